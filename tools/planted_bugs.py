@@ -40,7 +40,7 @@ from mutation.forked import environment_of
 from mutation.judging import explained
 from mutation.sites import PACKAGE, ROOT, Mutant, sample
 
-OTHERS = ("darwinn", "timeline", "intrinsics", "noc.py")
+OTHERS = ("timeline.py", "intrinsics", "noc.py")
 PRECISIONS = ("device", "format")
 TRIED = "tried.yaml"
 BUDGETS = {True: (2, 1, 6, 2), False: (1, 1, 1, 1)}

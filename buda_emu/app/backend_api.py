@@ -38,22 +38,20 @@ from buda_emu.app.api.backend.session import (
     BackendFwCompileResult,
     BackendOverlayCompileResult,
     clear_backend_param_cache,
+    free_tensor,
     get_golden_config,
     get_io_size_in_bytes,
     get_next_aligned_address,
+    get_output,
+    pop_output,
+    push_input,
     release_backend_ptr,
+    tilize_tensor,
+    translate_addresses,
 )
 from buda_emu.app.api.backend.status import BackendWarning
 from buda_emu.app.api.backend.tensor_descs import PytorchTensorDesc, StrideDescriptor, TilizedTensorDesc
 from buda_emu.app.api.backend.tensor_files import binarize_tensor, debinarize_tensor
-from buda_emu.app.api.backend.transfer import (
-    free_tensor,
-    get_output,
-    pop_output,
-    push_input,
-    tilize_tensor,
-    translate_addresses,
-)
 
 __all__ = [
     "BackendApi",

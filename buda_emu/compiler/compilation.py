@@ -241,9 +241,18 @@ class Compilation:
             own = replace(options.workers, count=max(1, options.workers.count - 1))  # beside this process
             objective.work.pool = JobPool(JOB, own, isolated=True)
         observer = options.observer or Observer(dump=options.dump)
-        rules, memory = tuple(read_rules(options.mixed, device)), MemoryWatch.of(options.memory_limit)
+        rules = tuple(read_rules(options.mixed, device))
+        memory = MemoryWatch.of(options.memory_limit)
         observer.work, objective.work.tell = objective.work, observer.tell
-        return Compilation(device, objective, rules, options.fuse, options.name, observer, memory)
+        return Compilation(
+            device=device,
+            objective=objective,
+            rules=rules,
+            fuse=options.fuse,
+            name=options.name,
+            observer=observer,
+            memory=memory,
+        )
 
     @contextmanager
     def reading(self, source: object) -> Generator[None]:
@@ -293,10 +302,18 @@ class Compilation:
         return own._finished(run(file.forms, own._context(), own.observer, after=file.after))
 
     def _context(self, entries: int = 2) -> Context:
-        return Context(self.device, self.objective, self.rules, self.fuse, entries, self.memory)
+        return Context(
+            target=self.device,
+            objective=self.objective,
+            rules=self.rules,
+            fuse=self.fuse,
+            entries=entries,
+            memory=self.memory,
+        )
 
     def _finished(self, forms: list[Ir]) -> tuple[Graph, Placement, str]:
-        graph, placement = forms[0].graph, forms[0].placement
+        graph = forms[0].graph
+        placement = forms[0].placement
         if placement is None:
             raise InternalError("the last pass left no placement")
         return graph, placement, _title(graph, self.device)

@@ -73,7 +73,8 @@ def _as_before(
     source: Any, inputs: Sequence[Any] | None, older: dict[str, Any], options: CompileOptions
 ) -> CompiledModel:
     """The results of the other entry points, for callers of the old interface."""
-    keeps, loss = older.pop("keeps", None), older.pop("loss", None)
+    keeps = older.pop("keeps", None)
+    loss = older.pop("loss", None)
     if keeps is not None or isinstance(source, Mapping):
         _warn("a mapping of Programs" if keeps is None else "`keeps`", "compile_programs")
         programs = cast("Mapping[str, Program]", source) if keeps is None else Program(source, inputs or (), keeps)

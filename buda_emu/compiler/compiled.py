@@ -125,7 +125,9 @@ def compare(
     seen = _Seen({name: wanted[name] for name in inner}, inner)
     found = run(seen)
     outputs = [difference(label, want, got) for label, want, got in zip(labels, expected, found, strict=True)]
-    return Comparison(model.graph.name, origin.tool, precision, tuple(outputs), tuple(seen.found))
+    return Comparison(
+        model=model.graph.name, tool=origin.tool, precision=precision, outputs=tuple(outputs), layers=tuple(seen.found)
+    )
 
 
 class _Seen(Listener):
@@ -153,10 +155,12 @@ def value_of(tiles: NDArray[np.float32], layout: Layout) -> NDArray[np.float32]:
 
 def difference(name: str, expected: Array, observed: Array) -> Difference:
     """Figures over all elements that are finite on both sides."""
-    a, b = np.asarray(expected, np.float64).ravel(), np.asarray(observed, np.float64).ravel()
+    a = np.asarray(expected, np.float64).ravel()
+    b = np.asarray(observed, np.float64).ravel()
     finite = np.isfinite(a) & np.isfinite(b) & (np.abs(a) < INFINITE) & (np.abs(b) < INFINITE)
     wrong = int(np.count_nonzero(~finite & ~(_infinite(a) & _infinite(b) & (np.sign(a) == np.sign(b)))))
-    a, b = a[finite], b[finite]
+    a = a[finite]
+    b = b[finite]
     moments = Moments()
     moments.add(a, b)
     away = b - a
@@ -164,7 +168,9 @@ def difference(name: str, expected: Array, observed: Array) -> Difference:
     rms = float(np.sqrt(np.mean(away * away))) if a.size else 0.0
     error = rms / size if size else 0.0 if rms == 0 else None
     largest = float(np.abs(away).max()) if a.size else 0.0
-    return Difference(name, tuple(np.shape(expected)), moments.pcc(), largest, error, wrong)
+    return Difference(
+        name=name, shape=tuple(np.shape(expected)), pcc=moments.pcc(), max_error=largest, error=error, not_finite=wrong
+    )
 
 
 def _infinite(values: NDArray[np.float64]) -> NDArray[np.bool_]:
@@ -276,7 +282,13 @@ def by_layer(graph: Graph, placement: Placement, ops: tuple[OpNumerics, ...]) ->
     for op in ops:
         gathered.setdefault(layer_of(graph, placement, op.name), []).append(op)
     layers = [
-        LayerNumerics(name, found[-1].total.rms, found[-1].total.pcc, max(found, key=own_error), tuple(found))
+        LayerNumerics(
+            layer=name,
+            error=found[-1].total.rms,
+            pcc=found[-1].total.pcc,
+            worst=max(found, key=own_error),
+            ops=tuple(found),
+        )
         for name, found in gathered.items()
     ]
     return ModelNumerics(graph.name, placement.target.title, tuple(layers))
@@ -415,7 +427,8 @@ class CompiledModel:
         self.text: str = netlist_text(placement, title)
 
     def __repr__(self) -> str:
-        ops, epochs = plural(len(self.placement.ops), "op"), plural(self.placement.epochs, "epoch")
+        ops = plural(len(self.placement.ops), "op")
+        epochs = plural(self.placement.epochs, "epoch")
         return f"CompiledModel({self.graph.name!r}, {self.placement.target.title}, {ops}, {epochs})"
 
     def _repr_html_(self) -> str:
@@ -451,7 +464,8 @@ class CompiledModel:
     @cached_property
     def io(self) -> ModelIo:
         """What the host holds of the model."""
-        graph, tiles = self.graph, self.placement.tiles
+        graph = self.graph
+        tiles = self.placement.tiles
         nodes = {graph[name].attrs["label"]: graph[name] for name in graph.inputs}
         inputs = tuple(
             ModelInput(
@@ -472,7 +486,14 @@ class CompiledModel:
             for queue in tiles.inputs.values()
         )
         outputs = tuple(
-            ModelOutput(queue.name, queue.label, queue.host_shape, queue.dtype, queue.view, queue.slices)
+            ModelOutput(
+                queue=queue.name,
+                label=queue.label,
+                shape=queue.host_shape,
+                dtype=queue.dtype,
+                view=queue.view,
+                slices=queue.slices,
+            )
             for queue in tiles.outputs.values()
         )
         return ModelIo(tuple(nodes), inputs, outputs)
@@ -567,11 +588,13 @@ class CompiledModel:
         in files, and so are too large to be written twice as large. `host`: what the host does between programs, with
         its files. Raises OSError, UnsupportedError."""
         folder = Path(folder)
-        text, image = folder / f"{name}.yaml", folder / f"{name}.tti"
+        text = folder / f"{name}.yaml"
+        image = folder / f"{name}.tti"
         result = check_text(self.text, str(text), strict=True)
         netlist = result.netlist or self.netlist
         chips = self.placement.instances
-        io, files = self.io.on_chip(chips[0]) if chips else self.io, dict[str, bytes]()
+        io = self.io.on_chip(chips[0]) if chips else self.io
+        files = dict[str, bytes]()
         if host is not None:
             plan, files = host
             io = replace(io, labels=tuple(item.label for item in plan.given), host=plan)
@@ -579,7 +602,16 @@ class CompiledModel:
         if tilized is None:
             tilized = any(isinstance(node.value, Referenced) for node in self.graph if node.op == "constant")
         form: Form = "BACKEND_TILIZED" if tilized else "BACKEND"
-        contents = Contents(netlist, self.text.encode(), tensors, name, __version__, form, io.as_json(), files)
+        contents = Contents(
+            netlist=netlist,
+            netlist_text=self.text.encode(),
+            tensors=tensors,
+            name=name,
+            version=__version__,
+            form=form,
+            model=io.as_json(),
+            host=files,
+        )
         folder.mkdir(parents=True, exist_ok=True)
         write_file(image, lambda stream: write_image(stream, contents))
         write_file(text, lambda stream: stream.write(self.text.encode()))

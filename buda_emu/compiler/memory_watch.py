@@ -161,7 +161,8 @@ class Work:
 
     def end(self) -> bool:
         """Let the search end with the best so far. False where there is none that could, or it was asked before."""
-        asked, self.ended = self.running and not self.ended, self.ended or self.running
+        asked = self.running and not self.ended
+        self.ended = self.ended or self.running
         return asked
 
     def at(self, epoch: int, epochs: int) -> None:
@@ -193,7 +194,8 @@ class Work:
         before = float("inf")
         for effort in dict.fromkeys(trial.effort for trial in self.trials):
             own = [trial.cycles for trial in self.trials if trial.effort == effort]
-            best, gained = min(own), 1 - min(*own, before) / before if before < float("inf") else 0.0
+            best = min(own)
+            gained = 1 - min(*own, before) / before if before < float("inf") else 0.0
             found = f"{effort} effort searched {plural(len(own), 'placement')}"
             parts.append(f"{found}, the best takes {best:.0f} cycles an input" + ("" if not parts else _gain(gained)))
             before = min(best, before)

@@ -39,7 +39,8 @@ def read_rules(source: Mixed, target: Target) -> list[Rule]:
     HostError for what is no such list, for words that are not known and for formats that cannot stand beside --df."""
     if source is None:
         return []
-    where, items = "mixed", cast("Any", source)
+    where = "mixed"
+    items = cast("Any", source)
     if isinstance(source, (str, Path)):
         where = str(source)
         items = read_yaml(source, "rules of formats")
@@ -88,11 +89,15 @@ def precision_of(op: TileOp, rules: Sequence[Rule]) -> Precision:
     """The formats that an op has, or that rules give it."""
     if op.precision != Precision():
         return op.precision  # integers, and what becomes of them, have the only formats that they can have
-    df, acc, fidelity = "", "", ""
+    df = ""
+    acc = ""
+    fidelity = ""
     for rule in rules:
         if rule.fits(op):
             own = rule.precision
-            df, acc, fidelity = own.df or df, own.acc_df or acc, own.fidelity or fidelity
+            df = own.df or df
+            acc = own.acc_df or acc
+            fidelity = own.fidelity or fidelity
     return Precision(df, acc, fidelity)
 
 

@@ -35,7 +35,8 @@ def evaluate(graph: Graph, inputs: Mapping[str, Array]) -> dict[str, Array]:
     values: dict[str, Array] = {}
     for node in graph:
         if node.op == "input":
-            given, windows = np.asarray(inputs[node.attrs["label"]]), node.attrs.get("windows")
+            given = np.asarray(inputs[node.attrs["label"]])
+            windows = node.attrs.get("windows")
             values[node.name] = windows.apply(given) if windows else given
             continue
         if node.op in ("constant", "state"):
@@ -88,10 +89,13 @@ class HostWork:
 
     def step(self, number: int) -> HostStep:
         """As a plan has it at that place."""
-        first, attrs = self.nodes[0], self.nodes[0].attrs
+        first = self.nodes[0]
+        attrs = self.nodes[0].attrs
         results = tuple(Result(node.name, node.shape, node.dtype, node.attrs["place"]) for node in self.nodes)
         file = f"{number}.{attrs['form']}"
-        return HostStep(attrs["kind"], attrs["form"], file, first.inputs, results, attrs["why"])
+        return HostStep(
+            kind=attrs["kind"], form=attrs["form"], file=file, operands=first.inputs, results=results, why=attrs["why"]
+        )
 
 
 def compute(run: Run, step: HostStep, operands: Sequence[Array]) -> list[Array]:
@@ -147,7 +151,9 @@ def _numpy(data: bytes) -> Run:
     """The numpy reference of a front-end op, by its name and attributes. Raises HostError for another text."""
     try:
         op, _, attrs = data.decode().partition(" ")
-        node = Node("host", op, (), Reader({}).map(Tokens(attrs, "host")), (), "float32")
+        node = Node(
+            name="host", op=op, inputs=(), attrs=Reader({}).map(Tokens(attrs, "host")), shape=(), dtype="float32"
+        )
         front_op(op)
     except (ValueError, KeyError, BudaError) as error:
         raise HostError(f"no front-end op and its attributes: {error}") from None
@@ -191,7 +197,9 @@ def _steps(graph: Graph, level: Mapping[str, int], number: int) -> list[HostWork
 
 def _part(graph: Graph, mine: Sequence[Node], found: Cut) -> DeviceStep:
     """The device's nodes of one level become a program of their own."""
-    made, program, prefix = found.graph, f"fwd_{len(found.parts)}", f"part{len(found.parts)}"
+    made = found.graph
+    program = f"fwd_{len(found.parts)}"
+    prefix = f"part{len(found.parts)}"
     names = {node.name: node.name for node in mine}
     inputs: dict[str, str] = {}
     for name in dict.fromkeys(name for node in mine for name in node.inputs if name not in names):
@@ -200,7 +208,15 @@ def _part(graph: Graph, mine: Sequence[Node], found: Cut) -> DeviceStep:
         if node.op != "constant":
             inputs[names[name]] = name
             attrs = {**(node.attrs if node.op == "input" else {}), "label": names[name]}
-            node = Node(names[name], "input", (), attrs, node.shape, node.dtype, node.source)
+            node = Node(
+                name=names[name],
+                op="input",
+                inputs=(),
+                attrs=attrs,
+                shape=node.shape,
+                dtype=node.dtype,
+                source=node.source,
+            )
             made.inputs.append(names[name])
         made.nodes[names[name]] = replace(node, name=names[name])
     for node in mine:
@@ -245,7 +261,14 @@ class PartedModel:
         graph = self.graph
         nodes = [graph[name] for name in graph.inputs]
         given = (
-            Given(item.attrs["label"], item.name, host_shape(item), item.dtype, below(graph, item)) for item in nodes
+            Given(
+                label=item.attrs["label"],
+                value=item.name,
+                shape=host_shape(item),
+                dtype=item.dtype,
+                below=below(graph, item),
+            )
+            for item in nodes
         )
         gives = tuple(Gives(output.label, output.value, output.dtype) for output in graph.outputs)
         read = {name for work in self._work for name in work.nodes[0].inputs} | {item.value for item in gives}

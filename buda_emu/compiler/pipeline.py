@@ -200,65 +200,231 @@ def _fuses(context: Context) -> bool:
 
 
 PASSES: Final[tuple[Pass, ...]] = (
-    Pass("gelu", FRONT, FRONT, "erf and products of exporters become gelu", _graphs(gelu, FRONT)),
-    Pass("fuse_quantize_dequantize", FRONT, FRONT, "rounding to 8 bits and back becomes the chip's two ops for it",
-         _graphs(fuse_quantize_dequantize, FRONT), _has_int8),
-    Pass("decompose", FRONT, CORE, "every op becomes core ops; what depends only on constants is computed",
-         _graphs(decompose, CORE)),
-    Pass("neutral", CORE, CORE, "added zeros and multiplied ones are removed", _graphs(neutral, CORE)),
-    Pass("fold_pads", CORE, CORE, "zeros around a convolution's operand become its own padding",
-         _graphs(fold_pads, CORE)),
-    Pass("fold_scale_bias", CORE, CORE, "factors and terms of channels go into weights and one bias",
-         _graphs(fold_scale_bias, CORE)),
-    Pass("slice_products", CORE, CORE, "columns that are taken of a product become a product by those columns",
-         _graphs(slice_products, CORE)),
-    Pass("factors", CORE, CORE, "attention is divided by its sums, and scaled, where there are the fewest elements",
-         _factors, _is_wide),
-    Pass("late_factors", CORE, CORE, "what multiplies rows, as a norm does, comes after products that read them",
-         _late_factors, _is_wide),
-    Pass("split_concats", CORE, CORE, "what reads channels or cache entries side by side reads the parts and adds up",
-         _graphs(split_concats, CORE)),
-    Pass("windows", CORE, CORE, "the host lays out the input of the first convolution; the search chooses a layout",
-         _windows),
-    Pass("cse", CORE, CORE, "equal nodes become one", _graphs(cse, CORE)),
-    Pass("dce", CORE, CORE, "nodes that no output depends on are removed", _graphs(dce, CORE)),
-    Pass("lower", CORE, TILE, "core ops become netlist ops on tiles", _lower),
-    Pass("integer_products", TILE, TILE, "products of 8-bit integers instead of the values that they represent",
-         _tiles(lambda tiles, _: use_integers(tiles))),
-    Pass("fuse_bias", TILE, TILE, "a row that is added becomes the product's operand",
-         _tiles(lambda tiles, _: fuse_bias(tiles)), _fuses),
-    Pass("fuse_activation", TILE, TILE, "gelu goes into the product before it",
-         _tiles(lambda tiles, _: fuse_activation(tiles)), _fuses),
-    Pass("fuse_relu", TILE, TILE, "a clamp becomes the packer's of the op before it",
-         _tiles(lambda tiles, _: fuse_relu(tiles)), _fuses),
-    Pass("fuse_rows", TILE, TILE, "a softmax, or what a norm divides by, becomes one op with the sums of its rows",
-         _for_one(_tiles(lambda tiles, context: fuse_rows(tiles, context.targets(tiles)))), _fuses),
-    Pass("fuse_chains", TILE, TILE, "element-wise ops that follow each other become one op",
-         _tiles(lambda tiles, context: fuse_chains(tiles, context.target)), _fuses),
-    Pass("fuse_spreads", TILE, TILE, "readers of a maximum spread its one column over the tile themselves",
-         _tiles(lambda tiles, _: fuse_spreads(tiles)), _fuses),
-    Pass("fuse_half_tiles", TILE, TILE, "what is one number for each row is computed on half of each tile",
-         _tiles(lambda tiles, _: fuse_half_tiles(tiles)), _fuses),
-    Pass("fuse_products", TILE, TILE, "products go into the op that adds something to them, or multiplies them",
-         _for_one(_tiles(lambda tiles, context: fuse_products(tiles, context.targets(tiles)))), _fuses),
-    Pass("stack_rows", TILE, TILE, "ops that sum rows have their slices below each other, for several cores",
-         _tiles(lambda tiles, context: stacked_rows(tiles, context.targets(tiles))), _fuses),
-    Pass("fuse_stores", TILE, TILE, "the op that makes the value of a cache slot writes it",
-         _tiles(lambda tiles, _: fuse_stores(tiles)), _fuses),
-    Pass("mixed_formats", TILE, TILE, "ops get the formats that --mixed names",
-         _tiles(lambda tiles, context: assign(tiles, context.rules))),
-    Pass("masks", TILE, TILE, "values with both masks and numbers get 16 bits",
-         _tiles(lambda tiles, context: keep_apart(tiles, context.target))),
-    Pass("padding", TILE, TILE, "values beside padding that is not 0 get 16 bits instead of a block format",
-         _tiles(lambda tiles, context: keep_from_padding(tiles, context.target))),
-    Pass("state_formats", TILE, TILE, "ops that write a state have its format", _tiles(lambda tiles, _: widen(tiles))),
-    Pass("operand_formats", TILE, TILE, "ops know the formats of what they read",
-         _tiles(lambda tiles, context: tell_readers(tiles, context.target))),
-    Pass("stream_rows", TILE, TILE, "ops that fit no grid run in slices of their rows",
-         _tiles(lambda tiles, context: streamed(tiles, context.target))),
-    Pass("search", TILE, PLACED, "blocks, cores, epochs, chips, queues and addresses", _search),
-    Pass("fork_room", PLACED, PLACED, "short branches parallel to long ones get room", _fork_room),
-)  # fmt: skip
+    Pass(
+        name="gelu",
+        before=FRONT,
+        after=FRONT,
+        doc="erf and products of exporters become gelu",
+        run=_graphs(gelu, FRONT),
+    ),
+    Pass(
+        name="fuse_quantize_dequantize",
+        before=FRONT,
+        after=FRONT,
+        doc="rounding to 8 bits and back becomes the chip's two ops for it",
+        run=_graphs(fuse_quantize_dequantize, FRONT),
+        wanted=_has_int8,
+    ),
+    Pass(
+        name="decompose",
+        before=FRONT,
+        after=CORE,
+        doc="every op becomes core ops; what depends only on constants is computed",
+        run=_graphs(decompose, CORE),
+    ),
+    Pass(
+        name="neutral",
+        before=CORE,
+        after=CORE,
+        doc="added zeros and multiplied ones are removed",
+        run=_graphs(neutral, CORE),
+    ),
+    Pass(
+        name="fold_pads",
+        before=CORE,
+        after=CORE,
+        doc="zeros around a convolution's operand become its own padding",
+        run=_graphs(fold_pads, CORE),
+    ),
+    Pass(
+        name="fold_scale_bias",
+        before=CORE,
+        after=CORE,
+        doc="factors and terms of channels go into weights and one bias",
+        run=_graphs(fold_scale_bias, CORE),
+    ),
+    Pass(
+        name="slice_products",
+        before=CORE,
+        after=CORE,
+        doc="columns that are taken of a product become a product by those columns",
+        run=_graphs(slice_products, CORE),
+    ),
+    Pass(
+        name="factors",
+        before=CORE,
+        after=CORE,
+        doc="attention is divided by its sums, and scaled, where there are the fewest elements",
+        run=_factors,
+        wanted=_is_wide,
+    ),
+    Pass(
+        name="late_factors",
+        before=CORE,
+        after=CORE,
+        doc="what multiplies rows, as a norm does, comes after products that read them",
+        run=_late_factors,
+        wanted=_is_wide,
+    ),
+    Pass(
+        name="split_concats",
+        before=CORE,
+        after=CORE,
+        doc="what reads channels or cache entries side by side reads the parts and adds up",
+        run=_graphs(split_concats, CORE),
+    ),
+    Pass(
+        name="windows",
+        before=CORE,
+        after=CORE,
+        doc="the host lays out the input of the first convolution; the search chooses a layout",
+        run=_windows,
+    ),
+    Pass(name="cse", before=CORE, after=CORE, doc="equal nodes become one", run=_graphs(cse, CORE)),
+    Pass(
+        name="dce", before=CORE, after=CORE, doc="nodes that no output depends on are removed", run=_graphs(dce, CORE)
+    ),
+    Pass(name="lower", before=CORE, after=TILE, doc="core ops become netlist ops on tiles", run=_lower),
+    Pass(
+        name="integer_products",
+        before=TILE,
+        after=TILE,
+        doc="products of 8-bit integers instead of the values that they represent",
+        run=_tiles(lambda tiles, _: use_integers(tiles)),
+    ),
+    Pass(
+        name="fuse_bias",
+        before=TILE,
+        after=TILE,
+        doc="a row that is added becomes the product's operand",
+        run=_tiles(lambda tiles, _: fuse_bias(tiles)),
+        wanted=_fuses,
+    ),
+    Pass(
+        name="fuse_activation",
+        before=TILE,
+        after=TILE,
+        doc="gelu goes into the product before it",
+        run=_tiles(lambda tiles, _: fuse_activation(tiles)),
+        wanted=_fuses,
+    ),
+    Pass(
+        name="fuse_relu",
+        before=TILE,
+        after=TILE,
+        doc="a clamp becomes the packer's of the op before it",
+        run=_tiles(lambda tiles, _: fuse_relu(tiles)),
+        wanted=_fuses,
+    ),
+    Pass(
+        name="fuse_rows",
+        before=TILE,
+        after=TILE,
+        doc="a softmax, or what a norm divides by, becomes one op with the sums of its rows",
+        run=_for_one(_tiles(lambda tiles, context: fuse_rows(tiles, context.targets(tiles)))),
+        wanted=_fuses,
+    ),
+    Pass(
+        name="fuse_chains",
+        before=TILE,
+        after=TILE,
+        doc="element-wise ops that follow each other become one op",
+        run=_tiles(lambda tiles, context: fuse_chains(tiles, context.target)),
+        wanted=_fuses,
+    ),
+    Pass(
+        name="fuse_spreads",
+        before=TILE,
+        after=TILE,
+        doc="readers of a maximum spread its one column over the tile themselves",
+        run=_tiles(lambda tiles, _: fuse_spreads(tiles)),
+        wanted=_fuses,
+    ),
+    Pass(
+        name="fuse_half_tiles",
+        before=TILE,
+        after=TILE,
+        doc="what is one number for each row is computed on half of each tile",
+        run=_tiles(lambda tiles, _: fuse_half_tiles(tiles)),
+        wanted=_fuses,
+    ),
+    Pass(
+        name="fuse_products",
+        before=TILE,
+        after=TILE,
+        doc="products go into the op that adds something to them, or multiplies them",
+        run=_for_one(_tiles(lambda tiles, context: fuse_products(tiles, context.targets(tiles)))),
+        wanted=_fuses,
+    ),
+    Pass(
+        name="stack_rows",
+        before=TILE,
+        after=TILE,
+        doc="ops that sum rows have their slices below each other, for several cores",
+        run=_tiles(lambda tiles, context: stacked_rows(tiles, context.targets(tiles))),
+        wanted=_fuses,
+    ),
+    Pass(
+        name="fuse_stores",
+        before=TILE,
+        after=TILE,
+        doc="the op that makes the value of a cache slot writes it",
+        run=_tiles(lambda tiles, _: fuse_stores(tiles)),
+        wanted=_fuses,
+    ),
+    Pass(
+        name="mixed_formats",
+        before=TILE,
+        after=TILE,
+        doc="ops get the formats that --mixed names",
+        run=_tiles(lambda tiles, context: assign(tiles, context.rules)),
+    ),
+    Pass(
+        name="masks",
+        before=TILE,
+        after=TILE,
+        doc="values with both masks and numbers get 16 bits",
+        run=_tiles(lambda tiles, context: keep_apart(tiles, context.target)),
+    ),
+    Pass(
+        name="padding",
+        before=TILE,
+        after=TILE,
+        doc="values beside padding that is not 0 get 16 bits instead of a block format",
+        run=_tiles(lambda tiles, context: keep_from_padding(tiles, context.target)),
+    ),
+    Pass(
+        name="state_formats",
+        before=TILE,
+        after=TILE,
+        doc="ops that write a state have its format",
+        run=_tiles(lambda tiles, _: widen(tiles)),
+    ),
+    Pass(
+        name="operand_formats",
+        before=TILE,
+        after=TILE,
+        doc="ops know the formats of what they read",
+        run=_tiles(lambda tiles, context: tell_readers(tiles, context.target)),
+    ),
+    Pass(
+        name="stream_rows",
+        before=TILE,
+        after=TILE,
+        doc="ops that fit no grid run in slices of their rows",
+        run=_tiles(lambda tiles, context: streamed(tiles, context.target)),
+    ),
+    Pass(
+        name="search", before=TILE, after=PLACED, doc="blocks, cores, epochs, chips, queues and addresses", run=_search
+    ),
+    Pass(
+        name="fork_room",
+        before=PLACED,
+        after=PLACED,
+        doc="short branches parallel to long ones get room",
+        run=_fork_room,
+    ),
+)
 """In their order."""
 NAMES: Final = (IMPORT, *(step.name for step in PASSES))
 LAST_ON_GRAPHS: Final = "dce"
@@ -307,7 +473,8 @@ class Observer:
 
     def chosen(self, number: int) -> None:
         """What waited for the choice of this form."""
-        told, self._waiting = self._waiting.get(number, []), {}
+        told = self._waiting.get(number, [])
+        self._waiting = {}
         for item in told:
             item()
 
@@ -323,7 +490,8 @@ def run(
     the device cannot do and where memory does not suffice, InternalError where a pass breaks a rule."""
     observer = observer or Observer()
     found = list(forms)
-    steps, pool = list(between(after, stop)), context.objective.work.pool
+    steps = list(between(after, stop))
+    pool = context.objective.work.pool
     arch = context.target.arch.name
     if after == IMPORT:
         _cheaply(IMPORT, found)
@@ -339,7 +507,8 @@ def run(
                 continue
             if any(form.level != step.before for form in found):
                 raise HostError(f"{step.name} takes IR of level {step.before}, not {found[0].level}")
-            start, chosen = time.process_time(), [form.graph for form in found]
+            start = time.process_time()
+            chosen = [form.graph for form in found]
             with context.memory.counting():
                 found = step.run(found, context)
             observer.seconds[step.name] = time.process_time() - start
@@ -364,7 +533,8 @@ def _cheaply(name: str, forms: Sequence[Ir]) -> None:
 
 def between(after: str, stop: str = "") -> Iterable[Pass]:
     """The passes that stand after one, up to another. Raises HostError where `stop` is not after `after`."""
-    first, last = NAMES.index(after), NAMES.index(stop) if stop else len(PASSES)
+    first = NAMES.index(after)
+    last = NAMES.index(stop) if stop else len(PASSES)
     if last < first:
         raise HostError(f"pass {stop} is done already: the IR is that after {after}")
     return PASSES[first:last]

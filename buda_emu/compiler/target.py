@@ -80,7 +80,9 @@ class Target:
         """For an op that has formats of its own."""
         if own == Precision():
             return self
-        df, acc, fidelity = own.df or self.df, own.acc_df or self.acc, own.fidelity or self.fidelity
+        df = own.df or self.df
+        acc = own.acc_df or self.acc
+        fidelity = own.fidelity or self.fidelity
         return replace(self, df=df, acc=acc, fidelity=fidelity, reads=own.reads)
 
     def read_df(self, operand: int) -> str:
@@ -200,7 +202,16 @@ class Objective:
         for what, figure, most in (("chips", chips, MOST_CHIPS), ("microbatch", microbatch, 4096)):
             if not 1 <= figure <= most:
                 raise HostError(f"compile: {what} {figure} is not between 1 and {most}")
-        return Objective(effort, objective, chips, microbatch, firm, ids, cluster=cluster, work=Work.of(effort))
+        return Objective(
+            effort=effort,
+            objective=objective,
+            chips=chips,
+            microbatch=microbatch,
+            firm=firm,
+            ids=ids,
+            cluster=cluster,
+            work=Work.of(effort),
+        )
 
 
 ONE_BY_ONE = Objective("low", microbatch=1)

@@ -3,7 +3,6 @@
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import field
 
-from buda_emu.netlist.derived import derive_graphs, derive_programs, derive_queues, without_derived
 from buda_emu.netlist.model import (
     Allocate,
     Buffer,
@@ -15,6 +14,7 @@ from buda_emu.netlist.model import (
     Op,
     Program,
     Queue,
+    QueueSettings,
     TemporalGraph,
 )
 from buda_emu.netlist.nodes import Mapping as MappingNode
@@ -26,9 +26,110 @@ from buda_emu.netlist.sourced import evolve
 from buda_emu.netlist.variants import template_findings
 from buda_emu.netlist.yaml_reader import UnreadableError, read_tree
 from buda_emu.spec.archs import ARCHS, Arch
+from buda_emu.spec.blocking import FULL_TILE
+from buda_emu.spec.ops import OP_TYPES
 from buda_emu.support.checker.diagnostic import Diagnostic
 from buda_emu.support.checker.result import Steps, finished
 from buda_emu.support.records import dataclass
+
+TileDim = tuple[int, int]
+INVALID_TILE: TileDim = (0, 0)
+# NETLIST 1.5: what a transpose TM makes of a tile; any other tile becomes invalid.
+_TRANSPOSED: Mapping[TileDim, TileDim] = {(32, 32): (32, 32), (16, 32): (32, 16), (32, 16): (16, 32)}
+_QUEUE_AUTOINC = {"rd_ptr_autoinc": "1", "global_rdptr_autoinc": "0", "global_wrptr_autoinc": "1"}
+_RAM_AUTOINC = {"rd_ptr_autoinc": "0", "global_rdptr_autoinc": "0", "global_wrptr_autoinc": "0"}
+
+
+def derive_graphs(graphs: Mapping[str, Graph], queues: Mapping[str, Queue]) -> dict[str, Graph]:
+    """The graphs with the derived properties of their ops filled in."""
+    return {name: _derive_graph(graph, queues) for name, graph in graphs.items()}
+
+
+def _derive_graph(graph: Graph, queues: Mapping[str, Queue]) -> Graph:
+    local = {op.name: op for op in graph.ops}
+    return evolve(graph, ops=tuple(_derive_op(op, local, queues) for op in graph.ops))
+
+
+def _derive_op(op: Op, local: Mapping[str, Op], queues: Mapping[str, Queue]) -> Op:
+    """`local` are the ops of the same graph: a producer in another graph counts as 32x32."""
+    tiles: list[TileDim] = []
+    transposes = 0
+    for index, name in enumerate(op.inputs):
+        producer = queues.get(name) or local.get(name)
+        tile = producer.blocking.tile_dim if producer is not None else FULL_TILE
+        tms = op.input_tms[index]
+        if tms:
+            flips = sum(tm.name == "transpose" for tm in tms)
+            transposes += flips
+            for _ in range(flips):
+                tile = _TRANSPOSED.get(tile, INVALID_TILE)
+        tiles.append(tile)
+    vector = op.attributes.vector or _default_vector(op.type, tiles[0] if tiles else FULL_TILE)
+    return evolve(op, input_tile_dims=tuple(tiles), vector=vector, transpose=transposes % 2 == 1)
+
+
+def _default_vector(op_type: str, tile: TileDim) -> str:
+    """The region that an sfpu op covers: it follows the tile of input 0 (NETLIST 1.5, 11.1 A2); rc for all others."""
+    known = OP_TYPES.get(op_type)
+    if known is None or not known.has("vector unit") or tile == (32, 32):
+        return "rc"
+    return "c" if tile == (32, 16) else "r"
+
+
+def derive_queues(queues: Mapping[str, Queue], graphs: Mapping[str, Graph]) -> dict[str, Queue]:
+    """The queues with their input_count (NETLIST 1.3 "Derived per queue")."""
+    consumed: dict[str, int] = {}  # the last graph that reads it wins
+    produced: dict[str, int] = {}
+    for graph in graphs.values():
+        for op in graph.ops:
+            produced[op.name] = graph.input_count
+            for name in op.inputs:
+                consumed[name] = graph.input_count
+    result: dict[str, Queue] = {}
+    for name, queue in queues.items():
+        if queue.is_ram and queue.entries == 1:
+            count = 1
+        elif name in consumed:
+            count = consumed[name]
+        else:
+            count = -1 if queue.host_fed else produced.get(queue.input, -1)
+        result[name] = queue if count == queue.input_count else evolve(queue, input_count=count)
+    return result
+
+
+def derive_programs(programs: Mapping[str, Program], queues: Mapping[str, Queue]) -> dict[str, Program]:
+    """The programs with the autoincrements that their queue settings do not write."""
+    return {
+        name: evolve(program, instructions=_derive_instructions(program, queues)) for name, program in programs.items()
+    }
+
+
+def _derive_instructions(program: Program, queues: Mapping[str, Queue]) -> tuple[Instruction, ...]:
+    return tuple(
+        evolve(instruction, queue_settings=tuple(_settings(setting, queues) for setting in instruction.queue_settings))
+        if isinstance(instruction, Execute)
+        else instruction
+        for instruction in program.instructions
+    )
+
+
+def _settings(setting: QueueSettings, queues: Mapping[str, Queue]) -> QueueSettings:
+    defaults = _autoincrements(setting, queues)
+    missing = {name: value for name, value in defaults.items() if not getattr(setting, name)}
+    return evolve(setting, **missing) if missing else setting
+
+
+def without_derived(setting: QueueSettings, queues: Mapping[str, Queue]) -> QueueSettings:
+    """The setting without the autoincrements that would be derived anyway."""
+    defaults = _autoincrements(setting, queues)
+    same = {name: "" for name, value in defaults.items() if getattr(setting, name) == value}
+    return evolve(setting, **same) if same else setting
+
+
+def _autoincrements(setting: QueueSettings, queues: Mapping[str, Queue]) -> Mapping[str, str]:
+    """Those of its queue; none where there is no such queue."""
+    queue = queues.get(setting.queue)
+    return {} if queue is None else _RAM_AUTOINC if queue.is_ram else _QUEUE_AUTOINC
 
 
 @dataclass(slots=True)
@@ -66,7 +167,8 @@ def contracted(netlist: Netlist) -> Document:
     queues = _Copies.of((queue.name, queue.written_name) for queue in netlist.queues.values())
     graphs = _Copies.of((graph.name, _written_name(graph)) for graph in netlist.graphs.values())
     found = Document(netlist.path, netlist.arch_name, netlist.archs)
-    found.queue_devices, found.graph_devices = queues.devices, graphs.devices
+    found.queue_devices = queues.devices
+    found.graph_devices = graphs.devices
     for name, queue in netlist.queues.items():
         if name not in queues.written:
             found.queues[name] = queue
@@ -288,7 +390,8 @@ class _Groups:
     def move(self, source: int, target: int) -> None:
         """Move all graphs of one id to another."""
         self._moved_to[source] = target
-        one, other = self._devices[source], self._devices[target]
+        one = self._devices[source]
+        other = self._devices[target]
         small, large = sorted((one, other), key=len)
         large |= small
         self._devices[source], self._devices[target] = set(), large

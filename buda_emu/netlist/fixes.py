@@ -115,7 +115,8 @@ class _Places:
         entry = f"{change.key}: {change.text}"
         if not target.parts:
             return target.end - 1, target.end - 1, entry
-        first, end = target.parts[0], max(part.end for part in target.parts[-2:])
+        first = target.parts[0]
+        end = max(part.end for part in target.parts[-2:])
         if target.kind == "flow":
             return end, end, f", {entry}"
         return first.start, first.start, f"{entry}\n{' ' * first.column}"
@@ -143,7 +144,8 @@ class _Places:
 
     def _removed_lines(self, above: Span, number: int) -> tuple[int, int, str] | None:
         start, end = _entry(above, number)
-        first, last = bisect_right(self._starts, start) - 1, bisect_right(self._starts, end) - 1
+        first = bisect_right(self._starts, start) - 1
+        last = bisect_right(self._starts, end) - 1
         before = self._text[self._starts[first] : start]
         alone = _DASH.match(before) if above.kind == "list" else not before.strip()
         if _entries(above) == 1 or not alone or last + 1 >= len(self._starts):
@@ -205,7 +207,8 @@ def fixed(text: str, check: Check, *, unsafe: bool = False) -> Fixed:
             new, made = _made(text, some)
             after = tuple(check(new))
             if made and _better(found, after, made):
-                text, found = new, after
+                text = new
+                found = after
                 removed += made
                 break
             tried |= {_name(item) for item in some} if len(some) == 1 else set()
@@ -225,7 +228,8 @@ def _name(item: Diagnostic) -> tuple[str, str]:
 
 
 def _better(before: Sequence[Diagnostic], after: Sequence[Diagnostic], made: Sequence[Diagnostic]) -> bool:
-    was, now = Counter(map(_name, before)), Counter(map(_name, after))
+    was = Counter(map(_name, before))
+    now = Counter(map(_name, after))
     gone = Counter(map(_name, made))
     sound = not any(item.severity == "error" for item in before)
     return all(now[name] <= was[name] - count for name, count in gone.items()) and not (

@@ -123,7 +123,8 @@ def _opened(text: str, event: Any, events: Any) -> Span | None:
 
 def _scalar_end(text: str, event: Any) -> int:
     """A block scalar is said to end where the next token starts: its last line counts, and with `+` all after it."""
-    start, end = event.start_mark.index, event.end_mark.index
+    start = event.start_mark.index
+    end = event.end_mark.index
     if event.style not in ("|", ">"):
         return end
     written = text[start:end]
@@ -136,7 +137,8 @@ STEP: Final = 2  # columns for each level
 _BREAK: Final = re.compile(r"[ \t]*(?:\r\n|[\r\n])")  # others, such as U+2028, are a part of the value
 _LEADING: Final = " \t"
 _MOST_OF_KEY: Final = 1000  # YAML allows 1024 characters of a key that stands before its colon
-_OPENING, _CLOSING = "{[", "}]"
+_OPENING = "{["
+_CLOSING = "}]"
 
 
 class Layout:

@@ -13,7 +13,7 @@ from buda_emu.netlist.sourced import NO_MARK, Sourced, sourced
 from buda_emu.spec.archs import ARCHS, Arch
 from buda_emu.spec.attributes import Attributes
 from buda_emu.spec.blocking import Blocking
-from buda_emu.spec.ops.of_type import OfOpType
+from buda_emu.spec.ops import OfOpType
 from buda_emu.support.checker.diagnostic import Diagnostic
 from buda_emu.support.checker.text import plural
 from buda_emu.support.records import dataclass

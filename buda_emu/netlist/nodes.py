@@ -88,7 +88,12 @@ def words(values: "dict[str, str]") -> Mapping:
     """A map of words that stands in no text."""
     pairs: list[tuple[Node, Node]] = []
     for key, word in values.items():
-        pairs.append((Scalar(key, True, 1, 1, 1), Scalar(word, True, 1, 1, 1)))
+        pairs.append(
+            (
+                Scalar(text=key, plain=True, line=1, column=1, end_column=1),
+                Scalar(text=word, plain=True, line=1, column=1, end_column=1),
+            )
+        )
     return Mapping(pairs, 1, 1, 1)
 
 

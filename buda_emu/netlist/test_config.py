@@ -338,11 +338,11 @@ def _config(reader: FieldReader, sections: Mapping[str, nodes.Node]) -> TestConf
     }
     io = {key: value for key, _, value in reader.entries(section.get("io-config"), "io-config")}
     return TestConfig(
-        args,
-        _entries(reader, section.get("stimulus-config"), Stimulus, "stimulus-config"),
-        _entries(reader, section.get("comparison-config"), Comparison, "comparison-config"),
-        reader.names(io.get("inputs"), "io-config: inputs", "queue names"),
-        reader.names(io.get("outputs"), "io-config: outputs", "queue names"),
+        args=args,
+        stimuli=_entries(reader, section.get("stimulus-config"), Stimulus, "stimulus-config"),
+        comparisons=_entries(reader, section.get("comparison-config"), Comparison, "comparison-config"),
+        inputs=reader.names(io.get("inputs"), "io-config: inputs", "queue names"),
+        outputs=reader.names(io.get("outputs"), "io-config: outputs", "queue names"),
     )
 
 
@@ -479,15 +479,17 @@ class _Reader(SectionReader):
                 if key not in METRICS and key not in _KEYS:
                     self._hint(key_node, f"{name}: {quoted(key)} is not a metric: it is ignored", near(key, METRICS))
             yield PerformanceCheck(
-                name,
-                self._word(found.get("graph-name")),
-                self._word(found.get("program-name")),
-                tuple(self._bound(f"{name}: {metric}", metric, found[metric]) for metric in METRICS if metric in found),
-                self.names(found.get("target-cores"), f"{name}: target-cores"),
-                self.names(found.get("target-ops"), f"{name}: target-ops"),
-                self._inputs(found.get("target-inputs"), name),
-                self._word(found.get("test-group")),
-                self._word(found.get("test-name")),
+                name=name,
+                graph=self._word(found.get("graph-name")),
+                program=self._word(found.get("program-name")),
+                bounds=tuple(
+                    self._bound(f"{name}: {metric}", metric, found[metric]) for metric in METRICS if metric in found
+                ),
+                target_cores=self.names(found.get("target-cores"), f"{name}: target-cores"),
+                target_ops=self.names(found.get("target-ops"), f"{name}: target-ops"),
+                target_inputs=self._inputs(found.get("target-inputs"), name),
+                test_group=self._word(found.get("test-group")),
+                test_name=self._word(found.get("test-name")),
             )
 
     def _bound(self, where: str, metric: str, node: nodes.Node) -> Bound:

@@ -126,12 +126,23 @@ def template_findings(text: str, path: str, root: Node | None) -> list[Diagnosti
     listed = ", ".join(list(names)[:8]) + (f" and {len(names) - 8} more" if len(names) > 8 else "")
     message = f"this is a template, not a netlist: {listed} must be filled in"
     line, column = first
-    return [Diagnostic(path, "V000", "error", message, line, column, column + len(next(iter(names))))]
+    return [
+        Diagnostic(
+            path=path,
+            rule="V000",
+            severity="error",
+            message=message,
+            line=line,
+            column=column,
+            end_column=column + len(next(iter(names))),
+        )
+    ]
 
 
 def _used(root: Node) -> bool:
     """Whether a key or value of the tree holds a placeholder."""
-    waiting, seen = [root], {id(root)}
+    waiting = [root]
+    seen = {id(root)}
     while waiting:
         node = waiting.pop()
         if isinstance(node, Scalar):

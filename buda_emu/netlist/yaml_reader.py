@@ -42,12 +42,22 @@ class UnreadableError(Exception):
 
     def __init__(self, message: str, line: int = 1, column: int = 1, hint: str = "") -> None:
         super().__init__(message)
-        self.message, self.line, self.column, self.hint = message, line, column, hint
+        self.message = message
+        self.line = line
+        self.column = column
+        self.hint = hint
 
     def diagnostic(self, path: str) -> Diagnostic:
         """The finding that says so."""
         return Diagnostic(
-            path, UNREADABLE, "error", self.message, self.line, self.column, self.column + 1, hint=self.hint
+            path=path,
+            rule=UNREADABLE,
+            severity="error",
+            message=self.message,
+            line=self.line,
+            column=self.column,
+            end_column=self.column + 1,
+            hint=self.hint,
         )
 
 
@@ -114,7 +124,8 @@ def read_any(text: str) -> Node:
         line, column = _place(error.problem_mark or error.context_mark)
         lines = split_lines(text)
         if line > len(lines):  # the end of the text counts as a line of its own
-            line, column = len(lines), len(lines[-1]) + 1
+            line = len(lines)
+            column = len(lines[-1]) + 1
         # The parser has a limit of its own, far beyond ours, and looks ahead: it may come first.
         too_deep = "nesting depth" in (error.problem or "")
         tab = lines[line - 1][column - 1 : column] == "\t"
@@ -155,28 +166,35 @@ def _build(text: str) -> Node:
     from yaml import events
 
     get_event: Callable[[], Any] = parser(text).get_event
-    scalar_event, mapping_start, sequence_start = (
-        events.ScalarEvent,
-        events.MappingStartEvent,
-        events.SequenceStartEvent,
-    )
-    mapping_end, sequence_end = events.MappingEndEvent, events.SequenceEndEvent
+    scalar_event = events.ScalarEvent
+    mapping_start = events.MappingStartEvent
+    sequence_start = events.SequenceStartEvent
+    mapping_end = events.MappingEndEvent
+    sequence_end = events.SequenceEndEvent
     # Open collections: children so far, anchor, line and column, count of nodes before it.
     stack: list[tuple[list[Node], str | None, int, int, int]] = []
     children: list[Node] = []  # of the innermost open collection; keys and values alternate in a map
     anchors: dict[str, tuple[Node | None, int]] = {}  # node (None while it is open) and its size in nodes
     known_line, number = 0, 1  # one object for all nodes of a line
-    count, most = 0, min(MAX_NODES, FREE_NODES + len(text) // LEAST_TEXT)
+    count = 0
+    most = min(MAX_NODES, FREE_NODES + len(text) // LEAST_TEXT)
     while True:
         event = get_event()
         kind: Any = event.__class__
         if kind is scalar_event:
-            start, end = event.start_mark, event.end_mark
-            line, column = start.line, start.column
+            start = event.start_mark
+            end = event.end_mark
+            line = start.line
+            column = start.column
             if line != known_line:
-                known_line, number = line, line + 1
+                known_line = line
+                number = line + 1
             node = Scalar(
-                event.value, not event.style, number, column + 1, (end.column if end.line == line else column + 1) + 1
+                text=event.value,
+                plain=not event.style,
+                line=number,
+                column=column + 1,
+                end_column=(end.column if end.line == line else column + 1) + 1,
             )
             count += 1
             children.append(node)
@@ -185,11 +203,13 @@ def _build(text: str) -> Node:
             if count > most:
                 raise _too_many(most, start)
         elif kind is mapping_start or kind is sequence_start:
-            start, anchor = event.start_mark, event.anchor
+            start = event.start_mark
+            anchor = event.anchor
             if anchor is not None:
                 anchors[anchor] = (None, 0)
             if start.line != known_line:
-                known_line, number = start.line, start.line + 1
+                known_line = start.line
+                number = start.line + 1
             stack.append((children, anchor, number, start.column + 1, count))
             count += 1
             children = []
@@ -198,7 +218,8 @@ def _build(text: str) -> Node:
             if count > most:
                 raise _too_many(most, start)
         elif kind is mapping_end or kind is sequence_end:
-            end, inner = event.end_mark, children
+            end = event.end_mark
+            inner = children
             children, anchor, line, column, before = stack.pop()
             # A flow collection on one line is underlined whole, any other one at its first character.
             stop = end.column + 1 if end.line + 1 == line and end.column > column else column + 1
@@ -224,7 +245,7 @@ def _build(text: str) -> Node:
             if not (isinstance(extra, Scalar) and extra.is_null):
                 raise UnreadableError("a second YAML document starts here; a netlist is one", extra.line, extra.column)
         elif kind is events.StreamEndEvent:
-            return children[0] if children else Scalar("", True, 1, 1, 2)
+            return children[0] if children else Scalar(text="", plain=True, line=1, column=1, end_column=2)
 
 
 def _too_many(most: int, mark: "YamlMark") -> UnreadableError:

@@ -107,7 +107,8 @@ def _short(node: nodes.Node) -> str:
     return "[" + ", ".join(map(_short, node.items)) + "]"
 
 
-INT32_MIN, INT32_MAX = -(1 << 31), (1 << 31) - 1
+INT32_MIN = -(1 << 31)
+INT32_MAX = (1 << 31) - 1
 UINT32_MAX = (1 << 32) - 1
 
 # As a C++ stream reads with any base: optional sign, 0x hex, leading-0 octal, else decimal; trailing blanks are eaten.

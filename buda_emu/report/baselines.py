@@ -171,17 +171,18 @@ def compare(
             _place(result, change, measure or MEASURES[section]).append(change)
         result.mended += [Change(file, item, None) for item in left.values()]
     return Comparison(
-        section,
-        tuple(result.new),
-        tuple(result.worse),
-        tuple(result.mended),
-        tuple(result.known),
-        tuple(result.unlisted),
+        section=section,
+        new=tuple(result.new),
+        worse=tuple(result.worse),
+        mended=tuple(result.mended),
+        known=tuple(result.known),
+        unlisted=tuple(result.unlisted),
     )
 
 
 def _place(result: _Sorted, change: Change, measure: Measure) -> list[Change]:
-    before, now = change.before, change.now
+    before = change.before
+    now = change.now
     assert now is not None
     if before is None:
         return result.new if now.fails else result.unlisted
@@ -263,7 +264,7 @@ def read_baseline(
     except FileNotFoundError:
         if not update:
             raise HostError(f"{path}: there is no such baseline; --update-baseline makes it") from None
-        return Baseline(path, section, settings, {}, update, measure)
+        return Baseline(path=path, section=section, settings=settings, content={}, update=update, measure=measure)
     content = _checked(path, data)
     own = content.get(section)
     if own is not None and not update and not _same_settings(own["settings"], settings):
@@ -275,7 +276,7 @@ def read_baseline(
         raise HostError(f"{path}: made with other settings ({other}); --update-baseline makes it again")
     if own is None and not update:
         raise HostError(f"{path}: it has nothing of `{section}` yet; --update-baseline adds it")
-    return Baseline(path, section, settings, content, update, measure)
+    return Baseline(path=path, section=section, settings=settings, content=content, update=update, measure=measure)
 
 
 def _anew(item: Item, expected: Known | None) -> Known:

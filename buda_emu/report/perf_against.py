@@ -75,15 +75,17 @@ class Comparison:
 def against(before: Mapping[str, Any], after: Mapping[str, Any]) -> Comparison:
     """Compare two results of `perf_json`. Raises HostError for one that lacks a key."""
     try:
-        old, new = _epochs(before), _epochs(after)
+        old = _epochs(before)
+        new = _epochs(after)
         keys = [*new, *(key for key in old if key not in new)]
-        old_cycles, new_cycles = before["program_cycles"], after["program_cycles"]
+        old_cycles = before["program_cycles"]
+        new_cycles = after["program_cycles"]
         return Comparison(
-            before["netlist"],
-            after["netlist"],
-            tuple(_conditions(before, after)),
-            {name: (old_cycles[name], new_cycles[name]) for name in new_cycles if name in old_cycles},
-            tuple(_epoch_change(key, old.get(key), new.get(key)) for key in keys),
+            before=before["netlist"],
+            after=after["netlist"],
+            conditions=tuple(_conditions(before, after)),
+            programs={name: (old_cycles[name], new_cycles[name]) for name in new_cycles if name in old_cycles},
+            epochs=tuple(_epoch_change(key, old.get(key), new.get(key)) for key in keys),
         )
     except (KeyError, TypeError, AttributeError, ValueError) as error:
         raise HostError(f"the earlier run cannot be compared: {error!r}: write it again with `perf --json`") from None
@@ -102,7 +104,8 @@ def _conditions(before: Mapping[str, Any], after: Mapping[str, Any]) -> Iterator
         yield f"board: {boards[0] or 'none'}, now {boards[1] or 'none'}"
     for key, word in (("what_if", "what-if"), ("parameters", "parameter")):
         for name in sorted({*before[key], *after[key]}):
-            old, new = before[key].get(name), after[key].get(name)
+            old = before[key].get(name)
+            new = after[key].get(name)
             if old != new:
                 yield f"{word} {name}: {_or_none(old)}, now {_or_none(new)}"
 
@@ -136,7 +139,8 @@ def _units(epoch: Mapping[str, Any]) -> dict[tuple[str, str], float]:
 
 def _changes(old: Mapping[tuple[str, str], float], new: Mapping[tuple[str, str], float]) -> Iterator[Change]:
     for kind, name in dict.fromkeys([*new, *old]):
-        before, after = old.get((kind, name)), new.get((kind, name))
+        before = old.get((kind, name))
+        after = new.get((kind, name))
         if before is None or after is None or abs(after - before) > _SAME * max(abs(before), abs(after)):
             yield Change(kind, name, before, after)
 
@@ -147,7 +151,8 @@ def _reason(old: Mapping[str, Any] | None, new: Mapping[str, Any] | None, units:
         return _ADDED if old is None else _GONE
     if not units and _pace(old) == _pace(new):
         return ""
-    held, holds = old["bottleneck"], new["bottleneck"]
+    held = old["bottleneck"]
+    holds = new["bottleneck"]
     if (held["kind"], held["name"]) != (holds["kind"], holds["name"]):
         return f"held by {_called(held)} before, by {_called(holds)} now"
     own = [item for item in units if (item.kind, item.name) == (holds["kind"], holds["name"])]

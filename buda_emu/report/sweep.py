@@ -12,7 +12,10 @@ from buda_emu.report.terminal.text import table, whole
 
 _WIDTH: Final = 760.0
 _HEIGHT: Final = 360.0
-_LEFT, _RIGHT, _TOP, _BOTTOM = 80.0, 190.0, 40.0, 50.0
+_LEFT = 80.0
+_RIGHT = 190.0
+_TOP = 40.0
+_BOTTOM = 50.0
 _COLOURS: Final = ("#4269d0", "#b45309", "#15803d", "#b91c1c", "#7c3aed", "#0e7490", "#a21caf", "#57534e")
 _SIZE: Final = 11.0
 _STYLE: Final = (
@@ -62,7 +65,8 @@ def sweep_chart(
 
     `words` say what the measure is. Rows without a value are left out.
     """
-    along, others = axes[-1], axes[:-1]
+    along = axes[-1]
+    others = axes[:-1]
     ticks = list(dict.fromkeys(row[along] for row in rows))
     lines: dict[str, list[tuple[str, float]]] = {}
     for row in rows:
@@ -98,7 +102,8 @@ def _places(ticks: Sequence[str]) -> dict[str, float]:
         values = [float(index) for index in range(len(ticks))]
     if min(values) > 0 and max(values) / min(values) > 8:
         values = [log10(value) for value in values]
-    low, span = min(values), (max(values) - min(values)) or 1.0
+    low = min(values)
+    span = (max(values) - min(values)) or 1.0
     return {tick: _LEFT + width * (value - low) / span for tick, value in zip(ticks, values, strict=True)}
 
 

@@ -134,8 +134,10 @@ def heat_map(detail: OutputDetail, first_bad: TilePlace | None) -> str:
     values: list[list[float]] = detail.tile_error.tolist()
     largest = max((value for row in values for value in row if isfinite(value)), default=0.0)
     side = max(4.0, min(28.0, (_WIDTH - 30) / cols, 320 / rows))
-    left, top = 28.0, 18.0
-    width, height = left + cols * side + 1, top + rows * side + 1
+    left = 28.0
+    top = 18.0
+    width = left + cols * side + 1
+    height = top + rows * side + 1
     parts = [open_chart(max(width, _WIDTH), height + 40, "largest error of each tile")]
     for row in range(rows):
         for col in range(cols):
@@ -152,7 +154,8 @@ def heat_map(detail: OutputDetail, first_bad: TilePlace | None) -> str:
         for row in _ticks(rows, side)
     ]
     if first_bad is not None:
-        x, y = left + first_bad.col // detail.cell[1] * side, top + first_bad.row // detail.cell[0] * side
+        x = left + first_bad.col // detail.cell[1] * side
+        y = top + first_bad.row // detail.cell[0] * side
         parts.append(f'<rect class="marked" {_square(x, y, side)}><title>first bad tile: {first_bad}</title></rect>')
     parts.append(_shade_legend(height + 8, largest))
     return "".join([*parts, "</svg>"])
@@ -227,7 +230,8 @@ def op_chart(ops: Sequence[OpResult], threshold: float, first_bad: int | None) -
     """1 - PCC of every op in execution order on a logarithmic axis, and the threshold as a line."""
     height = 30 + len(ops) * _ROW
     width = 620
-    left, right = _NAMES + 12, width - 92
+    left = _NAMES + 12
+    right = width - 92
     room = right - left
 
     def x_of(pcc: float) -> float:

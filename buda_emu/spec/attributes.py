@@ -155,14 +155,14 @@ def _specs() -> Mapping[str, AttributeSpec]:
         if meta["kind"] is None:
             continue
         table[item.name] = AttributeSpec(
-            item.name,
-            meta["kind"],
-            item.default,
-            meta["doc"],
-            meta["everywhere"],
-            meta["words"],
-            meta["in_fused"],
-            meta["effect"],
+            name=item.name,
+            kind=meta["kind"],
+            default=item.default,
+            doc=meta["doc"],
+            everywhere=meta["everywhere"],
+            words=meta["words"],
+            in_fused=meta["in_fused"],
+            has_effect=meta["effect"],
         )
     return table
 

@@ -89,7 +89,8 @@ _BLACKHOLE: Final = MappingProxyType({
     "links": f"{_SHEET_BLACKHOLE} has ports of 800G, not how many links they are", "host": _SHEET_BLACKHOLE,
 })  # fmt: skip
 
-_PCIE_4, _PCIE_5 = "PCIe 4.0 x16", "PCIe 5.0 x16"
+_PCIE_4 = "PCIe 4.0 x16"
+_PCIE_5 = "PCIe 5.0 x16"
 BOARDS: Final[Mapping[str, Board]] = {
     board.name: board
     for board in (
@@ -187,7 +188,13 @@ _FAR: Final = 8
 def row_of_chips(ids: Sequence[int]) -> Cluster:
     """Chips in a row, each connected with the next one, the first on the host's bus."""
     links = tuple(((a, channel), (b, _FAR + channel)) for a, b in pairwise(ids) for channel in range(LINKS))
-    return Cluster({chip: (place, 0, 0, 0) for place, chip in enumerate(ids)}, {}, links, tuple(ids[:1]), {})
+    return Cluster(
+        places={chip: (place, 0, 0, 0) for place, chip in enumerate(ids)},
+        archs={},
+        links=links,
+        mmio=tuple(ids[:1]),
+        masks={},
+    )
 
 
 def read_cluster(path: "str | PathLike[str]") -> Cluster:
@@ -203,11 +210,11 @@ def cluster_of(content: Any, where: str) -> Cluster:
     lists = cast("Mapping[str, Sequence[Any]]", content)
     try:
         found = Cluster(
-            {int(chip): tuple(int(value) for value in place) for chip, place in maps["chips"].items()},
-            {int(chip): str(word) for chip, word in (maps.get("arch") or {}).items()},
-            tuple(_link(ends) for ends in lists.get("ethernet_connections") or ()),
-            tuple(int(chip) for item in lists.get("chips_with_mmio") or () for chip in _ids(item)),
-            {int(chip): int(item["harvest_mask"]) for chip, item in (maps.get("harvesting") or {}).items()},
+            places={int(chip): tuple(int(value) for value in place) for chip, place in maps["chips"].items()},
+            archs={int(chip): str(word) for chip, word in (maps.get("arch") or {}).items()},
+            links=tuple(_link(ends) for ends in lists.get("ethernet_connections") or ()),
+            mmio=tuple(int(chip) for item in lists.get("chips_with_mmio") or () for chip in _ids(item)),
+            masks={int(chip): int(item["harvest_mask"]) for chip, item in (maps.get("harvesting") or {}).items()},
         )
     except (TypeError, ValueError, KeyError, AttributeError) as error:
         raise HostError(f"{where}: not a valid cluster file: {type(error).__name__}: {error}") from None

@@ -52,7 +52,8 @@ class RingPointers:
 
     def advance_local(self, count: int) -> int:
         """The slot at the local pointer, which then moves on by `count`."""
-        local, entries = self.local, self.entries
+        local = self.local
+        entries = self.entries
         self.local = (local + count) % (2 * entries)
         return local % entries
 
@@ -75,7 +76,8 @@ class RingPointers:
         self.rd = pointer % limit
         left = (self.wr - self.rd) % limit
         if left > self.entries:
-            self.wr, left = self.rd, 0
+            self.wr = self.rd
+            left = 0
         return before - left
 
     def reset(self) -> None:

@@ -41,15 +41,28 @@ OPCODES: Mapping[str, Opcode] = {
         Opcode("set", 1, "[out, set, a]: out = a", lambda _, args: args[0]),
         Opcode("add", 2, "[out, add, a, b]: out = a + b", lambda _, args: args[0] + args[1]),
         Opcode("mul", 2, "[out, mul, a, b]: out = a * b", lambda _, args: args[0] * args[1]),
-        Opcode("inc", 1, "[out, inc, a]: out = out + a", lambda out, args: out + args[0], True),
-        Opcode("incwrap", 2, "[out, incwrap, a, wrap]: out = (out + a) modulo wrap", _incwrap, True),
+        Opcode(
+            name="inc",
+            operands=1,
+            doc="[out, inc, a]: out = out + a",
+            result=lambda out, args: out + args[0],
+            reads_out=True,
+        ),
+        Opcode(
+            name="incwrap",
+            operands=2,
+            doc="[out, incwrap, a, wrap]: out = (out + a) modulo wrap",
+            result=_incwrap,
+            reads_out=True,
+        ),
     )
 }
 
 
 _MOST_DIGITS = 10
 _MOST_SHOWN = 40
-INT_MIN, INT_MAX = -(1 << 31), (1 << 31) - 1
+INT_MIN = -(1 << 31)
+INT_MAX = (1 << 31) - 1
 _LEADING_INT = re.compile(r"\s*([+-]?)0*(\d+)")
 
 

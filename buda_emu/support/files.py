@@ -154,7 +154,13 @@ class FileState:
     def of(path: str | os.PathLike[str] | int) -> "FileState":
         """Read the state of a file, by its path or by an open descriptor. Raises OSError."""
         now = os.stat(path)  # noqa: PTH116 - a descriptor, too
-        return FileState(now.st_dev, now.st_ino, now.st_size, now.st_mtime_ns, now.st_ctime_ns)
+        return FileState(
+            device=now.st_dev,
+            inode=now.st_ino,
+            size=now.st_size,
+            written_ns=now.st_mtime_ns,
+            changed_ns=now.st_ctime_ns,
+        )
 
     def settle(self) -> "FileState":
         """Wait until a further write gives another time: the clock of file systems ticks every few milliseconds, and

@@ -52,9 +52,11 @@ def _made(kind: type[Any], frozen: bool, slots: bool, eq: bool, shown: bool, kw_
     if frozen:
         if "__setattr__" in own or "__delattr__" in own:
             raise TypeError(f"{made.__name__} is frozen and has methods that change it")
-        made.__setattr__, made.__delattr__ = _no_assignment, _no_deletion
+        made.__setattr__ = _no_assignment
+        made.__delattr__ = _no_deletion
         if slots and "__getstate__" not in own:
-            made.__getstate__, made.__setstate__ = _state, _put_state
+            made.__getstate__ = _state
+            made.__setstate__ = _put_state
     if shown and "__repr__" not in own:
         made.__repr__ = _text
     if eq:

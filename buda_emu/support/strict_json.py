@@ -12,7 +12,8 @@ from typing import Any, cast
 from buda_emu.support.errors import HostError
 
 MAX_DEPTH = 64
-_LOW, _HIGH = -(1 << 63), 1 << 64
+_LOW = -(1 << 63)
+_HIGH = 1 << 64
 
 
 class NameTwiceError(ValueError):

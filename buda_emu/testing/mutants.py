@@ -64,13 +64,17 @@ class Mutator:
 
     def edit(self) -> Callable[[], None]:
         """One edit at random; what takes it back."""
-        self.names, self.own, self.depths = [], {}, {}
+        self.names = []
+        self.own = {}
+        self.depths = {}
         part = self._part()
-        self.pairs, self.items = [], []
+        self.pairs = []
+        self.items = []
         self._walk(self.tree)
         self.everywhere = self.pairs, self.items
         if part is not self.tree:  # names are those of the whole
-            self.pairs, self.items = [], []
+            self.pairs = []
+            self.items = []
             self._walk(part)
         if not self.pairs:
             self._walk(self.tree)
@@ -115,7 +119,8 @@ class Mutator:
 
     def _insert(self, where: nodes.Sequence) -> Callable[[], None]:
         """An instruction of the example, somewhere, with variables of the document for most that it names."""
-        before, variables = where.items, [name for name in self._scalars() if name.startswith("$")]
+        before = where.items
+        variables = [name for name in self._scalars() if name.startswith("$")]
 
         def known(node: nodes.Node) -> nodes.Node:
             if isinstance(node, nodes.Mapping):
@@ -207,7 +212,8 @@ class Mutator:
         return scalar(self.draw.pick(self.names)) if is_name and self.draw.chance(60) else value
 
     def _pair(self, where: nodes.Mapping, at: int) -> Callable[[], None]:
-        before, (key, value) = where.pairs[:], where.pairs[at]
+        before = where.pairs[:]
+        (key, value) = where.pairs[at]
         kind = 0 if isinstance(value, nodes.Mapping) and self.draw.chance(30) else self.draw.integer(0, 9)
         if kind == 0:
             where.pairs = [*before[:at], *before[at + 1 :]]
@@ -226,7 +232,8 @@ class Mutator:
 
     def _item(self, where: nodes.Sequence, at: int) -> Callable[[], None]:
         before = where.items[:]
-        kind, to = self.draw.integer(0, 6), self.draw.integer(0, len(before) - 1)
+        kind = self.draw.integer(0, 6)
+        to = self.draw.integer(0, len(before) - 1)
         if kind == 0:
             where.items = [*before[:at], *before[at + 1 :]]
         elif kind == 1:
@@ -357,7 +364,7 @@ def _tried(random: Random, edits: int, rule: Rule) -> Iterator[Broken]:
         there = {item.rule for item in valid.netlist.diagnostics}
         tree = _with_sections(read_any(valid.text), rule)
         valid = replace(valid, text=_written(tree))
-        mutator = Mutator(draw, tree, hints, section, _items(rule.wrong))
+        mutator = Mutator(draw=draw, tree=tree, hints=hints, section=section, instructions=_items(rule.wrong))
         for _ in range(min(_EDITS_OF_A_BASE, edits - start)):
             undo = [mutator.edit() for _ in range(draw.pick((1, 1, 1, 2, 3)))]
             text = _written(tree)

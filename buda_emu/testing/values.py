@@ -63,7 +63,8 @@ def awkward_inputs(netlist: Netlist, seed: int) -> Iterator[InputBlock]:
 def _encoded(netlist: Netlist, block: InputBlock, op: Op, stream: np.random.Generator) -> InputBlock:
     """More than the least encoding, where it fits its tiles."""
     source = netlist.queues.get(op.inputs[1]) or netlist.ops[op.inputs[1]]
-    shape, queue = sparse_shape(op, source.blocking.t), netlist.queues[block.queue]
+    shape = sparse_shape(op, source.blocking.t)
+    queue = netlist.queues[block.queue]
     try:
         made = [encoding_tiles(shape, _SOME_STRIPS, queue, stream) for _ in range(len(block.array))]
     except NetlistError:
@@ -117,7 +118,8 @@ def _spread(stream: np.random.Generator, shape: tuple[int, ...], small: bool) ->
 
 def _low(stream: np.random.Generator, shape: tuple[int, ...], small: bool) -> Values:
     """Around the smallest normal number, or all of its exponent."""
-    least, below = (-14 if small else -126), stream.integers(2)
+    least = -14 if small else -126
+    below = stream.integers(2)
     return _signs(stream, shape) * 2.0 ** stream.uniform(least - below, least + 1 + below, shape)
 
 

@@ -50,7 +50,8 @@ def advise(
 
     Raises NetlistError, HostError (no such program, parameter, move), ProgramError as the run would, UnsupportedError.
     """
-    path, arch = fspath(source), agreed_arch(board, arch)
+    path = fspath(source)
+    arch = agreed_arch(board, arch)
     known = {move.name: move for move in MOVES}
     for name in moves:
         if name not in known:
@@ -69,12 +70,37 @@ def advise(
     values = {**default_parameters(bodies, config.args), **known_parameters(bodies, parameters or {})}
     on = Workers(workers, dask)
     chosen = [known[name] for name in moves] or list(MOVES)
-    with closing(Evaluator(netlist, bodies, values, chip_of(netlist.arch_name, board=board), on)) as evaluator:
-        found = Search(data, evaluator, Accuracy(seed), most_loss, tries, chosen, progress).run()
-    text, after = data, found.best
+    with closing(
+        Evaluator(
+            netlist=netlist,
+            programs=bodies,
+            parameters=values,
+            chip=chip_of(netlist.arch_name, board=board),
+            workers=on,
+        )
+    ) as evaluator:
+        found = Search(
+            data=data,
+            evaluator=evaluator,
+            accuracy=Accuracy(seed),
+            most_loss=most_loss,
+            tries=tries,
+            moves=chosen,
+            progress=progress,
+        ).run()
+    text = data
+    after = found.best
     if found.taken:
         text, again = checked(data, netlist, merged(found.best.edits))
         if again.netlist is None:
             raise InternalError(f"{path}: the netlist with all changes is not accepted any more")
         after = evaluator.again(found.best, again.netlist)
-    return Advice(netlist.path, netlist.arch_name, found, after, text, evaluator.tries, evaluator.chip)
+    return Advice(
+        netlist=netlist.path,
+        arch=netlist.arch_name,
+        found=found,
+        after=after,
+        text=text,
+        tries=evaluator.tries,
+        chip=evaluator.chip,
+    )

@@ -66,7 +66,8 @@ def diff(
     Objects of one kind and name are compared; a name that only one has is gone or new. `cycles`: model both, too, which
     takes most of the time. Raises NetlistError, ImageError, OSError for what cannot be loaded.
     """
-    one, other = netlist_of(before, arch), netlist_of(after, arch)
+    one = netlist_of(before, arch)
+    other = netlist_of(after, arch)
     gone: list[tuple[str, str]] = []
     new: list[tuple[str, str]] = []
     changes: list[FieldChange] = []
@@ -77,12 +78,25 @@ def diff(
             if name in right and left[name] != right[name]:
                 changes += _changed(kind, name, left[name], right[name])
     if one.arch_name != other.arch_name:
-        changes.insert(0, FieldChange("netlist", "", "values", "arch", one.arch_name, other.arch_name))
+        changes.insert(
+            0,
+            FieldChange(
+                kind="netlist", name="", about="values", field="arch", before=one.arch_name, after=other.arch_name
+            ),
+        )
     programs = {
         name: lines for name in one.programs if name in other.programs and (lines := _program(one, other, name))
     }
     figures = tuple(_cycles(one, other)) if cycles else ()
-    return Difference(str(before), str(after), tuple(gone), tuple(new), tuple(changes), programs, figures)
+    return Difference(
+        before=str(before),
+        after=str(after),
+        gone=tuple(gone),
+        new=tuple(new),
+        changes=tuple(changes),
+        programs=programs,
+        cycles=figures,
+    )
 
 
 def _objects(one: Netlist, other: Netlist) -> Iterator[tuple[str, Mapping[str, Sourced], Mapping[str, Sourced]]]:
@@ -94,11 +108,19 @@ def _objects(one: Netlist, other: Netlist) -> Iterator[tuple[str, Mapping[str, S
 
 
 def _changed(kind: str, name: str, left: Sourced, right: Sourced) -> Iterator[FieldChange]:
-    before, after = _values(left), _values(right)
+    before = _values(left)
+    after = _values(right)
     for field in dict.fromkeys((*before, *after)):
         if before.get(field) != after.get(field):
             about = "placement" if field in _PLACEMENT else "formats" if field in _FORMATS else "values"
-            yield FieldChange(kind, name, about, field, _text(before.get(field)), _text(after.get(field)))
+            yield FieldChange(
+                kind=kind,
+                name=name,
+                about=about,
+                field=field,
+                before=_text(before.get(field)),
+                after=_text(after.get(field)),
+            )
 
 
 def _values(item: Sourced) -> dict[str, Any]:
@@ -130,7 +152,8 @@ def _text(value: Any) -> str:
 
 
 def _program(one: Netlist, other: Netlist, name: str) -> tuple[str, ...]:
-    left, right = program_lines(one, name), program_lines(other, name)
+    left = program_lines(one, name)
+    right = program_lines(other, name)
     return tuple(unified_diff(left, right, "before", "after", lineterm="", n=1))[2:]
 
 

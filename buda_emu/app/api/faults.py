@@ -112,7 +112,8 @@ class Maker:
         """Records a clean run."""
         subject = self.subject
         opened, check = subject.opened()
-        netlist, image = opened.netlist, opened.image
+        netlist = opened.netlist
+        image = opened.image
         chosen = Chosen(subject.programs, dict(subject.parameters), subject.memory_limit, image)
         ready = prepared(netlist, chosen, rams=subject.inputs is None, as_bits=subject.precision == "device")
 
@@ -130,7 +131,14 @@ class Maker:
         if self.settings.only and self.settings.only not in names:
             hint = near(self.settings.only, names)
             raise HostError(f"no op or queue {self.settings.only!r}{f' ({hint})' if hint else ''}")
-        machines = Machines(netlist, fill, dict(ready.programs), subject.precision, ready.limit, subject.inputs is None)
+        machines = Machines(
+            netlist=netlist,
+            fill=fill,
+            programs=dict(ready.programs),
+            precision=subject.precision,
+            memory_limit=ready.limit,
+            made_up=subject.inputs is None,
+        )
         trace = machines.recorded()
         return Bench(machines, Times(netlist, ready.bodies, ready.values, trace.epochs), trace, self.settings)
 
@@ -195,17 +203,17 @@ def faults(
     netlist = bench.trace.netlist
     kept = tuple(found[number] for number in wanted[: ended.after] if number in found)
     return Campaign(
-        netlist.path,
-        netlist.arch_name,
-        make.subject.precision,
-        settings.seed,
-        bench.settings.as_json(),
-        kept,
-        bench.bit_hours,
-        len(kept) == len(wanted) or ended.after is not None,
-        bench.strata,
-        bench.costs(),
-        bench.left_out,
+        netlist=netlist.path,
+        arch=netlist.arch_name,
+        precision=make.subject.precision,
+        seed=settings.seed,
+        settings=bench.settings.as_json(),
+        effects=kept,
+        bit_hours=bench.bit_hours,
+        finished=len(kept) == len(wanted) or ended.after is not None,
+        strata=bench.strata,
+        costs=bench.costs(),
+        left_out=bench.left_out,
     )
 
 
@@ -229,7 +237,9 @@ class _Ended:
     that neither workers nor interruptions count. `after`: so many faults, once it is."""
 
     def __init__(self, wanted: Sequence[int], strata: Mapping[str, float], width: float | None) -> None:
-        self._wanted, self._strata, self._width = wanted, strata, width
+        self._wanted = wanted
+        self._strata = strata
+        self._width = width
         self._asked = 0
         self.after: int | None = None
 

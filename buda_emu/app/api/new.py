@@ -18,7 +18,8 @@ TILE: Final = 32
 PER_CORE: Final = 32
 """Tiles of a result that one core holds at most."""
 _SHAPE: Final = re.compile(r"(?:([0-9]+)x)?([0-9]+)x([0-9]+)")
-_START, _STEP = 0x10000000, 0x10000
+_START = 0x10000000
+_STEP = 0x10000
 _FORMATS: Final = {"Float16": "Float16", "Float16_b": "Float16_b", "Bfp8": "Float16", "Bfp8_b": "Float16_b"}
 FORMATS: Final = tuple(_FORMATS)
 """That a first netlist may have throughout."""
@@ -85,7 +86,9 @@ class _Writer:
     """Queues, ops and program of one netlist."""
 
     def __init__(self, arch: str, inputs: int, df: str) -> None:
-        self._arch, self._inputs, self._df = ARCHS[arch], inputs, df
+        self._arch = ARCHS[arch]
+        self._inputs = inputs
+        self._df = df
         self._queues: list[str] = []
         self._settings: list[str] = []
         self._next = [_START] * self._arch.dram_channels
@@ -131,7 +134,9 @@ class _Writer:
             )
         if size and not product:
             raise HostError(f"new: only a matmul has a number of columns, not {word}")
-        name, inputs, more = f"{kind}{number}", [before], ""
+        name = f"{kind}{number}"
+        inputs = [before]
+        more = ""
         result = self._cut(shape.t, shape.rows, _tiles(size) if size else shape.cols, word)
         if product:
             weights = _Tensor(shape.t, shape.cols, result.cols)
@@ -170,7 +175,9 @@ class _Writer:
         """The next free cores, row of ops by row of ops."""
         row, column = self._at
         if column + result.grid[1] > self._arch.grid[1]:
-            row, column, self._shelf = row + self._shelf, 0, 0
+            row = row + self._shelf
+            column = 0
+            self._shelf = 0
         if row + result.grid[0] > self._arch.grid[0]:
             raise HostError(f"new: from {word} on there are no cores left: take fewer ops or a smaller shape")
         self._at = (row, column + result.grid[1])

@@ -110,9 +110,20 @@ class Summariser:
         """Of all elements that were added; `shape` is theirs."""
         low = high = mean = None
         if self._finite:
-            low, high, mean = self._low, self._high, self._sum / self._finite
+            low = self._low
+            high = self._high
+            mean = self._sum / self._finite
         return OutputSummary(
-            queue, kind, df, shape, low, high, mean, self._size - self._finite, self._zeros, self._digest.hexdigest()
+            queue=queue,
+            type=kind,
+            format=df,
+            shape=shape,
+            min=low,
+            max=high,
+            mean=mean,
+            not_finite=self._size - self._finite,
+            zeros=self._zeros,
+            sha256=self._digest.hexdigest(),
         )
 
 

@@ -91,16 +91,35 @@ def run_netlist(
             netlist = image.for_inputs
     ready = prepared(
         netlist,
-        Chosen(programs, parameters or {}, memory_limit, image, readout == "raw"),
+        Chosen(
+            programs=programs,
+            parameters=parameters or {},
+            memory_limit=memory_limit,
+            image=image,
+            all_read=readout == "raw",
+        ),
         rams=not inputs,
         as_bits=precision == "device",
         beside=beside,
         progress=progress,
         foretell=foretell,
     )
-    limit, arch = ready.limit, netlist.arch_name
+    limit = ready.limit
+    arch = netlist.arch_name
     report = RunReport(
-        netlist.path, arch, precision, readout, threads, seed, version, load_seconds, 0.0, (), (), (), {}
+        netlist=netlist.path,
+        arch=arch,
+        precision=precision,
+        readout=readout,
+        threads=threads,
+        seed=seed,
+        version=version,
+        load_seconds=load_seconds,
+        push_seconds=0.0,
+        inputs=(),
+        programs=(),
+        outputs=(),
+        arrays={},
     )
     if image is not None and image.plan is not None:
         if readout != "host" or programs or workers is not None:
@@ -168,8 +187,10 @@ class _Running:
 
     def fill(self, emulator: "Emulator | Machines", tell: Callable[[str], None]) -> tuple[InputUsed, ...]:
         """Push what the image holds, and what files or the generator have. Raises HostError."""
-        ready, inputs = self.ready, self.inputs
-        netlist, image = ready.netlist, ready.image
+        ready = self.ready
+        inputs = self.inputs
+        netlist = ready.netlist
+        image = ready.image
         held = image.held_queues if image else frozenset[str]()
         if inputs and is_archive_of_inputs(inputs):
             blocks = in_queues(image, archive_blocks(netlist, inputs, image, ready.limit))
@@ -192,12 +213,15 @@ class _Running:
             start = time.perf_counter()
             self.pushed = self.fill(emulator, self.tell)
             self.push_seconds = time.perf_counter() - start
-        steps, bodies, values = self.ready.steps, self.ready.bodies, self.ready.values
+        steps = self.ready.steps
+        bodies = self.ready.bodies
+        values = self.ready.values
         told = _Told(steps.inputs, self.inputs_done) if self.inputs_done is not None and steps is not None else None
         with compilations() as compiled:
             for number, body in enumerate(bodies[done:], done + 1):
                 self.progress(f"program {body.name}")
-                before, start = len(compiled), time.perf_counter()
+                before = len(compiled)
+                start = time.perf_counter()
                 if told is None or not isinstance(emulator, Emulator):
                     emulator.run(body.name, values)
                 else:

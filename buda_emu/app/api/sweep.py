@@ -152,13 +152,20 @@ def _model(netlist: Netlist, job: _About, settings: Mapping[str, str]) -> Point:
             harvest=parse_rows(settings.get("harvest", "")),
         )
     except BudaError as error:
-        return Point(settings, None, None, None, None, problem=str(error).splitlines()[0])
+        return Point(
+            settings=settings,
+            cycles=None,
+            seconds=None,
+            cycles_per_input=None,
+            inputs_per_second=None,
+            problem=str(error).splitlines()[0],
+        )
     slowest = max(found.epochs, key=lambda epoch: epoch.pace, default=None)
     return Point(
-        settings,
-        found.cycles,
-        found.seconds,
-        slowest.pace if slowest else None,
-        found.inputs_per_second or None,
-        slowest.bottleneck.name if slowest else "",
+        settings=settings,
+        cycles=found.cycles,
+        seconds=found.seconds,
+        cycles_per_input=slowest.pace if slowest else None,
+        inputs_per_second=found.inputs_per_second or None,
+        bottleneck=slowest.bottleneck.name if slowest else "",
     )

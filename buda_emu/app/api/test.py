@@ -161,13 +161,13 @@ def test(
     on = Workers(workers, dask)
     limit = (memory_limit or default_memory_limit()) // workers
     settings = Settings(
-        precision,
-        expected,
-        compare,
-        seed,
-        arch,
-        tuple(programs),
-        tuple(_named(parameters or {})),
+        precision=precision,
+        expected=expected,
+        compare=compare,
+        seed=seed,
+        arch=arch,
+        programs=tuple(programs),
+        parameters=tuple(_named(parameters or {})),
         threads=threads or max(1, usable_processors() // workers),
         memory_limit=limit,
         per_op=per_op,
@@ -208,4 +208,4 @@ def _cases(
             raise HostError(f"{netlist.path}: the netlist's file is not there: test reads it again")
         for name in collect([netlist.path if netlist is not None else fspath(item)]):  # type: ignore[arg-type]
             files = DirectoryFiles.for_netlist(Path(reference), name) if reference is not None else None
-            yield Case(name, name, None, files, None, settings_here)
+            yield Case(name=name, path=name, text=None, reference=files, defaults=None, settings=settings_here)

@@ -59,7 +59,8 @@ def require_within(name: str, action: argparse.Action, text: str, folder: str) -
 
 def _within(path: str, folder: str) -> bool:
     """Whether a path, its links followed, leads into a folder."""
-    inside, outside = os.path.realpath(path), os.path.realpath(folder or ".")
+    inside = os.path.realpath(path)
+    outside = os.path.realpath(folder or ".")
     return inside == outside or inside.startswith(outside.rstrip(os.sep) + os.sep)
 
 
@@ -132,7 +133,8 @@ def configure(parser: ExampleParser, verb: str, verbs: Mapping[str, str], given:
 
     `verbs`: all there are, with what they are for; `given`: the words of the command line. Raises HostError.
     """
-    path, passed_over = _named(given), ()
+    path = _named(given)
+    passed_over = ()
     if not path:
         path, passed_over = _found(os.getcwd())  # noqa: PTH109 - importing pathlib takes longer than all of this
     if path == NONE or not path:
@@ -163,7 +165,8 @@ def _named(given: Sequence[str]) -> str:
 def _found(folder: str) -> tuple[str, tuple[str, ...]]:
     """The nearest file with settings, in this folder or above it, "" where there is none; and what was passed over
     because others may have written it (`trust`)."""
-    here, last = folder, highest(folder)
+    here = folder
+    last = highest(folder)
     while True:
         for name in (OWN_FILE, _SHARED_FILE):
             path = os.path.join(folder, name)  # noqa: PTH118

@@ -15,7 +15,8 @@ class CtrlC:
 
     def __init__(self, stop: Callable[[], None], clear: Callable[[], None]) -> None:
         self.seen = False
-        self._stop, self._clear = stop, clear
+        self._stop = stop
+        self._clear = clear
         self._drop: Callable[[], bool] | None = None
         self._before: Any = None
 

@@ -63,7 +63,8 @@ def fix_files(args: argparse.Namespace, *, write: bool) -> int:
     """
     if _STDIN in args.file:
         raise HostError("check: --fix and --diff work on files, not on standard input")
-    changed, removed = 0, 0
+    changed = 0
+    removed = 0
     for name in files_below(args.file):
         found = _fixed(name, args) if kind_of(name) is NETLIST else None
         if found is None or found[0].same:

@@ -227,7 +227,8 @@ class BreakpointSet:
     def _moved(self, item: Breakpoint, engine: Steps, now: Moment) -> str | None:
         if now.event not in ("instruction", "stored"):
             return None
-        before, values = item.last, pointers_of(engine.channels[item.name])
+        before = item.last
+        values = pointers_of(engine.channels[item.name])
         item.last = values
         if item.kind == "watch" and now.event == "stored":
             chunk = next(engine.log.latest())
@@ -275,7 +276,8 @@ class BreakpointSet:
             return None
         if tensors:
             return f"{item.condition_text} holds" if value else None
-        before, item.last = item.last, value
+        before = item.last
+        item.last = value
         return f"{item.condition_text} holds now" if value and before is False else None
 
     def _is_new(self, tensors: Sequence[Tensor], engine: Steps, now: Moment) -> bool:

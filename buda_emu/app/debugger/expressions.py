@@ -265,7 +265,8 @@ def tensor(text: str) -> Tensor:
 
 def _tokens(text: str) -> list[_Token]:
     found: list[_Token] = []
-    place, end = 0, len(text.rstrip())
+    place = 0
+    end = len(text.rstrip())
     while place < end:
         token = _TOKEN.match(text, place)
         if token is None or token.lastgroup is None:

@@ -158,7 +158,7 @@ class RecordingUnits(ReferenceUnits):
         if len(rows) == 1:
             words = rows.datums[0].reshape(32, 32).astype(np.uint32)
             exponents = None if rows.exponents is None else rows.exponents[0].reshape(32, 2).copy()
-            self.steps.append(Step("packer", what, bits.df, words, exponents))
+            self.steps.append(Step(unit="packer", what=what, format=bits.df, words=words, exponents=exponents))
 
 
 def steps_of(run: Run, operands: Sequence[Bits], tile: int) -> tuple[list[Step], Bits]:

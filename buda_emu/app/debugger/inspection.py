@@ -80,7 +80,9 @@ class _Why:
             if self._adds_up(entry) and entry.queue not in chunk.anew:
                 reads.append((entry.queue, entry.slot))
             found = tuple(self._number(name, at, begun) for name, at in dict.fromkeys(reads))
-            self.entries[number] = Entry(entry.queue, entry.slot, entry.op, entry.position, through, found)
+            self.entries[number] = Entry(
+                queue=entry.queue, slot=entry.slot, op=entry.op, position=entry.position, through=through, reads=found
+            )
         return self.entries
 
     def _adds_up(self, entry: Entry) -> bool:
@@ -97,10 +99,24 @@ class _Why:
             return self._numbers[key]
         number = self._numbers[key] = len(self.entries)
         if found is None:
-            self.entries.append(Entry(queue, slot, "", None, (), (), bool(entries) and self._log.cut))
+            self.entries.append(
+                Entry(
+                    queue=queue,
+                    slot=slot,
+                    op="",
+                    position=None,
+                    through=(),
+                    reads=(),
+                    forgotten=bool(entries) and self._log.cut,
+                )
+            )
         else:
             chunk, which, name, _ = found
-            self.entries.append(Entry(queue, slot, self._netlist.queues[name].input, position, (), ()))
+            self.entries.append(
+                Entry(
+                    queue=queue, slot=slot, op=self._netlist.queues[name].input, position=position, through=(), reads=()
+                )
+            )
             self._open.append((number, chunk, which))
         return number
 
@@ -178,7 +194,8 @@ def where(run: Session) -> Answer:
 
 
 def _where(run: Session) -> Answer:
-    engine, stop = run.engine, run.stop
+    engine = run.engine
+    stop = run.stop
     data: dict[str, Any] = {
         "stop": stop_data(run),
         "program": engine.program or None,
@@ -400,7 +417,8 @@ def provenance(run: Session, text: str) -> Answer:
     found = run.tensor(text)
     if isinstance(found.of, Op) or found.slot is None:
         raise HostError(f"why tells of entries of queues and rams; {found.of.name} is an op: why QUEUE[slot]")
-    queue, slot = found.of.name, found.slot
+    queue = found.of.name
+    slot = found.slot
     entries = run.engine.call(lambda: why(run.engine, run.names, queue, slot))
     return answer("why", list(chain_lines(entries)), entries=[entry.as_json() for entry in entries])
 
@@ -462,7 +480,8 @@ def _running(run: Session) -> Topology:
 def _now(run: Session) -> dict[str, Found]:
     """Of the running epoch what each op gave and what was read of each queue in this input; of other queues the newest
     entry."""
-    topo, netlist = _running(run), run.netlist
+    topo = _running(run)
+    netlist = run.netlist
     fed = (name for names in topo.sinks.values() for name in names)
     items = {name: netlist.queues[name] for name in (*topo.reads, *fed) if name in netlist.queues}
     return run.engine.call(lambda: dict(_each_now(run.engine, [*items.values(), *topo.ops])))
@@ -508,7 +527,8 @@ def raw_bytes(run: Session, text: str, offset: int, count: int) -> Answer:
     found = run.tensor(text)
     if isinstance(found.of, Op) or found.slot is None:
         raise HostError(f"x shows entries of queues and rams; {found.of.name} is an op")
-    queue, slot = found.of, found.slot
+    queue = found.of
+    slot = found.slot
     images = run.engine.call(lambda: run.engine.emulator.memory_image(queue.name, slot))
     lines: list[str] = []
     rows: list[dict[str, Any]] = []

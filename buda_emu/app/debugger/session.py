@@ -93,8 +93,10 @@ class Changing(Lookup):
     def read_bytes(self, target: str) -> bytes:
         """An entry of a queue or ram as it lies in the device's memory, all buffers of its grid one after the other; of
         what an op gave the float32 tiles."""
-        found, emulator = self.tensor(target), self.engine.emulator
-        name, slot = found.of.name, found.slot
+        found = self.tensor(target)
+        emulator = self.engine.emulator
+        name = found.of.name
+        slot = found.slot
         if slot is None:
             return found.tiles.astype("<f4").tobytes()
         return b"".join(image.tobytes() for image in self.engine.call(lambda: emulator.memory_image(name, slot)))
@@ -110,7 +112,9 @@ class Changing(Lookup):
             changed = replace(found, tiles=np.frombuffer(whole, "<f4").astype(np.float32).reshape(found.tiles.shape))
             self._write_op(found.of, found, changed.values(), None, f" at byte {offset}")
             return
-        name, slot, position = found.of.name, found.slot, self.stop.position
+        name = found.of.name
+        slot = found.slot
+        position = self.stop.position
         assert slot is not None
 
         def make(machine: Steps) -> None:
@@ -140,7 +144,8 @@ class Changing(Lookup):
 
     def skip(self) -> str:
         """Do not run the op that is about to run: its result is zero. Returns its name."""
-        op, position = self.engine.op_now, self.stop.position
+        op = self.engine.op_now
+        position = self.stop.position
         if op is None or position.step % 2 or position.step == STORED:
             raise HostError("skip: no op is about to run; `next` or `break` goes to one")
         if op.gradient_op:
@@ -188,7 +193,9 @@ class Session(Changing):
         )
         self.feed = ready.feed(inputs, seed)
         self.programs = ready.programs
-        self._threads, self._limit, self._history_limit = threads, ready.limit, history_limit
+        self._threads = threads
+        self._limit = ready.limit
+        self._history_limit = history_limit
         self.changes: list[Change] = []
         self.breakpoints = BreakpointSet(self.names, self._scope)
         self._interrupted = Interrupt()
@@ -199,11 +206,11 @@ class Session(Changing):
         emulator = Emulator(self.netlist, precision, self._threads, memory_limit=self._limit)
         try:
             return Engine(
-                emulator,
-                self.programs,
-                lambda machine: push(machine, self.feed.blocks()),
-                self.changes,
-                self._interrupted,
+                emulator=emulator,
+                programs=self.programs,
+                fill=lambda machine: push(machine, self.feed.blocks()),
+                changes=self.changes,
+                interrupted=self._interrupted,
                 history_limit=self._history_limit,
             )
         except BaseException:

@@ -56,7 +56,8 @@ class Found:
     def with_tile(self, place: tuple[int, int, int], values: NDArray[Any]) -> "Found":
         """Another value of one tile, one number or [rows, columns]. Raises HostError for a tile that is not there, or
         another size."""
-        which, (height, width) = self.number(*place), self.tile_dim
+        which = self.number(*place)
+        (height, width) = self.tile_dim
         if values.ndim and values.size != height * width:
             raise HostError(f"a tile has {height} x {width} elements, not {values.shape}")
         kind = np.uint32 if is_raw(self.df) else np.float32
@@ -115,7 +116,9 @@ def of_queue(engine: "Steps", queue: Queue, slot: int | None) -> Found:
     if not view.label(slot):
         raise HostError(f"{queue.name}[{slot}] was never written")
     bits = view.bits(slot, 1)[0].copy() if isinstance(view, BitView) else None
-    return Found(queue, slot, queue.df, queue.blocking.shape, np.array(view.entry(slot)), bits)
+    return Found(
+        of=queue, slot=slot, df=queue.df, shape=queue.blocking.shape, tiles=np.array(view.entry(slot)), bits=bits
+    )
 
 
 def of_op(engine: "Steps", op: Op) -> Found:
@@ -132,7 +135,7 @@ def held(engine: "Steps", item: Queue | Op) -> Found | None:
     if tiles is None:
         return None
     df = item.df if isinstance(item, Queue) else item.out_df
-    return Found(item, None, df, shape_of(item, tiles.shape[1]), tiles[0])
+    return Found(of=item, slot=None, df=df, shape=shape_of(item, tiles.shape[1]), tiles=tiles[0])
 
 
 def here(engine: "Steps", names: Names, which: Tensor) -> Found:
@@ -188,7 +191,8 @@ def extremes(found: Found, *, worded: bool = True) -> tuple[str, str]:
     bad = [f"{told[what]} {word}" for what, word in (("nan", "NaN"), ("inf", "infinite")) if told[what]]
     if told["min"] is None or bad:
         return f"{slot}{bad[0]}", bad[1] if len(bad) > 1 else f"of {told['elements']}"
-    least, greatest = number(told["min"]), number(told["max"])
+    least = number(told["min"])
+    greatest = number(told["max"])
     return (f"{slot}min {least}", f"max {greatest}") if worded else (f"{slot}{least}", greatest)
 
 
@@ -241,7 +245,8 @@ def difference(first: str, a: NDArray[Any], second: str, b: NDArray[Any]) -> Ans
         raise HostError(f"{first} has {a.size} elements ({shape(a.shape)}), {second} {b.size} ({shape(b.shape)})")
     b = b.reshape(a.shape)
     with np.errstate(all="ignore"):
-        one, other = a.astype(np.float64), b.astype(np.float64)
+        one = a.astype(np.float64)
+        other = b.astype(np.float64)
         same = (one == other) | (np.isnan(one) & np.isnan(other))
         apart = np.where(same, 0.0, np.abs(one - other))
         apart = np.where(np.isnan(apart), np.inf, apart)

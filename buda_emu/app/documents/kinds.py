@@ -10,8 +10,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from functools import cache
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
+from buda_emu.performance.timeline.picture import TimelinePicture
 from buda_emu.spec.archs import ARCHS
 from buda_emu.support.checker.result import CheckResult, Options
 from buda_emu.support.errors import HostError
@@ -20,12 +21,13 @@ from buda_emu.support.lazy import lazy
 from buda_emu.support.records import dataclass
 
 if TYPE_CHECKING:
-    import zlib
-
-    from buda_emu.app.documents.protocol import Document, DocumentModule
     from buda_emu.support.checker import RuleBook
+
+if TYPE_CHECKING:
+    import zlib
 else:
     zlib = lazy("zlib")
+
 
 _HEAD = 1 << 16  # bytes from which a document is known
 _GZIP = b"\x1f\x8b"
@@ -301,3 +303,30 @@ def rule_kind(rule: str) -> Kind:
 def books() -> "Mapping[str, RuleBook]":
     """Import the rules of every kind and return them by its name."""
     return {kind.name: kind.rules() for kind in kinds()}
+
+
+class Document(Protocol):
+    """A document that was read. What a rule refuses need not be refused when it is opened: a check says it."""
+
+    def summary(self) -> Mapping[str, int | str]:
+        """What it is, in figures by name."""
+        ...
+
+    def timeline(self) -> TimelinePicture:
+        """When everything in it happens, with the defaults of its kind, as a picture for a page or a trace.
+
+        Raises UnsupportedError for what is not emulated, ProgramError for what stops.
+        """
+        ...
+
+
+class DocumentModule(Protocol):
+    """What the module of a kind of document offers."""
+
+    def load(self, path: str, /) -> Document:
+        """Open a file. Raises DocumentError with the findings for one that cannot be opened, OSError."""
+        ...
+
+    def check_file(self, path: str, options: Options, /) -> CheckResult[object]:
+        """Every finding about a file; never raises for what is in it. Raises OSError where it cannot be read."""
+        ...

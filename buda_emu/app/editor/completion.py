@@ -141,7 +141,9 @@ def _in_program(text: OpenText, place: Place, keys: tuple[str, ...]) -> Iterator
         for name, form in INSTRUCTIONS.items():
             yield Offer(name, "word" if name == "endloop" else "key", form.doc)
         return
-    program, word, below = keys[1], keys[2], keys[3:]
+    program = keys[1]
+    word = keys[2]
+    below = keys[3:]
     if word in ("allocate_queue", "deallocate_queue"):
         yield from (Offer(name.text, "queue") for name in text.names.defined("queue"))
     elif word == "loop":

@@ -193,4 +193,13 @@ def _name(
 ) -> Name:
     said = node.text if text is None else text
     column = node.column + (0 if node.plain else 1)
-    return Name(kind, said, node.line, column, column + len(said), defines, scope, body)
+    return Name(
+        kind=kind,
+        text=said,
+        line=node.line,
+        column=column,
+        end=column + len(said),
+        defines=defines,
+        scope=scope,
+        body=body,
+    )

@@ -45,7 +45,15 @@ def _part(name: str, kind: str, key: Scalar, node: Node, names: dict[tuple[int, 
             inside += [_known(text, one, value, names) for text, one, value in item.items()]
     inside += [_known(text, one, value, names) for text, one, value in pairs]
     line, column = max(_end(node), (key.line, key.end_column))
-    return Part(name, kind, key.line, key.column, line, column, tuple(part for part in inside if part.kind))
+    return Part(
+        name=name,
+        kind=kind,
+        line=key.line,
+        column=key.column,
+        last=line,
+        last_column=column,
+        parts=tuple(part for part in inside if part.kind),
+    )
 
 
 def _known(text: str, key: Scalar, node: Node, names: dict[tuple[int, int], Name]) -> Part:

@@ -68,7 +68,12 @@ def place_at(lines: list[str], line: int, column: int) -> Place:
     indent = head.start(2) if head is not None else len(row) - len(row.lstrip(" -"))
     rest = _BEHIND.match(row[column - 1 :])
     place = Place(
-        path, levels, word, column - len(word), _siblings(lines, start, indent), bool(rest is not None and rest[1])
+        path=path,
+        levels=levels,
+        word=word,
+        column=column - len(word),
+        block=_siblings(lines, start, indent),
+        has_value=bool(rest is not None and rest[1]),
     )
     _look_behind(place, lines, line, column)
     return place
@@ -79,7 +84,9 @@ def _entry(lines: list[str], line: int) -> tuple[int, tuple[str, ...]]:
     section = line
     while section > 1 and not lines[section - 1][:1].isalpha():
         section -= 1
-    depth, start, own = 0, section, 0
+    depth = 0
+    start = section
+    own = 0
     stack: list[tuple[int, str]] = []
     around: tuple[str, ...] = ()
     for number in range(section, line + 1):
@@ -93,7 +100,9 @@ def _entry(lines: list[str], line: int) -> tuple[int, tuple[str, ...]]:
         indent = len(row) - len(text)
         head = _KEY.match(row)
         if depth == 0 or (indent <= own and (head is not None or text.startswith("- "))):  # a bracket was left open
-            depth, start, own = 0, number, indent
+            depth = 0
+            start = number
+            own = indent
             place = head.start(2) if head is not None else len(row) - len(row.lstrip(" -"))
             while stack and stack[-1][0] >= place:
                 stack.pop()

@@ -46,7 +46,8 @@ class Positions:
 
     def to_client(self, line: int, column: int) -> lsp.Position:
         """The position of a line and column in the client's units; past the end of the text the end."""
-        row, before = max(line - 1, 0), max(column - 1, 0)
+        row = max(line - 1, 0)
+        before = max(column - 1, 0)
         if self._plain and row < len(self._lines):
             return lsp.Position(row, min(before, len(self._lines[row])))
         return self._codec.position_to_client_units(self._lines, lsp.Position(row, before))
@@ -58,7 +59,8 @@ class Positions:
 
 def line_edits(uri: str, before: str, after: str) -> lsp.WorkspaceEdit:
     """The edits of the lines that differ."""
-    old, new = before.splitlines(True), after.splitlines(True)
+    old = before.splitlines(True)
+    new = after.splitlines(True)
     match = SequenceMatcher(None, old, new)  # without its heuristic it takes the square of the lines that repeat
     edits = [
         lsp.TextEdit(lsp.Range(lsp.Position(i1, 0), lsp.Position(i2, 0)), "".join(new[j1:j2]))
@@ -136,7 +138,8 @@ class NetlistServer(LanguageServer):
         if known is None or positions is None or version != document.version or known.text != document.source:
             reader = self._readers.setdefault(uri, TreeReader())
             last = known.known_netlist if known is not None else None
-            known, positions = OpenText(document.source, _path(uri), reader, last), Positions(document)
+            known = OpenText(document.source, _path(uri), reader, last)
+            positions = Positions(document)
             self._texts[uri] = (document.version, known, positions)
         return known, positions
 
@@ -194,7 +197,8 @@ def _path(uri: str) -> str:
 
 
 def _diagnostic(positions: Positions, item: Diagnostic) -> lsp.Diagnostic:
-    line, end = max(item.line, 1), max(item.end_column, item.column + 1)
+    line = max(item.line, 1)
+    end = max(item.end_column, item.column + 1)
     said = f"{item.message} ({item.hint})" if item.hint else item.message
     spot = positions.range(line, item.column, line, end)
     return lsp.Diagnostic(spot, said, _SEVERITIES[item.severity], item.rule, source="buda-emu")
@@ -332,7 +336,8 @@ def _writing(server: NetlistServer) -> None:
     @server.feature(lsp.TEXT_DOCUMENT_COMPLETION, lsp.CompletionOptions([" ", "[", "{", ",", ":", "$"]))
     async def completion(params: lsp.CompletionParams) -> lsp.CompletionList:  # pyright: ignore[reportUnusedFunction]
         uri = params.text_document.uri
-        text, (line, column) = server.text(uri), server.place(uri, params.position)
+        text = server.text(uri)
+        (line, column) = server.place(uri, params.position)
         place = place_at(text.lines, line, column)
         spot = server.positions(uri).range(line, place.column, line, column)
         offers = complete(text, line, column)
@@ -345,7 +350,8 @@ def _writing(server: NetlistServer) -> None:
     async def actions(params: lsp.CodeActionParams) -> list[lsp.CodeAction]:  # pyright: ignore[reportUnusedFunction]
         uri = params.text_document.uri
         text = server.text(uri)
-        first, last = params.range.start.line + 1, params.range.end.line + 1
+        first = params.range.start.line + 1
+        last = params.range.end.line + 1
         wanted = [item for item in text.fixable if item.fix is not None]
         only = params.context.only or [lsp.CodeActionKind.QuickFix, lsp.CodeActionKind.SourceFixAll]
         found: list[lsp.CodeAction] = []
@@ -426,12 +432,14 @@ def _outline(server: NetlistServer) -> None:
         lsp.SemanticTokensLegend([*TOKENS], ["definition"]),
     )
     async def tokens(params: lsp.SemanticTokensParams) -> lsp.SemanticTokens:  # pyright: ignore[reportUnusedFunction]
-        text, positions = server.text(params.text_document.uri), server.positions(params.text_document.uri)
+        text = server.text(params.text_document.uri)
+        positions = server.positions(params.text_document.uri)
         data: list[int] = []
         before = lsp.Position(0, 0)
         for line, column, length, kind, defines in coloured(text):
             spot = positions.range(line, column, line, column + length)
-            start, down = spot.start, spot.start.line - before.line
+            start = spot.start
+            down = spot.start.line - before.line
             across = start.character - (0 if down else before.character)
             data += [down, across, spot.end.character - start.character, TOKENS.index(kind), int(defines)]
             before = start

@@ -131,7 +131,8 @@ class _Reading:
         try:
             read_any("\n" * self._wrong + "\n".join(self._lines[self._wrong :]))
         except UnreadableError as error:
-            row, first = self._lines[error.line - 1], self._lines[self._wrong]
+            row = self._lines[error.line - 1]
+            first = self._lines[self._wrong]
             further_out = row.strip() and _indent(row) < _indent(first)
             return None if further_out else error
         return None
@@ -163,7 +164,8 @@ class _Reading:
         indent = -1
         found: list[int] = []
         for number in range(start, end):
-            line, own = self._lines[number], self._indents[number]
+            line = self._lines[number]
+            own = self._indents[number]
             if indent < 0:
                 if _BLANK.match(line):
                     continue
@@ -183,7 +185,9 @@ class _Reading:
         if head is not None and self._has_more(start + 1, end):
             inside = self.block(start + 1, end, indent + 1 if not self._is_list(start + 1, end) else indent)
             if inside is not None:
-                key = Scalar(head[1], True, start + 1, indent + 1, indent + 1 + len(head[1]))
+                key = Scalar(
+                    text=head[1], plain=True, line=start + 1, column=indent + 1, end_column=indent + 1 + len(head[1])
+                )
                 yield key, inside
             return
         node = self._piece(start, end)
@@ -201,7 +205,9 @@ class _Reading:
             if depth > inner or (depth >= inner and self._is_list(start + 1, end)):
                 inside = self.block(start + 1, end, inner)
                 if inside is not None:
-                    key = Scalar(head[1], True, start + 1, inner + 1, inner + 1 + len(head[1]))
+                    key = Scalar(
+                        text=head[1], plain=True, line=start + 1, column=inner + 1, end_column=inner + 1 + len(head[1])
+                    )
                     yield Mapping([(key, inside)], start + 1, inner + 1, inner + 2)
                 return
         node = self._piece(start, end)

@@ -26,7 +26,8 @@ HOST_TENSOR_FORMATS: Final = frozenset(
 """Formats that a pushed host tensor may be declared in (NETLIST 4.6, FORMATS 3.10)."""
 
 
-_INT16, _INT32 = np.iinfo(np.int16), np.iinfo(np.int32)
+_INT16 = np.iinfo(np.int16)
+_INT32 = np.iinfo(np.int32)
 
 
 def host_dtype(name: str) -> Any:
@@ -76,7 +77,8 @@ def host_decode(name: str, array: NDArray[Any]) -> F32:
     """
     if name not in HOST_TENSOR_FORMATS:
         raise HostError(f"a host tensor cannot be declared as {name}")
-    spec, dtype = FORMATS[name], array.dtype
+    spec = FORMATS[name]
+    dtype = array.dtype
     if spec.kind == "int" and dtype.kind in "iu":
         return array.astype(np.float32)
     if spec.kind == "raw" and dtype.kind in "iu":

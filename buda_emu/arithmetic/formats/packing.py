@@ -95,7 +95,8 @@ def _datums(name: str, tiles: F32, tile_dim: tuple[int, int]) -> F32:
     height, width = tile_dim
     if is_raw(name):
         return tiles.reshape(len(tiles), TILE_SIDE * TILE_SIDE)[:, : height * width]
-    face_h, face_w = min(FACE_SIDE, height), min(FACE_SIDE, width)
+    face_h = min(FACE_SIDE, height)
+    face_w = min(FACE_SIDE, width)
     part = tiles[:, :height, :width].reshape(len(tiles), height // face_h, face_h, width // face_w, face_w)
     return part.swapaxes(2, 3).reshape(len(tiles), height * width)
 
@@ -107,7 +108,8 @@ def _tiles(name: str, datums: F32, tile_dim: tuple[int, int]) -> F32:
     if is_raw(name):
         tiles.reshape(len(datums), TILE_SIDE * TILE_SIDE)[:, : height * width] = datums
         return tiles
-    face_h, face_w = min(FACE_SIDE, height), min(FACE_SIDE, width)
+    face_h = min(FACE_SIDE, height)
+    face_w = min(FACE_SIDE, width)
     faces = datums.reshape(len(datums), height // face_h, width // face_w, face_h, face_w)
     tiles[:, :height, :width] = faces.swapaxes(2, 3).reshape(len(datums), height, width)
     return tiles

@@ -50,7 +50,8 @@ class Bits:
     def on(memory: NDArray[Any], df: str, *leading: int) -> "Bits":
         """On the first bytes of flat memory, whatever they are: all datums, then all exponents."""
         memory = memory.view(np.uint8)
-        tiles, kind = prod(leading), np.dtype(datum_type(df))
+        tiles = prod(leading)
+        kind = np.dtype(datum_type(df))
         size = tiles * TILE_ELEMENTS * kind.itemsize
         datums = memory[:size].view(kind).reshape(*leading, TILE_ELEMENTS)
         if not is_block(df):

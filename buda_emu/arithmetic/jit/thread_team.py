@@ -61,7 +61,9 @@ def claimed(start: int, stop: int) -> Iterator[int]:
         for item in range(start, stop):
             yield item
     else:
-        items, grain, parts = read(start, ITEMS), read(start, GRAIN), read(start, PARTS)
+        items = read(start, ITEMS)
+        grain = read(start, GRAIN)
+        parts = read(start, PARTS)
         own = 0
         while add(start, CLAIMED, 1) < parts:
             part = own if stop == SHARED else parts - 1 - add(start, HELPED, 1)
@@ -92,7 +94,8 @@ def serve(slot: int, seen: int, spins: int) -> int:
             left -= 1
             pause()
             continue
-        left, seen = spins, number
+        left = spins
+        seen = number
         if read(slot, IN_PYTHON) == number:
             break
         if add(slot, INSIDE, 1) >= OPEN:

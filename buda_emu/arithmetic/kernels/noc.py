@@ -16,9 +16,12 @@ from buda_emu.arithmetic.jit.kernel import helper, kernel
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
 
-LINKS, WAYS = 4, 12
+LINKS = 4
+WAYS = 12
 """Of each router: links that leave it, and these with ports."""
-READS, BETWEEN, WRITES = 0, 1, 2
+READS = 0
+BETWEEN = 1
+WRITES = 2
 """What a transfer is: out of DRAM, from op to op, anything else."""
 _ALL: Final = 2
 """Of the axes of a NoC."""
@@ -103,7 +106,8 @@ class Change(NamedTuple):
 @helper
 def _place(cell: int, op: int, grids: Grids, mesh: Mesh) -> tuple[int, int]:
     """x and y of a cell of an op."""
-    row, column = cell // grids.columns[op], cell % grids.columns[op]
+    row = cell // grids.columns[op]
+    column = cell % grids.columns[op]
     if grids.transposed[op]:
         row, column = column, row
     return int(mesh.xs[grids.left[op] + column]), int(mesh.ys[grids.top[op] + row])
@@ -134,7 +138,8 @@ def _travel(
     mesh: Mesh,
 ) -> None:
     """NoC 0 goes right, then down; NoC 1 up, then left (PERF 1.2). What a group has in common goes once."""
-    (x, y), (to_x, to_y) = start, end
+    (x, y) = start
+    (to_x, to_y) = end
     for turn in range(_ALL):
         axis = turn if noc == 0 else 1 - turn
         while (x != to_x) if axis == 0 else (y != to_y):
@@ -161,8 +166,11 @@ def _fill(edge: int, row: int, edges: Edges, grids: Grids, mesh: Mesh, rows: Row
     rows.filled[row], rows.far[row] = 0, 3
     if edges.crossing[edge] >= 0:
         _add(edges.crossing[edge], edges.size[edge], row, rows, mesh)
-    first, last = edges.group[edge], edges.group[edge + 1]
-    writes, block, near = edges.writes[edge], edges.block[edge], edges.near[edge]
+    first = edges.group[edge]
+    last = edges.group[edge + 1]
+    writes = edges.writes[edge]
+    block = edges.block[edge]
+    near = edges.near[edge]
     if first < last:
         rows.far[row] = 0
     for group in range(first, last):
@@ -173,7 +181,8 @@ def _fill(edge: int, row: int, edges: Edges, grids: Grids, mesh: Mesh, rows: Row
             if edges.far[edge] >= 0:
                 far_x, far_y = _place(edges.sources[source], edges.far[edge], grids, mesh)
             else:
-                far_x, far_y = edges.places[edges.sources[source], 0], edges.places[edges.sources[source], 1]
+                far_x = edges.places[edges.sources[source], 0]
+                far_y = edges.places[edges.sources[source], 1]
             for number in cells:
                 x, y = _place(edges.cells[number], near, grids, mesh)
                 if writes:
@@ -327,14 +336,17 @@ def time_move(
         far = new.far[row] if row >= 0 else old.far[edge]
         most = _fullest(row, new, change.busy) if row >= 0 else _fullest(edge, old, change.busy)
         travel = max(steps.alone[edge], most)
-        first, stop = steps.first[edge], steps.stop[edge]
+        first = steps.first[edge]
+        stop = steps.stop[edge]
         latency = steps.read[far] if steps.kind[edge] == READS else 0
         if steps.once[edge]:
-            begins, each = ceil(travel) + latency, 0
+            begins = ceil(travel) + latency
+            each = 0
         else:
             each = max(1, ceil(travel / (stop - first)))
             if steps.kind[edge] == BETWEEN:
-                a, b = edges.near[edge], edges.far[edge]
+                a = edges.near[edge]
+                b = edges.far[edge]
                 hops = abs(grids.top[a] - grids.top[b]) + abs(grids.left[a] - grids.left[b])
                 each += steps.read[4] + steps.read[5] * hops
             begins = each + latency

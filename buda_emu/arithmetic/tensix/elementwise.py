@@ -45,7 +45,8 @@ def elwadd(dst: U32 | None, srca: U32, srcb: U32, family: Family, mode: DstMode,
     require_pairing(family, mode)
     a, b = (np.where(exponent_of(x) == 0, np.uint32(0), x & SRC_BITS) for x in (srca, srcb))
     a_larger = a & ~SIGN >= b & ~SIGN
-    larger, smaller = np.where(a_larger, a, b), np.where(a_larger, b, a)
+    larger = np.where(a_larger, a, b)
+    smaller = np.where(a_larger, b, a)
     zero = smaller & ~SIGN == 0
     exponent = exponent_of(larger)
     distance = exponent - exponent_of(smaller)

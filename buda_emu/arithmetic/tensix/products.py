@@ -130,7 +130,8 @@ def correction(phase: int) -> int:
 def product(srca: U32, srcb: U32, phase: int, family: Family, mode: DstMode) -> Product:
     """The product of Src words, which broadcast. With a zero operand it is +0 and the exponent what a bias makes it."""
     bias = BIAS[family, mode] - correction(phase)
-    exponent_a, exponent_b = exponent_of(srca), exponent_of(srcb)
+    exponent_a = exponent_of(srca)
+    exponent_b = exponent_of(srcb)
     zero = (exponent_a == 0) | (exponent_b == 0)
     parts = part_of_srca(significand_of(srca), phase) * part_of_srcb(significand_of(srcb), phase)
     return Product(
@@ -147,13 +148,15 @@ _SRCB_MASKS: Final = (0x3F0, 0x00F)
 
 def int_mvmul(dst: U32, srcb: U32, srca: U32, phase: int) -> U32:
     """The Dst image [..., rows, cols] after srcb [..., rows, 16] x srca [..., 16, cols] of one phase is added."""
-    a, b = _values(srca, _SRCA_MASKS[phase & 1]), _values(srcb, _SRCB_MASKS[phase >> 1])
+    a = _values(srca, _SRCA_MASKS[phase & 1])
+    b = _values(srcb, _SRCB_MASKS[phase >> 1])
     return encode(decode(dst) + b @ a)
 
 
 def int_elwmul(dst: U32, srca: U32, srcb: U32, phase: int) -> U32:
     """The Dst image after the products of one phase are added; all shapes are the same."""
-    a, b = _values(srca, _SRCA_MASKS[phase & 1]), _values(srcb, _SRCB_MASKS[phase >> 1])
+    a = _values(srca, _SRCA_MASKS[phase & 1])
+    b = _values(srcb, _SRCB_MASKS[phase >> 1])
     return encode(decode(dst) + a * b)
 
 

@@ -20,7 +20,8 @@ def taken(read: Read, dtype: np.dtype[Any], dim: int, index: NDArray[np.int64], 
     wanted = part[inside]
     if not wanted.size:
         return np.zeros([own.stop - own.start for own in box], dtype)
-    low, high = int(wanted.min()), int(wanted.max()) + 1
+    low = int(wanted.min())
+    high = int(wanted.max()) + 1
     own = read((*box[:dim], slice(low, high), *box[dim + 1 :]))
     ordered = wanted.size == high - low and bool((np.diff(wanted) == 1).all())
     if ordered and wanted.size == part.size:
@@ -39,9 +40,11 @@ def groups(old: Sequence[int], new: Sequence[int]) -> Groups:
     found: Groups = []
     first = second = 0
     while first < len(old) or second < len(new):
-        mine, theirs = first, second
+        mine = first
+        theirs = second
         while True:
-            a, b = prod(old[mine:first]), prod(new[theirs:second])
+            a = prod(old[mine:first])
+            b = prod(new[theirs:second])
             if a == b and (first > mine or second > theirs):
                 break
             if (a <= b and first < len(old)) or second == len(new):
@@ -92,11 +95,13 @@ def _cover(low: int, high: int, sizes: Sequence[int]) -> list[slice]:
     box: list[slice] = []
     for number in range(len(sizes)):
         inner = prod(sizes[number + 1 :])
-        first, last = low // inner, high // inner
+        first = low // inner
+        last = high // inner
         box.append(slice(first, last + 1))
         if first != last:
             return [*box, *(slice(0, size) for size in sizes[number + 1 :])]
-        low, high = low - first * inner, high - last * inner
+        low = low - first * inner
+        high = high - last * inner
     return box
 
 

@@ -42,7 +42,8 @@ def prestride(array: Array, stride: int, xy_offsets: Sequence[tuple[int, int]]) 
         raise HostError(f"prestride needs a stride of at least 1, not {stride}")
     wide, high = (min(extent, stride) for extent in _box(xy_offsets))
     batch, channels, height, width = array.shape
-    down, across = -(-height // stride), -(-width // stride)
+    down = -(-height // stride)
+    across = -(-width // stride)
     padded = np.zeros((batch, channels, down * stride, across * stride), array.dtype)
     padded[:, :, :height, :width] = array
     # [W, C, y div s, y mod s, x div s, x mod s] -> [W, y mod s, x mod s, C, y div s, x div s]
@@ -58,8 +59,10 @@ def _box(xy_offsets: Sequence[tuple[int, int]]) -> tuple[int, int]:
     points = set(xy_offsets)
     if not points:
         raise HostError("prestride needs at least one offset")
-    columns, rows = {x for x, _ in points}, {y for _, y in points}
-    wide, high = max(columns) - min(columns) + 1, max(rows) - min(rows) + 1
+    columns = {x for x, _ in points}
+    rows = {y for _, y in points}
+    wide = max(columns) - min(columns) + 1
+    high = max(rows) - min(rows) + 1
     if len(points) != wide * high:
         raise HostError(f"{len(points)} prestride offsets do not fill their {wide}x{high} box")
     return wide, high

@@ -62,7 +62,9 @@ def tile_order(blocking: Blocking, raw: bool = False) -> NDArray[np.int64]:
 
     Buffers are in row-major order of the grid. Raw formats ignore `ublock_order` (LAYOUT 2 Megarow, 3.1).
     """
-    (grid_r, grid_c), (rows, cols), (tile_r, tile_c) = blocking.grid_size, blocking.mblock, blocking.ublock
+    (grid_r, grid_c) = blocking.grid_size
+    (rows, cols) = blocking.mblock
+    (tile_r, tile_c) = blocking.ublock
     count = blocking.cells * blocking.tiles_per_core
     tiles = np.arange(count).reshape(blocking.t, grid_r, rows, tile_r, grid_c, cols, tile_c)
     z, gr, mr, ur, gc, mc, uc = range(7)
@@ -90,14 +92,17 @@ def pack_strips(read: Callable[[int, slice, slice], F32], layout: EntryLayout, m
     `pack_entry` gives, of an entry that is never whole. `read(t, rows, columns)` gives float32[rows, columns]. Not for
     megarow tiles."""
     blocking = layout.blocking
-    (grid_r, grid_c), (height, width) = blocking.grid_size, blocking.tile_dim
-    down, across = blocking.mblock[0] * blocking.ublock[0], blocking.mblock[1] * blocking.ublock[1]
+    (grid_r, grid_c) = blocking.grid_size
+    (height, width) = blocking.tile_dim
+    down = blocking.mblock[0] * blocking.ublock[0]
+    across = blocking.mblock[1] * blocking.ublock[1]
     by_column = blocking.ublock_order == "c"
     count, step = (blocking.mblock[1], blocking.ublock[1]) if by_column else (blocking.mblock[0], blocking.ublock[0])
     each = down * across * height * width // count  # elements of a row (column) of ublocks
     for row, column, t in product(range(grid_r), range(grid_c), range(blocking.t)):
         for first, last in _runs(count, max(1, most // each)):
-            rows, columns = (0, down), (0, across)
+            rows = (0, down)
+            columns = (0, across)
             if by_column:
                 columns = first * step, last * step
             else:

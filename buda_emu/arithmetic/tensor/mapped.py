@@ -84,7 +84,8 @@ def giving_back(array: NDArray[Any], *, shared: bool = True) -> Callable[[], Non
     """A function that gives the pages of an array in a file back to the system: its contents stay as they are."""
     low, high = np.lib.array_utils.byte_bounds(array)
     page = mmap.PAGESIZE
-    start, size = -(-low // page) * page, 0
+    start = -(-low // page) * page
+    size = 0
     size = high // page * page - start
     advice = mmap.MADV_DONTNEED if shared and hasattr(mmap, "MADV_DONTNEED") else _PAGE_OUT
     if size <= 0 or os.name != "posix" or not _MAPS.exists():
@@ -127,7 +128,8 @@ def packed_tiles(
         """Whole tiles around the box, then the box of them."""
         check()
         entries, slices, down, across = box
-        first, left = down.start // height, across.start // width
+        first = down.start // height
+        left = across.start // width
         tiles = places[slices, first : -(-down.stop // height), left : -(-across.stop // width)]
         cells, at = np.divmod(tiles, blocking.tiles_per_core)
         count = entries.stop - entries.start
@@ -143,7 +145,8 @@ def packed_tiles(
             found[number] = own.reshape(found.shape[1:])
         check()
         part = untilize(found, blocking.tile_dim)
-        top, edge = down.start - first * height, across.start - left * width
+        top = down.start - first * height
+        edge = across.start - left * width
         return part[:, :, top : top + down.stop - down.start, edge : edge + across.stop - across.start]
 
     def packed() -> NDArray[np.uint8]:
@@ -152,13 +155,13 @@ def packed_tiles(
 
     shape = (held.shape[1], *blocking.element_shape)
     found = Referenced(
-        shape,
-        np.float32,
-        read,
-        (data.__array_interface__["data"][0], shape),
-        origin,
-        lambda: np.inf,
-        giving_back(data),
+        shape=shape,
+        dtype=np.float32,
+        read=read,
+        key=(data.__array_interface__["data"][0], shape),
+        origin=origin,
+        bound=lambda: np.inf,
+        give_back=giving_back(data),
     )
     found.packed = packed
     return found

@@ -190,13 +190,13 @@ class Referenced(NDArrayOperatorsMixin):
         bound: Callable[[], float] | None = None,
     ) -> "Referenced":
         return Referenced(
-            shape,
-            self.dtype if dtype is None else dtype,
-            read,
-            (self.key, name),
-            self.origin,
-            bound or self._bound,
-            self._give_back,
+            shape=shape,
+            dtype=self.dtype if dtype is None else dtype,
+            read=read,
+            key=(self.key, name),
+            origin=self.origin,
+            bound=bound or self._bound,
+            give_back=self._give_back,
         )
 
     def astype(self, dtype: DTypeLike, *, copy: bool = True) -> "Referenced":  # noqa: ARG002 - numpy's word
@@ -306,13 +306,13 @@ def referenced(
 
     where = array.__array_interface__["data"][0]
     made = Referenced(
-        array.shape,
-        dtype,
-        read,
-        (where, array.shape, array.strides, array.dtype.str, bfloat16),
-        origin,
-        bound,
-        give_back,
+        shape=array.shape,
+        dtype=dtype,
+        read=read,
+        key=(where, array.shape, array.strides, array.dtype.str, bfloat16),
+        origin=origin,
+        bound=bound,
+        give_back=give_back,
     )
     return made
 
@@ -320,13 +320,15 @@ def referenced(
 def joined(arrays: Sequence[Any], axis: int = 0) -> Referenced:
     """Arrays side by side along a dimension; one of them at least is a reference."""
     first = next(item for item in arrays if isinstance(item, Referenced))
-    dim, parts = axis % first.ndim, [item if isinstance(item, Referenced) else np.asarray(item) for item in arrays]
+    dim = axis % first.ndim
+    parts = [item if isinstance(item, Referenced) else np.asarray(item) for item in arrays]
     starts = list(accumulate((part.shape[dim] for part in parts), initial=0))
 
     def read(box: Box) -> Array:
         found: list[Array] = []
         for part, start in zip(parts, starts, strict=False):
-            low, high = max(box[dim].start, start), min(box[dim].stop, start + part.shape[dim])
+            low = max(box[dim].start, start)
+            high = min(box[dim].stop, start + part.shape[dim])
             if low < high:
                 own = (*box[:dim], slice(low - start, high - start), *box[dim + 1 :])
                 found.append(part.read(own) if isinstance(part, Referenced) else part[own])
@@ -345,7 +347,15 @@ def joined(arrays: Sequence[Any], axis: int = 0) -> Referenced:
     ]
     shape = (*first.shape[:dim], starts[-1], *first.shape[dim + 1 :])
     dtype = np.result_type(*(part.dtype for part in parts))
-    return Referenced(shape, dtype, read, ("joined", dim, *keys), first.origin, bound, give_back)
+    return Referenced(
+        shape=shape,
+        dtype=dtype,
+        read=read,
+        key=("joined", dim, *keys),
+        origin=first.origin,
+        bound=bound,
+        give_back=give_back,
+    )
 
 
 def as_array(item: Any) -> Any:

@@ -25,7 +25,8 @@ def tilize(array: F32, tile_dim: tuple[int, int] = FULL_TILE, megarow: bool = Fa
     height, width = tile_dim
     if rows % height or cols % width:
         raise HostError(f"{rows}x{cols} elements do not divide into tiles of {height}x{width}")
-    down, across = rows // height, cols // width
+    down = rows // height
+    across = cols // width
     if megarow:
         return _padded_runs(array.reshape(w, t, down, across, height * width))
     part = array.reshape(w, t, down, height, across, width).swapaxes(3, 4)

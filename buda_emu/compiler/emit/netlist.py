@@ -70,7 +70,7 @@ def _device(placement: Placement, chip: int) -> int:
 
 
 def _blocking(blocks: Blocks) -> Blocking:
-    return Blocking(blocks.grid, blocks.t, blocks.mblock, blocks.ublock, "r")
+    return Blocking(grid_size=blocks.grid, t=blocks.t, mblock=blocks.mblock, ublock=blocks.ublock, ublock_order="r")
 
 
 def _queue(placement: Placement, queue: PlacedQueue) -> Queue:
@@ -97,7 +97,8 @@ def _graph(placement: Placement, graph: GraphPlace, name: str, inputs: int) -> G
 
 
 def _op(placement: Placement, placed: Placed, graph: str, device: int) -> Op:
-    op, target = placed.op, placement.target.of(placed.op.precision)
+    op = placed.op
+    target = placement.target.of(placed.op.precision)
     sources = tuple(placement.source(use.source, placed) for use in op.uses)
     formats = tuple(
         placement.queues[name].df if name in placement.queues else _out_df(placement, name) for name in sources
@@ -132,7 +133,8 @@ def _op(placement: Placement, placed: Placed, graph: str, device: int) -> Op:
 
 def _written(placed: Placed) -> dict[str, Any]:
     """What the attributes map of an op says: of what it is, and of how it is divided."""
-    op, blocks = placed.op, placed.blocks
+    op = placed.op
+    blocks = placed.blocks
     found = dict(op.attrs)
     if blocks.m_k:
         found |= {"m_k": blocks.m_k, "u_kt": blocks.u_kt}

@@ -77,7 +77,8 @@ def _program(placement: Placement, program: str, last: dict[str, str]) -> Iterat
     What a later program reads, too, keeps its entries until that one is done: here its global pointer stays for the
     whole loop at the entries that were there at the beginning.
     """
-    graphs, names = placement.programs[program], graph_names(placement)
+    graphs = placement.programs[program]
+    names = graph_names(placement)
     reads = {graph: placement.read_by(graph) for graph in graphs}
     moving = [placement.queues[name] for queues in reads.values() for name in queues if _moves(placement.queues[name])]
     held = any(last[queue.name] != program for queue in moving)
@@ -222,9 +223,13 @@ def _written(state: State, adds: bool) -> QueueSettings:
 
 def _setting(queue: Queue, form: _Form, held: bool, kept: bool) -> QueueSettings:
     """A queue that is read, from its pointers on."""
-    local, read, written, step = "$c_zero", "$c_zero", "", ""
+    local = "$c_zero"
+    read = "$c_zero"
+    written = ""
+    step = ""
     if queue.type == "ram":
-        local, written = "", "$c_zero"
+        local = ""
+        written = "$c_zero"
     elif queue.role == "constant":
         step = "0"
     elif not queue.life:  # else it is empty whenever it is allocated

@@ -139,8 +139,10 @@ def where(b: Builder, c: Node, x: Node, y: Node) -> Node:
             return chosen
     small = b.graph.nodes.get(c.inputs[0], c) if c.op == "expand" else c  # there when it is computed
     c = small if np.broadcast_shapes(small.shape, x.shape, y.shape) == shape else c
-    x, y = _finite(b, x), _finite(b, y)
-    first, second = b.multiply(c, x, dtype=x.dtype), b.multiply(b.logical_not(c), y, dtype=x.dtype)
+    x = _finite(b, x)
+    y = _finite(b, y)
+    first = b.multiply(c, x, dtype=x.dtype)
+    second = b.multiply(b.logical_not(c), y, dtype=x.dtype)
     for part, other in ((first, y), (second, x)):
         if other.op == "constant" and not other.value.any() and part.shape == shape:
             return part
@@ -152,7 +154,8 @@ def guarded_where(b: Builder, c: Node, x: Node, y: Node) -> Node:
     """c ? x : y, of values that may be NaN or infinite: each is between -2^126 c and 2^126 c, so 0 if not chosen"""
     if c.op == "constant" or x.op == y.op == "constant":
         return b.where(c, x, y, dtype=x.dtype)
-    first, second = _chosen(b, c, x), _chosen(b, b.logical_not(c), y)
+    first = _chosen(b, c, x)
+    second = _chosen(b, b.logical_not(c), y)
     return b.add(first, second, dtype=x.dtype)
 
 

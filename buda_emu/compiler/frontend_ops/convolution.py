@@ -60,7 +60,9 @@ def _windows_times(
     groups: int,
     flipped: bool,
 ) -> Node:
-    kernel, cout, share = w.shape[2:], w.shape[0], w.shape[1]
+    kernel = w.shape[2:]
+    cout = w.shape[0]
+    share = w.shape[1]
     options = {"strides": tuple(strides), "pads": tuple(pads), "dilations": tuple(dilations)}
     rows = windows_in_rows(b, x, groups, kernel=kernel, flipped=flipped, **options)
     apart = b.reshape(w, shape=(1, groups, cout // groups, share, prod(kernel)))
@@ -90,8 +92,10 @@ def conv_transpose(
     rank = len(w.shape) - 2
     extra = tuple(output_padding) or (0,) * rank
     for place in range(rank):
-        size, reach = x.shape[2 + place], (w.shape[2 + place] - 1) * dilations[place]
-        low, high = reach - pads[place][0], reach - pads[place][1] + extra[place]
+        size = x.shape[2 + place]
+        reach = (w.shape[2 + place] - 1) * dilations[place]
+        low = reach - pads[place][0]
+        high = reach - pads[place][1] + extra[place]
         index_size("conv_transpose", (size - 1) * strides[place] + 1 + abs(low) + abs(high))
         wide = np.full((size - 1) * strides[place] + 1, -1)
         wide[:: strides[place]] = np.arange(size)
@@ -149,7 +153,10 @@ def avg_pool(
     sizes = window_out(x.shape[2:], kernel, given)
     for place, k in enumerate(kernel):
         dim = 2 + place
-        size, pad, stride, dilation = x.shape[dim], pads[place], strides[place], dilations[place]
+        size = x.shape[dim]
+        pad = pads[place]
+        stride = strides[place]
+        dilation = dilations[place]
         count = sizes[place]
         index = taps(size, k, stride, dilation, pad, count)
         row = np.broadcast_to(np.arange(count), index.shape)

@@ -212,8 +212,10 @@ core(
 
 
 def _conv(x: Array, w: Array, *, groups: int = 1, **attrs: Any) -> Array:
-    x, w = x.astype(np.float32), w.astype(np.float32)
-    kernel, rank = w.shape[2:], w.ndim - 2
+    x = x.astype(np.float32)
+    w = w.astype(np.float32)
+    kernel = w.shape[2:]
+    rank = w.ndim - 2
     out = window_out(x.shape[2:], kernel, attrs)
     found = _windows(x, kernel, out, attrs, clamp=False)
     found = found.transpose(0, 1, *range(2, 2 + 2 * rank, 2), *range(3, 3 + 2 * rank, 2))

@@ -14,7 +14,8 @@ def rank(b: Builder, x: Node, *, descending: bool = True) -> Node:
     """how many elements of the last dimension come before each; of equal ones the first comes first"""
     n = x.shape[-1]
     made_size("order", (n, n))
-    high, low = b.reshape(x, shape=(*x.shape, 1)), b.reshape(x, shape=(*x.shape[:-1], 1, n))
+    high = b.reshape(x, shape=(*x.shape, 1))
+    low = b.reshape(x, shape=(*x.shape[:-1], 1, n))
     reached = (
         b.greater_equal(low, high) if descending else b.greater_equal(high, low)
     )  # [i, j]: j comes before i, or equal

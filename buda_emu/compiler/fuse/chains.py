@@ -143,7 +143,8 @@ def _group(readers: Readers, root: TileOp, target: Target) -> Group | None:
         if schedule is None:
             refused.add(found.name)
             continue
-        members, best = more, (more, *schedule)
+        members = more
+        best = (more, *schedule)
     return best
 
 

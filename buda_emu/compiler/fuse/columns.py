@@ -54,7 +54,8 @@ def spreads_column(tiles: TileGraph, op: TileOp) -> bool:
 
 def can_spread(readers: Readers, name: str) -> bool:
     """Whether each reader of a tensor can spread its columns itself."""
-    tiles, found = readers.tiles, readers.of(name)
+    tiles = readers.tiles
+    found = readers.of(name)
     return bool(found) and name not in tiles.shown and all(_reads_column(tiles.ops[op], place) for op, place in found)
 
 
@@ -84,7 +85,8 @@ def _spreading(step: SubOp, name: str) -> SubOp | None:
 def spread_by_readers(readers: Readers, name: str, column: Use) -> None:
     """All readers of a tensor read that column instead of it, and spread it (`can_spread`)."""
     for reader, place in list(readers.of(name)):
-        op, own = readers.tiles.ops[reader], f"input{place}"
+        op = readers.tiles.ops[reader]
+        own = f"input{place}"
         uses = list(op.uses)
         uses[place] = replace(column, tms=column.tms + uses[place].tms)
         made = tuple(_spreading(step, own) or step for step in steps_of(op))
@@ -94,7 +96,8 @@ def spread_by_readers(readers: Readers, name: str, column: Use) -> None:
 def fuse_half_tiles(tiles: TileGraph) -> TileGraph:
     """`s = matmul(x, ones); r = reciprocal(s); y = multiply(x, r)` becomes `r = reciprocal(s) {vector: "c"};
     y = fused_op(x, r)` with r spread in its step, where all that reads r can do that."""
-    readers, equal = Readers(tiles), set[str]()
+    readers = Readers(tiles)
+    equal = set[str]()
     for op in list(tiles.ops.values()):
         op = tiles.ops[op.name]  # as it is by now: it may read another one's half tiles
         if not _has_equal_columns(tiles, op, equal):

@@ -21,7 +21,8 @@ def fuse_bias(tiles: TileGraph) -> TileGraph:
     readers = Readers(tiles)
     for op in list(tiles.ops.values()):
         for operand in (0, 1) if op.type == "add" else ():
-            product, other = readers.only_source(op, operand), op.uses[1 - operand].source
+            product = readers.only_source(op, operand)
+            other = op.uses[1 - operand].source
             if product is None or not is_product(product):
                 continue
             row = _row(tiles, op.uses[1 - operand], op.program)
@@ -131,13 +132,15 @@ def _as_integers(tiles: TileGraph, made: dict[str, TileOp], op: TileOp) -> list[
     split = _split(weights.values) if grid is not None else None
     if grid is None or split is None:
         return [op]
-    left, before = op.uses[0], list[TileOp]()
+    left = op.uses[0]
+    before = list[TileOp]()
     if left.source == grid.name:  # nothing has been moved since
         codes = grid.uses[0].source
     else:
         codes = f"{left.source}.int8"
         before = [] if codes in made else requantised(tiles, left.source, grid)
-    zero, step = float(grid.attrs["zero_point"]), float(tiles.constants[grid.uses[1].source].values.flat[0])
+    zero = float(grid.attrs["zero_point"])
+    step = float(tiles.constants[grid.uses[1].source].values.flat[0])
     terms = np.repeat(-zero * split.codes.sum(1, keepdims=True, dtype=np.float64), 32, 1)
     scale = np.repeat(split.unit * np.float32(step), 32, 1)
     held = {"codes": (split.codes, "codes"), "terms": (terms.astype(np.float32), "sums"), "scale": (scale, "scale")}
@@ -218,7 +221,8 @@ def _join_rows(tiles: TileGraph) -> None:
     readers = Readers(tiles)
     for op in list(tiles.ops.values()):
         for operand in (0, 1) if op.type == "add" and len(op.uses) == 2 else ():
-            product, row = readers.only_source(op, operand), op.uses[1 - operand]
+            product = readers.only_source(op, operand)
+            row = op.uses[1 - operand]
             if product is None or not product.attrs.get("dequant") or product.attrs.get("relu_en"):
                 continue
             terms, scale = (tiles.constants[use.source] for use in product.uses[2:])

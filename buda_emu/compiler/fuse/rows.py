@@ -82,7 +82,8 @@ class _Rows:
     def _is_dear(self, name: str, ends: Container[str]) -> bool:
         """Whether something wider than a block is read more than once, and computing it anew takes more than an op on
         one tensor (`again`)."""
-        op, tiles = self.tiles.ops[name], self.tiles
+        op = self.tiles.ops[name]
+        tiles = self.tiles
         if op.shape[2] <= self.target_of(op).dest_tiles or len({reader for reader, _ in self.readers.of(name)}) < 2:
             return False
         made = [use.source for use in op.uses if use.source not in tiles.constants]
@@ -96,7 +97,9 @@ class _Rows:
     def _early(self, cone: list[str], depths: Mapping[str, int]) -> set[str]:
         """What takes sums and is done before something else is there that it is computed with: an op of its own takes
         them meanwhile."""
-        found, latest, sums = set[str](), dict[str, int](), dict[str, bool]()
+        found = set[str]()
+        latest = dict[str, int]()
+        sums = dict[str, bool]()
         for name in cone:
             sources = [use.source for use in self.tiles.ops[name].uses]
             inner = [source for source in sources if source in latest]
@@ -129,7 +132,8 @@ class _Rows:
 
     def _stays_inside(self, name: str, by_row: set[str]) -> bool:
         """Whether all that reads an op is by row, of the same rows."""
-        op, tiles = self.tiles.ops[name], self.tiles
+        op = self.tiles.ops[name]
+        tiles = self.tiles
         found = self.readers.of(name)
         return (
             bool(found)
@@ -141,7 +145,8 @@ class _Rows:
         """Whether an operand may stay within a fused op: it is read as it is, or its one column repeated."""
         if reader.program != source.program or reader.shape[:2] != source.shape[:2]:
             return False
-        tms, columns = reader.uses[place].tms, source.shape[2]
+        tms = reader.uses[place].tms
+        columns = source.shape[2]
         if self._sums(reader.name):
             return place == 0 and not tms
         return not tms or (columns == 1 and tms == (("broadcast", "c", reader.shape[2]),))
@@ -149,7 +154,8 @@ class _Rows:
     def _cone(self, root: str, by_row: set[str], ends: set[str]) -> tuple[list[str], list[str]]:
         """The op and what is before it that stays inside, operands first, but no more than one fused op has; and what
         is before these then."""
-        found, left = {root}, [root]
+        found = {root}
+        left = [root]
         while left and len(found) < MOST:
             op = self.tiles.ops[left.pop()]
             inner = (
@@ -346,7 +352,9 @@ class _Parts:
 def fuse_products(tiles: TileGraph, target_of: TargetOf) -> TileGraph:
     """`p = matmul(x, w); y = add(p, r)` becomes one op, if nobody else reads p, and r does not come later than x; of
     two products that are added, both."""
-    readers, depths, shown = Readers(tiles), depths_of(tiles), tiles.shown
+    readers = Readers(tiles)
+    depths = depths_of(tiles)
+    shown = tiles.shown
     for op in list(tiles.ops.values()):
         if not (op.is_tile_by_tile and op.may_be_cut) or op.attrs.get("untilize"):
             continue
@@ -392,7 +400,8 @@ def _join_products(op: TileOp, products: list[TileOp]) -> TileOp | None:
     kept = [place for place, use in enumerate(op.uses) if use.source not in names]
     uses: list[Use] = [op.uses[place] for place in kept]
     words = {f"input{place}": f"input{number}" for number, place in enumerate(kept)}
-    first, biases = list[SubOp](), list[SubOp]()
+    first = list[SubOp]()
+    biases = list[SubOp]()
     for place, use in enumerate(op.uses):
         product = names.get(use.source)
         if product is None:

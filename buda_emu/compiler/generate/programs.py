@@ -152,7 +152,9 @@ def _add(
             outputs.append(prefix + output.label)
             made.outputs.append(Output(prefix + output.label, names[output.value], output.dtype, program))
         else:
-            made.outputs.append(Output(cache, names[output.value], "float32", program, cache))
+            made.outputs.append(
+                Output(label=cache, value=names[output.value], dtype="float32", program=program, state=cache)
+            )
     return Part(program, tuple(inputs), tuple(outputs))
 
 

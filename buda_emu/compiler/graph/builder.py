@@ -111,7 +111,13 @@ class Builder:
         if 0 in shape:  # whatever it is computed of, its value is known
             return self.constant(np.zeros(shape, dtype))
         node = Node(
-            self.fresh(op), op, tuple(node.name for node in nodes), attrs, tuple(map(int, shape)), dtype, self.source
+            name=self.fresh(op),
+            op=op,
+            inputs=tuple(node.name for node in nodes),
+            attrs=attrs,
+            shape=tuple(map(int, shape)),
+            dtype=dtype,
+            source=self.source,
         )
         self.graph.nodes[node.name] = node
         return node
@@ -130,13 +136,13 @@ class Builder:
         if array.dtype.kind == "f" and array.dtype != np.float32:
             array = array.astype(np.float32)
         node = Node(
-            self.unique(name) if name else self.fresh("constant"),
-            "constant",
-            (),
-            {"value": array},
-            array.shape,
-            dtype or array.dtype.name,
-            self.source,
+            name=self.unique(name) if name else self.fresh("constant"),
+            op="constant",
+            inputs=(),
+            attrs={"value": array},
+            shape=array.shape,
+            dtype=dtype or array.dtype.name,
+            source=self.source,
         )
         self.graph.nodes[node.name] = node
         return node
@@ -146,14 +152,30 @@ class Builder:
         is kept in, "" the model's."""
         array = np.asarray(initial)
         attrs = {"label": label, "initial": array, "slots": slots, "dim": dim, "df": df}
-        node = Node(self.unique(label), "state", (), attrs, array.shape, array.dtype.name, label)
+        node = Node(
+            name=self.unique(label),
+            op="state",
+            inputs=(),
+            attrs=attrs,
+            shape=array.shape,
+            dtype=array.dtype.name,
+            source=label,
+        )
         self.graph.nodes[node.name] = node
         return node
 
     def input(self, label: str, shape: Shape, dtype: str) -> Node:
         """An input of the model, as a value: of one without elements a constant."""
         _sized(f"input {shown_name(label)}", shape)
-        node = Node(self.unique(label), "input", (), {"label": label}, tuple(shape), dtype, label)
+        node = Node(
+            name=self.unique(label),
+            op="input",
+            inputs=(),
+            attrs={"label": label},
+            shape=tuple(shape),
+            dtype=dtype,
+            source=label,
+        )
         self.graph.nodes[node.name] = node
         self.graph.inputs.append(node.name)
         return node if 0 not in shape else self.constant(np.zeros(shape, dtype))

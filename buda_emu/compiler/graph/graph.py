@@ -191,7 +191,8 @@ class ArrayKey:
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, ArrayKey) or self._hash != other._hash:
             return False
-        one, two = self._array, other._array
+        one = self._array
+        two = other._array
         if one is two:
             return True
         if isinstance(one, Referenced) or isinstance(two, Referenced):

@@ -42,7 +42,7 @@ _OPS: dict[str, FrontOp] = {}
 
 def core(name: str, doc: str, shape: ShapeRule, reference: Reference, *, family: str, dtype: str | None = None) -> None:
     """Declare a core op."""
-    _declare(FrontOp(name, family, doc, shape, reference, None, dtype))
+    _declare(FrontOp(name=name, family=family, doc=doc, shape=shape, reference=reference, decompose=None, dtype=dtype))
 
 
 def composite(family: str, *, dtype: str | None = None) -> Callable[[Decomposition], Decomposition]:
@@ -50,7 +50,17 @@ def composite(family: str, *, dtype: str | None = None) -> Callable[[Decompositi
 
     def declare(function: Decomposition) -> Decomposition:
         doc = (function.__doc__ or "").strip().splitlines()[0]
-        _declare(FrontOp(function.__name__.rstrip("_"), family, doc, None, None, function, dtype))
+        _declare(
+            FrontOp(
+                name=function.__name__.rstrip("_"),
+                family=family,
+                doc=doc,
+                shape=None,
+                reference=None,
+                decompose=function,
+                dtype=dtype,
+            )
+        )
         return function
 
     return declare

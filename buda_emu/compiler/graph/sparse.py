@@ -24,7 +24,8 @@ class Sparse:
     @staticmethod
     def of(shape: tuple[int, int], row: Any, col: Any, weight: Any = 1.0) -> "Sparse":
         """From entries in any order; entries of weight 0 are left out."""
-        row, col = np.asarray(row, np.int64).ravel(), np.asarray(col, np.int64).ravel()
+        row = np.asarray(row, np.int64).ravel()
+        col = np.asarray(col, np.int64).ravel()
         weight = np.broadcast_to(np.asarray(weight, np.float32), row.shape)
         kept = np.flatnonzero(weight)
         order = kept[np.lexsort((col[kept], row[kept]))]

@@ -70,7 +70,8 @@ def _nothing(x: Node) -> bool:
 
 def _may_be_infinite(b: Builder, x: Node) -> bool:
     """Whether a constant that comes into a value by sums, products by parts or moves is infinite."""
-    met, open_ = {x.name}, [x]
+    met = {x.name}
+    open_ = [x]
     while open_:
         node = open_.pop()
         if node.op == "constant" and node.value.dtype.kind == "f" and np.isinf(node.value).any():
@@ -99,11 +100,13 @@ def transform(b: Builder, x: Complex, dims: Sequence[int], *, inverse: bool = Fa
     for dim in reversed(dims):
         cosine, sine = (wave * factor for wave in _waves(x.real.shape[dim]))
         sine = -sine if inverse else sine
-        real, imag = _along(b, x.real, dim, cosine), _along(b, x.real, dim, -sine)
+        real = _along(b, x.real, dim, cosine)
+        imag = _along(b, x.real, dim, -sine)
         if x.imag is not None:
             real = b.add(real, _along(b, x.imag, dim, sine))
             imag = b.add(imag, _along(b, x.imag, dim, cosine))
-        x, factor = Complex(real, imag), 1.0
+        x = Complex(real, imag)
+        factor = 1.0
     return x
 
 

@@ -67,7 +67,9 @@ class Operators(Mapping[str, Operator[H]]):
                 assert name not in self._declared, f"{name} is declared twice"
                 text = doc if place == "chip" else f"not supported: {doc}"
                 text = text if becomes is None else f"`{becomes[name]}`"
-                self._declared[name] = Operator(name, own, text, cast("H", handler), whole, place)
+                self._declared[name] = Operator(
+                    name=name, family=own, becomes=text, handler=cast("H", handler), whole=whole, place=place
+                )
             return handler
 
         return made
@@ -180,7 +182,8 @@ def scattered_slices(b: Builder, x: Node, index: Node, values: Node, how: Scatte
     size = x.shape[dim]
     if index.op == "constant" and how.reduction == "none":
         places = np.asarray(index.value).astype(np.int64).reshape(-1) % size
-        own, theirs = np.arange(size), np.full(size, -1)
+        own = np.arange(size)
+        theirs = np.full(size, -1)
         theirs[places] = np.arange(places.size)
         own[places] = -1
         put = b.take(values, dim=dim, index=theirs)

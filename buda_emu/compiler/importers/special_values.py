@@ -50,7 +50,8 @@ def choose(b: Builder, condition: Node, x: Node | float, y: Node | float) -> Nod
 
 def _asks_for_special_values(b: Builder, condition: Node) -> bool:
     """Whether a test for NaN or infinities is among the logical values that a condition is made of."""
-    open_, met = [condition], {condition.name}
+    open_ = [condition]
+    met = {condition.name}
     while open_:
         node = open_.pop()
         operands = [b.graph.nodes[name] for name in node.inputs]

@@ -104,9 +104,12 @@ class GraphReader:
                     tokens.need(",")
         attrs = self._reader.map(tokens) if tokens.at("{") else {}
         tokens.need(":")
-        dtype, shape = tokens.name("an element type"), self._reader.shape(tokens)
+        dtype = tokens.name("an element type")
+        shape = self._reader.shape(tokens)
         source = tokens.text() if tokens.take("from") else ""
-        self.graph.nodes[own] = Node(own, op, tuple(inputs), attrs, shape, dtype, source)
+        self.graph.nodes[own] = Node(
+            name=own, op=op, inputs=tuple(inputs), attrs=attrs, shape=shape, dtype=dtype, source=source
+        )
 
     def _output(self, tokens: Tokens) -> None:
         label = tokens.text()
@@ -216,7 +219,8 @@ def parse_file(text: str, arrays: Arrays, path: str = "<text>") -> IrFile:
 def parse_ir(text: str, target: Target | None = None) -> Ir:
     """One form by itself, as `print_ir` has it; ops on tiles have no graph then. Raises IrError."""
     parser = _Parser("<text>", Reader({}))
-    parser.head, parser.target = 2, target
+    parser.head = 2
+    parser.target = target
     for number, line in enumerate(text.splitlines(), 1):
         if line.strip():
             parser.line(Tokens(line.rstrip(), f"<text>:{number}"), indented=line[0] == " ")
@@ -288,7 +292,7 @@ class _Parser:
         if self.target is None:
             raise IrError(f"{self._path}: no line `for ARCH {{..}}` says what it is placed for")
         placement = made.done(self.target)
-        self._forms.append(Ir(PLACED, graph, placement.tiles, placement, places))
+        self._forms.append(Ir(level=PLACED, graph=graph, tiles=placement.tiles, placement=placement, places=places))
 
     def _flush(self) -> None:
         """A graph of which nothing on tiles was made."""

@@ -206,7 +206,8 @@ class TileReader:
         """Where the elements of a value of the model stand."""
         own = tokens.any_name("a value")
         tokens.need("=")
-        op, layout = tokens.any_name("an op"), self._reader.value(tokens)
+        op = tokens.any_name("an op")
+        layout = self._reader.value(tokens)
         if not isinstance(layout, Layout):
             tokens.fail(f"value {own}: a Layout is missing")
         self.tiles.places[own] = op, layout

@@ -181,7 +181,8 @@ def conforms(value: Any, hint: Any) -> bool:
         return True
     if is_typeddict(hint):  # of attributes: the verifier knows which an op has, and their values
         return isinstance(value, dict)
-    origin, arguments = get_origin(hint), get_args(hint)
+    origin = get_origin(hint)
+    arguments = get_args(hint)
     if origin in (Union, types.UnionType):
         return any(conforms(value, item) for item in arguments)
     if origin is tuple:

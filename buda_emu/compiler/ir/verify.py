@@ -135,7 +135,8 @@ def _behind(tm: Tm, shape: Shape) -> Shape:
 def _expected(op: TileOp) -> Iterator[Expected]:
     """What each operand has to be; none where all is for the op's own rules to say."""
     t, rows, columns = op.shape
-    attrs, family = op.attrs, OP_TYPES[op.type].family
+    attrs = op.attrs
+    family = OP_TYPES[op.type].family
     if family in ("unary", "sfpu"):
         yield op.shape
     elif family in ("binary", "quantization"):
@@ -294,7 +295,8 @@ def _queue_problems(placement: Placement, queue: Queue) -> Iterator[str]:
 
 
 def _division_problems(placement: Placement, placed: Placed) -> Iterator[str]:
-    blocks, (t, rows, columns) = placed.blocks, placed.op.shape
+    blocks = placed.blocks
+    (t, rows, columns) = placed.op.shape
     have = (blocks.t, *(a * b * c for a, b, c in zip(blocks.grid, blocks.mblock, blocks.ublock, strict=True)))
     if have != (t, rows, columns):
         yield f"{placed.op.name}: its blocks are {list(have)} tiles, its result {[t, rows, columns]}"

@@ -81,7 +81,8 @@ def _is_above(low: Lowering, name: str) -> bool:
 def relu(low: Lowering, node: Node) -> Value:
     """A nop that clamps as it packs (FRONTEND 3.2)."""
     value = settled(low, low.values[node.inputs[0]])
-    threshold, mode = float(node.attrs.get("threshold", 0.0)), node.attrs.get("mode", "min")
+    threshold = float(node.attrs.get("threshold", 0.0))
+    mode = node.attrs.get("mode", "min")
     name = low.op(
         "nop", [low.use(value, transpose=True)], value.tiles, relu_en=True, relu_threshold=threshold, relu_mode=mode
     )
@@ -137,14 +138,14 @@ def binary(low: Lowering, node: Node) -> Value:
     t, r, c = layout.extent
     name = low.op(_BINARY[node.op], uses, (t, r // TILE, c // TILE))
     return Value(
-        name,
-        layout,
-        (),
-        None,
-        both(flag[0] for flag in clean),
-        both(flag[1] for flag in clean),
-        all(flag[0] for flag in same) and r == TILE and not layout.on("r"),
-        all(flag[1] for flag in same) and c == TILE and not layout.on("c"),
+        source=name,
+        layout=layout,
+        tms=(),
+        rows=None,
+        clean_rows=both(flag[0] for flag in clean),
+        clean_columns=both(flag[1] for flag in clean),
+        same_rows=all(flag[0] for flag in same) and r == TILE and not layout.on("r"),
+        same_columns=all(flag[1] for flag in same) and c == TILE and not layout.on("c"),
     )
 
 
@@ -270,7 +271,9 @@ def constant_use(low: Lowering, array: Array, shape: Shape, layout: Layout) -> t
     for size, dim in zip(array.shape, layout.dims, strict=True):
         pieces += [piece.size if size > 1 else 1 for piece in dim]
     values = array.reshape(pieces)
-    extent, tms, copies = list(layout.extent), list[Tm](), list[str]()
+    extent = list(layout.extent)
+    tms = list[Tm]()
+    copies = list[str]()
     for place, axis in enumerate("zrc"):
         mine = [number for number, piece in enumerate(layout.pieces) if piece.axis == axis]
         unit = 1 if axis == "z" else TILE

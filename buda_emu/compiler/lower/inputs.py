@@ -123,7 +123,9 @@ def emit_output(low: Lowering, output: Output, taken: set[str]) -> None:
     taken.add(name)
     value, slices = _as_slices(value)
     op = low.op("nop", [low.use(value, transpose=True)], value.tiles, suffix="output_nop", untilize=True)
-    low.out.outputs[name] = OutputQueue(name, output.label, op, view, shape, output.dtype, slices)
+    low.out.outputs[name] = OutputQueue(
+        name=name, label=output.label, op=op, view=view, host_shape=shape, dtype=output.dtype, slices=slices
+    )
 
 
 def _as_slices(value: Value) -> tuple[Value, int]:
@@ -207,8 +209,17 @@ def state(low: Lowering, node: Node) -> Value:
     # What an op writes stands in the first element alone.
     number = not node.shape and all(output.state != attrs["label"] for output in low.graph.outputs)
     if not node.shape and not number:
-        return Value(known.queue, known.layout, (), None, False, False)
-    return Value(known.queue, known.layout, (), None, not number, not number, number, number)
+        return Value(source=known.queue, layout=known.layout, tms=(), rows=None, clean_rows=False, clean_columns=False)
+    return Value(
+        source=known.queue,
+        layout=known.layout,
+        tms=(),
+        rows=None,
+        clean_rows=not number,
+        clean_columns=not number,
+        same_rows=number,
+        same_columns=number,
+    )
 
 
 def _ram(low: Lowering, label: str, dtype: str, initial: Array, slots: int = 1, dim: int = 0) -> State:
@@ -228,7 +239,16 @@ def _ram(low: Lowering, label: str, dtype: str, initial: Array, slots: int = 1, 
         queue = low.unused(safe_name(label))
         nodes = [node for node in low.graph if node.op == "state" and node.attrs["label"] == label]
         df = next((node.attrs["df"] for node in nodes if node.attrs["df"]), "")
-        known = low.out.states[queue] = State(queue, label, initial.shape, dtype, layout, held, slots, df)
+        known = low.out.states[queue] = State(
+            queue=queue,
+            label=label,
+            host_shape=initial.shape,
+            dtype=dtype,
+            layout=layout,
+            held=held,
+            slots=slots,
+            df=df,
+        )
     return known
 
 

@@ -33,7 +33,14 @@ def to_int8(low: Lowering, node: Node) -> Value:
     number = low.constant(np.full((1, TILE, TILE), factor, np.float32), "scale", "factor")
     name = low.op("quantization", [Use(wide), Use(number, over(value.tiles))], value.tiles, zero_point=_zero(node))
     low.out.ops[name].precision = WHOLE
-    return Value(name, value.layout, (), None, value.clean_rows, value.clean_columns)
+    return Value(
+        source=name,
+        layout=value.layout,
+        tms=(),
+        rows=None,
+        clean_rows=value.clean_rows,
+        clean_columns=value.clean_columns,
+    )
 
 
 @lowers("from_int8")
@@ -47,7 +54,14 @@ def from_int8(low: Lowering, node: Node) -> Value:
         "dequantization", [Use(value.source), Use(number, over(value.tiles))], value.tiles, zero_point=_zero(node)
     )
     low.out.ops[name].precision = BACK
-    return Value(name, value.layout, (), None, value.clean_rows, value.clean_columns)
+    return Value(
+        source=name,
+        layout=value.layout,
+        tms=(),
+        rows=None,
+        clean_rows=value.clean_rows,
+        clean_columns=value.clean_columns,
+    )
 
 
 def _zero(node: Node) -> float:
@@ -60,17 +74,18 @@ def requantised(tiles: TileGraph, source: str, like: TileOp) -> list[TileOp]:
     scale = tiles.constants[like.uses[1].source]
     factor = Constant(f"{source}.factor", 1 / scale.values, "scale")
     tiles.constants.setdefault(factor.name, factor)
-    shape, own = tiles.shape_of(source), tiles.ops[source]
+    shape = tiles.shape_of(source)
+    own = tiles.ops[source]
     return [
         TileOp(
             f"{source}.float32", "nop", [Use(source)], shape, source=own.source, program=own.program, precision=WIDE
         ),
         TileOp(
-            f"{source}.int8",
-            "quantization",
-            [Use(f"{source}.float32"), Use(factor.name, over(shape))],
-            shape,
-            {"zero_point": like.attrs["zero_point"]},
+            name=f"{source}.int8",
+            type="quantization",
+            uses=[Use(f"{source}.float32"), Use(factor.name, over(shape))],
+            shape=shape,
+            attrs={"zero_point": like.attrs["zero_point"]},
             source=own.source,
             program=own.program,
             precision=WHOLE,
@@ -106,7 +121,9 @@ class _Steps:
     """The sub-ops on one operand, as they are added."""
 
     def __init__(self, low: Lowering, value: Value, adder: Adder) -> None:
-        self.low, self.value, self.adder = low, value, adder
+        self.low = low
+        self.value = value
+        self.adder = adder
         self.members: dict[str, TileOp] = {}
         self.name = low.name()
 
@@ -114,7 +131,7 @@ class _Steps:
         """One more, on operands of the fused op and results of others."""
         name = f"{self.name}.{len(self.members)}"
         uses = [Use(item) if isinstance(item, str) else item for item in operands]
-        self.members[name] = TileOp(name, type, uses, self.value.tiles, attrs)
+        self.members[name] = TileOp(name=name, type=type, uses=uses, shape=self.value.tiles, attrs=attrs)
         return name
 
     def number(self, number: float) -> Use:
@@ -168,7 +185,8 @@ class _Steps:
 
     def round(self, x: Use | str) -> str:
         """Nearest, halves to even: an even number, and 1 more or less where x is more than 0.5 from it."""
-        even, half = self.near(x, doubled=True), self.number(0.5)
+        even = self.near(x, doubled=True)
+        half = self.number(0.5)
         above = self.positive(self.do("subtract", self.do("subtract", x, even), half))
         below = self.positive(self.do("subtract", self.do("subtract", even, x), half))
         return self.do("subtract", self.do("add", even, above), below)
@@ -199,4 +217,11 @@ def whole(low: Lowering, node: Node) -> Value:
         raise InternalError(f"{node.op} does not fit the buffers of a fused op")
     name = low.op("fused_op", found[1], value.tiles)
     low.out.ops[name].steps, low.out.ops[name].precision = found[0], adder.precision
-    return Value(name, value.layout, (), None, value.clean_rows, value.clean_columns)
+    return Value(
+        source=name,
+        layout=value.layout,
+        tms=(),
+        rows=None,
+        clean_rows=value.clean_rows,
+        clean_columns=value.clean_columns,
+    )

@@ -161,7 +161,9 @@ def reshaped(layout: Layout, shape: Sequence[int]) -> Layout | None:
     cuts: list[int] = []
     for size in reversed(shape):
         cuts.append(size * (cuts[-1] if cuts else 1))
-    inner, dims, taken = list(reversed(layout.pieces)), list[Dim](), 1
+    inner = list(reversed(layout.pieces))
+    dims = list[Dim]()
+    taken = 1
     for size, end in zip(reversed(shape), cuts, strict=True):
         found: list[Piece] = []
         while taken < end:
@@ -212,10 +214,12 @@ def moves(have: Layout, want: Layout) -> list[Move] | None:
     """Pieces that both layouts share, outermost first; None where they cut a dimension at places that do not nest."""
     found: list[Move] = []
     for mine, theirs in zip(have.dims, want.dims, strict=True):
-        a, b = list(mine), list(theirs)
+        a = list(mine)
+        b = list(theirs)
         part: list[Move] = []
         while a and b:
-            first, second = a.pop(), b.pop()
+            first = a.pop()
+            second = b.pop()
             size = min(first.size, second.size)
             if first.size % size or second.size % size:
                 return None

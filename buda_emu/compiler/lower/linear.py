@@ -69,7 +69,9 @@ def _along_columns_beside(low: Lowering, value: Value, dim: int, matrix: Sparse)
     rest = [piece for place, item in enumerate(layout.dims) if place != dim for piece in item if piece.axis == "c"]
     total = prod(piece.size for piece in rest)
     count = matrix.shape[0]
-    have, want, stride = np.zeros(1, np.int64), np.zeros(1, np.int64), total
+    have = np.zeros(1, np.int64)
+    want = np.zeros(1, np.int64)
+    stride = total
     new: dict[Piece, Piece] = {}
     for piece in sorted(rest, key=lambda piece: -piece.stride):
         stride //= piece.size
@@ -124,7 +126,8 @@ def _along_rows(low: Lowering, value: Value, dim: int, matrix: Sparse) -> Value:
     own = Layout((wanted.dims[dim],), extent)
     theirs = _row_place(own, extent) if wanted.dims[dim] else np.zeros(1, np.int64)
     mine = _row_place(Layout((layout.dims[dim],), layout.extent), layout.extent) if layout.dims[dim] else mine
-    have, want = np.zeros(1, np.int64), np.zeros(1, np.int64)
+    have = np.zeros(1, np.int64)
+    want = np.zeros(1, np.int64)
     for (place, old), (_, piece) in zip(parts, new, strict=True):
         if place != dim and old.axis != "c":
             steps = np.arange(old.size)

@@ -3,7 +3,8 @@
 from collections.abc import Collection, Mapping
 
 from buda_emu.compiler.graph.graph import Graph, Node, OwnMemory
-from buda_emu.compiler.lower import elementwise, inputs, integers, linear, matmul, moves, windows
+from buda_emu.compiler.lower import elementwise, inputs, integers, linear, matmul, moves
+from buda_emu.compiler.lower import matmul as windows
 from buda_emu.compiler.lower.lowering import RULES, Lowering
 from buda_emu.compiler.lower.tiles import TileGraph
 from buda_emu.compiler.target import Target

@@ -99,10 +99,12 @@ class Lowering:
 
     def unused(self, base: str) -> str:
         """That name, or with a number."""
-        name, number = base, 1
+        name = base
+        number = 1
         out = self.out
         while any(name in group for group in (self._reserved, out.ops, out.constants, out.inputs, out.states)):
-            name, number = f"{base}.{number}", number + 1
+            name = f"{base}.{number}"
+            number = number + 1
         return name
 
     def constant(
@@ -159,7 +161,18 @@ class Lowering:
         """Add one; returns its name."""
         name = self.name(suffix)
         source = self.node.name if self.node else ""
-        self.out.ops[name] = TileOp(name, type, uses, shape, attrs, inner, grid, ublock, source, program=self.program)
+        self.out.ops[name] = TileOp(
+            name=name,
+            type=type,
+            uses=uses,
+            shape=shape,
+            attrs=attrs,
+            inner=inner,
+            grid=grid,
+            ublock=ublock,
+            source=source,
+            program=self.program,
+        )
         return name
 
     def use(self, value: Value, *, transpose: bool = False) -> Use:
@@ -213,7 +226,8 @@ class Lowering:
         """Without rows still to be moved."""
         if value.rows is None:
             return value
-        matrix, shape = value.rows, value.tiles
+        matrix = value.rows
+        shape = value.tiles
         parts = (ArrayKey(part) for part in (matrix.row, matrix.col, matrix.weight))
         key = ("rows", value.source, value.tms, matrix.shape, *parts, shape)
         if key not in self._real:
@@ -270,7 +284,15 @@ class Lowering:
         right = Use(held, over((extent[0], 1, 1)))
         shape = (extent[0], extent[1] // TILE, extent[2] // TILE)
         name = self.op("matmul", [self.use(value), right], shape, suffix=suffix, inner=matrix.shape[0] // TILE)
-        made = Value(name, layout, (), None, value.clean_rows, True, value.same_rows)
+        made = Value(
+            source=name,
+            layout=layout,
+            tms=(),
+            rows=None,
+            clean_rows=value.clean_rows,
+            clean_columns=True,
+            same_rows=value.same_rows,
+        )
         return replace(made, **flags)
 
     def masked(self, value: Value, *, rows: bool = False, columns: bool = False) -> Value:
@@ -346,7 +368,9 @@ def transposed(low: Lowering, value: Value) -> Value:
 
 def _repeated_block(matrix: Sparse, have: Shape, want: Shape) -> NDArray[np.float32] | None:
     """The one matrix that acts on each slice of t alone, [rows after, rows before]; None where there is no such."""
-    t, height, width = want[0], want[1] * TILE, have[1] * TILE
+    t = want[0]
+    height = want[1] * TILE
+    width = have[1] * TILE
     if have[0] != t or height * width > 64 * TILE * TILE:
         return None
     slices = matrix.row // height

@@ -92,7 +92,15 @@ def _joined(low: Lowering, node: Node, starts: list[int]) -> Node:
         if array is not None:
             inside = (slice(None),) * dim + (slice(start, start + array.shape[dim]),)
             held[inside] = np.broadcast_to(array, low.graph[name].shape)
-    return Node(node.name, "constant", (), {"value": held}, node.shape, node.dtype, node.source)
+    return Node(
+        name=node.name,
+        op="constant",
+        inputs=(),
+        attrs={"value": held},
+        shape=node.shape,
+        dtype=node.dtype,
+        source=node.source,
+    )
 
 
 def _sum(low: Lowering, found: Value, use: Use, flags: tuple[bool, bool]) -> Value:
@@ -144,7 +152,9 @@ def embedding(low: Lowering, node: Node) -> Value:
     layout = standard((count, table.shape[1]))
     found = reshaped(layout, node.shape)
     assert found is not None
-    return Value(name, found, (), None, True, True)  # the host pads the indices with ones, which read zeros
+    return Value(
+        source=name, layout=found, tms=(), rows=None, clean_rows=True, clean_columns=True
+    )  # the host pads the indices with ones, which read zeros
 
 
 def _table(low: Lowering, held: Any, rows: int) -> str:
@@ -191,7 +201,12 @@ def reduce_max(low: Lowering, node: Node) -> Value:
     dims[dim] = ()
     extent = (t, layout.extent[1], TILE) if axis == "c" else (t, TILE, layout.extent[2])
     return Value(
-        name, Layout(tuple(dims), extent), (), None, value.clean_rows or axis == "r", value.clean_columns or axis == "c"
+        source=name,
+        layout=Layout(tuple(dims), extent),
+        tms=(),
+        rows=None,
+        clean_rows=value.clean_rows or axis == "r",
+        clean_columns=value.clean_columns or axis == "c",
     )
 
 

@@ -82,7 +82,8 @@ class PickTable:
     @staticmethod
     def of(matrix: Sparse, t: int, rows: int) -> "PickTable":
         """Ordered by slice, row, inner tile."""
-        out_tile, in_tile = matrix.row // 32, matrix.col // 32
+        out_tile = matrix.row // 32
+        in_tile = matrix.col // 32
         order = np.lexsort((matrix.col, matrix.row, in_tile, out_tile))
         key = np.stack([out_tile, in_tile])[:, order]
         first = np.ones(order.size, bool)
@@ -95,28 +96,39 @@ class PickTable:
         tiles, which = _distinct(dense)
         out = key[0, starts]
         plain = bool(np.isin(tiles, (0, 1)).all())
-        return PickTable(t, rows, out // rows, out % rows, key[1, starts], which, tiles, plain)
+        return PickTable(
+            t=t,
+            rows=rows,
+            slice=out // rows,
+            row=out % rows,
+            inner=key[1, starts],
+            which=which,
+            tiles=tiles,
+            plain=plain,
+        )
 
     def part(self, start: int, count: int, together: int) -> "PickTable":
         """Of each group of so many slices that follow each other some."""
-        group, member = self.slice // together, self.slice % together
+        group = self.slice // together
+        member = self.slice % together
         mine = np.flatnonzero((member >= start) & (member < start + count))
         return PickTable(
-            self.t // together * count,
-            self.rows,
-            group[mine] * count + member[mine] - start,
-            self.row[mine],
-            self.inner[mine],
-            self.which[mine],
-            self.tiles,
-            self.plain,
+            t=self.t // together * count,
+            rows=self.rows,
+            slice=group[mine] * count + member[mine] - start,
+            row=self.row[mine],
+            inner=self.inner[mine],
+            which=self.which[mine],
+            tiles=self.tiles,
+            plain=self.plain,
         )
 
     def sliced(self, count: int, together: int) -> "PickTable":
         """Its slices cut into so many of fewer rows; of each group of `together` slices the first parts follow each
         other, then the second ones: (group, part, member)."""
         height = self.rows // count
-        group, member = self.slice // together, self.slice % together
+        group = self.slice // together
+        member = self.slice % together
         slice = (group * count + self.row // height) * together + member
         return self._of(self.t * count, height, slice, self.row % height)
 
@@ -138,7 +150,14 @@ class PickTable:
     def _of(self, t: int, rows: int, slice: Index, row: Index) -> "PickTable":
         order = np.lexsort((self.inner, row, slice))
         return PickTable(
-            t, rows, slice[order], row[order], self.inner[order], self.which[order], self.tiles, self.plain
+            t=t,
+            rows=rows,
+            slice=slice[order],
+            row=row[order],
+            inner=self.inner[order],
+            which=self.which[order],
+            tiles=self.tiles,
+            plain=self.plain,
         )
 
     def counts(self, cut: Cut) -> Counts:
@@ -161,11 +180,11 @@ class PickTable:
         words = 3 * np.maximum(strips, self.t) + ublocks + pairs
         tiles = _different(tile, cut.grid_rows, len(self.tiles))
         return Counts(
-            int(max(self.t, strips.max())),
-            int(max(1, ublocks.max())),
-            int(max(1, pairs.max())),
-            int(max(1, tiles.max())),
-            int(-(-words.max() // (_TILE_WORDS - 64))),
+            strips=int(max(self.t, strips.max())),
+            ublocks=int(max(1, ublocks.max())),
+            pairs=int(max(1, pairs.max())),
+            tiles=int(max(1, tiles.max())),
+            word_tiles=int(-(-words.max() // (_TILE_WORDS - 64))),
         )
 
     def fits(self, cut: Cut) -> bool:
@@ -212,13 +231,13 @@ class PickTable:
             out_words[number, : len(stream)] = stream
         # Raw words keep the order of the host's array: tile after tile (OPS 6.10).
         return Picker(
-            out_tiles.transpose(0, 2, 1, 3).reshape(1, cut.grid_rows * 32, counts.tiles * 32),
-            out_words.view("<u4").reshape(1, cut.grid_rows * 32, longest * 32),
-            tile_bits,
-            ublock_bits,
-            tuple(strips),
-            counts.pairs,
-            self.plain,
+            tiles=out_tiles.transpose(0, 2, 1, 3).reshape(1, cut.grid_rows * 32, counts.tiles * 32),
+            words=out_words.view("<u4").reshape(1, cut.grid_rows * 32, longest * 32),
+            tile_bits=tile_bits,
+            ublock_bits=ublock_bits,
+            strips=tuple(strips),
+            pairs=counts.pairs,
+            plain=self.plain,
         )
 
     def _strips(self, mine: Index, place: Index, cut: Cut, bits: tuple[int, int]) -> "list[_Strip]":

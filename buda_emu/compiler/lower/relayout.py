@@ -48,7 +48,8 @@ def _named(layout: Layout, parts: Sequence[Move], dims: tuple[tuple[Piece, ...],
     pieces = [dim[0] if dim else None for dim in layout.dims]
     at = 0
     for dim in dims:
-        size, mine = prod(piece.size for piece in dim), list[Piece]()
+        size = prod(piece.size for piece in dim)
+        mine = list[Piece]()
         while prod(piece.size for piece in mine) < size:
             piece = pieces[at]
             if piece is not None:
@@ -192,7 +193,8 @@ def _expelled(low: Lowering, value: Value, parts: list[Move], expelled: list[int
     # Blocks that lie like that already are cut as they are.
     own = value.layout.extent[2] // count if value.layout.extent[2] % (count * TILE) == 0 else 0
     by_stride = sorted((*expelled, *kept), key=lambda k: -parts[k].have.stride)
-    outer, inner = by_stride[: len(expelled)], by_stride[len(expelled) :]
+    outer = by_stride[: len(expelled)]
+    inner = by_stride[len(expelled) :]
     if own and set(outer) == set(expelled) and _runs(parts, outer, own) and _inside(parts, inner, own):
         block = own
         wanted = {k: parts[k].have for k in (*expelled, *kept)}
@@ -223,7 +225,8 @@ def _in_slices(low: Lowering, value: Value, members: Sequence[int], count: int) 
 def _divisible(low: Lowering, count: int, block: int) -> int | None:
     """So many blocks of tiles, and empty ones, that the cores of a row have room for them: 17 x 17 has no divisors.
     None where they never have."""
-    (_, cores), room = low.target.arch.grid, low.target.widest_block
+    (_, cores) = low.target.arch.grid
+    room = low.target.widest_block
     for blocks in range(count, room * cores // block + 1):
         if any(blocks * block % n == 0 for n in range(-(-blocks * block // room), cores + 1)):
             return blocks
@@ -246,7 +249,8 @@ def _inside(parts: list[Move], members: list[int], extent: int) -> bool:
 def _stacked(low: Lowering, value: Value, parts: list[Move], incoming: list[int]) -> Value:
     """What is wanted along c goes to the innermost of z, then slices of t are put side by side."""
     inner = sorted(incoming, key=lambda k: -parts[k].want.stride)
-    z, r = [*_others(parts, incoming, "z"), *inner], _others(parts, incoming, "r")
+    z = [*_others(parts, incoming, "z"), *inner]
+    r = _others(parts, incoming, "r")
     value = _rows(low, value, _arranged(parts, z, r), _dense(value, parts, z, r))
     count = prod(parts[k].size for k in incoming)
     t, rows, columns = value.layout.extent
@@ -262,7 +266,8 @@ def _stacked(low: Lowering, value: Value, parts: list[Move], incoming: list[int]
 
 def _columns(low: Lowering, value: Value, parts: list[Move], members: list[int], extent: int) -> Value:
     """Columns to other places by a product with a constant."""
-    have, want = np.zeros(1, np.int64), np.zeros(1, np.int64)
+    have = np.zeros(1, np.int64)
+    want = np.zeros(1, np.int64)
     for k in members:
         count = np.arange(parts[k].size)
         stride = parts[k].have.stride if parts[k].have.axis == "c" else 0
@@ -283,7 +288,8 @@ def _rows(low: Lowering, value: Value, parts: list[Move], extent: Extent) -> Val
     t, height, _ = value.layout.extent
     new_t, new_height = extent[:2]
     mine = [part for part in parts if part.have.axis != "c" and part.want.axis != "-"]
-    have, want = np.zeros(1, np.int64), np.zeros(1, np.int64)
+    have = np.zeros(1, np.int64)
+    want = np.zeros(1, np.int64)
     for part in mine:
         count = np.arange(part.size)
         step = {"z": height, "r": 1, "-": 0}[part.have.axis] * part.have.stride
@@ -307,7 +313,8 @@ def _rows(low: Lowering, value: Value, parts: list[Move], extent: Extent) -> Val
 
 def _cut_or_stacked(low: Lowering, value: Value, layout: Layout) -> Value:
     """Rows keep their number through t: only how many make a slice changes."""
-    height, new_height = value.layout.extent[1], layout.extent[1]
+    height = value.layout.extent[1]
+    new_height = layout.extent[1]
     if height == new_height:
         return replace(value, layout=layout)
     if value.rows is not None:

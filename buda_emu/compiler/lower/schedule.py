@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 from typing import Final
 
 from buda_emu.compiler.lower.tiles import RELU, SubOp, TileAttributes, TileOp, Use, kept
-from buda_emu.spec.ops.of_type import OfOpType
+from buda_emu.spec.ops import OfOpType
 
 MAX_INTERMEDIATES: Final = 8  # V130
 MAX_INPUTS: Final = 8
@@ -64,7 +64,15 @@ def scheduled(parts: Mapping[str, Part], root: str, arch: str) -> tuple[tuple[Su
                 busy[free[0]] = part.name
         for slot in ended:
             del busy[slot]
-        step = SubOp(part.name, part.type, inputs, places[part.name], tuple(ended), part.attrs, part.spread)
+        step = SubOp(
+            name=part.name,
+            type=part.type,
+            inputs=inputs,
+            output=places[part.name],
+            pop=tuple(ended),
+            attrs=part.attrs,
+            spread=part.spread,
+        )
         steps.append(replace(step, columns=part.columns, across=part.across, inner=part.inner))
     return tuple(steps), uses
 

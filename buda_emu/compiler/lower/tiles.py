@@ -11,8 +11,7 @@ from numpy.typing import NDArray
 from buda_emu.compiler.graph.graph import FORWARD
 from buda_emu.compiler.lower.layout import Layout
 from buda_emu.compiler.target import Precision
-from buda_emu.spec.ops import OP_TYPES
-from buda_emu.spec.ops.of_type import OfOpType
+from buda_emu.spec.ops import OP_TYPES, OfOpType
 
 _TILE_BY_TILE = ("unary", "binary", "sfpu", "fused")
 _OF_THE_WHOLE = ("identity", "untilize", "gradient", "dequant", "accumulate")

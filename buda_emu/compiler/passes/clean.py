@@ -65,7 +65,8 @@ def decompose(graph: Graph) -> Graph:
     builder = Builder(made)
     known: dict[str, Node] = {}
     for node in graph:
-        builder.scope, builder.source = node.name, node.source
+        builder.scope = node.name
+        builder.source = node.source
         if node.op in SOURCES:
             made.nodes[node.name] = known[node.name] = node
             continue
@@ -100,7 +101,8 @@ def _unchanged(graph: Graph, node: Node) -> str | None:
     number = _NEUTRAL.get(node.op)
     places = () if number is None else (0,) if node.op == "subtract" else (0, 1)
     for place in places:
-        left, other = graph[node.inputs[place]], graph[node.inputs[1 - place]]
+        left = graph[node.inputs[place]]
+        other = graph[node.inputs[1 - place]]
         if other.op != "constant" or left.op == "constant" or (left.shape, left.dtype) != (node.shape, node.dtype):
             continue
         channels = other.shape[-1:] != (1,) and prod(other.shape[:-1]) == 1 and other.shape

@@ -63,7 +63,8 @@ class _Factors:
         if self.reads[view.name] != 1 or self.reads[scaled.name] != 1 or is_softmax(self.graph, scaled, self.whole):
             return
         for place, name in enumerate(scaled.inputs):
-            row, whole = self.graph[name], self.graph[scaled.inputs[1 - place]]
+            row = self.graph[name]
+            whole = self.graph[scaled.inputs[1 - place]]
             if whole.shape == scaled.shape and row.shape == (*scaled.shape[:-1], 1) and row.op != "constant":
                 self._put_later(product, view, scaled, row, whole)
                 return
@@ -73,7 +74,15 @@ class _Factors:
         for part, node in parts.items() if view is not scaled else ():
             shape = (*view.shape[:-1], node.shape[-1])
             name = f"{view.name}.{part}"
-            parts[part] = Node(name, "reshape", (node.name,), {"shape": shape}, shape, node.dtype, view.source)
+            parts[part] = Node(
+                name=name,
+                op="reshape",
+                inputs=(node.name,),
+                attrs={"shape": shape},
+                shape=shape,
+                dtype=node.dtype,
+                source=view.source,
+            )
         inner = replace(product, name=f"{product.name}.whole", inputs=(parts["whole"].name, product.inputs[1]))
         made = [node for node in parts.values() if node.name not in self.graph.nodes]
         outer = replace(
@@ -142,7 +151,8 @@ class _Factors:
         """Give values that each have one reader other names."""
         found: dict[str, Node] = {}
         for node in self.graph:
-            name, inputs = names.get(node.name, node.name), tuple(names.get(item, item) for item in node.inputs)
+            name = names.get(node.name, node.name)
+            inputs = tuple(names.get(item, item) for item in node.inputs)
             same = name == node.name and inputs == node.inputs
             found[name] = node if same else replace(node, name=name, inputs=inputs)
         self.graph.nodes = found
@@ -225,7 +235,8 @@ def _begun(graph: Graph, node: Node) -> _Late | None:
 def _row_place(graph: Graph, node: Node) -> int | None:
     """Which operand has one number for each row."""
     for place in (0, 1) if node.op == "multiply" else ():
-        row, other = graph[node.inputs[place]], graph[node.inputs[1 - place]]
+        row = graph[node.inputs[place]]
+        other = graph[node.inputs[1 - place]]
         if row.op not in SOURCES and other.shape == node.shape and row.shape == (*node.shape[:-1], 1) != node.shape:
             return place
     return None
@@ -340,7 +351,8 @@ def _rebuilt(graph: Graph, steps: Mapping[str, _Step], late: Mapping[str, _Late]
     build = Builder(made)
     without: dict[str, _Parts] = {}
     for node in graph:
-        build.scope, build.source = f"{node.name}.whole", node.source
+        build.scope = f"{node.name}.whole"
+        build.source = node.source
         own = late.get(node.name)
         if own is None:
             made.nodes[node.name] = node
@@ -381,7 +393,8 @@ def _into_matrix(build: Builder, left: Node, right: Node) -> list[Node]:
     if left.op != "multiply" or right.op != "constant" or prod(right.shape[:-2]) != 1:
         return [left, right]
     for place in (0, 1):
-        numbers, other = build.graph[left.inputs[place]], build.graph[left.inputs[1 - place]]
+        numbers = build.graph[left.inputs[place]]
+        other = build.graph[left.inputs[1 - place]]
         own = numbers.op == "constant" and numbers.shape[-1:] == left.shape[-1:] and prod(numbers.shape[:-1]) == 1
         if own and other.shape == left.shape:
             matrix = right.value * numbers.value.astype(np.float32).reshape(-1, 1)

@@ -29,7 +29,8 @@ def _folded(graph: Graph, conv: Node) -> Node:
         around = _zeros_around(source.attrs["matrix"])
         if around is None:
             break
-        (low, high), (more_low, more_high) = pads[place], around
+        (low, high) = pads[place]
+        (more_low, more_high) = around
         pads[place] = low + more_low, high + more_high
         source = graph[source.inputs[0]]
     if source.name == conv.inputs[0]:
@@ -39,7 +40,8 @@ def _folded(graph: Graph, conv: Node) -> Node:
 
 def _zeros_around(matrix: Sparse) -> tuple[int, int] | None:
     """How many zeros a matrix puts before and after what it is given; None where it does anything else."""
-    (outputs, inputs), count = matrix.shape, matrix.row.size
+    (outputs, inputs) = matrix.shape
+    count = matrix.row.size
     if count != inputs or (matrix.col != np.arange(inputs)).any() or (matrix.weight != 1).any():
         return None
     low = int(matrix.row[0]) if count else 0
@@ -78,7 +80,8 @@ def _channel(product: Node) -> int:
 def _chain(graph: Graph, users: dict[str, list[str]], shown: set[str], product: Node) -> list[tuple[Node, Array]]:
     """The ops after a product that act on each channel by itself, each with its numbers."""
     found: list[tuple[Node, Array]] = []
-    node, place = product, _channel(product)
+    node = product
+    place = _channel(product)
     weights = graph[product.inputs[1]]
     if product.op == "matmul" and prod(weights.shape[:-2]) != 1:
         return found
@@ -100,13 +103,16 @@ def _chain(graph: Graph, users: dict[str, list[str]], shown: set[str], product: 
 
 def _replace(graph: Graph, nodes: dict[str, Node], product: Node, chain: list[tuple[Node, Array]]) -> None:
     channels = product.shape[_channel(product)]
-    scale, shift = np.ones(channels, np.float32), np.zeros(channels, np.float32)
+    scale = np.ones(channels, np.float32)
+    shift = np.zeros(channels, np.float32)
     for node, numbers in chain:
         if node.op == "multiply":
-            scale, shift = scale * numbers, shift * numbers
+            scale = scale * numbers
+            shift = shift * numbers
         else:
             shift = shift + numbers
-    weights, last = graph[product.inputs[1]], chain[-1][0]
+    weights = graph[product.inputs[1]]
+    last = chain[-1][0]
     form = (-1, *[1] * (len(weights.shape) - 1)) if product.op == "conv" else (-1,)
     scaled = weights.value.astype(np.float32) * scale.reshape(form)
     for node, _ in chain:
@@ -121,8 +127,12 @@ def _replace(graph: Graph, nodes: dict[str, Node], product: Node, chain: list[tu
     nodes[name] = replace(nodes.pop(product.name), name=name, inputs=(product.inputs[0], held))
     row = shift.reshape(-1, *[1] * (len(product.shape) - 1 - _channel(product)))
     term = f"{last.name}.shift"
-    nodes[term] = Node(term, "constant", (), {"value": row}, row.shape, "float32", last.source)
-    nodes[last.name] = Node(last.name, "add", (name, term), {}, last.shape, last.dtype, last.source)
+    nodes[term] = Node(
+        name=term, op="constant", inputs=(), attrs={"value": row}, shape=row.shape, dtype="float32", source=last.source
+    )
+    nodes[last.name] = Node(
+        name=last.name, op="add", inputs=(name, term), attrs={}, shape=last.shape, dtype=last.dtype, source=last.source
+    )
 
 
 def _ordered(graph: Graph, nodes: dict[str, Node]) -> dict[str, Node]:
@@ -234,7 +244,9 @@ def fuse_quantize_dequantize(graph: Graph) -> Graph:
             continue
         zero = codes.zero + codes.shift
         for number, value in (("factor", np.asarray(1 / codes.scale, np.float32)), ("scale", codes.scale)):
-            made[f"{name}.{number}"] = Node(f"{name}.{number}", "constant", (), {"value": value}, ())
+            made[f"{name}.{number}"] = Node(
+                name=f"{name}.{number}", op="constant", inputs=(), attrs={"value": value}, shape=()
+            )
         nodes[name] = replace(
             whole,
             name=f"{name}.int8",
@@ -255,7 +267,8 @@ def _codes(graph: Graph, whole: Node) -> _Codes | None:
     scale, zero = (graph[name] for name in whole.inputs[1:])
     if scale.op != "constant" or zero.op != "constant" or scale.value.size != 1 or zero.value.size != 1:
         return None
-    least, point = _WHOLE[whole.attrs["type"]], float(zero.value.reshape(-1)[0])
+    least = _WHOLE[whole.attrs["type"]]
+    point = float(zero.value.reshape(-1)[0])
     step = np.asarray(scale.value, np.float32).reshape(())
     if not (np.isfinite(step) and step > 0):
         return None

@@ -98,7 +98,8 @@ def cuts(graph: Graph, conv: Node) -> Iterator[Cut]:
     for k, stride, out in zip(kernel, attrs["strides"], conv.shape[2:], strict=True):
         own: list[tuple[int, int, int, int]] = []
         for f in PHASES:
-            wide, step = k + (f - 1) * stride, f * stride
+            wide = k + (f - 1) * stride
+            step = f * stride
             if out % f == 0 and (f == 1 or conv.shape[1] % TILE == 0):
                 parts = ((m, -(-wide // m)) for m in range(step, wide, step))
                 own += [(m, q, out // f + (q - 1) * (m // step), f) for m, q in parts]
@@ -119,7 +120,8 @@ class Offer(NamedTuple):
 
     def worse(self, other: "Offer") -> bool:
         """Whether another one is better, and no worse in any respect."""
-        mine, theirs = self[1:], other[1:]
+        mine = self[1:]
+        theirs = other[1:]
         return mine != theirs and all(a <= b for a, b in zip(theirs, mine, strict=True))
 
 
@@ -139,14 +141,17 @@ def _sum(offer: Offer) -> float:
 
 def _offer(graph: Graph, conv: Node, cut: Cut | None, target: Target) -> Offer:
     """By the rates of the chip and the op cost model."""
-    source, kernel = graph[conv.inputs[0]].shape, graph[conv.inputs[1]].shape[2:]
+    source = graph[conv.inputs[0]].shape
+    kernel = graph[conv.inputs[1]].shape[2:]
     link = size_of_tile(target.activation_df, target.arch.alignment) / speeds(target.chip).host
     sizes, taps, phases = ((1,) * len(kernel), kernel, 1) if cut is None else (cut.sizes, cut.taps, prod(cut.phases))
     places = prod(source[2:] if cut is None else cut.places)
     # Channels along columns, places along rows; the model's own tensor has no gaps.
     host = prod(source) / TILE**2 if cut is None else _tiles(source[0] * places) * _tiles(source[1] * prod(sizes))
     rows = _tiles(conv.shape[0] * prod(conv.shape[2:]) // phases)
-    seen, columns, count = _tiles(source[1] * prod(sizes)), _tiles(conv.shape[1] * phases), prod(taps)
+    seen = _tiles(source[1] * prod(sizes))
+    columns = _tiles(conv.shape[1] * phases)
+    count = prod(taps)
     work = product_cycles(target, rows, seen * count, columns)
     least = 0.0
     if count > 1:
@@ -168,19 +173,19 @@ def with_windows(
     attrs = conv.attrs
     starts = tuple(-low for low, _ in attrs["pads"])
     strides = tuple(s * f for s, f in zip(attrs["strides"], cut.phases, strict=True))
-    windows = Windows(perm, cut.sizes, strides, starts, cut.places)
+    windows = Windows(perm=perm, sizes=cut.sizes, strides=strides, starts=starts, counts=cut.places)
     shape = windows.shape(source.shape)
     given = replace(source, attrs={**source.attrs, "windows": windows, "host_shape": source.shape}, shape=shape)
     first = f"{conv.name}.seen"
     order = (0, rank + 1, *range(1, rank + 1))
     channels_first = Node(
-        first,
-        "transpose",
-        (source.name,),
-        {"perm": order},
-        tuple(shape[place] for place in order),
-        "float32",
-        conv.source,
+        name=first,
+        op="transpose",
+        inputs=(source.name,),
+        attrs={"perm": order},
+        shape=tuple(shape[place] for place in order),
+        dtype="float32",
+        source=conv.source,
     )
     weights = graph[conv.inputs[1]]
     held = _weights(weights.value, attrs["strides"], cut)
@@ -232,7 +237,8 @@ def _by_channel(conv: Node, term: Node) -> bool:
 def _in_phases(graph: Graph, made: dict[str, Node], after: list[Node], cut: Cut) -> dict[str, Node]:
     """The convolution to all channels of all phases, what is after it, and the phases as places again: under the name
     of the last one."""
-    conv, last = after[0], after[-1]
+    conv = after[0]
+    last = after[-1]
     batch, channels, *space = conv.shape
     rank = len(space)
     count = prod(cut.phases)
@@ -260,7 +266,9 @@ def _in_phases(graph: Graph, made: dict[str, Node], after: list[Node], cut: Cut)
         (f"{last.name}.order", "transpose", {"perm": order}, tuple(apart[place] for place in order)),
         (last.name, "reshape", {"shape": last.shape}, last.shape),
     ):
-        made[name] = Node(name, op, (before,), attrs, shape, last.dtype, last.source)
+        made[name] = Node(
+            name=name, op=op, inputs=(before,), attrs=attrs, shape=shape, dtype=last.dtype, source=last.source
+        )
         before = name
     return made
 
@@ -276,6 +284,7 @@ def _weights(weights: Array, strides: Sequence[int], cut: Cut) -> Array:
         inside = tuple(slice(low, low + k) for low, k in zip(at, weights.shape[2:], strict=True))
         full[(*phase, slice(None), slice(None), *inside)] = weights
     parts = [size for pair in zip(cut.taps, cut.sizes, strict=True) for size in pair]
-    taps, inside = range(2, 2 + 2 * rank, 2), range(3, 3 + 2 * rank, 2)
+    taps = range(2, 2 + 2 * rank, 2)
+    inside = range(3, 3 + 2 * rank, 2)
     apart = full.reshape(prod(cut.phases) * out, channels, *parts).transpose(0, *inside, 1, *taps)
     return np.ascontiguousarray(apart.reshape(prod(cut.phases) * out, -1, *cut.taps))

@@ -23,7 +23,8 @@ def slice_products(graph: Graph) -> Graph:
     made = Graph(graph.name, inputs=list(graph.inputs), outputs=list(graph.outputs))
     build = Builder(made)
     for node in graph:
-        build.scope, build.source = node.name, node.source
+        build.scope = node.name
+        build.source = node.source
         if node.name in products:
             product, term, columns = products[node.name]
             weights = graph[product.inputs[1]]
@@ -229,7 +230,9 @@ def _elementwise(graph: Graph, node: Node, cuts: Sequence[Cut | None], shapes: S
 def _product(graph: Graph, node: Node, cuts: Sequence[Cut | None], shapes: Sequence[Shape]) -> Cut | str | None:
     """Parts of rows or columns of the result; a sum where both operands are in the same parts of the inner dimension,
     or one is and the other one is a constant."""
-    (a, b), (left, right), rank = cuts, shapes, len(node.shape)
+    (a, b) = cuts
+    (left, right) = shapes
+    rank = len(node.shape)
     inner_a = a is not None and a.dim == len(left) - 1
     inner_b = b is not None and b.dim == len(right) - 2
     if inner_a and inner_b and a is not None and b is not None:
@@ -260,7 +263,8 @@ def _moves_less(graph: Graph, plan: _Plan, nodes: Sequence[Node]) -> bool:
         cost = _put_together(graph, plan.values[node.name].cut, node) if whole else _read(graph, plan, node)
         if cost is None:
             return False
-        together, apart = together + cost[0], apart + cost[1]
+        together = together + cost[0]
+        apart = apart + cost[1]
     return apart < together
 
 
@@ -280,7 +284,8 @@ def _read(graph: Graph, plan: _Plan, node: Node) -> tuple[int, int] | None:
     if node.op in _ELSEWHERE or any(other.op != "constant" for other in others) or cut.dim != _channels(node):
         return None
     read = sum(_rows(own) for own in given if own.name in plan.values)
-    whole, parts = tiles_along(sum(cut.sizes)), sum(map(tiles_along, cut.sizes))
+    whole = tiles_along(sum(cut.sizes))
+    parts = sum(map(tiles_along, cut.sizes))
     if node.name in plan.values:
         return (read + _rows(node)) * whole, (read + _rows(node)) * parts
     if node.op == "conv" and (taps := prod(given[1].shape[2:])) > 1:
@@ -305,7 +310,8 @@ def _rebuilt(graph: Graph, plan: _Plan) -> Graph:
     build = Builder(made)
     parts: dict[str, list[Node]] = {}
     for node in graph:
-        build.scope, build.source = node.name, node.source
+        build.scope = node.name
+        build.source = node.source
         if node.name in plan.values and node.op == "concat" and not any(name in parts for name in node.inputs):
             parts[node.name] = [made[name] for name in node.inputs]
         elif node.op in SOURCES or not any(name in parts for name in node.inputs):

@@ -21,7 +21,8 @@ WORK = 192
 
 SHARED = 2
 """Operands of a fused op that several cores share, at most (V084)."""
-SINGLE, DOUBLE = 1, 2
+SINGLE = 1
+DOUBLE = 2
 """Mblocks of a result in L1: with two an op works on while its readers take the one before."""
 
 
@@ -114,24 +115,27 @@ def divided(
     single = op.attrs.get("gradient") or (op.attrs.get("untilize") and prod(block) > 256)
     buffers = SINGLE if single else buffers
     if op.attrs.get("identity") or op.type == "depthwise":
-        return Blocks(grid, t, mblock, ublock, buffers, op.inner, 1)
+        return Blocks(grid=grid, t=t, mblock=mblock, ublock=ublock, buf_size_mb=buffers, m_k=op.inner, u_kt=1)
     if op.inner:
         for inner in reversed(divisors(op.inner)):
-            found = Blocks(grid, t, mblock, ublock, buffers, op.inner // inner, inner)
+            found = Blocks(
+                grid=grid, t=t, mblock=mblock, ublock=ublock, buf_size_mb=buffers, m_k=op.inner // inner, u_kt=inner
+            )
             if buffer_bytes(target, op, found, held=held) <= target.buffer_room:
                 return found
         return None
-    return Blocks(grid, t, mblock, ublock, buffers)
+    return Blocks(grid=grid, t=t, mblock=mblock, ublock=ublock, buf_size_mb=buffers)
 
 
 def _divided_rows(target: Target, op: TileOp, grid: tuple[int, int], buffers: int) -> Blocks | None:
     """Of a fused op that sums rows: all rows of a core are one ublock, as wide as what is kept while a sum is taken."""
     t, rows, columns = op.shape
-    height, dest = rows // grid[0], target.dest_tiles
+    height = rows // grid[0]
+    dest = target.dest_tiles
     if height * max(1, kept_columns(op.steps, columns)) > dest:
         return None
     count, wide = cut_columns(columns, height, dest)
-    return Blocks(grid, t, (1, count), (height, wide), buffers, most=dest)
+    return Blocks(grid=grid, t=t, mblock=(1, count), ublock=(height, wide), buf_size_mb=buffers, most=dest)
 
 
 def _divided_products(target: Target, op: TileOp, grid: tuple[int, int], held: int, buffers: int) -> Blocks | None:
@@ -143,7 +147,7 @@ def _divided_products(target: Target, op: TileOp, grid: tuple[int, int], held: i
     if prod(block) > target.dest_tiles or products * ((grid[0] > 1) + (grid[1] > 1)) > SHARED:
         return None
     for inner in reversed(divisors(max(step.inner for step in op.steps))):
-        found = Blocks(grid, t, (1, 1), block, buffers, u_kt=inner)
+        found = Blocks(grid=grid, t=t, mblock=(1, 1), ublock=block, buf_size_mb=buffers, u_kt=inner)
         if buffer_bytes(target, op, found, held=held) <= target.buffer_room:
             return found
     return None
@@ -162,7 +166,8 @@ def step_blocks(op: TileOp, blocks: Blocks, step: SubOp) -> Blocks:
     if not op.sums_rows:
         u_kt = max((size for size in divisors(step.inner) if size <= blocks.u_kt), default=0) if step.inner else 0
         return replace(blocks, m_k=step.inner // u_kt if u_kt else 0, u_kt=u_kt)
-    height, most = blocks.ublock[0], blocks.most
+    height = blocks.ublock[0]
+    most = blocks.most
     count, wide = cut_columns(step.columns or op.shape[2], height, most)
     m_k, u_kt = cut_columns(step.inner, height, most) if step.inner else (0, 0)
     return replace(blocks, mblock=(blocks.mblock[0], count), ublock=(height, wide), m_k=m_k, u_kt=u_kt)
@@ -171,9 +176,18 @@ def step_blocks(op: TileOp, blocks: Blocks, step: SubOp) -> Blocks:
 def divided_as(target: Target, op: TileOp, grid: tuple[int, int], cut: Cut) -> Blocks:
     """The division of an identity matmul whose strips and ublocks are cut in one way."""
     t, rows, columns = op.shape
-    height, width = rows // grid[0], columns // grid[1]
+    height = rows // grid[0]
+    width = columns // grid[1]
     wide = max(size for size in divisors(width) if size * cut.u_rt <= target.dest_tiles)
-    return Blocks(grid, t, (height // cut.u_rt, width // wide), (cut.u_rt, wide), 2, op.inner // cut.u_kt, cut.u_kt)
+    return Blocks(
+        grid=grid,
+        t=t,
+        mblock=(height // cut.u_rt, width // wide),
+        ublock=(cut.u_rt, wide),
+        buf_size_mb=2,
+        m_k=op.inner // cut.u_kt,
+        u_kt=cut.u_kt,
+    )
 
 
 def _ublock(block: tuple[int, int], dest: int, *, rows_fixed: bool) -> tuple[int, int]:
@@ -206,7 +220,8 @@ def buffer_bytes(target: Target, op: TileOp, blocks: Blocks, *, held: int = 0) -
 
     act = size("Float32" if op.type == "quantization" else target.activation_df)
     reads = [max(act, size(target.read_df(number))) for number in range(len(op.uses))]
-    ublock, mblock = prod(blocks.ublock), prod(blocks.mblock)
+    ublock = prod(blocks.ublock)
+    mblock = prod(blocks.mblock)
     result = size(target.output_df if op.attrs.get("untilize") else target.activation_df)
     if op.attrs.get("gradient"):  # all of its block stays, as the ram's sum (FRONTEND 4.3)
         mblock *= blocks.t
@@ -217,7 +232,8 @@ def buffer_bytes(target: Target, op: TileOp, blocks: Blocks, *, held: int = 0) -
         tiles = op.attrs["num_sparse_tiles"] * picked + op.attrs["num_index_tiles"] * size("RawUInt32")
         total += tiles + 2 * blocks.u_kt * blocks.mblock[1] * blocks.ublock[1] * reads[1]
     elif op.has("inner dimension"):
-        left, right = blocks.mblock[0] * blocks.ublock[0], blocks.mblock[1] * blocks.ublock[1]
+        left = blocks.mblock[0] * blocks.ublock[0]
+        right = blocks.mblock[1] * blocks.ublock[1]
         total += 2 * blocks.u_kt * (left * reads[0] + right * reads[1])
         total += 2 * ublock * act if op.attrs.get("bias") else 0
         total += 4 * ublock * size("Float32") if op.attrs.get("dequant") else 0
@@ -235,7 +251,8 @@ def buffer_bytes(target: Target, op: TileOp, blocks: Blocks, *, held: int = 0) -
 
 def _bytes_of_sums(op: TileOp, blocks: Blocks, reads: list[int], act: int) -> int:
     """Operands, two blocks of each, and intermediates of a fused op with sums."""
-    total, tiles = 0, dict[str, int]()
+    total = 0
+    tiles = dict[str, int]()
     deepest = max(step_blocks(op, blocks, step).m_k for step in op.steps)  # inner blocks that are read again
     for number, size in enumerate(reads):
         own = step_blocks(op, blocks, op.reader(number))

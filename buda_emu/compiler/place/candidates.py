@@ -60,7 +60,8 @@ def first_choice(target: Target, tiles: TileGraph, op: TileOp) -> Choice:
         if "table" not in op.attrs:
             raise
         return choices(target, tiles, op)[0]  # its strips and ublocks cut in other ways
-    held, target = pickers(op), target.of(op.precision)
+    held = pickers(op)
+    target = target.of(op.precision)
     return _estimated(target, tiles, op, blocks, held)
 
 
@@ -170,4 +171,4 @@ def deepened(target: Target, op: TileOp, blocks: Blocks, held: int) -> Blocks:
 def _estimated(target: Target, tiles: TileGraph, op: TileOp, blocks: Blocks, held: frozenset[str]) -> Choice:
     math = op_cycles(target, op, blocks)
     cycles = max(math, transfer_cycles(target, tiles, op, blocks, held))
-    return Choice(blocks, held, math, cycles, streamed_bytes(target, tiles, op, held))
+    return Choice(blocks=blocks, held=held, math=math, cycles=cycles, streamed=streamed_bytes(target, tiles, op, held))

@@ -61,7 +61,8 @@ def _tensor(queue: Queue) -> str:
 def readers_of(found: Placement, queue: Queue, readers: Readers) -> Iterator[Placed]:
     """The ops that take what a queue holds out of it: not those that have it from another queue, or from the op
     itself."""
-    producer, tensor = found.ops.get(queue.input), _tensor(queue)
+    producer = found.ops.get(queue.input)
+    tensor = _tensor(queue)
     for placed in readers.get(tensor, ()):
         elsewhere = queue.role == "constant" and found.source(tensor, placed) != queue.name
         same_epoch = producer is not None and placed.epoch == producer.epoch
@@ -113,10 +114,13 @@ def _forwards(found: Placement, wanted: Mapping[str, Placed]) -> dict[str, _Op]:
     ops: dict[str, _Op] = {}
     dram = speeds(found.target.chip).dram
     for name, placed in wanted.items():
-        op, blocks, target = placed.op, placed.blocks, found.target.of(placed.op.precision)
+        op = placed.op
+        blocks = placed.blocks
+        target = found.target.of(placed.op.precision)
         held = placed.held | frozenset(use.source for use in op.uses if use.source not in found.tiles.ops)
         moved = transfer_cycles(target, found.tiles, op, blocks, held)
-        parts, math = parts_of_blocks(blocks.t, blocks.mblock), op_cycles(target, op, blocks)
+        parts = parts_of_blocks(blocks.t, blocks.mblock)
+        math = op_cycles(target, op, blocks)
         streamed = sum(bytes_read(found, placed, use) for use in op.uses if use.source in held - placed.held) / dram
         own = ops[name] = _Op((math + moved) / parts, max(math, moved, streamed) * (1 - 1 / parts), parts)
         begin = ready = 0.0
@@ -259,7 +263,8 @@ def _filled(items: Sequence[Moved], used: Sequence[Shared], late: float, most: f
     found: list[tuple[int, ...]] = [()] * len(items)
     for number in sorted(range(len(items)), key=lambda n: (items[n].due.limit(late), n)):
         item = items[number]
-        limit, chosen = item.due.limit(late), list[int]()
+        limit = item.due.limit(late)
+        chosen = list[int]()
         for _ in range(item.buffers):
             channel = next((n for n in order if cycles[n] + item.cycles <= min(limits[n], limit)), None)
             if channel is None:
@@ -313,13 +318,16 @@ class _Phase:
 
     def add(self, channel: int, use: Use, count: int) -> None:
         """Buffers of a queue, or fewer of them."""
-        due, cycles = use.due, self.cycles[channel] + count * use.cycles
-        whole, parts = self.whole[channel], self.parts[channel]
+        due = use.due
+        cycles = self.cycles[channel] + count * use.cycles
+        whole = self.whole[channel]
+        parts = self.parts[channel]
         if due.parts == 1 and not due.written:
             _count(whole, due.cycle, count)
         else:
             _count(parts, due, count)
-        read, written = cycles - min(whole) if whole else 0.0, 0.0
+        read = cycles - min(whole) if whole else 0.0
+        written = 0.0
         for other in parts:
             late = other.late(cycles)
             if other.written:
@@ -381,7 +389,8 @@ class _Evened:
 
     def _relieves(self, phase: int, user: tuple[int, int]) -> bool:
         """Whether the phase would wait less without a buffer."""
-        channel, use = self._at(user), self.uses[user[0]][phase]
+        channel = self._at(user)
+        use = self.uses[user[0]][phase]
         self.phases[phase].add(channel, use, -1)
         late = self.phases[phase].late()
         self.phases[phase].add(channel, use, 1)

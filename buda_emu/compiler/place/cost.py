@@ -77,7 +77,8 @@ def op_call(target: Target, op: TileOp, blocks: Blocks, type: str, attrs: TileAt
         else:
             call |= {"mblock_n": n * max(blocks.m_k, 1), "ublock_ct": c * max(blocks.u_kt, 1)}
     if attrs.get("identity"):
-        strips, tiles = max(attrs["strips"]), attrs["indices_len"]
+        strips = max(attrs["strips"])
+        tiles = attrs["indices_len"]
         call |= {
             "sparse": True,
             "in0_df": target.picker_df if op.attrs["table"].plain else target.activation_df,

@@ -60,7 +60,8 @@ def placed(
     made = replace(tiles, ops=dict(tiles.ops), constants=dict(tiles.constants))
     found = Placement(target, made, microbatch=objective.microbatch, copies=objective.copies, step=objective.step)
     for op in tiles.ops.values():
-        decision, held = decisions[op.name], decisions[op.name].choice.held
+        decision = decisions[op.name]
+        held = decisions[op.name].choice.held
         if only is not None and decision.epoch != only.epoch:
             found.ops[op.name] = only.base.ops[op.name]
             made.ops[op.name] = own = only.base.tiles.ops[op.name]
@@ -73,15 +74,15 @@ def placed(
         own, held = repeated(made, own, decision.choice.blocks, held)
         made.ops[op.name] = own
         found.ops[op.name] = Placed(
-            with_columns(own, decision.choice.blocks.grid[1]),
-            decision.choice.blocks,
-            decision.epoch,
-            decision.at,
-            decision.chip,
-            held,
-            decision.grid_transpose,
-            decision.why,
-            decision.begin_by,
+            op=with_columns(own, decision.choice.blocks.grid[1]),
+            blocks=decision.choice.blocks,
+            epoch=decision.epoch,
+            at=decision.at,
+            chip=decision.chip,
+            held=held,
+            grid_transpose=decision.grid_transpose,
+            why=decision.why,
+            begin_by=decision.begin_by,
         )
     read = {use.source for op in made.ops.values() for use in op.uses}
     made.constants = {name: item for name, item in made.constants.items() if name in read}

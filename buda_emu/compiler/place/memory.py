@@ -30,7 +30,8 @@ class MemoryFullError(UnsupportedError):
 
 def buffer_bytes(target: Target, queue: Queue) -> int:
     """Of one of the buffers of a queue, all its entries."""
-    align, blocks = target.arch.alignment, queue.blocks
+    align = target.arch.alignment
+    blocks = queue.blocks
     tiles = blocks.t * prod(blocks.mblock) * prod(blocks.ublock)
     tilized = queue.layout == "tilized" and queue.role != "output"
     size = tiles * tile_bytes(queue.df, 32, 32, align, header=tilized) * queue.entries + align
@@ -81,7 +82,8 @@ class Channel:
         if life is None:
             at = max((one.end for one in self.taken), default=self.end)
         else:
-            at, (first, last) = self.end, life
+            at = self.end
+            (first, last) = life
             for start, end, (begun, done) in self.taken:
                 if begun <= last and first <= done:  # an epoch uses both
                     if at + size <= start:
@@ -189,7 +191,8 @@ class Memory:
     def _reserved(self, queue: Queue, size: int, queues: Iterable[Queue], weights: Sequence[float]) -> int:
         """The channel of one buffer of so many bytes, of those that have room the one of the least weight, of equal
         ones the first that is no fuller. Raises MemoryFullError."""
-        channels, life = self._of(queue.chip), queue.life
+        channels = self._of(queue.chip)
+        life = queue.life
         room = [
             (weights[number], one.used() * SHARES // one.capacity, number)
             for number, one in enumerate(channels)
@@ -276,7 +279,8 @@ class Memory:
         """Of one buffer: in the channel chosen, or where that is too scattered, in another."""
         size = buffer_bytes(self._target, queue)
         if queue.loc == "host":
-            at, self._host = self._host, self._host + size
+            at = self._host
+            self._host = self._host + size
             if self._host > HOST_WINDOW:
                 raise MemoryFullError(f"compile: outputs of more than {HOST_WINDOW // MIB} MiB")
             return 0, at
@@ -292,7 +296,8 @@ class Memory:
 
     def _full(self, queue: Queue, queues: Iterable[Queue]) -> MemoryFullError:
         """What takes the room."""
-        arch, mine = self._target.arch, [one for one in queues if one.chip == queue.chip and one.loc == "dram"]
+        arch = self._target.arch
+        mine = [one for one in queues if one.chip == queue.chip and one.loc == "dram"]
         room = (arch.dram_channel_bytes - DRAM_BASE) * arch.dram_channels // MIB
         lines = [f"compile: {queue.name}: the DRAM of one {arch.name} is full ({room} MiB for queues). They take:"]
         lines += _by_role(self._target, mine)

@@ -184,8 +184,10 @@ def give_room(placement: Placement) -> None:
 def _in_l1(placement: Placement, pipeline: Pipeline, lack: Lack) -> bool:
     """A larger operand buffer of the reader, if its cores have the bytes."""
     edge = lack.edge
-    op, blocks = pipeline.ops[edge.reader], pipeline.blocks[edge.reader]
-    target, use = placement.target.of(op.precision), op.uses[edge.operand]
+    op = pipeline.ops[edge.reader]
+    blocks = pipeline.blocks[edge.reader]
+    target = placement.target.of(op.precision)
+    use = op.uses[edge.operand]
     if op.is_tile_by_tile and not use.tms:
         slice_tiles = prod(blocks.mblock) * prod(blocks.ublock)
     else:  # how operands of products and what TMs rearrange are cut over cores: at most all of it in each
@@ -235,7 +237,8 @@ def prefetch(found: Placement, epoch: int | None = None) -> None:
 
 
 def _with_room(found: Placement, placed: Placed) -> Placed:
-    op, target = placed.op, found.target.of(placed.op.precision)
+    op = placed.op
+    target = found.target.of(placed.op.precision)
     tile = size_of_tile(target.activation_df, target.arch.alignment)
     uses = list(op.uses)
     wanted = {
@@ -243,7 +246,8 @@ def _with_room(found: Placement, placed: Placed) -> Placed:
         for number, use in enumerate(uses)
         if use.source not in placed.held and _is_read(found, placed, use.source)
     }
-    blocks, held = placed.blocks, held_bytes(found, placed)
+    blocks = placed.blocks
+    held = held_bytes(found, placed)
     free = target.buffer_room - buffer_bytes(target, op, blocks, held=held)
     if sum(wanted.values()) * tile > free and blocks.buf_size_mb > 2 * blocks.t:
         blocks = replace(blocks, buf_size_mb=2 * blocks.t)

@@ -43,7 +43,8 @@ def add_queues_of(found: Placement, rounds: int, epoch: int, others: Mapping[str
     epochs hand on to later ones changes these. `others`: those of a placement that differs from this one in that epoch
     alone, whose channels queues have that an earlier epoch uses, too; of a single input all that are not loaded once,
     as where they lie depends on every epoch that uses them. Addresses are not the placement's."""
-    readers, own = _readers(found), {name for name, placed in found.ops.items() if placed.epoch == epoch}
+    readers = _readers(found)
+    own = {name for name, placed in found.ops.items() if placed.epoch == epoch}
     read = {use.source for name in own for use in found.ops[name].op.uses}
     readers = {name: placed for name, placed in readers.items() if name in read or name in own}
     for queue in _queues(found, readers, rounds * found.microbatch):
@@ -55,7 +56,8 @@ def add_queues_of(found: Placement, rounds: int, epoch: int, others: Mapping[str
     found.queues = {name: queue for name, queue in found.queues.items() if (queue.alias or name) in shown}
     channels: dict[str, list[int]] = {}
     for name, queue in found.queues.items():
-        earlier, before = min(moved[name], default=Phase(epoch)).epoch < epoch, others.get(name)
+        earlier = min(moved[name], default=Phase(epoch)).epoch < epoch
+        before = others.get(name)
         kept = earlier or (found.waits_for_one and not any(phase.once for phase in moved[name]))
         if kept and before is not None and len(before.addresses) == prod(queue.blocks.grid):
             channels[name] = [number for number, _ in before.addresses]
@@ -99,13 +101,25 @@ def _share_addresses(found: Placement) -> None:
 
 def _queues(found: Placement, readers: Readers, entries: int) -> Iterator[Queue]:
     """Inputs, constants, states, what lies between epochs, outputs."""
-    target, tiles, pipelined = found.target, found.tiles, found.stages > 1
+    target = found.target
+    tiles = found.tiles
+    pipelined = found.stages > 1
     for queue in tiles.inputs.values():
         df = "RawUInt32" if queue.indices else target.activation_df
         own = readers.get(queue.name, [])
         grid = (1, 1) if queue.indices or not _spreads(own) else (_common_rows(own, queue.shape[1]), 1)
         blocks = input_blocks(queue.shape, grid)
-        yield Queue(queue.name, "HOST", "input", blocks, df, "queue", entries, "dram", ())
+        yield Queue(
+            name=queue.name,
+            input="HOST",
+            role="input",
+            blocks=blocks,
+            df=df,
+            type="queue",
+            entries=entries,
+            loc="dram",
+            addresses=(),
+        )
     yield from _constants(found, readers)
     for state in tiles.states.values():
         written = _state(found, state)
@@ -126,7 +140,17 @@ def _queues(found: Placement, readers: Readers, entries: int) -> Iterator[Queue]
         count = entries if held else found.microbatch
         life = None if held or pipelined else (producer.epoch, max(placed.epoch for placed in later))
         yield Queue(
-            label, name, "between", producer.blocks, df, "queue", count, "dram", (), chip=later[0].chip, life=life
+            name=label,
+            input=name,
+            role="between",
+            blocks=producer.blocks,
+            df=df,
+            type="queue",
+            entries=count,
+            loc="dram",
+            addresses=(),
+            chip=later[0].chip,
+            life=life,
         )
     for source, chip in dict.fromkeys((source, found.ops[reader].chip) for reader, source in found.detours):
         yield fork_queue(found, detour_queue(source, chip), source, chip)
@@ -138,7 +162,18 @@ def _queues(found: Placement, readers: Readers, entries: int) -> Iterator[Queue]
         loc = "host" if found.chips == 1 and not tiles.windows else "dram"
         df = target.of(placed.op.precision).output_df
         chip = 0 if loc == "host" else placed.chip
-        yield Queue(output.name, output.op, "output", whole, df, "queue", entries, loc, (), chip=chip)
+        yield Queue(
+            name=output.name,
+            input=output.op,
+            role="output",
+            blocks=whole,
+            df=df,
+            type="queue",
+            entries=entries,
+            loc=loc,
+            addresses=(),
+            chip=chip,
+        )
 
 
 def _constants(found: Placement, readers: Readers) -> Iterator[Queue]:
@@ -156,7 +191,21 @@ def _constants(found: Placement, readers: Readers) -> Iterator[Queue]:
                 if blocks not in cut:
                     wished = constant_queue(item.name, chip)
                     cut[blocks] = name = _name(found, f"{wished}.cut{len(cut)}" if cut else wished, item.name)
-                    yield Queue(name, "HOST", "constant", blocks, df, kind, 1, "dram", (), layout, "", chip, item.name)
+                    yield Queue(
+                        name=name,
+                        input="HOST",
+                        role="constant",
+                        blocks=blocks,
+                        df=df,
+                        type=kind,
+                        entries=1,
+                        loc="dram",
+                        addresses=(),
+                        layout=layout,
+                        alias="",
+                        chip=chip,
+                        tensor=item.name,
+                    )
                 found.held_as[placed.op.name, item.name] = cut[blocks]
 
 
@@ -175,8 +224,21 @@ def fork_queue(found: Placement, name: str, source: str, chip: int) -> Queue:
     """A queue by which an op of the same epoch reads another through DRAM, as large as FRONTEND 5 has it."""
     producer = found.ops[source]
     df = found.target.of(producer.op.precision).activation_df
-    entries, life = FORK_ROUNDS * found.microbatch, (producer.epoch, producer.epoch)
-    return Queue(name, source, "fork", producer.blocks, df, "queue", entries, "dram", (), chip=chip, life=life)
+    entries = FORK_ROUNDS * found.microbatch
+    life = (producer.epoch, producer.epoch)
+    return Queue(
+        name=name,
+        input=source,
+        role="fork",
+        blocks=producer.blocks,
+        df=df,
+        type="queue",
+        entries=entries,
+        loc="dram",
+        addresses=(),
+        chip=chip,
+        life=life,
+    )
 
 
 def _state(found: Placement, state: State) -> Queue:
@@ -185,7 +247,17 @@ def _state(found: Placement, state: State) -> Queue:
     blocks = found.ops[store.op].blocks if store else input_blocks(state.shape)
     source = store.op if store else "HOST"
     df = state.df or found.target.activation_df
-    return Queue(state.written, source, "state", blocks, df, "ram", state.slots + state.zeros, "dram", ())
+    return Queue(
+        name=state.written,
+        input=source,
+        role="state",
+        blocks=blocks,
+        df=df,
+        type="ram",
+        entries=state.slots + state.zeros,
+        loc="dram",
+        addresses=(),
+    )
 
 
 def _readers(found: Placement) -> Readers:
@@ -218,7 +290,8 @@ def _constant(found: Placement, name: str, readers: Sequence[Placed]) -> tuple[s
     """Format, layout and blocks of a constant's queue, as its first reader has it (FRONTEND 5). A table is cut into as
     many mblock columns as all its readers have columns of cores: the router takes whole ones only."""
     reader = readers[0]
-    target, item = found.target.of(reader.op.precision), found.tiles.constants[name]
+    target = found.target.of(reader.op.precision)
+    item = found.tiles.constants[name]
     t, r, c = item.shape
     if item.kind == "words":
         return "RawUInt32", "tilized", input_blocks(item.shape, (reader.blocks.grid[0], 1))

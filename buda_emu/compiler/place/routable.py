@@ -47,11 +47,14 @@ class View:
 def view(op: TileOp, blocks: Blocks, operand: int) -> View:
     """Of operand number `operand` (OPS 6.1, 6.3; FRONTEND 3.4 for the orders); of a fused op with sums as the step has
     it that reads it first."""
-    part, own = op, blocks
+    part = op
+    own = blocks
     if op.has_sums:
         part = op.reader(operand)
         own = step_blocks(op, blocks, part)
-    (rows, columns), (m, n), (r, c) = own.grid, own.mblock, own.ublock
+    (rows, columns) = own.grid
+    (m, n) = own.mblock
+    (r, c) = own.ublock
     if op.type == "depthwise" and operand == 0:
         return View((rows, 1), (m, own.m_k * n), (r, c), by_rows=False)
     if part.has("reduces") and part.attrs["dim"] == "r":
@@ -86,7 +89,8 @@ class _Stack:
         uncut = 1
         for name, axis, count in map(_parts, tms):
             if name in ("hslice", "vslice") or axis == "z":
-                found.slices, uncut = found.slices * count, uncut * count
+                found.slices = found.slices * count
+                uncut = uncut * count
             if name not in ("hstack", "vstack"):
                 found.ordered = found.ordered and found.rows == found.columns == 1
                 continue
@@ -142,9 +146,11 @@ def _pieces(stack: _Stack, held: int) -> tuple[tuple[int, int], tuple[int, int]]
         left = stack.slices // first
         if not _divide(left, second):
             return None
-        one, other = (first, 1), (min(left, second), max(1, second // left))
+        one = (first, 1)
+        other = (min(left, second), max(1, second // left))
     else:
-        one, other = (stack.slices, first // stack.slices), (1, second)
+        one = (stack.slices, first // stack.slices)
+        other = (1, second)
     if not _divide(one[1], held):
         return None
     if one[1] > held:
@@ -152,7 +158,8 @@ def _pieces(stack: _Stack, held: int) -> tuple[tuple[int, int], tuple[int, int]]
     else:
         if not _divide(other[1], held):
             return None
-        one, other = (one[0], 1), (other[0], max(1, other[1] // held))
+        one = (one[0], 1)
+        other = (other[0], max(1, other[1] // held))
     return (other, one) if stack.along_columns else (one, other)
 
 
@@ -168,7 +175,9 @@ def _astray(stack: _Stack, held: int, pieces: tuple[tuple[int, int], tuple[int, 
 
 def _in_order(stack: _Stack, size: tuple[int, int], far: tuple[int, int], reader: View) -> bool:
     """Whether pieces of such a size come in the reader's order: ublock by ublock, tiles of each row by row."""
-    (rows, columns), (m, n), (r, c) = size, reader.mblock, reader.ublock
+    (rows, columns) = size
+    (m, n) = reader.mblock
+    (r, c) = reader.ublock
     if columns < c:
         return stack.along_columns and rows == 1 and (n == 1 or (r == 1 and (reader.by_rows or m == 1)))
     if rows < r:
@@ -202,7 +211,8 @@ def _pipes(shape: Shape, grid: tuple[int, int], held: int, tms: tuple[Tm, ...], 
     where = np.where(near[:, None, None], core[None], -1)
     for tm in tms:
         where = _after(tm, where)
-    height, width = where.shape[1] // readers[0], where.shape[2] // readers[1]
+    height = where.shape[1] // readers[0]
+    width = where.shape[2] // readers[1]
     own = where.reshape(where.shape[0], readers[0], height, readers[1], width).transpose(1, 3, 0, 2, 4)
     own = own.reshape(prod(readers), -1)
     found = np.zeros(prod(grid) + 1, np.int64)
@@ -246,7 +256,8 @@ def streams_of_constants(
 def _fed(tiles: TileGraph, op: TileOp, blocks: Blocks, number: int) -> int:
     """Cores to which the fullest buffer of a constant that stays in L1 goes; 1 where they share a pipe. Each row of
     cores has its own tiles and words of a picker, which are made when the division is known."""
-    use, reader = op.uses[number], view(op, blocks, number)
+    use = op.uses[number]
+    reader = view(op, blocks, number)
     if reader.grid != blocks.grid or (op.attrs.get("identity") and number != 1):
         return 1
     shape = tiles.shape_of(use.source)
@@ -285,9 +296,11 @@ def is_number(tiles: TileGraph, use: Use) -> bool:
 def repeated(tiles: TileGraph, op: TileOp, blocks: Blocks, held: frozenset[str]) -> tuple[TileOp, frozenset[str]]:
     """The op with the numbers that are to be repeated as constants of its own shape, which are put into the graph, and
     what then stays in L1."""
-    uses, kept = list(op.uses), held
+    uses = list(op.uses)
+    kept = held
     for number in sorted(to_repeat(tiles, op, blocks, held) or ()):
-        source, (t, rows, columns) = op.uses[number].source, op.operand_shape(number)
+        source = op.uses[number].source
+        (t, rows, columns) = op.operand_shape(number)
         name = f"{source}.{t}x{rows}x{columns}"
         value = tiles.constants[source].values.flat[:1]
         tiles.constants[name] = Constant(name, np.broadcast_to(value, (t, rows * 32, columns * 32)))

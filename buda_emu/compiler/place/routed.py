@@ -47,7 +47,8 @@ def make_routable(found: Placement, epoch: int | None = None) -> None:
 
 def _within_round(found: Placement, placed: Placed) -> Blocks:
     """A buffer that holds more inputs than a round has holds whole rounds: what it gives at a time divides it."""
-    blocks, inputs = placed.blocks, found.count(placed.op.program)
+    blocks = placed.blocks
+    inputs = found.count(placed.op.program)
     held = slices_held(blocks) // blocks.t
     return replace(blocks, buf_size_mb=2 * blocks.t * (held - held % inputs)) if held > inputs else blocks
 
@@ -92,7 +93,8 @@ class Routing:
     # --------------------------------------------------------------------------------------------------------- stacks
     def problem(self, edge: Edge, *, made: Blocks | None = None, read: Blocks | None = None) -> str:
         """What is wrong with a stack, with other blocks of the producer or the reader."""
-        producer, reader = self.found.ops[edge.source], self.found.ops[edge.reader]
+        producer = self.found.ops[edge.source]
+        reader = self.found.ops[edge.reader]
         use = reader.op.uses[edge.operand]
         if not any(tm[0] in ("hstack", "vstack") for tm in use.tms):
             return ""
@@ -103,8 +105,10 @@ class Routing:
 
     def stack_otherwise(self, edge: Edge) -> None:
         """Another buffer for the producer, other ublocks for the reader, or the way by DRAM."""
-        found, beside = self.found, self.edges[edge.source]
-        producer, reader = found.ops[edge.source], found.ops[edge.reader]
+        found = self.found
+        beside = self.edges[edge.source]
+        producer = found.ops[edge.source]
+        reader = found.ops[edge.reader]
         for blocks in _other_buffers(found, producer):
             worse = any(self.problem(item, made=blocks) and not self.problem(item) for item in beside)
             if not worse and not self.problem(edge, made=blocks):
@@ -123,7 +127,8 @@ class Routing:
     def share_streams(self, source: str) -> None:
         """Readers of an op by DRAM, those with the most pipes first, until its cores have streams for the others."""
         found = self.found
-        direct, room = self._pipes(source, {}), self._room(found.ops[source])
+        direct = self._pipes(source, {})
+        room = self._room(found.ops[source])
         while direct:
             by_dram = {found.ops[reader].chip for reader, name in found.detours if name == source}
             most = int(np.sum(list(direct.values()), axis=0).max()) + self.fills.get(source, 0) + len(by_dram)
@@ -150,7 +155,8 @@ class Routing:
     def _pipes(self, source: str, changed: Mapping[str, Placed], kind: str = "") -> dict[str, Pipes]:
         """Of each reader that takes an op's result from its cores, if some ops were divided in another way; with a
         `kind`, of all but those that take it by DRAM for that."""
-        producer, direct = changed.get(source, self.found.ops[source]), dict[str, Pipes]()
+        producer = changed.get(source, self.found.ops[source])
+        direct = dict[str, Pipes]()
         for edge in self.edges[source]:
             reader = changed.get(edge.reader, self.found.ops[edge.reader])
             way = self.found.detours.get((edge.reader, source))
@@ -176,10 +182,13 @@ def _other_buffers(found: Placement, placed: Placed) -> Iterator[Blocks]:
 def _other_ublocks(found: Placement, placed: Placed) -> Iterator[Blocks]:
     """The same block cut into other ublocks, of a product's inner dimension, too; the largest first. None of an op
     whose ublocks are said by more than itself."""
-    op, blocks, target = placed.op, placed.blocks, found.target.of(placed.op.precision)
+    op = placed.op
+    blocks = placed.blocks
+    target = found.target.of(placed.op.precision)
     if op.attrs.get("identity") or op.ublock is not None or op.type in ("embedding", "splice", "depthwise"):
         return
-    height, width = blocks.mblock[0] * blocks.ublock[0], blocks.mblock[1] * blocks.ublock[1]
+    height = blocks.mblock[0] * blocks.ublock[0]
+    width = blocks.mblock[1] * blocks.ublock[1]
     ublocks = [(r, c) for r in divisors(height) for c in divisors(width) if r * c <= target.dest_tiles]
     inner = divisors(op.inner) if blocks.u_kt else [0]
     cuts = [(ublock, u_kt) for ublock in ublocks for u_kt in inner]
@@ -193,7 +202,8 @@ def _other_ublocks(found: Placement, placed: Placed) -> Iterator[Blocks]:
 
 def held_bytes(found: Placement, placed: Placed) -> int:
     """Of the constants that one core keeps; a picker's own count with the op."""
-    op, target = placed.op, found.target.of(placed.op.precision)
+    op = placed.op
+    target = found.target.of(placed.op.precision)
     kept = placed.held - pickers(op)
     tiles = sum(
         tiles_read(found.tiles, op, placed.blocks, number) for number, use in enumerate(op.uses) if use.source in kept

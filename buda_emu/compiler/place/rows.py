@@ -73,7 +73,8 @@ def _may_be_stacked(op: TileOp) -> bool:
 def _stacked(use: Use, op: TileOp, place: int, count: int, done: Mapping[str, int]) -> Use:
     """An operand as the stacked op reads it. Slices of a stacked source stay as they are, if nothing on the way turns
     or moves rows."""
-    tms, whole = use.tms, ("broadcast", "z", op.shape[0])
+    tms = use.tms
+    whole = ("broadcast", "z", op.shape[0])
     if op.is_factor(place):
         return replace(use, tms=(*tms[:-1], *_over(op.shape[0] // count, 1)))
     if use.source in done:
@@ -180,9 +181,12 @@ def resliced(
 
 def _draft(op: TileOp, table: PickTable, slices: Slices, rows: int) -> TileOp:
     """The op in other slices over so many rows of cores, still with the tiles and words that it had."""
-    columns, uses, act_t = op.shape[2], op.uses, op.attrs["act_t"]
+    columns = op.shape[2]
+    uses = op.uses
+    act_t = op.attrs["act_t"]
     if slices.wide:
-        columns, act_t = columns // slices.count, act_t * slices.count
+        columns = columns // slices.count
+        act_t = act_t * slices.count
         source = replace(uses[1], tms=cut_apart(uses[1].tms, "hstack", "hslice", slices.count))
         uses = [uses[0], source, *uses[2:]]
         other = table.repeated(slices.count, op.inner)
@@ -258,7 +262,8 @@ def streamed(tiles: TileGraph, target: Target, wanted: int = 1) -> TileGraph:
         for count in _counts(target, own, slices, wanted):
             cut = _sliced(found, own, count)
             if cut is not None and (is_over_taps(op) or fits(target, cut)):
-                found.ops[op.name], slices[op.name] = cut, Slices(count)
+                found.ops[op.name] = cut
+                slices[op.name] = Slices(count)
                 break
     if not slices:
         return tiles
@@ -329,7 +334,8 @@ def _with_large_states(tiles: TileGraph, target: Target) -> tuple[TileGraph, Map
     States of one shape, as a parameter and what an optimizer keeps of it, lie in as many."""
     counts: dict[Shape, int] = {}
     for name, store in tiles.stores.items():
-        op, state = tiles.ops[store.op], tiles.states[name]
+        op = tiles.ops[store.op]
+        state = tiles.states[name]
         if state.slots == 1 and not has_grid(target, op):
             counts[state.shape] = max(counts.get(state.shape, 1), _count(target, op))
     slices = {
@@ -379,9 +385,13 @@ def _in_slices(state: State, count: int, *, zeros: bool) -> State:
 
 def _added(op: TileOp, queue: str) -> Iterator[TileOp]:
     """Instead of a gradient op: the sum of what it reads and of the ram. What it transposes is copied before."""
-    uses, name, own = op.uses, op.name, op.precision
+    uses = op.uses
+    name = op.name
+    own = op.precision
     if any(("transpose",) in use.tms for use in uses):
         yield _plain(op)
-        uses, name, own = [Use(op.name)], f"{op.name}.sum", replace(own, reads=())
+        uses = [Use(op.name)]
+        name = f"{op.name}.sum"
+        own = replace(own, reads=())
     reads = (*own.reads, own.df) if own.reads else ()
     yield replace(_plain(op), name=name, type="add", uses=[*uses, Use(queue)], precision=replace(own, reads=reads))

@@ -71,7 +71,9 @@ class CandidateTable:
             else:
                 own = known[key]
             found.append(_spread(own, target.arch.dram_channels) if op.name in cached else own)
-        return CandidateTable(target, tiles, ops, found, list(found), list(found)).corrected({})
+        return CandidateTable(
+            target=target, tiles=tiles, ops=ops, plain=found, found=list(found), best=list(found)
+        ).corrected({})
 
     def narrowed(self, most: int) -> "CandidateTable":
         """With no more pipes than `most` for an operand from another chip: each takes a stream of every link on its
@@ -95,7 +97,8 @@ class CandidateTable:
     ) -> "CandidateTable":
         """The same with the estimates of some ops multiplied, and so many inputs on the way in each op of a chain;
         where only an epoch is asked for, of the ops `within`."""
-        found, best = list(self.found), list(self.best)
+        found = list(self.found)
+        best = list(self.best)
         for number in within or range(len(self.ops)):
             name = self.ops[number].name
             found[number] = _slower(self.plain[number], factors.get(name, 1.0), step * self._spans[name])
@@ -232,7 +235,8 @@ class CandidateTable:
         for maker, reader in last.items():
             later[maker + 1, reader] += written[maker]
         later = later.cumsum(0)[:, ::-1].cumsum(1)[:, ::-1]
-        i, j = np.arange(count + 1)[:, None], np.arange(count + 1)[None, :]
+        i = np.arange(count + 1)[:, None]
+        j = np.arange(count + 1)[None, :]
         read = earlier[i, j] - earlier[i, i]
         write = later[j, j] - later[i, j]
         return read + write

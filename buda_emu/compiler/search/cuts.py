@@ -55,7 +55,8 @@ def cuts(table: CandidateTable, objective: Objective, full: float, step: float =
         total[alone] = np.inf
         total[table.whole[ends] != ends] = np.inf
         order = np.argsort(-total, axis=None)  # the best is written last
-        ends, total = ends.ravel()[order], total.ravel()[order]
+        ends = ends.ravel()[order]
+        total = total.ravel()[order]
         better = total < best[ends]
         best[ends[better]] = total[better]
         before[ends[better]] = i
@@ -87,5 +88,6 @@ def _reach(table: CandidateTable, objective: Objective, full: float) -> NDArray[
 def epoch_load(target: Target) -> tuple[float, float]:
     """Cycles in which a chip loads an epoch without a kernel, and those that each kernel adds."""
     chip = target.chip
-    cores, begin = prod(chip.grid), load_cycles(chip, 0)
+    cores = prod(chip.grid)
+    begin = load_cycles(chip, 0)
     return begin, (load_cycles(chip, cores) - begin) / cores

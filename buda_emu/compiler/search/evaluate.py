@@ -48,7 +48,7 @@ def judged(placement: Placement) -> Evaluated:
     inputs = placement.microbatch * placement.rounds
     host = sum(run.host_seconds().values()) * run.clock * 1e6 / inputs
     cycles = sum(run.programs().values()) / (inputs * placement.copies)
-    return Evaluated(placement, netlist, run, max(cycles, host), host)
+    return Evaluated(placement=placement, netlist=netlist, run=run, cycles=max(cycles, host), host=host)
 
 
 def figures(placement: Placement, known: KnownEpochs) -> Figures:
@@ -60,7 +60,9 @@ def figures(placement: Placement, known: KnownEpochs) -> Figures:
     cycles = total.cycles / inputs
     math = total.math / (prod(placement.target.arch.grid) * placement.chips)
     chips = cycles / placement.copies
-    return Figures(placement, max(chips, host), host, chips, max(math, host), total.epochs)
+    return Figures(
+        placement=placement, cycles=max(chips, host), host=host, chips=chips, bound=max(math, host), epochs=total.epochs
+    )
 
 
 def _netlist(placement: Placement) -> tuple[Netlist, Sequence[Program], Mapping[str, str]]:

@@ -44,7 +44,8 @@ def _product(tiles: TileGraph, op: TileOp) -> TileOp | None:
     if len(readers) != 1 or not readers[0].has("inner dimension") or readers[0].attrs.get("identity"):
         return None
     product = readers[0]
-    left, right = product.uses[0], product.uses[1]
+    left = product.uses[0]
+    right = product.uses[1]
     slices = product.shape[0]
     if left.source != op.name or left.tms != (("hstack", op.shape[0] // slices),) or _taps(product) < 2:
         return None
@@ -196,7 +197,8 @@ class Forms:
     @property
     def _host(self) -> float:
         """Cycles of the host link for inputs and outputs."""
-        tiles, target = self.tiles, self.target
+        tiles = self.tiles
+        target = self.target
         shapes = [queue.shape for queue in tiles.inputs.values()]
         shapes += [tiles.ops[output.op].shape for output in tiles.outputs.values()]
         size = size_of_tile(target.activation_df, target.arch.alignment)

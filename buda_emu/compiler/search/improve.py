@@ -5,15 +5,21 @@ changed.
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
+from math import ceil, prod
+
+import numpy as np
+from numpy.typing import NDArray
 
 from buda_emu.compiler.lower.tiles import TileGraph
 from buda_emu.compiler.memory_watch import Work
+from buda_emu.compiler.place.candidates import Choice
+from buda_emu.compiler.place.cost import tiles_read
 from buda_emu.compiler.place.decision import OneEpoch, PlacementDecision, placed
 from buda_emu.compiler.place.placement import Placement, Queue
 from buda_emu.compiler.search.candidate_table import STEP, CandidateTable, alike
+from buda_emu.compiler.search.cuts import epoch_load
 from buda_emu.compiler.search.evaluate import Evaluated, judged
-from buda_emu.compiler.search.pack import pack, widened
-from buda_emu.compiler.search.resized import due_as_timed, resized
+from buda_emu.compiler.search.pack import on_chip, pack, widened
 from buda_emu.compiler.search.wiring import (
     PATIENCE,
     TimedWires,
@@ -27,8 +33,121 @@ from buda_emu.compiler.search.wiring import (
 )
 from buda_emu.compiler.target import Objective
 from buda_emu.performance.timing.result import EpochReport
+from buda_emu.performance.timing.transfers.flows import channel_name, through
 from buda_emu.performance.timing.transfers.rates import speed
 from buda_emu.spec.devices import Device
+
+Ints = NDArray[np.int64]
+STEPS = 24
+"""Ops that are divided otherwise, at most."""
+LIGHT = 6_000
+"""Cycles in which a core may read an operand of which it reads more than before."""
+GAIN = 100.0
+"""Cycles that a change has to save."""
+
+
+class _Tasks:
+    """The schedule of an epoch, and the tasks of each op: its own, and those in which its operands arrive."""
+
+    def __init__(self, table: CandidateTable, report: EpochReport) -> None:
+        timing = report.timing
+        self.table = table
+        self.makespan = timing.schedule.makespans()
+        self.durations: Ints = timing.schedule.durations
+        numbers = {name: number for number, name in enumerate(timing.timing.units)}
+        self.own = {item.op: np.flatnonzero(timing.timing.unit == numbers[item.op]) for item in timing.ops}
+        self.arriving: dict[str, list[tuple[int, range, int]]] = {}
+        rates = speed(table.target.chip, {}).rates()
+        for edge, path, tasks in zip(report.edges, report.paths, timing.ways, strict=True):
+            if edge.operand >= 0 and not edge.once:
+                rate = rates.gather if path.gathers else rates.stream
+                self.arriving.setdefault(edge.target, []).append((edge.operand, tasks, ceil(edge.core_bytes / rate)))
+
+    def with_choice(self, durations: Ints, name: str, old: Choice, new: Choice) -> Ints | None:
+        """Durations with an op divided otherwise; None where a core would read much more than it did, which others
+        would wait for on links and ports."""
+        made = durations.copy()
+        own = self.own[name]
+        made[own] = np.maximum(np.round(made[own] * (new.math / old.math)).astype(np.int64), 1)
+        op = self.table.tiles.ops[name]
+        tiles = self.table.tiles
+        for operand, tasks, cycles in self.arriving.get(name, ()):
+            if operand < len(op.uses):
+                more = tiles_read(tiles, op, new.blocks, operand) / tiles_read(tiles, op, old.blocks, operand)
+                if more > 1 and cycles * more > LIGHT:
+                    return None
+                least = ceil(cycles * more / len(tasks))
+                made[tasks.start : tasks.stop] = np.maximum(made[tasks.start : tasks.stop], least)
+        return made
+
+
+def resized(
+    table: CandidateTable, decisions: Mapping[str, PlacementDecision], report: EpochReport
+) -> dict[str, PlacementDecision]:
+    """The decisions with other divisions of the ops that gain most by it, one after the other; nothing where none does,
+    or where they find no room."""
+    tasks = _Tasks(table, report)
+    chosen = {name: decision.choice for name, decision in decisions.items()}
+    _, each = epoch_load(table.target)
+    room = prod(table.target.arch.grid)
+    durations = tasks.durations
+    best = float(report.timing.timing.makespan)
+    for _ in range(STEPS):
+        free = room - sum(choice.cores for choice in chosen.values())
+        found: tuple[float, str, Choice, Ints, float] | None = None
+        for name, old in chosen.items():
+            for new in table.best[table.index[name]]:
+                more = new.cores - old.cores
+                if not 0 != more <= free or new.held != old.held:
+                    continue
+                made = tasks.with_choice(durations, name, old, new)
+                if made is None:
+                    continue
+                done = float(tasks.makespan(made))
+                gain = best - done - each * more
+                if gain > GAIN and (found is None or gain > found[0]):
+                    found = gain, name, new, made, done
+        if found is None:
+            break
+        _, name, new, durations, best = found
+        chosen[name] = new
+    if all(decisions[name].choice is choice for name, choice in chosen.items()):
+        return {}
+    first = next(iter(decisions.values()))
+    grid_transpose = any(decision.grid_transpose for decision in decisions.values())
+    names = sorted(chosen, key=table.index.__getitem__)
+    numbers = [table.index[name] for name in names]
+    shapes = [[chosen[name]] for name in names]
+    return on_chip(table, numbers, shapes, first.epoch, first.chip, grid_transpose=grid_transpose) or {}
+
+
+def due_as_timed(decisions: Mapping[str, PlacementDecision], report: EpochReport) -> dict[str, PlacementDecision]:
+    """The decisions with the cycle by which each op that keeps something in L1 has to begin. All times are maxima of
+    sums of durations, so that one run in which an op begins last says what follows its beginning."""
+    schedule = report.timing.schedule
+    timing = report.timing.timing
+    makespan = schedule.makespans()
+    readers = _readers(report)
+    reader = np.array([readers.get(unit, "") for unit in timing.units])[timing.unit]
+    at_once = schedule.durations
+    at_once[reader != ""] = 0
+    shortest = makespan(at_once)
+    found = dict(decisions)
+    for name in dict.fromkeys(readers.values()):
+        late = at_once.copy()
+        late[reader == name] = shortest
+        found[name] = replace(decisions[name], begin_by=float(2 * shortest - makespan(late)))
+    return found
+
+
+def _readers(report: EpochReport) -> dict[str, str]:
+    """Of each unit that takes something out of a channel of DRAM before the first input, the op that keeps it."""
+    return {
+        through(channel_name(number, edge.chip), edge.name): edge.target
+        for edge in report.edges
+        if edge.once and edge.memory == "dram"
+        for number in edge.memory_bytes
+    }
 
 
 def epoch_of(placement: Placement, epoch: int) -> Placement:
@@ -126,7 +245,8 @@ class Start:
 def improved(table: CandidateTable, start: Start, known: Known) -> Decisions:
     """The decisions with each epoch packed and wired again, as far as there is work left to be done; identical epochs
     are changed in the same way. `known`: what was found elsewhere for this start, as it would be found here."""
-    work, decisions = start.objective.work, start.decisions
+    work = start.objective.work
+    decisions = start.decisions
     better: dict[int, list[PlacementDecision]] = {}
     found: Decisions = {}
     for epoch, (first, names) in enumerate(epochs_alike(table, start)):
@@ -164,7 +284,8 @@ def as_like_ops(
 
 def epochs_alike(table: CandidateTable, start: Start) -> list[tuple[int, list[str]]]:
     """Of each epoch the first that is like it, and its own ops. Raises MemoryFullError."""
-    placement, decisions = start.placement(table), start.decisions
+    placement = start.placement(table)
+    decisions = start.decisions
     firsts: dict[object, int] = {}
     found: list[tuple[int, list[str]]] = []
     for epoch in range(placement.epochs):
@@ -216,7 +337,9 @@ class _Epoch:
         turns = any(decision.grid_transpose for decision in best.values())
         if placement.microbatch == 1:
             best, told = self._tried(decisions, widened(self.table, best), best, told)
-        table, factors, step = self.table, dict[str, float](), STEP
+        table = self.table
+        factors = dict[str, float]()
+        step = STEP
         for _ in range(1 if self.budget.timed and placement.microbatch == 1 else self.budget.rounds):
             if self.work.spent():
                 break
@@ -235,7 +358,8 @@ class _Epoch:
             part = self._part(decisions, packed)
             found, now = self._wired(packed, part, self._judged(part))
             if _cycles(now) < _cycles(told):
-                best, told = found, now
+                best = found
+                told = now
             elif step == STEP:
                 break
         if placement.microbatch == 1 and self.budget.timed:
@@ -256,7 +380,8 @@ class _Epoch:
             found, now = self._tried(decisions, wished, best, told) if wished else (best, told)
             if now is told:
                 break
-            best, told = found, now
+            best = found
+            told = now
         return best, told
 
     def _in_time(self, decisions: Decisions, best: Decisions, told: Evaluated) -> tuple[Decisions, Evaluated]:
@@ -268,7 +393,8 @@ class _Epoch:
             now = self._judged(self._part(decisions, mine))
             if _cycles(now) >= _cycles(told):
                 break
-            best, told = mine, now
+            best = mine
+            told = now
         return best, told
 
     def _connected(self, decisions: Decisions, table: CandidateTable, best: Decisions, told: Evaluated) -> Decisions:
@@ -276,7 +402,8 @@ class _Epoch:
         first = min(self.table.index[name] for name in best)
         before = best
         for way in ways(self.make({**decisions, **best}, self.only), best):
-            own, mine = table, before
+            own = table
+            mine = before
             for _ in range(CONNECTED):
                 if self.work.spent():
                     return best
@@ -312,7 +439,8 @@ class _Epoch:
         else:
             wires = WiresOfOne(before.netlist, report.edges, chip)
         tries = (2 * self.budget.moves, 3 * PATIENCE) if alone else (self.budget.moves, PATIENCE)
-        enough, regions = 0.0 if alone else _enough(report, chip), isinstance(wires, TimedWires)
+        enough = 0.0 if alone else _enough(report, chip)
+        regions = isinstance(wires, TimedWires)
         grid = part.target.arch.grid
         moved = _chip_by_chip(decisions, lambda own: rewired(own, wires, grid, enough, *tries, regions=regions))
         best, told = self._if_quicker(decisions, moved, part, before)
@@ -320,7 +448,8 @@ class _Epoch:
 
     def _transposed(self, decisions: Decisions, part: Placement, before: Evaluated) -> tuple[Decisions, Evaluated]:
         """With transposed grids of ops where a link limits the epoch, if the model says that this is faster."""
-        report, grid = before.run.epochs[0], part.target.arch.grid
+        report = before.run.epochs[0]
+        grid = part.target.arch.grid
         if report.bottleneck.kind != "link":
             return decisions, before
         wires = Wires.of(before.netlist, report.edges, report.paths, part.target.chip)
@@ -330,7 +459,8 @@ class _Epoch:
 
     def _annealed(self, decisions: Decisions, best: Decisions, told: Evaluated) -> tuple[Decisions, Evaluated]:
         """The best decisions of an epoch of a single input with their ops moved in the long search."""
-        report, part = told.run.epochs[0], self._part(decisions, best)
+        report = told.run.epochs[0]
+        part = self._part(decisions, best)
         wires = TimedWires(told.netlist, report, part.target.chip)
         grid = part.target.arch.grid
         moved = _chip_by_chip(best, lambda own: annealed(own, wires, grid, ANNEALED * len(own)))

@@ -34,7 +34,8 @@ def in_epochs(
             if end == start:
                 raise UnsupportedError(f"{table.ops[start].name}: no room for it on {table.target.title}")
             decisions |= found
-            start, epoch = end, epoch + 1
+            start = end
+            epoch = epoch + 1
     return decisions
 
 
@@ -53,7 +54,8 @@ def pack(
         middle = (low + high) // 2
         found, end = _at(table, start, stop, epoch, chips, paces[middle], grid_transpose=grid_transpose)
         if end == stop:
-            best, high = found, middle
+            best = found
+            high = middle
         else:
             low = middle + 1
     return best, stop

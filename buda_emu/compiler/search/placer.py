@@ -94,7 +94,9 @@ def place_best(
         objective.work.tried.clear()
         objective.work.epochs.clear()
     placement = best.placement
-    placement.given, placement.ids, placement.work = graphs[number], objective.ids, objective.work
+    placement.given = graphs[number]
+    placement.ids = objective.ids
+    placement.work = objective.work
     placement.cluster = objective.cluster
     return number, placement
 
@@ -209,7 +211,8 @@ def _in_memory(way: Callable[[Objective], Found], objective: Objective) -> Found
 
 def _place(forms: Forms, entries: int, objective: Objective) -> Found:
     """On one chip, or cut over all of them."""
-    tiles, target = forms.tiles, forms.target
+    tiles = forms.tiles
+    target = forms.target
     first = forms.first(objective, entries)
     if objective.effort == "low":
         return _over_links([Found(objective, first)])
@@ -280,7 +283,8 @@ def _trained(tables: Sequence[CandidateTable], objective: Objective, entries: in
     for step in STEPS:
         packed(number, full, step)
     number, *_ = key = quickest()
-    best, decisions = min(tried[key], (first, {}), key=lambda item: item[0].cycles)[0], tried[key][1]
+    best = min(tried[key], (first, {}), key=lambda item: item[0].cycles)[0]
+    decisions = tried[key][1]
     for effort in ("training", "high") if objective.effort == "high" else ("training",):
         start = Start(decisions, objective, effort, entries)
         decisions = improved_with_workers(tables[number], start)

@@ -77,7 +77,8 @@ def _programs(table: CandidateTable) -> Iterator[tuple[int, int]]:
 
 def _of_other(table: CandidateTable, best: Found, other: Found) -> Iterator[_Change]:
     """What is quicker in another placement, between ends that both have."""
-    mine, theirs = _cycles(table, best), _cycles(table, other)
+    mine = _cycles(table, best)
+    theirs = _cycles(table, other)
     for start, stop in pairwise(sorted({0, *mine} & {0, *theirs})):
         gain = _within(mine, start, stop) - _within(theirs, start, stop)
         if gain > LEAST_GAIN_IN_CYCLES:
@@ -86,7 +87,8 @@ def _of_other(table: CandidateTable, best: Found, other: Found) -> Iterator[_Cha
 
 def _of_alike(table: CandidateTable, best: Found) -> Iterator[_Change]:
     """Of epochs of like ops the decisions of the quickest for each of the others."""
-    cycles, decisions = _cycles(table, best), best.decisions or {}
+    cycles = _cycles(table, best)
+    decisions = best.decisions or {}
     groups: dict[object, list[tuple[int, int]]] = {}
     for start, stop in pairwise([0, *cycles]):
         groups.setdefault(alike(table.tiles, table.ops[start:stop]), []).append((start, stop))
@@ -138,13 +140,15 @@ def _with(table: CandidateTable, decisions: Decisions, changes: Mapping[int, _Ch
     """The decisions with changes, by the op that each begins with; epochs are counted anew."""
     found: dict[str, PlacementDecision] = {}
     before: tuple[int, int] | None = None
-    epoch, change = -1, None
+    epoch = -1
+    change = None
     for number, op in enumerate(table.ops):
         if change is None or number >= change.stop:
             change = changes.get(number)
         own = (change.decisions if change is not None else decisions)[op.name]
         now = -1 if change is None else change.start, own.epoch
-        epoch, before = epoch + (now != before), now
+        epoch = epoch + (now != before)
+        before = now
         found[op.name] = replace(own, epoch=epoch)
     return found
 
@@ -188,7 +192,8 @@ def refined(best: Found, entries: int) -> Found:
     """With what is tried with the best form of the best graph only, where it is of use: of a single input slices along
     t, the other shares of a chip that rectangles may be taken to cover, and more moves and corrections from there, and
     from epochs that were found for a single input, which may gain more by them."""
-    objective, searched = best.objective, best.table
+    objective = best.objective
+    searched = best.table
     if searched is None:
         return best
     refined_one: Found | None = None
@@ -226,11 +231,16 @@ def _to_the_end(found: Found, entries: int, rounds: int = ROUNDS) -> Found:
     as there is work left to be done."""
     only: frozenset[int] | None = None
     for _ in range(rounds):
-        table, decisions = found.table, found.decisions
+        table = found.table
+        decisions = found.decisions
         if table is None or decisions is None or found.objective.work.spent():
             break
-        after = try_start(table, Start(dict(decisions), found.objective, "high", entries, only))
-        before, found = found, combined([found, after], entries)
+        after = try_start(
+            table,
+            Start(decisions=dict(decisions), objective=found.objective, budget="high", entries=entries, only=only),
+        )
+        before = found
+        found = combined([found, after], entries)
         only = quicker_epochs(before, found)
         if found.cycles > before.cycles * (1 - LEAST_SHARE_GAINED):
             break

@@ -28,7 +28,8 @@ class Limits:
 
 def limits(found: Evaluated) -> Limits:
     """Of a placement on all its chips; of DRAM as much as this placement moves, what stays in L1 once for a round."""
-    placement, run = found.placement, found.run
+    placement = found.placement
+    run = found.run
     chips = placement.chips
     cores = prod(placement.target.arch.grid) * chips
     work = math = moved = 0.0
@@ -55,7 +56,8 @@ def epoch_rows(found: Evaluated) -> list[list[str]]:
     for epoch in found.run.epochs:
         ops = [found.placement.ops[item.op] for item in epoch.timing.ops]
         cores = sum(prod(placed.blocks.grid) for placed in ops)
-        cycles, loading = epoch.runs * epoch.cycles, epoch.runs * epoch.load.cycles
+        cycles = epoch.runs * epoch.cycles
+        loading = epoch.runs * epoch.load.cycles
         share = f"{100 * cycles / total:.0f} %"
         why = _why(found.placement, epoch)
         figures = [ops[0].epoch, len(ops), cores, round(cycles / inputs), round(loading / inputs)]
@@ -107,7 +109,8 @@ def _as_searched(placement: Placement, op: TileOp) -> TileOp:
 
 def report(found: Evaluated, first: Placement | None) -> str:
     """The text. `first`: the first legal choice, where there is one."""
-    run, limit = found.run, limits(found)
+    run = found.run
+    limit = limits(found)
 
     def line(what: str, cycles: float) -> list[str]:
         least = max(cycles, 1e-9)

@@ -182,12 +182,14 @@ class SingleInput:
     def _fewest_cycles(self, cut: Cut) -> tuple[list[int], float]:
         """The first op of each epoch, then the number of ops; their cycles."""
         count = len(self.epochs)
-        best, before = [np.inf] * (count + 1), [0] * (count + 1)
+        best = [np.inf] * (count + 1)
+        before = [0] * (count + 1)
         best[0] = 0.0
         for i, found in enumerate(self.epochs):
             for end, cycles in found:
                 if best[i] + cycles < best[end] and end not in cut.within:
-                    best[end], before[end] = best[i] + cycles, i
+                    best[end] = best[i] + cycles
+                    before[end] = i
                 if end in cut.kept:
                     break
         ends = [count]
@@ -201,7 +203,9 @@ def _packed(
 ) -> tuple[dict[str, PlacementDecision], int]:
     """The ops from `start` on at the lowest price at which all find room; where there is none, fewer ops."""
     for end in range(stop, start, -1):
-        low, high, best = 0, len(PRICES), None
+        low = 0
+        high = len(PRICES)
+        best = None
         while low < high:
             middle = (low + high) // 2
             shapes = [item.dearest(PRICES[middle]) for item in own[start:end]]
@@ -211,7 +215,8 @@ def _packed(
             )
             found = next(filter(None, ways), None) if room else None
             if found is not None:
-                best, high = found, middle
+                best = found
+                high = middle
             else:
                 low = middle + 1
         if best is not None:
@@ -251,7 +256,8 @@ def _chains(ops: Sequence[TileOp]) -> list[int]:
         for use in op.uses:
             other = place.get(use.source)
             if other is not None and ops[other].shape[0] == op.shape[0] > 1:
-                old, new = chain[other], chain[number]
+                old = chain[other]
+                new = chain[number]
                 if old != new:
                     chain[: number + 1] = [old if item == new else item for item in chain[: number + 1]]
     return chain
@@ -286,12 +292,14 @@ class _Prices:
 
 def _epochs_from(table: CandidateTable, prices: _Prices, i: int, full: float) -> Iterator[tuple[int, float]]:
     """The epochs that begin with op i: the op after each, and the cycles that it takes at the best price."""
-    dram, every = speeds(table.target.chip).dram, prod(table.target.arch.grid)
+    dram = speeds(table.target.chip).dram
+    every = prod(table.target.arch.grid)
     begin, each = epoch_load(table.target)
     used, streamed, end = (np.zeros(len(PRICES)) for _ in range(3))
     done: dict[str, tuple[Floats, Floats, Floats]] = {}
     for j in range(i, int(table.stops[i])):
-        op, parts = table.ops[j], prices.parts[j]
+        op = table.ops[j]
+        parts = prices.parts[j]
         used = used + prices.cores[j]
         fits = used <= (every if j == i else every * full)
         if not fits.any():
@@ -303,7 +311,8 @@ def _epochs_from(table: CandidateTable, prices: _Prices, i: int, full: float) ->
             begins = np.maximum(begins, first + (last - first) * behind)
             ready = np.maximum(ready, last)
         one = prices.one[j] + HOP
-        first, last = begins + one, np.maximum(begins + prices.cycles[j] + HOP, ready + one)
+        first = begins + one
+        last = np.maximum(begins + prices.cycles[j] + HOP, ready + one)
         done[op.name] = first, last, parts
         end = np.maximum(end, np.maximum(last, first + prices.written[j]))
         streamed = streamed + prices.read[j]

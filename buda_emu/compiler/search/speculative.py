@@ -38,7 +38,8 @@ def ahead(table: CandidateTable, starts: Iterable[Start | None], objective: Obje
         for _ in starts:
             yield nothing_known
         return
-    left, next_ones = iter(starts), deque[Start | None]()
+    left = iter(starts)
+    next_ones = deque[Start | None]()
     try:
         while True:
             while len(next_ones) < side.most and (start := next(left, left)) is not left:
@@ -99,12 +100,11 @@ class SideBySide:
             alike = epochs_alike(table, start)
         except MemoryFullError:  # the search will find it, too
             return
-        number, self._count = self._count, self._count + 1
+        number = self._count
+        self._count = self._count + 1
         self._starts[number] = start
-        token, form = (
-            self._pool.share(replace(start, objective=replace(start.objective, work=Work()))),
-            self._form(table),
-        )
+        token = self._pool.share(replace(start, objective=replace(start.objective, work=Work())))
+        form = self._form(table)
         with self._changed:
             for epoch, (first, names) in enumerate(alike):
                 if first == epoch and start.improves(epoch):

@@ -22,12 +22,17 @@ def searched_decisions(
 def first_decisions(tiles: TileGraph, target: Target, chips: int) -> dict[str, PlacementDecision]:
     """First fit in order: the next chip, then the next epoch, where an op finds no room (FRONTEND 5)."""
     rows, columns = target.arch.grid
-    room, epoch, chip = CoreGrid(rows, columns), 0, 0
+    room = CoreGrid(rows, columns)
+    epoch = 0
+    chip = 0
     decisions: dict[str, PlacementDecision] = {}
     program = next((op.program for op in tiles.ops.values()), "")
     for op in tiles.ops.values():
         if op.program != program:  # programs share no epoch (FRONTEND 5)
-            room, epoch, chip, program = CoreGrid(rows, columns), epoch + 1, 0, op.program
+            room = CoreGrid(rows, columns)
+            epoch = epoch + 1
+            chip = 0
+            program = op.program
         choice = first_choice(target, tiles, op)
         at = room.take(choice.blocks.grid)
         if at is None:

@@ -165,7 +165,8 @@ class _Sharing:
             if use.source in self.tiles.constants:
                 self.constants[use.source] = self.tiles.constants[use.source]
             return use
-        axis, count = parts.axis, parts.axis.count
+        axis = parts.axis
+        count = parts.axis.count
         first = self.ops[parts.names[0]]
         each = first.shape[0] if axis.name == "z" else 1
         if (use.source, chip) not in self.gathered:

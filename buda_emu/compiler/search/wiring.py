@@ -57,7 +57,9 @@ def connected(
     `names` of the ops that are asked about. None where nothing goes through DRAM for lack of streams, or nothing else
     is possible."""
     routing = Routing.of(found)
-    tables, bests, why = list(table.found), list(table.best), dict[str, str]()
+    tables = list(table.found)
+    bests = list(table.best)
+    why = dict[str, str]()
     for reader, source in _crowded(found, names):
         if way.only not in ("", source):
             continue
@@ -95,8 +97,9 @@ class WiresOfOne:
 
     def __init__(self, netlist: Netlist, edges: Sequence[Flow], chip: Device) -> None:
         """Of an epoch that is the whole netlist."""
-        self.edges, self.rates = edges, speed(chip, {}).rates()
-        self.paths = MovingPaths(netlist.ops, netlist.queues, edges, chip, self.rates)
+        self.edges = edges
+        self.rates = speed(chip, {}).rates()
+        self.paths = MovingPaths(ops=netlist.ops, queues=netlist.queues, edges=edges, chip=chip, rates=self.rates)
         self.paths.with_least(self._alone())
         self.fullest = fsum(self.paths.takes.tolist())
 
@@ -139,21 +142,25 @@ class TimedWires(WiresOfOne):
     def __init__(self, netlist: Netlist, report: EpochReport, chip: Device) -> None:
         """Of an epoch that is the whole netlist, as it is timed."""
         super().__init__(netlist, report.edges, chip)
-        schedule, rates = report.timing.schedule, self.rates
+        schedule = report.timing.schedule
+        rates = self.rates
         slowest = [rates.gather if gathers else rates.stream for gathers in self.paths.gathers]
         alone = [
             edge.core_bytes / min(rate, rates.of_packets(edge.packet))
             for edge, rate in zip(self.edges, slowest, strict=True)
         ]
         self._steps = steps_of(self.edges, report.timing.ways, alone, rates)
-        self.makespan, self.durations = schedule.makespans(), schedule.durations
-        self.now, self.slack = self._done(self.fullest), 0.0
+        self.makespan = schedule.makespans()
+        self.durations = schedule.durations
+        self.now = self._done(self.fullest)
+        self.slack = 0.0
 
     def _done(self, transfers: float) -> float:
         return self.makespan(self.durations) + SHARE * transfers
 
     def _gains(self, change: float) -> bool:
-        before, self.durations = self.durations, self.durations.copy()
+        before = self.durations
+        self.durations = self.durations.copy()
         self.paths.time(self._steps, self.durations)
         done = self._done(self.fullest + change)
         if done >= self.now + self.slack:
@@ -233,10 +240,12 @@ class Wires:
         links: list[Ints] = []
         sizes: list[Floats] = []
         for number, way in ways.items():
-            (old, less), (new, more) = self._over(self.found[number]), self._over(way)
+            (old, less) = self._over(self.found[number])
+            (new, more) = self._over(way)
             links += (old, new)
             sizes += (-less, more)
-        at, size = np.concatenate(links), np.concatenate(sizes)
+        at = np.concatenate(links)
+        size = np.concatenate(sizes)
         change = np.bincount(at, size, len(self.loads))
         changed = np.flatnonzero(change)
         have = self.loads[changed]
@@ -330,8 +339,10 @@ def annealed(
     """The decisions of an epoch of a single input with the best places that were come by: at first a move is kept that
     takes a little longer, too, and less and less so, so that the ops find a way out of places that no one move makes
     better."""
-    draw, positions = random.Random(len(decisions)), _Positions(decisions, grid)
-    best, found = wires.now, dict(positions.places)
+    draw = random.Random(len(decisions))
+    positions = _Positions(decisions, grid)
+    best = wires.now
+    found = dict(positions.places)
     heat = HEAT * best
     for number in range(tries):
         wires.slack = heat * (1 - number / tries) ** 2 * 2 * draw.random()
@@ -339,7 +350,8 @@ def annealed(
         if change and wires.moved(change):
             positions.take(change)
             if wires.now < best:
-                best, found = wires.now, dict(positions.places)
+                best = wires.now
+                found = dict(positions.places)
     return {name: replace(decision, at=found[name]) for name, decision in decisions.items()}
 
 
@@ -347,7 +359,9 @@ class _Positions:
     """Where the ops of one chip stand while they are moved."""
 
     def __init__(self, decisions: Mapping[str, PlacementDecision], grid: tuple[int, int]) -> None:
-        self._names, self._grid, self._cores = sorted(decisions), grid, CoreGrid(*grid)
+        self._names = sorted(decisions)
+        self._grid = grid
+        self._cores = CoreGrid(*grid)
         self.places = {name: decisions[name].at for name in self._names}
         self._sizes = {name: decisions[name].size for name in self._names}
         self._alike: dict[tuple[int, int], list[str]] = {}
@@ -358,7 +372,8 @@ class _Positions:
     def drawn(self, draw: random.Random, *, regions: bool = False) -> dict[str, tuple[int, int]]:
         """Ops with other places: one on free cores, two of equal grids exchanged, or all of two `regions`; none where
         what was drawn is not a move."""
-        name, grid = draw.choice(self._names), self._grid
+        name = draw.choice(self._names)
+        grid = self._grid
         shape = self._sizes[name]
         same = [other for other in self._alike[shape] if other != name]
         if regions and draw.random() < 0.5:
@@ -410,8 +425,10 @@ def exchanged(
 ) -> dict[str, tuple[int, int]]:
     """Where ops stand when one of them changes places with all that stands in another rectangle of its size; nothing
     where that overlaps its own or cuts through an op."""
-    (row, column), (height, width) = places[name], sizes[name]
-    down, right = at[0] - row, at[1] - column
+    (row, column) = places[name]
+    (height, width) = sizes[name]
+    down = at[0] - row
+    right = at[1] - column
     if abs(down) < height and abs(right) < width:
         return {}
     change = {name: at}

@@ -71,13 +71,15 @@ class Crossing:
         even that is too much, all that can be."""
         if self.most() <= tiles:
             return ()
-        low, high = 0.0, DEAREST
+        low = 0.0
+        high = DEAREST
         best, _ = self._cut(high)
         while low == 0 or high / low > CLOSE:
             price = (low * high) ** 0.5 if low else high / 1000
             again, stored = self._cut(price)
             if stored <= tiles:
-                high, best = price, again
+                high = price
+                best = again
             else:
                 low = price
         return best
@@ -87,7 +89,8 @@ class Crossing:
         nx: Any = import_module("networkx")  # it has no types
         edges = nx.DiGraph()
         for node in self._above:
-            made, had = ("made", node.name), ("had", node.name)
+            made = ("made", node.name)
+            had = ("had", node.name)
             free = node.name in self._free
             edges.add_edge(made, had, capacity=0 if free else round(price * UNIT * _tiles(node)))
             if node.op in SOURCES:
@@ -109,7 +112,8 @@ class Crossing:
 
     def applied(self, values: Values) -> Graph:
         """The graph in which the backward pass computes values itself, each where it is first read."""
-        graph, again = self._graph, set(values)
+        graph = self._graph
+        again = set(values)
         made = Graph(graph.name, inputs=list(graph.inputs), origin=graph.origin)
         for node in graph:
             if self._of.get(node.name, FORWARD) == FORWARD:

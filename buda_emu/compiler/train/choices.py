@@ -85,18 +85,31 @@ def _moments(options: Numbers) -> tuple[str, ...]:
 _ADAM: Final = {"beta1": 0.9, "beta2": 0.999, "eps": 1e-8}
 _ALL: Final = (
     Optimizer(
-        "sgd", "p - lr g; with momentum u = momentum u + g and p - lr u; g + weight_decay p first",
-        {"momentum": 0.0, "weight_decay": 0.0}, _momentum, _rate, _sgd,
+        name="sgd",
+        doc="p - lr g; with momentum u = momentum u + g and p - lr u; g + weight_decay p first",
+        options={"momentum": 0.0, "weight_decay": 0.0},
+        kept=_momentum,
+        numbers=_rate,
+        update=_sgd,
     ),
     Optimizer(
-        "adam", "p - lr m / (1 - beta1^t) / (sqrt(v / (1 - beta2^t)) + eps), m and v means of g and g^2; "
-        "g + weight_decay p first", {**_ADAM, "weight_decay": 0.0}, _moments, _adam_numbers, _adam,
+        name="adam",
+        doc="p - lr m / (1 - beta1^t) / (sqrt(v / (1 - beta2^t)) + eps), m and v means of g and g^2; "
+        "g + weight_decay p first",
+        options={**_ADAM, "weight_decay": 0.0},
+        kept=_moments,
+        numbers=_adam_numbers,
+        update=_adam,
     ),
     Optimizer(
-        "adamw", "as adam, but p - lr weight_decay p first", {**_ADAM, "weight_decay": 0.01}, _moments, _adamw_numbers,
-        _adam,
+        name="adamw",
+        doc="as adam, but p - lr weight_decay p first",
+        options={**_ADAM, "weight_decay": 0.01},
+        kept=_moments,
+        numbers=_adamw_numbers,
+        update=_adam,
     ),
-)  # fmt: skip
+)
 OPTIMIZERS: Final[Mapping[str, Optimizer]] = {item.name: item for item in _ALL}
 
 
@@ -114,7 +127,8 @@ def optimizer_named(name: str, options: Mapping[str, float] | None) -> tuple[Opt
 Schedule = Callable[[int], float]
 """The learning rate of a step, counted from 0."""
 LOSSES = ("mse", "cross_entropy")
-BACKWARD, OPTIMIZE = "bwd_0", "opt_0"
+BACKWARD = "bwd_0"
+OPTIMIZE = "opt_0"
 GRADIENT = "grad_acc_"
 """In front of a parameter's name: the sum of its gradients (FRONTEND 5)."""
 MASTER = ".master"

@@ -56,7 +56,7 @@ def add_optimizer(graph: Graph, optimizer: Optimizer, options: Numbers, df: str 
         after, changed = optimizer.update(b, p, g, kept, numbers, options)
         values = [(copy, after) for copy in copies] + [(f"{name}.{key}", value) for key, value in changed.items()]
         for label, value in values:
-            graph.outputs.append(Output(label, value.name, "float32", OPTIMIZE, label))
+            graph.outputs.append(Output(label=label, value=value.name, dtype="float32", program=OPTIMIZE, state=label))
 
 
 def probabilities(graph: Graph) -> Graph:

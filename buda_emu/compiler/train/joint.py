@@ -96,7 +96,8 @@ def _joint(whole: Any, arguments: tuple[Any, ...], reached: set[str], name: str)
     plain: Any = sdpa_kernel(SDPBackend.MATH)  # pyright: ignore[reportUnknownVariableType]
     with plain, torch.enable_grad():
         program, asserted = traced(whole, arguments, name, gradients=True)
-        first, parameters = _first_names(whole), program.graph_signature.inputs_to_parameters
+        first = _first_names(whole)
+        parameters = program.graph_signature.inputs_to_parameters
         for node in program.graph.nodes:  # torch traces no gradients that there are not
             own = parameters.get(node.name) if node.op == "placeholder" else None
             if own is not None and (first[own] not in reached or not node.users):
@@ -189,10 +190,14 @@ class _JointReader(Reader):
                 forward.append(Output(LOSS, value.name, value.dtype))
             elif item.name in self._kept:
                 label = self._own(self._kept[item.name])
-                forward.append(Output(label, value.name, value.dtype, FORWARD, label))
+                forward.append(Output(label=label, value=value.name, dtype=value.dtype, program=FORWARD, state=label))
             elif item.name in self._gradients:
                 label = GRADIENT + self._own(self._gradients[item.name])
-                backward.append(Output(label, value.name, value.dtype, BACKWARD, label, accumulate=True))
+                backward.append(
+                    Output(
+                        label=label, value=value.name, dtype=value.dtype, program=BACKWARD, state=label, accumulate=True
+                    )
+                )
         if not backward and not self._refused:
             raise HostError(f"compile: {self._graph.name} has no parameter that the loss depends on")
         self._graph.outputs += [*forward, *backward]

@@ -26,7 +26,8 @@ from buda_emu.support.checker.text import plural
 from buda_emu.support.errors import HostError
 from buda_emu.support.strict_json import read_object
 
-_MACHINE, _NOTES = "machine", "training.json"
+_MACHINE = "machine"
+_NOTES = "training.json"
 _FIX = "take another snapshot"
 _BROKEN = (
     OSError, KeyError, ValueError, TypeError, EOFError, RuntimeError, NotImplementedError, OverflowError, MemoryError,
@@ -80,7 +81,8 @@ class CompiledTraining(CompiledModel):
         rate = self.learning_rate(self.step) if callable(self.learning_rate) else self.learning_rate
         for name, number in self.choices.optimizer.numbers(rate, self.step + 1, self.choices.options).items():
             self._push_number(machine, NUMBER + name, number)
-        count, rounds = self.choices.microbatches, self.placement.rounds
+        count = self.choices.microbatches
+        rounds = self.placement.rounds
         machine.run(program_name(FORWARD), {LOOP: rounds})
         (output,) = self.io.outputs
         loss = float(np.sum(output.from_queue(machine.pop(output.queue, count)), dtype=np.float64))
@@ -124,7 +126,8 @@ class CompiledTraining(CompiledModel):
         module that lacks one or has it in another shape."""
         torch: Any = import_module("torch")  # not all of it has types
         own = {**dict(module.named_parameters()), **dict(module.named_buffers())}
-        trained, states = self._trained(), {**self.state(), **self.parameters()}
+        trained = self._trained()
+        states = {**self.state(), **self.parameters()}
         for name, array in states.items():
             if name not in own:
                 if name in trained:
@@ -221,7 +224,8 @@ class CompiledTraining(CompiledModel):
         target = Path(path)
         try:
             with tempfile.TemporaryDirectory(dir=target.parent) as folder:
-                held, whole = Path(folder, _MACHINE), Path(folder, "whole")
+                held = Path(folder, _MACHINE)
+                whole = Path(folder, "whole")
                 self._machine.save(held)
                 with zipfile.ZipFile(whole, "w") as archive:
                     archive.write(held, _MACHINE)
@@ -238,7 +242,8 @@ class CompiledTraining(CompiledModel):
                 notes = read_object(archive.read(_NOTES), f"resume: {path}", "a snapshot of a training", _FIX)
                 if notes.get("schema_version") != 1:
                     raise HostError(f"resume: {path}: schema_version {notes.get('schema_version')} is not known")
-                step, precision = notes.get("step"), notes.get("precision")
+                step = notes.get("step")
+                precision = notes.get("precision")
                 if type(step) is not int or step < 1 or precision not in get_args(Precision):
                     state = f"step {step!r}, precision {precision!r}"
                     raise HostError(f"resume: {path} is not a snapshot of a training: {state}: {_FIX}")

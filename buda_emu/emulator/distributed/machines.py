@@ -91,7 +91,8 @@ class Machines:
             raise
 
     def _start(self, workers: Workers, precision: Precision, threads: int | None, memory_limit: int | None) -> None:
-        security, host = Security(os.urandom(32)), "127.0.0.1"
+        security = Security(os.urandom(32))
+        host = "127.0.0.1"
         encrypted = False
         if workers.dask is not None:
             from buda_emu.support.workers.dask_cluster import own_address, processes_of
@@ -102,7 +103,16 @@ class Machines:
             if encrypted:
                 security = Security(security.secret, **dask_contexts("client"))
         entrance = self._stack.enter_context(Entrance(listener(host), security))
-        about = About(self.cut, precision, threads, memory_limit, host, entrance.port, security.secret, encrypted)
+        about = About(
+            cut=self.cut,
+            precision=precision,
+            threads=threads,
+            memory_limit=memory_limit,
+            host=host,
+            port=entrance.port,
+            secret=security.secret,
+            encrypted=encrypted,
+        )
         job = Job("buda_emu.emulator.distributed.part:holder", about)
         numbers = range(self.cut.count)
         self._actors = self._stack.enter_context(closing(Actors(job, numbers, workers)))
@@ -175,7 +185,8 @@ class Machines:
             self._send(number, member, {"do": "outputs", "queues": own, "readout": readout})
             words, _ = self._next_of(number)
             while words["answer"] == "output":
-                dtype, shape = np.dtype(str(words["form"][0])), tuple(words["form"][1])
+                dtype = np.dtype(str(words["form"][0]))
+                shape = tuple(words["form"][1])
                 left = [shape[0]]
 
                 def entries(left: list[int] = left, number: int = number) -> Iterator[NDArray[Any]]:
@@ -292,7 +303,8 @@ class Machines:
             self._tell(f"{self._name(self._members.index(member))} goes on")
         if "answer" in words:
             return False
-        member.at, member.waits_for = words["at"], words["waits_for"]
+        member.at = words["at"]
+        member.waits_for = words["waits_for"]
         return True
 
     def _require_signs(self, number: int) -> None:
@@ -365,7 +377,8 @@ class Saved:
         folder = self._folder / str(done)
         folder.mkdir(exist_ok=True)
         machines.save(folder)
-        before, self.done = self._folder / str(self.done), done
+        before = self._folder / str(self.done)
+        self.done = done
         shutil.rmtree(before, ignore_errors=True)
 
     def restore(self, machines: Machines) -> int:

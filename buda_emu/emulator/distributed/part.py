@@ -303,7 +303,8 @@ class Inbox:
     """Messages of one link, received by a thread of its own, so that the other end can go on; at most so many bytes."""
 
     def __init__(self, link: Link, most: int = BUFFERED_BYTES) -> None:
-        self._link, self._most = link, most
+        self._link = link
+        self._most = most
         self._messages: deque[Message] = deque()
         self._held = 0
         self._ended = False
@@ -608,7 +609,8 @@ class _Part:
                 emulator.pushed_elsewhere(words["queue"], words["count"], words["slot"])
                 self._user.send({"answer": "done"})
             case "run":
-                start, waited = time.monotonic(), self._share.waited
+                start = time.monotonic()
+                waited = self._share.waited
                 emulator.run(words["program"], words["parameters"])
                 waited = self._share.waited - waited
                 self._user.send({"answer": "done", "busy": time.monotonic() - start - waited, "waited": waited})

@@ -145,7 +145,8 @@ def tar_members(stream: IO[bytes], length: int, place: Place, limits: Limits) ->
             break
         info = _header(header, offset, place)
         size = _size(extended.get("size"), info.size, place.at(info.name))
-        start, offset = offset + _BLOCK, offset + _BLOCK + -(-max(size, 0) // _BLOCK) * _BLOCK
+        start = offset + _BLOCK
+        offset = offset + _BLOCK + -(-max(size, 0) // _BLOCK) * _BLOCK
         if size < 0 or start + size > length:
             raise place.at(info.name).error(
                 "image-archive",
@@ -158,7 +159,8 @@ def tar_members(stream: IO[bytes], length: int, place: Place, limits: Limits) ->
             extended |= _extension(info, _text(stream, start, size, place, limits), place)
             continue
         yield _member(info, extended, start, size, place)
-        extended, extensions = {}, 0
+        extended = {}
+        extensions = 0
     if extended:
         raise place.error("image-archive", "it ends after an extension header")
     if length - offset > limits.header_bytes or any(_read(stream, offset, length - offset)):
@@ -177,7 +179,7 @@ def _member(info: tarfile.TarInfo, extended: dict[str, str], start: int, size: i
         raise place.at(name).error("image-kind", f"it is {kind}")
     if is_folder and size:
         raise place.at(name).error("image-kind", f"it is a folder with {size} bytes")
-    return Member(name, start, size, size, is_folder)
+    return Member(name=name, offset=start, size=size, stored=size, is_folder=is_folder)
 
 
 def _header(block: bytes, offset: int, place: Place) -> tarfile.TarInfo:
@@ -270,15 +272,27 @@ def zip_members(stream: IO[bytes], length: int, place: Place, limits: Limits) ->
         if end > length:
             raise at.error("image-archive", f"its data ends at byte {end}, the archive at {length}: it is cut")
         deflated = info.compress_type == zipfile.ZIP_DEFLATED
-        yield Member(name, start, info.file_size, info.compress_size, is_folder, deflated, info.CRC)
+        yield Member(
+            name=name,
+            offset=start,
+            size=info.file_size,
+            stored=info.compress_size,
+            is_folder=is_folder,
+            deflated=deflated,
+            crc=info.CRC,
+        )
 
 
 class _Bounded:
     """A file for zipfile that is never read in larger parts than a central directory may have."""
 
     def __init__(self, stream: IO[bytes], limit: int, place: Place) -> None:
-        self.seek, self.tell, self.seekable = stream.seek, stream.tell, stream.seekable
-        self._stream, self._limit, self._place = stream, limit, place
+        self.seek = stream.seek
+        self.tell = stream.tell
+        self.seekable = stream.seekable
+        self._stream = stream
+        self._limit = limit
+        self._place = place
 
     def read(self, size: int = -1) -> bytes:
         """As of a file. Raises ImageError for more than the limit."""
@@ -346,7 +360,8 @@ class Archive:
 
     def read(self, name: str, limit: int | None = None) -> bytes:
         """The bytes of a member. Raises ImageError where there is no such file, or when it is larger than `limit`."""
-        member, at = self.members.get(name), self.place.at(name)
+        member = self.members.get(name)
+        at = self.place.at(name)
         if member is None or member.is_folder:
             raise at.error("image-member", "it is not in the archive")
         if limit is not None and member.size > limit:
@@ -436,7 +451,9 @@ def _opened(place: Place) -> IO[bytes]:
 
 def _inflated(stream: IO[bytes], member: Member, at: Place) -> bytes:
     """Unpack at most one byte more than the member states. Raises ImageError for data that is not deflate's."""
-    unpacker, data, left = zlib.decompressobj(-zlib.MAX_WBITS), bytearray(), member.stored
+    unpacker = zlib.decompressobj(-zlib.MAX_WBITS)
+    data = bytearray()
+    left = member.stored
     try:
         while left and not unpacker.eof:
             part = stream.read(min(left, _PART))

@@ -94,7 +94,8 @@ def _input(item: ModelInput, model: ModelIo) -> _Found:
         yield "label", f"{shown(item.label)} is not one of the model's labels{f' ({hint})' if hint else ''}"
     first = next(other for other in model.inputs if other.label == item.label)
     for field in ("shape", "dtype"):
-        mine, others = getattr(item, field), getattr(first, field)
+        mine = getattr(item, field)
+        others = getattr(first, field)
         if mine != others:
             yield field, f"{shown(mine)}, but another queue of input {shown(item.label)} has {shown(others)}"
     if item.windows is not None and len(item.windows.perm) != len(item.shape):
@@ -184,7 +185,8 @@ def queues_by_name(netlist: Netlist) -> Mapping[str, Sequence[Queue]]:
 
 def mismatches(metadata: DeviceMetadata, netlist: Netlist, archive: Archive) -> Iterator[Mismatch]:
     """Everything that does not belong together, errors and warnings."""
-    state, queues = metadata.compiled_graph_state, queues_by_name(netlist)
+    state = metadata.compiled_graph_state
+    queues = queues_by_name(netlist)
     yield from _device(metadata, netlist)
     yield from _names(state, queues)
     yield from _roles(state, queues)
@@ -197,7 +199,9 @@ def mismatches(metadata: DeviceMetadata, netlist: Netlist, archive: Archive) -> 
             yield from plan_mismatches(metadata.model.host, metadata.model, netlist, archive)
     yield from _files(metadata, archive)
     for name in metadata.missing:
-        yield Mismatch(DEVICE, "image-field", MISSING, "warning", tuple(name.split(".")))
+        yield Mismatch(
+            member=DEVICE, rule="image-field", problem=MISSING, severity="warning", steps=tuple(name.split("."))
+        )
 
 
 def _device(metadata: DeviceMetadata, netlist: Netlist) -> Iterator[Mismatch]:
@@ -229,7 +233,8 @@ def _names(state: CompiledGraphState, queues: Mapping[str, Sequence[Queue]]) -> 
             problem = f"{role} has {shown(queue)}, which is not a queue of the netlist"
             yield Mismatch(DEVICE, "image-queue", problem, steps=(STATE, role, place, 1))
     for what in ("constant", "parameter"):
-        role, group = f"ordered_{what}_node_names", f"post_const_eval_{what}s"
+        role = f"ordered_{what}_node_names"
+        group = f"post_const_eval_{what}s"
         for place, name in enumerate(getattr(state, role)):
             if name not in getattr(state, group):
                 problem = f"{what} {shown(name)} has no tensor in {group}"
@@ -257,13 +262,21 @@ def _roles(state: CompiledGraphState, queues: Mapping[str, Sequence[Queue]]) -> 
     for place, (name, df) in enumerate(zip(state.ordered_output_names, state.ordered_output_data_formats)):  # noqa: B905 - lengths are held against each other elsewhere
         if name in queues and queues[name][0].df != df:
             problem = f"queue {shown(name)} has format {queues[name][0].df}"
-            yield Mismatch(DEVICE, "image-queue", problem, "warning", (STATE, "ordered_output_data_formats", place))
+            yield Mismatch(
+                member=DEVICE,
+                rule="image-queue",
+                problem=problem,
+                severity="warning",
+                steps=(STATE, "ordered_output_data_formats", place),
+            )
     for group in ("input_to_tile_dims", "parameter_to_tile_dims", "constant_to_tile_dims"):
         for name, dims in getattr(state, group).items():
             queue = next(iter(queues.get(name, ())), None)
             if queue is not None and isinstance(dims, tuple) and dims != queue.blocking.tile_dim:
                 problem = f"queue {shown(name)} has tiles of {list(queue.blocking.tile_dim)}"
-                yield Mismatch(DEVICE, "image-queue", problem, "warning", (STATE, group, name))
+                yield Mismatch(
+                    member=DEVICE, rule="image-queue", problem=problem, severity="warning", steps=(STATE, group, name)
+                )
 
 
 def _steps_of(entry: TensorEntry, state: CompiledGraphState) -> Steps:

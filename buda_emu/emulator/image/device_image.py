@@ -139,7 +139,8 @@ class DeviceImage:
         they may hold entries at the end. None of an image whose outputs are not known."""
         if self.model is None:
             return frozenset()
-        queues, outputs = self.for_inputs.queues, self.model.by_queue
+        queues = self.for_inputs.queues
+        outputs = self.model.by_queue
         return frozenset(name for name in self.for_inputs.dynamic if not queues[name].host_fed and name not in outputs)
 
     def _is_mapped(self, name: str, queue: Queue) -> bool:
@@ -153,7 +154,8 @@ class DeviceImage:
         if not self._is_mapped(name, queue):
             return None
         entry = self.tensors[name]
-        data, place = self._archive.mapped(entry.member), self._archive.place.at(entry.member)
+        data = self._archive.mapped(entry.member)
+        place = self._archive.place.at(entry.member)
         check = self._archive.unchanged(entry.member)
         if entry.dump_format == "BACKEND":
             return image_tensors.mapped_raw(data, entry, place, check)
@@ -287,7 +289,8 @@ class DeviceImage:
         entry = self.tensors.get(name)
         if entry is None:
             raise HostError(f"{self.path}: no tensor {name!r}; tensors: {', '.join(self.tensors) or 'none'}")
-        data, place = self._archive.read(entry.member), self._archive.place.at(entry.member)
+        data = self._archive.read(entry.member)
+        place = self._archive.place.at(entry.member)
         if entry.dump_format == "BACKEND":
             return image_tensors.raw_tensor(data, entry)
         if entry.dump_format == "BACKEND_TILIZED":
@@ -301,7 +304,8 @@ def _by_name(names: tuple[str, ...], items: tuple[T, ...]) -> Mapping[str, T]:
 
 def _shapes_of_outputs(state: CompiledGraphState) -> Mapping[str, tuple[int, ...]]:
     """The host's shape of each output, where it is stated: of outputs that are concatenated under the first's name."""
-    names, shapes = state.ordered_output_names, state.ordered_output_shapes
+    names = state.ordered_output_names
+    shapes = state.ordered_output_shapes
     groups = output_groups(names, state.ordered_output_runtime_tensor_transforms)
     return dict(zip((names[places[0]] for places in groups), shapes, strict=True)) if len(groups) == len(shapes) else {}
 

@@ -141,12 +141,15 @@ def _lists(state: CompiledGraphState) -> Iterator[Mismatch]:
             if found not in (0, count):
                 severity = "error" if name in _USED else "warning"
                 problem = f"{found} {name} for {count} {what}s"
-                yield Mismatch(DEVICE, "image-field", problem, severity, (STATE, name))
+                yield Mismatch(
+                    member=DEVICE, rule="image-field", problem=problem, severity=severity, steps=(STATE, name)
+                )
 
 
 def _microbatch(state: CompiledGraphState, netlist: Netlist, queues: Queues) -> Iterator[Mismatch]:
     """One entry of the host may serve a microbatch, which its queue has to hold; not one that all inputs read in L1."""
-    steps, kept = (STATE, "microbatch"), _kept_in_l1(netlist)
+    steps = (STATE, "microbatch")
+    kept = _kept_in_l1(netlist)
     for name in state.ordered_input_names:
         for queue in queues.get(name, ())[:1]:
             if not queue.is_ram and queue.name not in kept and state.microbatch > queue.entries:
@@ -158,7 +161,7 @@ def _microbatch(state: CompiledGraphState, netlist: Netlist, queues: Queues) -> 
     if counts and state.microbatch not in counts:  # NETLIST 12
         known = " or ".join(map(str, sorted(counts)))
         problem = f"a microbatch of {state.microbatch}, but the netlist's input_count is {known}"
-        yield Mismatch(DEVICE, "image-queue", problem, "warning", steps)
+        yield Mismatch(member=DEVICE, rule="image-queue", problem=problem, severity="warning", steps=steps)
 
 
 def _kept_in_l1(netlist: Netlist) -> Set[str]:
@@ -196,11 +199,13 @@ def _inputs(state: CompiledGraphState, queues: Queues) -> Iterator[Mismatch]:
         transform = _at(state.ordered_input_runtime_tensor_transforms, place, NO_TRANSFORM)
         broadcast = _at(state.ordered_input_tile_broadcast_dims, place, ())
         shape: tuple[int, ...] | None = _at(state.ordered_input_shapes, place, None)
-        where, problem = _TRANSFORMS.format("input"), _input_problem(transform, broadcast, queue)
+        where = _TRANSFORMS.format("input")
+        problem = _input_problem(transform, broadcast, queue)
         if transform.type == "ConstantInput" and name not in state.tensors:
             problem = "the image has no tensor for its runtime transform ConstantInput"
         if transform.type == "NoTransform" and shape is not None:
-            where, problem = "ordered_input_shapes", _unfilled(shape, broadcast, queue)
+            where = "ordered_input_shapes"
+            problem = _unfilled(shape, broadcast, queue)
         if problem:
             yield Mismatch(DEVICE, "image-queue", f"{shown(name)}: {problem}", steps=(STATE, where, place))
 
@@ -209,7 +214,8 @@ def _input_problem(transform: Transform, broadcast: Sequence[int], queue: Queue)
     """Why nothing of the host can become an entry of the queue by a transform, "" where something can. A transform that
     is none for inputs is said where it is asked for: the queue's own shape needs none."""
     if transform.type == "ReinterpretShape":
-        original, new = transform.original_shape or (), transform.reinterpreted_shape or ()
+        original = transform.original_shape or ()
+        new = transform.reinterpreted_shape or ()
         return (
             unstated(transform, "original_shape")
             or unstated(transform, "reinterpreted_shape")
@@ -217,7 +223,8 @@ def _input_problem(transform: Transform, broadcast: Sequence[int], queue: Queue)
             or _unfilled(new, broadcast, queue)
         )
     if transform.type == "Prestride":
-        stride, rows = transform.stride_height or 0, queue.blocking.element_shape[1]
+        stride = transform.stride_height or 0
+        rows = queue.blocking.element_shape[1]
         crowded = f"Prestride with stride {stride}: a window has more elements than the {rows} rows of its queue"
         return unequal_strides(transform) or (crowded if stride * stride > rows else "")
     if transform.type == "EmbeddingIndex":
@@ -270,8 +277,10 @@ def output_groups(names: Sequence[str], transforms: Sequence[Transform]) -> list
 
 
 def _outputs(state: CompiledGraphState, queues: Queues) -> Iterator[Mismatch]:
-    names, transforms = state.ordered_output_names, state.ordered_output_runtime_tensor_transforms
-    groups, shapes = output_groups(names, transforms), state.ordered_output_shapes
+    names = state.ordered_output_names
+    transforms = state.ordered_output_runtime_tensor_transforms
+    groups = output_groups(names, transforms)
+    shapes = state.ordered_output_shapes
     if len(shapes) not in (0, len(groups)):
         problem = f"{len(shapes)} ordered_output_shapes for {plural(len(groups), 'output')}"
         yield Mismatch(DEVICE, "image-field", problem, steps=(STATE, "ordered_output_shapes"))
@@ -281,11 +290,15 @@ def _outputs(state: CompiledGraphState, queues: Queues) -> Iterator[Mismatch]:
             continue
         parts = [_folded(queues[names[place]][0], state) for place in places]
         transform = _at(transforms, places[0], NO_TRANSFORM)
-        where, place = _TRANSFORMS.format("output"), places[0]
+        where = _TRANSFORMS.format("output")
+        place = places[0]
         problem = unlike_parts(parts, transform.concat_dim or 0) or _output_problem(transform, parts[0])
         if not problem and transform.type in ("NoTransform", "Concatenate") and len(shapes) == len(groups):
-            have, shape = _joined(parts, transform.concat_dim or 0), shapes[number]
-            where, place, problem = "ordered_output_shapes", number, unlike_cut(have, shape, shape)
+            have = _joined(parts, transform.concat_dim or 0)
+            shape = shapes[number]
+            where = "ordered_output_shapes"
+            place = number
+            problem = unlike_cut(have, shape, shape)
         if problem:
             yield Mismatch(DEVICE, "image-queue", f"{shown(names[places[0]])}: {problem}", steps=(STATE, where, place))
 
@@ -297,7 +310,8 @@ def _output_problem(transform: Transform, have: Sequence[int]) -> str:
         shape = transform.unpadded_shape or ()
         return unstated(transform, "unpadded_shape") or unlike_cut(have, shape, shape)
     if transform.type == "ReinterpretShape":
-        stated, cut = transform.original_shape or (), transform.reinterpreted_shape or ()
+        stated = transform.original_shape or ()
+        cut = transform.reinterpreted_shape or ()
         return (
             unstated(transform, "original_shape")
             or unstated(transform, "reinterpreted_shape")

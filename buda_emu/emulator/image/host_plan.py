@@ -227,7 +227,8 @@ class Windows(NamedTuple):
             form = [1] * found.ndim
             form[axis], form[axis + 1] = index.shape
             array = np.where(inside.reshape(form), found, np.zeros((), array.dtype))
-        places, seen = range(2, 2 + 2 * rank, 2), range(3, 3 + 2 * rank, 2)
+        places = range(2, 2 + 2 * rank, 2)
+        seen = range(3, 3 + 2 * rank, 2)
         array = array.transpose(0, *places, *seen, 1)
         return array.reshape(array.shape[0], *self.counts, -1)
 

@@ -53,7 +53,13 @@ def load_image(
     ]
     if wrong:
         raise together(wrong)
-    return DeviceImage(archive, metadata, result.netlist, config, tuple(_told(item, archive) for item in found))
+    return DeviceImage(
+        archive=archive,
+        metadata=metadata,
+        netlist=result.netlist,
+        runtime_config=config,
+        findings=tuple(_told(item, archive) for item in found),
+    )
 
 
 def check_image(
@@ -84,7 +90,12 @@ def check_image(
     found = list(result.diagnostics)
     if arch is not None and arch.lower() != metadata.arch:
         problem = f"the image is for {metadata.arch}, not for {arch}"
-        found.append(_told(Mismatch(DEVICE, "image-device", problem, "error", ("arch",)), archive))
+        found.append(
+            _told(
+                Mismatch(member=DEVICE, rule="image-device", problem=problem, severity="error", steps=("arch",)),
+                archive,
+            )
+        )
     if result.netlist is not None:
         for item in mismatches(metadata, result.netlist, archive):
             found.append(_told(replace(item, severity="error") if strict else item, archive))

@@ -145,7 +145,8 @@ def _member(file: str, place: Place) -> str:
 
 def _problem(entry: TensorEntry) -> str:
     """What is wrong with a description by itself, "" if nothing."""
-    shape, dim = entry.shape, entry.dim
+    shape = entry.shape
+    dim = entry.dim
     if any(size != 1 for size in shape[: 4 - dim]):
         return f"shape {list(shape)} has more than the {dim} dimensions that it states"
     if prod(shape) * 4 > _LARGEST or entry.file_bytes > _LARGEST:

@@ -428,10 +428,13 @@ def _write_tar(stream: IO[bytes], members: Mapping[str, _Member | None]) -> None
         for name, member in members.items():
             info = tarfile.TarInfo(name)  # time 0, no owner
             if member is None:
-                info.type, info.mode = tarfile.DIRTYPE, 0o755
+                info.type = tarfile.DIRTYPE
+                info.mode = 0o755
                 archive.addfile(info)
                 continue
-            info.type, info.mode, info.size = tarfile.REGTYPE, 0o644, member.size
+            info.type = tarfile.REGTYPE
+            info.mode = 0o644
+            info.size = member.size
             archive.addfile(info, cast("IO[bytes]", _Stream(member.parts())))
 
 

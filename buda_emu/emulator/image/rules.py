@@ -113,7 +113,11 @@ class ImageError(DocumentError, HostError):
     def __init__(
         self, archive: str, member: str, rule: str, problem: str, pointer: str = "", more: Sequence[Diagnostic] = ()
     ) -> None:
-        self.archive, self.member, self.rule, self.problem, self.pointer = archive, member, rule, problem, pointer
+        self.archive = archive
+        self.member = member
+        self.rule = rule
+        self.problem = problem
+        self.pointer = pointer
         where = ": ".join(filter(None, (archive, shown(member), shown(pointer))))
         others = f" (and {len(more)} more, which `buda-emu check` shows)" if more else ""
         message = f"{where}: {problem} [{rule}: {RULES[rule].summary}]{others}; {RULES[rule].fix}"
@@ -124,7 +128,14 @@ def together(errors: Sequence[ImageError]) -> ImageError:
     """Several errors as one, which says the first and has all diagnostics."""
     first, *others = errors
     more = [*first.diagnostics[1:], *(item for error in others for item in error.diagnostics)]
-    return ImageError(first.archive, first.member, first.rule, first.problem, first.pointer, more)
+    return ImageError(
+        archive=first.archive,
+        member=first.member,
+        rule=first.rule,
+        problem=first.problem,
+        pointer=first.pointer,
+        more=more,
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,7 +156,9 @@ class Place:
 
     def error(self, rule: str, problem: str) -> ImageError:
         """The error to raise."""
-        return ImageError(self.archive, self.member, rule, problem, pointer(self.steps))
+        return ImageError(
+            archive=self.archive, member=self.member, rule=rule, problem=problem, pointer=pointer(self.steps)
+        )
 
 
 def pointer(steps: Steps) -> str:
@@ -160,4 +173,4 @@ def finding(
     path = f"{archive}!{shown(member)}" if member else archive
     if pointer:
         return Diagnostic(path, rule, severity, problem, pointer=shown(pointer))
-    return Diagnostic(path, rule, severity, problem, 1, 1)
+    return Diagnostic(path=path, rule=rule, severity=severity, message=problem, line=1, column=1)

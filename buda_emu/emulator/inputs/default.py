@@ -114,7 +114,8 @@ def _readers(netlist: Netlist) -> dict[str, list[Reader]]:
 
 def _use(netlist: Netlist, readers: Sequence[Reader]) -> _Use:
     encodes = sparse = None
-    table_rows, topk_indices = 0, False
+    table_rows = 0
+    topk_indices = False
     for op, position in readers:
         identity = op.type == "matmul" and op.attributes.identity
         if identity and position == 2:  # OPS 6.2: tiles, activations, encoding

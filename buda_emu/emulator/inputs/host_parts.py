@@ -68,9 +68,11 @@ class HostParts:
     def given(self, arrays: Mapping[str, Array]) -> dict[str, Array]:
         """Values of the model's inputs, by label. Raises HostError where one is missing, unknown, or of another
         shape."""
-        labels, named = {item.label for item in self.plan.given}, set(arrays)
+        labels = {item.label for item in self.plan.given}
+        named = set(arrays)
         if labels != named:
-            what, word = sorted(labels - named or named - labels), "no" if labels - named else "unknown"
+            what = sorted(labels - named or named - labels)
+            word = "no" if labels - named else "unknown"
             raise HostError(f"inputs: {word} {', '.join(what)}; the model takes {', '.join(self._model.labels)}")
         for item in self.plan.given:
             require_unmasked(arrays[item.label], f"input {item.label}")

@@ -170,7 +170,8 @@ def _shape_and_type(stream: IO[bytes], size: int) -> tuple[tuple[int, ...], bool
         shape, fortran, dtype = _HEADERS[version](stream, max_header_size=_MOST_HEADER)
     if dtype.hasobject or dtype.names is not None or not dtype.itemsize:
         raise ValueError(f"it holds {dtype}, not numbers")
-    needed, held = prod(shape) * dtype.itemsize, size - stream.tell()
+    needed = prod(shape) * dtype.itemsize
+    held = size - stream.tell()
     if min(shape, default=0) < 0 or needed != held:
         raise ValueError(f"its header tells of {list(shape)} {dtype}, {needed} bytes, and {held} follow")
     return shape, fortran, dtype
@@ -213,7 +214,8 @@ def _safetensors(file: str, data: bytes) -> Mapping[str, Array]:
 
 
 def _safe_array(file: str, name: str, entry: Mapping[str, Any]) -> Array:
-    kind, shape = str(entry["dtype"]), tuple(entry["shape"])
+    kind = str(entry["dtype"])
+    shape = tuple(entry["shape"])
     if kind == "BF16":
         halves = np.frombuffer(entry["data"], "<u2").astype(np.uint32)
         return (halves << 16).view(np.float32).reshape(shape)
@@ -233,7 +235,8 @@ def copied_bytes(inputs: Path) -> int:
     bins: Counter[str] = Counter()
     for path in files:
         with suppress(OSError, HostError):
-            suffix, size = path.suffix.lower(), path.stat().st_size
+            suffix = path.suffix.lower()
+            size = path.stat().st_size
             if suffix == ".npy":
                 header = npy_header(path)
                 once = max(once, header.bytes + max(size, 4 * header.elements))

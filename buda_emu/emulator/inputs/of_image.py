@@ -55,7 +55,8 @@ def taking(image: "DeviceImage", inputs: "Path", parameters: Mapping[str, str]) 
     """The image, made to take as many sets of the model's inputs in a round as an .npz file, or .npy files of a folder,
     hold; the image as it is where the program of a model is not run for each input by itself. Raises HostError where
     inputs hold different numbers of sets."""
-    model, programs = image.model, tuple(image.netlist.programs.values())
+    model = image.model
+    programs = tuple(image.netlist.programs.values())
     if model is None or image.plan is not None or len(programs) != 1 or LOOP not in parameter_names(programs):
         return image
     from buda_emu.emulator.image.sets import sets_in
@@ -69,7 +70,8 @@ def taking(image: "DeviceImage", inputs: "Path", parameters: Mapping[str, str]) 
             for name in image.names_of(item.queue):
                 if (path := inputs / f"{name}.npy").is_file():
                     shapes[item.label] = npy_header(path).shape
-    sets, rounds = sets_in(model, shapes), parameters.get(LOOP, "1")
+    sets = sets_in(model, shapes)
+    rounds = parameters.get(LOOP, "1")
     whole = rounds.isdecimal() and int(rounds) > 0 and sets % int(rounds) == 0
     return image.of_sets(sets // int(rounds)) if whole and sets > int(rounds) else image
 

@@ -75,7 +75,8 @@ def _has(netlist: Netlist, flaws: Flaws, name: str, flaw: Flaw) -> bool:
     for _ in range(len(netlist.ops) + 1):
         if name in flaws.found:
             return flaw in flaws.found[name]
-        queue, op = netlist.queues.get(name), netlist.ops.get(name)
+        queue = netlist.queues.get(name)
+        op = netlist.ops.get(name)
         if queue is not None and not queue.host_fed:
             name = queue.input
         elif op is not None and op.inputs:

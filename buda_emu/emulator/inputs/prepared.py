@@ -217,7 +217,17 @@ class Prepared:
             from buda_emu.emulator.inputs.reference import DirectoryFiles
 
             files = DirectoryFiles.for_netlist(inputs, self.netlist.path, self.limit)
-        return Feed(self.netlist, self.config, self.bodies, self.values, seed, files, archive, self.image, self.limit)
+        return Feed(
+            netlist=self.netlist,
+            config=self.config,
+            programs=self.bodies,
+            parameters=self.values,
+            seed=seed,
+            reference=files,
+            archive=archive,
+            image=self.image,
+            memory_limit=self.limit,
+        )
 
 
 def prepared(
@@ -255,4 +265,4 @@ def prepared(
         known=known_queues(image, all_read=chosen.all_read),
         tell=foretell or progress,
     )
-    return Prepared(netlist, image, bodies, config, values, steps, limit)
+    return Prepared(netlist=netlist, image=image, bodies=bodies, config=config, values=values, steps=steps, limit=limit)

@@ -12,7 +12,8 @@ from buda_emu.spec.test_config import Stimulus
 from buda_emu.support.errors import NetlistError, UnsupportedError
 from buda_emu.support.records import dataclass
 
-_LAST_OF_T, _LAST_IN_TILE = 1 << 30, 1 << 31
+_LAST_OF_T = 1 << 30
+_LAST_IN_TILE = 1 << 31
 _HEADER_BYTES = 6
 
 
@@ -40,7 +41,8 @@ class SparseShape:
 
     def check(self) -> None:
         """The preconditions of NETLIST 5.2. Raises NetlistError; UnsupportedError without sparse_tile_ptr_bits."""
-        p, u = self.pointer_bits, self.ublock_bits
+        p = self.pointer_bits
+        u = self.ublock_bits
         if p <= 0:
             raise UnsupportedError(
                 f"op {self.name}: sparse_tile_ptr_bits is {p} or not given; the older encoding of 32-bit words that "
@@ -65,22 +67,23 @@ def bits(count: int) -> int:
 
 def sparse_shape(op: Op, activations_t: int) -> SparseShape:
     """The encoding's parameters of one identity matmul; `activations_t`: t of its input 1, for an act_t of 0."""
-    attributes, blocking = op.attributes, op.blocking
+    attributes = op.attributes
+    blocking = op.blocking
     pointer_bits = attributes.sparse_tile_ptr_bits
     ublock_bits = attributes.sparse_ublock_idx_bits
     return SparseShape(
-        op.name,
-        blocking.t,
-        attributes.act_t or activations_t,
-        attributes.m_k,
-        attributes.u_kt,
-        blocking.mblock[0],
-        blocking.ublock[0],
-        blocking.grid_size[0],
-        attributes.num_sparse_tiles,
-        attributes.num_index_tiles,
-        pointer_bits,
-        ublock_bits if ublock_bits > 0 else pointer_bits,
+        name=op.name,
+        t=blocking.t,
+        act_t=attributes.act_t or activations_t,
+        m_k=attributes.m_k,
+        u_kt=attributes.u_kt,
+        mblock_m=blocking.mblock[0],
+        ublock_rt=blocking.ublock[0],
+        grid_rows=blocking.grid_size[0],
+        sparse_tiles=attributes.num_sparse_tiles,
+        index_tiles=attributes.num_index_tiles,
+        pointer_bits=pointer_bits,
+        ublock_bits=ublock_bits if ublock_bits > 0 else pointer_bits,
     )
 
 
@@ -153,7 +156,8 @@ def _strips(shape: SparseShape, stimulus: Stimulus | None, stream: np.random.Gen
 
 def _drawn(shape: SparseShape, stimulus: Stimulus, stream: np.random.Generator) -> Iterator[Strip]:
     """Frequency mode: strips, ublocks and tiles are dropped at random."""
-    last, stored = 0, 0
+    last = 0
+    stored = 0
     group = -(-shape.m_k // shape.t)
     for t in range(shape.t):
         kept = [
@@ -162,7 +166,8 @@ def _drawn(shape: SparseShape, stimulus: Stimulus, stream: np.random.Generator) 
             if draw > stimulus.zero_strip_freq and s >= last and s < (t + 1) * group
         ]
         for s in kept:
-            last, stored = s, _stored(shape, t, s)
+            last = s
+            stored = _stored(shape, t, s)
             ublocks = tuple(
                 (
                     index,
@@ -198,7 +203,9 @@ def _counted(shape: SparseShape, strips: int, ublocks: int, tiles: int) -> Itera
         )
     width, rest = divmod(strips, shape.t)
     repeats = rest + max(0, width * shape.t - shape.m_k)  # that many t begin with the last strip of the t before
-    last, strip_number, ublock_number = 0, 0, 0
+    last = 0
+    strip_number = 0
+    ublock_number = 0
     for t in range(shape.t):
         own = list(range(t * width, min((t + 1) * width, shape.m_k)))
         if t >= shape.t - repeats:

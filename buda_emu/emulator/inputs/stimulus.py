@@ -55,7 +55,8 @@ def _uniform(
     low, high = _needed(stimulus, "uniform_lower_bound", "uniform_upper_bound")
     draws = stream.random(_shape(blocking, entries))
     if integer:
-        low, high = float(int(low)), float(int(high))
+        low = float(int(low))
+        high = float(int(high))
         return np.floor(low + draws * (high - low + 1))
     return low + draws * (high - low)
 

@@ -120,7 +120,8 @@ class BitView(EntryView):
 
     def bits(self, slot: int, count: int) -> Bits:
         """`count` consecutive entries, writable, no copy: [count, tiles]."""
-        first, last = slot * self.t, (slot + count) * self.t
+        first = slot * self.t
+        last = (slot + count) * self.t
         part = self._store.bits(last)[first:last]
         exponents = None if part.exponents is None else part.exponents.reshape(count, self.tiles, -1)
         return Bits(part.df, part.datums.reshape(count, self.tiles, TILE_ELEMENTS), exponents)

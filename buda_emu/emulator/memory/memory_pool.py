@@ -176,7 +176,8 @@ class MemoryPool:
         """Give everything to the system. The bytes that were kept."""
         with self._lock:
             self._free.clear()
-            kept, self._bytes = self._bytes, 0
+            kept = self._bytes
+            self._bytes = 0
         return kept
 
 

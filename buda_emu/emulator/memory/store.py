@@ -78,20 +78,24 @@ class TileStore:
         """Hold so many slices, of that format label, by their source; False where something is held already."""
         if self._labels:
             return False
-        self.source, self._labels = source, [label] * slices
+        self.source = source
+        self._labels = [label] * slices
         self.writes += 1
         return True
 
     def settle(self) -> None:
         """Take memory for what is lent, and fill it. Raises HostError beyond the budget's limit."""
-        source, labels = self.source, self._labels
+        source = self.source
+        labels = self._labels
         if source is None:
             return
-        self.source, self._labels = None, []
+        self.source = None
+        self._labels = []
         try:
             self.reach(len(labels))
         except HostError:
-            self.source, self._labels = source, labels
+            self.source = source
+            self._labels = labels
             raise
         self._fill(source, len(labels))
         self._labels = labels
@@ -150,7 +154,8 @@ class TileStore:
 
     def exchange(self, array: NDArray[np.float32]) -> NDArray[np.float32]:
         """Hold all slices, float32[slices, tiles, 1024], in this memory from now on; what held them till now."""
-        old, self._data = self.data(self.slices), array
+        old = self.data(self.slices)
+        self._data = array
         return old
 
     def label(self, first: int, count: int) -> str:
@@ -284,7 +289,8 @@ class EntryView:
 
     def block(self, slot: int, count: int) -> NDArray[np.float32]:
         """`count` consecutive entries, writable, no copy: float32[count, tiles, 1024]."""
-        first, last = slot * self.t, (slot + count) * self.t
+        first = slot * self.t
+        last = (slot + count) * self.t
         slices = self.store.data(last)[first:last]
         return slices if self.t == 1 else slices.reshape(count, self.tiles, TILE_ELEMENTS)
 

@@ -177,7 +177,14 @@ def explain(
         workers=workers,
         progress=progress,
     )
-    return Numerics(netlist.path, netlist.arch_name, tuple(body.name for body in ready.bodies), ready.values, seed, ops)
+    return Numerics(
+        netlist=netlist.path,
+        arch=netlist.arch_name,
+        programs=tuple(body.name for body in ready.bodies),
+        parameters=ready.values,
+        seed=seed,
+        ops=ops,
+    )
 
 
 def op_numerics(
@@ -346,24 +353,25 @@ class _Looking:
         owner = {op.name: graph.name for graph in self._netlist.graphs.values() for op in graph.ops}
         found: list[OpNumerics] = []
         for index, (name, total) in enumerate(self._totals.items()):
-            op, parts = self._netlist.ops[name], self.parts[name]
+            op = self._netlist.ops[name]
+            parts = self.parts[name]
             found.append(
                 OpNumerics(
-                    index,
-                    name,
-                    op.type,
-                    owner[name],
-                    parts.in_df,
-                    op.out_df,
-                    total.result(),
-                    parts.local,
-                    parts.without,
-                    parts.cause,
-                    parts.repair,
-                    parts.note,
-                    self._brought(op),
-                    parts.largest,
-                    parts.beyond,
+                    index=index,
+                    name=name,
+                    type=op.type,
+                    graph=owner[name],
+                    in_df=parts.in_df,
+                    out_df=op.out_df,
+                    total=total.result(),
+                    local=parts.local,
+                    without=parts.without,
+                    cause=parts.cause,
+                    repair=parts.repair,
+                    note=parts.note,
+                    operands=self._brought(op),
+                    largest=parts.largest,
+                    beyond=parts.beyond,
                 )
             )
         return tuple(found)
@@ -393,11 +401,19 @@ class _Looking:
                 return Parts(call.dfs, note="a gradient op with relu")
             expected = np.empty_like(expected)
             step.implementation.run(step.call, [operand.values for operand in ideal], expected, self._parallel)
-        return Apart(op, call, ideal, expected, self._parallel, self._counted.elements(op.name)).parts()
+        return Apart(
+            op=op,
+            call=call,
+            ideal=ideal,
+            expected=expected,
+            parallel=self._parallel,
+            elements=self._counted.elements(op.name),
+        ).parts()
 
     def _operand(self, name: str) -> Ideal | None:
         """A queue that was read, or the op that feeds it."""
-        found, queue = self._values.get(name), self._netlist.queues.get(name)
+        found = self._values.get(name)
+        queue = self._netlist.queues.get(name)
         if found is None and queue is not None:
             found = self._values.get(queue.input)
         return None if found is None else Ideal(found, queue is not None and queue.host_fed)

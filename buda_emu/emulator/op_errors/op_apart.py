@@ -47,8 +47,10 @@ class Moments:
         count = a.size
         if not count:
             return
-        mean_a, mean_b = float(a.mean()), float(b.mean())
-        da, db = a - mean_a, b - mean_b
+        mean_a = float(a.mean())
+        mean_b = float(b.mean())
+        da = a - mean_a
+        db = b - mean_b
         self._merge(count, mean_a, mean_b, float((da * da).sum()), float((db * db).sum()), float((da * db).sum()))
 
     def _merge(
@@ -56,7 +58,8 @@ class Moments:
     ) -> None:
         total = self.count + count
         weight = self.count * count / total
-        off_a, off_b = mean_a - self.mean_a, mean_b - self.mean_b
+        off_a = mean_a - self.mean_a
+        off_b = mean_b - self.mean_b
         self.square_a += square_a + off_a * off_a * weight
         self.square_b += square_b + off_b * off_b * weight
         self.product += product + off_a * off_b * weight
@@ -99,10 +102,12 @@ class ErrorSum:
 
     def add(self, expected: Tiles, observed: Tiles) -> None:
         """float32[..., 1024] tiles of both."""
-        a, b = self._numbers(expected), self._numbers(observed)
+        a = self._numbers(expected)
+        b = self._numbers(observed)
         finite = np.isfinite(a) & np.isfinite(b)
         self._not_finite += int(np.count_nonzero(~finite & (a != b) & ~(np.isnan(a) & np.isnan(b))))
-        a, b = a[finite], b[finite]
+        a = a[finite]
+        b = b[finite]
         if a.size:
             error = a - b
             self._square += float((a * a).sum())  # not np.dot: BLAS adds up by how many threads it has
@@ -121,11 +126,14 @@ class ErrorSum:
 
     def result(self) -> OpError:
         """Of all that was added."""
-        rms, spread = None if self._error_square else 0.0, None
+        rms = None if self._error_square else 0.0
+        spread = None
         if self._square:
             rms = (self._error_square / self._square) ** 0.5
             spread = (self._moments.square_a / self._square) ** 0.5
-        return OpError(rms, self._moments.pcc(), self._largest, self._not_finite, spread)
+        return OpError(
+            rms=rms, pcc=self._moments.pcc(), max_error=self._largest, not_finite=self._not_finite, spread=spread
+        )
 
 
 def _common(part: NDArray[np.bool_] | None, elements: Elements) -> Elements:
@@ -165,7 +173,8 @@ class Apart:
         except (UnsupportedError, ProgramError) as error:
             return Parts(self.call.dfs, note=str(error))
         without: dict[Cause, float | None] = dict.fromkeys(CAUSES)
-        cause, repair = "", None
+        cause = ""
+        repair = None
         if local.rms:
             known = list(switches(self.call, units.used))
             without.update({switch.cause: self._without((switch,)) for switch in known})
@@ -174,7 +183,16 @@ class Apart:
         most = largest(self.call)
         counted = self.expected if self.elements is None else self.expected[:, self.elements]
         beyond = int(np.count_nonzero(np.isfinite(counted) & (np.abs(counted) > most)))
-        return Parts(self.call.dfs, local, without, cause, repair, "", most if beyond else None, beyond)
+        return Parts(
+            in_df=self.call.dfs,
+            local=local,
+            without=without,
+            cause=cause,
+            repair=repair,
+            note="",
+            largest=most if beyond else None,
+            beyond=beyond,
+        )
 
     def _error(self, call: DeviceCall, units: KernelUnits, part: NDArray[np.bool_] | None = None) -> OpError:
         total = ErrorSum(self.op, part, self.elements)
@@ -218,7 +236,8 @@ class Apart:
         """One change that halves the error, the cheapest of the good ones. Without such a one the best is made and the
         search goes on from there."""
         made: list[Change] = []
-        call, now = self.call, error
+        call = self.call
+        now = error
         for _ in range(_MOST_CHANGES):
             tried = self._tried(call, used)
             best = min((found for _, found in tried), default=now)

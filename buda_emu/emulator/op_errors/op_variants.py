@@ -104,7 +104,8 @@ class ExactFunctions(KernelUnits):
             return KernelUnits.function(self, bound, mode, *images, vector=vector)
         image = np.ascontiguousarray(images[0]).reshape(-1, TILE_ELEMENTS)
         values = load(image, mode).view(np.float32)[np.newaxis]
-        name, parameters = bound.function.name, dict(bound.parameters)
+        name = bound.function.name
+        parameters = dict(bound.parameters)
         attributes = replace(Attributes(), exp=int(parameters.get("exponent", 0)))
         if "slope" in parameters:
             own = np.uint32(parameters["slope"]).view(np.float32)
@@ -155,7 +156,8 @@ class Switch:
 
 def switches(call: DeviceCall, used: set[str]) -> Iterator[Switch]:
     """Those of the causes of error that the op can have. `used`: what `Watching` has seen of it."""
-    registers, op = device_op(call.op.type).registers(call), call.op
+    registers = device_op(call.op.type).registers(call)
+    op = call.op
     if registers.integer or is_raw(op.out_df):
         return
     wide = tuple(operand if is_raw(operand.label) else replace(operand, label="Float32") for operand in op.operands)

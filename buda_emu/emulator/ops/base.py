@@ -16,8 +16,7 @@ from buda_emu.arithmetic.tensor.tilemap import TileMap
 from buda_emu.netlist.model import FusedOp
 from buda_emu.spec.attributes import Attributes
 from buda_emu.spec.blocking import FULL_TILE, Blocking, Shape
-from buda_emu.spec.ops import OP_TYPES
-from buda_emu.spec.ops.of_type import OfOpType
+from buda_emu.spec.ops import OP_TYPES, OfOpType
 from buda_emu.support.errors import InternalError, UnsupportedError
 from buda_emu.support.records import dataclass
 

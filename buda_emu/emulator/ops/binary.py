@@ -83,7 +83,8 @@ class Binary(Implementation):
         known: _Fixed | None = call.fixed.get("binary")
         if known is None or known.relu != relu:
             known = call.fixed["binary"] = _fixed(call, relu)
-        a, b = (inputs[0], *known.a), (inputs[1], *known.b)
+        a = (inputs[0], *known.a)
+        b = (inputs[1], *known.b)
         parallel(binary.binary_tiles, items(out), out, a, b, *known.others)
         return True
 

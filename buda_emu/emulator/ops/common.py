@@ -70,7 +70,8 @@ def arranged(call: OpCall, index: int, tiles: Tiles) -> Tiles:
 
 def relu(tiles: Tiles, mode: str, threshold: float) -> Tiles:
     """The reference of relu (OPS 5, 6.13): mode max clamps to [0, threshold], any other zeroes what is below."""
-    bound, zero = np.float32(threshold), np.float32(0)
+    bound = np.float32(threshold)
+    zero = np.float32(0)
     if mode == "max":
         return np.where(tiles >= bound, bound, np.where(tiles >= zero, tiles, zero))
     return np.where(tiles >= bound, tiles, zero)

@@ -55,7 +55,8 @@ class Depthwise(Implementation):
 
     def run(self, call: OpCall, inputs: Sequence[Tiles], out: Tiles, parallel: Parallel) -> None:
         _, rows, cols = self.shape(call)
-        in0, in1 = kernel_operand(call, 0, inputs), kernel_operand(call, 1, inputs)
+        in0 = kernel_operand(call, 0, inputs)
+        in1 = kernel_operand(call, 1, inputs)
         finite = np.empty(inputs[1].shape[:2], np.bool_)
         parallel(mark_finite_tiles, items(inputs[1]), finite, inputs[1])
         parallel(depthwise_tiles, items(out), out, in0, in1, finite, (rows, cols, call.attributes.m_k))

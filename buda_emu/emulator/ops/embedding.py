@@ -25,7 +25,8 @@ class Embedding:
     def shape(self, call: OpCall) -> Shape:
         """(t, grid rows * ceil(num_indices / 32), grid columns * mblock columns * ublock columns)."""
         require_operands(call, 2)
-        blocking, wanted = call.blocking, call.attributes.num_indices
+        blocking = call.blocking
+        wanted = call.attributes.num_indices
         grid_rows = blocking.grid_size[0]
         table, indices = (operand.map.shape for operand in call.operands)
         if table[2] != blocking.cols:
@@ -50,7 +51,8 @@ class Embedding:
 
     def reference(self, call: OpCall, inputs: Sequence[Tiles]) -> Tiles:
         table, indices = all_entries(inputs)
-        w, (t, rows, cols) = table.shape[0], self.shape(call)
+        w = table.shape[0]
+        (t, rows, cols) = self.shape(call)
         elements = table.reshape(w, -1, cols * 32)  # consecutive tiles of 1024 are consecutive runs of the flat entry
         picked = picked_rows(call, indices)
         result = np.where((picked >= 0)[..., np.newaxis], elements[np.arange(w)[:, np.newaxis], picked], np.float32(0))
@@ -68,10 +70,12 @@ def picked_rows(call: OpCall, indices: Tiles) -> NDArray[np.int64]:
 
     `indices`: post-TM words float32[w, t, R, C, 32, 32]. Raises ProgramError for an index beyond the table.
     """
-    blocking, wanted = call.blocking, call.attributes.num_indices
+    blocking = call.blocking
+    wanted = call.attributes.num_indices
     t, rows, cols = call.operands[0].map.shape
     table_elements = t * rows * cols * 1024
-    w, grid_rows = indices.shape[0], blocking.grid_size[0]
+    w = indices.shape[0]
+    grid_rows = blocking.grid_size[0]
     groups = indices.reshape(w, indices.shape[1], grid_rows, -1, indices.shape[3], 32, 32)
     if call.operands[1].label in ROW_MAJOR_LABELS:
         groups = groups.swapaxes(4, 5)  # element rows over all columns of tiles; raw words stay tile by tile

@@ -125,7 +125,17 @@ class _Planner:
             raise UnsupportedError(f"op {name}: vector mode on a broadcast input that is also the output")
         emptied = dropped + self._store(name, sub, call, target, content, read)
         relu = _relu(name, self._base.attributes, sub)
-        return Step(implementation, call, sources, target, shape, relu, convert, in_place, emptied)
+        return Step(
+            implementation=implementation,
+            call=call,
+            sources=sources,
+            target=target,
+            shape=shape,
+            relu=relu,
+            convert=convert,
+            in_place=in_place,
+            emptied=emptied,
+        )
 
     def _source(self, name: str, sub: SubOp, position: int) -> Source:
         word = sub.inputs[position]
@@ -155,7 +165,8 @@ class _Planner:
         else:
             content = self._live[source.buffer]
             operand = Operand(TileMap.identity(content.shape), label=content.label)
-        tiles, spread = operand.map, ""
+        tiles = operand.map
+        spread = ""
         for tm in source.tms:
             match tm.name, tm.args:
                 case "broadcast", (dim, factor):
@@ -188,12 +199,12 @@ class _Planner:
         if sub.has("reduces") and attributes.dim not in ("r", "c"):
             raise ProgramError(f"op {name}: reduce in a fused op has dim r or c, not {attributes.dim!r}")
         blocking = Blocking(
-            base.blocking.grid_size,
-            base.blocking.t,
-            sub.mblock,
-            sub.ublock,
-            base.blocking.ublock_order,
-            base.blocking.tile_dim,
+            grid_size=base.blocking.grid_size,
+            t=base.blocking.t,
+            mblock=sub.mblock,
+            ublock=sub.ublock,
+            ublock_order=base.blocking.ublock_order,
+            tile_dim=base.blocking.tile_dim,
         )
         vector = given.vector if given.vector in ("r", "c") else "rc"  # no fall back; unknown words count as absent
         formats = {DEST: base.acc_df, OUTPUT: base.out_df}

@@ -83,7 +83,8 @@ def run_product(
         _multiply(call, left[0], right[0], _reading(left[1:], right[1:]), out, parallel, ending)
         return
     # out[b] = sum over s of product[b * z + s]: one product for each s, so that no more than one waits in memory.
-    z, term = call.attributes.z, np.empty_like(out)
+    z = call.attributes.z
+    term = np.empty_like(out)
     for s in range(z):
         target = term if s else out
         reading = _reading(_every(call, 0, left, s, z)[1:], _every(call, 1, right, s, z)[1:])
@@ -102,7 +103,8 @@ class _Fixed(NamedTuple):
 
 
 def _fixed(call: OpCall) -> _Fixed:
-    left, right = operand_map(call, 0)[:2], operand_map(call, 1)[:2]
+    left = operand_map(call, 0)[:2]
+    right = operand_map(call, 1)[:2]
     arrange = gather.TRANSPOSE if call.transpose else gather.AS_IS
     whole = all(operand.tile_dim == FULL_TILE for operand in call.operands[:2])
     reading = _reading((*left, gather.AS_IS), (*right, arrange))
@@ -138,10 +140,11 @@ def _multiply(
 
 def _blocks(call: OpCall, out: Tiles) -> tuple[int, Extent]:
     """Items of `matmul_tiles`, and its sizes."""
-    (_, rows, inner), cols = call.operands[0].map.shape, call.operands[1].map.shape[2]
+    (_, rows, inner) = call.operands[0].map.shape
+    cols = call.operands[1].map.shape[2]
     t = out.shape[1] // (rows * cols)
     items, columns = matmul_blocks(len(out), t, rows, cols)
-    return items, Extent(t, rows, inner, cols, columns)
+    return items, Extent(t=t, rows=rows, inner=inner, cols=cols, columns=columns)
 
 
 EXACT_LIMIT: Final = np.float32(1 << 24)
@@ -184,7 +187,8 @@ def add_bias(product: Tiles, bias: Tiles, first_row: bool) -> Tiles:
 
 def reference_tail(call: OpCall, product: Tiles, others: Sequence[Tiles]) -> Tiles:
     """The definition, from the product to the op's result. `others`: bias and scale, as far as they are there."""
-    attributes, result = call.attributes, product
+    attributes = call.attributes
+    result = product
     if attributes.bias:
         result = add_bias(result, others[0], not integer_mode(call))
     if attributes.requant or attributes.dequant:
@@ -276,7 +280,8 @@ def _ending(call: OpCall, inputs: Sequence[Tiles], relu: Relu | None) -> Ending:
     known: tuple[Relu | None, int, int, Any] | None = call.fixed.get("ending")
     if known is None or known[0] != relu:
         if call.attributes.bias:
-            how, number = PLUS if integer_mode(call) else PLUS_ROW, DENSE_OPERANDS
+            how = PLUS if integer_mode(call) else PLUS_ROW
+            number = DENSE_OPERANDS
         else:
             how, number = AS_IT_IS, 0  # any operand will do
         index, pad_value, _ = operand_map(call, number)

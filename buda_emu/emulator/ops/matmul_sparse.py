@@ -99,7 +99,8 @@ class Encoding:
         last_ublock = -1
         for _ in range(ublocks):
             header = self._word(words, at)
-            ublock, count = header & ((1 << self.ublock_bits) - 1), header >> self.ublock_bits
+            ublock = header & ((1 << self.ublock_bits) - 1)
+            count = header >> self.ublock_bits
             if not last_ublock < ublock < self.mblock_rows:
                 raise ProgramError(
                     f"op {self.name}: sparse encoding of strip {strip}: ublock {ublock} after {last_ublock}, "
@@ -111,7 +112,8 @@ class Encoding:
             for _ in range(count or 1 << (16 - self.ublock_bits)):
                 word = self._word(words, at)
                 at += 1
-                position, weight = word & ((1 << (16 - self.tile_bits)) - 1), word >> (16 - self.tile_bits)
+                position = word & ((1 << (16 - self.tile_bits)) - 1)
+                weight = word >> (16 - self.tile_bits)
                 place = position >> self.inner_bits, position & ((1 << self.inner_bits) - 1)
                 if place <= last_place or place[0] >= self.ublock_rows or place[1] >= self.u_kt:
                     raise ProgramError(
@@ -189,20 +191,22 @@ def split(call: OpCall) -> Split:
     if acts[2] != call.blocking.cols:
         raise ProgramError(f"op {call.name}: activations have {acts[2]} columns of tiles, the op {call.blocking.cols}")
     return Split(
-        grid_rows,
-        groups,
-        weights[1] // grid_rows,
-        weights[2] // groups,
-        words[1] // grid_rows,
-        words[2] // groups,
-        acts[2] // grid_cols,
+        grid_rows=grid_rows,
+        groups=groups,
+        weight_rows=weights[1] // grid_rows,
+        weight_cols=weights[2] // groups,
+        encoding_rows=words[1] // grid_rows,
+        encoding_cols=words[2] // groups,
+        cols=acts[2] // grid_cols,
     )
 
 
 def encoding(call: OpCall) -> Encoding:
     """The numbers that the op's attributes and dims give to its encoding."""
-    attributes, blocking = call.attributes, call.blocking
-    tile_bits, ublock_bits = attributes.sparse_tile_ptr_bits, attributes.sparse_ublock_idx_bits
+    attributes = call.attributes
+    blocking = call.blocking
+    tile_bits = attributes.sparse_tile_ptr_bits
+    ublock_bits = attributes.sparse_ublock_idx_bits
     acts = call.operands[1].map.shape
     return Encoding(
         name=call.name,
@@ -227,7 +231,9 @@ def core_words(call: OpCall, tiles: Tiles, grid_row: int, group: int) -> list[in
 
 def reference_product(call: OpCall, weights: Tiles, acts: Tiles, words: Tiles) -> Tiles:
     """The definition, on in0 and in1 arranged and blanked and on in2, float32[w, t, R, C, 32, 32] each."""
-    blocking, parts, code = call.blocking, split(call), encoding(call)
+    blocking = call.blocking
+    parts = split(call)
+    code = encoding(call)
     out = np.zeros((acts.shape[0], *blocking.shape, 32, 32), np.float32)
     for w, grid_row, grid_col in np.ndindex(acts.shape[0], *blocking.grid_size):
         group = grid_col // (blocking.grid_size[1] // parts.groups)
@@ -252,7 +258,9 @@ def tile_product(a: Tiles, b: Tiles) -> Tiles:
 
 def collect(call: OpCall, words: Tiles) -> Terms:
     """Decodes the encodings of all cores from one entry of in2, float32[t, R, C, 32, 32] (post-TM)."""
-    parts, code, blocking = split(call), encoding(call), call.blocking
+    parts = split(call)
+    code = encoding(call)
+    blocking = call.blocking
     t, rows, _ = blocking.shape
     weight_cols = call.operands[0].map.shape[2]
     begin = np.zeros((parts.groups, t * rows + 1), np.int64)

@@ -39,7 +39,8 @@ def blanked(
     call: OpCall, index: int, inputs: Sequence[Tiles], parallel: Parallel, arrange: int = gather.AS_IS
 ) -> gather.Operand:
     """Operand `index` arranged, then blanked to its static tile dim (OPS 6): copied only where that is not 32x32."""
-    source, (tiles, pad_value, _) = inputs[index], operand_map(call, index)
+    source = inputs[index]
+    (tiles, pad_value, _) = operand_map(call, index)
     operand = call.operands[index]
     if operand.tile_dim == FULL_TILE:
         return source, tiles, pad_value, arrange
@@ -60,7 +61,8 @@ def gathered(operand: gather.Operand, parallel: Parallel) -> Tiles:
 
 def after_tms(call: OpCall, index: int, inputs: Sequence[Tiles]) -> Tiles:
     """Operand `index` after its TMs as float32[w or 1, t, R, C, 32, 32], every bit as it is."""
-    tiles, source = call.operands[index].map, inputs[index]
+    tiles = call.operands[index].map
+    source = inputs[index]
     return tiles.apply(source.reshape(source.shape[0], *tiles.source_shape, 32, 32))
 
 

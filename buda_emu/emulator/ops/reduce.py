@@ -76,13 +76,22 @@ class Reduce(Implementation):
         positions = np.arange(t * rows * cols, dtype=np.int64).reshape(t, rows, cols)
         match call.attributes.dim:
             case "r":
-                bases, stride, count = positions[:, 0, :], cols, rows
+                bases = positions[:, 0, :]
+                stride = cols
+                count = rows
             case "c":
-                bases, stride, count, arrange = positions[:, :, 0], 1, cols, TRANSPOSE
+                bases = positions[:, :, 0]
+                stride = 1
+                count = cols
+                arrange = TRANSPOSE
             case "rc":
-                bases, stride, count = positions[:, 0, 0], 1, rows * cols
+                bases = positions[:, 0, 0]
+                stride = 1
+                count = rows * cols
             case _:
-                bases, stride, count = positions[:: call.attributes.z], rows * cols, call.attributes.z
+                bases = positions[:: call.attributes.z]
+                stride = rows * cols
+                count = call.attributes.z
         operand = source, index, pad_value, arrange
         starts = np.ascontiguousarray(bases).reshape(-1)
         dim = _KERNEL_DIMS[call.attributes.dim]

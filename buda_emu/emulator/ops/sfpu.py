@@ -89,7 +89,14 @@ def _elementary(
     def arguments(attributes: Attributes, _region: Region) -> tuple[Any, ...]:
         return code, np.float32(attributes.slope), attributes.exp
 
-    return Function(reference, elementary.elementary_tiles, arguments, fails, failure, marks=True)
+    return Function(
+        reference=reference,
+        kernel=elementary.elementary_tiles,
+        arguments=arguments,
+        fails=fails,
+        failure=failure,
+        marks=True,
+    )
 
 
 def _transcendental(kernel: Callable[..., Any], scalar: Callable[[Any], Any]) -> Function:
@@ -180,7 +187,8 @@ class Sfpu(Implementation):
         return blank(result, kept_dims(call))
 
     def run(self, call: OpCall, inputs: Sequence[Tiles], out: Tiles, parallel: Parallel) -> None:
-        region, dims = region_of(call), kept_dims(call)
+        region = region_of(call)
+        dims = kept_dims(call)
         source, index, pad_value, arrange = kernel_operand(call, 0, inputs)
         entries, tiles = out.shape[:2]
         at_once = max(1, _BLOCK // tiles)

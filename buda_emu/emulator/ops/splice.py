@@ -82,7 +82,8 @@ def core_blocks(shape: Shape, grid_size: tuple[int, int]) -> NDArray[np.int64]:
     """Positions [core, t, row, column] of the tiles of a tensor that is split evenly over a grid, cores row-major."""
     t, rows, cols = shape
     grid_rows, grid_cols = grid_size
-    height, width = rows // grid_rows, cols // grid_cols
+    height = rows // grid_rows
+    width = cols // grid_cols
     grid = np.arange(t * rows * cols, dtype=np.int64).reshape(t, grid_rows, height, grid_cols, width)
     return grid.transpose(1, 3, 0, 2, 4).reshape(-1, t, height, width)
 
@@ -115,7 +116,8 @@ def _units_of_ublocks(call: OpCall, shape: Shape, who: str) -> NDArray[np.int64]
     """Tile positions [core and t, unit, tile] where a unit is an ublock of the op's size, numbered in its order."""
     blocking = call.blocking
     t, rows, cols = shape
-    height, width = (blocking.grid_size[0] * blocking.ublock[0], blocking.grid_size[1] * blocking.ublock[1])
+    height = blocking.grid_size[0] * blocking.ublock[0]
+    width = blocking.grid_size[1] * blocking.ublock[1]
     if t != blocking.t or rows % height or cols % width:
         raise ProgramError(
             f"op {call.name}: splice of ublocks, {who} with dims {list(shape)} does not split into t {blocking.t}, "

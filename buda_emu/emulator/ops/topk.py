@@ -33,7 +33,8 @@ class Row:
     def compare_exchange(self, largest: bool, i: int, j: int) -> None:
         """CE: the greater value comes first (`largest`) or last; of equal values negative ones change places with
         `largest`, the others without."""
-        a, b = self.values[i], self.values[j]
+        a = self.values[i]
+        b = self.values[j]
         if (largest and (b > a or (a == b and a < 0))) or (not largest and (b < a or (a == b and a >= 0))):
             self.swap(i, j)
 
@@ -97,7 +98,8 @@ def network(elements: int, k: int, kreduce: bool) -> NDArray[np.int32]:
         flips = not kreduce and k >= 64 and length in (16, 32)
         sort_runs(bases, length, (bases % 128 >= 64) & flips)
         length *= 2
-    remaining, d = elements // k, k
+    remaining = elements // k
+    d = k
     while remaining > 1:
         remaining //= 2
         bases = np.arange(remaining) * 2 * d
@@ -120,7 +122,8 @@ class TopK:
         """(t, R, grid columns * ceil(k / 32))."""
         require_operands(call, 2)
         t, rows, cols = require_same_shape(call)
-        cores, k = call.blocking.grid_size[1], call.attributes.k
+        cores = call.blocking.grid_size[1]
+        k = call.attributes.k
         if cols % cores:
             raise ProgramError(f"op {call.name}: topk cannot split {cols} columns over {cores} grid columns")
         elements = cols // cores * 32
@@ -135,7 +138,8 @@ class TopK:
         return call.operands[0 if call.attributes.sort == "max" else 1].label
 
     def reference(self, call: OpCall, inputs: Sequence[Tiles]) -> Tiles:
-        cores, k = call.blocking.grid_size[1], call.attributes.k
+        cores = call.blocking.grid_size[1]
+        k = call.attributes.k
         values, indices = (_rows(tensor) for tensor in all_entries(inputs))
         w, t, rows, cols = values.shape
         elements = cols // cores
@@ -153,8 +157,10 @@ class TopK:
 
     def run(self, call: OpCall, inputs: Sequence[Tiles], out: Tiles, parallel: Parallel) -> None:
         t, rows, cols = call.operands[0].map.shape
-        cores, attributes = call.blocking.grid_size[1], call.attributes
-        values, indices = kernel_operand(call, 0, inputs), kernel_operand(call, 1, inputs)
+        cores = call.blocking.grid_size[1]
+        attributes = call.attributes
+        values = kernel_operand(call, 0, inputs)
+        indices = kernel_operand(call, 1, inputs)
         argmax = attributes.sort != "max"
         count = out.shape[0] * t * rows * cores
         steps = network(cols // cores * 32, attributes.k, attributes.kreduce)

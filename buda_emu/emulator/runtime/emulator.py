@@ -90,10 +90,19 @@ class Emulator:
         self._gate = Gate()
         quantised = precision != "ideal"
         host = HostIo(netlist, self._pool, quantised)
-        self._exchange = Exchange(netlist, self._memory, host, self._gate, self._watched)
+        self._exchange = Exchange(
+            netlist=netlist, memory=self._memory, host=host, gate=self._gate, watched=self._watched
+        )
         steps = StepBudget(step_limit)
         self._context = Context(
-            netlist, self._memory, self._pool, quantised, self._watched, steps, inputs_at_once, self._gate
+            netlist=netlist,
+            memory=self._memory,
+            parallel=self._pool,
+            quantised=quantised,
+            watched=self._watched,
+            steps=steps,
+            inputs_at_once=inputs_at_once,
+            gate=self._gate,
         )
         if precision == "device":
             from buda_emu.arithmetic.tensix.registers import core_of
@@ -108,7 +117,15 @@ class Emulator:
         # Looked for at the first save; b"": not to be had, or a part's, whose snapshots are of this run alone.
         self._netlist_text: bytes | None = None if part is None else b""
         self._begun: beginning.Begun | None = None
-        self._programs = Programs(netlist, self._memory, epochs, steps, self._gate, self._watched, self._free)
+        self._programs = Programs(
+            netlist=netlist,
+            memory=self._memory,
+            epochs=epochs,
+            steps=steps,
+            gate=self._gate,
+            watched=self._watched,
+            free=self._free,
+        )
 
     def __enter__(self) -> Self:
         return self

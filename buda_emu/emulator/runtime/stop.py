@@ -103,7 +103,8 @@ def _producer_did_not_run(scene: Scene, queue: Queue, pushed: int, popped: int) 
 
 
 def _unwritten(_error: ProgramError, scene: Scene) -> str:
-    queue, channel = scene.queue, scene.channel
+    queue = scene.queue
+    channel = scene.channel
     if queue is None or channel is None:
         return ""
     pushed, popped = _counts(scene, queue)
@@ -291,7 +292,7 @@ def stopped(
         input=error.input,
         waiting=waiting(error, netlist, graphs),
         queue=_state(channel, netlist, journal) if channel is not None else None,
-        cause=likely_cause(error, Scene(netlist, place, graphs, channel, journal)),
+        cause=likely_cause(error, Scene(netlist=netlist, place=place, graphs=graphs, channel=channel, journal=journal)),
     )
 
 
@@ -322,24 +323,54 @@ def _found_ops(error: ProgramError, netlist: Netlist, graphs: tuple[str, ...]) -
 
 def _state(channel: Fifo | Ram, netlist: Netlist, journal: Journal) -> QueueState:
     entry = journal.of(channel.name)
-    pushed, popped = _transfer(entry.pushed, netlist), _transfer(entry.popped, netlist)
+    pushed = _transfer(entry.pushed, netlist)
+    popped = _transfer(entry.popped, netlist)
     entries = channel.view.entries
     written = channel.view.written
     if isinstance(channel, Ram):
-        return QueueState(channel.name, "ram", entries, channel.rd, channel.wr, None, None, written, pushed, popped)
+        return QueueState(
+            name=channel.name,
+            kind="ram",
+            entries=entries,
+            rd_ptr_global=channel.rd,
+            wr_ptr_global=channel.wr,
+            rd_ptr_local=None,
+            occupancy=None,
+            written=written,
+            pushed=pushed,
+            popped=popped,
+        )
     ring = channel.ring
     return QueueState(
-        channel.name, "queue", entries, ring.rd, ring.wr, ring.local, ring.occupancy, written, pushed, popped
+        name=channel.name,
+        kind="queue",
+        entries=entries,
+        rd_ptr_global=ring.rd,
+        wr_ptr_global=ring.wr,
+        rd_ptr_local=ring.local,
+        occupancy=ring.occupancy,
+        written=written,
+        pushed=pushed,
+        popped=popped,
     )
 
 
 def _transfer(traffic: Traffic | None, netlist: Netlist) -> Transfer | None:
     if traffic is None:
         return None
-    by, place = traffic.by, traffic.place
+    by = traffic.by
+    place = traffic.place
     if by not in (HOST, SETTINGS):
         by = f"op {by} of graph {netlist.ops[by].graph}"
     slot = traffic.slot if traffic.slot >= 0 else None
     if place is None:
-        return Transfer(by, slot, traffic.total, "", None, None, ())
-    return Transfer(by, slot, traffic.total, place.program, place.index, place.line, place.rounds)
+        return Transfer(by=by, slot=slot, total=traffic.total, program="", instruction=None, line=None, loops=())
+    return Transfer(
+        by=by,
+        slot=slot,
+        total=traffic.total,
+        program=place.program,
+        instruction=place.index,
+        line=place.line,
+        loops=place.rounds,
+    )

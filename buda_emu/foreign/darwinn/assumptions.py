@@ -58,7 +58,8 @@ class Assumptions:
 
     def lines(self) -> tuple[str, ...]:
         """Each in words, for every report."""
-        link, clock = self.link, self.frequency_hz
+        link = self.link
+        clock = self.frequency_hz
         return (
             f"transport {self.transport}, requests {'may' if self.overlap else 'do not'} overlap",
             "no link assumed: transfers take no time"
@@ -92,7 +93,13 @@ def assume(
             raise HostError(f"clock {frequency_hz!r} is not one of {', '.join(CLOCKS)}, nor a number of hertz")
         frequency_hz = CLOCKS[frequency_hz]
     clock = None if frequency_hz is None else _positive(frequency_hz, "frequency_hz")
-    return Assumptions(transport, bool(overlap), known, clock, _positive(sram_bytes, "sram_bytes"))  # type: ignore[arg-type]
+    return Assumptions(
+        transport=transport,
+        overlap=bool(overlap),
+        link=known,
+        frequency_hz=clock,
+        sram_bytes=_positive(sram_bytes, "sram_bytes"),
+    )  # type: ignore[arg-type]
 
 
 def _positive(value: Any, name: str) -> int:

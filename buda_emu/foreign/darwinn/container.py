@@ -12,7 +12,12 @@ from buda_emu.support.checker import ByteOffset
 from buda_emu.support.checker.text import plural
 
 CUSTOM_CODE: Final = "edgetpu-custom-op"
-_VERSION, _DEPRECATED, _PACKAGE, _PREFERENCE, _CHIPS, _MORE = b"1", (b"2", b"3"), b"4", b"5", b"6", b"7"
+_VERSION = b"1"
+_DEPRECATED = (b"2", b"3")
+_PACKAGE = b"4"
+_PREFERENCE = b"5"
+_CHIPS = b"6"
+_MORE = b"7"
 _KEYS: Final = (_VERSION, *_DEPRECATED, _PACKAGE, _PREFERENCE, _CHIPS, _MORE)
 
 BOOK.declare(
@@ -122,8 +127,14 @@ def _options(
         return nothing(str(error), "D003")
     if packages > 1:
         findings.append(("D005", place, plural(packages, "package")))
-    op = CustomOp(integers[_VERSION], integers[_PREFERENCE], chips, inputs, outputs)
-    return Container(tuple(findings), memoryview(raw), start + at, op, model)
+    op = CustomOp(
+        version=integers[_VERSION],
+        execution_preference=integers[_PREFERENCE],
+        chips=chips,
+        inputs=inputs,
+        outputs=outputs,
+    )
+    return Container(findings=tuple(findings), raw=memoryview(raw), offset=start + at, custom_op=op, model=model)
 
 
 def _chips(values: dict[bytes, flexbuffer.Value]) -> tuple[tuple[int, ...] | None, int]:

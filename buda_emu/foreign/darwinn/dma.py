@@ -55,7 +55,9 @@ def descriptors(executable: Executable, transport: Transport = "usb", overlap: b
     fenced = not overlap
     if transport == "pcie":
         for number, chunk in enumerate(executable.chunks):
-            found.append(Descriptor("instructions", number, None, 0, len(chunk.bitstream or b"")))
+            found.append(
+                Descriptor(kind="instructions", name=number, batch=None, offset=0, size=len(chunk.bitstream or b""))
+            )
     else:
         if executable.dma_hints is None or executable.dma_hints.hints is None:
             raise PackageError("the executable has no DMA hints (D050); over PCIe it would run")
@@ -65,7 +67,7 @@ def descriptors(executable: Executable, transport: Transport = "usb", overlap: b
             if item is not None:
                 found.append(item)
     if fenced:
-        found.append(Descriptor(GLOBAL_FENCE, None, None, 0, 0))
+        found.append(Descriptor(kind=GLOBAL_FENCE, name=None, batch=None, offset=0, size=0))
     return found
 
 
@@ -78,28 +80,40 @@ def _descriptor(executable: Executable, hint: DmaHint, number: int) -> Descripto
         index = what.instruction_chunk_index
         if not 0 <= index < len(executable.chunks):
             raise PackageError(f"hint {number} is for chunk {index} of {len(executable.chunks)} (D055)")
-        return Descriptor("instructions", index, None, 0, len(executable.chunks[index].bitstream or b""))
+        return Descriptor(
+            kind="instructions", name=index, batch=None, offset=0, size=len(executable.chunks[index].bitstream or b"")
+        )
     if isinstance(what, InterruptHint):
         if what.type not in INTERRUPTS:
             raise PackageError(f"hint {number} is for interrupt {what.type} of {len(INTERRUPTS)} (D058)")
-        return Descriptor(f"interrupt_{what.type}", None, None, 0, 0)
+        return Descriptor(kind=f"interrupt_{what.type}", name=None, batch=None, offset=0, size=0)
     if isinstance(what, FenceHint):
-        return Descriptor(LOCAL_FENCE, None, None, 0, 0)
+        return Descriptor(kind=LOCAL_FENCE, name=None, batch=None, offset=0, size=0)
     if hint.any_hint_type in (0, 1, 2, 3, 4):
         raise PackageError(f"hint {number} has no content (D056)")
     return None
 
 
 def _transfer(executable: Executable, hint: DmaHint, what: DmaDescriptorHint, number: int) -> Descriptor | None:
-    meta, offset, size = what.meta, what.offset_in_bytes, what.size_in_bytes
+    meta = what.meta
+    offset = what.offset_in_bytes
+    size = what.size_in_bytes
     if meta is None:
         raise PackageError(f"hint {number} has no meta (D051)")
     if meta.desc in (INPUT, OUTPUT):
         if executable.layer(meta.desc, meta.name) is None:
             raise PackageError(f"hint {number} is for a layer {meta.name!r} that is not there (D051)")
-        return Descriptor("input" if meta.desc == INPUT else "output", meta.name, meta.batch, offset, size)
+        return Descriptor(
+            kind="input" if meta.desc == INPUT else "output", name=meta.name, batch=meta.batch, offset=offset, size=size
+        )
     if meta.desc == PARAMETER:
-        return Descriptor("parameters", None, None, offset, size)
+        return Descriptor(kind="parameters", name=None, batch=None, offset=offset, size=size)
     if meta.desc == SCRATCH:
-        return Descriptor("scratch_in" if hint.direction == INFEED else "scratch_out", None, None, offset, size)
+        return Descriptor(
+            kind="scratch_in" if hint.direction == INFEED else "scratch_out",
+            name=None,
+            batch=None,
+            offset=offset,
+            size=size,
+        )
     return None

@@ -49,7 +49,8 @@ class Document(Package):
 
     def summary(self) -> dict[str, int | str]:
         """What it is, in figures by name."""
-        table, main = self.table, self.main if self.executables else None
+        table = self.table
+        main = self.main if self.executables else None
         layers = {} if main is None else {"inputs": len(main.inputs), "outputs": len(main.outputs)}
         return {
             "bytes": len(self.raw),

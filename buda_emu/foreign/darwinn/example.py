@@ -16,7 +16,9 @@ from buda_emu.foreign.darwinn.linking import build, wrap
 _TOKEN: Final = 0xC0C0_A7E5_0000_0001
 _SCALES: Final = {"image": 1 / 128, "weights": 1 / 64, "grid": 1 / 16, "scores": 1 / 4}
 _ZEROS: Final = {"image": 128, "weights": 120, "grid": 0, "scores": 100}
-_SCORES, _KERNEL, _COLOURS = 10, 3, 3
+_SCORES = 10
+_KERNEL = 3
+_COLOURS = 3
 _FIRST_FIELD, _BUNDLE = 70, 128  # bits
 
 

@@ -9,7 +9,13 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, TypeAlias
 
-NULL, INT, UINT, STRING, MAP, VECTOR, INT_VECTOR = 0, 1, 2, 5, 9, 10, 11
+NULL = 0
+INT = 1
+UINT = 2
+STRING = 5
+MAP = 9
+VECTOR = 10
+INT_VECTOR = 11
 _FORMATS: Final = {
     1: (struct.Struct("<b"), struct.Struct("<B")),
     2: (struct.Struct("<h"), struct.Struct("<H")),
@@ -72,7 +78,9 @@ class Value:
     def _item(self, at: int, count: int, number: int) -> "Value":
         """An element of an untyped vector: the types stand after the values."""
         packed = self._number(at + count * self.inner + number, 1)
-        return Value(self.data, packed >> 2, at + number * self.inner, self.inner, 1 << (packed & 3))
+        return Value(
+            data=self.data, type=packed >> 2, at=at + number * self.inner, width=self.inner, inner=1 << (packed & 3)
+        )
 
     def items(self) -> "Iterator[Value] | None":
         """The values of a vector, one at a time; None for any other type."""
@@ -83,13 +91,17 @@ class Value:
         if self.type == VECTOR:
             self._bytes(at + count * self.inner, count)
             return (self._item(at, count, number) for number in range(count))
-        return (Value(self.data, INT, at + number * self.inner, self.inner, 0) for number in range(count))
+        return (
+            Value(data=self.data, type=INT, at=at + number * self.inner, width=self.inner, inner=0)
+            for number in range(count)
+        )
 
     def lookup(self, keys: Collection[bytes]) -> "dict[bytes, Value] | None":
         """The values of a map that have these keys; None for any other type."""
         if self.type != MAP:
             return None
-        at, width = self._target(), self.inner
+        at = self._target()
+        width = self.inner
         key_width = self._number(at - 2 * width, width)
         offset_at = at - 3 * width
         keys_at = offset_at - self._number(offset_at, width)
@@ -109,10 +121,11 @@ def root(data: memoryview) -> Value:
     """The root value. Raises Cut."""
     if len(data) < 3:
         raise Cut(f"{len(data)} bytes")
-    width, packed = data[-1], data[-2]
+    width = data[-1]
+    packed = data[-2]
     if width not in _FORMATS or len(data) < 2 + width:
         raise Cut(f"a root of {width} bytes")
-    return Value(data, packed >> 2, len(data) - 2 - width, width, 1 << (packed & 3))
+    return Value(data=data, type=packed >> 2, at=len(data) - 2 - width, width=width, inner=1 << (packed & 3))
 
 
 Plain: TypeAlias = "int | bytes | Sequence[int] | None"
@@ -146,7 +159,8 @@ def write_map(values: Mapping[str, Plain]) -> bytes:
     for where in keys:
         out.extend(number(len(out) - where))
     place(number(len(out) - key_vector) + number(width) + number(len(names)), b"")
-    vector, types = len(out), bytearray()
+    vector = len(out)
+    types = bytearray()
     for name in names:
         value = values[name]
         out.extend(number(len(out) - at[name] if name in at else int(value) if isinstance(value, int) else 0))

@@ -27,7 +27,8 @@ def to_device(layer: Layer, array: Any) -> bytes:
     """
     element = _element(layer)
     data = np.frombuffer(_bytes(array), np.uint8)
-    actual, padded = layer.actual_bytes, _padded(layer)
+    actual = layer.actual_bytes
+    padded = _padded(layer)
     if len(data) != actual:
         raise HostError(f"input {layer.name!r} takes {actual} bytes, not {len(data)}")
     executions = layer.execution_count_per_inference
@@ -138,7 +139,8 @@ def _slice_index(layer: Layer, element: ElementType) -> NDArray[np.int64]:
     shape = tuple(layer.shape.dimension or ()) if layer.shape is not None else ()
     if info is None or not shape or any(start > end for start, end in shape):
         raise PackageError(f"layer {layer.name!r}: slices without a shape (D080)")
-    layouts, offsets = info.slice_layout or (), info.slice_offset or ()
+    layouts = info.slice_layout or ()
+    offsets = info.slice_offset or ()
     index = np.full(tuple(end - start + 1 for start, end in shape), -1, np.int64)
     for number, layout in enumerate(layouts):
         wrong = "no offset"

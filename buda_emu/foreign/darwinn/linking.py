@@ -159,7 +159,8 @@ def _names(layers: Sequence[Layer]) -> set[str | None]:
 def _tensor(layer: Layer) -> tflite.Tensor:
     """A layer as the host's model has it."""
     kinds = {name: number for number, name in tflite.TENSOR_TYPES.items()}
-    element, numerics = layer.element, layer.numerics
+    element = layer.element
+    numerics = layer.numerics
     if element is None or element.dtype not in kinds:
         raise UnsupportedError(
             f"layer {layer.name!r}: a TFLite model has no {element.name if element else layer.data_type}"

@@ -55,4 +55,4 @@ def _lives(replay: Replay) -> Iterator[Live]:
         size = replay.cached_bytes[number]
         address = max((high for until, _, high in taken if until > start), default=0)
         taken.append((end, address, address + size))
-        yield Live("parameters", address, size, start, end, replay.packages[number])
+        yield Live(space="parameters", address=address, size=size, start=start, end=end, name=replay.packages[number])

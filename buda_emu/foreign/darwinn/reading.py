@@ -86,7 +86,8 @@ def read_source(data: bytes, path: str = "", runtime: int = RUNTIME) -> Reading:
         say(*finding)
     if container.raw is None:
         return Reading(tuple(found), None)
-    base, raw = container.offset, container.raw
+    base = container.offset
+    raw = container.raw
     if bytes(raw[4:8]) != IDENTIFIER:
         say("D010", ByteOffset(base + 4, "identifier"), f"the identifier is {bytes(raw[4:8])!r}")
     try:
@@ -101,7 +102,17 @@ def read_source(data: bytes, path: str = "", runtime: int = RUNTIME) -> Reading:
         return Reading(tuple(found), None)
     executables, places, unread = content or ((), (), 0)
     package = Package(
-        bytes(raw), table, executables, container.custom_op, container.model, path, data, unread, places, base, parts
+        raw=bytes(raw),
+        table=table,
+        executables=executables,
+        custom_op=container.custom_op,
+        model=container.model,
+        path=path,
+        source=data,
+        unread=unread,
+        places=places,
+        offset=base,
+        parts=parts,
     )
     return Reading(tuple(found), package)
 
@@ -117,7 +128,8 @@ def _executables(raw: memoryview, base: int, table: PackageTable, say: Say) -> _
         message = f"the multi-executable is {'absent' if multi is None else 'empty'}"
         say("D015", ByteOffset(table.at, "Package.serialized_multi_executable"), message)
         return None
-    multi, multi_base = memoryview(multi), starts(raw, base, table, "serialized_multi_executable")[0]
+    multi = memoryview(multi)
+    multi_base = starts(raw, base, table, "serialized_multi_executable")[0]
     try:
         tables = read(MultiExecutable, multi, multi_base)
     except Malformed as error:

@@ -173,7 +173,15 @@ def accesses_of(
         item = step.descriptor
         if item is None:
             if kind == "inference" and package.caching is not None and package.caching.parameter_bytes:
-                found.append(Access(step.task, _parameters(number), 0, package.caching.parameter_bytes, False))
+                found.append(
+                    Access(
+                        task=step.task,
+                        space=_parameters(number),
+                        address=0,
+                        size=package.caching.parameter_bytes,
+                        writes=False,
+                    )
+                )
             continue
         if item.size <= 0:
             continue
@@ -183,7 +191,7 @@ def accesses_of(
         if item.kind == "input":
             written.add((space, 0, -(-(item.offset + item.size) // PAGE) * PAGE))
         writes = item.kind in _WRITES or item.kind == "parameters"
-        found.append(Access(step.task, space, item.offset, item.size, writes))
+        found.append(Access(task=step.task, space=space, address=item.offset, size=item.size, writes=writes))
     return found, sorted(written)
 
 
@@ -382,25 +390,28 @@ def replay(
     timing = tasks.schedule.run()
     listed = tuple(Step(*item) for item in placed_steps)
     accesses, written = accesses_of(listed, events, packages)
-    start, end = timing.start.tolist(), timing.end.tolist()
+    start = timing.start.tolist()
+    end = timing.end.tolist()
     return Replay(
-        assumptions,
-        tuple(package.name for package in packages),
-        tuple(package.caching.parameter_bytes if package.caching else 0 for package in packages),
-        tuple(requests),
-        tuple(Event(*event, start[first], end[last]) for event, (first, last) in zip(events, spans, strict=True)),
-        tuple(evictions),
-        tuple(tokens),
-        tuple(resident),
-        moved,
-        tuple(end[task] for task in ends),
-        unknown,
-        tuple(_warnings(assumptions, resident)),
-        listed,
-        tasks.schedule,
-        timing,
-        tuple(accesses),
-        tuple(written),
+        assumptions=assumptions,
+        packages=tuple(package.name for package in packages),
+        cached_bytes=tuple(package.caching.parameter_bytes if package.caching else 0 for package in packages),
+        requests=tuple(requests),
+        events=tuple(
+            Event(*event, start[first], end[last]) for event, (first, last) in zip(events, spans, strict=True)
+        ),
+        evictions=tuple(evictions),
+        tokens=tuple(tokens),
+        resident=tuple(resident),
+        bytes=moved,
+        request_end=tuple(end[task] for task in ends),
+        unknown_compute=unknown,
+        warnings=tuple(_warnings(assumptions, resident)),
+        steps=listed,
+        schedule=tasks.schedule,
+        timing=timing,
+        accesses=tuple(accesses),
+        written=tuple(written),
     )
 
 

@@ -76,24 +76,24 @@ def summarise(package: Package) -> Summary:
     caching = package.caching
     before, after = cpu_operators(package.model) if package.model is not None else ((), ())
     return Summary(
-        package.path,
-        len(package.source),
-        len(package.raw),
-        package.custom_op is not None,
-        package.table.min_runtime_version,
-        package.table.compiler_version or "",
-        package.custom_op.chips if package.custom_op else None,
-        before,
-        after,
-        caching.parameter_bytes if caching else 0,
-        _moved(main, PARAMETER),
-        _moved(main, INPUT),
-        _moved(main, OUTPUT),
-        main is not None and main.fully_deterministic,
-        _sent(caching) + _moved(caching, PARAMETER),
-        tuple(_executable(item) for item in package.executables),
-        tuple(_layer(layer) for layer in (*main.inputs, *main.outputs)) if main else (),
-        len(package.parts),
+        path=package.path,
+        file_bytes=len(package.source),
+        package_bytes=len(package.raw),
+        wrapped=package.custom_op is not None,
+        min_runtime_version=package.table.min_runtime_version,
+        compiler_version=package.table.compiler_version or "",
+        chips=package.custom_op.chips if package.custom_op else None,
+        cpu_operators_before=before,
+        cpu_operators_after=after,
+        cached_bytes=caching.parameter_bytes if caching else 0,
+        streamed_bytes=_moved(main, PARAMETER),
+        input_bytes=_moved(main, INPUT),
+        output_bytes=_moved(main, OUTPUT),
+        complete_dma_list=main is not None and main.fully_deterministic,
+        switch_bytes=_sent(caching) + _moved(caching, PARAMETER),
+        executables=tuple(_executable(item) for item in package.executables),
+        layers=tuple(_layer(layer) for layer in (*main.inputs, *main.outputs)) if main else (),
+        parts=len(package.parts),
     )
 
 
@@ -142,32 +142,33 @@ def _sent(executable: Executable | None) -> int:
 
 def _executable(item: Executable) -> ExecutableSummary:
     return ExecutableSummary(
-        item.kind,
-        len(item.chunks),
-        sum(len(chunk.bitstream or b"") for chunk in item.chunks),
-        item.parameter_bytes,
-        item.parameter_caching_token,
-        item.cycles,
-        len(item.hints),
-        item.fully_deterministic,
-        item.scratch_size_bytes,
-        item.used_narrow_memory_bytes_per_tile,
-        item.batch_size,
+        kind=item.kind,
+        chunks=len(item.chunks),
+        instruction_bytes=sum(len(chunk.bitstream or b"") for chunk in item.chunks),
+        parameter_bytes=item.parameter_bytes,
+        token=item.parameter_caching_token,
+        cycles=item.cycles,
+        hints=len(item.hints),
+        complete_dma_list=item.fully_deterministic,
+        scratch_bytes=item.scratch_size_bytes,
+        narrow_memory_bytes_per_tile=item.used_narrow_memory_bytes_per_tile,
+        batch=item.batch_size,
     )
 
 
 def _layer(layer: Layer) -> LayerSummary:
-    element, numerics = layer.element, layer.numerics
+    element = layer.element
+    numerics = layer.numerics
     zero = None
     if numerics is not None and element is not None:
         zero = numerics.zero_point - (1 << (8 * element.size - 1) if element.signed else 0)
     return LayerSummary(
-        "output" if layer.output is not None else "input",
-        layer.name or "",
-        (layer.y_dim, layer.x_dim, layer.z_dim),
-        element.name if element else str(layer.data_type),
-        numerics.dequantization_factor if numerics else None,
-        zero,
-        layer.actual_bytes,
-        layer.padded_bytes,
+        direction="output" if layer.output is not None else "input",
+        name=layer.name or "",
+        shape=(layer.y_dim, layer.x_dim, layer.z_dim),
+        type=element.name if element else str(layer.data_type),
+        scale=numerics.dequantization_factor if numerics else None,
+        zero_point=zero,
+        bytes=layer.actual_bytes,
+        padded_bytes=layer.padded_bytes,
     )

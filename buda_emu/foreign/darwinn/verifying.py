@@ -65,7 +65,8 @@ def _differs(layer: Layer, tensor: Tensor) -> str:
         return f"the package has {elements} elements, the model {prod(tensor.shape)}"
     if layer.numerics is None or len(tensor.scale) != 1:
         return "there is no one scale"
-    scale, zero = layer.numerics.dequantization_factor, layer.numerics.zero_point
+    scale = layer.numerics.dequantization_factor
+    zero = layer.numerics.zero_point
     if np.float32(scale) != np.float32(tensor.scale[0]):
         return f"the package's scale is {scale}, the model's {tensor.scale[0]}"
     host_zero = zero - (1 << (8 * layer.element.size - 1) if layer.element.signed else 0)
@@ -128,7 +129,14 @@ def verify(package: Package, model: "Twin | Source") -> Verification:
             head = constant.tobytes()[:_BIAS_BYTES]
             found += any(head in blob for blob in blobs)
     missing = int(np.maximum(need - have, 0).sum())
-    return Verification(not pairing.problems, int(need.sum()), missing, biases, found, pairing.problems)
+    return Verification(
+        layers=not pairing.problems,
+        weights=int(need.sum()),
+        weights_missing=missing,
+        biases=biases,
+        biases_found=found,
+        differences=pairing.problems,
+    )
 
 
 def _counts(data: bytes) -> NDArray[Any]:

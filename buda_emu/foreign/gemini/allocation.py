@@ -86,7 +86,15 @@ def _inputs(index: Index, works: Sequence[Workload]) -> Iterator[Resident]:
                 sources = tuple((source, box.within(whole)) for source, box in group)
                 box = whole.within(whole)
                 first = min([shown[0][0], work.index, *own])
-                yield Resident("input", box, fmap_bytes(box, INT8), first, work.index, sources, work.index)
+                yield Resident(
+                    kind="input",
+                    box=box,
+                    size=fmap_bytes(box, INT8),
+                    first=first,
+                    last=work.index,
+                    sources=sources,
+                    reader=work.index,
+                )
 
 
 def _local(source: Source, origin: Sequence[int]) -> Box:
@@ -141,9 +149,24 @@ def _weights(index: Index, works: Sequence[Workload]) -> Iterator[Resident]:
         if out is None:
             raise ProgramError(f"{readers[number]}: its weight {number} does not come from DRAM")
         box = weight_box(out.box, out.size)
-        source = Source("", "DRAM", -1, number, weight_bytes(box), box, None, None)
+        source = Source(
+            place="",
+            type="DRAM",
+            core_id=-1,
+            transfer_id=number,
+            size=weight_bytes(box),
+            box=box,
+            layer_name=None,
+            channel=None,
+        )
         yield Resident(
-            "weight", box, weight_bytes(box), min(at), max(at), ((source, box),), layer_name=readers[number].layer_name
+            kind="weight",
+            box=box,
+            size=weight_bytes(box),
+            first=min(at),
+            last=max(at),
+            sources=((source, box),),
+            layer_name=readers[number].layer_name,
         )
 
 
@@ -160,7 +183,13 @@ def _stores(works: Sequence[Workload]) -> Iterator[Resident]:
                 box = piece.box.within(piece.box)
                 last = min(work.index + 1, len(works) - 1)
                 yield Resident(
-                    "store", box, fmap_bytes(box, INT8), work.index, last, piece=piece, layer_name=work.layer_name
+                    kind="store",
+                    box=box,
+                    size=fmap_bytes(box, INT8),
+                    first=work.index,
+                    last=last,
+                    piece=piece,
+                    layer_name=work.layer_name,
                 )
 
 

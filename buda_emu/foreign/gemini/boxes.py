@@ -81,7 +81,8 @@ def hull(boxes: Iterable[Box]) -> Box:
     first, *rest = boxes
     lower, upper = first
     for box in rest:
-        lower, upper = _each(min, lower, box.lower), _each(max, upper, box.upper)
+        lower = _each(min, lower, box.lower)
+        upper = _each(max, upper, box.upper)
     return Box(lower, upper)
 
 

@@ -61,13 +61,13 @@ def compare(first: IR, second: IR, rates: Rates) -> Comparison:
     keys = dict.fromkeys([*ahead[0], *ahead[1]])
     moved = [Prefetch(*key, (ahead[0].get(key, ()), ahead[1].get(key, ()))) for key in keys]
     return Comparison(
-        (a.total, b.total),
-        (a.dram.loaded + a.dram.stored, b.dram.loaded + b.dram.stored),
-        (a.noc_bytes, b.noc_bytes),
-        (a.peak, b.peak),
-        layers,
-        tuple(item for item in moved if item.ahead[0] != item.ahead[1]),
-        tuple(dict.fromkeys([*a.models, *b.models])),
+        totals=(a.total, b.total),
+        dram_bytes=(a.dram.loaded + a.dram.stored, b.dram.loaded + b.dram.stored),
+        noc_bytes=(a.noc_bytes, b.noc_bytes),
+        peaks=(a.peak, b.peak),
+        layers=layers,
+        prefetches=tuple(item for item in moved if item.ahead[0] != item.ahead[1]),
+        models=tuple(dict.fromkeys([*a.models, *b.models])),
     )
 
 
@@ -169,8 +169,17 @@ def trace_differences(ir: IR, timeline: Timeline, asm: str | None, trace: str) -
             works[item.wkl] = Span(min(before.start, span.start), max(before.end, span.end))
     rows: list[WorkloadDifference] = []
     for work in ir.workloads():
-        own, other = timeline.workloads.get((work.core, work.workload_id)), works.get(work.workload_id)
+        own = timeline.workloads.get((work.core, work.workload_id))
+        other = works.get(work.workload_id)
         if own is not None and other is not None:
             rows.append(WorkloadDifference(work.workload_id, work.layer_name, *own, *other))
     total = max((span.end for span in spans), default=0)
-    return TraceDifferences(timeline.total, total, len(lines), exact, equal, compared, tuple(rows))
+    return TraceDifferences(
+        total=timeline.total,
+        trace_total=total,
+        instructions=len(lines),
+        exact_starts=exact,
+        equal_durations=equal,
+        compared_durations=compared,
+        workloads=tuple(rows),
+    )

@@ -110,7 +110,8 @@ class L2:
         if values.dtype != _BITS[tensor.bitwidth]:
             raise Fault(f"{values.dtype} values are written to tensor {tensor.tensor_id} of {tensor.bitwidth} bits")
         part = _nhwc(box.within(tensor.box))
-        content, written = _joined(self._bytes, where), _joined(self._written, where)
+        content = _joined(self._bytes, where)
+        written = _joined(self._written, where)
         _shaped(content, tensor)[part] = values.transpose(0, 2, 3, 1)
         _shaped(written, tensor)[part] = True
         if box.upper[1] == tensor.box.upper[1]:
@@ -529,7 +530,8 @@ class _Run:
 
 def _channels(weights: LaidWeights, tile: Tile, box: Box) -> LaidWeights:
     """Weights of a tile's output channels."""
-    low, high = tile.ofmap.lower[1] - box.lower[1], tile.ofmap.upper[1] - box.lower[1] + 1
+    low = tile.ofmap.lower[1] - box.lower[1]
+    high = tile.ofmap.upper[1] - box.lower[1] + 1
     if low < 0 or high > len(weights.values):
         raise Fault(f"a tile makes channels {tile.ofmap.lower[1]} to {tile.ofmap.upper[1]}, the weight is {box}")
     return LaidWeights(weights.values[low:high], weights.scale[low:high], weights.bias[low:high])

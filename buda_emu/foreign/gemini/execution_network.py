@@ -10,7 +10,7 @@ from zlib import crc32
 import numpy as np
 from numpy.typing import NDArray
 
-from buda_emu.arithmetic.kernels.products.integer_product import MOST_SUM, integer_product
+from buda_emu.arithmetic.kernels.products.matmul import MOST_SUM, integer_product
 from buda_emu.emulator.memory.host import default_memory_limit, size_text
 from buda_emu.foreign.gemini.boxes import Coordinates
 from buda_emu.foreign.gemini.frontend import Layer, Network
@@ -118,7 +118,8 @@ def _number(layer: Layer, group: Mapping[str, Any], key: str) -> float:
 
 def _affine(layer: Layer, group: Mapping[str, Any], scale: str, offset: str) -> Callable[[Array], Floats]:
     """v * scale + offset, rounded twice."""
-    by, plus = np.float32(_number(layer, group, scale)), np.float32(_number(layer, group, offset))
+    by = np.float32(_number(layer, group, scale))
+    plus = np.float32(_number(layer, group, offset))
 
     def apply(values: Array) -> Floats:
         return values.astype(np.float32) * by + plus
@@ -144,7 +145,8 @@ def _output(layer: Layer, values: Floats) -> Array:
 
 def _quantize(layer: Layer) -> Callable[..., Array]:
     modules = _modules(layer)
-    pre, post = _pre(layer, modules), _post(layer, modules)
+    pre = _pre(layer, modules)
+    post = _post(layer, modules)
 
     def run(operands: Sequence[Array], padding: Padding, weights: LaidWeights | None) -> Array:  # noqa: ARG001
         return post(pre(operands[0]))
@@ -154,7 +156,9 @@ def _quantize(layer: Layer) -> Callable[..., Array]:
 
 def _add(layer: Layer) -> Callable[..., Array]:
     modules = _modules(layer)
-    pre_a, pre_b, post = _pre(layer, modules), _pre(layer, modules, "b"), _post(layer, modules)
+    pre_a = _pre(layer, modules)
+    pre_b = _pre(layer, modules, "b")
+    post = _post(layer, modules)
     relu = "relu_group" in modules
 
     def run(operands: Sequence[Array], padding: Padding, weights: LaidWeights | None) -> Array:  # noqa: ARG001
@@ -166,8 +170,10 @@ def _add(layer: Layer) -> Callable[..., Array]:
 
 def _windows(layer: Layer, values: Array) -> list[Array]:
     """The elements of all windows, one array [N, C, rows, columns] for each place in the window, row by row."""
-    (height, width), (down, right) = layer.window, layer.stride
-    rows, columns = (values.shape[2] - height) // down + 1, (values.shape[3] - width) // right + 1
+    (height, width) = layer.window
+    (down, right) = layer.stride
+    rows = (values.shape[2] - height) // down + 1
+    columns = (values.shape[3] - width) // right + 1
     return (
         [
             values[:, :, i : i + (rows - 1) * down + 1 : down, j : j + (columns - 1) * right + 1 : right]
@@ -188,7 +194,8 @@ def _around(values: Array, padding: Padding, fill: float) -> Array:
 
 def _max_pool(layer: Layer) -> Callable[..., Array]:
     modules = _modules(layer)
-    pre, post = _pre(layer, modules), _post(layer, modules)
+    pre = _pre(layer, modules)
+    post = _post(layer, modules)
 
     def run(operands: Sequence[Array], padding: Padding, weights: LaidWeights | None) -> Array:  # noqa: ARG001
         windows = _windows(layer, _around(pre(operands[0]), padding, -np.inf))
@@ -199,7 +206,8 @@ def _max_pool(layer: Layer) -> Callable[..., Array]:
 
 def _avg_pool(layer: Layer) -> Callable[..., Array]:
     modules = _modules(layer)
-    pre, post = _pre(layer, modules), _post(layer, modules)
+    pre = _pre(layer, modules)
+    post = _post(layer, modules)
     share = np.float32(_number(layer, _group(layer, modules, "fp32_mul_group"), "mul_group_k_scalar"))
 
     def run(operands: Sequence[Array], padding: Padding, weights: LaidWeights | None) -> Array:  # noqa: ARG001

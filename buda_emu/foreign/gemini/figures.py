@@ -22,7 +22,8 @@ class L2Access:
 
 def l2_accesses(timeline: Timeline) -> list[L2Access]:
     """Of a timeline from a schedule with addresses; none of others. Tensors are touched as wholes."""
-    index, plan = timeline.index, timeline.plan
+    index = timeline.index
+    plan = timeline.plan
     if index is None or plan is None or not index.ir.form.addressed:
         return []
     found: list[L2Access] = []
@@ -65,7 +66,14 @@ def _one(task: int, work: Workload, tensor: Tensor, *, writes: bool) -> Sequence
     region = region_of(work.regions or (), tensor.address)
     if region is None or not 0 < tensor.size <= region[1] - region[0]:
         return ()  # G040 and G047 tell
-    access = Access(task, f"L2 of core {work.core}", tensor.address, tensor.size, writes, Ring(*region))
+    access = Access(
+        task=task,
+        space=f"L2 of core {work.core}",
+        address=tensor.address,
+        size=tensor.size,
+        writes=writes,
+        ring=Ring(*region),
+    )
     return (L2Access(access, tensor.tensor_id),)
 
 
@@ -153,14 +161,14 @@ def run_figures(ir: IR, timeline: Timeline) -> RunFigures:
     """Of a timeline from the schedule alone, or of an assembler file (then cores tell compute and rest only)."""
     cores, waited = _cores(ir, timeline)
     return RunFigures(
-        timeline.total,
-        cores,
-        _layers(ir, timeline, waited),
-        _dram(timeline),
-        fullest(ir),
-        sum(timeline.links.values()),
-        _races(ir, timeline),
-        models(ir, timeline),
+        total=timeline.total,
+        cores=cores,
+        layers=_layers(ir, timeline, waited),
+        dram=_dram(timeline),
+        peak=fullest(ir),
+        noc_bytes=sum(timeline.links.values()),
+        races=_races(ir, timeline),
+        models=models(ir, timeline),
     )
 
 
@@ -241,7 +249,8 @@ def _worked(timeline: Timeline, work: Workload) -> int:
     if timeline.mode == "assembler":
         span = timeline.workloads.get((work.core, work.workload_id))
         return span.end - span.start if span is not None else 0
-    start, end = timeline.timing.start, timeline.timing.end
+    start = timeline.timing.start
+    end = timeline.timing.end
     return sum(int(end[task] - start[task]) for task in timeline.tasks_of[work.core, work.index])
 
 
@@ -249,4 +258,6 @@ def _dram(timeline: Timeline) -> DramUse:
     busy = sum(item.end - item.start for item in timeline.dram)
     stored = sum(item.bytes for item in timeline.dram if item.kind == "store")
     loaded = sum(item.bytes for item in timeline.dram) - stored
-    return DramUse(len(timeline.dram), busy, loaded, stored, busy / max(timeline.total, 1))
+    return DramUse(
+        items=len(timeline.dram), busy=busy, loaded=loaded, stored=stored, utilisation=busy / max(timeline.total, 1)
+    )

@@ -40,7 +40,8 @@ class Layer:
         (n0, c0, h0, w0), (n1, c1, h1, w1) = box
         _, channels, height, width = self.input_shapes[0]
         if self.operation in ALL_CHANNELS:
-            c0, c1 = 0, channels - 1
+            c0 = 0
+            c1 = channels - 1
         top, _bottom, left, _right = self.padding
         rows = (h0 * self.stride[0] - top, h1 * self.stride[0] - top + self.window[0] - 1)
         columns = (w0 * self.stride[1] - left, w1 * self.stride[1] - left + self.window[1] - 1)
@@ -109,18 +110,18 @@ def _layer(path: str, name: str, item: Any) -> Layer:
     down, right = _numbers(path, name, content, "stride", 2, 1) if window else (1, 1)
     a, b, c, d = _numbers(path, name, content, "padding", 4, 0) if window else (0, 0, 0, 0)
     return Layer(
-        name,
-        operation,
-        on_host,
-        tuple(shapes[0]),
-        shapes[1][0],
-        dtypes[0],
-        dtypes[1][0],
-        _texts(path, name, content, "previous_layer"),
-        (height, width),
-        (down, right),
-        (a, b, c, d),
-        content,
+        name=name,
+        operation=operation,
+        on_host=on_host,
+        input_shapes=tuple(shapes[0]),
+        output_shape=shapes[1][0],
+        input_dtype=dtypes[0],
+        output_dtype=dtypes[1][0],
+        previous=_texts(path, name, content, "previous_layer"),
+        window=(height, width),
+        stride=(down, right),
+        padding=(a, b, c, d),
+        content=content,
     )
 
 

@@ -171,7 +171,8 @@ class Index:
     def sound(self, number: int) -> bool:
         """The record of what makes a transfer agrees with itself: a piece lies in its workload, a size is that of its
         box. Where not, G031, G032 and G038 tell, and nothing else is concluded from it."""
-        made, out = self.made.get(number), self.outs.get(number)
+        made = self.made.get(number)
+        out = self.outs.get(number)
         in_bits = self.ir.form.in_bits
         if out is not None and out.type == "weight":
             return out.size % (8 * out.box.shape[1]) == 0 if in_bits else out.size == weight_bytes(out.box)

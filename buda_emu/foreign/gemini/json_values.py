@@ -34,7 +34,8 @@ def texts(value: Any) -> list[str] | None:
 
 def shown(value: Any) -> str:
     """A value in a message, cut where it is long."""
-    items, content = a_list(value), an_object(value)
+    items = a_list(value)
+    content = an_object(value)
     if content is not None and len(content) > _SHOWN:
         return "an object"
     if items is not None and len(items) > _SHOWN:

@@ -74,7 +74,8 @@ def _group(unit: str) -> str:
 
 def _lives(ir: IR, timeline: Timeline) -> list[Live]:
     """Tensors from the moment their room is free to the end of the last workload that shows them, or of their store."""
-    index, plan = timeline.index, timeline.plan
+    index = timeline.index
+    plan = timeline.plan
     if index is None or plan is None:
         return []
     stored = {
@@ -92,7 +93,17 @@ def _lives(ir: IR, timeline: Timeline) -> list[Live]:
         start = timeline.workloads[life.core, works[before].workload_id].end if before >= 0 else 0
         end = max(timeline.workloads[life.core, works[life.at[-1]].workload_id].end, stored.get(key, 0))
         space = f"L2 of core {life.core}"
-        found.append(Live(space, life.first.address, life.first.size, start, end, _name(life), Ring(*region)))
+        found.append(
+            Live(
+                space=space,
+                address=life.first.address,
+                size=life.first.size,
+                start=start,
+                end=end,
+                name=_name(life),
+                ring=Ring(*region),
+            )
+        )
     return found
 
 

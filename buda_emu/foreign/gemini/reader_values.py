@@ -148,7 +148,8 @@ class Values:
 
     def corners(self, low: Any, high: Any, place: str, name: str) -> Box:
         """A box of two lists of four."""
-        first, last = whole_numbers(low, 4), whole_numbers(high, 4)
+        first = whole_numbers(low, 4)
+        last = whole_numbers(high, 4)
         if first is not None and last is not None:
             a, b, c, d = first
             e, f, g, h = last

@@ -30,7 +30,8 @@ def chosen_layers(ir: IR, words: Sequence[str]) -> list[str]:
             if name not in known:
                 hint = near(name, known)
                 raise HostError(f"the schedule has no layer {name!r}{f' ({hint})' if hint else ''}")
-        low, high = known.index(ends[0]), known.index(ends[-1])
+        low = known.index(ends[0])
+        high = known.index(ends[-1])
         found += known[low : high + 1]
     return list(dict.fromkeys(found))
 

@@ -64,17 +64,17 @@ def statistics(ir: IR) -> Statistics:
         moved[item.kind] += item.bytes
     moved["noc"] = sum(send.bytes for send in plan.sends)
     return Statistics(
-        ir.dialect,
-        len(ir.cores),
-        len(ir.workloads()),
-        len({work.layer_name for work in ir.workloads()}),
-        len(ir.transfers),
-        len(ir.dram_in),
-        len(ir.dram_out),
-        moved,
-        _layers(index, plan),
-        _accesses(index, plan),
-        link_bytes(ir, plan.sends),
+        dialect=ir.dialect,
+        cores=len(ir.cores),
+        workloads=len(ir.workloads()),
+        layers=len({work.layer_name for work in ir.workloads()}),
+        transfers=len(ir.transfers),
+        dram_in=len(ir.dram_in),
+        dram_out=len(ir.dram_out),
+        bytes=moved,
+        by_layer=_layers(index, plan),
+        accesses=_accesses(index, plan),
+        links=link_bytes(ir, plan.sends),
     )
 
 
@@ -140,7 +140,18 @@ def _layers(index: Index, plan: Plan) -> tuple[LayerBytes, ...]:
         read = sum(_read(index, work) for work in items)
         reuse = read / (loaded + weights) if loaded + weights else None
         count = sum(macs(index, work) for work in items)
-        found.append(LayerBytes(name, len(items), loaded, weights, stored, sent.get(name, 0), count, reuse))
+        found.append(
+            LayerBytes(
+                layer=name,
+                workloads=len(items),
+                loaded=loaded,
+                weights=weights,
+                stored=stored,
+                sent=sent.get(name, 0),
+                macs=count,
+                reuse=reuse,
+            )
+        )
     return tuple(found)
 
 
@@ -148,7 +159,8 @@ def _accesses(index: Index, plan: Plan) -> dict[str, int]:
     ir = index.ir
     loaded = sum(item.bytes for item in plan.queue if item.kind != "store")
     stored = sum(item.bytes for item in plan.queue if item.kind == "store")
-    read, written = stored, loaded
+    read = stored
+    written = loaded
     multiplied = other = 0
     for work in ir.workloads():
         read += _read(index, work)

@@ -64,12 +64,39 @@ def timer(document: dict[str, Any]) -> Callable[[Choice], Point]:
             made[xy, size] = _fitted(ir if xy is None else on_mesh(ir, *xy), size)
         chosen, problem = made[xy, size]
         if chosen is None:
-            return Point(gibps, ghz, wide, size, xy, None, None, problem)
+            return Point(
+                dram_gibps=gibps,
+                freq_ghz=ghz,
+                noc_bytes=wide,
+                buffersize=size,
+                mesh=xy,
+                total=None,
+                milliseconds=None,
+                problem=problem,
+            )
         try:
             total = simulate(chosen, dram_gibps=gibps, freq_ghz=ghz, noc_bytes_per_cycle=wide).total
         except ProgramError as error:
-            return Point(gibps, ghz, wide, size, xy, None, None, error.problem.splitlines()[0])
-        return Point(gibps, ghz, wide, size, xy, total, total / (ghz * 1e6), "")
+            return Point(
+                dram_gibps=gibps,
+                freq_ghz=ghz,
+                noc_bytes=wide,
+                buffersize=size,
+                mesh=xy,
+                total=None,
+                milliseconds=None,
+                problem=error.problem.splitlines()[0],
+            )
+        return Point(
+            dram_gibps=gibps,
+            freq_ghz=ghz,
+            noc_bytes=wide,
+            buffersize=size,
+            mesh=xy,
+            total=total,
+            milliseconds=total / (ghz * 1e6),
+            problem="",
+        )
 
     return timed
 

@@ -129,7 +129,8 @@ def _arrays(tensors: Sequence[TensorArg], inputs: int | None) -> tuple[bytes, li
     if inputs is not None:
         groups = [list(range(len(tensors))[:inputs]), list(range(len(tensors))[inputs:])]
     area = b""
-    dims_at, strides_at = [0] * len(tensors), [0] * len(tensors)
+    dims_at = [0] * len(tensors)
+    strides_at = [0] * len(tensors)
     try:
         for group in groups:
             for n in group:

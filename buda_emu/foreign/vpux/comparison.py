@@ -78,7 +78,14 @@ def compare(
     causes = [*_moved(first, second), *_first_access(first, second)]
     if output is not None:
         causes += _writer(second, output)
-    return Comparison(first, second, output, tuple(causes), _new_races(first, second), tuple(_barriers(first, second)))
+    return Comparison(
+        first=first,
+        second=second,
+        output=output,
+        causes=tuple(causes),
+        new_races=_new_races(first, second),
+        barriers=tuple(_barriers(first, second)),
+    )
 
 
 def _same_inputs(first: RunResult, inputs: Mapping[int, NDArray[Any]]) -> dict[int, NDArray[Any]]:
@@ -94,24 +101,32 @@ def _outputs(first: RunResult, second: RunResult) -> OutputDifference | None:
     for number, (one, two) in enumerate(zip(first.outputs, second.outputs, strict=False)):
         left, right = (np.frombuffer(np.ascontiguousarray(item).tobytes(), np.uint8) for item in (one, two))
         if len(left) != len(right):
-            return OutputDifference(number, min(len(left), len(right)), -1, -1, abs(len(left) - len(right)))
+            return OutputDifference(
+                output=number, byte=min(len(left), len(right)), first=-1, second=-1, count=abs(len(left) - len(right))
+            )
         wrong = np.flatnonzero(left != right)
         if len(wrong):
             at = int(wrong[0])
-            return OutputDifference(number, at, int(left[at]), int(right[at]), len(wrong))
+            return OutputDifference(
+                output=number, byte=at, first=int(left[at]), second=int(right[at]), count=len(wrong)
+            )
     if len(first.outputs) != len(second.outputs):
-        return OutputDifference(min(len(first.outputs), len(second.outputs)), 0, -1, -1, 0)
+        return OutputDifference(
+            output=min(len(first.outputs), len(second.outputs)), byte=0, first=-1, second=-1, count=0
+        )
     return None
 
 
 def _moved(first: RunResult, second: RunResult) -> list[Difference]:
     """Buffers of the same name that lie elsewhere."""
-    before, after = first.scheduled.program, second.scheduled.program
+    before = first.scheduled.program
+    after = second.scheduled.program
     found: list[Difference] = []
     for name, value in after.names.items():
         if name not in before.names:
             continue
-        old, new = before.buffers[before.names[name]], after.buffers[value]
+        old = before.buffers[before.names[name]]
+        new = after.buffers[value]
         if (old.spaces, old.address) != (new.spaces, new.address):
             line = after.line_of(value)
             places = [f"{item.spaces[0]} byte {item.address}" for item in (new, old)]
@@ -125,7 +140,8 @@ def _first_access(first: RunResult, second: RunResult) -> list[Difference]:
     """The first task, of equal lists of tasks, that reads or writes other bytes."""
     if [task.op for task in first.tasks] != [task.op for task in second.tasks]:
         return []
-    left, right = _by_task(first), _by_task(second)
+    left = _by_task(first)
+    right = _by_task(second)
     for task in second.scheduled.sequence:
         for one, two in zip(left.get(task, ()), right.get(task, ()), strict=False):
             if one.writes == two.writes and one.digest != two.digest:
@@ -194,7 +210,8 @@ def _barriers(first: RunResult, second: RunResult) -> list[Difference]:
     document = second.scheduled.program.function.document
     for barrier in second.scheduled.program.barriers:
         line = document.line(barrier.op.offset)
-        old, new = before.get(barrier.name), after[barrier.name]
+        old = before.get(barrier.name)
+        new = after[barrier.name]
         if old is None:
             found.append(Difference(f"barrier {barrier.name} (line {line}) is new", None, barrier.name, line))
         elif (old.producers, old.consumers, old.id) != (new.producers, new.consumers, new.id):

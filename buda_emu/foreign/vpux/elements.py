@@ -62,19 +62,25 @@ def _make(name: str) -> Element | None:
     if name.startswith("!quant."):
         storage = name.partition("<")[2].partition(":")[0].partition("<")[0].strip()
         inner = element({"u": "ui", "i": "si"}.get(storage[:1], storage[:1]) + storage[1:]) if storage else None
-        return None if inner is None else Element(name, "quant", inner.bits, inner.code, inner.numpy)
+        return (
+            None
+            if inner is None
+            else Element(name=name, kind="quant", bits=inner.bits, code=inner.code, numpy=inner.numpy)
+        )
     if name.startswith("f8"):
-        return Element(name, "float", 8, _CODES["f8"], "uint8")
+        return Element(name=name, kind="float", bits=8, code=_CODES["f8"], numpy="uint8")
     if name in _HOST_FLOATS:
         bits = int(name.lstrip("bf"))
-        return Element(name, "float", bits, _CODES[name], _HOST_FLOATS[name])
+        return Element(name=name, kind="float", bits=bits, code=_CODES[name], numpy=_HOST_FLOATS[name])
     for prefix, kind in (("ui", "uint"), ("si", "int"), ("i", "int")):
         digits = name.removeprefix(prefix)
         if name.startswith(prefix) and digits in ("1", "2", "4", "8", "16", "32", "64"):
             bits = int(digits)
             code = _CODES.get(f"{'si' if prefix == 'i' else prefix}{bits}", UNDEFINED)
             word = "uint" if kind == "uint" or bits == 1 else "int"
-            return Element(name, "bool" if bits == 1 else kind, bits, code, f"{word}{max(bits, 8)}")
+            return Element(
+                name=name, kind="bool" if bits == 1 else kind, bits=bits, code=code, numpy=f"{word}{max(bits, 8)}"
+            )
     return None
 
 
@@ -116,8 +122,28 @@ class Arch:
 
 ARCHES: Final[Mapping[str, Arch]] = MappingProxyType(
     {
-        "37XX": Arch("37XX", 2, 64, 128, 128, 256, 2048 * KIB, 1936 * KIB),
-        "40XX": Arch("40XX", 6, 96, 64, 64, 64, 2048 * KIB, 1440 * KIB, dma_channels=True, slice_in_address=False),
+        "37XX": Arch(
+            name="37XX",
+            tiles=2,
+            barriers=64,
+            producers=128,
+            consumers=128,
+            slots=256,
+            slice_bytes=2048 * KIB,
+            workspace_bytes=1936 * KIB,
+        ),
+        "40XX": Arch(
+            name="40XX",
+            tiles=6,
+            barriers=96,
+            producers=64,
+            consumers=64,
+            slots=64,
+            slice_bytes=2048 * KIB,
+            workspace_bytes=1440 * KIB,
+            dma_channels=True,
+            slice_in_address=False,
+        ),
     }
 )
 

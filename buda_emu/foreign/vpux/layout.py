@@ -293,7 +293,8 @@ class StrideReqs:
         """Requirements of both sides. Raises HostError where no strides fulfil both."""
         merged: list[Requirement] = []
         for dim in sorted({*self._by_dim, *other._by_dim}):
-            mine, theirs = self._by_dim.get(dim), other._by_dim.get(dim)
+            mine = self._by_dim.get(dim)
+            theirs = other._by_dim.get(dim)
             if mine is None or theirs is None:
                 merged += [item for item in (mine, theirs) if item is not None]
                 continue

@@ -49,11 +49,11 @@ def run_picture(result: RunResult, durations: str) -> TimelinePicture:
         memories=[_memory(held[space], program.arch.slice_bytes) for space in sorted(held)],
         counters=[
             Counter(
-                f"barriers in use (of {pressure.limit})",
-                "barriers",
-                [time for time, _ in pressure.changes],
-                [count for _, count in pressure.changes],
-                "barriers",
+                name=f"barriers in use (of {pressure.limit})",
+                unit="barriers",
+                times=[time for time, _ in pressure.changes],
+                values=[count for _, count in pressure.changes],
+                group="barriers",
             )
         ],
         time_unit="steps" if durations.startswith("one step") else "cycles",

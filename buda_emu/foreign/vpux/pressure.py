@@ -25,7 +25,8 @@ def barrier_pressure(result: RunResult) -> Pressure:
     for barrier in program.barriers:
         users = {*barrier.producers, *barrier.consumers}
         if users:
-            start, end = (min(result.tasks[n].start for n in users), max(result.tasks[n].end for n in users))
+            start = min(result.tasks[n].start for n in users)
+            end = max(result.tasks[n].end for n in users)
             deltas[start] = deltas.get(start, 0) + 1
             deltas[end] = deltas.get(end, 0) - 1
     changes: list[tuple[int, int]] = []

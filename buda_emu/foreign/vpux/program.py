@@ -105,11 +105,15 @@ class Program:
                     if op.body:
                         waits, updates = (_indices(numbers, op.clause(word)) for word in ("waits", "updates"))
                         inner = op.body[0]
-                        found.append(Task(len(found), self.unit(inner), inner, op, waits, updates))
+                        found.append(
+                            Task(
+                                index=len(found), unit=self.unit(inner), op=inner, task=op, waits=waits, updates=updates
+                            )
+                        )
                 elif op.name == "VPURT.TaskList":
                     look(op.body)
                 elif op.known and OPS[op.name].role in ("dma", "kernel", "sequential"):
-                    found.append(Task(len(found), SEQ, op, None, (), ()))
+                    found.append(Task(index=len(found), unit=SEQ, op=op, task=None, waits=(), updates=()))
 
         look(self.function.body or ())
         return tuple(found)
@@ -126,11 +130,11 @@ class Program:
                 consumers[barrier].append(task.index)
         return tuple(
             Barrier(
-                op.results[0].name if op.results else f"#{n}",
-                None if op.name == "VPURT.DeclareVirtualBarrier" else op.integer("number", 0),
-                op,
-                tuple(producers[n]),
-                tuple(consumers[n]),
+                name=op.results[0].name if op.results else f"#{n}",
+                number=None if op.name == "VPURT.DeclareVirtualBarrier" else op.integer("number", 0),
+                op=op,
+                producers=tuple(producers[n]),
+                consumers=tuple(consumers[n]),
             )
             for n, op in enumerate(self.barrier_ops)
         )

@@ -89,11 +89,13 @@ def pressure_lines(result: RunResult) -> Iterator[str]:
 def _chart(changes: Iterable[tuple[int, int]], makespan: int, limit: int) -> str:
     width = min(_CHART_WIDTH, makespan)
     most = [0] * width
-    count, last = 0, 0
+    count = 0
+    last = 0
     for time, following in [*changes, (makespan, 0)]:
         for column in range(last * width // makespan, -(-time * width // makespan)):
             most[min(column, width - 1)] = max(most[min(column, width - 1)], count)
-        count, last = following, time
+        count = following
+        last = time
     scale = len(_LEVELS) - 1
     return "".join(_LEVELS[min(scale, -(-level * scale // max(limit, 1)))] for level in most)
 

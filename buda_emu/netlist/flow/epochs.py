@@ -81,4 +81,10 @@ def _epoch(netlist: Netlist, temporal: TemporalGraph, fed: Mapping[str, list[Que
     written = [queue for op in ops for queue in fed.get(op.name, ())]
     local = frozenset(queue.name for queue in written if not queue.is_ram) & reads
     count = min((graph.input_count for graph in graphs), default=1)
-    return EpochQueues(temporal, count, reads, frozenset(queue.name for queue in written), local)
+    return EpochQueues(
+        temporal=temporal,
+        input_count=count,
+        reads=reads,
+        writes=frozenset(queue.name for queue in written),
+        local=local,
+    )

@@ -56,7 +56,10 @@ def name_mark(step: Declare | Param, name: str) -> Mark:
 Value = int | None
 """What an operand is: None where it cannot be said."""
 
-UNDEFINED, IMPOSSIBLE, TWICE, UNDECLARED = "V270", "V271", "V272", "V278"
+UNDEFINED = "V270"
+IMPOSSIBLE = "V271"
+TWICE = "V272"
+UNDECLARED = "V278"
 
 
 class Variables:
@@ -157,7 +160,8 @@ def _names(program: Program, kind: type[Declare | Param]) -> list[str]:
     return list(dict.fromkeys(names))
 
 
-EXCLUDED, ZEROED = "V275", "V289"
+EXCLUDED = "V275"
+ZEROED = "V289"
 FLAGS: Final = ("prologue", "epilogue", "zero", "read_only")
 NUMBERS: Final = (
     "rd_ptr_global", "rd_ptr_local", "wr_ptr_global", "rd_ptr_autoinc", "global_rdptr_autoinc", "global_wrptr_autoinc",
@@ -230,7 +234,9 @@ def differ(one: KnownSettings, other: KnownSettings) -> bool:
 
 def require_sense(settings: KnownSettings, queue: Queue, notes: Notes, *, sums: bool) -> None:
     """NETLIST 4.3 steps 3a and 3b. `sums`: a gradient op adds up in this queue."""
-    source, zero, prologue = settings.source, settings.flag("zero"), settings.flag("prologue")
+    source = settings.source
+    zero = settings.flag("zero")
+    prologue = settings.flag("prologue")
     if zero and prologue is False:
         notes.add(EXCLUDED, source.at("zero"), f"zero without prologue on {queue.name}", "set prologue, too")
     elif zero and not sums:

@@ -90,7 +90,7 @@ Loops = Sequence[tuple[Loop, int, int]]
 
 def _place(program: str, counter: int, instruction: Instruction, loops: Loops, values: Mapping[str, int]) -> Place:
     rounds = tuple(Round(loop.at().line, loop.count, rounds - left, rounds) for loop, rounds, left in loops)
-    return Place(program, counter, instruction, rounds, by_text(values))
+    return Place(program=program, index=counter, instruction=instruction, rounds=rounds, variables=by_text(values))
 
 
 Observer = Callable[[int, Instruction, Variables], None]
@@ -221,7 +221,8 @@ class Interpreter:
 
     def _body_length(self, first: int) -> int:
         """Instructions of a loop's body and its endloop, inner loops counted once."""
-        depth, instructions = 1, self.program.instructions
+        depth = 1
+        instructions = self.program.instructions
         for position in range(first, len(instructions)):
             depth += isinstance(instructions[position], Loop) - isinstance(instructions[position], EndLoop)
             if not depth:
@@ -325,7 +326,13 @@ class GatheredExecutes:
         del self._executes[temporal.id], self._settings[temporal.id]
         for name, (_, settings) in pending.items():
             _require_sense(self._netlist.queues[name], settings)
-        return CompleteEpoch(temporal, self._netlist.graphs[graph].input_count, executes, pending, own)
+        return CompleteEpoch(
+            temporal=temporal,
+            input_count=self._netlist.graphs[graph].input_count,
+            executes=executes,
+            settings=pending,
+            last=own,
+        )
 
 
 def _require_sense(queue: Queue, settings: EvaluatedSettings) -> None:

@@ -96,7 +96,9 @@ class Variables:
 
     def set_state(self, values: Mapping[str, int], kinds: Mapping[str, Kind], params: Mapping[str, str]) -> None:
         """Replace all of what `state` gives."""
-        self._values, self._kinds, self._params = dict(values), dict(kinds), dict(params)
+        self._values = dict(values)
+        self._kinds = dict(kinds)
+        self._params = dict(params)
 
     def values(self) -> dict[str, int]:
         """A copy of all values by stored name."""

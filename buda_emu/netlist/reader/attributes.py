@@ -28,8 +28,15 @@ from buda_emu.spec.ops import OP_TYPES
 from buda_emu.support.checker.suggest import near
 from buda_emu.support.checker.text import plural, quoted
 
-NOT_LEGAL, OUT_OF_RANGE, SPLICE, REDUCE = "V032", "V037", "V035", "V034"
-KERNEL_BROADCAST, RELU_MODE, SFPU_THREAD, STOCHASTIC, VECTOR = "V186", "V187", "V188", "V189", "V036"
+NOT_LEGAL = "V032"
+OUT_OF_RANGE = "V037"
+SPLICE = "V035"
+REDUCE = "V034"
+KERNEL_BROADCAST = "V186"
+RELU_MODE = "V187"
+SFPU_THREAD = "V188"
+STOCHASTIC = "V189"
+VECTOR = "V036"
 SUB_OP_NOT_LEGAL = "V191"
 MAX_SPLICE_INPUTS = 8
 
@@ -204,7 +211,8 @@ _WORDS: Map[str, str] = {
 
 
 def _judge_word(context: Context, spec: AttributeSpec, node: Node, word: str, state: AttributeState) -> str | None:
-    name, known = spec.name, word in spec.words
+    name = spec.name
+    known = word in spec.words
     rule = _WORDS.get(name, "")
     if name == "dim" and state.op_type == "reduce" and not state.scheduled:
         rule = REDUCE

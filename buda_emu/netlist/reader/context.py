@@ -26,7 +26,8 @@ class Kept:
 
     def next(self) -> None:
         """Another version is going to be read: what this one did not use is forgotten."""
-        self._before, self._now = self._now, {}
+        self._before = self._now
+        self._now = {}
 
     def get(self, node: Node, key: object) -> Any:
         """What a node was read as under the same key, None where that is not known."""

@@ -254,7 +254,8 @@ def _read_forks(context: Context, node: Node) -> dict[str, str]:
     return forks
 
 
-MALFORMED_SCHEDULE, UNKNOWN_IN_SCHEDULE = "V130", "V190"
+MALFORMED_SCHEDULE = "V130"
+UNKNOWN_IN_SCHEDULE = "V190"
 _READERS = readers(FUSED_FIELDS)
 _SUB_OP_READERS = readers(SUB_OP_FIELDS)
 _SUB_OP_NAMES = (*SUB_OP_FIELDS, "input_N_tms")

@@ -100,7 +100,9 @@ def _broadcast(context: Context, name: str, key: Scalar, value: Node) -> list[Tm
 def _pad(context: Context, name: str, key: Scalar, value: Node) -> list[Tm]:
     items = value.items if isinstance(value, Sequence) and len(value.items) == 3 else []
     rows, columns, fill = [item.text if isinstance(item, Scalar) else "" for item in items] or ("", "", "")
-    rt, ct, number = parse_int(rows), parse_int(columns), parse_float(fill)
+    rt = parse_int(rows)
+    ct = parse_int(columns)
+    number = parse_float(fill)
     if rt is None or ct is None or number is None:
         context.report(MALFORMED, value, f"{name}: pad needs [rows, columns, value]")
         return []
@@ -112,7 +114,8 @@ def input_index(context: Context, key: str, key_node: Scalar, inputs: int | None
 
     None when there is none, which is reported; with `inputs` None (they could not be read) the index is not judged.
     """
-    first, last = key.find("_"), key.rfind("_")
+    first = key.find("_")
+    last = key.rfind("_")
     index = leading_integer(key[first + 1 : last]) if first < last else None
     if index is None:
         hint = "write input_0_tms, input_1_pad, ..."
@@ -138,7 +141,12 @@ def check_transposes(
         context.report(MALFORMED, tm.mark, f"{name}: {refusal}")
 
 
-NO_ALLOCATION, MISALIGNED, PORTS, UNKNOWN, DUPLICATE, BAD_ALLOCATION = "V004", "V005", "V006", "V008", "V009", "V185"
+NO_ALLOCATION = "V004"
+MISALIGNED = "V005"
+PORTS = "V006"
+UNKNOWN = "V008"
+DUPLICATE = "V009"
+BAD_ALLOCATION = "V185"
 BLACKHOLE_ALIGNMENT = 64
 _READERS = readers(QUEUE_FIELDS)
 
@@ -164,7 +172,9 @@ def blocking_of(
     tile_dim: tuple[int, int],
 ) -> Blocking:
     """One Blocking for all objects that are cut the same way."""
-    return Blocking(grid_size, t, mblock, ublock, ublock_order, tile_dim)
+    return Blocking(
+        grid_size=grid_size, t=t, mblock=mblock, ublock=ublock, ublock_order=ublock_order, tile_dim=tile_dim
+    )
 
 
 def _read_queue(context: Context, name: str, name_node: Scalar, node: Node) -> tuple[Queue, tuple[int, ...] | None]:

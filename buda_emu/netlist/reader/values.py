@@ -21,7 +21,11 @@ from buda_emu.support.checker.text import plural, quoted
 
 T = TypeVar("T")
 FORMAT_WORDS = frozenset(NETLIST_FORMATS)
-NOT_INTEGER, NOT_BOOLEAN, NOT_NUMBER, NOT_LIST, NOT_MAP = "V180", "V181", "V182", "V183", "V184"
+NOT_INTEGER = "V180"
+NOT_BOOLEAN = "V181"
+NOT_NUMBER = "V182"
+NOT_LIST = "V183"
+NOT_MAP = "V184"
 
 
 def kind_of(node: Node) -> str:

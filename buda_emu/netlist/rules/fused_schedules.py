@@ -106,7 +106,8 @@ def sub_op_complete(_: Context, use: FusedUse) -> Findings:
 @fused_check("V131", basic=True)
 def pops(_: Context, use: FusedUse) -> Findings:
     for step in use.steps:
-        sub, inputs = step.sub, {*step.sub.inputs}
+        sub = step.sub
+        inputs = {*step.sub.inputs}
         for key, names in (("pop", sub.pop), ("pop_last", sub.pop_last)):
             if len({*names}) != len(names):
                 yield step.at(f"{key} names a buffer twice", key)

@@ -199,7 +199,8 @@ def _elementwise(step: Step, index: int) -> Findings:
         return
     for axis, name in ((0, "rows"), (1, "columns")):
         factor = broadcast_factor(step, index, "rc"[axis])
-        blocks, own = (known[axis], known[axis + 2]), (step.dims[axis], step.dims[axis + 2])
+        blocks = (known[axis], known[axis + 2])
+        own = (step.dims[axis], step.dims[axis + 2])
         if blocks[0] * blocks[1] * factor != own[0] * own[1] or blocks[0] > own[0] or blocks[1] > own[1]:
             repeated = f" broadcast {factor} times" if factor != 1 else ""
             has = f"{step.sub.inputs[index]} has {blocks[0]} * {blocks[1]} tile {name}{repeated}"

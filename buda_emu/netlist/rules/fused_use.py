@@ -77,7 +77,7 @@ def _steps(definition: FusedOp) -> Iterator[Step]:
     for number, schedule in enumerate(definition.schedules):
         for place, sub in enumerate(schedule):
             known = tuple(written.get(name) for name in sub.inputs)
-            step = Step(sub, number, place == 0, place == len(schedule) - 1, known)
+            step = Step(sub=sub, schedule=number, first=place == 0, last=place == len(schedule) - 1, known=known)
             yield step
             written[sub.output] = step.dims
 

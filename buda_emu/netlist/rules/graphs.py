@@ -154,15 +154,18 @@ def cores_overlap(ctx: Context, graph: Graph) -> Findings:
             del inside[gone]
         slot = bisect_left(starts, column)
         if slot and inside[starts[slot - 1]][0] > column:
-            other, shared = inside[starts[slot - 1]][1], column
+            other = inside[starts[slot - 1]][1]
+            shared = column
         elif slot < len(starts) and starts[slot] < column_end:
-            other, shared = inside[starts[slot]][1], starts[slot]
+            other = inside[starts[slot]][1]
+            shared = starts[slot]
         else:
             heappush(ends, (row_end, column))
             starts.insert(slot, column)
             inside[column] = (column_end, order)
             continue
-        first, second = graph.ops[min(order, other)], graph.ops[max(order, other)]
+        first = graph.ops[min(order, other)]
+        second = graph.ops[max(order, other)]
         yield Finding(
             second.at("grid_loc"),
             f"op {second.name} shares core [{row}, {shared}] with op {first.name}",

@@ -42,7 +42,13 @@ class Checks(Generic[T]):
     def all(self) -> list[Check]:
         """In the order of their declaration."""
         return [
-            Check(DECLARED[rule] if isinstance(rule, str) else rule, function, basic, unless, kinds)
+            Check(
+                rule=DECLARED[rule] if isinstance(rule, str) else rule,
+                run=function,
+                basic=basic,
+                unless=unless,
+                kinds=kinds,
+            )
             for rule, function, basic, unless, kinds in self._added
         ]
 

@@ -42,5 +42,15 @@ def rule(
     severity, strict = _SEVERITY[stage]
     if id in DECLARED:
         raise InternalError(f"rule {id} is declared twice")
-    DECLARED[id] = Rule(id, severity, summary, why, wrong, right, source, stage=stage, strict=strict)
+    DECLARED[id] = Rule(
+        id=id,
+        severity=severity,
+        summary=summary,
+        why=why,
+        wrong=wrong,
+        right=right,
+        source=source,
+        stage=stage,
+        strict=strict,
+    )
     return DECLARED[id]

@@ -48,7 +48,7 @@ def verifying(
     if asked is None:
         run = _Run(Checker(netlist.path, strict, read=read, most=most))
     else:
-        run = _Run(RecordingChecker(netlist.path, strict, read, most, asked))
+        run = _Run(RecordingChecker(path=netlist.path, strict=strict, read=read, most=most, asked=asked))
     try:
         yield from _phases(run, netlist, skip)
     except TooManyFindingsError as error:

@@ -70,7 +70,7 @@ class Accuracy:
             try:
                 known = self._computed(before, after, name)
             except BudaError as error:
-                known = Loss(name, None, None, None, str(error).splitlines()[0])
+                known = Loss(op=name, pcc_before=None, pcc_after=None, error=None, reason=str(error).splitlines()[0])
             self._known[key] = known
         return known
 
@@ -78,8 +78,9 @@ class Accuracy:
         op = before.ops[name]
         reason = _unfit(op)
         if reason:
-            return Loss(name, None, None, None, reason)
-        old, new = _step(before, name), _step(after, name)
+            return Loss(op=name, pcc_before=None, pcc_after=None, error=None, reason=reason)
+        old = _step(before, name)
+        new = _step(after, name)
         operands = [Ideal(self._operand(before, op, place), by_host=False) for place in range(len(op.inputs))]
         expected = np.empty((1, op.blocking.t * op.blocking.rows * op.blocking.cols, 1024), np.float32)
         sources = [operand.values for operand in operands]

@@ -146,9 +146,11 @@ class Evaluator:
         found = self.reports(netlist, more)
         if found is None:
             return None
-        reports, figures = list(base.reports), list(base.figures)
+        reports = list(base.reports)
+        figures = list(base.figures)
         for number, report in found:
-            reports[number], figures[number] = report, Figures.of(report)
+            reports[number] = report
+            figures[number] = Figures.of(report)
         return Variant(netlist, (*base.edits, *more), tuple(reports), tuple(figures))
 
     def reports(self, netlist: Netlist, more: Sequence[Edit]) -> Reports | None:
@@ -168,7 +170,13 @@ class Evaluator:
         if found is None:
             return None
         figures = tuple(found.get(number, known) for number, known in enumerate(base.figures))
-        return Variant(edited(base.netlist, more), (*base.edits, *more), base.reports, figures, tuple(changed))
+        return Variant(
+            netlist=edited(base.netlist, more),
+            edits=(*base.edits, *more),
+            reports=base.reports,
+            figures=figures,
+            missing=tuple(changed),
+        )
 
     def whole(self, variant: Variant) -> Variant:
         """With the reports that are missing; they are modelled here once more."""

@@ -73,9 +73,11 @@ class _Text:
 
     def _closed(self, start: int) -> int:
         """After the bracket that closes the one at `start`; quotes and comments hold none."""
-        depth, at = 0, start
+        depth = 0
+        at = start
         for found in _FLOW.finditer(self.text, start):
-            word, at = found[0], found.end()
+            word = found[0]
+            at = found.end()
             depth += word in "[{"
             depth -= word in "]}"
             if depth == 0:
@@ -97,7 +99,8 @@ def _change(text: _Text, netlist: Netlist, edit: Edit) -> tuple[int, int, str]:
             return _added(text, node, edit.path[depth:], edit.text)
         node = below
     assert node is not None
-    start, end = text.start(node), text.end(node)
+    start = text.start(node)
+    end = text.end(node)
     if _COMMENT.search(text.text, start, end):
         raise UnwritableError(f"a comment is inside of {'.'.join(map(str, edit.path))} of {edit.name}")
     return start, end, edit.text
@@ -117,7 +120,8 @@ def _added(text: _Text, node: nodes.Node | None, path: Sequence[str | int], valu
         raise UnwritableError(f"there is no map to write {path[0]} into")
     for key in reversed(path[1:]):
         value = f"{{{key}: {value}}}"
-    first, (_, last) = node.pairs[0][0], node.pairs[-1]
+    first = node.pairs[0][0]
+    (_, last) = node.pairs[-1]
     end = text.end(last)
     if text.text[text.start(node)] == "{":
         return end, end, f", {path[0]}: {value}"

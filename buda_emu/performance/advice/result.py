@@ -128,7 +128,8 @@ class Advice:
         }
 
     def __repr__(self) -> str:
-        before, after = self.before.slowest, self.after.slowest
+        before = self.before.slowest
+        after = self.after.slowest
         taken = plural(len(self.found.taken), "change")
         return f"<Advice for {self.netlist}: {taken}, slowest epoch {before:.0f} to {after:.0f} cycles>"
 

@@ -101,13 +101,13 @@ class Search:
                 loss = self.accuracy.loss(found.start.netlist, proposal.edits) if proposal.lossy else None
                 found.alone.append(
                     Tried(
-                        proposal,
-                        epoch,
-                        found.start.figures[epoch].pace,
-                        variant.figures[epoch].pace,
-                        variant.slowest,
-                        variant.cycles,
-                        loss,
+                        proposal=proposal,
+                        epoch=epoch,
+                        before=found.start.figures[epoch].pace,
+                        after=variant.figures[epoch].pace,
+                        slowest=variant.slowest,
+                        total=variant.cycles,
+                        loss=loss,
                     )
                 )
 
@@ -157,7 +157,8 @@ class Search:
         """The epoch is faster, or as fast with less work in what holds it; no other one is slower, nor the programs."""
         if after.cycles > before.cycles:
             return False
-        (pace, load), (new_pace, new_load) = before.score(epoch), after.score(epoch)
+        (pace, load) = before.score(epoch)
+        (new_pace, new_load) = after.score(epoch)
         if new_pace > pace * (1 + 1e-9):
             return False
         if new_pace > pace * (1 - _BETTER) and new_load > load * (1 - _TAIL):

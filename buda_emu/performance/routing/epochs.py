@@ -59,4 +59,4 @@ def _as_refusal(refused: RefusedPipes) -> Refusal:
     where = f"{refused.op}: " if refused.op else ""
     place = None if refused.core is None else Place(0, *refused.core)
     number, limit = (refused.used, refused.limit) if refused.limit >= 0 else (None, None)
-    return Refusal(refused.rule, f"{where}{refused.what}", place, number, limit)
+    return Refusal(what=refused.rule, message=f"{where}{refused.what}", place=place, number=number, limit=limit)

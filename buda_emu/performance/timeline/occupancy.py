@@ -76,7 +76,9 @@ def live_ranges(
             stretches.setdefault((access.address, access.size, access.ring), []).append(access)
         for (address, size, ring), uses in stretches.items():
             for first, start, end in _lives(timing, uses):
-                lives.append(Live(space, address, size, start, end, name(first), ring))
+                lives.append(
+                    Live(space=space, address=address, size=size, start=start, end=end, name=name(first), ring=ring)
+                )
     return sorted(lives, key=lambda live: (live.space, live.start, live.address))
 
 
@@ -85,7 +87,8 @@ def _lives(timing: Timing, uses: list[Access]) -> list[tuple[Access, int, int]]:
     found: list[tuple[Access, int, int]] = []
     was_read = False
     for use in sorted(uses, key=lambda use: (int(timing.start[use.task]), use.writes)):
-        begin, finish = int(timing.start[use.task]), int(timing.end[use.task])
+        begin = int(timing.start[use.task])
+        finish = int(timing.end[use.task])
         if not found or (use.writes and was_read):
             found.append((use, begin if use.writes else 0, finish))
             was_read = False

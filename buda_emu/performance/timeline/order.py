@@ -13,7 +13,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from buda_emu.arithmetic.kernels.timeline.order import ask_before, fill_before, racing_accesses
+from buda_emu.arithmetic.kernels.timeline import ask_before, fill_before, racing_accesses
 from buda_emu.performance.timeline.schedule import Schedule
 from buda_emu.performance.timeline.tasks import Access, ByteSet, by_space
 from buda_emu.support.errors import HostError, ProgramError, UnsupportedError
@@ -106,7 +106,8 @@ def happens_before(schedule: Schedule, in_order: Collection[int] | None = None) 
     rank = np.empty(nodes, np.int64)
     rank[ready] = np.arange(nodes)
     pairs = np.array(edges, np.int64).reshape(-1, 2)
-    first, second = rank[pairs[:, 0]], rank[pairs[:, 1]]
+    first = rank[pairs[:, 0]]
+    second = rank[pairs[:, 1]]
     by_second = np.lexsort((first, second))
     before_first = np.searchsorted(second[by_second], np.arange(nodes + 1)).astype(np.int64)
     return Order(tasks, rank, before_first, np.ascontiguousarray(first[by_second]))
@@ -258,6 +259,8 @@ def unwritten_reads(
             gaps = [gap for low, high in ranges for gap in have.missing(low, high)]
             if gaps:
                 size = sum(high - low for low, high in gaps)
-                hazard = Hazard("unwritten", -1, access.task, space, gaps[0][0], size)
+                hazard = Hazard(
+                    kind="unwritten", first=-1, second=access.task, space=space, address=gaps[0][0], size=size
+                )
                 found.append((place[access.task], number, hazard))
     return [hazard for _, _, hazard in sorted(found, key=lambda item: item[:2])]

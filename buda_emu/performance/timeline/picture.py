@@ -129,21 +129,28 @@ def picture(
     start: list[int] = timing.start.tolist()
     end: list[int] = timing.end.tolist()
     slices = [
-        Slice(unit[task], start[task], end[task], schedule.label(task), category(task), details(task))
+        Slice(
+            lane=unit[task],
+            start=start[task],
+            end=end[task],
+            name=schedule.label(task),
+            category=category(task),
+            details=details(task),
+        )
         for task in range(len(schedule))
     ]
     held: list[int] = timing.held_by.tolist()
     cause: list[int] = timing.cause.tolist()
     waits = (task for task in range(len(schedule)) if held[task] >= 0 and cause[task] >= 0)
     return TimelinePicture(
-        title,
-        tuple(Lane(name, group(number)) for number, name in enumerate(timing.units)),
-        tuple(slices),
-        tuple(Flow(cause[task], task, timing.objects[held[task]]) for task in waits),
-        tuple(counters),
-        tuple(memories),
-        time_unit,
-        per_microsecond,
-        tuple(notes),
-        dict(about),
+        title=title,
+        lanes=tuple(Lane(name, group(number)) for number, name in enumerate(timing.units)),
+        slices=tuple(slices),
+        flows=tuple(Flow(cause[task], task, timing.objects[held[task]]) for task in waits),
+        counters=tuple(counters),
+        memories=tuple(memories),
+        time_unit=time_unit,
+        per_microsecond=per_microsecond,
+        notes=tuple(notes),
+        about=dict(about),
     )

@@ -8,7 +8,7 @@ from typing import Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from buda_emu.arithmetic.kernels.timeline.run import Lists, Written, run_in_order, run_timeline
+from buda_emu.arithmetic.kernels.timeline import Lists, Written, run_in_order, run_timeline
 from buda_emu.performance.timeline.tasks import MOST, Tasks
 from buda_emu.support.errors import HostError, ProgramError
 
@@ -175,17 +175,21 @@ class Schedule(Tasks):
         earlier, later = pairs
         by_later = np.argsort(rank[later], kind="stable")
         first = np.searchsorted(rank[later][by_later], np.arange(len(self) + 1)).astype(np.int64)
-        before, end = earlier[by_later], np.zeros(len(self), np.int64)
+        before = earlier[by_later]
+        end = np.zeros(len(self), np.int64)
         return lambda durations: run_in_order(order, first, before, durations, end)
 
     def _before(self) -> tuple[Ints, Ints] | None:
         """Pairs of tasks, the second of which starts as soon as the first ones of all its pairs have ended; None where
         that depends on durations. Of a schedule that ends."""
         unit = _ints(self._unit)
-        given, tokens = _ints(self._signal_objects), _ints(self._signal_tokens)
+        given = _ints(self._signal_objects)
+        tokens = _ints(self._signal_tokens)
         giver = _owners(self._signal_first)
         given, tokens, giver = (items[tokens > 0] for items in (given, tokens, giver))
-        waited, needed, waiter = _ints(self._wait_objects), _ints(self._wait_tokens), _owners(self._wait_first)
+        waited = _ints(self._wait_objects)
+        needed = _ints(self._wait_tokens)
+        waiter = _owners(self._wait_first)
         takes = _ints(self._takes).astype(np.bool_)
         if not (_of_one(given, unit[giver]) and _of_one(waited[takes], unit[waiter[takes]])):
             return None
@@ -206,7 +210,8 @@ class Schedule(Tasks):
         """Occupancy of an object: times in order, and the tokens that it holds from each of them on."""
         taking = (_ints(self._wait_objects) == number) & _ints(self._takes).astype(np.bool_)
         giving = _ints(self._signal_objects) == number
-        taken, given = _owners(self._wait_first)[taking], _owners(self._signal_first)[giving]
+        taken = _owners(self._wait_first)[taking]
+        given = _owners(self._signal_first)[giving]
         times = np.concatenate([timing.end[given], timing.start[taken], [0]])
         deltas = [_ints(self._signal_tokens)[giving], -_ints(self._wait_tokens)[taking], [self._initial[number]]]
         moments, place = np.unique(times, return_inverse=True)
@@ -221,7 +226,8 @@ def _owners(first: "array[int]") -> Ints:
 def _of_one(objects: Ints, units: Ints) -> bool:
     """Whether each object has to do with one unit only."""
     by_object = np.argsort(objects, kind="stable")
-    objects, units = objects[by_object], units[by_object]
+    objects = objects[by_object]
+    units = units[by_object]
     return not ((objects[1:] == objects[:-1]) & (units[1:] != units[:-1])).any()
 
 
@@ -280,10 +286,21 @@ def idle(timing: Timing, categories: Mapping[int, str] | None = None) -> list[Ga
     unit, start, end, held = (column[order].tolist() for column in columns)
     for task, own, begin, finish, number in zip(order.tolist(), unit, start, end, held, strict=True):
         if begin > free[own]:
-            gaps.append(Gap(own, free[own], begin, task, number, _category(timing, words, number)))
+            gaps.append(
+                Gap(
+                    unit=own,
+                    start=free[own],
+                    end=begin,
+                    task=task,
+                    object=number,
+                    category=_category(timing, words, number),
+                )
+            )
         free[own] = finish
     last = timing.makespan
-    gaps += [Gap(own, at, last, -1, -1, END) for own, at in enumerate(free) if at < last]
+    gaps += [
+        Gap(unit=own, start=at, end=last, task=-1, object=-1, category=END) for own, at in enumerate(free) if at < last
+    ]
     return sorted(gaps)
 
 
@@ -303,7 +320,9 @@ def critical_steps(timing: Timing, categories: Mapping[int, str] | None = None, 
     for task in timing.critical_path(to):
         number = int(timing.held_by[task])
         category = _category(timing, words, number)
-        steps.append(Step(task, int(timing.start[task]), int(timing.end[task]), number, category))
+        steps.append(
+            Step(task=task, start=int(timing.start[task]), end=int(timing.end[task]), object=number, category=category)
+        )
     return steps
 
 

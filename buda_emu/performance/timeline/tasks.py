@@ -42,8 +42,12 @@ class Tasks:
         self._duration = array("q")
         self._labels: dict[int, str] = {}
         # waits and signals of task i: at first[i] .. first[i+1]-1
-        self._wait_first, self._wait_objects, self._wait_tokens = array("q", [0]), array("q"), array("q")
-        self._signal_first, self._signal_objects, self._signal_tokens = array("q", [0]), array("q"), array("q")
+        self._wait_first = array("q", [0])
+        self._wait_objects = array("q")
+        self._wait_tokens = array("q")
+        self._signal_first = array("q", [0])
+        self._signal_objects = array("q")
+        self._signal_tokens = array("q")
         self._takes = array("b")
 
     def __len__(self) -> int:
@@ -80,7 +84,9 @@ class Tasks:
         objects = len(self.objects)
         first = self._wait_first[-1]
         for item in waits:
-            number, tokens, takes = item[0], item[1], len(item) < 3 or item[2]
+            number = item[0]
+            tokens = item[1]
+            takes = len(item) < 3 or item[2]
             if not (0 <= number < objects and 0 <= tokens < MOST):
                 raise self._impossible(number, tokens, label)
             if takes and number in self._wait_objects[first:]:
@@ -225,7 +231,8 @@ class ByteSet:
             return
         first, last = bisect_left(self._highs, low), bisect_right(self._lows, high)  # what touches it
         if first < last:
-            low, high = min(low, self._lows[first]), max(high, self._highs[last - 1])
+            low = min(low, self._lows[first])
+            high = max(high, self._highs[last - 1])
         self._lows[first:last] = [low]
         self._highs[first:last] = [high]
 

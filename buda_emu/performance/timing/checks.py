@@ -35,7 +35,12 @@ def evaluate(netlist: Netlist, run: PerfRun, checks: Sequence[PerformanceCheck])
     found: list[BoundResult] = []
     taken: set[tuple[str, str]] = set()
     for check in checks:
-        found += [BoundResult(check.name, "", "", "", bound, _samples_per_second(run)) for bound in check.of("run")]
+        found += [
+            BoundResult(
+                config=check.name, program="", graph="", target="", bound=bound, observed=_samples_per_second(run)
+            )
+            for bound in check.of("run")
+        ]
         for epoch in run.epochs:
             for graph in epoch.graphs:
                 if (graph, epoch.program) == (check.graph, check.program) and (graph, epoch.program) not in taken:
@@ -51,14 +56,28 @@ def _of_epoch(
     if epoch.timing.cycles_per_input:
         figures["tensors-per-second"] = 1 / run.seconds(epoch.timing.cycles_per_input)
     for bound in check.of("epoch"):
-        yield BoundResult(check.name, check.program, graph, "", bound, figures[bound.metric])
+        yield BoundResult(
+            config=check.name,
+            program=check.program,
+            graph=graph,
+            target="",
+            bound=bound,
+            observed=figures[bound.metric],
+        )
     targets = _targets(netlist, graph, check)
     by_op = {item.op: item for item in op_figures(netlist, run, epoch)}
     for op in targets:
         for number in check.target_inputs:
             for bound in check.of("core"):
                 observed = _of_core(by_op.get(op), bound.metric, number)
-                yield BoundResult(check.name, check.program, graph, f"{op}, input {number}", bound, observed)
+                yield BoundResult(
+                    config=check.name,
+                    program=check.program,
+                    graph=graph,
+                    target=f"{op}, input {number}",
+                    bound=bound,
+                    observed=observed,
+                )
 
 
 def _targets(netlist: Netlist, graph: str, check: PerformanceCheck) -> list[str]:

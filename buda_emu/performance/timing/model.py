@@ -109,18 +109,18 @@ def model_netlist(
         if any(netlist.graphs[name].ops for name in epoch.temporal.graphs):
             found.append(model_epoch(netlist, epoch))
     return PerfRun(
-        netlist.path,
-        netlist.arch_name,
-        fast.clock,
-        fast.host,
-        fast.setup,
-        version,
-        dict(parameters),
-        dict(what_if or {}),
-        tuple(found),
-        dram_use(netlist, chip),
-        {op.name: l1_use(op, netlist, chip)[0] for op in netlist.ops.values()},
-        chip,
+        netlist=netlist.path,
+        arch=netlist.arch_name,
+        clock=fast.clock,
+        host_rate=fast.host,
+        setup=fast.setup,
+        version=version,
+        parameters=dict(parameters),
+        what_if=dict(what_if or {}),
+        epochs=tuple(found),
+        dram=dram_use(netlist, chip),
+        l1={op.name: l1_use(op, netlist, chip)[0] for op in netlist.ops.values()},
+        chip=chip,
     )
 
 
@@ -189,16 +189,16 @@ class EpochModel:
         timing, load = self._timed(netlist, epoch, edges, ways, costs)
         chips = tuple(netlist.graphs[name].target_device for name in epoch.temporal.graphs)
         return EpochReport(
-            epoch.program,
-            epoch.temporal.graphs,
-            chips,
-            epoch.runs,
-            timing.inputs * _host_bytes(netlist, edges),
-            load,
-            timing,
-            bottleneck(timing, edges, ways, self._chip.dram_channels, self._assumed),
-            tuple(edges),
-            tuple(ways),
+            program=epoch.program,
+            graphs=epoch.temporal.graphs,
+            graph_chips=chips,
+            runs=epoch.runs,
+            host_bytes=timing.inputs * _host_bytes(netlist, edges),
+            load=load,
+            timing=timing,
+            bottleneck=bottleneck(timing, edges, ways, self._chip.dram_channels, self._assumed),
+            edges=tuple(edges),
+            paths=tuple(ways),
         )
 
     def totals(self, netlist: Netlist, epoch: Epoch, known: KnownEpochs) -> Totals:
@@ -309,7 +309,8 @@ class _Costs:
     def of(self, netlist: Netlist, op: Op, sources: _Sources) -> Cost:
         """The sum over its parts. What was measured reads from DRAM: an operand that does not is spared what that adds,
         and an op that another op feeds takes what a graph adds."""
-        from_memory, from_op = sources.from_memory.get(op.name), op.name in sources.from_op
+        from_memory = sources.from_memory.get(op.name)
+        from_op = op.name in sources.from_op
         calls = calls_of(netlist, op)
         reads = [_reads(from_memory, operands) for operands in operands_of(netlist, op)]
         key = (calls, *reads, from_op)

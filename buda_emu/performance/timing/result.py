@@ -168,17 +168,30 @@ def _busiest(timing: EpochTiming) -> Bottleneck:
     pace = max(timing.pace, 1.0)
     found = timing.busy()
     if not found:
-        return Bottleneck("buffers", "", 0.0, 0.0, "the epoch has no ops")
+        return Bottleneck(kind="buffers", name="", cycles=0.0, share=0.0, sentence="the epoch has no ops")
     kind, busiest = max(found, key=lambda item: item[1].cycles)
-    name, cycles = busiest.name, busiest.cycles
+    name = busiest.name
+    cycles = busiest.cycles
     share = min(cycles / pace, 1.0)
     what = {"op": f"op {name}", "memory": name, "link": name, "transfer": f"the transfer {name}"}[kind]
     works = f"{what} works {cycles:,.0f} of the {pace:,.0f} cycles of an input"
     if share >= _ENOUGH:
-        return Bottleneck(kind, name, cycles, share, f"{works}: it sets the pace")
+        return Bottleneck(kind=kind, name=name, cycles=cycles, share=share, sentence=f"{works}: it sets the pace")
     if timing.inputs == 1:
-        return Bottleneck("latency", name, cycles, share, f"a single input goes through the ops one by one; {works}")
-    return Bottleneck("buffers", name, cycles, share, f"nothing is busy enough, ops wait for each other; {works}")
+        return Bottleneck(
+            kind="latency",
+            name=name,
+            cycles=cycles,
+            share=share,
+            sentence=f"a single input goes through the ops one by one; {works}",
+        )
+    return Bottleneck(
+        kind="buffers",
+        name=name,
+        cycles=cycles,
+        share=share,
+        sentence=f"nothing is busy enough, ops wait for each other; {works}",
+    )
 
 
 _ENOUGH: Final = 0.9

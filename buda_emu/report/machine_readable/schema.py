@@ -107,7 +107,8 @@ def _of(kind: Any, definitions: dict[str, Any]) -> dict[str, Any]:
             definitions[name] = {}  # so that a class may name itself
             definitions[name] = object_of(kind, definitions)
         return {"$ref": f"#/$defs/{name}"}
-    origin, args = get_origin(kind), get_args(kind)
+    origin = get_origin(kind)
+    args = get_args(kind)
     if origin is Literal:
         return {"enum": list(args)}
     if origin is UnionType or origin is Union:

@@ -65,7 +65,8 @@ def outcome_bars(rows: Sequence[Bar], title: str) -> str:
     for place, share in enumerate(rows):
         y = 26 + place * _ROW
         parts.append(text(_NAMES - 6, y + 11, fitted(share.name, _NAMES - 10, 11), 11, "", "end"))
-        begin, faults = float(_NAMES), sum(share.counts.values())
+        begin = float(_NAMES)
+        faults = sum(share.counts.values())
         for outcome in there:
             count = share.counts.get(outcome, 0)
             length = _WIDTH * count / max(1, faults)
@@ -86,7 +87,8 @@ def tile_map(name: str, shape: tuple[int, int, int], hits: Sequence[int]) -> str
     for tile, count in enumerate(hits):
         at, place = divmod(tile, rows * cols)
         row, col = divmod(place, cols)
-        x, y = 1 + col * cell, 1 + at * (rows * cell + 6) + row * cell
+        x = 1 + col * cell
+        y = 1 + at * (rows * cell + 6) + row * cell
         where = f"t {at}, " if t > 1 else ""
         tip = clean(f"{name} {where}tile {row}, {col}: changed by {count} faults that fail")
         parts.append(

@@ -59,7 +59,8 @@ def entries(netlist: Netlist, names: Iterable[str]) -> list[Entry]:
         lines = Path(netlist.path).read_text("utf-8").splitlines()
     except (OSError, ValueError):
         return []
-    ops, found = netlist.ops, list[Entry]()
+    ops = netlist.ops
+    found = list[Entry]()
     for name in names:
         item = ops.get(name) or netlist.queues.get(name)
         if item is None:
@@ -92,7 +93,10 @@ def _indent(text: str) -> int:
 
 
 _SMALL: Final = 11.0
-_LEFT, _TOP, _WIDTH, _HEIGHT = 64.0, 14.0, 560.0, 300.0
+_LEFT = 64.0
+_TOP = 14.0
+_WIDTH = 560.0
+_HEIGHT = 300.0
 _LABELLED: Final = 4
 """Of the slowest ops."""
 
@@ -150,7 +154,8 @@ class _Axis:
         self.low = floor(log10(min(values)))
         self._high = max(ceil(log10(max(values)) - 1e-9), self.low + 1)
         self.decades = range(self.low, self._high + 1)
-        self._start, self._each = start, length / (self._high - self.low)
+        self._each = length / (self._high - self.low)
+        self._start = start
 
     def __call__(self, value: float) -> float:
         return self._start + self._each * (min(log10(value), self._high) - self.low)

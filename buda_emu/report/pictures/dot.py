@@ -52,7 +52,8 @@ def dot(
             lines.append(f"  {_quoted(source)} -> {_quoted(f'op:{op.name}')} [label={_quoted(label)}];")
     for queue in queues:
         if queue.input in shown:
-            source, target = f"op:{queue.input}", f"queue:{queue.name}"
+            source = f"op:{queue.input}"
+            target = f"queue:{queue.name}"
             lines.append(f"  {_quoted(source)} -> {_quoted(target)} [label={_quoted(queue.df)}];")
     return "\n".join([*lines, "}"]) + "\n"
 

@@ -70,7 +70,14 @@ def loading_slices(loads: Sequence[ChipLoad], begin: int, first_lane: int) -> It
     """A lane each."""
     for lane, load in enumerate(loads, first_lane):
         details = {"bytes": load.bytes, "cores": load.cores, "kernels": load.kernels}
-        yield Slice(lane, begin, begin + round(load.total), loading_name(load), "load", details)
+        yield Slice(
+            lane=lane,
+            start=begin,
+            end=begin + round(load.total),
+            name=loading_name(load),
+            category="load",
+            details=details,
+        )
 
 
 class _Epoch:
@@ -107,7 +114,8 @@ class _Epoch:
         """Tasks, those of an op as its threads work on them."""
         timing = self._timing
         units: list[int] = timing.unit.tolist()
-        tasks, seen = [0] * len(timing.units), [0] * len(timing.units)
+        tasks = [0] * len(timing.units)
+        seen = [0] * len(timing.units)
         for unit in units:
             tasks[unit] += 1
         for start, end, unit in zip(timing.start.tolist(), timing.end.tolist(), units, strict=True):
@@ -181,7 +189,8 @@ class _Epoch:
             have = taken = 0
             values: dict[int, int] = {}
             for time in sorted({*rises, *drops}):
-                have, taken = rises.get(time, have), drops.get(time, taken)
+                have = rises.get(time, have)
+                taken = drops.get(time, taken)
                 values[time] = max(have - taken, 0)
             yield self._counter(_CORES, f"{source} in front of {op}", "parts", values)
 
@@ -218,7 +227,7 @@ class _Epoch:
 
     def _counter(self, room: int, name: str, unit: str, values: Mapping[int, float]) -> Counter:
         times = [self._begin + time for time in values]
-        return Counter(name, unit, times, list(values.values()), self._groups[room])
+        return Counter(name=name, unit=unit, times=times, values=list(values.values()), group=self._groups[room])
 
 
 def _threads(op: OpTiming, start: int, end: int) -> Sequence[tuple[float, float]]:
@@ -234,9 +243,11 @@ def steady_picture(epoch: EpochReport, timing: EpochTiming) -> TimelinePicture:
     order: a lane for each unit, which bears its name. `timing`: of the epoch, as many inputs as fill its pipeline."""
     result = timing.timing
     stretch = steady(timing, epoch.bottleneck.name)
-    begin, end = 0, result.makespan
+    begin = 0
+    end = result.makespan
     if stretch is not None and stretch.last - stretch.first + 1 < timing.modelled:
-        begin, end = stretch.start, stretch.end
+        begin = stretch.start
+        end = stretch.end
     chain = result.critical_path(timing.last_task) if timing.last_task >= 0 else []
     chain = [task for task in chain if result.end[task] > begin and result.start[task] < end]
     limit = [name for name in result.units if name.partition(": ")[0] == epoch.bottleneck.name]
@@ -245,7 +256,8 @@ def steady_picture(epoch: EpochReport, timing: EpochTiming) -> TimelinePicture:
     names = list(dict.fromkeys([*limit, *_longest(result, chain), *(op.op for op in timing.ops)]))
     slices = dict(_slices(timing, names, begin, end))
     number = {task: place for place, task in enumerate(slices)}
-    lanes, drawn = [Lane(name) for name in names], list(slices.values())
+    lanes = [Lane(name) for name in names]
+    drawn = list(slices.values())
     whole = begin == 0 and end == result.makespan
     if whole:
         lanes, drawn = _after_loading(epoch, lanes, drawn, len(limit))
@@ -262,7 +274,8 @@ def _after_loading(
     epoch: EpochReport, lanes: list[Lane], drawn: list[Slice], above: int
 ) -> tuple[list[Lane], list[Slice]]:
     """The same, begun when the epoch is loaded, which has lanes of its own below those `above`."""
-    loads, after = epoch.load.chips, round(epoch.load.cycles)
+    loads = epoch.load.chips
+    after = round(epoch.load.cycles)
     moved = [
         item._replace(
             lane=item.lane + len(loads) * (item.lane >= above), start=item.start + after, end=item.end + after
@@ -291,9 +304,20 @@ def _slices(timing: EpochTiming, names: list[str], begin: int, end: int) -> Iter
         each = max(len(tasks) // timing.modelled, 1)
         other = "memory" if ": " in unit else "transfers"
         for place, task in enumerate(tasks):
-            start, stop = int(result.start[task]), int(result.end[task])
+            start = int(result.start[task])
+            stop = int(result.end[task])
             if stop <= begin or start >= end:
                 continue
             entry, part = divmod(place, each)
             kind = ("even inputs", "odd inputs")[entry % 2] if unit in ops else other
-            yield task, Slice(lane, max(start, begin), min(stop, end), f"input {entry}", kind, {"part": part})
+            yield (
+                task,
+                Slice(
+                    lane=lane,
+                    start=max(start, begin),
+                    end=min(stop, end),
+                    name=f"input {entry}",
+                    category=kind,
+                    details={"part": part},
+                ),
+            )

@@ -168,13 +168,13 @@ class _Planner:
         right = end + (GUTTER if lanes_right else GAP)
         width = right + len(lanes_right) * (LANE + GAP)
         panel = Panel(
-            self._epoch,
-            self._graph.target_device,
-            self._graph.name,
-            self._graph.input_count,
-            (width, height),
-            tuple(col_places),
-            tuple(row_places),
+            epoch=self._epoch,
+            chip=self._graph.target_device,
+            graph=self._graph.name,
+            input_count=self._graph.input_count,
+            size=(width, height),
+            columns=tuple(col_places),
+            rows=tuple(row_places),
         )
         for op in placed:
             panel.ops[op.name] = _cover(op, col_places, row_places)
@@ -219,7 +219,8 @@ class _Planner:
         for lane in lanes:
             y: float = TITLE
             for group, names in lane:
-                top, y = y, y + HEAD
+                top = y
+                y = y + HEAD
                 for name in names:
                     panel.beside(self._netlist, name)[name] = Box(x + 6, y, LANE - 12, BOX)
                     y += BOX + GAP
@@ -239,11 +240,15 @@ def _line(count: int, used: set[int], start: float, axis: int) -> Iterator[tuple
 
 
 def _cover(op: Op, columns: Sequence[tuple[float, float]], rows: Sequence[tuple[float, float]]) -> Box:
-    row, col = op.grid_loc[0], op.grid_loc[1]
+    row = op.grid_loc[0]
+    col = op.grid_loc[1]
     down, across = op.cores
-    x, y = columns[col][0], rows[row][0]
-    right, bottom = columns[col + across - 1], rows[row + down - 1]
-    width, height = right[0] + right[1] - x, bottom[0] + bottom[1] - y
+    x = columns[col][0]
+    y = rows[row][0]
+    right = columns[col + across - 1]
+    bottom = rows[row + down - 1]
+    width = right[0] + right[1] - x
+    height = bottom[0] + bottom[1] - y
     return Box(x + INSET, y + INSET, width - 2 * INSET, height - 2 * INSET)
 
 

@@ -93,7 +93,8 @@ def of_op(uses: Uses, epoch: int, op: Op) -> "Sequence[CoreUse]":
     """Of the cores on which an op lies; none where its epoch was refused before there were streams."""
     if len(op.grid_loc) != 2:
         return ()
-    (top, left), (rows, columns) = op.grid_loc, op.cores
+    (top, left) = op.grid_loc
+    (rows, columns) = op.cores
     places = ((op.target_device, row, col) for row in range(top, top + rows) for col in range(left, left + columns))
     return [uses[epoch, *place] for place in places if (epoch, *place) in uses]
 
@@ -117,7 +118,8 @@ def words(uses: "Sequence[CoreUse]") -> str:
     """`5 of 24, L1 11 %`: the most that one of the cores takes of each; "" of no cores."""
     if not uses:
         return ""
-    extra, l1 = max(use.extra_streams for use in uses), max(map(_l1, uses))
+    extra = max(use.extra_streams for use in uses)
+    l1 = max(map(_l1, uses))
     return f"{extra} of {len(EXTRA_STREAMS)}, L1 {100 * l1:.0f} %"
 
 
@@ -233,10 +235,15 @@ def _arranged(drawn: Sequence[Panel]) -> tuple[list[tuple[float, float]], float,
     area = sum(panel.size[0] * panel.size[1] for panel in drawn)
     most = max([panel.size[0] for panel in drawn] + [1.4 * area**0.5], default=0.0)
     places: list[tuple[float, float]] = []
-    x, y, row, width = float(_MARGIN), float(_MARGIN), 0.0, 0.0
+    x = float(_MARGIN)
+    y = float(_MARGIN)
+    row = 0.0
+    width = 0.0
     for panel in drawn:
         if x > _MARGIN and x + panel.size[0] > most + _MARGIN:
-            x, y, row = float(_MARGIN), y + row + _PANEL_GAP, 0.0
+            x = float(_MARGIN)
+            y = y + row + _PANEL_GAP
+            row = 0.0
         places.append((x, y))
         x += panel.size[0] + _PANEL_GAP
         row = max(row, panel.size[1])
@@ -312,7 +319,8 @@ class _Painter:
         return "".join(parts)
 
     def _cores(self, panel: Panel) -> list[str]:
-        top, left = panel.rows[0][0], panel.columns[0][0]
+        top = panel.rows[0][0]
+        left = panel.columns[0][0]
         bottom, right = (places[-1][0] + places[-1][1] for places in (panel.rows, panel.columns))
         lines = "".join(f"M{number(x)} {number(top)}V{number(bottom)}" for x in [*(c[0] for c in panel.columns), right])
         lines += "".join(f"M{number(left)} {number(y)}H{number(right)}" for y in [*(r[0] for r in panel.rows), bottom])
@@ -354,7 +362,8 @@ class _Painter:
         """What each core of an op takes, at the lower end of the core."""
         parts: list[str] = []
         for use in of_op(self._streams or {}, panel.epoch, op):
-            x, y = panel.columns[use.place.column][0] + INSET + 6, panel.rows[use.place.row][0]
+            x = panel.columns[use.place.column][0] + INSET + 6
+            y = panel.rows[use.place.row][0]
             parts.append(drawn(use, self._netlist.arch_name, x, y + _USE_LINE, CELL[0] - 2 * INSET - 12))
         return "".join(parts)
 
@@ -424,15 +433,25 @@ def _rect(box: Box, css: str, more: str = "") -> str:
 def _curve(a: Box, b: Box, from_lane: bool) -> str:
     """A curve from the side that looks at the target: right to left where there is room, else from below or above."""
     if a.x + a.width < b.x:
-        start, end, across = a.right, b.left, True
+        start = a.right
+        end = b.left
+        across = True
     elif b.x + b.width < a.x and from_lane:
-        start, end, across = a.left, b.right, True
+        start = a.left
+        end = b.right
+        across = True
     elif a.bottom <= b.y:
-        start, end, across = a.below, b.above, False
+        start = a.below
+        end = b.above
+        across = False
     elif b.bottom <= a.y:
-        start, end, across = a.above, b.below, False
+        start = a.above
+        end = b.below
+        across = False
     else:
-        start, end, across = a.left, b.right, True
+        start = a.left
+        end = b.right
+        across = True
     bend = (end[0] - start[0]) / 2 if across else (end[1] - start[1]) / 2
     first = (start[0] + bend, start[1]) if across else (start[0], start[1] + bend)
     second = (end[0] - bend, end[1]) if across else (end[0], end[1] - bend)

@@ -12,7 +12,8 @@ _TOP = 10
 
 def advice_lines(advice: Advice, top: int = _TOP) -> Iterator[str]:
     """What was tried, what was taken, the Pareto front, and the sum of it; `top` rows of each table, 0: all."""
-    before, after = advice.before, advice.after
+    before = advice.before
+    after = advice.after
     slowest = max(before.reports, key=lambda report: report.pace, default=None)
     if slowest is None:
         yield f"{advice.netlist}: its programs run no ops"

@@ -64,13 +64,15 @@ def _sentences(op: OpNumerics) -> Iterator[str]:
         )
     if op.beyond and op.largest is not None:
         yield f"op {op.name}: {plural(op.beyond, 'value')} above {op.largest:g}, the largest that {op.out_df} holds"
-    total, own = op.total.rms or 0.0, own_error(op)
+    total = op.total.rms or 0.0
+    own = own_error(op)
     if op.operands and total >= WORTH_REPAIRING and total >= _GROWS * max(op.operands, own):
         yield (
             f"op {op.name}: the error of its operands, {_error(op.operands)}, becomes {_error(total)}: its terms "
             "cancel, or its function is steep"
         )
-    pcc, spread = op.total.pcc, op.total.spread
+    pcc = op.total.pcc
+    spread = op.total.spread
     if total and spread is not None and (pcc is None or pcc < _LOW_PCC) and spread < _SMALL_SPREAD:
         values = f"differ by {_error(spread)} of their size" if spread else "are all the same"
         yield f"op {op.name}: its PCC says little: the values {values}, and the error is {_error(total)}"

@@ -202,7 +202,20 @@ class RuleBook:
         strict: Severity | None = None,
     ) -> Rule:
         """Enter a rule without a function: what is found while a document is read. The fields are those of `Rule`."""
-        return self.add(Rule(id, severity, summary, why, wrong, right, source, fix, stage, strict))
+        return self.add(
+            Rule(
+                id=id,
+                severity=severity,
+                summary=summary,
+                why=why,
+                wrong=wrong,
+                right=right,
+                source=source,
+                fix=fix,
+                stage=stage,
+                strict=strict,
+            )
+        )
 
     def rule(
         self,

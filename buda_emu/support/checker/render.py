@@ -66,7 +66,8 @@ def _excerpt(item: Diagnostic, screen: Screen) -> str:
     blank = "".join("\t" if character == "\t" else " " for character in line[left:start])
     carets = screen.paint("^" * (min(end, left + most) - start), "bold", _COLOURS[item.severity])
     margin = f"{' ' * (len(gutter) - 2)}| "
-    first, second = screen.paint(gutter, "blue"), screen.paint(margin, "blue")
+    first = screen.paint(gutter, "blue")
+    second = screen.paint(margin, "blue")
     return f"{first}{prefix}{shown}{suffix}\n{second}{' ' * len(prefix)}{blank}{carets}"
 
 
@@ -124,7 +125,8 @@ def as_github(diagnostics: Sequence[Diagnostic]) -> str:
 
 
 def _annotation(item: Diagnostic) -> str:
-    place, said = "", _said(item)
+    place = ""
+    said = _said(item)
     if item.line:
         place = f"line={item.line},col={item.column},endColumn={max(item.end_column, item.column)},"
     elif item.where:

@@ -63,7 +63,9 @@ def distance(first: str, second: str, most: int) -> int:
     before: list[int] = []
     row = list(range(len(second) + 1))
     for i, left in enumerate(first, 1):
-        last, before, row = before, row, [i]
+        last = before
+        before = row
+        row = [i]
         for j, right in enumerate(second, 1):
             slips = min(before[j] + 1, row[j - 1] + 1, before[j - 1] + (left != right))
             if i > 1 and j > 1 and left == second[j - 2] and first[i - 2] == right:
@@ -105,12 +107,14 @@ def _beginning(word: str, known: list[str]) -> str:
 
 def _closest(word: str, known: list[str]) -> str:
     folded = _folded(word)
-    best, least = "", len(word) + 1
+    best = ""
+    least = len(word) + 1
     for name in _candidates(word, known):
         allowed = min(_allowed(word, name), least)
         slips = distance(folded, _folded(name), allowed)
         if slips < least and slips <= allowed:
-            best, least = name, slips
+            best = name
+            least = slips
         elif slips == least and name != best:
             best = ""
     return best

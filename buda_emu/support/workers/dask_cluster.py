@@ -158,7 +158,8 @@ class Cluster:
         """One item, of which nothing is told but by `answers` or `answer_of`."""
         from buda_emu.support.workers.dask_plugin import answer_in_child
 
-        number, self._sent = self._sent, self._sent + 1
+        number = self._sent
+        self._sent = self._sent + 1
         for value in shares(item):
             if value not in self._scattered:
                 self._scattered[value] = self._client.scatter(self._values[value], direct=True, hash=False)

@@ -23,7 +23,8 @@ class Children(WorkerPlugin):  # type: ignore[misc]  # distributed carries no ty
 
     def __init__(self, mark: str, job: bytes, contents: dict[str, bytes]) -> None:
         self.name = mark
-        self._job, self._contents = job, contents
+        self._job = job
+        self._contents = contents
 
     def setup(self, worker: Any) -> None:
         """When the worker gets to know the plugin."""

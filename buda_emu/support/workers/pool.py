@@ -204,7 +204,8 @@ class Pool:
     def close(self) -> None:
         """Take every worker down for good; from another thread, too, whereupon `answers` ends."""
         self.closed = True
-        self._next, self._are_left = None, False
+        self._next = None
+        self._are_left = False
         for worker in self._workers:
             worker.process.end()
         self._workers.clear()
@@ -248,7 +249,8 @@ class Pool:
         worker.item = None
         if self._first is None:
             return
-        (worker.item, item), self._next = self._first, None
+        (worker.item, item) = self._first
+        self._next = None
         worker.since = time.monotonic()
         worker.process.send(item, self._values)
 

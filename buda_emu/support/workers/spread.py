@@ -40,7 +40,8 @@ class JobPool:
 
     def share(self, value: Any) -> Shared:
         """What stands in items, which are tuples then, for a value that many of them have."""
-        number, self._shared = self._shared, self._shared + 1
+        number = self._shared
+        self._shared = self._shared + 1
         self._values[number] = value if self._here else packed(value)
         return Shared(number)
 
@@ -181,7 +182,8 @@ class _Others:
     """The other workers, served on a thread of their own."""
 
     def __init__(self, job: Job, items: Iterable[Any], count: int) -> None:
-        self._items, self._lock = enumerate(items), Lock()
+        self._items = enumerate(items)
+        self._lock = Lock()
         self._pool = JobPool(job, replace(Workers(), count=count), isolated=True)
         self._done: SimpleQueue[tuple[int, Any] | BaseException | None] = SimpleQueue()
         self._are_done = self._closed = False

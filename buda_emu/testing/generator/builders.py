@@ -27,7 +27,8 @@ def conversion(draft: NetlistDraft, op_type: str) -> None:
     """A copy of Float32 to any format through any Dst: to integers, opaque words, other floats, or as integers."""
     if draft.arch.name == "grayskull" or draft.tile != FULL_TILE:
         raise NoRoomError
-    draw, shape = draft.draw, any_shape(draft)
+    draw = draft.draw
+    shape = any_shape(draft)
     left_out = ("UInt16",) if draft.arch.name == "blackhole" else ("UInt16", "Fp8_e4m3")
     out = draw.pick([name for name in NETLIST_FORMATS if name not in left_out])
     acc = draw.pick(("Float32", "Int32", *(() if is_integer(out) else ("Float16", "Float16_b"))))
@@ -40,7 +41,8 @@ def elementwise(draft: NetlistDraft, op_type: str) -> None:
     """A copy or arithmetic of integers, or of opaque words where the op only copies."""
     if draft.arch.name == "grayskull" or draft.tile != FULL_TILE:
         raise NoRoomError
-    draw, declared = draft.draw, OP_TYPES[op_type]
+    draw = draft.draw
+    declared = OP_TYPES[op_type]
     legal = [name for name in declared.integers if name != "UInt16"]
     shape = any_shape(draft)
     source = (draw.pick(legal),)
@@ -106,7 +108,8 @@ def ethernet(draft: NetlistDraft, op_type: str) -> None:
     """A copy over the link to the other chip, whose graph reads it (NETLIST V159, V366)."""
     if draft.chips == 1 or draft.graph.chip != 0 or (draft.graph.ops and draft.draw.chance(50)):
         raise NoRoomError
-    formats, shape = chosen(draft), any_shape(draft)
+    formats = chosen(draft)
+    shape = any_shape(draft)
     source = operand(draft, shape, operands(draft), shaped=False)
     formats = Formats(source.value.df, formats.intermed, formats.acc)
     blocking = draft.blocking(shape, in_ublock(draft, formats), one_core=True)
@@ -184,7 +187,8 @@ def reduce(draft: NetlistDraft, op_type: str) -> None:
     on_device = tuple(word for word in ATTRIBUTES["dim"].words if word != "rc")  # NETLIST V331
     dim = draw.pick(ATTRIBUTES["dim"].words if "rc" in draw.wanted else on_device)
     t, rows, cols = any_shape(draft)
-    m_k, u_kt = draw.pick((1, 2, 3)), draw.pick((1, 2))
+    m_k = draw.pick((1, 2, 3))
+    u_kt = draw.pick((1, 2))
     many = m_k * u_kt
     attributes: dict[str, object] = {"type": "max", "dim": dim}
     if dim == "z":
@@ -192,20 +196,29 @@ def reduce(draft: NetlistDraft, op_type: str) -> None:
         attributes["z"] = many
         formats = chosen(draft)
         formats = Formats(formats.out, formats.out, formats.acc)
-        shape, source = (t, rows, cols), (t * many, rows, cols)
+        shape = (t, rows, cols)
+        source = (t * many, rows, cols)
         accepted: tuple[str, ...] = (formats.out,)
     else:
         attributes |= {"m_k": m_k, "u_kt": u_kt}
         formats = chosen(draft, sums=m_k > 1)
-        down, across = (many if "r" in dim else rows), (many if "c" in dim else cols)
-        shape, source = (t, 1 if "r" in dim else rows, 1 if "c" in dim else cols), (t, down, across)
+        down = many if "r" in dim else rows
+        across = many if "c" in dim else cols
+        shape = (t, 1 if "r" in dim else rows, 1 if "c" in dim else cols)
+        source = (t, down, across)
         accepted = operands(draft)
     if draft.graph.family == "a" and formats.acc == "Float32":  # NETLIST V039
         formats = Formats(formats.out, formats.intermed, "Float16")
     operand_0 = operand(draft, source, accepted)
     blocking = draft.blocking(shape, in_ublock(draft, formats), order="r")
     if dim == "r":
-        blocking = Blocking((1, blocking.grid_size[1]), t, (1, blocking.mblock[1]), (1, blocking.ublock[1]), "r")
+        blocking = Blocking(
+            grid_size=(1, blocking.grid_size[1]),
+            t=t,
+            mblock=(1, blocking.mblock[1]),
+            ublock=(1, blocking.ublock[1]),
+            ublock_order="r",
+        )
     positive = operand_0.value.positive
     more = extras(draft)
     draft.add(
@@ -237,7 +250,9 @@ def splice(draft: NetlistDraft, op_type: str) -> None:
         sources = [operand(draft, (unit, rows, cols), (df,)) for unit in units]
         blocking = draft.blocking(shape, in_ublock(draft, formats))
     else:
-        blocking = Blocking((1, 1), t, (1, total), (1, draw.pick((1, 2))), draw.pick("rc"))
+        blocking = Blocking(
+            grid_size=(1, 1), t=t, mblock=(1, total), ublock=(1, draw.pick((1, 2))), ublock_order=draw.pick("rc")
+        )
         sources = [operand(draft, (t, 1, unit * blocking.ublock[1]), (df,)) for unit in units]
     triples = tuple(
         (number, (skip, length, length)) for number, (skip, length) in enumerate(zip(skipped, lengths, strict=True))
@@ -250,7 +265,8 @@ def splice(draft: NetlistDraft, op_type: str) -> None:
 def embedding(draft: NetlistDraft, op_type: str) -> None:
     """Rows of a table, by number."""
     draw = draft.draw
-    t, blocks = 1, draw.integer(1, 2)
+    t = 1
+    blocks = draw.integer(1, 2)
     cols = draw.integer(1, 3)
     df = draw.pick([name for name in operands(draft) if name in ("Float16_b", "Float16", "Float32")])
     formats = chosen(draft, out=(df,))
@@ -258,7 +274,7 @@ def embedding(draft: NetlistDraft, op_type: str) -> None:
     table = operand(draft, (1, draw.integer(1, 3), cols), (df,), shaped=False, source="flat")
     indices = operand(draft, (1, 1, 1), ("RawUInt32",), shaped=False, source="own stream")
     width = draw.divisor(cols, in_ublock(draft, formats))
-    blocking = Blocking((1, 1), t, (blocks, cols // width), (1, width), "r")
+    blocking = Blocking(grid_size=(1, 1), t=t, mblock=(blocks, cols // width), ublock=(1, width), ublock_order="r")
     draft.add(op_type, (table, indices), blocking, formats, attributes={"num_indices": 32 * blocks})
 
 
@@ -270,7 +286,9 @@ def tilizer(draft: NetlistDraft, op_type: str) -> None:
     source = operand(draft, shape, (df,), shaped=False, source="flat")
     found = draft.document.queues[source.value.name].blocking
     wide = found.cols if found.cols <= in_ublock(draft, formats) else 1
-    blocking = Blocking((1, 1), shape[0], (shape[1], shape[2] // wide), (1, wide), "r")
+    blocking = Blocking(
+        grid_size=(1, 1), t=shape[0], mblock=(shape[1], shape[2] // wide), ublock=(1, wide), ublock_order="r"
+    )
     if found.ublock[0] > 1 or found.cells > 1:
         raise NoRoomError
     draft.add(op_type, (source,), blocking, formats, positive=True)
@@ -282,7 +300,8 @@ def topk(draft: NetlistDraft, op_type: str) -> None:
     k = draw.pick((1, 4, 8, 16, 32, 64))
     sort = draw.pick(("max", "argmax"))
     cols = max(2, draw.pick((1, 2, 4)), 2 * k // 32)
-    t, rows = draw.pick((1, 1, 2)), draw.pick((1, 1, 2))
+    t = draw.pick((1, 1, 2))
+    rows = draw.pick((1, 1, 2))
     df = draw.pick([name for name in operands(draft) if name in ("Float16_b", "Float16")])
     accepted = ("RawUInt32", "UInt16") if sort == "max" else ("UInt16",)
     values = operand(draft, (t, rows, cols), (df,), shaped=False)
@@ -290,7 +309,7 @@ def topk(draft: NetlistDraft, op_type: str) -> None:
     out = df if sort == "max" else numbers.value.df
     formats = Formats(out, df, df)
     wide = -(-k // 32)
-    blocking = Blocking((1, 1), t, (rows, 1), (1, wide), "r")
+    blocking = Blocking(grid_size=(1, 1), t=t, mblock=(rows, 1), ublock=(1, wide), ublock_order="r")
     attributes: dict[str, object] = {"k": k, "sort": sort, "m_k": 1, "u_kt": cols}
     if cols > in_ublock(draft, formats) or wide > cols:
         raise NoRoomError

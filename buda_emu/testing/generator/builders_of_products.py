@@ -21,7 +21,8 @@ _OF_INTEGERS: Final = frozenset(("requant", "dequant", "zero_point"))
 
 def matmul(draft: NetlistDraft, op_type: str) -> None:
     """A product: of floats, of integers, or with sparse tiles."""
-    kind, wanted = draft.draw.integer(0, 9), draft.draw.wanted
+    kind = draft.draw.integer(0, 9)
+    wanted = draft.draw.wanted
     if kind < 2 or _OF_SPARSE & wanted:
         _sparse(draft, op_type)
     elif (kind < 4 or _OF_INTEGERS & wanted) and draft.arch.name != "grayskull":
@@ -82,7 +83,8 @@ def _of_integers(draft: NetlistDraft, op_type: str) -> None:
     draw = draft.draw
     t, rows, cols = any_shape(draft)
     m_k, u_kt = _inner(draft)
-    inner, bias = m_k * u_kt, draw.chance(50)
+    inner = m_k * u_kt
+    bias = draw.chance(50)
     end = draw.pick(("", "requant", "dequant"))
     sources = [
         operand(draft, (t, rows, inner), ("Int8",)),
@@ -105,8 +107,10 @@ def _sparse(draft: NetlistDraft, op_type: str) -> None:
     """Tiles of operand 1 picked by tiles of operand 0, as a stream of indices says (NETLIST 5.2)."""
     draw = draft.draw
     t, rows, cols = any_shape(draft)
-    tiles, index_tiles = draw.integer(1, 4), draw.integer(1, 2)
-    m_k, u_kt = draw.integer(1, 3), draw.integer(1, 2)
+    tiles = draw.integer(1, 4)
+    index_tiles = draw.integer(1, 2)
+    m_k = draw.integer(1, 3)
+    u_kt = draw.integer(1, 2)
     act_t = draw.pick((1, t))
     own: dict[str, object] = {}
     formats = _sums_in_l1(draft, chosen(draft, sums=True), own)
@@ -149,7 +153,13 @@ def depthwise(draft: NetlistDraft, op_type: str) -> None:
     bias = draw.sometimes(35, "bias")
     formats = chosen(draft, sums=True)
     found = draft.blocking((t, rows, cols), in_ublock(draft, formats), order="r")
-    blocking = Blocking((found.grid_size[0], 1), t, (found.mblock[0], cols // found.ublock[1]), found.ublock, "r")
+    blocking = Blocking(
+        grid_size=(found.grid_size[0], 1),
+        t=t,
+        mblock=(found.mblock[0], cols // found.ublock[1]),
+        ublock=found.ublock,
+        ublock_order="r",
+    )
     sources = [
         operand(draft, (t, rows, cols * m_k), operands(draft)),
         operand(draft, (t, m_k, cols), operands(draft)),
@@ -163,7 +173,8 @@ def depthwise(draft: NetlistDraft, op_type: str) -> None:
     draft.add(op_type, sources, blocking, formats, attributes=attributes | extras(draft))
 
 
-_MOST_STEPS, _INTERMEDIATES = 5, 8
+_MOST_STEPS = 5
+_INTERMEDIATES = 8
 _ON_INTEGERS = tuple(name for name, op in OP_TYPES.items() if op.family == "quantization")
 
 
@@ -241,7 +252,8 @@ class _Chain:
             attributes["exp"] = draw.pick((2, 3))
         self._add(kind, inputs, output, self.blocking.mblock, self.blocking.ublock, popped, tms, attributes)
         kept = not two and self.positive and kind in KEEP_POSITIVE
-        self.last, self.positive = output, (kind in ALWAYS_POSITIVE or kept) and attributes.get("relu_mode") != "max"
+        self.last = output
+        self.positive = (kind in ALWAYS_POSITIVE or kept) and attributes.get("relu_mode") != "max"
 
     def _may_stand(self, name: str, two: bool, last: bool) -> bool:
         """Whether an op type is the next link: floats in, floats out, of a sign that it takes (NETLIST V133)."""
@@ -272,11 +284,14 @@ class _Chain:
             {"m_k": 1, "u_kt": inner},
         )
         self.schedules.append([])
-        self.used, self.last, self.kept = 1, "intermed0", 2
+        self.used = 1
+        self.last = "intermed0"
+        self.kept = 2
 
     def of_integers(self, last: str) -> None:
         """Quantised numbers: combined and scaled, or floats made such (NETLIST V141)."""
-        draft, blocks = self.draft, (self.blocking.mblock, self.blocking.ublock)
+        draft = self.draft
+        blocks = (self.blocking.mblock, self.blocking.ublock)
 
         def source(df: str) -> str:
             self.sources.append(operand(draft, self.shape, (df,)))
@@ -288,12 +303,15 @@ class _Chain:
             kind = draft.draw.pick(("add", "maximum", "multiply", "datacopy"))
             inputs = [first] if OP_TYPES[kind].one_input else [first, source("Int8")]
             self._add(kind, inputs, "intermed0", *blocks, (), ((),) * len(inputs), {})
-            first, popped, self.used = "intermed0", ("intermed0",), 1
+            first = "intermed0"
+            popped = ("intermed0",)
+            self.used = 1
         self._add(last, [first, source("Float32")], "output", *blocks, popped, ((), ()), {})
 
     def less_maximum(self) -> None:
         """The operand less the maximum of its rows, as a softmax begins."""
-        first, width = self.source(), self.blocking.ublock
+        first = self.source()
+        width = self.blocking.ublock
         self._add(
             "reduce",
             [first],
@@ -309,7 +327,8 @@ class _Chain:
         if width[1] > 1:
             tms = (Tm("broadcast", ("c", width[1])), *tms)
         self._add("subtract", [first, "intermed0"], "dest", (1, 1), width, ("intermed0",), ((), tms), {})
-        self.used, self.last = 1, "dest"
+        self.used = 1
+        self.last = "dest"
 
     def source(self) -> str:
         """An operand of the fused op: one that it has, or a new one."""

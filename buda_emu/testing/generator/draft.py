@@ -192,15 +192,16 @@ class NetlistDraft:
         """A way to cut a result of this shape into cores and blocks. Raises NoRoomError where no core is free."""
         t, rows, cols = shape
         down, across = (1, 1) if one_core else (self.draw.divisor(rows, 3), self.draw.divisor(cols, 3))
-        high, wide = rows // down, cols // across
+        high = rows // down
+        wide = cols // across
         ublock_rows = self.draw.divisor(high, most_in_ublock)
         ublock_cols = self.draw.divisor(wide, most_in_ublock // ublock_rows)
         return Blocking(
-            (down, across),
-            t,
-            (high // ublock_rows, wide // ublock_cols),
-            (ublock_rows, ublock_cols),
-            order or self.draw.pick("rc"),
+            grid_size=(down, across),
+            t=t,
+            mblock=(high // ublock_rows, wide // ublock_cols),
+            ublock=(ublock_rows, ublock_cols),
+            ublock_order=order or self.draw.pick("rc"),
         )
 
     def place(self, blocking: Blocking) -> tuple[tuple[int, int], bool]:
@@ -311,7 +312,9 @@ def any_shape(draft: NetlistDraft) -> Shape:
         return draw.pick(there)
     t, rows, cols = (draw.pick(_SIZES) for _ in range(3))
     while t * rows * cols > draft.most_tiles:
-        t, rows, cols = max(1, t // 2), max(1, rows // 2), max(1, cols // 2)
+        t = max(1, t // 2)
+        rows = max(1, rows // 2)
+        cols = max(1, cols // 2)
     return t, rows, cols
 
 

@@ -72,7 +72,13 @@ def draw_rounds(draft: NetlistDraft) -> Rounds:
     looped = draw.chance(75)
     outer = draw.pick((1, 1, 1, 2)) if looped else 1
     inner = draw.pick((1, 2, 3)) if looped else draw.pick((1, 1, 2))
-    return Rounds(outer, inner, looped and draw.chance(40), looped, draft.chips == 1 and draw.chance(15))
+    return Rounds(
+        outer=outer,
+        inner=inner,
+        parameter=looped and draw.chance(40),
+        looped=looped,
+        split=draft.chips == 1 and draw.chance(15),
+    )
 
 
 def add_programs(draft: NetlistDraft, rounds: Rounds) -> None:
@@ -117,7 +123,8 @@ def _instructions(draft: NetlistDraft, rounds: Rounds, graphs: list[OpenGraph]) 
     if computed:
         opcode, before = draw.pick((("add", ("0",)), ("mul", ("1",)), ("inc", ())))
         if constant:
-            opcode, before = "mul", ("$c_one",)
+            opcode = "mul"
+            before = ("$c_one",)
         yield VarInst(out="$rounds", opcode=opcode, args=(*before, count))
         count = "$rounds"
     dynamic = _dynamic(draft) if not rounds.split and draw.sometimes(25, "allocate_queue") else ()
@@ -294,7 +301,8 @@ def _drawn(draw: Draw, arch: str, budget: Budget, op_types: Sequence[str]) -> Ne
         name for name in op_types if OP_TYPES[name].has("tile by tile") and OP_TYPES[name].family != "quantization"
     ]
     if arch != "grayskull" and small and draw.sometimes(10, *_TILES):
-        draft.tile, op_types = _TILES[draw.pick(tuple(_TILES))], small
+        draft.tile = _TILES[draw.pick(tuple(_TILES))]
+        op_types = small
     elif budget.graphs > 1 and draw.chance(100 if only_links else 12):
         draft.chips = 2
     rounds = draw_rounds(draft)
@@ -327,7 +335,7 @@ def _open(draft: NetlistDraft, number: int, inputs: int) -> None:
     free = {(row, col) for row in range(rows) for col in range(cols)}
     before = draft.graphs[-1] if draft.graphs else None
     family = before.family if before is not None else draft.draw.pick("bbba")
-    graph = OpenGraph(f"graph_{number}", number % draft.chips, inputs, free, family)
+    graph = OpenGraph(name=f"graph_{number}", chip=number % draft.chips, input_count=inputs, free=free, family=family)
     draft.graphs.append(graph)
     if before is None:
         return
@@ -344,19 +352,23 @@ def _add_op(draft: NetlistDraft, op_types: Sequence[str]) -> None:
     links = [name for name in op_types if OP_TYPES[name].has("Ethernet")] if draft.chips > 1 else []
     for _ in range(8):
         name = draft.draw.pick(links if links and draft.draw.chance(10) else op_types)
-        queues, fused_ops = dict(draft.document.queues), dict(draft.document.fused_ops)
-        constants, values = set(draft.constants), list(draft.graph.values)
+        queues = dict(draft.document.queues)
+        fused_ops = dict(draft.document.fused_ops)
+        constants = set(draft.constants)
+        values = list(draft.graph.values)
         try:
             _OF_FAMILY[OP_TYPES[name].family](draft, name)
             return
         except NoRoomError:
             draft.document.queues, draft.document.fused_ops = queues, fused_ops
-            draft.constants, draft.graph.values = constants, values
+            draft.graph.values = values
+            draft.constants = constants
 
 
 def _store(draft: NetlistDraft, *, last: bool) -> None:
     """Queues for results: of every op that nothing reads, and of some that something does."""
-    draw, graph = draft.draw, draft.graph
+    draw = draft.draw
+    graph = draft.graph
     for number, op in enumerate(graph.ops):
         read = op.name in graph.read
         if read and not draw.chance(20) and not op.gradient_op:
@@ -378,7 +390,8 @@ def _store(draft: NetlistDraft, *, last: bool) -> None:
         tms: tuple[Tm, ...] = ()
         if not flat and blocking.t > 1 and draw.chance(15):
             t, rows, cols = blocking.shape
-            tms, blocking = (Tm("hstack", (t,)),), Blocking((1, 1), 1, (rows, cols * t), (1, 1), "r")
+            tms = (Tm("hstack", (t,)),)
+            blocking = Blocking(grid_size=(1, 1), t=1, mblock=(rows, cols * t), ublock=(1, 1), ublock_order="r")
         queue = draft.queue("out", blocking, op.out_df, source=op.name, entries=graph.input_count, input_tms=tms)
         if not flat and not last and draw.chance(80):
             graph.values.append(value_of(queue))
@@ -386,7 +399,8 @@ def _store(draft: NetlistDraft, *, last: bool) -> None:
 
 def _written_in_place(draft: NetlistDraft, op: Op) -> bool:
     """Whether the op now writes a ram that its graph alone reads, as an optimizer does with weights."""
-    graph, queues = draft.graph, draft.document.queues
+    graph = draft.graph
+    queues = draft.document.queues
     others = {name for other in draft.graphs[:-1] for name in other.read} | {queue.alias for queue in queues.values()}
     positive = any(value.positive for value in graph.values if value.name == op.name)
     for name in sorted(graph.read & draft.constants - others):
@@ -408,8 +422,17 @@ def _may_untilize(op: Op) -> bool:
 
 def _one_buffer(blocking: Blocking) -> Blocking:
     """The whole of it in one place, as an op that untilizes writes it (NETLIST V071, V077)."""
-    (down, across), (m, n), ublock = blocking.grid_size, blocking.mblock, blocking.ublock
-    return Blocking((1, 1), blocking.t, (m * down, n * across), ublock, "r", blocking.tile_dim)
+    (down, across) = blocking.grid_size
+    (m, n) = blocking.mblock
+    ublock = blocking.ublock
+    return Blocking(
+        grid_size=(1, 1),
+        t=blocking.t,
+        mblock=(m * down, n * across),
+        ublock=ublock,
+        ublock_order="r",
+        tile_dim=blocking.tile_dim,
+    )
 
 
 def _may_be_copied(draft: NetlistDraft) -> bool:

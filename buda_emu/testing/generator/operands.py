@@ -36,13 +36,15 @@ def operand(
     another one; `transposed`: a transpose, too; `positive`: no element is below zero."""
     draw = draft.draw
     tms: list[Tm] = []
-    pad, unpad = Pad(), Pad()
+    pad = Pad()
+    unpad = Pad()
     if shaped and draw.chance(10) and max(shape[1:]) > 1:
         rows, cols = (draw.integer(0, size - 1) for size in shape[1:])
         if rows + cols:
             pad = Pad(rt=rows, ct=cols, value=draw.pick((0.0, 1.0, 0.25)))
             if draw.chance(30):  # the same as the last of the TMs (OPS 7.3)
-                tms, pad = [Tm("pad", (pad.rt, pad.ct, pad.value))], Pad()
+                tms = [Tm("pad", (pad.rt, pad.ct, pad.value))]
+                pad = Pad()
             shape = (shape[0], shape[1] - rows, shape[2] - cols)
     steps = draw.integer(0, _MOST_STEPS) if shaped else 0
     for _ in range(steps):
@@ -108,9 +110,14 @@ def _queue_value(draft: NetlistDraft, shape: Shape, df: str, source: Source) -> 
     t, rows, cols = shape
     layout = "flat" if source == "flat" else "tilized"
     down, across = (1, 1) if source == "flat" else (draw.divisor(rows, 2), draw.divisor(cols, 2))
-    high, wide = draw.divisor(rows // down), draw.divisor(cols // across)
+    high = draw.divisor(rows // down)
+    wide = draw.divisor(cols // across)
     blocking = Blocking(
-        (down, across), t, (rows // down // high, cols // across // wide), (high, wide), draw.pick("rc")
+        grid_size=(down, across),
+        t=t,
+        mblock=(rows // down // high, cols // across // wide),
+        ublock=(high, wide),
+        ublock_order=draw.pick("rc"),
     )
     if source in ("any", "own") and draw.chance(50):
         made = draft.queue("c", blocking, df, kind=draw.pick(("queue", "ram")), entries=1, layout=layout)
@@ -129,7 +136,8 @@ def _queue_value(draft: NetlistDraft, shape: Shape, df: str, source: Source) -> 
 
 def _view(draft: NetlistDraft, base: Queue) -> Queue:
     """Another ram in the same bytes, with blocks of its own (NETLIST 1.10, 4.5)."""
-    name, order = draft.name("view"), "c" if base.blocking.ublock_order == "r" else "r"
+    name = draft.name("view")
+    order = "c" if base.blocking.ublock_order == "r" else "r"
     view = evolve(
         base, name=name, written_name=name, alias=base.name, blocking=replace(base.blocking, ublock_order=order)
     )
@@ -171,7 +179,9 @@ def operands(draft: NetlistDraft) -> tuple[str, ...]:
 def chosen(draft: NetlistDraft, *, out: tuple[str, ...] = (), sums: bool = False, gradient: bool = False) -> Formats:
     """Formats of an op of the open graph: results in one of `out`; `sums`: it keeps partial sums between blocks;
     `gradient`: it adds to its result of before."""
-    draw, family, arch = draft.draw, draft.graph.family, draft.arch
+    draw = draft.draw
+    family = draft.graph.family
+    arch = draft.arch
     acc = draw.pick(_accumulators(family, arch))
     legal = out or operands(draft)
     if sums and arch.name == "grayskull":  # V090

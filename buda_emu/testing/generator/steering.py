@@ -110,7 +110,8 @@ def evenly(number: int, *, seed: int = 0, archs: Sequence[str] = EVERY, budget: 
     wishes = _wishes()
     turn, place = divmod(number, len(wishes))
     name, types = wishes[(place * _STRIDE + 7 * turn) % len(wishes)]
-    arch, draw = archs[(number + turn) % len(archs)], Draw(Random(f"{seed} {number}"))
+    arch = archs[(number + turn) % len(archs)]
+    draw = Draw(Random(f"{seed} {number}"))
     df = draw.pick(lists()["operands in a format"])
     own = draw.pick([*OP_TYPES[types[0]].attributes, ""])
     more = {own, df, FORMATS[df].family or "", draw.pick(lists()["structure"]), *_words(draw.pick(lists()["TMs"]))}

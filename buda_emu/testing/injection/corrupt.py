@@ -72,7 +72,8 @@ def burst_noise(seed: int) -> int:
 
 def burst_masks(df: str, seed: int) -> NDArray[np.unsignedinteger[Any]]:
     """The same by datum."""
-    width, noise = FORMATS[df].bits, burst_noise(seed)
+    width = FORMATS[df].bits
+    noise = burst_noise(seed)
     masks = [noise >> place & ((1 << width) - 1) for place in range(0, 8 * FLIT_BYTES, width)]
     return np.array(masks, datum_type(df))
 
@@ -87,7 +88,8 @@ def tiles_of_core(blocking: Blocking, core: tuple[int, int]) -> Numbers:
     """The numbers of the tiles of a result that one core of its grid makes (OPS 2)."""
     t, rows, cols = blocking.shape
     numbers = np.arange(t * rows * cols).reshape(t, rows, cols)
-    row, col = core[0] * blocking.block_rows, core[1] * blocking.block_cols
+    row = core[0] * blocking.block_rows
+    col = core[1] * blocking.block_cols
     return numbers[:, row : row + blocking.block_rows, col : col + blocking.block_cols].reshape(-1)
 
 

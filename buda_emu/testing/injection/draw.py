@@ -35,7 +35,10 @@ class Draw:
     ) -> None:
         if by not in ("", "kind") and not set(kinds) <= {"flip", "burst"}:
             raise HostError(f"by {by} bits are divided: kinds flip and burst, not {', '.join(kinds)}")
-        self.sites, self._burst, self._by, self._scatter = sites, burst, by, scatter
+        self.sites = sites
+        self._burst = burst
+        self._by = by
+        self._scatter = scatter
         self._trace = sites.trace
         self._in_memory: dict[str, Weighted] = {}
         self.strata = sites.strata(by)
@@ -154,7 +157,8 @@ class Draw:
 
     # ----------------------------------------------------------------------------------------------------- queues
     def _entry(self, number: int, random: Random) -> Fault | None:
-        pairs, lost = self._pairs, self._losable
+        pairs = self._pairs
+        lost = self._losable
         choices = (["twice", "swapped"] if pairs else []) + (["lost", "added"] if lost else [])
         if not choices:
             return None
@@ -193,7 +197,8 @@ class Draw:
         queue = queues[random.randrange(len(queues))]
         names, reach = self._pointers(queue)
         bit = random.randrange(max(1, (reach - 1).bit_length()))
-        how, inputs = names[random.randrange(len(names))], random.randrange(self._trace.inputs)
+        how = names[random.randrange(len(names))]
+        inputs = random.randrange(self._trace.inputs)
         return self._of_queue(number, "pointer", queue, entry=inputs, bits=(bit,), how=how)
 
     def _pointers(self, queue: str) -> tuple[tuple[str, ...], int]:
@@ -212,11 +217,28 @@ class Draw:
     # ------------------------------------------------------------------------------------------------------- time
     def _clock(self, number: int, random: Random) -> Fault:
         factor = FACTORS[random.randrange(len(FACTORS))]
-        return Fault(number, "clock", "", "clock", "chip", "", entry=random.randrange(self._executes), how=factor)
+        return Fault(
+            number=number,
+            kind="clock",
+            place="",
+            where="clock",
+            op_type="chip",
+            df="",
+            entry=random.randrange(self._executes),
+            how=factor,
+        )
 
     def _link(self, number: int, random: Random) -> Fault:
         name = LINKS[random.randrange(len(LINKS))]
-        return Fault(number, "link", "", name, "chip", "", how=FACTORS[random.randrange(len(FACTORS))])
+        return Fault(
+            number=number,
+            kind="link",
+            place="",
+            where=name,
+            op_type="chip",
+            df="",
+            how=FACTORS[random.randrange(len(FACTORS))],
+        )
 
     @property
     def _executes(self) -> int:
@@ -228,12 +250,12 @@ class Draw:
         at = node if site.reader is None else self._trace.nodes[site.reader]
         op_type = at.step.op.type if isinstance(at.step, Run) else "queue"
         return Fault(
-            number,
-            kind,
-            site.place,
-            name_of(at),
-            op_type,
-            site.df,
+            number=number,
+            kind=kind,
+            place=site.place,
+            where=name_of(at),
+            op_type=op_type,
+            df=site.df,
             entry=self._entry_of(at),
             tensor=name_of(node),
             operand=site.operand,
@@ -251,7 +273,19 @@ class Draw:
         how: str = "",
     ) -> Fault:
         df = self._trace.netlist.queues[queue].df
-        return Fault(number, kind, "dram", queue, "queue", df, entry=entry, tensor=queue, tile=tile, bits=bits, how=how)
+        return Fault(
+            number=number,
+            kind=kind,
+            place="dram",
+            where=queue,
+            op_type="queue",
+            df=df,
+            entry=entry,
+            tensor=queue,
+            tile=tile,
+            bits=bits,
+            how=how,
+        )
 
     def _entry_of(self, node: Node) -> int:
         return self.sites.ordinals[node.number]
@@ -293,7 +327,8 @@ class Draw:
         return replace(self._known(fault, node), nodes=tuple(numbers))
 
     def _of_run(self, fault: Fault) -> Fault:
-        netlist, inputs = self._trace.netlist, self._trace.inputs
+        netlist = self._trace.netlist
+        inputs = self._trace.inputs
         _require(fault, fault.where in netlist.queues, f"{fault.where} is not a queue")
         _require(fault, 0 <= fault.entry <= inputs, f"entry {fault.entry}: {inputs} inputs run")
         if fault.kind == "entry":
@@ -320,7 +355,8 @@ class Draw:
         if fault.place == "operand":
             _require(fault, is_op, f"{fault.where} is not an op")
             _require(fault, 0 <= fault.operand < len(node.inputs), f"{fault.where} has no operand {fault.operand}")
-            reader, node = node.number, self._trace.nodes[node.inputs[fault.operand]]
+            reader = node.number
+            node = self._trace.nodes[node.inputs[fault.operand]]
             op = self._trace.nodes[reader].step
             assert isinstance(op, Run)
             fault = replace(fault, op_type=op.op.type)

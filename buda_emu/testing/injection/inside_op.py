@@ -63,7 +63,7 @@ class WatchedUnits(KernelUnits):
         first = self.counts[place]
         self.counts[place] = first + tiles
         if self.fault is None:
-            self.visits.append(Visit(place, first, tiles, df, steps()))
+            self.visits.append(Visit(place=place, first=first, tiles=tiles, df=df, steps=steps()))
             return None
         hit = self.fault.tile - first
         return hit if self.fault.place == place and 0 <= hit < tiles else None
@@ -115,7 +115,9 @@ class _HitUnit:
     """A vector unit in which a register loses bits right after an instruction has written it; conditions are none."""
 
     def __init__(self, unit: NumpyUnit, fault: Fault | None) -> None:
-        self._unit, self._fault, self.steps = unit, fault, 0
+        self._unit = unit
+        self._fault = fault
+        self.steps = 0
 
     def __getattr__(self, name: str) -> Callable[..., Any]:
         instruction = getattr(self._unit, name)

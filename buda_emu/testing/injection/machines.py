@@ -104,7 +104,8 @@ class Machines:
 
             step()
             self._run(emulator, recorder)
-            arithmetic, found = self.arithmetic(), dict[int, Value]()
+            arithmetic = self.arithmetic()
+            found = dict[int, Value]()
             for (queue, slot), number in outputs.items():
                 channel = emulator.channels[queue]
                 if channel.view.label(slot):
@@ -132,7 +133,8 @@ def spoil(emulator: Emulator, fault: Fault) -> None:
         assert isinstance(channel, Fifo)
         _lose(channel, fault.tile) if fault.how == "lost" else _double(channel, fault.tile)
     elif isinstance(channel, Fifo):
-        ring, name = channel.ring, fault.how
+        ring = channel.ring
+        name = fault.how
         setattr(ring, name, (getattr(ring, name) ^ 1 << fault.bits[0]) % ring.limit)
     elif fault.how == "rd":
         channel.place_read(channel.rd ^ 1 << fault.bits[0])

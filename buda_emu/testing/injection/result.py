@@ -151,7 +151,8 @@ class Share:
         many faults, drawn from all, as would give the same variance."""
         if not self.weights:
             return wilson(self.failures, self.faults)
-        share, total = self.share, sum(weight for weight, _, _ in self.weights)
+        share = self.share
+        total = sum(weight for weight, _, _ in self.weights)
         variance = 0.0
         for weight, faults, failures in self.weights:
             part = (failures + 1) / (faults + 2)  # Laplace's estimate: a stratum without failures is not certain
@@ -178,10 +179,12 @@ def wilson(successes: float, count: float) -> tuple[float, float]:
     """Wilson's score interval of a share, 95 %."""
     if not count:
         return 0.0, 1.0
-    share, square = successes / count, _Z * _Z
+    share = successes / count
+    square = _Z * _Z
     middle = (share + square / (2 * count)) / (1 + square / count)
     half = _Z / (1 + square / count) * sqrt(share * (1 - share) / count + square / (4 * count * count))
-    low, high = middle - half, middle + half
+    low = middle - half
+    high = middle + half
     return 0.0 if successes == 0 else max(0.0, low), 1.0 if successes == count else min(1.0, high)
 
 
@@ -203,7 +206,13 @@ def share_of(name: str, effects: Sequence[Effect], strata: Mapping[str, float] |
         own = [item for item in effects if item.fault.stratum == stratum]
         if own:
             weights.append((weight, len(own), sum(item.failed for item in own)))
-    return Share(name, len(effects), sum(item.failed for item in effects), counts, tuple(weights))
+    return Share(
+        name=name,
+        faults=len(effects),
+        failures=sum(item.failed for item in effects),
+        counts=counts,
+        weights=tuple(weights),
+    )
 
 
 def _of_bits(fault: Fault) -> bool:
@@ -301,7 +310,7 @@ class Campaign:
                 left = effect.after.get(name, effect.outcome)
                 counts[column(left)] = counts.get(column(left), 0) + 1
             failures = sum(effect.after.get(name, effect.outcome) in FAILURES for effect in self.effects)
-            found.append(Guarded(name, counts, failures, before, cost))
+            found.append(Guarded(name=name, counts=counts, failures=failures, before=before, cost=cost))
         return found
 
     def as_json(self) -> dict[str, Any]:

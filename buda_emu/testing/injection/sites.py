@@ -84,7 +84,8 @@ class Sites:
         only: str = "",
         places: Sequence[Place] = ("dram", "l1", "operand"),
     ) -> None:
-        self.trace, self.only = trace, only
+        self.trace = trace
+        self.only = only
         durations = [cycles.get(graphs, (1.0, 1.0)) for graphs in trace.epochs]
         self._starts = [0.0, *accumulate(whole for whole, _ in durations)]
         self._of_input = [one for _, one in durations]
@@ -114,7 +115,9 @@ class Sites:
 
     def _site(self, place: Place, node: Node, cycles: float) -> Site:
         tiles = node.value.shape[1]
-        return Site(place, node.number, node.df, tiles, tiles * bits_of_tile(node.df) * cycles)
+        return Site(
+            place=place, node=node.number, df=node.df, tiles=tiles, weight=tiles * bits_of_tile(node.df) * cycles
+        )
 
     def _operands(self, nodes: Sequence[Node]) -> Iterator[Site]:
         """Everything that an op unpacks."""
@@ -126,7 +129,15 @@ class Sites:
                     weight = tiles * bits_of_tile(node.df) * self._of_input[other.epoch]
                     for operand, source in enumerate(other.inputs[: len(other.inputs) - other.sums]):
                         if source == node.number:
-                            yield Site("operand", source, node.df, tiles, weight, reader, operand)
+                            yield Site(
+                                place="operand",
+                                node=source,
+                                df=node.df,
+                                tiles=tiles,
+                                weight=weight,
+                                reader=reader,
+                                operand=operand,
+                            )
 
     def _inside(self) -> Iterator[Site]:
         """Dst, packer and vector unit, which the ops of precision "device" have; each op runs once to count tiles."""
@@ -154,11 +165,11 @@ class Sites:
                 }[visit.place]
                 share = visit.tiles / sum(other.tiles for other in known[key] if other.place == visit.place)
                 yield Site(
-                    visit.place,
-                    node.number,
-                    visit.df,
-                    visit.tiles,
-                    bits * share * cycles,
+                    place=visit.place,
+                    node=node.number,
+                    df=visit.df,
+                    tiles=visit.tiles,
+                    weight=bits * share * cycles,
                     first=visit.first,
                     steps=visit.steps,
                 )

@@ -69,11 +69,13 @@ class Times:
     def slower(self, fault: Fault) -> Slower:
         """Of a fault of kind "clock" or "link". Raises HostError where no time is modelled."""
         name = "clock" if fault.kind == "clock" else fault.where
-        clean, slow = self._run(), self._run(**{name: self._today(name) * float(fault.how[:-2]) / 100})
+        clean = self._run()
+        slow = self._run(**{name: self._today(name) * float(fault.how[:-2]) / 100})
         if clean is None or slow is None:
             raise HostError(f"kind {fault.kind}: the time of this netlist is not modelled (buda-emu perf says why)")
         first = max(0, fault.entry)
-        before, after = self._seconds(clean), self._seconds(slow)
+        before = self._seconds(clean)
+        after = self._seconds(slow)
         ratio = (sum(before[:first]) + sum(after[first:])) / sum(before) if before else 1.0
         return Slower(ratio, tuple(sorted(self._missed(slow) - self._missed(clean))))
 
@@ -113,7 +115,8 @@ class Times:
         clean = self._run()
         if clean is None or run is None:
             return None
-        before, after = sum(clean.programs().values()), sum(run.programs().values())
+        before = sum(clean.programs().values())
+        after = sum(run.programs().values())
         return after / before if before else 1.0
 
     def _longer(self, epoch: EpochReport) -> float:

@@ -124,7 +124,11 @@ class Trace:
         shared = step.queue in self._shared
         number = self._joined(channel, slot, value) if shared else self._at.get((step.queue, slot))
         if number is None or not self._is(number, value):
-            number = self._new(Node(0, None, (), value, self.netlist.queues[step.queue].df, self._now))
+            number = self._new(
+                Node(
+                    number=0, step=None, inputs=(), value=value, df=self.netlist.queues[step.queue].df, epoch=self._now
+                )
+            )
             self._lies(number, channel, slot)
         self.nodes[number].last_epoch = self._now
         return number
@@ -132,7 +136,8 @@ class Trace:
     def _lies(self, number: int, channel: Fifo | Ram, slot: int) -> None:
         """A node is what an entry holds from now on."""
         node = self.nodes[number]
-        node.queue, node.slot = channel.name, slot
+        node.queue = channel.name
+        node.slot = slot
         self._at[channel.name, slot] = number
         if channel.name in self._shared:
             for place, at in enumerate(sorted(channel.view.slices(slot))):
@@ -147,7 +152,9 @@ class Trace:
         df = self.netlist.queues[channel.name].df
         unknown = [place for place, at in enumerate(places) if at not in self._slices]
         if unknown:  # what the host has put there
-            number = self._new(Node(0, None, (), value, df, self._now, channel.name, slot))
+            number = self._new(
+                Node(number=0, step=None, inputs=(), value=value, df=df, epoch=self._now, queue=channel.name, slot=slot)
+            )
             self._slices |= {places[place]: (number, place) for place in unknown}
         found = [self._slices[at] for at in places]
         if any(self.nodes[number].df != df for number, _ in found):
@@ -200,7 +207,7 @@ class Trace:
         *,
         sums: bool = False,
     ) -> int:
-        node = Node(0, step, inputs, None, df, self._now, sums=sums)
+        node = Node(number=0, step=step, inputs=inputs, value=None, df=df, epoch=self._now, sums=sums)
         node.value = self._made(node, [self.nodes[number].value for number in inputs], tiles)
         number = self._new(node)
         for source in dict.fromkeys(inputs):
@@ -264,7 +271,8 @@ class Trace:
         """What becomes of the run where the values of some nodes are spoilt: all nodes that differ, and how many were
         computed. `seen_by`: only this reader sees it, as its operand number `operand`. `guard` is asked for each result
         of an op that may differ. Raises what an op raises."""
-        nodes, arithmetic = self.nodes, self.arithmetic
+        nodes = self.nodes
+        arithmetic = self.arithmetic
         differ: dict[int, Value] = {}
         queue = sorted(spoils) if seen_by is None else [seen_by]
         queued = set(queue)
@@ -299,7 +307,8 @@ def beyond(channels: Mapping[str, Fifo | Ram], chunk: Chunk) -> set[str]:
     for queue, slots in chunk.reads.items():
         channel = channels[queue]
         if isinstance(channel, Fifo):
-            ring, popped = channel.ring, channel.global_rdptr_autoinc
+            ring = channel.ring
+            popped = channel.global_rdptr_autoinc
             held = {ring.slot(ring.rd - popped + place) for place in range(ring.occupancy + popped)}
             if not held.issuperset(slots):
                 found.add(queue)

@@ -329,7 +329,8 @@ def fewer_cores(netlist: Netlist) -> Iterator[Document]:
     """Every op and queue on one core and in one buffer; then each by itself."""
 
     def whole(blocking: Blocking) -> Blocking:
-        (rows, cols), (m, n) = blocking.grid_size, blocking.mblock
+        (rows, cols) = blocking.grid_size
+        (m, n) = blocking.mblock
         return replace(blocking, grid_size=(1, 1), mblock=(m * rows, n * cols))
 
     yield _all(netlist, whole)
@@ -458,7 +459,8 @@ def simpler_queues(netlist: Netlist) -> Iterator[Document]:
     yield document
     yield _all(netlist, lambda blocking: replace(blocking, tile_dim=FULL_TILE))
     document = contracted(netlist)
-    document.queue_devices, document.graph_devices = {}, {}
+    document.queue_devices = {}
+    document.graph_devices = {}
     document.queues = {name: evolve(queue, target_device=0) for name, queue in document.queues.items()}
     document.graphs = {name: evolve(graph, target_device=0) for name, graph in document.graphs.items()}
     yield document
@@ -485,7 +487,8 @@ def _without_entries(node: Node) -> Iterator[Node]:
     if not isinstance(node, MappingNode):
         return
     for at, (key, value) in enumerate(node.pairs):
-        before, after = node.pairs[:at], node.pairs[at + 1 :]
+        before = node.pairs[:at]
+        after = node.pairs[at + 1 :]
         yield MappingNode([*before, *after], node.line, node.column, node.end_column)
         for other in _without_entries(value):
             yield MappingNode([*before, (key, other), *after], node.line, node.column, node.end_column)

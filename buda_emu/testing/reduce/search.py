@@ -194,7 +194,14 @@ def reduce_netlist(
     search = _Search(trials, arch, outcome, any_failure, most_trials, progress, text, netlist, {text})
     end = search.run()
     return Reduction(
-        search.text, search.netlist, netlist, outcome, trials.count, search.steps, end == "interrupted", end == "all"
+        text=search.text,
+        netlist=search.netlist,
+        original=netlist,
+        outcome=outcome,
+        trials=trials.count,
+        steps=search.steps,
+        interrupted=end == "interrupted",
+        finished=end == "all",
     )
 
 
@@ -236,7 +243,8 @@ class _Search:
                 raise _OutOfTrials
             for (text, netlist), outcome in zip(batch, self.trials.run([text for text, _ in batch]), strict=True):
                 if outcome == self.outcome or (self.any_failure and outcome.fails):
-                    self.text, self.netlist = text, netlist
+                    self.text = text
+                    self.netlist = netlist
                     self.steps += 1
                     self._tell(name)
                     return True
@@ -256,7 +264,9 @@ class _Search:
 
     def _tell(self, name: str) -> None:
         if self.progress is not None:
-            self.progress(Step(self.text, self.netlist, name, self.trials.count, self.steps))
+            self.progress(
+                Step(text=self.text, netlist=self.netlist, move=name, trials=self.trials.count, steps=self.steps)
+            )
 
 
 class _OutOfTrials(Exception):  # noqa: N818 - not an error: the search has had its share

@@ -23,11 +23,13 @@ def close(a: Floats, b: Floats, atol: float, rtol: float) -> Flags:
     Two NaN match, one does not; an infinity matches itself and finite values of its sign near the end of float32.
     """
     with np.errstate(all="ignore"):
-        size_a, size_b = np.abs(a), np.abs(b)
+        size_a = np.abs(a)
+        size_b = np.abs(b)
         result: Flags = np.abs(a - b) <= atol + rtol * np.maximum(size_a, size_b)
         special = ~(np.isfinite(a) & np.isfinite(b))
         if special.any():
-            x, y = a[special], b[special]
+            x = a[special]
+            y = b[special]
             infinite = np.isinf(x) | np.isinf(y)
             one_sign = np.signbit(x) == np.signbit(y)
             both_large = np.minimum(size_a[special], size_b[special]) >= NEAR_INFINITY
@@ -72,7 +74,8 @@ def pcc(a: Floats, b: Floats, count: int) -> tuple[Floats, Flags]:
 def _correlation(a: Floats, b: Floats, count: int) -> tuple[Floats, Flags, Floats, Floats]:
     """`pcc`, and the means of a and b."""
     with np.errstate(all="ignore"):
-        mean_a, mean_b = _sum(a) / count, _sum(b) / count
+        mean_a = _sum(a) / count
+        mean_b = _sum(b) / count
         var_a, rounded_a = _not_negative(_sum(a * a) / count, mean_a * mean_a)
         var_b, rounded_b = _not_negative(_sum(b * b) / count, mean_b * mean_b)
         cov, rounded_cov = _not_negative(_sum(a * b) / count, mean_a * mean_b)
@@ -185,9 +188,11 @@ def _flat(expected: Array, observed: Array, comparison: Comparison) -> Verdict:
 
 def _mismatches(expected: Array, observed: Array, comparison: Comparison) -> tuple[int, int]:
     """How many elements of a flat stretch do not match, and the first of them."""
-    found, first = 0, -1
+    found = 0
+    first = -1
     for start in range(0, len(expected), _BLOCK):
-        a, b = _doubles(expected[start : start + _BLOCK]), _doubles(observed[start : start + _BLOCK])
+        a = _doubles(expected[start : start + _BLOCK])
+        b = _doubles(observed[start : start + _BLOCK])
         matches = _matches(a, b, comparison, nan_equals_nan=False)
         wrong = int(matches.size - np.count_nonzero(matches))
         if wrong and first < 0:
@@ -215,7 +220,8 @@ def _flat_slices(expected: Array, observed: Array, comparison: Comparison) -> Ve
         b = _doubles(observed[first:end]).reshape(-1, length)
         mismatches = length - np.count_nonzero(close(a, b, comparison.atol, comparison.rtol), axis=1)
         enough = (length - mismatches) / length >= comparison.check_pct
-        clean_a, clean_b = cleaned(a, nan_is_zero=True), cleaned(b, nan_is_zero=True)
+        clean_a = cleaned(a, nan_is_zero=True)
+        clean_b = cleaned(b, nan_is_zero=True)
         constant = (clean_a == clean_a[:, :1]).all(axis=1) & (clean_b == clean_b[:, :1]).all(axis=1)
         correlated, values = passes(clean_a, clean_b, length, _bounds(comparison), constant, signed=True)
         good = enough & correlated
@@ -237,15 +243,20 @@ def _tilized(expected: Array, observed: Array, comparison: Comparison, tile_dim:
     the number that shares and sums are divided by includes them. Exact has no ranges and looks at every cell.
     """
     exact = comparison.type.lower() == "exact"
-    rows, cols = comparison.check_tile_rows_range, comparison.check_tile_cols_range
+    rows = comparison.check_tile_rows_range
+    cols = comparison.check_tile_cols_range
     kept = (slice(rows[0] - 1, rows[1] - 1), slice(cols[0] - 1, cols[1] - 1))
     count = TILE * TILE if exact else (rows[1] - rows[0] + 1) * (cols[1] - cols[0] + 1)
     for block in tile_blocks(expected, observed, tile_dim):
-        full_a, full_b = _embedded(block.a), _embedded(block.b)
-        first_a, first_b = full_a[:, :1, 0], full_b[:, :1, 0]
+        full_a = _embedded(block.a)
+        full_b = _embedded(block.b)
+        first_a = full_a[:, :1, 0]
+        first_b = full_b[:, :1, 0]
         if not exact:
-            full_a, full_b = full_a[:, kept[0], kept[1]], full_b[:, kept[0], kept[1]]
-        a, b = full_a.reshape(block.tiles, -1), full_b.reshape(block.tiles, -1)
+            full_a = full_a[:, kept[0], kept[1]]
+            full_b = full_b[:, kept[0], kept[1]]
+        a = full_a.reshape(block.tiles, -1)
+        b = full_b.reshape(block.tiles, -1)
         result = _tile_verdicts(a, b, count, comparison, (first_a, first_b), signed=True)
         if result is not None:
             return Verdict(False, f"{_word(comparison)}, {block.place(result[0])}: {result[1]}")
@@ -309,7 +320,8 @@ def _tile_verdicts(
         enough: Flags = mismatches == 0
     else:
         enough = (count - mismatches) / count >= comparison.check_pct
-    good, values = enough, None
+    good = enough
+    values = None
     if comparison.type.lower() == "allclosehw":
         correlated, values = _tile_pcc(a, b, count, comparison, first, signed=signed)
         good = enough & correlated

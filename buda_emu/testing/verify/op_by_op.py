@@ -116,7 +116,8 @@ class _Tally:
         larger = np.where(np.abs(observed) > np.abs(expected), observed, expected)
         unit = ulp(larger, self.format)[:, :height, :width]
         a, b = (_numbers(tiles[:, :height, :width], self.format) for tiles in (expected, observed))
-        finite_a, finite_b = np.isfinite(a), np.isfinite(b)
+        finite_a = np.isfinite(a)
+        finite_b = np.isfinite(b)
         self.size += a.size
         self.not_finite[0] += a.size - int(np.count_nonzero(finite_a))
         self.not_finite[1] += a.size - int(np.count_nonzero(finite_b))
@@ -124,11 +125,14 @@ class _Tally:
         both = finite_a & finite_b
         if not both.all():
             seen = b[finite_b]
-            a, b, unit = a[both], b[both], unit[both]
+            a = a[both]
+            b = b[both]
+            unit = unit[both]
         else:
             seen = b
         if seen.size:
-            low, high = float(seen.min()), float(seen.max())
+            low = float(seen.min())
+            high = float(seen.max())
             self.range = (low, high) if self.range is None else (min(low, self.range[0]), max(high, self.range[1]))
         if a.size:
             self.moments.add(a, b)
@@ -142,17 +146,17 @@ class _Tally:
         low, high = self.range or (None, None)
         count = self.moments.count
         return ValueStats(
-            name,
-            kind,
-            self.format,
-            shape,
-            low,
-            high,
-            self.moments.mean_b if count else None,
-            (self.moments.square_b / count) ** 0.5 if count else None,
-            self.share(self.zeros),
-            self.share(self.not_finite[1]),
-            self.moments.pcc(),
+            name=name,
+            kind=kind,
+            format=self.format,
+            shape=shape,
+            min=low,
+            max=high,
+            mean=self.moments.mean_b if count else None,
+            std=(self.moments.square_b / count) ** 0.5 if count else None,
+            zeros=self.share(self.zeros),
+            not_finite=self.share(self.not_finite[1]),
+            pcc=self.moments.pcc(),
         )
 
     def share(self, number: int) -> float:
@@ -230,22 +234,22 @@ class _Tallies:
     def _result(self, index: int, name: str, graph: str, tally: _Tally) -> OpResult:
         op = self._netlist.ops[name]
         return OpResult(
-            index,
-            name,
-            op.type,
-            graph,
-            tally.format,
-            op.blocking.element_shape,
-            tally.inputs,
-            tuple(op.inputs),
-            tally.expected_from,
-            tally.moments.pcc(),
-            tally.error.max,
-            tally.error.mean,
-            tally.ulps.max,
-            tally.ulps.mean,
-            tally.share(tally.not_finite[0]),
-            tally.share(tally.not_finite[1]),
+            index=index,
+            name=name,
+            type=op.type,
+            graph=graph,
+            format=tally.format,
+            shape=op.blocking.element_shape,
+            inputs=tally.inputs,
+            operands=tuple(op.inputs),
+            expected_from=tally.expected_from,
+            pcc=tally.moments.pcc(),
+            max_error=tally.error.max,
+            mean_error=tally.error.mean,
+            max_ulp=tally.ulps.max,
+            mean_ulp=tally.ulps.mean,
+            not_finite_expected=tally.share(tally.not_finite[0]),
+            not_finite_observed=tally.share(tally.not_finite[1]),
         )
 
     def first_bad(self, ops: Sequence[OpResult], threshold: float) -> FirstBad | None:
@@ -254,7 +258,13 @@ class _Tallies:
             reason = self._complaint(op, threshold)
             if reason:
                 found = (self._operand(name) for name in op.operands)
-                return FirstBad(op.name, op.index, threshold, reason, tuple(stats for stats in found if stats))
+                return FirstBad(
+                    op=op.name,
+                    index=op.index,
+                    threshold=threshold,
+                    reason=reason,
+                    inputs=tuple(stats for stats in found if stats),
+                )
         return None
 
     def _complaint(self, op: OpResult, threshold: float) -> str:

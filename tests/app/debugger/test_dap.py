@@ -18,7 +18,7 @@ import pytest
 
 import buda_emu.app.debugger.dap.serve  # noqa: F401 - fills the table of requests
 from buda_emu.app.debugger.dap.adapter import HANDLERS, MOST_BYTES_OF_STRANGERS, Channel
-from buda_emu.app.debugger.dap.admission import MOST_STRANGERS
+from buda_emu.app.debugger.dap.serve import MOST_STRANGERS
 from buda_emu.app.debugger.tensors import summary
 from dap_client import COMMAND, Connection, Here, Process
 from debug_sessions import TRAINING, TWO_CHIPS, session

@@ -18,8 +18,11 @@ from buda_emu.support.errors import HostError
 
 torch = pytest.importorskip("torch")
 
-from buda_emu.compiler.importers.from_torch.archive import checked_archive  # noqa: E402 - it imports torch
-from buda_emu.compiler.importers.from_torch.serialized import OF_FILES, fault_of  # noqa: E402
+from buda_emu.compiler.importers.from_torch.archive import (  # noqa: E402
+    OF_FILES,
+    checked_archive,
+    fault_of,
+)
 
 pytestmark = pytest.mark.filterwarnings("ignore::FutureWarning", "ignore::DeprecationWarning", "ignore::UserWarning")
 

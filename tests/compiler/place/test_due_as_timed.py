@@ -13,7 +13,7 @@ from buda_emu.compiler.place.decision import PlacementDecision, placed
 from buda_emu.compiler.place.placement import Placement
 from buda_emu.compiler.search.candidate_table import CandidateTable
 from buda_emu.compiler.search.evaluate import judged
-from buda_emu.compiler.search.resized import due_as_timed
+from buda_emu.compiler.search.improve import due_as_timed
 from buda_emu.compiler.search.single_input import SingleInput
 from buda_emu.compiler.target import ONE_BY_ONE
 from buda_emu.performance.timing.result import EpochReport

@@ -13,8 +13,8 @@ from buda_emu.compiler.place.decision import placed
 from buda_emu.compiler.search import wiring
 from buda_emu.compiler.search.candidate_table import CandidateTable
 from buda_emu.compiler.search.evaluate import judged
+from buda_emu.compiler.search.improve import resized
 from buda_emu.compiler.search.pack import on_chip
-from buda_emu.compiler.search.resized import resized
 from buda_emu.compiler.search.starts import first_decisions
 from buda_emu.compiler.search.wiring import TimedWires, Wires, WiresOfOne, annealed, exchanged, rewired, rewired_turning
 from buda_emu.compiler.target import ONE_BY_ONE, Target

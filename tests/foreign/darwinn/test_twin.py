@@ -14,7 +14,8 @@ from buda_emu.foreign.darwinn.flatbuffer.write import write
 from buda_emu.foreign.darwinn.kernels import convolution as kernels
 from buda_emu.foreign.darwinn.tflite_names import BUILTIN_OPERATORS
 from buda_emu.foreign.darwinn.twin import rounding
-from buda_emu.foreign.darwinn.twin.operators import OPERATORS, convolution
+from buda_emu.foreign.darwinn.twin.operators import OPERATORS
+from buda_emu.foreign.darwinn.twin.operators import products as convolution
 from buda_emu.foreign.darwinn.twin.rounding import exp, logistic, recip, tanh
 from buda_emu.support.errors import HostError, PackageError, UnsupportedError
 from foreign.darwinn.random_operators import MAKERS

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from buda_emu import HostError, UnsupportedError
-from buda_emu.arithmetic.kernels.products.integer_product import integer_product
+from buda_emu.arithmetic.kernels.products.matmul import integer_product
 from buda_emu.foreign import gemini
 from buda_emu.foreign.gemini import execution_network
 from buda_emu.foreign.gemini.boxes import Box

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from buda_emu.arithmetic.kernels.timeline.run import run_timeline
+from buda_emu.arithmetic.kernels.timeline import run_timeline
 from buda_emu.performance.timeline import Schedule, Wait
 from buda_emu.performance.timeline.occupancy import Live
 from buda_emu.performance.timeline.picture import Memory

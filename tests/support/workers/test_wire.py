@@ -19,7 +19,8 @@ import pytest
 import buda_emu as be
 from buda_emu.netlist.load import load
 from buda_emu.support.errors import BudaError, HostError, HostTimeoutError, NetlistError, ProgramError
-from buda_emu.support.workers import classes, job
+from buda_emu.support.workers import job
+from buda_emu.support.workers import wire as classes
 from buda_emu.support.workers.actors import Actors
 from buda_emu.support.workers.dask_cluster import Cluster
 from buda_emu.support.workers.job import JOBS, Job, Lost, Shared, Workers

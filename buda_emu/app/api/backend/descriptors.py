@@ -85,7 +85,8 @@ def describe_queue(
 
     `travelled` is set when the descriptor is pickled, which is how it gets to another process.
     """
-    desc, blocking = DramIODesc(), queue.blocking
+    desc = DramIODesc()
+    blocking = queue.blocking
     desc.netlist_path = netlist.path
     desc._name = queue.name  # pyright: ignore[reportPrivateUsage] - fixed for callers
     desc.bufq_grid_dim_r, desc.bufq_grid_dim_c = blocking.grid_size

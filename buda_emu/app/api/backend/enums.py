@@ -20,7 +20,8 @@ class BoundEnum:
 
     def __init_subclass__(cls, words: Mapping[str, int]) -> None:
         """Make a member of each word."""
-        cls._words, cls.__members__ = words, {}
+        cls._words = words
+        cls.__members__ = {}
         for word, value in words.items():
             member = cls(value)
             cls.__members__[word] = member

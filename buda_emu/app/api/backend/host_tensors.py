@@ -60,7 +60,8 @@ def entries_for(queue: Queue, array: "NDArray[Any]", word: str) -> "NDArray[Any]
     Raises HostError: w neither 1 nor a multiple of the queue's input_count, sizes that are not the queue's. Tensors
     for raw and flat queues are runs of data, so only their number of elements counts (LAYOUT 2, Megarow).
     """
-    w, shape = array.shape[0], queue.blocking.element_shape
+    w = array.shape[0]
+    shape = queue.blocking.element_shape
     if w != 1 and (queue.input_count < 1 or w % queue.input_count):
         raise HostError(f"push to {queue.name}: {w} entries are neither 1 nor a multiple of {queue.input_count}")
     if array.shape[1:] != shape:

@@ -76,7 +76,8 @@ def _call(desc: OpModelDesc) -> "OpCall":
     from buda_emu.performance.timing.op.vendor import has_weights
 
     declared = OP_TYPES.get(desc.type)
-    arch, word = str(desc.arch).lower(), format_word(desc.data_format)
+    arch = str(desc.arch).lower()
+    word = format_word(desc.data_format)
     if arch not in _VERSIONS or not 1 <= desc.version <= _VERSIONS[arch]:
         raise HostError(f"there is no version {desc.version} of the parameters of {arch!r}")
     sparse = desc.type == "matmul" and desc.sparse_indices > 0

@@ -175,16 +175,21 @@ class PytorchTensorDesc(BufferExporter):
 
     def adopt(self, array: "NDArray[Any]", word: str, dim: int = DIMS) -> None:
         """Point to a fresh contiguous array [w, z, r, c] that the backend made, with elements of format `word`."""
-        self.itemsize, self.format, self.dim = array.itemsize, format_value(word), dim
-        self.shape, self.strides = list(array.shape), list(array.strides)
+        self.itemsize = array.itemsize
+        self.format = format_value(word)
+        self.dim = dim
+        self.shape = list(array.shape)
+        self.strides = list(array.strides)
         self._hold(_Allocation(array.ctypes.data, array.nbytes, array, backend_owned=True))
 
     def release(self) -> None:
         """Forget the memory; it goes when nobody else holds it."""
-        self._held, self._address = None, 0
+        self._held = None
+        self._address = 0
 
     def _hold(self, held: _Allocation) -> None:
-        self._held, self._address = held, held.address
+        self._held = held
+        self._address = held.address
         if held.address:
             _alive[held.address] = held
 
@@ -205,7 +210,8 @@ class PytorchTensorDesc(BufferExporter):
         dtype = np.dtype(ELEMENT_TYPES[word])
         if self.itemsize != dtype.itemsize:
             raise RuntimeError(f"an element of {word} has {dtype.itemsize} bytes, not itemsize {self.itemsize}")
-        shape, strides = _four(self.shape, "shape"), _four(self.strides, "strides")
+        shape = _four(self.shape, "shape")
+        strides = _four(self.strides, "strides")
         size = _extent(shape, strides, self.itemsize)
         if self._held.size and size > self._held.size:
             raise RuntimeError(f"shape {shape} with strides {strides} reaches beyond {self._held.size} bytes")
@@ -238,7 +244,8 @@ class PytorchTensorDesc(BufferExporter):
 
     def __setstate__(self, state: State) -> None:
         self._address, self.itemsize, self.format, shape, strides, self.dim = state
-        self.shape, self.strides = list(shape), list(strides)
+        self.shape = list(shape)
+        self.strides = list(strides)
         self._held = _alive.get(self._address)
 
 
@@ -257,7 +264,8 @@ class TilizedTensorDesc:
     def adopt(self, data: "NDArray[np.uint8]", word: str) -> None:
         """Hold packed bytes: uint8[num_buffers, buf_size_bytes]."""
         self.num_buffers, self.buf_size_bytes = data.shape
-        self.format, self.data = format_value(word), data
+        self.format = format_value(word)
+        self.data = data
 
     def release(self) -> None:
         """Forget the data."""

@@ -96,7 +96,8 @@ def _found(results: Results) -> "list[Diagnostic]":
 
 
 def _text(results: Results, _asked: Mapping[str, Any]) -> str:
-    found, screen = _found(results), current()
+    found = _found(results)
+    screen = current()
     lines: list[str] = []
     for name, (_, result) in results.items():
         lines += [render_one(item, screen) for item in result.diagnostics]

@@ -139,7 +139,8 @@ def _do(console: Console, ctrl_c: CtrlC, line: str, args: argparse.Namespace, *,
     """One command, its answer printed; the exit code of what refused it, or of Ctrl-C."""
     if echo and line.strip():
         say(f"(buda) {line}")
-    found, error = None, None
+    found = None
+    error = None
     try:
         found = execute(console, line)
     except BudaError as refused:
@@ -148,7 +149,8 @@ def _do(console: Console, ctrl_c: CtrlC, line: str, args: argparse.Namespace, *,
         error = refused
     except OSError as refused:
         error = HostError(f"{refused.filename or ''}: {refused.strerror or refused}")
-    interrupted, ctrl_c.seen = ctrl_c.seen, False
+    interrupted = ctrl_c.seen
+    ctrl_c.seen = False
     if args.json:
         _print_json(console, line, found, error)
     elif error is not None:

@@ -23,27 +23,27 @@ from buda_emu.testing.injection.result import Campaign
 def main(args: argparse.Namespace) -> int:
     """Inject. Exit code 0, 130 where Ctrl-C ended it: what was found until then is written."""
     settings = Settings(
-        args.seed,
-        _words(args.kind),
-        _words(args.place),
-        args.bits,
-        args.pcc,
-        args.only,
-        args.top_1,
-        args.late,
-        args.stratify,
-        _words(args.protect),
-        () if args.sites is None else read_sites(args.sites),
-        args.scatter,
+        seed=args.seed,
+        kinds=_words(args.kind),
+        places=_words(args.place),
+        burst=args.bits,
+        least_pcc=args.pcc,
+        only=args.only,
+        top1=args.top_1,
+        late=args.late,
+        strata=args.stratify,
+        protect=_words(args.protect),
+        given=() if args.sites is None else read_sites(args.sites),
+        scatter=args.scatter,
     )
     subject = Subject(
-        args.file,
-        args.arch,
-        tuple(args.program),
-        tuple(dict(args.param).items()),
-        args.inputs,
-        args.precision,
-        args.memory_limit,
+        path=args.file,
+        arch=args.arch,
+        programs=tuple(args.program),
+        parameters=tuple(dict(args.param).items()),
+        inputs=args.inputs,
+        precision=args.precision,
+        memory_limit=args.memory_limit,
     )
     if args.replay is not None:
         return _replay(subject, settings, args)

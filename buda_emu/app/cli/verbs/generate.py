@@ -21,7 +21,8 @@ def main(args: argparse.Namespace) -> int:
     if args.for_coverage is not None:
         return _for_coverage(args, budget)
     types = tuple(args.types.split(",")) if args.types else GENERATED
-    progress, start = Progress(args.quiet), time.perf_counter()
+    progress = Progress(args.quiet)
+    start = time.perf_counter()
     ops = 0
     for number in range(args.first, args.first + args.count):
         made = generate(seed_of(args.seed, number), arch=args.arch or DEFAULT_ARCH, budget=budget, op_types=types)
@@ -49,7 +50,8 @@ def _that_break(args: argparse.Namespace) -> int:
 def _for_coverage(args: argparse.Namespace, budget: Budget) -> int:
     """One netlist after the other, each with something new, until nothing is lacking that can be reached."""
     coverage = read(args.for_coverage) if args.for_coverage.exists() else Coverage()
-    before, start = coverage.percent, coverage.netlists
+    before = coverage.percent
+    start = coverage.netlists
     archs = (args.arch,) if args.arch else EVERY
     steering = Steering(coverage, archs, seed_of(args.seed, args.first), budget=budget)
     progress = Progress(args.quiet)

@@ -130,7 +130,8 @@ def _sweep(args: argparse.Namespace) -> int:
         progress=lambda done, count: progress.show(f"{done} of {count} points"),
     )
     progress.clear()
-    rows, names = [point.row() for point in points], list(axes)
+    rows = [point.row() for point in points]
+    names = list(axes)
     if not args.quiet:
         say(sweep_table(rows, names))
     if args.csv is not None:
@@ -158,7 +159,8 @@ def _write_report(directory: Path, found: Perf, command: str) -> None:
     from buda_emu.report.pages.perf import perf_page
 
     directory.mkdir(parents=True, exist_ok=True)
-    netlist, run = found.netlist, found.run
+    netlist = found.netlist
+    run = found.run
     write_text(directory / "perf.html", perf_page(netlist, run, found.checks, command))
     write_text(directory / "perf_info_all_epochs.csv", perf_info_all_epochs_csv(run))
     write_text(directory / "runtime_table.csv", runtime_table_csv(netlist, run))

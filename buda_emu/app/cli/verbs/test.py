@@ -98,13 +98,13 @@ def cases_of(args: argparse.Namespace, names: list[str]) -> list[Case]:
     workers = 1 if args.dask else max(1, min(args.workers or usable_processors(), len(names)))
     report = args.report is not None
     settings = Settings(
-        args.precision,
-        args.expected,
-        args.compare,
-        args.seed,
-        args.arch,
-        tuple(args.program),
-        tuple(args.param),
+        precision=args.precision,
+        expected=args.expected,
+        compare=args.compare,
+        seed=args.seed,
+        arch=args.arch,
+        programs=tuple(args.program),
+        parameters=tuple(args.param),
         threads=max(1, usable_processors() // workers) if not args.dask else 1,
         memory_limit=_memory_limit(args, workers),
         cache=args.cache,
@@ -123,7 +123,7 @@ def cases_of(args: argparse.Namespace, names: list[str]) -> list[Case]:
             from buda_emu.emulator.inputs.reference import DirectoryFiles
 
             reference = DirectoryFiles.for_netlist(args.reference, name, settings.memory_limit)
-        found.append(Case(name, name, None, reference, defaults, settings))
+        found.append(Case(name=name, path=name, text=None, reference=reference, defaults=defaults, settings=settings))
     return found
 
 

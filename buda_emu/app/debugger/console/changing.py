@@ -42,7 +42,8 @@ def write(console: Console, text: str) -> Answer:
     before, tile, rest = split_tile(text)
     if tile is None:
         before, _, rest = text.rpartition(" ")
-    before, rest = before.strip().removesuffix("=").strip(), rest.removeprefix("=").strip()
+    before = before.strip().removesuffix("=").strip()
+    rest = rest.removeprefix("=").strip()
     if not before or not rest:
         raise HostError("write TENSOR VALUE, or write TENSOR tile R,C VALUE")
     console.run.write(before, values_of(rest), tile)

@@ -229,7 +229,17 @@ def command(
 
     def put(act: Act) -> Act:
         words = " ".join((act.__doc__ or "").split())
-        COMMANDS[name] = Command(name, usage, example, words, act, group, aliases, takes, repeats)
+        COMMANDS[name] = Command(
+            name=name,
+            usage=usage,
+            example=example,
+            words=words,
+            act=act,
+            group=group,
+            aliases=aliases,
+            takes=takes,
+            repeats=repeats,
+        )
         return act
 
     return put

@@ -6,8 +6,18 @@ from typing import TYPE_CHECKING, Any
 
 from buda_emu.app.debugger import inspection
 from buda_emu.app.debugger.answer import Answer, answer
-from buda_emu.app.debugger.console.console import Console, command, flags_of, number, one_of, split_tile
-from buda_emu.app.debugger.expressions import WORDS, tensor
+from buda_emu.app.debugger.console.console import (
+    COMMANDS,
+    GROUPS,
+    Console,
+    command,
+    find,
+    flags_of,
+    number,
+    one_of,
+    split_tile,
+)
+from buda_emu.app.debugger.expressions import OF_POINTERS, OF_TENSOR, OF_TWO, WORDS, tensor
 from buda_emu.app.debugger.names import line_of
 from buda_emu.app.debugger.session import Session
 from buda_emu.app.debugger.tensors import difference, tile, whole
@@ -16,6 +26,7 @@ from buda_emu.support.files import write_file
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
+
 
 _INFO: Mapping[str, Callable[[Session], Answer]] = {
     "queues": inspection.queues,
@@ -209,3 +220,44 @@ def _line_of(console: Console, name: str) -> int:
     if name in names.netlist.programs:
         return line_of(names.netlist.programs[name].instructions[0])
     return names.either(name.removeprefix("op:")).at().line
+
+
+@command("help [COMMAND|expressions]", "help break", "other", aliases=("h", "?"), takes=("commands",))
+def help_of(console: Console, text: str) -> Answer:  # noqa: ARG001
+    """What commands there are, and what one does."""
+    if text == "expressions":
+        return answer("help", _expressions())
+    if text:
+        found = find(text)
+        return answer("help", found.help(), command=found.name)
+    lines: list[str] = []
+    for group in GROUPS:
+        lines.append(f"{group}:")
+        own = [found for found in COMMANDS.values() if found.group == group]
+        width = max(len(found.usage) for found in own if len(found.usage) < 40)
+        lines += [f"  {found.usage.ljust(width)}  {found.words.partition('. ')[0].removesuffix('.')}." for found in own]
+    lines.append(
+        "An empty line does the last step again. `help COMMAND` says more, `help expressions` what conditions are."
+    )
+    return answer("help", lines)
+
+
+def _expressions() -> list[str]:
+    lines = ["example: break if absmax(op:exp) > 1e4 and $i == 3", "of a tensor, QUEUE[slot], QUEUE or op:NAME:"]
+    lines += [f"  {name}(T)  {words}" for name, (words, _) in OF_TENSOR.items()]
+    lines.append("of two, one of which may be `ideal`, the other tensor in precision ideal:")
+    lines += [f"  {name}(A, B)  {words}" for name, (words, _) in OF_TWO.items()]
+    lines.append("of a queue's pointers:")
+    lines += [f"  {name}(QUEUE)  {words}" for name, words in OF_POINTERS.items()]
+    lines.append("words:")
+    lines += [f"  {name}  {words}" for name, words in WORDS.items()]
+    lines.append("$NAME is a variable of the program; + - * / % < <= > >= == != and or not ( ) mean what they say.")
+    lines.append("A name with other letters than a-z, 0-9, _ and . is written in quotes: nan('my-queue'[0]).")
+    return lines
+
+
+@command("quit", "quit", "other", aliases=("q", "exit"))
+def quit_it(console: Console, text: str) -> Answer:  # noqa: ARG001
+    """End the debugger."""
+    console.quit = True
+    return answer("quit", [])

@@ -19,9 +19,11 @@ def _set(found: Breakpoint) -> Answer:
 
 
 def _break(console: Console, text: str, *, temporary: bool = False, log: str = "") -> Answer:
-    where, condition = text, ""
+    where = text
+    condition = ""
     if text == "if" or text.startswith("if "):
-        where, condition = "", text[2:].strip()
+        where = ""
+        condition = text[2:].strip()
     elif " if " in text:
         where, _, condition = text.partition(" if ")
     if not where and not condition and not text:  # here, as gdb has it

@@ -156,7 +156,8 @@ class Channel:
 def _length_of(line: bytes, before: int | None) -> int | None:
     """The length that a line of a header tells, else that of an earlier line. Raises MalformedError."""
     name, _, value = line.partition(b":")
-    field, digits = name.strip().lower(), value.strip()
+    field = name.strip().lower()
+    digits = value.strip()
     if field not in _HEADER_FIELDS:
         raise MalformedError(
             f"{line[:40]!r} in a header: only Content-Length and Content-Type may be there", fatal=True
@@ -374,7 +375,9 @@ class Adapter:
     def _run(self, move: Callable[[], Stop], *, forward: bool) -> None:
         """Forward moves that other requests interrupt go on after these."""
         self.moved()
-        self.paused, self.running, self._interruptible = False, True, forward
+        self.paused = False
+        self.running = True
+        self._interruptible = forward
         self.session.clear_interrupt()
         try:
             stop = move()
@@ -416,7 +419,8 @@ class Adapter:
             self.channel.event("exited", exitCode=int(code))
             self.channel.event("terminated")
             return
-        reason, words = _REASONS.get(stop.reason, "exception"), stop.text
+        reason = _REASONS.get(stop.reason, "exception")
+        words = stop.text
         own = session.breakpoints.items
         kinds = {own[number].kind for number in stop.breakpoints if number in own}
         if stop.reason == "breakpoint" and kinds and kinds <= set(NAN_FILTERS):

@@ -83,7 +83,8 @@ def _tiles(adapter: Adapter, reference: str, first: int, count: int) -> list[Mes
 def tile_variable(adapter: Adapter, reference: str, place: tuple[int, int, int]) -> Message:
     """A tile (t, row, column) of a tensor, its first and last element; below it rows. Raises HostError."""
     found = adapter.tensor(reference)
-    number, (height, width) = found.number(*place), found.tile_dim
+    number = found.number(*place)
+    (height, width) = found.tile_dim
     values = found.tiles[number].reshape(32, 32)[:height, :width]
     name = f"tile {','.join(map(str, place))}"
     return {
@@ -149,7 +150,8 @@ def threads(adapter: Adapter, arguments: Message) -> Message:  # noqa: ARG001
 def frames_of(adapter: Adapter, chip: int) -> list[Message]:
     """Innermost first: the op that runs on the chip, its epoch, the program."""
     session = adapter.session
-    engine, source = session.engine, adapter.source()
+    engine = session.engine
+    source = adapter.source()
     if engine.instruction_now is None or not engine.program:
         text = {"start": "before the first program", "end": "all programs have run"}.get(session.stop.reason, "")
         return [_frame(chip, 0, text or "between programs", source, 1)]
@@ -181,7 +183,8 @@ def stack_trace(adapter: Adapter, arguments: Message) -> Message:
             f"there is no thread {chip + 1}; there are {', '.join(str(one + 1) for one in adapter.chips())}"
         )
     frames = frames_of(adapter, chip)
-    first, levels = number(arguments, "startFrame", 0), number(arguments, "levels", 0)
+    first = number(arguments, "startFrame", 0)
+    levels = number(arguments, "levels", 0)
     part = frames[first : first + levels] if levels else frames[first:]
     return {"stackFrames": part, "totalFrames": len(frames)}
 
@@ -234,14 +237,16 @@ def _children(adapter: Adapter, arguments: Message) -> Children:
 @request("variables")
 def variables(adapter: Adapter, arguments: Message) -> Message:
     """What is below a scope or a variable."""
-    first, count = number(arguments, "start", 0), number(arguments, "count", 0)
+    first = number(arguments, "start", 0)
+    count = number(arguments, "count", 0)
     return {"variables": _children(adapter, arguments)(first, count)}
 
 
 @request("setVariable")
 def set_variable(adapter: Adapter, arguments: Message) -> Message:
     """What is below a scope or a variable: a variable of the program, a tensor or one of its tiles."""
-    name, known = str(arguments["name"]), len(adapter.handles)
+    name = str(arguments["name"])
+    known = len(adapter.handles)
     found = next((item for item in _children(adapter, arguments)(0, 0) if item["name"] == name), None)
     del adapter.handles[known:]
     if found is None:
@@ -273,7 +278,8 @@ def _assign(adapter: Adapter, target: str, text: str) -> Message:
 @request("evaluate")
 def evaluate(adapter: Adapter, arguments: Message) -> Message:
     """A tensor or a tile of it, an expression; in the console a command of `buda-emu debug`."""
-    text, context = str(arguments["expression"]).strip(), arguments.get("context", "watch")
+    text = str(arguments["expression"]).strip()
+    context = arguments.get("context", "watch")
     if context == "repl":
         return _command(adapter, text)
     return _value(adapter, text, names_only=context == "hover")
@@ -334,7 +340,8 @@ def completions(adapter: Adapter, arguments: Message) -> Message:
 @request("readMemory")
 def read_memory(adapter: Adapter, arguments: Message) -> Message:
     """Bytes of an entry as they lie in the device's memory, all buffers of its grid one after the other."""
-    offset, count = number(arguments, "offset", 0), number(arguments, "count")
+    offset = number(arguments, "offset", 0)
+    count = number(arguments, "count")
     data = adapter.session.read_bytes(str(arguments["memoryReference"]))
     start = max(0, offset)
     part = data[start : start + max(0, count - (start - offset))]
@@ -349,7 +356,8 @@ def read_memory(adapter: Adapter, arguments: Message) -> Message:
 def write_memory(adapter: Adapter, arguments: Message) -> Message:
     """The same bytes; what does not fit is refused, or left out where the editor allows it. The machine holds values: a
     client is told to read what its format makes of them."""
-    reference, offset = str(arguments["memoryReference"]), number(arguments, "offset", 0)
+    reference = str(arguments["memoryReference"])
+    offset = number(arguments, "offset", 0)
     data = base64.b64decode(str(arguments["data"]), validate=True)
     if arguments.get("allowPartial"):
         data = data[: max(0, len(adapter.session.read_bytes(reference)) - max(0, offset))]

@@ -50,7 +50,8 @@ def _ignored(item: Message) -> int:
 @request("setBreakpoints")
 def set_breakpoints(adapter: Adapter, arguments: Message) -> Message:
     """On lines of the netlist."""
-    source, here = arguments["source"], adapter.source()
+    source = arguments["source"]
+    here = adapter.source()
     items: list[Message] = arguments.get("breakpoints") or []
     own = (
         source.get("sourceReference") == here.get("sourceReference")

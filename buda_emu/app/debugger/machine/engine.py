@@ -234,7 +234,8 @@ class Engine(Steps):
         while True:
             kept = self.history.before(Position(max(0, end.instruction - (not end.in_epoch))))
             self._back_to(kept.position)
-            self._last_hit, self._seeking = None, True
+            self._last_hit = None
+            self._seeking = True
             try:
                 self.go(Goal("position", self.moment("instruction"), end))
             finally:
@@ -247,7 +248,9 @@ class Engine(Steps):
 
     def moment(self, event: Event) -> Moment:
         """As it stands, for goals."""
-        return Moment(event, self.stop.position, self.program, self.index, self.loops)
+        return Moment(
+            event=event, position=self.stop.position, program=self.program, index=self.index, loops=self.loops
+        )
 
     def change(self, change: Change) -> None:
         """Make a change here; what was kept of a later moment is of another run."""
@@ -292,7 +295,8 @@ class Engine(Steps):
         self.log.back_to(kept.position)
         at = kept.position.instruction
         self._reset(Position(max(0, at - 1)))
-        self._begin_at, self._resume = kept.program, kept.state.standing is not None
+        self._begin_at = kept.program
+        self._resume = kept.state.standing is not None
         self._state = kept
         self.stop = Stop("start" if at == 0 else "step", START if at == 0 else Position(at - 1, STORED, STORED))
         if at == 0:
@@ -302,7 +306,9 @@ class Engine(Steps):
 
     # ============================================================================== on the program's thread
     def _run_programs(self) -> Stop:
-        first, resume, self._resume = self._begin_at, self._resume, False
+        first = self._begin_at
+        resume = self._resume
+        self._resume = False
         try:
             for number, (name, parameters) in enumerate(self.programs):
                 if number < first:
@@ -317,7 +323,10 @@ class Engine(Steps):
         except BudaError as error:
             return Stop("error", self._error_position(), str(error), error=error)
         self._leave_epoch()
-        self.program, self.index, self.instruction_now, self.variables = "", -1, None, None
+        self.program = ""
+        self.index = -1
+        self.instruction_now = None
+        self.variables = None
         self.count += 1
         position = Position(self.count)
         self._make_changes(position)

@@ -98,11 +98,13 @@ class Steps(Stepper):
 
     def _reset(self, position: Position) -> None:
         self.count: int = position.instruction  # instructions begun
-        self.program, self.index = "", -1
+        self.program = ""
+        self.index = -1
         self.instruction_now: Instruction | None = None
         self.variables: Variables | None = None
         self._leave_epoch()
-        self.ops, self.most_inputs = False, None
+        self.ops = False
+        self.most_inputs = None
 
     def _leave_epoch(self) -> None:
         self.graphs: tuple[str, ...] = ()
@@ -117,7 +119,10 @@ class Steps(Stepper):
         if self.graphs:
             self._leave_epoch()
         self.count += 1
-        self.program, self.index, self.instruction_now, self.variables = program, index, instruction, variables
+        self.program = program
+        self.index = index
+        self.instruction_now = instruction
+        self.variables = variables
         if self.history.due():
             self.history.take(Position(self.count), self._running, running=True)
         if self.count >= self._watched_from or self.interrupted.wanted:
@@ -125,7 +130,8 @@ class Steps(Stepper):
 
     def _set_goal(self, goal: Goal, breaking: bool) -> None:
         """Where the run is to stop from now on: asked at steps of no instruction before `_watched_from`."""
-        self._goal, self._breaking = goal, breaking
+        self._goal = goal
+        self._breaking = breaking
         free = not self.changes and not (breaking and self.breaks is not None)
         if free and goal.kind == "continue":
             self._watched_from = _NEVER
@@ -143,21 +149,36 @@ class Steps(Stepper):
         return len(self.standing.loops) if self.program else 0
 
     def epoch(self, graphs: tuple[str, ...], inputs: int) -> None:
-        self.graphs, self.input_count, self.done = graphs, inputs, 0
+        self.graphs = graphs
+        self.input_count = inputs
+        self.done = 0
         self._choose()
 
     def inputs(self, reads: Mapping[str, Sequence[int]], writes: Mapping[str, Sequence[int]], inputs: int) -> None:
         channels = self._channels
         anew = tuple([name for name in writes if channels[name].zero])
-        self.log.add(Chunk(self.count, self.done, inputs, self.graphs, reads, writes, anew))
-        self.op_now, self.put = None, None
+        self.log.add(
+            Chunk(
+                instruction=self.count,
+                first=self.done,
+                count=inputs,
+                graphs=self.graphs,
+                reads=reads,
+                writes=writes,
+                anew=anew,
+            )
+        )
+        self.op_now = None
+        self.put = None
         if self.values:
-            self.values, self._held_bytes = {}, 0
+            self.values = {}
+            self._held_bytes = 0
 
     def inputs_done(self, inputs: int) -> None:
         self.log.stored()
         self.done += inputs
-        self.op_now, self.put = None, None
+        self.op_now = None
+        self.put = None
         if self.count >= self._watched_from or self.interrupted.wanted:
             self._event("stored", Position(self.count, self.done - 1, STORED))
             self._choose()
@@ -166,7 +187,8 @@ class Steps(Stepper):
         self._hold_value(queue, tiles)
 
     def op(self, op: Op, inputs: int) -> bool:  # noqa: ARG002
-        self.op_now, self.put = op, None
+        self.op_now = op
+        self.put = None
         self._skips = False
         self._event("op", self._op_position(op, 0))
         return not self._skips
@@ -216,25 +238,30 @@ class Steps(Stepper):
     def _choose(self) -> None:
         """How closely the next inputs of the epoch are watched."""
         if self.count < self._watched_from and not self.interrupted.wanted:
-            self.ops, self.most_inputs = False, None
+            self.ops = False
+            self.most_inputs = None
             return
         graph = self.graphs[0]
         topo = self._topologies[graph]
-        goal, breaks = self._goal, self.breaks if self._breaking else None
+        goal = self._goal
+        breaks = self.breaks if self._breaking else None
         ops = self.interrupted.wanted or (goal is not None and goal.at_ops(self.count, self.done))
         most = goal.most_inputs(self.count, self.done) if goal is not None else None
         changed = any(change.position.instruction == self.count for change in self.changes)
         if breaks is not None and breaks.stops_at_ops(topo.graphs):
-            ops, most = True, 1
+            ops = True
+            most = 1
         elif breaks is not None and breaks.stops_at_inputs(topo):
             most = 1
         if changed:
-            ops, most = True, 1
-        self.ops, self.most_inputs = ops, 1 if ops else most
+            ops = True
+            most = 1
+        self.ops = ops
+        self.most_inputs = 1 if ops else most
 
     def _event(self, event: Event, position: Position) -> None:
         self._make_changes(position)
-        now = Moment(event, position, self.program, self.index, self.loops)
+        now = Moment(event=event, position=position, program=self.program, index=self.index, loops=self.loops)
         numbers, text = self._hits(now)
         if self._seeking:
             target = self._goal.target if self._goal is not None else None
@@ -284,7 +311,8 @@ class Steps(Stepper):
     def sharing(self, queue: str, slot: int) -> list[tuple[str, int]]:
         """The entry, and those of other rams that lie on the same memory (NETLIST 1.10), of queues that an op fills."""
         view = self.channels[queue].view
-        first, last = slot * view.t, (slot + 1) * view.t
+        first = slot * view.t
+        last = (slot + 1) * view.t
         found: list[tuple[str, int]] = []
         for name, channel in self.channels.items():
             other = channel.view

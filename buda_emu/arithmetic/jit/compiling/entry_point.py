@@ -32,8 +32,10 @@ _TYPE: Final = _HEAD - 8
 _ARRAY_DATA, _ARRAY_NDIM, _ARRAY_SHAPE, _ARRAY_STRIDES, _ARRAY_DTYPE, _ARRAY_FLAGS = (
     _HEAD + offset for offset in (0, 8, 16, 24, 40, 48)
 )
-_DTYPE_ORDER, _DTYPE_NUMBER = _HEAD + 10, _HEAD + 12
-_TUPLE_SIZE, _TUPLE_ITEMS = _HEAD, tuple.__basicsize__
+_DTYPE_ORDER = _HEAD + 10
+_DTYPE_NUMBER = _HEAD + 12
+_TUPLE_SIZE = _HEAD
+_TUPLE_ITEMS = tuple.__basicsize__
 _IS_TUPLE: Final = 1 << 26  # Py_TPFLAGS_TUPLE_SUBCLASS
 _C_ORDER, _F_ORDER, _ALIGNED, _WRITABLE = 0x1, 0x2, 0x100, 0x400  # NPY_ARRAY_...
 
@@ -134,7 +136,8 @@ class _EntryPoint:
 
     def give_turn(self) -> None:
         """It is free, where somebody may wait for it."""
-        builder, address = self.builder, self.turn()
+        builder = self.builder
+        address = self.turn()
         seen = emit_read(builder, address, _SIZE(0))
         with builder.if_then(builder.icmp_signed("==", seen, _SIZE(gil_turns.TAKEN))):
             word = word_place(builder, address, _SIZE(0))
@@ -142,7 +145,8 @@ class _EntryPoint:
 
     def take_turn(self) -> None:
         """Wait for it a while, where threads take turns."""
-        builder, address = self.builder, self.turn()
+        builder = self.builder
+        address = self.turn()
         word = word_place(builder, address, _SIZE(0))
         with cgutils.for_range(builder, _SIZE(gil_turns.SPINS)) as loop:
             seen = emit_read(builder, address, _SIZE(0))

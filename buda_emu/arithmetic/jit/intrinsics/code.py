@@ -71,8 +71,11 @@ def llvm_fma(builder: ir.IRBuilder, kind: ir.Type, a: ir.Value, b: ir.Value, c: 
 
 def prefetch(builder: Builder, address: Value) -> None:
     """Let the cache line at an address be fetched into the second level of cache."""
-    byte_pointer, flag = ir.IntType(8).as_pointer(), ir.IntType(32)
+    byte_pointer = ir.IntType(8).as_pointer()
+    flag = ir.IntType(32)
     kind = ir.FunctionType(ir.VoidType(), [byte_pointer, flag, flag, flag])
     function = get_or_insert_function(builder.module, kind, "llvm.prefetch.p0")
-    read, second_level, data = flag(0), flag(2), flag(1)
+    read = flag(0)
+    second_level = flag(2)
+    data = flag(1)
     builder.call(function, [builder.inttoptr(address, byte_pointer), read, second_level, data])

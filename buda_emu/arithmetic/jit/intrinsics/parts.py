@@ -23,7 +23,8 @@ def _type_part_of(_context: Any) -> Any:
 @lower_builtin(part_of, types.Array, types.intp, types.intp)
 def _lower_part_of(context: Any, builder: Builder, call: Any, arguments: Any) -> Value:
     make: Any = context.make_array(call.return_type)
-    array, part = make(context, builder, arguments[0]), make(context, builder)
+    array = make(context, builder, arguments[0])
+    part = make(context, builder)
     populate_array(
         part,
         data=builder.gep(array.data, [arguments[1]]),

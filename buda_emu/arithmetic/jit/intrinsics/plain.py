@@ -48,7 +48,8 @@ class _NewArray(AbstractTemplate):
     def generic(self, args: Any, kws: Any) -> Any:
         if kws or len(args) != 2:
             return None
-        shape, dtype = args[0], parse_dtype(args[1])
+        shape = args[0]
+        dtype = parse_dtype(args[1])
         axes = len(shape) if isinstance(shape, types.UniTuple) else 1
         sizes = shape.dtype if isinstance(shape, types.UniTuple) else shape
         if dtype is None or not axes or sizes != types.intp:
@@ -77,7 +78,8 @@ def _new(context: Any, builder: Builder, call: Any, arguments: Any) -> Any:
     shape = [arguments[0]] if kind.ndim == 1 else cgutils.unpack_tuple(builder, arguments[0])
     data_type = context.get_data_type(kind.dtype)
     item_bytes = SIZE(context.get_abi_sizeof(data_type))
-    strides, refused = [item_bytes], cgutils.false_bit
+    strides = [item_bytes]
+    refused = cgutils.false_bit
     for size in reversed(shape):
         checked = builder.smul_with_overflow(strides[0], size)
         strides.insert(0, builder.extract_value(checked, 0))

@@ -142,7 +142,8 @@ def load(code: bytes, module: str, name: str) -> Callable[..., Any]:
     Profilers and debuggers see it as a built-in function of that module and name.
     """
     size = int.from_bytes(code[:_SIZE_BYTES], "little")
-    symbol, machine_code = code[_SIZE_BYTES : _SIZE_BYTES + size].decode(), code[_SIZE_BYTES + size :]
+    symbol = code[_SIZE_BYTES : _SIZE_BYTES + size].decode()
+    machine_code = code[_SIZE_BYTES + size :]
     address = placing.placed(machine_code, symbol, OBJECTS) or _placed_by_llvm(machine_code, symbol)
     method = _MethodDef(name.encode(), address, _METH_FASTCALL, None)
     _methods.append(method)

@@ -17,12 +17,17 @@ from typing import Any, Final
 # ELF-64, System V ABI and its supplement for AMD64.
 _MAGIC: Final = b"\x7fELF\x02\x01\x01"
 _HEADER: Final = struct.Struct("<16xHH4x16xQ10xHHH")  # type, machine, sections' place, size and count, names
-_RELOCATABLE, _X86_64 = 1, 62
+_RELOCATABLE = 1
+_X86_64 = 62
 _SECTION: Final = struct.Struct("<IIQQQQIIQQ")
 _SYMBOL: Final = struct.Struct("<IBBHQQ")
 _RELOCATION: Final = struct.Struct("<QQq")
-_SHT_SYMTAB, _SHT_RELA, _SHT_NOBITS, _SHT_UNWIND = 2, 4, 8, 0x70000001
-_SHF_WRITE, _SHF_ALLOC = 1, 2
+_SHT_SYMTAB = 2
+_SHT_RELA = 4
+_SHT_NOBITS = 8
+_SHT_UNWIND = 0x70000001
+_SHF_WRITE = 1
+_SHF_ALLOC = 2
 _SHN_UNDEF: Final = 0
 _ABSOLUTE_64: Final = 1  # R_X86_64_64
 _ADDRESS: Final = struct.Struct("<Q")

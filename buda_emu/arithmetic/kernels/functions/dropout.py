@@ -17,7 +17,8 @@ def keep_mask(p: float, rows: int, columns: int) -> NDArray[np.float32]:
     """
     # RandomState seeds MT19937 with the reference's init_genrand, and full-range 32-bit integers are its raw outputs.
     raw = np.random.RandomState(DEFAULT_SEED).randint(0, 1 << 32, size=(rows, columns, 2), dtype=np.uint32)
-    low, high = raw[..., 0].astype(np.float64), raw[..., 1].astype(np.float64)
+    low = raw[..., 0].astype(np.float64)
+    high = raw[..., 1].astype(np.float64)
     u = (low + high * 2.0**32) / 2.0**64
     mask = np.ones((32, 32), np.float32)
     mask[:rows, :columns] = np.where(u < float(np.float32(p)), np.float32(0), np.float32(1))

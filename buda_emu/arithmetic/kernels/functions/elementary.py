@@ -44,7 +44,8 @@ def elementary_tiles(
     `failed`, bool[w*n], is set for a tile with an element that the reference would abort on: sqrt of NaN or of a
     negative value, reciprocals that are NaN or -inf. Of such elements, all NaN become one NaN, whatever their sign was.
     """
-    n, (runs, length) = tiles.shape[1], region
+    n = tiles.shape[1]
+    (runs, length) = region
     for item in claimed(start, stop):
         entry = item // n
         tile = tiles[entry, item - entry * n]
@@ -87,12 +88,14 @@ def dropout_tiles(
     start: int, stop: int, tiles: Tensor, region: Region, keep: NDArray[np.float32], scale: np.float32
 ) -> None:
     """(keep * x) * scale on the region of each tile of float32[w, n, 1024]; `keep`: float32[1024], 0 or 1 (OPS 5.1)."""
-    n, (runs, length) = tiles.shape[1], region
+    n = tiles.shape[1]
+    (runs, length) = region
     for item in claimed(start, stop):
         entry = item // n
         tile = tiles[entry, item - entry * n]
         for run in range(runs):
-            part, kept = tile[32 * run : 32 * run + length], keep[32 * run : 32 * run + length]
+            part = tile[32 * run : 32 * run + length]
+            kept = keep[32 * run : 32 * run + length]
             for k in range(length):
                 part[k] = kept[k] * part[k] * scale
 
@@ -100,7 +103,8 @@ def dropout_tiles(
 @kernel
 def clear_outside(start: int, stop: int, tiles: Tensor, region: Region) -> None:
     """+0 outside the region of each tile of float32[w, n, 1024]. Items: the w*n tiles."""
-    n, (runs, length) = tiles.shape[1], region
+    n = tiles.shape[1]
+    (runs, length) = region
     for item in claimed(start, stop):
         entry = item // n
         tile = tiles[entry, item - entry * n]

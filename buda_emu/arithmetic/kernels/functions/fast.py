@@ -21,7 +21,8 @@ def exp_or_nan(x: np.float32) -> np.float32:
     high = (_P4 if m & 4 else 1.0) * (_P8 if m & 8 else 1.0)
     entry = np.float64(low * (high * (_P16 if m & 16 else 1.0)))
     y = rest * np.int64(entry.view(np.int64) + ((m >> 5) << 52)).view(np.float64)
-    one, other = np.float32(y * (1.0 - EXP_MARGIN)), np.float32(y * (1.0 + EXP_MARGIN))
+    one = np.float32(y * (1.0 - EXP_MARGIN))
+    other = np.float32(y * (1.0 + EXP_MARGIN))
     power = one if one < LARGEST else LARGEST
     return power if (one == other) & (x == x) else np.float32(np.nan)
 
@@ -54,7 +55,8 @@ def gelu_or_nan(x: np.float32) -> np.float32:
     """gelu, or NaN."""
     wide = np.float64(x)
     low, high = _one_plus_tanh(wide)
-    one, other = np.float32(0.5 * wide * low), np.float32(0.5 * wide * high)
+    one = np.float32(0.5 * wide * low)
+    other = np.float32(0.5 * wide * high)
     return one if one == other else np.float32(np.nan)
 
 

@@ -81,7 +81,8 @@ def _gelu_tanh(x: np.float64) -> np.float64:
 def _run(tiles: Tensor, item: int, runs: int, length: int) -> Tensor:
     """One run of the region of a tile of float32[w, n, 1024]; items count all runs of all w*n tiles."""
     n = tiles.shape[1]
-    tile, run = item // runs, item % runs
+    tile = item // runs
+    run = item % runs
     return tiles[tile // n, tile % n, 32 * run : 32 * run + length]
 
 

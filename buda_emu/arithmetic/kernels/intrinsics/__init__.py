@@ -10,12 +10,12 @@ from buda_emu.arithmetic.kernels.intrinsics import (
     early,
     eltwise_by_singles,
     fma,
-    group_sums,
     lane_rows,
     prepared,
     spills,
     tile_memory,
 )
+from buda_emu.arithmetic.kernels.intrinsics import dst_words as group_sums
 
 __all__ = [
     "blocks",

@@ -27,7 +27,7 @@ _EXPONENT: Final = 23  # where that of a single begins
 @shared_intrinsic(assemble_groups, types.Array, types.intp, types.intp, types.intp, types.Array, types.Array)
 def _emit(builder: Builder, row: Value, down: Value, most: Value, cut: Value, codes: Value, exponents: Value) -> None:
     code = Vectors(builder, GROUP)
-    assembled = Assembled(code, down, most, cut, codes, exponents)
+    assembled = Assembled(code=code, down=down, most=most, cut=cut, codes=codes, exponents=exponents)
     with cgutils.for_range(builder, SIZE(TILE // GROUP)) as loop:
         x = code.load(row, builder.mul(loop.index, SIZE(GROUP)), code.words)
         assembled.store(x, loop.index)
@@ -38,14 +38,17 @@ class Assembled:
 
     def __init__(self, code: Vectors, down: Value, most: Value, cut: Value, codes: Value, exponents: Value) -> None:
         builder = code.builder
-        self.code, self.codes, self.exponents = code, codes, exponents
+        self.code = code
+        self.codes = codes
+        self.exponents = exponents
         self.field = code.every_word(builder.add(down, SIZE(7)))
         self.sign_place = code.every_word(builder.sub(SIZE(7), cut))
         self.down, self.most, self.cut = (code.every_word(number) for number in (down, most, cut))
 
     def store(self, x: Value, group: Value) -> None:
         """Those of one group."""
-        code, builder = self.code, self.code.builder
+        code = self.code
+        builder = self.code.builder
         exponent = builder.and_(builder.lshr(x, self.field), self.most)
         leading = builder.select(builder.icmp_signed("==", exponent, code.word(0)), code.word(0), code.word(LEADING))
         significand = builder.or_(builder.and_(builder.lshr(x, self.down), code.word(FRACTION)), leading)

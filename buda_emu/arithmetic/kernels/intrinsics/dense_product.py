@@ -124,7 +124,8 @@ def _add_dense_product(context: Any, builder: Builder, *arguments: Value) -> Non
 def _emit_product(block: _Block, builder: Builder, *arguments: Value) -> None:
     accumulator, a, b, parking = (tile_pointer(builder, address) for address in arguments[:4])
     soon, part, parts = arguments[4:]
-    down, across = EDGE // block.rows, EDGE // (block.width * block.vectors)
+    down = EDGE // block.rows
+    across = EDGE // (block.width * block.vectors)
     lines = builder.udiv(SIZE(4 * TILE // CACHE_LINE // (down * across)), parts)
     first_line = builder.mul(part, builder.mul(lines, SIZE(down * across)))
     with cgutils.for_range(builder, SIZE(down)) as i, cgutils.for_range(builder, SIZE(across)) as j:

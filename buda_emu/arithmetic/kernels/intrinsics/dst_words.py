@@ -1,11 +1,16 @@
 """What an accumulation makes of words of Dst, for each kind of Dst (`kernels/tensix/products/group_sums.py`)."""
 
-from typing import TypeAlias
+from collections.abc import Callable, Generator
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, TypeAlias
 
-from numba.core import cgutils
+from llvmlite import ir
+from numba.core import cgutils, types
 
-from buda_emu.arithmetic.jit.intrinsics.code import SIZE, Builder, Value, llvm_fma
-from buda_emu.arithmetic.jit.intrinsics.vectors import WIDE, Vectors
+from buda_emu.arithmetic.jit.intrinsics.code import SIZE, Builder, Value, call_shared, llvm_fma, splat
+from buda_emu.arithmetic.jit.intrinsics.declare import intrinsic
+from buda_emu.arithmetic.jit.intrinsics.vectors import I8, I16, WIDE, Vectors, lanes_for
 from buda_emu.arithmetic.kernels.tensix.products.group_sums import (
     ABOVE,
     AWAY,
@@ -25,9 +30,10 @@ from buda_emu.arithmetic.kernels.tensix.products.group_sums import (
     SIGN,
     UNIT,
     UNIT_WIDE,
+    add_tile,
 )
-from buda_emu.arithmetic.kernels.tensix.products.prepared import INFINITE
-from buda_emu.arithmetic.kernels.tensix.words import TILE
+from buda_emu.arithmetic.kernels.tensix.products.prepared import COUNTS, HALVES, INFINITE
+from buda_emu.arithmetic.kernels.tensix.words import EDGE, FACE, FP16, FP32, GROUP, TILE
 
 Group: TypeAlias = tuple[Value, Value]
 """The pattern of M, and M with the sum."""
@@ -48,8 +54,10 @@ class Dst:
 
     def __init__(self, code: Vectors, steps: Value, count: Value, moved: Value) -> None:
         builder = code.builder
-        self.code, self.builder = code, builder
-        self.steps, self.count = steps, count
+        self.code = code
+        self.builder = builder
+        self.steps = steps
+        self.count = count
         up = builder.icmp_signed(">", moved, SIZE(0))
         self._smallest = builder.shl(builder.select(up, builder.add(moved, SIZE(1)), SIZE(0)), SIZE(23))
         # Far above any sum where exponents are moved up, so that a shift may be added.
@@ -81,7 +89,8 @@ class Dst:
 
     def own_of(self, old: Value, above: int) -> Value:
         """The pattern of the M of words whose exponents are less by `above`."""
-        code, builder = self.code, self.builder
+        code = self.code
+        builder = self.builder
         if above:
             old = builder.add(old, code.word(above << 23))
         return builder.or_(builder.and_(old, code.word(EXPONENT)), code.word(M_FRACTION))
@@ -94,7 +103,8 @@ class Dst:
 
     def cut(self, bits: Value, shifted: Value | None = None) -> Value:
         """As `prepared.cut_words`; `shifted`: what has been added to the patterns."""
-        code, builder = self.code, self.builder
+        code = self.code
+        builder = self.builder
         ends = (self._smallest, self._largest)
         smallest, largest = (code.every_word(builder.add(end, shifted) if shifted else end) for end in ends)
         size = code.least(builder.and_(bits, code.word(MAGNITUDE)), largest)
@@ -116,7 +126,8 @@ class Bf16(Dst):
 
     def enter(self, word: Value) -> None:
         """See `Dst`. The first phase is seldom another one than 0."""
-        code, builder = self.code, self.builder
+        code = self.code
+        builder = self.builder
         shift = self.shift_of(step_at(builder, self.steps, SIZE(0), 0))
         more = code.every_word(builder.shl(shift, SIZE(23)))
         shifted = builder.icmp_signed("!=", shift, SIZE(0))
@@ -135,7 +146,8 @@ class Bf16(Dst):
 
     def add(self, old: Value, groups: list[Group], most: Value, cut: bool) -> Value:
         """The word after a step."""
-        code, builder = self.code, self.builder
+        code = self.code
+        builder = self.builder
         common = code.larger_pattern(self.own_of(old, 0), most)
         m = code.as_floats(common)
         total = llvm_fma(builder, code.floats, code.as_floats(old), code.float(AWAY * 2.0**-ABOVE), m)
@@ -143,7 +155,8 @@ class Bf16(Dst):
             value = llvm_fma(builder, code.floats, m, code.float(HALF_OF_M), self.sum_of(group))
             total = _add_down(code, total, value, common)
         bits = code.as_words(builder.fsub(total, m))
-        half, kept = SIZE(0x8000), code.word(-0x10000)
+        half = SIZE(0x8000)
+        kept = code.word(-0x10000)
         if cut:
             bits = builder.and_(builder.add(bits, code.every_word(half)), kept)
             return builder.add(self.cut(bits, self._shifted), code.every_word(self._more))
@@ -163,7 +176,8 @@ class Fp16(Dst):
 
     def add(self, old: Value, groups: list[Group], most: Value, _cut: bool) -> Value:
         """The word after a step."""
-        code, builder = self.code, self.builder
+        code = self.code
+        builder = self.builder
         common = self.common(old, most, LEAST_FP16)
         half = code.as_floats(builder.sub(common, code.word(HALF)))
         total = llvm_fma(builder, code.floats, code.as_floats(old), code.float(AWAY), code.as_floats(common))
@@ -195,7 +209,8 @@ class Wide(Dst):
 
     def add(self, old: Value, groups: list[Group], most: Value, cut: bool) -> Value:
         """The word after a step."""
-        code, builder = self.code, self.builder
+        code = self.code
+        builder = self.builder
         common = self.common(old, most, LEAST_WIDE)
         inverse = code.as_floats(builder.sub(code.word(INVERSE_WIDE), common))
         scale = code.as_floats(builder.sub(self._finer, common))
@@ -223,3 +238,233 @@ def _add_down(code: Vectors, total: Value, value: Value, common: Value) -> Value
     unit = code.as_floats(builder.sub(common, code.word(UNIT)))
     inverse = code.as_floats(builder.sub(code.word(INVERSE), common))
     return llvm_fma(builder, code.floats, code.floor(builder.fmul(value, inverse)), unit, total)
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """What is computed at once: `rows` rows of `vectors` vectors of `lanes` columns.
+
+    A sum waits for the one before it: there are as many as products that a processor begins in that time, or more.
+    """
+
+    lanes: int
+    rows: int
+    vectors: int
+
+    @property
+    def cells(self) -> list[tuple[int, int]]:
+        """(row, vector) of each vector."""
+        return [(row, vector) for row in range(self.rows) for vector in range(self.vectors)]
+
+    @property
+    def across(self) -> int:
+        """How many lie side by side in a tile."""
+        return EDGE // (self.lanes * self.vectors)
+
+    @property
+    def count(self) -> int:
+        """How many make a tile."""
+        return EDGE // self.rows * self.across
+
+    def corner(self, builder: Builder, number: Value) -> tuple[Value, Value]:
+        """The first row and column of a block."""
+        row = builder.mul(builder.udiv(number, SIZE(self.across)), SIZE(self.rows))
+        return row, builder.mul(builder.urem(number, SIZE(self.across)), SIZE(self.lanes * self.vectors))
+
+
+def block_for(lanes: int) -> Block:
+    """What suits 32 vector registers of 16 lanes, and 16 of 8."""
+    return Block(lanes, rows=4 if lanes == WIDE else 2, vectors=2)
+
+
+class Patterns:
+    """Those of M of one block."""
+
+    def __init__(self, builder: Builder, shape: Block, first: Value) -> None:
+        self._builder = builder
+        self._shape = shape
+        self._first = first
+
+    def load(self, cell: tuple[int, int]) -> list[Value]:
+        """Of both groups, and that of the larger exponent. That of the second group has more bits of fraction than an
+        M, but is one, too: sums lie in the same units, and are far from the ends of its binade."""
+        return [self._builder.load(self.at(SIZE(self._shape.cells.index(cell) * 3), n)) for n in range(3)]
+
+    def at(self, cell: Value, n: int) -> Value:
+        """Where the pattern stands of a cell, given by the place of its first one."""
+        return self._builder.gep(self._first, [self._builder.add(cell, SIZE(n))])
+
+
+class Tops:
+    """The patterns of M of a tile, for all inner faces, in phase 0."""
+
+    def __init__(self, code: Vectors, shape: Block, exponent_b: Value, exponent_a: Value) -> None:
+        self.code = code
+        self._shape = shape
+        self._b = exponent_b
+        self._a = exponent_a
+        self._per_block = len(shape.cells) * 3
+        self._found = cgutils.alloca_once(code.builder, code.words, size=2 * shape.count * self._per_block)
+
+    def of(self, face: Value, block: Value) -> Patterns:
+        """Of a block."""
+        builder = self.code.builder
+        number = builder.add(builder.mul(face, SIZE(self._shape.count)), block)
+        first = builder.gep(self._found, [builder.mul(number, SIZE(self._per_block))])
+        return Patterns(builder, self._shape, first)
+
+    def find(self, face: Value, lowest: Value) -> None:
+        """Of a face, from exponents in 16 bits."""
+        code = self.code
+        builder = self.code.builder
+        k = builder.mul(face, SIZE(GROUP))
+        from_a = builder.gep(self._a, [builder.mul(k, SIZE(EDGE))])
+        from_b = builder.gep(self._b, [k])
+        none = splat(builder, builder.trunc(lowest, I16), code.halves)
+        for top, put in self._tops(from_b, FACE, from_a, none):
+            both = code.as_words(top)
+            second = builder.add(both, both)
+            first = builder.shl(second, code.word(16))
+            most = builder.and_(code.larger_pattern(first, second), code.word(EXPONENT | M_FRACTION))
+            put(face, [first, second, most])
+
+    def find_in_bytes(self, least: Value, lowest: Value, *, clamps: bool) -> None:
+        """Of both faces, from exponents in bytes; least: what the exponents of M are at least. `clamps`: these may be
+        below `lowest`, and all are less than 128."""
+        code = self.code
+        builder = self.code.builder
+        kind = ir.VectorType(I8, 4 * code.width)
+        lowest = splat(builder, builder.trunc(builder.lshr(lowest, SIZE(COUNTS.bit_length() - 1)), I8), kind)
+        least = splat(builder, builder.trunc(least, I8), kind)
+        none = ir.Constant(kind, [-1] * kind.count)
+        from_a, from_b = (builder.gep(exponents, [SIZE(HALVES)]) for exponents in (self._a, self._b))
+        for top, put in self._tops(from_b, GROUP, from_a, none):
+            found = builder.select(builder.icmp_signed(">", top, none), builder.add(top, least), lowest)
+            words = code.as_words(code.largest(found, lowest) if clamps else found)
+            moved = [builder.shl(words, code.word(by)) for by in (23, 15, 7)] + [builder.lshr(words, code.word(1))]
+            kept = [builder.and_(word, code.word(EXPONENT)) for word in moved]
+            patterns = [builder.or_(word, code.word(M_FRACTION)) for word in kept]
+            for face in range(2):
+                first, second = patterns[2 * face : 2 * face + 2]
+                put(SIZE(face), [first, second, code.larger_pattern(first, second)])
+
+    def _tops(self, b: Value, per_row: int, a: Value, least: Value) -> Generator[tuple[Value, Callable[..., None]]]:
+        """A loop over all vectors: gives the largest sums of exponents, of which those of SrcB take `per_row` words in
+        a row, and what puts the patterns of a face where they belong."""
+        code = self.code
+        builder = self.code.builder
+        shape = self._shape
+        with cgutils.for_range(builder, SIZE(EDGE // shape.lanes)) as vector:
+            above = builder.gep(a, [builder.mul(vector.index, SIZE(shape.lanes))])
+            columns = [code.load(above, SIZE(EDGE * n), least.type) for n in range(GROUP)]
+            with cgutils.for_range(builder, SIZE(EDGE)) as row:
+                own = builder.gep(b, [builder.mul(row.index, SIZE(per_row))])
+                top = least
+                for n, column in enumerate(columns):
+                    word = builder.load(builder.gep(own, [SIZE(n)]))
+                    one = builder.bitcast(splat(builder, word, code.words), least.type)
+                    top = code.largest(top, builder.add(one, column))
+
+                def put(face: Value, patterns: list[Value]) -> None:
+                    block, cell = self._cell(row.index, vector.index)
+                    first = self.of(face, block)
+                    for n, pattern in enumerate(patterns):
+                        builder.store(pattern, first.at(cell, n))
+
+                yield top, put
+
+    def _cell(self, row: Value, vector: Value) -> tuple[Value, Value]:
+        """The block, and the place in it."""
+        builder = self.code.builder
+        shape = self._shape
+        block = builder.mul(builder.udiv(row, SIZE(shape.rows)), SIZE(shape.across))
+        block = builder.add(block, builder.udiv(vector, SIZE(shape.vectors)))
+        cell = builder.mul(builder.urem(row, SIZE(shape.rows)), SIZE(shape.vectors))
+        cell = builder.add(cell, builder.urem(vector, SIZE(shape.vectors)))
+        return block, builder.mul(cell, SIZE(3))
+
+
+Sums: TypeAlias = dict[tuple[int, int], list[Value]]
+"""Of both groups, for each row and vector of a block."""
+
+
+@intrinsic(add_tile, types.none, *[types.Array] * 6, types.BaseTuple)
+def _add_tile(context: Any, builder: Builder, *given: Value) -> None:
+    *plain, mode, blackhole = given
+    lanes = lanes_for(context)
+    with builder.if_else(builder.icmp_signed("==", mode, mode.type(FP32))) as (then, otherwise):
+        with then:
+            call_shared(builder, "add_tile_fp32", [*plain, blackhole], partial(_emit_add_tile, lanes, Wide))
+        with otherwise, builder.if_else(builder.icmp_signed("==", mode, mode.type(FP16))) as (fp16, bf16):
+            with fp16:
+                call_shared(builder, "add_tile_fp16", plain, partial(_emit_add_tile, lanes, Fp16))
+            with bf16:
+                call_shared(builder, "add_tile_bf16", plain, partial(_emit_add_tile, lanes, Bf16))
+
+
+def _emit_add_tile(lanes: int, kind: type[Bf16 | Fp16 | Wide], builder: Builder, *given: Value) -> None:
+    word, exponent_b, exponent_a, b, a, steps, count, faces, lowest, least, moved, cut, *more = given
+    code = Vectors(builder, lanes, 2 * lanes)
+    shape = block_for(lanes)
+    dst = kind(code, steps, count, moved, *more)
+    tops = Tops(code, shape, exponent_b, exponent_a)
+    with builder.if_else(builder.icmp_signed("!=", least, SIZE(0)), likely=True) as (near, far):
+        with near:
+            tops.find_in_bytes(least, lowest, clamps=kind.clamps)
+        with far, cgutils.for_range(builder, faces) as face:
+            tops.find(face.index, lowest)
+    dst.enter(word)
+    with cgutils.for_range(builder, count) as step:
+        phase, face = (step_at(builder, steps, step.index, n) for n in range(2))
+        dst.begin(step.index, phase)
+        k = builder.mul(face, SIZE(FACE))
+        second = builder.mul(builder.and_(phase, SIZE(1)), SIZE(TILE))
+        from_a = builder.gep(a, [builder.add(second, builder.mul(k, SIZE(EDGE)))])
+        second = builder.mul(builder.lshr(phase, SIZE(1)), SIZE(TILE))
+        from_b = builder.gep(b, [builder.add(second, k)])
+        with cgutils.for_range(builder, SIZE(shape.count)) as block:
+            row, left = shape.corner(builder, block.index)
+            above = builder.mul(row, SIZE(EDGE))
+            patterns = tops.of(face, block.index)
+            sums = _emit_sums(code, shape, builder.gep(from_b, [above]), builder.gep(from_a, [left]), patterns)
+            # Emits nothing, but lets LLVM load the patterns again instead of keeping them.
+            builder.fence("acquire", "singlethread")
+            corner = builder.gep(word, [builder.add(above, left)])
+            add = partial(_emit_words, code, dst, corner, sums, patterns)
+            if kind.moves:
+                with builder.if_else(builder.icmp_signed("!=", cut, SIZE(0)), likely=False) as (cutting, plain):
+                    with cutting:
+                        add(cut=True)
+                    with plain:
+                        add(cut=False)
+            else:
+                add(cut=False)
+
+
+def _emit_sums(code: Vectors, shape: Block, b: Value, a: Value, patterns: Patterns) -> Sums:
+    """The sums of both groups of a block, with their M; b and a: the first row and column of it in a face."""
+    builder = code.builder
+    sums = {cell: [code.as_floats(m) for m in patterns.load(cell)[:2]] for cell in shape.cells}
+    for n in range(GROUP):
+        for group in range(2):
+            k = group * GROUP + n
+            places = [SIZE(EDGE * k + shape.lanes * vector) for vector in range(shape.vectors)]
+            columns = [code.load(a, place, code.floats) for place in places]
+            for row in range(shape.rows):
+                number = builder.load(builder.gep(b, [SIZE(EDGE * row + k)]))
+                factor = splat(builder, number, code.floats)
+                for vector, column in enumerate(columns):
+                    total = sums[row, vector]
+                    total[group] = llvm_fma(builder, code.floats, factor, column, total[group])
+    return sums
+
+
+def _emit_words(
+    code: Vectors, dst: Bf16 | Fp16 | Wide, corner: Value, sums: Sums, patterns: Patterns, *, cut: bool
+) -> None:
+    """Adds the sums of a block to words of Dst, the first of which is at `corner`."""
+    for cell, totals in sums.items():
+        *each, most = patterns.load(cell)
+        place = SIZE(EDGE * cell[0] + code.width * cell[1])
+        old = code.load(corner, place, code.words)
+        code.store(dst.add(old, list(zip(each, totals, strict=True)), most, cut), corner, place)

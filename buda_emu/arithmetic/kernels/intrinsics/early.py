@@ -21,7 +21,8 @@ class _Early:
 
     def load(self, words: Value, place: Value) -> Value:
         """The words from there on, converted."""
-        code, builder = self.code, self.code.builder
+        code = self.code
+        builder = self.code.builder
         up, kept, most, first, half, mask, least = self.numbers
         word = builder.shl(code.load(words, place, code.words), up)
         size = code.least(builder.and_(builder.and_(word, code.word(MAGNITUDE)), kept), most)
@@ -45,7 +46,8 @@ def _emit_early_words(builder: Builder, words: Value, *rest: Value) -> None:
 @shared_intrinsic(early_groups, types.Array, types.intp, types.BaseTuple, types.BaseTuple, types.Array, types.Array)
 def _emit_early_groups(builder: Builder, words: Value, *numbers: Value) -> None:
     code = Vectors(builder, GROUP)
-    early, assembled = _Early(code, *numbers[:7]), Assembled(code, *numbers[7:])
+    early = _Early(code, *numbers[:7])
+    assembled = Assembled(code, *numbers[7:])
     with cgutils.for_range(builder, SIZE(TILE // GROUP)) as loop:
         assembled.store(early.load(words, builder.mul(loop.index, SIZE(GROUP))), loop.index)
 

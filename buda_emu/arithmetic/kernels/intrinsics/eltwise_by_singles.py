@@ -49,7 +49,8 @@ def _multiply_words(context: Any, builder: Builder, *given: Value) -> None:
 
 def _for_mode(context: Any, builder: Builder, given: Sequence[Value], name: str, emit: Any) -> None:
     """One function for each mode, told by the last argument but one."""
-    width, (*others, mode, special) = lanes_for(context), given
+    width = lanes_for(context)
+    (*others, mode, special) = given
     for number in (BF16, FP16, FP32) if emit is _emit_add else (BF16, FP16):
         with builder.if_then(builder.icmp_signed("==", mode, SIZE(number))):
             call_shared(builder, f"{name}_{number}", [*others, special], partial(emit, width, number))
@@ -98,7 +99,8 @@ class _Code(Vectors):
 def _emit_add(width: int, mode: int, builder: Builder, *given: Value) -> None:
     word, a, b, flip, lift, special = given
     code = _Code(builder, width)
-    flips, lifts = code.every_word(flip), code.every_word(lift)
+    flips = code.every_word(flip)
+    lifts = code.every_word(lift)
     with cgutils.for_range(builder, SIZE(TILE // width)) as loop:
         place = builder.mul(loop.index, SIZE(width))
         first = code.lifted(code.load(a, place, code.words), lifts)

@@ -110,7 +110,8 @@ class _Row:
 
     def all_negative(self) -> Value:
         """Whether the third operand is in every lane."""
-        code, builder = self.code, self.code.builder
+        code = self.code
+        builder = self.code.builder
         builder.store(self._none(), self._found)
         with cgutils.for_range(builder, SIZE(LANES // code.width)) as loop:
             at = builder.add(self._operands[2], builder.mul(loop.index, SIZE(code.width)))
@@ -144,12 +145,14 @@ def _fma(code: Vectors, blackhole: bool, x: Value, y: Value, z: Value) -> tuple[
     ep = b.sub(b.add(ex, ey), code.word(127))
     # A product that is zero or underflows leaves the addend.
     gone = b.icmp_signed("<", code.least(b.sub(code.least(ex, ey), code.word(1)), ep), zero)
-    p, ep = b.select(gone, zero, _product(code, x, y)), b.select(gone, zero, ep)
+    p = b.select(gone, zero, _product(code, x, y))
+    ep = b.select(gone, zero, ep)
     q = b.shl(b.or_(b.and_(z, code.word(FRACTION)), code.word(HIDDEN)), code.word(3))
     q = b.select(b.icmp_signed("==", ez, zero), zero, q)
     # Aligned to the larger exponent; the lost bits are ORed into bit 0 unless nothing else is left.
     p_leads = b.icmp_signed(">=", ep, ez)
-    lead, other = b.select(p_leads, p, q), b.select(p_leads, q, p)
+    lead = b.select(p_leads, p, q)
+    other = b.select(p_leads, q, p)
     distance = code.least(code.magnitude(b.sub(ep, ez)), code.word(31))
     kept = b.lshr(other, distance)
     lost = b.sub(other, b.shl(kept, distance))
@@ -187,7 +190,8 @@ def _product(code: Vectors, x: Value, y: Value) -> Value:
 def _rounded(code: Vectors, total: Value, exponent: Value, blackhole: bool) -> Value:
     """`fma.rounded`."""
     b = code.builder
-    size, shift = code.magnitude(total), b.sub(exponent, code.word(153))
+    size = code.magnitude(total)
+    shift = b.sub(exponent, code.word(153))
     if not blackhole:
         size = b.and_(size, b.xor(b.and_(b.lshr(size, code.word(27)), code.word(2)), code.word(-1)))
     bits = code.as_words(b.sitofp(size, code.floats))
@@ -201,7 +205,8 @@ def _rounded(code: Vectors, total: Value, exponent: Value, blackhole: bool) -> V
 
 def _multiply(row: _Row, number: Value) -> None:
     """x * y + 0, which is the rounded product where it is neither special nor tiny."""
-    code, b = row.code, row.code.builder
+    code = row.code
+    b = row.code.builder
 
     def body(x: Value, y: Value, _: Value) -> tuple[Value, Value]:
         pattern = code.as_words(b.fmul(code.as_floats(x), code.as_floats(y)))
@@ -219,7 +224,8 @@ def _multiply(row: _Row, number: Value) -> None:
 
 def _add_floats(row: _Row, flip: int, blackhole: Value) -> None:
     """x + y or x - y, as one times x: the rounded sum without denormals."""
-    code, b = row.code, row.code.builder
+    code = row.code
+    b = row.code.builder
     kept = code.every(b.select(blackhole, I32(SIGN), I32(0)))
 
     def body(x: Value, y: Value, _: Value) -> tuple[Value, Value]:
@@ -244,9 +250,11 @@ def _is_none(code: Vectors, word: Value) -> Value:
 # ------------------------------------------------------------------------------------------------------- the others
 def _lookup(row: _Row, table: Value) -> None:
     """The value of the range in which each lane lies."""
-    code, b = row.code, row.code.builder
+    code = row.code
+    b = row.code.builder
     every = [code.every(b.load(b.gep(table, [SIZE(n)]))) for n in range(2 * rows.TABLE_BREAKS + 1)]
-    breaks, values = every[: rows.TABLE_BREAKS], every[rows.TABLE_BREAKS :]
+    breaks = every[: rows.TABLE_BREAKS]
+    values = every[rows.TABLE_BREAKS :]
 
     def body(x: Value, _b: Value, _c: Value) -> Value:
         found = values[-1]
@@ -259,7 +267,8 @@ def _lookup(row: _Row, table: Value) -> None:
 
 def _to_integer(row: _Row, limit: Value) -> None:
     """fp32 to the nearest integer, ties away from zero."""
-    code, b = row.code, row.code.builder
+    code = row.code
+    b = row.code.builder
     most = code.every(limit)
 
     def body(x: Value, _b: Value, _c: Value) -> Value:

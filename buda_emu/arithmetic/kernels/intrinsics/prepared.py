@@ -62,7 +62,8 @@ def _emit_prepare_srca(
 @shared_intrinsic(prepare_srcb, *_ARRAYS, types.intp, types.intp, types.intp, by_lanes=True)
 def _emit_prepare_srcb(lanes: int, builder: Builder, *given: Value) -> None:
     exponent, parts, words, ends, phases, lift, plus = given
-    narrow, code = Vectors(builder, GROUP, 2 * GROUP), Vectors(builder, lanes)
+    narrow = Vectors(builder, GROUP, 2 * GROUP)
+    code = Vectors(builder, lanes)
     shifted = builder.shl(lift, SIZE(23))
 
     def first_of(pair: Value) -> Value:
@@ -117,7 +118,8 @@ def _emit_pairs(
             builder.store(code.least(builder.load(least), lowest), least)
             counted.append(builder.select(none, code.word(NO_EXPONENT), builder.add(field, plus)))
             put(builder.select(none, code.word(0), builder.add(word, more)), place)
-        low, high = builder.and_(counted[0], code.word(0xFFFF)), builder.shl(counted[1], code.word(16))
+        low = builder.and_(counted[0], code.word(0xFFFF))
+        high = builder.shl(counted[1], code.word(16))
         code.store(builder.or_(low, high), exponent, pair)
     found = [code.least_in(builder.load(least)), code.largest_in(builder.load(most))]
     found = [builder.lshr(end, ir.Constant(end.type, _SHIFT)) for end in found]

@@ -168,7 +168,8 @@ def _relu_tile(_context: Any, builder: Builder, *arguments: Value) -> None:
 
 def _emit_relu(builder: Builder, tile: Value, relu: Value, threshold: Value) -> None:
     data = tile_pointer(builder, tile, VECTOR)
-    bound, zero = splat(builder, threshold, VECTOR), ir.Constant(VECTOR, [0.0] * VECTOR.count)
+    bound = splat(builder, threshold, VECTOR)
+    zero = ir.Constant(VECTOR, [0.0] * VECTOR.count)
     within = builder.icmp_signed("==", relu, SIZE(RELU_WITHIN))
     least = builder.select(within, zero, bound)
     with cgutils.for_range(builder, SIZE(TILE // VECTOR.count)) as loop:
@@ -190,7 +191,8 @@ def _emit_fill(builder: Builder, target: Value, value: Value) -> None:
 def _emit_transpose(builder: Builder, target: Value, source: Value) -> None:
     """Two squares at once, one below the other in the source, beside each other as halves of vectors."""
     to, data = (tile_pointer(builder, address) for address in (target, source))
-    quad, pair = ir.VectorType(FLOAT, QUAD), ir.VectorType(FLOAT, 2 * QUAD)
+    quad = ir.VectorType(FLOAT, QUAD)
+    pair = ir.VectorType(FLOAT, 2 * QUAD)
     places = ir.VectorType(ir.IntType(32), pair.count)
     join = ir.Constant(places, list(range(pair.count)))
     square = [[i // 2 + half * QUAD // 2 + i % 2 * pair.count for i in range(QUAD)] for half in range(2)]
@@ -202,7 +204,8 @@ def _emit_transpose(builder: Builder, target: Value, source: Value) -> None:
 
     steps = SIZE(EDGE // QUAD), SIZE(EDGE // pair.count)
     with cgutils.for_range(builder, steps[0]) as down, cgutils.for_range(builder, steps[1]) as across:
-        i, j = builder.mul(down.index, SIZE(QUAD)), builder.mul(across.index, SIZE(pair.count))
+        i = builder.mul(down.index, SIZE(QUAD))
+        j = builder.mul(across.index, SIZE(pair.count))
         quads = [builder.load(row(data, j, i, number, quad), align=4) for number in range(pair.count)]
         rows = [builder.shuffle_vector(quads[number], quads[number + QUAD], join) for number in range(QUAD)]
         for _ in range(2):  # interleaving the first half of all elements with the second log2(QUAD) times transposes

@@ -138,7 +138,8 @@ def matmul_tiles(
     parking = tile_at(work, 0, PARKING)
     fill_tile(tile_at(work, 0, PAD), a_pad)
     zeros = np.empty(GROUP * DEPTH, np.bool_)  # whether the tiles of a at hand are
-    groups, blocks = (rows + GROUP - 1) // GROUP, (cols + columns - 1) // columns
+    groups = (rows + GROUP - 1) // GROUP
+    blocks = (cols + columns - 1) // columns
     for item in claimed(start, stop):
         number = item // blocks
         first_col = (item - number * blocks) * columns
@@ -186,7 +187,8 @@ def matmul_tiles(
                         add_dense_product(tile_at(work, 0, ACCUMULATORS + g), left, right, parking, soon, g, group)
                 for g in range(group):
                     place = (row + g) * cols + col
-                    here, sum_here = tile_at(out, entry, place), tile_at(work, 0, ACCUMULATORS + g)
+                    here = tile_at(out, entry, place)
+                    sum_here = tile_at(work, 0, ACCUMULATORS + g)
                     if end < inner or how == AS_IT_IS:
                         copy_tile(here, sum_here)
                     else:
@@ -220,3 +222,21 @@ def count_beyond(start: int, stop: int, tiles: Tensor, limit: np.float32, counts
         for k in range(1024):
             count += abs(tile[k]) > limit
         counts[item] = count
+
+
+MOST_SUM = (1 << 31) - 1
+"""Largest magnitude of a sum; the caller sees to it that no sum is larger."""
+
+
+@kernel
+def integer_product(rows: NDArray[np.int16], columns: NDArray[np.int16], sums: NDArray[np.int32]) -> None:
+    """`sums[p, k]` = sum over j of `rows[p, j]` * `columns[k, j]`; shapes [P, J], [K, J], [P, K].
+
+    Every step is cut to 32 bits, which changes nothing within `MOST_SUM` and lets the machine multiply 16-bit pairs.
+    """
+    for p in range(rows.shape[0]):
+        for k in range(columns.shape[0]):
+            total = np.int32(0)
+            for j in range(rows.shape[1]):
+                total = np.int32(total + np.int32(np.int32(rows[p, j]) * np.int32(columns[k, j])))
+            sums[p, k] = total

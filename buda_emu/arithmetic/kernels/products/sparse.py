@@ -40,10 +40,12 @@ class Weights(NamedTuple):
         begin = np.zeros(count + 1, np.int64)
         count_nonzero(tiles, begin[1:])
         np.cumsum(begin, out=begin)
-        single, nonzero = np.empty(count, np.bool_), np.empty(begin[-1], np.int64)
-        columns, factors = np.zeros((count, EDGE), np.int64), np.zeros((count, EDGE), np.float32)
+        single = np.empty(count, np.bool_)
+        nonzero = np.empty(begin[-1], np.int64)
+        columns = np.zeros((count, EDGE), np.int64)
+        factors = np.zeros((count, EDGE), np.float32)
         find_nonzero(tiles, begin, nonzero, single, columns, factors)
-        return Weights(tiles, nonzero, begin, single, columns, factors)
+        return Weights(tiles=tiles, nonzero=nonzero, begin=begin, single=single, columns=columns, factors=factors)
 
 
 class Terms(NamedTuple):
@@ -134,7 +136,8 @@ def sparse_tiles(
     acts: the operand of so many tiles a row as `columns` says first; `finite` [w or 1, source tiles] marks its source.
     columns: tiles in a row; in a column group.
     """
-    (terms, term_weight, term_row), (cols, group_cols) = products, columns
+    (terms, term_weight, term_row) = products
+    (cols, group_cols) = columns
     rows = terms.shape[1] - 1
     source, index, pad_value, _ = acts
     pad_is_finite = abs(pad_value) < np.float32(np.inf)

@@ -35,8 +35,14 @@ def add_tile_product(accumulator: Tile, a: Tile, b: Tile, line: Tile, skip: bool
             line[j] = np.float32(0)
         for k in range(0, EDGE, 8):
             at = i * EDGE + k
-            a0, a1, a2, a3 = a[at], a[at + 1], a[at + 2], a[at + 3]
-            a4, a5, a6, a7 = a[at + 4], a[at + 5], a[at + 6], a[at + 7]
+            a0 = a[at]
+            a1 = a[at + 1]
+            a2 = a[at + 2]
+            a3 = a[at + 3]
+            a4 = a[at + 4]
+            a5 = a[at + 5]
+            a6 = a[at + 6]
+            a7 = a[at + 7]
             for j in range(EDGE):
                 s = line[j]
                 s += a0 * b[k * EDGE + j]

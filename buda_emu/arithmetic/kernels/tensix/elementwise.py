@@ -42,7 +42,9 @@ def elwmul_tiles(start: int, stop: int, dst: Tiles, srca: Tiles, srcb: Tiles, ph
     x = np.empty(TILE, np.int32)
     v = np.empty(TILE, np.int32)
     for item in range(start, stop):
-        image, a, b = dst[item].view(np.int32), srca[item].view(np.int32), srcb[item].view(np.int32)
+        image = dst[item].view(np.int32)
+        a = srca[item].view(np.int32)
+        b = srcb[item].view(np.int32)
         load_words(word, image, mode)
         for phase in range(4):
             if phases >> phase & 1:
@@ -66,7 +68,9 @@ def elwadd_tiles(
     flip = i32(-0x80000000) if subtract else i32(0)
     wide_half = mode == FP32 and exponent_bits == 5
     for item in range(start, stop):
-        image, a, b = dst[item].view(np.int32), srca[item].view(np.int32), srcb[item].view(np.int32)
+        image = dst[item].view(np.int32)
+        a = srca[item].view(np.int32)
+        b = srcb[item].view(np.int32)
         if accumulate:
             load_words(word, image, mode)
         else:
@@ -104,12 +108,15 @@ def _multiply(x: Lanes, v: Lanes, a: Lanes, b: Lanes, phase: int, bias: np.int32
 def _add(x: Lanes, v: Lanes, a: Lanes, b: Lanes, flip: np.int32, wide_half: bool) -> None:
     """Exponents and signed sums; `flip` is XORed to b. `wide_half`: operands of family A, for an fp32 Dst."""
     for n in range(TILE):
-        first, second = i32(a[n]), i32(b[n] ^ flip)
-        size0, size1 = i32(first & i32(0x7FFFE000)), i32(second & i32(0x7FFFE000))
+        first = i32(a[n])
+        second = i32(b[n] ^ flip)
+        size0 = i32(first & i32(0x7FFFE000))
+        size1 = i32(second & i32(0x7FFFE000))
         size0 = i32(0) if size0 < 0x800000 else size0
         size1 = i32(0) if size1 < 0x800000 else size1
         ahead = size0 >= size1
-        large, small = max(size0, size1), min(size0, size1)
+        large = max(size0, size1)
+        small = min(size0, size1)
         exponent = i32(large >> i32(23))
         distance = min(i32(exponent - i32(small >> i32(23))), i32(12))
         # Eleven bits each, or zero.
@@ -138,7 +145,8 @@ def copy_to_dst_tiles(start: int, stop: int, dst: Tiles, srca: Tiles, mode: int,
     """
     rebias = i32(112 << 23) if mode == FP32 and exponent_bits == 5 else i32(0)
     for item in range(start, stop):
-        image, words = dst[item].view(np.int32), srca[item].view(np.int32)
+        image = dst[item].view(np.int32)
+        words = srca[item].view(np.int32)
         for n in range(TILE):
             image[n] = store_word(copied(words[n], rebias, mode), mode)
 
@@ -148,7 +156,8 @@ def move_to_src_tiles(start: int, stop: int, src: Tiles, dst: Tiles, mode: int, 
     """src = dst, of which an fp32 datum keeps the bits `kept`. Items: the tiles. Arrays as for `copy_to_dst_tiles`."""
     mask = i32(kept) if mode == FP32 else i32(-1)
     for item in range(start, stop):
-        words, image = src[item].view(np.int32), dst[item].view(np.int32)
+        words = src[item].view(np.int32)
+        image = dst[item].view(np.int32)
         for n in range(TILE):
             words[n] = i32(load_word(image[n], mode) & mask)
 
@@ -159,9 +168,11 @@ def recode_halves(
 ) -> None:
     """Datums of 16 bits unpacked, copied to a Dst of the same bits and packed: without an exponent (the bits of
     `exponent`) they are 0, with that of `infinite` they have no fraction. uint16[n, 1024] each; items: the tiles."""
-    mask, most = np.uint16(exponent), np.uint16(infinite)
+    mask = np.uint16(exponent)
+    most = np.uint16(infinite)
     for item in range(start, stop):
-        target, source = out[item], codes[item]
+        target = out[item]
+        source = codes[item]
         for n in range(TILE):
             x = source[n]
             field = np.uint16(x & mask)

@@ -62,7 +62,8 @@ def add_by_singles(
     special = np.zeros(LANES, np.int32)
     lift = LIFT << 23 if setting.exponent_bits == 5 else 0
     for item in range(start, stop):
-        a, b = srca[item].view(np.int32), srcb[item].view(np.int32)
+        a = srca[item].view(np.int32)
+        b = srcb[item].view(np.int32)
         add_words(word, a, b, 1 << 31 if subtract else 0, lift, mode, special)
         left_out[item] = _put(dst[item].view(np.int32), word, special, mode)
 
@@ -84,7 +85,8 @@ def multiply_by_singles(
     special = np.zeros(LANES, np.int32)
     lift = LIFT << 23 if setting.exponent_bits == 5 else 0
     for item in range(start, stop):
-        a, b = srca[item].view(np.int32), srcb[item].view(np.int32)
+        a = srca[item].view(np.int32)
+        b = srcb[item].view(np.int32)
         for n in range(TILE):
             word[n] = i32(0)
         for phase in range(4):
@@ -120,7 +122,8 @@ def add_words(word: Any, a: Any, b: Any, flip: int, lift: int, mode: int, specia
     """
     half, kept = ROUNDING[mode]
     with np.errstate(all="ignore"):
-        first, second = _lifted(a, lift), _lifted(b ^ np.array(flip, np.uint32).view(np.int32), lift)
+        first = _lifted(a, lift)
+        second = _lifted(b ^ np.array(flip, np.uint32).view(np.int32), lift)
         top = np.maximum(first & i32(EXPONENT), second & i32(EXPONENT))
         unit = np.maximum(top, i32(LEAST))
         inverse = np.asarray(_difference(INVERSE | AWAY, unit)).view(np.float32)
@@ -177,7 +180,8 @@ def _part(x: Any, cuts: tuple[int, int], second: int) -> Any:
 
 def _factors(a: Any, b: Any, lift: int, special: Any) -> tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.int32]]:
     """Both factors, and half the sum of their exponents, 0 where one is a zero."""
-    first, second = _lifted(a, lift), _lifted(b, lift)
+    first = _lifted(a, lift)
+    second = _lifted(b, lift)
     exponents = (first & i32(EXPONENT)) >> 1, (second & i32(EXPONENT)) >> 1
     pair = np.where((exponents[0] == 0) | (exponents[1] == 0), i32(0), exponents[0] + exponents[1])
     weak = (pair != 0) & (pair < LEAST_PRODUCT >> 1) | (pair > MOST_PRODUCT >> 1)

@@ -138,9 +138,13 @@ def pick_tiles(
     packed = np.empty(TILE, np.uint16)
     rows = picks.begin.shape[1] - 1
     room = aligned(memory, 7 * TILE)
-    word, whole, own = part_of(room, 0, TILE), part_of(room, TILE, TILE), part_of(room, 2 * TILE, TILE)
-    before, factor = part_of(room, 3 * TILE, TILE), part_of(room, 4 * TILE, TILE)
-    part, more = part_of(room, 5 * TILE, TILE), part_of(room, 6 * TILE, TILE)
+    word = part_of(room, 0, TILE)
+    whole = part_of(room, TILE, TILE)
+    own = part_of(room, 2 * TILE, TILE)
+    before = part_of(room, 3 * TILE, TILE)
+    factor = part_of(room, 4 * TILE, TILE)
+    part = part_of(room, 5 * TILE, TILE)
+    more = part_of(room, 6 * TILE, TILE)
     special = np.zeros(LANES, np.int32)
     narrow = (mode == BF16 and exponent_bits == 8) or (mode == FP16 and exponent_bits == 5)
     for item in range(start, stop):
@@ -149,7 +153,8 @@ def pick_tiles(
         row = tile // cols
         column = tile - row * cols
         image = dst[0 if sums else item - start].view(np.int32)
-        first, last = picks.begin[column // group_cols, row], picks.begin[column // group_cols, row + 1]
+        first = picks.begin[column // group_cols, row]
+        last = picks.begin[column // group_cols, row + 1]
         if first == last:
             if sums:
                 for n in range(TILE):
@@ -157,10 +162,14 @@ def pick_tiles(
             continue
         for n in range(TILE):
             word[n] = i32(0)
-        begun, empty, singles, moved = False, True, narrow, 0
+        begun = False
+        empty = True
+        singles = narrow
+        moved = 0
         for term in range(first, last):
             weight = picks.weight[term]
-            begin, end = int(picks.begin_of[weight]), int(picks.begin_of[weight + 1])
+            begin = int(picks.begin_of[weight])
+            end = int(picks.begin_of[weight + 1])
             if begin < end:
                 at = int(index[picks.act_row[term] * cols + column])
                 _fetch(whole, codes, entry if entries > 1 else 0, at, pad, exponent_bits)
@@ -171,7 +180,8 @@ def pick_tiles(
                         own[n] = i32(0)
                 for number in range(begin, end):
                     to = EDGE * picks.line[number]
-                    line, factors = part_of(own, to, EDGE), part_of(factor, to, EDGE)
+                    line = part_of(own, to, EDGE)
+                    factors = part_of(factor, to, EDGE)
                     _pick_line(line, whole, picks.column[number], transposed)
                     one = picks.word[number]
                     for n in range(EDGE):
@@ -204,7 +214,10 @@ def pick_tiles(
                     stored = in_l1[item - start]
                     for n in range(TILE):
                         stored[n] = packed[n]
-                begun, empty, singles, moved = True, True, narrow, 0
+                begun = True
+                empty = True
+                singles = narrow
+                moved = 0
                 for n in range(TILE):
                     word[n] = i32(0)
             elif picks.ends[term]:
@@ -219,25 +232,33 @@ def _first_term(
 ) -> bool:
     """All phases of the first term, if its numbers allow it; else the words are zeros, as before. `room` is memory to
     work in."""
-    (begin, end), (mode, exponent_bits, _) = elements, picking.setting
+    (begin, end) = elements
+    (mode, exponent_bits, _) = picking.setting
     keep = i32(BOTH_PARTS if picking.phases & 0b0010 else FIRST_PART)
     lowest, highest = (i32(LEAST_FP16), i32(MOST_FP16)) if mode == FP16 else (i32(LEAST), i32(MOST))
     bias = exponent_bias(mode, exponent_bits, 0)
-    least, most, picked = part_of(room, 0, EDGE), part_of(room, EDGE, EDGE), part_of(room, 2 * EDGE, EDGE)
+    least = part_of(room, 0, EDGE)
+    most = part_of(room, EDGE, EDGE)
+    picked = part_of(room, 2 * EDGE, EDGE)
     for n in range(EDGE):
-        least[n], most[n] = lowest, i32(0)
+        least[n] = lowest
+        most[n] = i32(0)
     fraction = i32(0)
     for number in range(begin, end):
-        factor, place = picks.word[number], picks.column[number]
+        factor = picks.word[number]
+        place = picks.column[number]
         fraction = i32(fraction | i32(factor & i32(0x7FFFFF)))
-        more, flip = i32(i32(i32(factor >> i32(23)) & i32(255)) + bias), i32(factor & i32(-0x80000000))
+        more = i32(i32(i32(factor >> i32(23)) & i32(255)) + bias)
+        flip = i32(factor & i32(-0x80000000))
         line = picked if transposed else part_of(whole, EDGE * place, EDGE)
         if transposed:
             _pick_line(line, whole, place, transposed)
         _scaled(part_of(word, EDGE * picks.line[number], EDGE), line, least, most, more, flip, keep, lowest)
-    low, high = lowest, i32(0)
+    low = lowest
+    high = i32(0)
     for n in range(EDGE):
-        low, high = min(low, least[n]), max(high, most[n])
+        low = min(low, least[n])
+        high = max(high, most[n])
     if fraction == 0 and low >= lowest and high <= highest:
         return True
     for n in range(TILE):

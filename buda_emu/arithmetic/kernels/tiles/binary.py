@@ -63,7 +63,9 @@ def binary_tiles(
 
     `operation`: its code and zero point; `relu`: its code and threshold.
     """
-    (code, zero_point), (height, width), (relu_code, threshold) = operation, dims, relu
+    (code, zero_point) = operation
+    (height, width) = dims
+    (relu_code, threshold) = relu
     tiles = out.shape[1]
     scratch_a = np.empty(1024, np.float32)
     scratch_b = np.empty(1024, np.float32)

@@ -94,7 +94,9 @@ def reread_lf8_as_e4m3(start: int, stop: int, tiles: Tiles) -> None:
 @kernel
 def quantise_integers(start: int, stop: int, tiles: Tiles, low: int, high: int) -> None:
     """Integers, ties away from zero, within low..high; NaN and -0 are 0: Int8, UInt8, UInt16 (FORMATS 3.7)."""
-    lowest, highest, half = np.float32(low), np.float32(high), np.float32(0.5)
+    lowest = np.float32(low)
+    highest = np.float32(high)
+    half = np.float32(0.5)
     for item in claimed(start, stop):
         for k in range(_TILE):
             x = tiles[item, k]
@@ -132,12 +134,15 @@ def quantise_int32(start: int, stop: int, tiles: Tiles) -> None:
 def quantise_blocks(start: int, stop: int, tiles: Tiles, magnitude_bits: int, narrow: bool, truncate: bool) -> None:
     """Bfp8, Bfp4, Bfp2 (`narrow`: 5-bit exponents) and their _b siblings, groups of 16 (FORMATS 4)."""
     words = tiles.view(np.int32)
-    drop, up = _I(24 - magnitude_bits), _I(7 - magnitude_bits)
+    drop = _I(24 - magnitude_bits)
+    up = _I(7 - magnitude_bits)
     rounding = _I(0 if truncate else 1 << (23 - magnitude_bits))
     largest = _I((1 << magnitude_bits) - 1)
     shift, top = (_I(112), _I(31)) if narrow else (_I(0), _I(255))
     halves = np.empty(_GROUP // 2, np.int32)
-    hidden, fraction_mask, magnitude_mask = _I(_HIDDEN), _I(_FRACTION), _I(_MAGNITUDE)
+    hidden = _I(_HIDDEN)
+    fraction_mask = _I(_FRACTION)
+    magnitude_mask = _I(_MAGNITUDE)
     for item in claimed(start, stop):
         for group in range(_TILE // _GROUP):
             row = words[item, _GROUP * group : _GROUP * group + _GROUP]

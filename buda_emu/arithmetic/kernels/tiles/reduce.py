@@ -89,15 +89,19 @@ def run_network(values: Columns, indices: Columns, network: NDArray[np.int32]) -
     Elements i and j change places if they are in the wrong order (OPS 6.11 CE), and with `flip` once more.
     """
     for step in range(network.shape[0]):
-        i, j = network[step, 0], network[step, 1]
-        largest, flip = network[step, 2] != 0, network[step, 3] != 0
+        i = network[step, 0]
+        j = network[step, 1]
+        largest = network[step, 2] != 0
+        flip = network[step, 3] != 0
         for lane in range(LANES):
-            a, b = values[i, lane], values[j, lane]
+            a = values[i, lane]
+            b = values[j, lane]
             before = b if largest else a
             after = a if largest else b
             swap = (before > after) | ((a == b) & ((a < np.float32(0)) == largest))
             swap = swap != flip
-            x, y = indices[i, lane], indices[j, lane]
+            x = indices[i, lane]
+            y = indices[j, lane]
             values[i, lane], values[j, lane] = (b, a) if swap else (a, b)
             indices[i, lane], indices[j, lane] = (y, x) if swap else (x, y)
 
@@ -128,7 +132,8 @@ def topk_rows(
     float32[w, t * rows * cores * ceil(k / 32), 1024], blanked outside `dims`, rows and columns. Items: w * t * rows
     rows of tiles times `cores`.
     """
-    (cores, k, argmax), (height, width) = wanted, dims
+    (cores, k, argmax) = wanted
+    (height, width) = dims
     out_columns = (k + LANES - 1) // LANES
     tile_rows = out.shape[1] // (cores * out_columns)
     columns = values[1].shape[0] // (tile_rows * cores)

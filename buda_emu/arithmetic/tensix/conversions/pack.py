@@ -225,7 +225,8 @@ def _integer(dst: U32, held_as: Intermediate) -> U32:
     """Sign and magnitude, clamped; unsigned formats have no negatives. UInt16 by analogy with UInt8."""
     if held_as == "Int32":
         return dst
-    sign, magnitude = dst >> np.uint32(31), dst & np.uint32(0x7FFFFFFF)
+    sign = dst >> np.uint32(31)
+    magnitude = dst & np.uint32(0x7FFFFFFF)
     bounded = np.minimum(magnitude, np.uint32(_INTEGER_LIMITS[held_as]))
     if held_as == "Int8":
         return sign << np.uint32(7) | bounded
@@ -319,7 +320,8 @@ def _add_fp32(old: U32, new: U32) -> U32:
 
 def _add_bf16(old: U32, new: U32) -> U32:
     """In double precision, rounded once to bf16; only opposite infinities make a NaN."""
-    old_value, new_value = _bf16_value(old), _bf16_value(new)
+    old_value = _bf16_value(old)
+    new_value = _bf16_value(new)
     # A NaN in L1 counts as the largest double, one from the packer as the ordinary number it would be.
     largest = np.copysign(np.finfo(np.float64).max, _signs(old))
     old_value = np.where(old & np.uint32(0x7FFF) > 0x7F80, largest, old_value)
@@ -330,7 +332,9 @@ def _add_bf16(old: U32, new: U32) -> U32:
     exponent = (bits >> 52 & 0x7FF) - 1023 + 127
     sign = (bits >> 63 & 1) << 15
     fraction = bits & ((1 << 52) - 1)
-    kept, rest, half = fraction >> 45, fraction & ((1 << 45) - 1), 1 << 44
+    kept = fraction >> 45
+    rest = fraction & ((1 << 45) - 1)
+    half = 1 << 44
     up = (rest > half) | ((rest == half) & (kept & 1 != 0))
     code = (exponent << 7 | kept) + up
     code = np.where(exponent <= 0, 0, np.where(exponent >= 255, 0x7F80, code))
@@ -343,7 +347,9 @@ def _add_fp16(old: U32, new: U32) -> U32:
     sign = total >> np.uint32(16) & np.uint32(0x8000)
     exponent = (total >> np.uint32(23) & np.uint32(255)).astype(np.int32) - FAMILY_SHIFT
     fraction = (total & np.uint32(0x7FFFFF)).astype(np.int32)
-    kept, rest, half = fraction >> 13, fraction & 0x1FFF, 0x1000
+    kept = fraction >> 13
+    rest = fraction & 0x1FFF
+    half = 0x1000
     up = (rest > half) | ((rest == half) & (kept & 1 != 0))
     code = np.minimum((exponent << 10 | kept) + up, 0x7FFF)
     code = np.where(exponent == 0, 0, np.where(exponent < 0, 0x7FFF, code)).astype(np.uint32)

@@ -87,7 +87,8 @@ def _lf8(byte: U32, core: Core) -> U32:
 
 def _e4m3(byte: U32) -> U32:
     """`s e4 m3` to fp16 bits, the exponent moved by 8 unless it is 0; the largest magnitude as Lf8's."""
-    exponent, fraction = byte >> np.uint32(3) & np.uint32(15), byte & np.uint32(7)
+    exponent = byte >> np.uint32(3) & np.uint32(15)
+    fraction = byte & np.uint32(7)
     moved = np.where(exponent == 0, np.uint32(0), exponent + np.uint32(8))
     fraction = np.where(byte & np.uint32(0x7F) == 0x7F, np.uint32(0x3FF), fraction << np.uint32(7))
     return (byte & np.uint32(0x80)) << np.uint32(8) | moved << np.uint32(10) | fraction
@@ -110,13 +111,16 @@ def _block(codes: U32, exponents: Codes, df: str) -> U32:
     spec = FORMATS[df]
     code = (codes << np.uint32(8 - spec.bits)).astype(np.int64)
     shared = np.repeat(exponents.astype(np.int64), BLOCK_DATUMS, axis=-1)
-    sign, magnitude = code >> 7 & 1, code & 0x7F
+    sign = code >> 7 & 1
+    magnitude = code & 0x7F
     zeros = 7 - np.frexp(magnitude.astype(np.float64))[1].astype(np.int64)  # in front of the leading one, of 7 bits
     fraction = magnitude << zeros & 0x3F
     if spec.family == "b":
-        exponent, infinite = shared - zeros & 255, 255
+        exponent = shared - zeros & 255
+        infinite = 255
     else:
-        exponent, infinite = np.maximum(shared - zeros, 0), 31
+        exponent = np.maximum(shared - zeros, 0)
+        infinite = 31
     word = np.where(magnitude == 0, sign * (infinite << 23), exponent << 23 | fraction << 17)
     return (sign << 31 | word).astype(np.uint32)
 

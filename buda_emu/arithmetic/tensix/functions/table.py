@@ -237,7 +237,8 @@ def run(
     reads, writes = bound.modes(mode)
     mask = touched(vector, bound.whole_faces)
     if len(images) == 1 and reads[0] in ("bf16", "fp16"):
-        source, target = as_rows(images[0]), as_rows(out)
+        source = as_rows(images[0])
+        target = as_rows(out)
         kernels.apply_table(*(tiles or (0, len(out))), source, _table(bound, reads[0]), mask.reshape(-1), target)
         return
     second = (images[1], reads[1]) if len(images) == 2 else None

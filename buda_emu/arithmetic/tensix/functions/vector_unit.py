@@ -26,10 +26,12 @@ def fma(x: U32, y: U32, z: U32, blackhole: bool = False) -> U32:
     x64, y64, z64 = np.broadcast_arrays(*(np.asarray(a).astype(np.int64) for a in (x, y, z)))
     ex, ey, ez = ((a >> 23) & 255 for a in (x64, y64, z64))
     mx, my, mz = (np.where(e == 0, 0, (a & 0x7FFFFF) | 0x800000) for a, e in ((x64, ex), (y64, ey), (z64, ez)))
-    sp, sz = (x64 ^ y64) >> 31 & 1, z64 >> 31 & 1
+    sp = (x64 ^ y64) >> 31 & 1
+    sz = z64 >> 31 & 1
     # 1. The product in units of the addend's, with a sticky bit 0.
     wide = 8 * mx * my
-    p, ep = (wide >> 23) | (wide & 0x7FFFFF != 0), ex + ey - 127
+    p = (wide >> 23) | (wide & 0x7FFFFF != 0)
+    ep = ex + ey - 127
     # 2. Infinities and NaNs.
     x_nan, y_nan, z_nan = ((e == 255) & (a & 0x7FFFFF != 0) for a, e in ((x64, ex), (y64, ey), (z64, ez)))
     x_inf, y_inf, z_inf = ((e == 255) & (a & 0x7FFFFF == 0) for a, e in ((x64, ex), (y64, ey), (z64, ez)))
@@ -54,10 +56,12 @@ def _finite(p: _I64, ep: _I64, sp: _I64, q: _I64, ez: _I64, sz: _I64, blackhole:
     zero = (sp & sz) << 31 if blackhole else np.zeros_like(sp)
     # 3. A product that is zero or underflows leaves the addend, which is exact.
     gone = (p == 0) | (ep < 0)
-    p, ep = np.where(gone, 0, p), np.where(gone, 0, ep)
+    p = np.where(gone, 0, p)
+    ep = np.where(gone, 0, ep)
     # 4. Align. What is shifted out completely leaves no sticky bit.
     er = np.maximum(ep, ez)
-    p, q = _shifted(p, er - ep), _shifted(q, er - ez)
+    p = _shifted(p, er - ep)
+    q = _shifted(q, er - ez)
     # 5. Add.
     total = np.where(sp == sz, p + q, p - q)
     sign = np.where(total < 0, sz, sp)
@@ -70,11 +74,13 @@ def _finite(p: _I64, ep: _I64, sp: _I64, q: _I64, ez: _I64, sz: _I64, blackhole:
     overflow = er >= 255
     if blackhole:
         low = er <= 0
-        n, er = np.where(low, n + 1, n), np.where(low, 0, er)
+        n = np.where(low, n + 1, n)
+        er = np.where(low, 0, er)
         sticky = r & (np.maximum(n, 0) | 1) != 0
     else:
         sticky = r & 1 != 0
-    right, left = np.clip(n, 0, 31), np.clip(-n, 0, 31)
+    right = np.clip(n, 0, 31)
+    left = np.clip(-n, 0, 31)
     r = np.where(n > 0, (r >> right) | sticky, r << left)
     underflow = er < 0
     # 7. Round to nearest even on the three extra bits; a carry runs into the exponent.

@@ -198,8 +198,19 @@ class _Reader:
         regions = tuple(tuple(_body(region)) for region in item.regions)
         attrs = RecordedAttributes(attributes_of(item))
         operator = item.name.partition(".")[2]
-        shapes, dtypes = tuple(shape for shape, _ in types), tuple(dtype for _, dtype in types)
-        found = declared.handler(Call(self._b, tuple(operands), shapes, dtypes, attrs, regions, operator))
+        shapes = tuple(shape for shape, _ in types)
+        dtypes = tuple(dtype for _, dtype in types)
+        found = declared.handler(
+            Call(
+                b=self._b,
+                operands=tuple(operands),
+                shapes=shapes,
+                dtypes=dtypes,
+                attrs=attrs,
+                regions=regions,
+                operator=operator,
+            )
+        )
         refuse_unread("stablehlo", operator, _unread(attrs))
         nodes: list[Node] = found if isinstance(found, list) else [found]
         return [
@@ -225,7 +236,8 @@ class _Reader:
         """The branch that a constant chooses."""
         if operands[0].op != "constant":
             raise NotSupportedError("a branch that depends on computed values: use jnp.where")
-        chosen, last = int(operands[0].value.item()), len(item.regions) - 1
+        chosen = int(operands[0].value.item())
+        last = len(item.regions) - 1
         if item.name == "stablehlo.if":
             chosen = 0 if chosen else 1
         return self._block(item.regions[chosen if 0 <= chosen <= last else last].blocks[0], (), values)

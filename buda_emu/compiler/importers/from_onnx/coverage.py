@@ -34,7 +34,8 @@ def coverage() -> Iterator[tuple[str, Place, str]]:
 
 
 def _covered(name: str, schemas: Mapping[str, Any]) -> tuple[Place, str]:
-    schema, declared = schemas[name], ONNX.get(name)
+    schema = schemas[name]
+    declared = ONNX.get(name)
     if declared is not None:
         return declared.place, declared.becomes.removeprefix("not supported: ").rstrip(".")
     if name in RANDOM:

@@ -109,7 +109,8 @@ def thresholded(call: Call) -> Node:
 def elu(call: Call) -> Node:
     """`elu`: three names of one form"""
     if call.op == "Selu":
-        alpha, gamma = call.attr("alpha", 1.6732631921768188), call.attr("gamma", 1.0507010221481323)
+        alpha = call.attr("alpha", 1.6732631921768188)
+        gamma = call.attr("gamma", 1.0507010221481323)
         return call.b.elu(call[0], alpha=alpha, scale=gamma)
     alpha = call.attr("alpha", 1.0)
     return call.b.elu(call[0], alpha=alpha, slope=1 / alpha if call.op == "Celu" else 1.0)
@@ -147,7 +148,8 @@ def cast(call: Call) -> Node:
 
 def converted(call: Call, x: Node, dtype: str) -> Node:
     """A value under another element type."""
-    have, want = np.dtype(x.dtype), np.dtype(dtype)
+    have = np.dtype(x.dtype)
+    want = np.dtype(dtype)
     if want.kind not in "fiub" or want.name.startswith("float8"):
         raise call.refuse(f"to {dtype}")
     if want.kind == "b":
@@ -184,8 +186,10 @@ def is_infinite(call: Call) -> Node:
 @onnx_op("Shrink")
 def shrink(call: Call) -> Node:
     """x + bias below -lambd, x - bias above lambd, else 0"""
-    b, x = call.b, call[0]
-    lambd, bias = float(call.attr("lambd", 0.5)), float(call.attr("bias", 0.0))
+    b = call.b
+    x = call[0]
+    lambd = float(call.attr("lambd", 0.5))
+    bias = float(call.attr("bias", 0.0))
     low = b.multiply(b.less(x, -lambd), b.add(x, bias), dtype=x.dtype)
     return b.add(low, b.multiply(b.greater(x, lambd), b.subtract(x, bias), dtype=x.dtype))
 

@@ -126,7 +126,8 @@ def _found(tensor: Any, folder: Path) -> Generator[tuple[IO[bytes], int, int]]:
         if not _NUMBER.fullmatch(value):
             raise HostError(f"{where}: {key} '{shown_name(value)}' is not a number of bytes")
     with os.fdopen(_opened(location, folder, where), "rb") as file:
-        size, start = os.fstat(file.fileno()).st_size, int(numbers.get("offset", 0))
+        size = os.fstat(file.fileno()).st_size
+        start = int(numbers.get("offset", 0))
         count = int(numbers.get("length", max(0, size - start)))
         if start + count > size or start > size:
             raise HostError(f"{where}: bytes {start} to {start + count}, the file has {size}: is it the right one?")

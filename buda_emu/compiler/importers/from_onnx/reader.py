@@ -280,7 +280,8 @@ class _Reader:
         return self._b.constant(array, name=tensor.name)
 
     def _input(self, value: Any) -> Node | None:
-        dtype, shape = dtype_of(value.type), dims_of(value.type)
+        dtype = dtype_of(value.type)
+        shape = dims_of(value.type)
         if dtype not in TYPES:
             return self._refuse(f"input of type {dtype or value.type.WhichOneof('value')}", value.name)
         if shape is None:
@@ -312,7 +313,8 @@ class _Reader:
     def _node(self, node: Any, values: dict[str, Node | None], within: str, poisoned: bool) -> Sequence[Node | None]:
         b = self._b
         b.scope = node.name or (node.output[0] if node.output else node.op_type)
-        b.source, self._line = within or b.scope, _line(node)
+        b.source = within or b.scope
+        self._line = _line(node)
         nothing = [None] * len(node.output)
         told: Mapping[str, Any] = {}
         inputs = [values[name] if name else None for name in node.input]
@@ -339,12 +341,12 @@ class _Reader:
                 return self._hosted(node, values, told)
             if node.op_type in ONNX and node.domain in ("", "ai.onnx"):
                 call = Call(
-                    b,
-                    node.op_type,
-                    RecordedOperands(inputs),
-                    RecordedAttributes({item.name: helper.get_attribute_value(item) for item in node.attribute}),
-                    [self._shapes.get(name) for name in node.output],
-                    self._opset.get(node.domain, 1),
+                    b=b,
+                    op=node.op_type,
+                    inputs=RecordedOperands(inputs),
+                    attrs=RecordedAttributes({item.name: helper.get_attribute_value(item) for item in node.attribute}),
+                    shapes=[self._shapes.get(name) for name in node.output],
+                    opset=self._opset.get(node.domain, 1),
                 )
                 before = len(self._graph.nodes)
                 found = ONNX[node.op_type].handler(call)
@@ -432,13 +434,16 @@ class _Reader:
     def _inlined(self, node: Any, body: Any, inputs: Sequence[Node | None], within: str) -> Sequence[Node | None]:
         inner: dict[str, Node | None] = dict(zip(body.input, inputs, strict=False))
         nodes = operators(node, body, inputs, within, self._opset)
-        shapes, self._shapes = self._shapes, {}
-        opset, self._opset = self._opset, {**self._opset, **{item.domain: item.version for item in body.opset_import}}
+        shapes = self._shapes
+        self._shapes = {}
+        opset = self._opset
+        self._opset = {**self._opset, **{item.domain: item.version for item in body.opset_import}}
         before = self._refused.counts.copy()
         try:
             self._run(nodes, inner, within)
         finally:
-            self._shapes, self._opset = shapes, opset
+            self._shapes = shapes
+            self._opset = opset
         if self._refused.counts != before:
             inside = ", ".join(self._refused.counts - before)
             self._refused.counts = before

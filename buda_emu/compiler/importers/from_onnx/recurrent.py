@@ -62,7 +62,9 @@ class _Direction:
 
     def __init__(self, call: Call, x: Node, number: int) -> None:
         b = self.b = call.b
-        self.op, self.x, self.call = call.op, x, call
+        self.op = call.op
+        self.x = x
+        self.call = call
         self.gates = _GATES[call.op]
         self.steps, self.batch = x.shape[:2]
         self.size = size = call[2].shape[-1]
@@ -115,7 +117,8 @@ class _Direction:
                     b.add(b.multiply(new, inside), b.multiply(old, b.subtract(1.0, inside)))
                     for new, old in ((state, self.state), (cell, self.cell))
                 )
-            self.state, self.cell = state, cell
+            self.state = state
+            self.cell = cell
         return _Run([states[step] for step in range(self.steps)], self.state, self.cell)
 
     def _by_state(self, gate: int, state: Node | None = None) -> Node:
@@ -131,10 +134,12 @@ class _Direction:
 
     def _gru(self, own: list[Node]) -> tuple[Node, Node]:
         """(1 - z) g(x W + (r h) R) + z h"""
-        b, (f, g) = self.b, self.functions
+        b = self.b
+        (f, g) = self.functions
         update, reset = (f(self._clipped(b.add(own[gate], self._by_state(gate)))) for gate in (0, 1))
         if self.call.attr("linear_before_reset", 0):
-            inner, bias = self._by_state(2), self.biases[5]
+            inner = self._by_state(2)
+            bias = self.biases[5]
             inner = b.multiply(reset, inner if bias is None else b.add(inner, bias))
         else:
             inner = self._by_state(2, b.multiply(reset, self.state))
@@ -143,7 +148,8 @@ class _Direction:
 
     def _lstm(self, own: list[Node]) -> tuple[Node, Node]:
         """c = f c + i g(..), h = o h(c); peepholes look at the cell"""
-        b, (f, g, h) = self.b, self.functions
+        b = self.b
+        (f, g, h) = self.functions
 
         def gate(number: int, hole: Node | None, cell: Node) -> Node:
             found = b.add(own[number], self._by_state(number))

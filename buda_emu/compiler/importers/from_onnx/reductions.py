@@ -99,7 +99,8 @@ def instance_norm(call: Call) -> Node:
 @onnx_op("GroupNormalization")
 def group_norm(call: Call) -> Node:
     """`group_norm`; before opset 21 there was a weight for each group"""
-    groups, x = call.attr("num_groups"), call[0]
+    groups = call.attr("num_groups")
+    x = call[0]
     weights = [call[1], call[2]]
     if weights[0].shape[0] != x.shape[1]:
         weights = [call.b.repeat(node, dim=0, times=x.shape[1] // groups) for node in weights]
@@ -115,10 +116,13 @@ def lp_norm(call: Call) -> Node:
 @onnx_op("LRN")
 def lrn(call: Call) -> Node:
     """x / (bias + alpha / size * sum of squares of neighbouring channels)^beta"""
-    b, x, size = call.b, call.image(0), call.attr("size")
+    b = call.b
+    x = call.image(0)
+    size = call.attr("size")
     channels = x.shape[1]
     place = np.arange(channels)
-    low, high = place - (size - 1) // 2, place + size // 2
+    low = place - (size - 1) // 2
+    high = place + size // 2
     band = (place[None, :] >= low[:, None]) & (place[None, :] <= high[:, None])
     total = b.linear(b.square(x), dim=1, matrix=Sparse.dense(band.astype(np.float32)))
     scale = b.add(b.multiply(total, call.attr("alpha", 1e-4) / size), float(call.attr("bias", 1.0)))
@@ -149,7 +153,8 @@ def _running(call: Call) -> dict[str, Any]:
 def mvn(call: Call) -> Node:
     """Over axes."""
     axes = call.attr("axes", [0, 2, 3])
-    b, x = call.b, call[0]
+    b = call.b
+    x = call[0]
     centred = b.subtract(x, b.reduce_mean(x, axes=tuple(axes)))
     deviation = b.sqrt(b.reduce_mean(b.square(centred), axes=tuple(axes)))
     return b.divide(centred, b.add(deviation, 1e-9))

@@ -131,8 +131,10 @@ def slice_(call: Call) -> Node:
     x = call[0]
     starts, ends = (call.constant(place, "bounds") for place in (1, 2))
     if starts is None or ends is None:
-        starts, ends = np.asarray(call.attr("starts")), np.asarray(call.attr("ends"))
-    axes, steps = call.constant(3, "axes"), call.constant(4, "steps")
+        starts = np.asarray(call.attr("starts"))
+        ends = np.asarray(call.attr("ends"))
+    axes = call.constant(3, "axes")
+    steps = call.constant(4, "steps")
     axes = np.asarray(call.attr("axes", list(range(starts.size)))) if axes is None else axes
     steps = np.ones(starts.size, np.int64) if steps is None else steps
     for start, end, axis, step in zip(starts.tolist(), ends.tolist(), axes.tolist(), steps.tolist(), strict=True):
@@ -163,7 +165,8 @@ def pad(call: Call) -> Node:
 @onnx_op("Gather")
 def gather(call: Call) -> Node:
     """By constants a move, from a constant table an embedding, else a product with one-hot rows."""
-    x, index = call[0], call[1]
+    x = call[0]
+    index = call[1]
     dim = dim_of(call.attr("axis", 0), len(x.shape))
     if index.op == "constant":
         size = x.shape[dim]
@@ -188,7 +191,8 @@ def gather_elements(call: Call) -> Node:
 @onnx_op("OneHot")
 def one_hot(call: Call) -> Node:
     """off + (on - off) * hot"""
-    depth, values = call.constant(1, "depth"), call.get(2)
+    depth = call.constant(1, "depth")
+    values = call.get(2)
     assert depth is not None
     index = call[0]
     axis = dim_of(call.attr("axis", -1), len(index.shape) + 1)
@@ -206,7 +210,8 @@ def one_hot(call: Call) -> Node:
 @onnx_op("GatherND")
 def gather_nd(call: Call) -> Node:
     """By constant indices: a move of whole rows."""
-    x, index = call[0], call.constant(1, "indices")
+    x = call[0]
+    index = call.constant(1, "indices")
     assert index is not None
     batch = call.attr("batch_dims", 0)
     depth = index.shape[-1]
@@ -243,9 +248,13 @@ def scatter_elements(call: Call) -> Node:
 @onnx_op("ScatterND")
 def scatter_nd(call: Call) -> Node:
     """`scatter` of whole slices; several indices become places in the row of all elements that they count"""
-    b, x, index, values = call.b, call[0], call[1], call[2]
+    b = call.b
+    x = call[0]
+    index = call[1]
+    values = call[2]
     depth = index.shape[-1]
-    lead, behind = x.shape[:depth], x.shape[depth:]
+    lead = x.shape[:depth]
+    behind = x.shape[depth:]
     count = prod(index.shape[:-1])
     places: Node | None = None
     for dim, size in enumerate(lead):
@@ -343,7 +352,8 @@ def resize(call: Call) -> Node:
         if crops:
             if area is None or area.size != 2 * len(axes):
                 raise call.refuse("a roi that is not two numbers for each axis")
-            low, high = float(area[number]), float(area[number + len(axes)])
+            low = float(area[number])
+            high = float(area[number + len(axes)])
             if ratio[number] == 1 and (low, high) != (0, 1):  # the standard crops, onnxruntime does not
                 raise call.refuse("a roi along an axis that is not scaled")
             at = _read_within(x.shape[axis], out[number], low, high)
@@ -431,7 +441,8 @@ def _read_within(size: int, out: int, low: float, high: float) -> Array:
     1."""
     if out == 1:
         return np.full(1, 0.5 * (low + high) * (size - 1), np.float32)
-    first, length = np.float32(low), np.float32(high) - np.float32(low)
+    first = np.float32(low)
+    length = np.float32(high) - np.float32(low)
     return first * (size - 1) + np.arange(out, dtype=np.float32) * length * (size - 1) / (out - 1)
 
 

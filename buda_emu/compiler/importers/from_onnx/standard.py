@@ -33,7 +33,8 @@ def told_of(node: Any, inputs: Sequence[Node | None], opset: Mapping[str, int]) 
     if schema is None or has_graph(node):
         return {}
     context: Any = onnx.checker.C.CheckerContext()
-    context.ir_version, context.opset_imports = onnx.IR_VERSION, dict(opset)
+    context.ir_version = onnx.IR_VERSION
+    context.opset_imports = dict(opset)
     given = {name: item for name, item in zip(node.input, inputs, strict=True) if item is not None}
     data = {name: item.value for name, item in given.items() if item.op == "constant" and item.value.size <= _SMALL}
     arrays = {name: numpy_helper.from_array(array, name) for name, array in data.items()}
@@ -216,7 +217,9 @@ def computes(model: Any) -> Callable[..., list[Array]]:
 class _Bounds:
     """What is left to a loop of a model; `depth` of loops that are being run."""
 
-    depth, rounds, end = 0, 0, 0.0
+    depth = 0
+    rounds = 0
+    end = 0.0
 
 
 @contextmanager
@@ -262,7 +265,8 @@ def _bounded_loop() -> type[Any]:
 
         def _run(self, *values: Any, **named: Any) -> Any:
             if not _Bounds.depth:
-                _Bounds.rounds, _Bounds.end = 0, time.monotonic() + MOST_SECONDS
+                _Bounds.rounds = 0
+                _Bounds.end = time.monotonic() + MOST_SECONDS
             _Bounds.depth += 1
             try:
                 return super()._run(*values, **named)

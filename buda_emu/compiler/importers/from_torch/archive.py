@@ -5,20 +5,225 @@ torch gets another archive, made of what was checked here, and not the file: it 
 check would, and the file may change in between.
 """
 
+import ast
 import io
 import json
 import re
 import zipfile
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from decimal import Decimal, InvalidOperation
 from pathlib import Path
 from typing import Any, Final
 
 import torch
 
 from buda_emu.compiler.graph.builder import shown_name
-from buda_emu.compiler.importers.from_torch.serialized import fault_of, fault_of_names
 from buda_emu.support.errors import HostError
+
+_OF_EXPRESSIONS: Final = (
+    ast.Expression, ast.BinOp, ast.UnaryOp, ast.Compare, ast.BoolOp, ast.Constant, ast.Name, ast.Call, ast.Load,
+    ast.operator, ast.unaryop, ast.cmpop, ast.boolop, ast.keyword,
+)  # fmt: skip
+"""What sizes are written with; no attributes and items."""
+_TEXT: Final = re.compile(r"[A-Za-z][A-Za-z0-9_]*|-?[0-9.]+(e-?[0-9]+)?")
+"""The name of a size, or a number."""
+_FUNCTIONS: Final = {
+    "Max", "Min", "Mod", "PythonMod", "FloorDiv", "CleanDiv", "CeilDiv", "IntTrueDiv", "FloatTrueDiv", "CeilToInt",
+    "FloorToInt", "TruncToInt", "RoundToInt", "RoundDecimal", "ToFloat", "Identity", "PowByNatural", "FloatPow", "Pow",
+    "Integer", "Rational", "Float", "Eq", "Ne", "Lt", "Le", "Gt", "Ge", "And", "Or", "Not", "Abs", "ceiling", "floor",
+    "Where", "ModularIndexing", "Piecewise", "IsNonOverlappingAndDenseIndicator", "sqrt", "log2", "Symbol", "Add",
+    "Mul", "Dummy", "Relational",
+    "Equality", "Unequality", "StrictLessThan", "LessThan", "StrictGreaterThan", "GreaterThan", "ExprCondPair", "Tuple",
+    "BitwiseFn_bitwise_and", "BitwiseFn_bitwise_or", "BitwiseFn_bitwise_xor", "LShift", "RShift",
+}  # fmt: skip
+"""Of sizes, as torch and sympy print them."""
+_POWERS: Final = {"PowByNatural", "FloatPow", "Pow", "LShift", "RShift"}
+_LARGEST_EXPONENT: Final = 63
+_MOST_DIGITS: Final = 21
+"""Of a number; both suffice for all sizes of 64 bits."""
+
+_OF_TENSORS: Final = re.compile(
+    r"torch\.ops\.(?:aten|prims|quantized_decomposed|torchvision)\.(?P<operator>[A-Za-z_]\w*)\.[A-Za-z_]\w*", re.ASCII
+)
+OF_FILES: Final = frozenset({"from_file", "save"})
+"""Operators of these libraries that read or write files."""
+_OF_HIGHER_ORDER: Final = frozenset({
+    "associative_scan", "auto_functionalized", "auto_functionalized_v2", "cond", "flex_attention", "foreach_map",
+    "hints_wrapper", "invoke_subgraph", "map_impl", "out_dtype", "scan", "strict_mode", "tag_activation_checkpoint",
+    "while_loop", "with_effects", "wrap", "wrap_activation_checkpoint", "wrap_with_autocast",
+    "wrap_with_set_grad_enabled",
+})  # fmt: skip
+"""Operators that run graphs of the program itself; others of `torch.ops.higher_order` run kernels and delegates."""
+_OF_NUMBERS: Final = re.compile(
+    r"_operator\.(?:eq|ne|le|ge|lt|gt|neg|pos|abs|not_|mul|add|sub|floordiv|truediv|mod|pow|and_|or_|xor|lshift|rshift"
+    r"|getitem)|math\.[a-z0-9]+|torch\._?sym_[a-z0-9]+"
+)
+"""Functions of sizes and of items."""
+_OF_VMAP: Final = re.compile(
+    r"torch\._functorch\.predispatch\."
+    r"(?:lazy_load_decompositions|_(?:add|remove)_batch_dim|_vmap_(?:in|de)crement_nesting)"
+)
+
+
+def fault_of(document: Any) -> str:
+    """What a document holds with which reading it may run any code; "" where it holds no such thing."""
+    for key, value in _pairs(document):
+        if key == "use_pickle" and value:
+            return "has tensors as pickles of Python objects"
+        if key == "path_name" and str(value).startswith(("custom_obj_", "opaque_obj_")):
+            return "has constants that are Python objects"
+        rule = _RULES.get(key)
+        if rule is None:
+            continue
+        noun, is_harmless = rule
+        for text in value if isinstance(value, list) else [value]:
+            if isinstance(text, str) and not is_harmless(text):
+                return f"has the {noun} {shown_name(text)}"
+    return ""
+
+
+def fault_of_names(document: Mapping[str, Any]) -> str:
+    """The same of the names of tensors that a document of weights or constants describes."""
+    names = document.get("config")
+    bad = next((name for name in names if not _is_path(name)), None) if isinstance(names, dict) else None
+    return "" if bad is None else f"has the name {shown_name(bad)}"
+
+
+def _pairs(value: Any) -> Iterator[tuple[str, Any]]:
+    """All fields of a JSON document, however deep."""
+    waiting = [value]
+    while waiting:
+        part: Any = waiting.pop()
+        if isinstance(part, dict):
+            yield from part.items()
+            waiting += part.values()
+        elif isinstance(part, list):
+            waiting += part
+
+
+def _is_plain(value: object) -> bool:
+    return isinstance(value, (int, float)) or (isinstance(value, str) and _TEXT.fullmatch(value) is not None)
+
+
+def _is_size(text: str) -> bool:
+    """An expression that calls nothing but functions of sizes."""
+    try:
+        tree = ast.parse(text, mode="eval")
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return False
+    for node in ast.walk(tree):
+        if not isinstance(node, _OF_EXPRESSIONS) or (isinstance(node, ast.Constant) and not _is_plain(node.value)):
+            return False
+        if isinstance(node, ast.Call) and not (isinstance(node.func, ast.Name) and node.func.id in _FUNCTIONS):
+            return False
+    return all(map(_is_small, ast.walk(tree))) and _powers_deep(tree.body) <= 1
+
+
+def _is_small(node: ast.AST) -> bool:
+    """Whether a number has no more digits than a size, and an exponent is a number that is small."""
+    if isinstance(node, ast.Constant):
+        return _digits(node.value) <= _MOST_DIGITS
+    exponent = _exponent(node)
+    return exponent is None or _is_small_exponent(exponent)
+
+
+def _digits(value: Any) -> int:
+    """Before or behind the point of a number, or of a text that is one; 0 of a name."""
+    if isinstance(value, int):
+        return value.bit_length() // 3  # Python writes no number of thousands of digits
+    try:
+        number = Decimal(str(value))
+    except InvalidOperation:
+        return 0
+    return abs(number.adjusted()) + 1 if number.is_finite() else _MOST_DIGITS + 1
+
+
+def _exponent(node: ast.AST) -> ast.AST | None:
+    """What a power is raised to, or bits are shifted by."""
+    if isinstance(node, ast.BinOp) and isinstance(node.op, (ast.Pow, ast.LShift, ast.RShift)):
+        return node.right
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in _POWERS:
+        return node.args[1] if len(node.args) > 1 else node
+    return None
+
+
+def _is_small_exponent(node: ast.AST) -> bool:
+    """Of numbers alone: their product bounds what is made of them by one operation, be it Rational(1, 2) or -1."""
+    numbers = [part.value for part in ast.walk(node) if isinstance(part, ast.Constant)]
+    plain = all(isinstance(number, (int, float)) and abs(number) <= _LARGEST_EXPONENT for number in numbers)
+    operators = (ast.UnaryOp, ast.unaryop, ast.Constant, ast.Name, ast.Load, ast.Call)
+    return plain and 0 < len(numbers) <= 2 and all(isinstance(part, operators) for part in ast.walk(node))
+
+
+def _powers_deep(node: ast.AST) -> int:
+    """How many powers are in each other, whose exponents multiply."""
+    inner = max(map(_powers_deep, ast.iter_child_nodes(node)), default=0)
+    return inner + (_exponent(node) is not None)
+
+
+def _is_operator(text: str) -> bool:
+    """A function of tensors, sizes or the program's own graphs: torch takes any attribute of its modules."""
+    tensors = _OF_TENSORS.fullmatch(text)
+    if tensors is not None:
+        return tensors["operator"] not in OF_FILES
+    if text.removeprefix("torch.ops.higher_order.") in _OF_HIGHER_ORDER:
+        return text.startswith("torch.ops.higher_order.")
+    return _OF_NUMBERS.fullmatch(text) is not None or _OF_VMAP.fullmatch(text) is not None
+
+
+def _is_name(text: str) -> bool:
+    """A name of Python: torch writes it into source as it stands. Some arguments have none."""
+    return text == "" or text.isidentifier()
+
+
+def _is_path(text: str) -> bool:
+    """Names with points between them, which torch writes into source between double quotes."""
+    return text.isprintable() and not set(text) & set('"\\')
+
+
+def _is_tree(text: str) -> bool:
+    """How inputs or outputs are nested: no class that torch would import, and names for keywords of the module."""
+    try:
+        protocol, tree = json.loads(text)
+        contexts = [_context(value) for key, value in _pairs([protocol, tree]) if key == "context"]
+        children = tree["children_spec"]
+        keywords = _context(children[1]["context"]) if len(children) == 2 else None
+    except (ValueError, TypeError, KeyError, RecursionError):
+        return False
+    fields = [*_pairs(tree), *_pairs(contexts)]
+    imports = any(
+        key in ("__enum__", "fqn") or (key == "default_factory_module" and value != "builtins") for key, value in fields
+    )
+    return not imports and _are_keywords(children, keywords)
+
+
+def _context(value: Any) -> Any:
+    """JSON inside of JSON, or the name of a class."""
+    try:
+        return json.loads(value) if isinstance(value, str) else value
+    except ValueError:
+        return value
+
+
+def _are_keywords(children: list[Any], keywords: Any) -> bool:
+    """Whether names of keyword arguments are such: where there are positional ones, and a dictionary after them."""
+    kinds = [child["type"] for child in children]
+    if kinds != ["builtins.tuple", "builtins.dict"] or not isinstance(keywords, list):
+        return True
+    return all(isinstance(name, str) and name.isidentifier() for name in keywords)
+
+
+_Rule = tuple[str, Callable[[str], bool]]
+_RULES: Final[Mapping[str, _Rule]] = {
+    "expr_str": ("expression", _is_size),
+    **dict.fromkeys(("target", "as_operator"), ("operator", _is_operator)),
+    **dict.fromkeys(("name", "as_name", "user_input_name", "forward_arg_names"), ("name", _is_name)),
+    **dict.fromkeys(("parameter_name", "buffer_name", "tensor_constant_name", "fqn"), ("name", _is_path)),
+    **dict.fromkeys(("in_spec", "out_spec"), ("tree", _is_tree)),
+}
+"""Of each field whose text torch interprets: the word for it, and whether it is harmless."""
+
 
 _Members = Mapping[str, str]
 """Patterns of names, and what a member of such a name holds: "text" of the format's own, "json", "names" (JSON by names

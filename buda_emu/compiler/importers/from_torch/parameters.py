@@ -120,14 +120,16 @@ def _tensors(path: Path) -> Iterator[tuple[str, Stored]]:
                 "truncated, copy it once more",
             )
         if data is not None and last > first:
-            yield name, Stored(path, name, kind, shape, data[first:last])
+            yield name, Stored(file=path, name=name, type=kind, shape=shape, data=data[first:last])
     if end != size - 8 - length:
         raise _wrong(path, f"{size - 8 - length - end} bytes after the last tensor: it is damaged")
 
 
 def _entry(path: Path, name: str, entry: Any) -> tuple[str, tuple[int, ...], tuple[int, int]]:
     try:
-        kind, shape, (first, last) = str(entry["dtype"]), tuple(entry["shape"]), tuple(entry["data_offsets"])
+        kind = str(entry["dtype"])
+        shape = tuple(entry["shape"])
+        (first, last) = tuple(entry["data_offsets"])
         numbers = (*shape, first, last)
     except (KeyError, TypeError, ValueError):
         raise _wrong(path, f"tensor {shown_name(name)} has no dtype, shape and data_offsets: it is damaged") from None
@@ -205,7 +207,8 @@ def with_parameters(module: Any, path: Path) -> Any:
 
 def program_with_parameters(program: Any, path: Path) -> Any:
     """The same of an ExportedProgram, on the processor wherever it was exported. Raises as `with_parameters`."""
-    signature, saved = program.graph_signature, program.state_dict
+    signature = program.graph_signature
+    saved = program.state_dict
     read = {*signature.inputs_to_parameters.values(), *signature.inputs_to_buffers.values()}
     for name, tensor in _of_file(path, saved, program.constants, saved.keys() & read, "the program").items():
         is_parameter = isinstance(saved[name], torch.nn.Parameter)

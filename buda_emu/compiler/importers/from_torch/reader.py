@@ -274,7 +274,8 @@ class Reader:
     @staticmethod
     def _is_product(node: Any, word: str) -> bool:
         """Of numbers that torch would add up by how many threads it has."""
-        declared, value = ATEN.get(_operator(word)), node.meta.get("val")
+        declared = ATEN.get(_operator(word))
+        value = node.meta.get("val")
         floats = isinstance(value, torch.Tensor) and value.is_floating_point()
         return floats and declared is not None and declared.family == "products"
 

@@ -161,7 +161,9 @@ def _leaves(items: Any) -> list[Any]:
 class _Walk(torch.fx.Interpreter):
     def __init__(self, module: Any, names: Mapping[str, str], wanted: Container[str], seen: dict[str, Array]) -> None:
         super().__init__(module)
-        self._names, self._wanted, self._seen = names, wanted, seen
+        self._names = names
+        self._wanted = wanted
+        self._seen = seen
 
     def run_node(self, n: Any) -> Any:
         found = super().run_node(n)

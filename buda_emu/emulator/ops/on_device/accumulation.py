@@ -47,7 +47,8 @@ class Accumulation:
 
     def __post_init__(self) -> None:
         """Raises UnsupportedError for what is not known."""
-        op, intermediate = self.call.op, self.registers.intermediate
+        op = self.call.op
+        intermediate = self.registers.intermediate
         families = {REGISTERS[self.registers.inputs[0]]}
         if self.bias is not None and not self.registers.integer:
             families |= {REGISTERS[self.bias.register], REGISTERS[intermediate]}
@@ -107,7 +108,9 @@ class Accumulation:
 
         def block(k: range, spill: Spill | None) -> Block:
             def add(dst: U32, start: int, stop: int, fresh: bool) -> None:
-                part = ProductBlock((in0, in1), product, self.registers.dst, k, spill, fresh)
+                part = ProductBlock(
+                    operands=(in0, in1), product=product, mode=self.registers.dst, k=k, spill=spill, fresh=fresh
+                )
                 self.units.matmul(dst, range(start, stop), part)
 
             return add
@@ -170,7 +173,8 @@ class Accumulation:
 
     def _reloaded(self, partial: Bits) -> U32:
         require_reload(self.call, self.registers)
-        register, mode = self.registers.intermediate, self.registers.dst
+        register = self.registers.intermediate
+        mode = self.registers.dst
         return self.units.copy(self.units.unpack(partial, register), register, mode)
 
     def _biased(self, partial: Bits, start: int, stop: int) -> U32:

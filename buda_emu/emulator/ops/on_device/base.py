@@ -142,7 +142,15 @@ def stored(bits: Bits, call: DeviceCall, index: int, register: str, mode: DstMod
     """Operand `index` of a call as a source."""
     operand = call.op.operands[index]
     in_order = call.in_order[index] and bits.shape[1] == operand.map.index.size
-    return Stored(bits, operand.map.index, operand.map.pad_value, arrange, register, mode, in_order)
+    return Stored(
+        bits=bits,
+        index=operand.map.index,
+        pad_value=operand.map.pad_value,
+        arrange=arrange,
+        register=register,
+        mode=mode,
+        in_order=in_order,
+    )
 
 
 def kept_dims(call: DeviceCall) -> tuple[int, int]:
@@ -156,7 +164,8 @@ def kept_dims(call: DeviceCall) -> tuple[int, int]:
         case "of operand 0":
             return op.operands[0].tile_dim
         case "least":
-            (height, width), own = op.operands[0].tile_dim, op.blocking.tile_dim
+            (height, width) = op.operands[0].tile_dim
+            own = op.blocking.tile_dim
             return min(height, own[0]), min(width, own[1])
 
 
@@ -193,7 +202,9 @@ def packed(units: Units, made: Made, df: str, packing: Packing = PLAIN, out: Bit
     held_as = intermediate(made.mode, df, packing.integer, units.core, packing.from_single)
     relu = packing.relu
     threshold = relu_threshold(relu.threshold, df, made.mode, packing.fused) if relu.mode else 0
-    return units.pack(made.image, PackedAs(made.mode, held_as, df, relu.mode, threshold), out)
+    return units.pack(
+        made.image, PackedAs(mode=made.mode, held_as=held_as, df=df, relu=relu.mode, threshold=threshold), out
+    )
 
 
 def result_shape(call: DeviceCall) -> Shape:
@@ -223,8 +234,25 @@ def run(
     if previous is not None:
         index = np.arange(previous.shape[1], dtype=np.int32)
         index.flags.writeable = False
-        running = Stored(previous, index, 0.0, AS_IS, registers.intermediate, registers.dst)
-    maker = op.maker(Job(call, registers, sources, running, len(out), units, parallel))
+        running = Stored(
+            bits=previous,
+            index=index,
+            pad_value=0.0,
+            arrange=AS_IS,
+            register=registers.intermediate,
+            mode=registers.dst,
+        )
+    maker = op.maker(
+        Job(
+            call=call,
+            registers=registers,
+            sources=sources,
+            previous=running,
+            entries=len(out),
+            units=units,
+            parallel=parallel,
+        )
+    )
     packing = packing_of(call, registers)
     operands = sum(bits.datums.size for bits in inputs)
     make(maker, out, packing, kept_dims(call), units, parallel, operands, block_of(call.op))

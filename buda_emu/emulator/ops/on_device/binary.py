@@ -27,7 +27,8 @@ def binary_maker(
 ) -> Maker:
     """What makes the tiles of a binary op, of its own or in a fused op. `mode`: what Dst holds."""
     a, b = sources
-    type, integer = call.op.type, mode == "int32"
+    type = call.op.type
+    integer = mode == "int32"
     vector = _vector_function(call, integer)
     if vector is not None:
         if previous is not None:
@@ -45,7 +46,8 @@ def binary_maker(
             raise UnsupportedError(f"op {call.op.name}: {type} of {source.register}, which is not in a Src register")
 
     def by_matrix_unit(start: int, stop: int) -> Made:
-        left, right = a.words(units, start, stop), b.words(units, start, stop)
+        left = a.words(units, start, stop)
+        right = b.words(units, start, stop)
         running: U32 | None = None if previous is None else previous.image(units, start, stop)
         if type == "multiply":
             return Made(units.multiply(left, right, a.register, mode, call.fidelity, running), mode)

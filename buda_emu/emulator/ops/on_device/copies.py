@@ -15,7 +15,9 @@ class Copy(DeviceOp):
     """Unpacked, copied to Dst, packed. A gradient nop adds the input to the running value (2.8)."""
 
     def maker(self, job: Job) -> Maker | Filler:
-        call, source, units = job.call, job.sources[0], job.units
+        call = job.call
+        source = job.sources[0]
+        units = job.units
         if isinstance(source, Stored) and _keeps_halves(job, source):
             return Filler(lambda start, stop, out: units.recode(source.stored_tiles(start, stop), out))
         return copy_maker(call, source, job.previous, job.registers.dst, units)
@@ -23,7 +25,8 @@ class Copy(DeviceOp):
 
 def _keeps_halves(job: Job, source: Stored) -> bool:
     """Whether datums of 16 bits go through a Dst of the same bits to the same format, with nothing done to them."""
-    call, df = job.call, source.bits.df
+    call = job.call
+    df = source.bits.df
     mode = {"Float16": "fp16", "Float16_b": "bf16"}.get(df)
     same = df == source.register == call.op.out_df and mode == job.registers.dst and source.arrange == AS_IS
     plain = job.previous is None and not call.op.attributes.relu_en and kept_dims(call) == FULL_TILE
@@ -42,7 +45,8 @@ def copy_maker(call: DeviceCall, source: Source, previous: Source | None, mode: 
         raise UnsupportedError(f"op {call.op.name}: gradient nop of {call.dfs[0]}, which is not in a Src register")
 
     def sum_of(start: int, stop: int) -> Made:
-        a, b = source.words(units, start, stop), previous.words(units, start, stop)
+        a = source.words(units, start, stop)
+        b = previous.words(units, start, stop)
         return Made(units.add(a, b, source.register, mode), mode)
 
     return sum_of

@@ -16,18 +16,24 @@ class Depthwise(DeviceOp):
     """A matmul whose tile (r, c) has the inner tiles in0[r][c + b * C] and in1[b][c]."""
 
     def maker(self, job: Job) -> Maker:
-        call, registers, sources, units = job.call, job.registers, job.sources, job.units
-        op, entries, parallel = call.op, job.entries, job.parallel
+        call = job.call
+        registers = job.registers
+        sources = job.sources
+        units = job.units
+        op = call.op
+        entries = job.entries
+        parallel = job.parallel
         bias, _ = tail_sources(call, sources, 2)
-        around = Accumulation(call, registers, units, bias, None, job.previous)
+        around = Accumulation(call=call, registers=registers, units=units, bias=bias, scale=None, previous=job.previous)
         in0, in1 = (require_stored(call, source).product_words(units, parallel, FULL_TILE) for source in sources[:2])
         t, rows, width = op.operands[0].map.shape
-        m_k, cols = op.attributes.m_k, op.operands[1].map.shape[2]
+        m_k = op.attributes.m_k
+        cols = op.operands[1].map.shape[2]
         data = in0.index.reshape(t, rows, m_k, cols).transpose(0, 1, 3, 2)
         weights = in1.index[: t * m_k * cols].reshape(t, 1, m_k, cols).transpose(0, 1, 3, 2)
         in0 = replace(in0, index=frozen(data))
         in1 = replace(in1, index=frozen(np.broadcast_to(weights, data.shape)))
-        product = Product(1, m_k, 1, 2, call.fidelity)
+        product = Product(rows=1, inner=m_k, cols=1, faces=2, fidelity=call.fidelity)
         dst = job.units.room(entries, t * rows * width // m_k)
 
         blocks = around.blocks(in0, in1, product, np.ones(m_k, np.bool_))

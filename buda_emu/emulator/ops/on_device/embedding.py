@@ -20,10 +20,14 @@ class Embedding:
 
     def maker(self, job: Job) -> Maker:
         job.no_gradient()
-        call, sources, entries = job.call, job.sources, job.entries
-        table, indices = elements_of(call, sources[0]), sources[1]
+        call = job.call
+        sources = job.sources
+        entries = job.entries
+        table = elements_of(call, sources[0])
+        indices = sources[1]
         assert isinstance(indices, Stored)
-        operand, (t, _, cols) = call.op.operands[1].map, call.op.blocking.shape
+        operand = call.op.operands[1].map
+        (t, _, cols) = call.op.blocking.shape
         values = indices.bits.values().reshape(len(indices.bits), *operand.source_shape, 32, 32)
         picked = embedding.picked_rows(call.op, operand.apply(values))
         picked = np.broadcast_to(picked, (entries, picked.shape[1]))

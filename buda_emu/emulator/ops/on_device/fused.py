@@ -84,7 +84,8 @@ class _Schedule:
             if relu.mode:
                 maker = self._relu_in_dest(maker, relu.mode, relu.threshold)
             images = self.units.room(*shape)
-            flat, modes = images.reshape(-1, TILE_ELEMENTS), set[DstMode]()
+            flat = images.reshape(-1, TILE_ELEMENTS)
+            modes = set[DstMode]()
             self.parallel(_keep, len(flat), flat, maker, modes, kept_dims(call), block_of(call.op), Work(4 * datums))
             result: Made | Bits = Made(images, modes.pop())
         else:
@@ -101,7 +102,8 @@ class _Schedule:
 
     def _source(self, call: DeviceCall, step: Step, position: int) -> Source:
         """An operand of a sub-op, through the base op's TMs and its own."""
-        source, operand = step.sources[position], call.op.operands[position]
+        source = step.sources[position]
+        operand = call.op.operands[position]
         arrange = arrangement(call.op, position)
         if source.external >= 0:
             base = self.sources[source.external]
@@ -113,7 +115,14 @@ class _Schedule:
             return self._from_dest(self.dest, operand.map.index, step)
         register = self.registers.intermediate
         bits = self.stored[source.buffer]
-        return Stored(bits, operand.map.index, 0.0, arrange, register, self.registers.dst)
+        return Stored(
+            bits=bits,
+            index=operand.map.index,
+            pad_value=0.0,
+            arrange=arrange,
+            register=register,
+            mode=self.registers.dst,
+        )
 
     def _from_dest(self, dest: Made, index: Index, step: Step) -> InDest:
         """Dst as an operand: moved to the Src register that the other operand's format asks for (2.7, inferred)."""
@@ -136,7 +145,8 @@ class _Schedule:
         return next((name for name in names if REGISTERS.get(name) is not None), self.registers.intermediate)
 
     def _maker(self, call: DeviceCall, operands: Sequence[Source], step: Step) -> Maker:
-        mode, units = self.registers.dst, self.units
+        mode = self.registers.dst
+        units = self.units
         match OP_TYPES[call.op.type].family:
             case "binary" | "quantization":
                 return binary_maker(call, operands, None, mode, units)
@@ -156,7 +166,17 @@ class _Schedule:
         if isinstance(operands[0], InDest) or isinstance(operands[1], InDest):
             raise UnsupportedError(f"op {call.op.name}: matmul of dest")
         registers = replace(self.registers, inputs=tuple(source.register for source in operands))
-        return matmul_maker(Job(call, registers, operands, None, self.entries, self.units, self.parallel))
+        return matmul_maker(
+            Job(
+                call=call,
+                registers=registers,
+                sources=operands,
+                previous=None,
+                entries=self.entries,
+                units=self.units,
+                parallel=self.parallel,
+            )
+        )
 
     def _relu_in_dest(self, maker: Maker, mode: int, threshold: float) -> Maker:
         """The vector unit's relu, for what is not packed (2.8, 3.3)."""

@@ -75,14 +75,21 @@ def _way(spill: Spill, mode: DstMode) -> tuple[int, str, str, str]:
 def _codes(tiles: Bits, register: str) -> pick_kernels.Codes | None:
     """Stored tiles [w, n] as the kernel of picks takes them, None where it does not know their register words."""
     none = 0, 0, TILE_ELEMENTS
-    bytes_, halves = np.empty(none, np.uint8), np.empty(none, np.uint16)
-    words, exponents = np.empty(none, np.uint32), np.empty((0, 0, GROUPS), np.uint8)
-    kind, align, mask = pick_kernels.HALVES, 0, -1
+    bytes_ = np.empty(none, np.uint8)
+    halves = np.empty(none, np.uint16)
+    words = np.empty(none, np.uint32)
+    exponents = np.empty((0, 0, GROUPS), np.uint8)
+    kind = pick_kernels.HALVES
+    align = 0
+    mask = -1
     if tiles.exponents is not None:
-        kind, bytes_, exponents = pick_kernels.BLOCKS, _as_bytes(tiles.datums), _as_bytes(tiles.exponents)
+        kind = pick_kernels.BLOCKS
+        bytes_ = _as_bytes(tiles.datums)
+        exponents = _as_bytes(tiles.exponents)
         align = 7 - FORMATS[tiles.df].mantissa_bits
     elif tiles.df == "Float32" and register in _WORDS_OF_SINGLES:
-        kind, mask = pick_kernels.WORDS, _WORDS_OF_SINGLES[register]
+        kind = pick_kernels.WORDS
+        mask = _WORDS_OF_SINGLES[register]
         words = np.ascontiguousarray(tiles.datums, np.uint32).view()
     elif tiles.df == register and register in ("Float16", "Float16_b"):
         halves = np.ascontiguousarray(tiles.datums, np.uint16).view()
@@ -123,7 +130,8 @@ class KernelUnits:
             return datums.view(np.uint32) if fits else None  # one compiled kernel serves all that is left
         if not is_block(tiles.df) or FORMATS[tiles.df].family != "b":
             return None
-        (entries, count), rows = tiles.shape, tiles.rows()
+        (entries, count) = tiles.shape
+        rows = tiles.rows()
         out = self.room(-(-entries * count // 2)).reshape(-1, TILE_ELEMENTS // 2)[: entries * count]
         parallel(
             unpack_kernels.unpack_blocks_to_halves,
@@ -161,7 +169,8 @@ class KernelUnits:
         if REGISTERS[register] is None:
             integer_kernels.int_elwadd_tiles(0, len(out), out, a, b, subtract, dst is not None)
             return out
-        setting, todo = self._setting(register, mode), [(0, len(out))]
+        setting = self._setting(register, mode)
+        todo = [(0, len(out))]
         if dst is None:
             left_out = np.empty(len(out), np.bool_)
             singles_kernels.add_by_singles(0, len(out), out, a, b, subtract, setting, left_out)
@@ -179,7 +188,8 @@ class KernelUnits:
             out = np.zeros_like(a) if dst is None else dst.copy()
             integer_kernels.int_elwmul_tiles(0, len(out), out, a, b)
             return out
-        setting, phases = self._setting(register, mode), phase_mask(fidelity)
+        setting = self._setting(register, mode)
+        phases = phase_mask(fidelity)
         out = np.empty_like(a) if dst is None else dst.copy()
         todo = [(0, len(out))]
         if dst is None:
@@ -196,7 +206,9 @@ class KernelUnits:
         if block.spill is not None:
             self._matmul_in_blocks(dst, items, block, block.spill)
             return
-        start, stop, register = items.start, items.stop, block.operands[0].register
+        start = items.start
+        stop = items.stop
+        register = block.operands[0].register
         if REGISTERS[register] is None:
             if block.fresh:
                 tiles_of(dst)[start:stop] = 0
@@ -207,7 +219,9 @@ class KernelUnits:
 
     def _matmul_in_blocks(self, dst: U32, items: range, block: ProductBlock, spill: Spill) -> None:
         """In one kernel where one knows the way to intermed_df and back."""
-        spilled, left, register = SPILLS.get(_way(spill, block.mode)), [items], block.operands[0].register
+        spilled = SPILLS.get(_way(spill, block.mode))
+        left = [items]
+        register = block.operands[0].register
         if spilled is not None and REGISTERS[register] is not None:
             given = self._product(dst, block, self._setting(register, block.mode))
             way = Way(spilled, spill.ends, block.fresh)
@@ -221,9 +235,17 @@ class KernelUnits:
     def _product(self, dst: U32, block: ProductBlock, setting: Setting) -> ProductOfTiles:
         """What the kernels are told."""
         in0, in1 = map(_source, block.operands)
-        product, k = block.product, block.k
+        product = block.product
+        k = block.k
         extent = Extent(*_dims(dst, product), k.start, k.stop, product.faces)
-        return ProductOfTiles(in0, in1, extent, phase_mask(product.fidelity), self.core == "grayskull", setting)
+        return ProductOfTiles(
+            in0=in0,
+            in1=in1,
+            extent=extent,
+            phases=phase_mask(product.fidelity),
+            faces_first=self.core == "grayskull",
+            setting=setting,
+        )
 
     def picker(
         self, picking: Picking, fidelity: str, mode: DstMode, spill: Spill | None

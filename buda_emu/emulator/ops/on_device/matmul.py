@@ -39,8 +39,10 @@ def identity_maker(job: Job, around: Accumulation, weights: Stored, acts: Stored
     product = _Identity(job, around, listed.terms, in0, acts, faces)
     if listed.picks is None or not (whole and around.begins_empty):
         return product.maker()
-    picked, spill = listed.picked, None
-    pad, transposed = acts.pad(job.units), acts.arrange == TRANSPOSE
+    picked = listed.picked
+    spill = None
+    pad = acts.pad(job.units)
+    transposed = acts.arrange == TRANSPOSE
     picking = Picking(listed.picks, acts.bits, acts.index, pad, transposed, acts.register, *product.columns)
     if around.all_in_l1 and picked.all() and job.call.op.blocking.tile_dim == FULL_TILE:
         df = job.call.op.out_df
@@ -113,7 +115,16 @@ def _picks(terms: sparse.Terms, weights: Words, u_kt: int) -> tuple[Picks, NDArr
     picked[row[full[weight]]] = False
     same_row = np.diff(row) == 0
     ends = np.append(same_row & (np.diff(terms.act_row // u_kt) != 0), False)[: len(row)]
-    picks = Picks(terms.begin, weight, terms.act_row, ends, begin_of, line, place % _EDGE, words[tile, place])
+    picks = Picks(
+        begin=terms.begin,
+        weight=weight,
+        act_row=terms.act_row,
+        ends=ends,
+        begin_of=begin_of,
+        line=line,
+        column=place % _EDGE,
+        word=words[tile, place],
+    )
     spilled = np.zeros_like(picked)
     spilled[row[ends]] = True
     return picks, picked, spilled
@@ -185,7 +196,8 @@ class _Identity:
     def _parts(self, start: int, stop: int, by_pick: NDArray[np.bool_]) -> Iterator[tuple[int, int, bool]]:
         """Rows of tiles, or the column groups of them: neighbours that have the same terms, or are all picked."""
         _, group_cols = self.columns
-        first, last = start // group_cols, (stop - 1) // group_cols + 1
+        first = start // group_cols
+        last = (stop - 1) // group_cols + 1
         picked = by_pick[np.arange(first, last) % by_pick.size]
         begins = first + np.flatnonzero(np.append(True, ~(picked[1:] & picked[:-1])))
         for begin, end in pairwise([*begins.tolist(), last]):
@@ -201,7 +213,8 @@ class _Identity:
 
     def _run(self, start: int, stop: int) -> Made | Bits:
         """Neighbours that have the same terms."""
-        op, (cols, _) = self.call.op, self.columns
+        op = self.call.op
+        (cols, _) = self.columns
         entry, begin, count = self._terms_of(start)
         terms = self.terms[entry if len(self.terms) > 1 else 0]
         own = slice(begin, begin + count)
@@ -209,7 +222,7 @@ class _Identity:
         acts = self.load()
         in0 = _of_entry(self.weights, entry, self.weights.index[terms.weight[own]])
         in1 = _of_entry(acts, entry, acts.index.reshape(-1, cols)[act_rows])
-        product = Product(1, count, cols, self.faces, self.call.fidelity)
+        product = Product(rows=1, inner=count, cols=cols, faces=self.faces, fidelity=self.call.fidelity)
         dst = np.empty((1, cols, TILE_ELEMENTS), np.uint32)
         first = start % cols
 
@@ -258,10 +271,15 @@ class Matmul:
 
 def matmul_maker(job: Job) -> Maker:
     """What makes the tiles of a matmul, of its own or in a fused op."""
-    call, registers, sources, units, parallel = job.call, job.registers, job.sources, job.units, job.parallel
-    op, entries = call.op, job.entries
+    call = job.call
+    registers = job.registers
+    sources = job.sources
+    units = job.units
+    parallel = job.parallel
+    op = call.op
+    entries = job.entries
     bias, scale = tail_sources(call, sources, 3 if op.attributes.identity else 2)
-    around = Accumulation(call, registers, units, bias, scale, job.previous)
+    around = Accumulation(call=call, registers=registers, units=units, bias=bias, scale=scale, previous=job.previous)
     left, right = (require_stored(call, source) for source in sources[:2])
     dims = op.operands[1].tile_dim
     if op.attributes.identity:
@@ -276,9 +294,10 @@ def matmul_maker(job: Job) -> Maker:
 
 def _dense(call: DeviceCall, around: Accumulation, in0: Words, in1: Words, faces: int, entries: int) -> Maker:
     op = call.op
-    (t, rows, inner), cols = op.operands[0].map.shape, op.operands[1].map.shape[2]
+    (t, rows, inner) = op.operands[0].map.shape
+    cols = op.operands[1].map.shape[2]
     z = op.attributes.z if op.attributes.accumulate else 1
-    product = Product(rows, inner, cols, faces, call.fidelity)
+    product = Product(rows=rows, inner=inner, cols=cols, faces=faces, fidelity=call.fidelity)
     dst = around.units.room(entries, t // z * rows * cols)
     ends = np.arange(1, inner + 1) % op.attributes.u_kt == 0
     blocks = [

@@ -133,7 +133,9 @@ class Stored:
         if halves is None:
             return self.all_words(units, parallel, dims)
         pad = self.pad(units) if bool((self.index < 0).any()) else np.uint32(0)
-        return Words(self.register, halves, self.index, pad, self.arrange == TRANSPOSE)
+        return Words(
+            register=self.register, tiles=halves, index=self.index, pad=pad, transposed=self.arrange == TRANSPOSE
+        )
 
     def all_words(self, units: Units, parallel: Parallel, dims: tuple[int, int] = FULL_TILE) -> Words:
         """The whole tensor in a register file: every tile of the source is unpacked once, and blanked outside `dims`,
@@ -141,7 +143,8 @@ class Stored:
         tiles = units.room(*self.bits.shape)
         flat = tiles.reshape(-1, TILE_ELEMENTS)
         parallel(_unpack, len(flat), flat, units, self.bits.rows(), self.register, dims)
-        index, pad = self.index, np.uint32(0)
+        index = self.index
+        pad = np.uint32(0)
         if bool((index < 0).any()):
             pad = self.pad(units)
         if family_of(self.register) is None and pad:
@@ -150,7 +153,7 @@ class Stored:
             tiles = np.concatenate((tiles, np.full((entries, 1, TILE_ELEMENTS), pad)), axis=1)
             index = np.where(index < 0, np.int32(count), index)
             index.flags.writeable = False
-        return Words(self.register, tiles, index, pad, self.arrange == TRANSPOSE)
+        return Words(register=self.register, tiles=tiles, index=index, pad=pad, transposed=self.arrange == TRANSPOSE)
 
 
 def frozen(index: Index) -> Index:

@@ -31,7 +31,8 @@ class Reduce(DeviceOp):
 
     def maker(self, job: Job) -> Maker:
         job.no_gradient()
-        call, (source,) = job.call, job.sources
+        call = job.call
+        (source,) = job.sources
         if call.op.attributes.dim == "z":
             return _maximum_over_z(call, source, job.registers, job.units)
         return pool_maker(call, source, job.registers.dst, result_shape(call), job.entries, job.units, job.parallel)
@@ -78,7 +79,8 @@ def _lines(op: OpCall, index: Index) -> Index:
 
 def _maximum_over_z(call: DeviceCall, source: Source, registers: OpRegisters, units: Units) -> Maker:
     """max(input z, running value), which goes through intermed_df from each step to the next."""
-    z, mode = call.op.attributes.z, registers.dst
+    z = call.op.attributes.z
+    mode = registers.dst
     if z > 1:
         require_reload(call, registers)
     _, rows, cols = call.op.operands[0].map.shape

@@ -81,7 +81,9 @@ class ReferenceUnits:
         if spill is not None:
             block_by_block(self, dst, items, block, spill)
             return
-        rows, inner, cols = product.rows, product.inner, product.cols
+        rows = product.rows
+        inner = product.inner
+        cols = product.cols
         flat = dst.reshape(-1, 32, 32)
         kept = slice(0, 16 * product.faces)
         for item in items:
@@ -89,7 +91,8 @@ class ReferenceUnits:
             row, col = divmod(tile, cols)
             left = [tile_of(in0, entry, row * inner + n)[:, kept] for n in k]
             right = [tile_of(in1, entry, (row // rows * inner + n) * cols + col)[kept] for n in k]
-            a, b = np.stack(left), np.stack(right)
+            a = np.stack(left)
+            b = np.stack(right)
             if REGISTERS[in0.register] is None:
                 flat[item] = tile_matmul.int_tile_matmul(flat[item], a, b, self.core)
             else:

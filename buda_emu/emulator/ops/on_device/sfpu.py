@@ -45,7 +45,8 @@ class Sfpu(DeviceOp):
     def maker(self, job: Job) -> Maker:
         job.no_gradient()
         op = job.call.op
-        approximate, shape = op.attributes.approximate_mode, op.operands[0].map.shape
+        approximate = op.attributes.approximate_mode
+        shape = op.operands[0].map.shape
         return sfpu_maker(op, job.call.core, job.sources[0], job.registers.dst, approximate, shape, job.units)
 
 

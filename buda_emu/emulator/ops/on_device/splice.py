@@ -15,14 +15,17 @@ class Splice(DeviceOp):
 
     def maker(self, job: Job) -> Maker:
         job.no_gradient()
-        call, sources, units = job.call, job.sources, job.units
+        call = job.call
+        sources = job.sources
+        units = job.units
         origin, position = splice.sources(call.op)
         sizes = np.array([operand.map.index.size for operand in call.op.operands])
         mode = copied_mode(sources[0], job.registers.dst)
 
         def tiles(start: int, stop: int) -> Made:
             entry, tile = np.divmod(np.arange(start, stop), len(origin))
-            of, at = origin[tile], position[tile] + entry * sizes[origin[tile]]
+            of = origin[tile]
+            at = position[tile] + entry * sizes[origin[tile]]
             images = np.empty((stop - start, TILE_ELEMENTS), np.uint32)
             for number, source in enumerate(sources):
                 # What takes turns in the result lies one after the other in its operand.

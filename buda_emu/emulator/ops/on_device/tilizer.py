@@ -13,9 +13,11 @@ class Tilizer(DeviceOp):
 
     def maker(self, job: Job) -> Maker:
         job.no_gradient()
-        call, entries = job.call, job.entries
+        call = job.call
+        entries = job.entries
         source = elements_of(call, job.sources[0])
-        (t, rows, cols), (height, width) = call.op.operands[0].map.source_shape, call.op.operands[0].tile_dim
+        (t, rows, cols) = call.op.operands[0].map.source_shape
+        (height, width) = call.op.operands[0].tile_dim
         datums = source.bits.datums
         if not is_raw(source.bits.df):
             flat = datums[..., : height * width].reshape(len(datums), t, rows, height, cols, width).swapaxes(3, 4)

@@ -28,7 +28,9 @@ class TopK:
 
     def maker(self, job: Job) -> Maker:
         job.no_gradient()
-        call, entries, units = job.call, job.entries, job.units
+        call = job.call
+        entries = job.entries
+        units = job.units
         source, indices = job.sources
         mode = job.registers.dst
         require_float(call, source.register)

@@ -47,7 +47,8 @@ class BufferPool:
 
     def take(self, entries: int, tiles: int) -> NDArray[np.float32]:
         """An array float32[entries, tiles, 1024] with undefined contents."""
-        shape, count = (entries, tiles, TILE_ELEMENTS), entries * tiles * TILE_ELEMENTS
+        shape = (entries, tiles, TILE_ELEMENTS)
+        count = entries * tiles * TILE_ELEMENTS
         pieces = self._free.get(count)
         if pieces:
             self._kept -= 4 * count
@@ -105,7 +106,9 @@ class BufferPool:
 
     def free(self) -> None:
         """Let go of all that nobody uses: the next machine may have it."""
-        free, self._free, self._kept = self._free, {}, 0
+        free = self._free
+        self._free = {}
+        self._kept = 0
         for _, array in sorted((piece for pieces in free.values() for piece in pieces), key=lambda piece: piece[0]):
             POOL.give(array)
 
@@ -135,7 +138,8 @@ def duties(plan: Plan, part: Part, queues: Set[str]) -> Duties:
     targets: list[tuple[int, ...]] = []
     own = part.number
     for step in reversed(plan.steps):
-        who, making = needed[step.value], False
+        who = needed[step.value]
+        making = False
         match step:
             case Run():
                 having = frozenset({part.owner(step.op.name)})
@@ -151,7 +155,8 @@ def duties(plan: Plan, part: Part, queues: Set[str]) -> Duties:
                 source.append(_NOBODY)
                 targets.append(())
                 continue
-        giver, without = min(having, default=_NOBODY), who - having
+        giver = min(having, default=_NOBODY)
+        without = who - having
         making = making or (own in having and (own in who or (own == giver and bool(without))))
         source.append(own if making else giver if own in without else _NOBODY)
         targets.append(tuple(sorted(without)) if own == giver else ())
@@ -164,7 +169,9 @@ def duties(plan: Plan, part: Part, queues: Set[str]) -> Duties:
         if who == own:
             late.difference_update(reads_of(step))
     late.difference_update(push.value for push in plan.pushes if push.queue not in queues)
-    return Duties(tuple(source), tuple(targets), pushes, frozenset(runs), frozenset(late))
+    return Duties(
+        source=tuple(source), targets=tuple(targets), pushes=pushes, computed=frozenset(runs), late=frozenset(late)
+    )
 
 
 LATE_BYTES: Final = BUFFERED_BYTES // 2
@@ -270,7 +277,8 @@ class ChunkRun(ABC, Generic[V]):
         self._chunk = chunk
         self._values: dict[int, V] = {}
         self._owned: set[int] = set()
-        part, late = context.part, context.late
+        part = context.part
+        late = context.late
         self._duties = None if part is None or late is None else context.duties(plan, part, late)
         self._direct = self._places()
 
@@ -296,7 +304,8 @@ class ChunkRun(ABC, Generic[V]):
 
     def _compute_alone(self) -> None:
         """Every step, of tensors that all lie here."""
-        values, owned = self._values, self._owned
+        values = self._values
+        owned = self._owned
         run = self._op if self._is_watched else self._compute_op
         for step, freed in zip(self._plan.steps, self._plan.releases, strict=True):
             match step:
@@ -317,7 +326,9 @@ class ChunkRun(ABC, Generic[V]):
         """Every step that this machine has, sending and receiving what others have; what is lent is made when it is
         needed, not all at once."""
         later: dict[int, Read] = {}
-        part, duties, late = self._context.part, self._duties, self._context.late
+        part = self._context.part
+        duties = self._duties
+        late = self._context.late
         for number, (step, freed) in enumerate(zip(self._plan.steps, self._plan.releases, strict=True)):
             if part is None or duties is None or late is None or duties.source[number] == part.number:
                 if later:
@@ -387,7 +398,9 @@ class ChunkRun(ABC, Generic[V]):
 
     def tell(self) -> None:
         """Those who watch, of each entry written."""
-        queues, watched, writes = self._context.netlist.queues, self._context.watched, self._chunk.writes
+        queues = self._context.netlist.queues
+        watched = self._context.watched
+        writes = self._chunk.writes
         for push in self._plan.pushes:
             watched.pushes(push.queue, queues[push.queue].input, writes[push.queue])
 
@@ -482,7 +495,8 @@ class ChunkRun(ABC, Generic[V]):
             if candidate.zero:
                 candidate.zero, zeroed = False, True  # consumed by this op, counts for the first input only
             if ram is None and isinstance(candidate, Ram):
-                ram, slots = candidate, self._chunk.writes[queue]
+                ram = candidate
+                slots = self._chunk.writes[queue]
         return ram, slots, zeroed
 
     def _kept_sum(self, step: Run) -> Tensor | None:

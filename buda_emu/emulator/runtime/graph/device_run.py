@@ -29,7 +29,8 @@ class DeviceRun(ChunkRun[Bits]):
         return _bit_view(view).bits(slot, count)
 
     def _take(self, value: int, entries: int) -> Bits:
-        df, tiles = self._plan.labels[value], self._plan.tiles[value]
+        df = self._plan.labels[value]
+        tiles = self._plan.tiles[value]
         return Bits.on(self._context.pool.lend(floats_for(df, entries * tiles)), df, entries, tiles)
 
     def _arrays(self, value: Bits) -> list[NDArray[Any]]:
@@ -102,7 +103,8 @@ class DeviceRun(ChunkRun[Bits]):
         return out
 
     def _push(self, step: Push) -> None:
-        values, slots = self._values[step.value], self._chunk.writes[step.queue]
+        values = self._values[step.value]
+        slots = self._chunk.writes[step.queue]
         view = _bit_view(self._context.memory.channels[step.queue].view)
         place = self._direct.get(step.value)
         if step.map is not None:
@@ -115,7 +117,7 @@ class DeviceRun(ChunkRun[Bits]):
 
 def arrange(tiles: TileMap, values: Bits) -> Bits:
     """What a queue's own TMs make of a result: [w, tiles] each."""
-    whole = Stored(values, tiles.index, tiles.pad_value, AS_IS, "", "fp32")
+    whole = Stored(bits=values, index=tiles.index, pad_value=tiles.pad_value, arrange=AS_IS, register="", mode="fp32")
     moved = whole.stored_tiles(0, len(values) * tiles.index.size)
     shape = len(values), tiles.index.size, -1
     exponents = None if moved.exponents is None else moved.exponents.reshape(shape)

@@ -44,7 +44,8 @@ class Epochs:
         """Replace it by what `state` gave."""
         pending, seen, astray = state
         self._gathered.set_state(pending)
-        self._seen, self._astray = dict(seen), dict(astray)
+        self._seen = dict(seen)
+        self._astray = dict(astray)
 
     def execute(self, instruction: Execute, variables: Variables) -> None:
         """NETLIST 4.3 steps 1 to 6. Raises ProgramError."""
@@ -90,7 +91,8 @@ class Epochs:
         for (name, field), error in self._astray.items():
             ops = [op for graph in temporal.graphs for op in self._netlist.graphs[graph].ops]
             queue = self._netlist.queues[name]
-            reads, writes = any(name in op.inputs for op in ops), any(queue.input == op.name for op in ops)
+            reads = any(name in op.inputs for op in ops)
+            writes = any(queue.input == op.name for op in ops)
             if (field == "rd_ptr_global" and reads) or (field == "wr_ptr_global" and writes):
                 raise error
 
@@ -116,7 +118,9 @@ class Epochs:
                     kind="settings",
                     queue=settings.queue,
                 )
-        channel.prologue, channel.epilogue, channel.zero = settings.prologue, settings.epilogue, settings.zero
+        channel.prologue = settings.prologue
+        channel.epilogue = settings.epilogue
+        channel.zero = settings.zero
         if settings.zero:
             channel.view.store.zero_entries(channel.view)
         first = prepared.queue not in self._seen

@@ -107,7 +107,8 @@ class Executor:
             listener.epoch_start(topo.graphs, topo.input_count)
         if context.watched.stepper is not None:
             context.watched.stepper.epoch(topo.graphs, topo.input_count)
-        run, gate = context.gate.run, context.gate
+        run = context.gate.run
+        gate = context.gate
         ends = self._planned.host_ends(context.netlist, temporal) if run.wait else None
         scheduler = Scheduler(context.memory, topo, popping, ends)
         run.epoch(topo.input_count)
@@ -141,13 +142,17 @@ class Executor:
 
     def _inputs(self, temporal: TemporalGraph, topo: Topology, scheduler: Scheduler) -> None:
         """Chunk after chunk. The gate is open while one computes; one that fails leaves the pointers before it."""
-        context, run, gate = self._context, self._context.gate.run, self._context.gate
+        context = self._context
+        run = self._context.gate.run
+        gate = self._context.gate
         left = topo.input_count
         while left:
             if run.wait:
                 _wait_for_host(scheduler, gate)
             plan = self._plan(temporal, scheduler.peek())
-            each, own, room = plan.peak_tiles * TILE_BYTES, plan.own_tiles * TILE_BYTES, context.memory.left
+            each = plan.peak_tiles * TILE_BYTES
+            own = plan.own_tiles * TILE_BYTES
+            room = context.memory.left
             if context.memory.lends:
                 room -= _lent(context.memory, plan)
             if own > room:
@@ -329,7 +334,8 @@ class FormatRun(ChunkRun[Tensor]):
         if step.map is not None:
             values = moved = self._pool.take(values.shape[0], step.map.index.size)
             arrange(step.map, self._values[step.value], moved, self._parallel)
-        view, slots = channel.view, self._chunk.writes[step.queue]
+        view = channel.view
+        slots = self._chunk.writes[step.queue]
         place = self._direct.get(step.value)
         if place is not None and place[0] == step.queue and values is place[1] and view.holds(slots[0], values):
             view.mark(slots, step.label)

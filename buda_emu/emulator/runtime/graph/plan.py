@@ -89,16 +89,16 @@ class _Builder:
         labels = tuple(self._value_labels)
         steps = [(step, freed) for step, freed in zip(self._steps, releases, strict=True) if not isinstance(step, Push)]
         return Plan(
-            tuple(step for step, _ in steps),
-            reads,
-            pushes,
-            tiles,
-            tuple(freed for _, freed in steps),
-            only_pushed,
-            direct,
-            peak,
-            own,
-            labels,
+            steps=tuple(step for step, _ in steps),
+            reads=reads,
+            pushes=pushes,
+            tiles=tiles,
+            releases=tuple(freed for _, freed in steps),
+            only_pushed=only_pushed,
+            direct=direct,
+            peak_tiles=peak,
+            own_tiles=own,
+            labels=labels,
         )
 
     def _tensor(self, shape: Shape, label: str) -> int:
@@ -123,7 +123,8 @@ class _Builder:
         raise ProgramError(f"op {op.name}: input {name} is not part of temporal graph {self._topology.graphs}")
 
     def _op(self, op: Op) -> None:
-        queues, declared = self._netlist.queues, OP_TYPES[op.type]
+        queues = self._netlist.queues
+        declared = OP_TYPES[op.type]
         inputs: list[int] = []
         operands: list[Operand] = []
         for position, name in enumerate(op.inputs):
@@ -165,7 +166,19 @@ class _Builder:
 
             device = device_call(call, op, self._core)
             value = self._tensor(shape, op.out_df)
-            self._add(Run(op, call, implementation, tuple(inputs), value, None, "", fed, device))
+            self._add(
+                Run(
+                    op=op,
+                    call=call,
+                    implementation=implementation,
+                    inputs=tuple(inputs),
+                    value=value,
+                    relu=None,
+                    output_format="",
+                    fed=fed,
+                    device=device,
+                )
+            )
             return
         output_format = self._output_format(op)
         relu = relu_behind(op)
@@ -173,7 +186,18 @@ class _Builder:
             self._add(Same(op, inputs[0]))
             return
         value = self._tensor(shape, output_format or implementation.label(call))
-        self._add(Run(op, call, implementation, tuple(inputs), value, relu, output_format, fed))
+        self._add(
+            Run(
+                op=op,
+                call=call,
+                implementation=implementation,
+                inputs=tuple(inputs),
+                value=value,
+                relu=relu,
+                output_format=output_format,
+                fed=fed,
+            )
+        )
 
     def _may_share(self, op: Op, value: int) -> bool:
         """Whether the op's result may be an earlier tensor. Not if it is summed up; nor if it is pushed and the tensor
@@ -197,7 +221,8 @@ class _Builder:
         name = op.inputs[position]
         for tm in self._netlist.queues[name].input_tms if self._labels.get(name) == FORWARD else ():
             tile_map = apply_tm(tile_map, tm)
-        unpad, pad = _at(op.input_unpad, position), _at(op.input_pad, position)
+        unpad = _at(op.input_unpad, position)
+        pad = _at(op.input_pad, position)
         if unpad.rt or unpad.ct:
             tile_map = tile_map.unpad(unpad.rt, unpad.ct)
         for tm in op.input_tms[position] if position < len(op.input_tms) else ():

@@ -160,7 +160,8 @@ class Scheduler:
     def _writes_that_show(self) -> list[str]:
         """Queues and rams that are written, on memory that is read."""
         if self._shown is None:
-            channels, topology = self._memory.channels, self._topology
+            channels = self._memory.channels
+            topology = self._topology
             read = {id(channels[queue].view.store) for queue in (*topology.reads, *topology.local)}
             self._shown = [queue for queue in topology.writes if id(channels[queue].view.store) in read]
         return self._shown
@@ -176,7 +177,8 @@ class Scheduler:
     def _advance(self, written: Set[tuple[int, int]]) -> _Input:
         """Move every pointer by one input, in the reference's order: reads, pushes and local reads, pops. `written`:
         (store, z-slice) of what the chunk before it is going to write."""
-        channels, topology = self._memory.channels, self._topology
+        channels = self._memory.channels
+        topology = self._topology
         one = _Input({}, {}, {})
         for queue in topology.reads:
             channel = channels[queue]

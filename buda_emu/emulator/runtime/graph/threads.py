@@ -48,7 +48,8 @@ class WorkerPool:
 
     def close(self) -> None:
         """Stop the workers."""
-        team, self._team = self._team, None
+        team = self._team
+        self._team = None
         if team is not None:
             team.close()
 
@@ -62,7 +63,8 @@ class WorkerPool:
             kernel(0, items, *args)
             return
         alone = not _have_bytes(args, self._worth_sharing(team))
-        start, computed = time.perf_counter(), time.thread_time()
+        start = time.perf_counter()
+        computed = time.thread_time()
         if alone or not self._turn.acquire(blocking=False):
             kernel(0, items, *args)  # the last reason: the workers are busy with what another thread asked for
         else:

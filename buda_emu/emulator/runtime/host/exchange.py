@@ -82,7 +82,8 @@ class Exchange:
             self._gate.wake()
 
     def pushed_elsewhere(self, name: str, count: int, slot: int | None) -> None:
-        channel, queue = self._channel(name), self._netlist.queues[name]
+        channel = self._channel(name)
+        queue = self._netlist.queues[name]
         with self._gate:
             if isinstance(channel, Ram):
                 slots = list(range(slot or 0, (slot or 0) + count))
@@ -113,7 +114,8 @@ class Exchange:
     def holding(self, name: str, array: object, slot: int | None) -> Callable[[], object]:
         """What lets memory that holds nothing hold what a push would put there first, and moves no pointers. What can
         be wrong with the array has been found when this returns. Raises as a push."""
-        channel, queue = self._channel(name), self._netlist.queues[name]
+        channel = self._channel(name)
+        queue = self._netlist.queues[name]
         if isinstance(array, Referenced) and not slot and self._lender.may_lend(channel, queue, array):
             return partial(self._lender.lend, channel, queue, array)
         values = self._host.host_array(queue, array)
@@ -124,7 +126,8 @@ class Exchange:
 
     def _begin_push(self, channel: Fifo, count: int, deadline: float) -> None:
         """Entries of one push stay together: a second thread that pushes to the queue waits for the first."""
-        name, pushing = channel.name, self._pushing
+        name = channel.name
+        pushing = self._pushing
         with self._gate as gate:
             while name in pushing:
                 if not gate.wait(lambda: not pushing.get(name, False), deadline):
@@ -138,7 +141,9 @@ class Exchange:
     def _push_fifo(
         self, channel: Fifo, queue: Queue, values: NDArray[np.float32], deadline: float, *, patient: bool
     ) -> None:
-        ring, count, done = channel.ring, len(values), 0
+        ring = channel.ring
+        count = len(values)
+        done = 0
         with self._gate:
             if not patient and count > self._room(channel):
                 raise HostTimeoutError(f"push of {plural(count, 'entry')} to {channel.describe()}: it is full")
@@ -196,7 +201,8 @@ class Exchange:
 
     @exact_floats
     def put(self, name: str, array: object, slot: int) -> None:
-        channel, slot = self._channel(name), _whole(slot, "slot")
+        channel = self._channel(name)
+        slot = _whole(slot, "slot")
         if not 0 <= slot < channel.view.entries:
             raise HostError(f"{name} has slots 0..{channel.view.entries - 1}, not {slot}")
         queue = self._netlist.queues[name]
@@ -210,7 +216,8 @@ class Exchange:
 
     @exact_floats
     def put_bytes(self, name: str, slot: int, offset: int, data: bytes) -> None:
-        channel, queue = self._channel(name), self._netlist.queues[name]
+        channel = self._channel(name)
+        queue = self._netlist.queues[name]
         with self._gate as gate:
             self._settle(gate, channel.view, range(slot, slot + 1), written_only=True)
             tiles = self._host.with_bytes(queue, self._tiles(channel, [slot])[0], offset, data)
@@ -227,7 +234,8 @@ class Exchange:
     # ------------------------------------------------------------------------------------------------ pop, read
     @exact_floats
     def pop(self, name: str, count: int, readout: Readout, timeout: float) -> NDArray[Any]:
-        channel, count = self._channel(name), _whole(count, "count")
+        channel = self._channel(name)
+        count = _whole(count, "count")
         if isinstance(channel, Ram):
             raise HostError(f"pop of ram {name}: a ram has no entries to pop, use peek")
         _check_readout(readout)
@@ -242,7 +250,8 @@ class Exchange:
 
     @exact_floats
     def peek(self, name: str, count: int | None, readout: Readout, slot: int, timeout: float) -> NDArray[Any]:
-        channel, slot = self._channel(name), _whole(slot, "slot")
+        channel = self._channel(name)
+        slot = _whole(slot, "slot")
         count = None if count is None else _whole(count, "count")
         _check_readout(readout)
         deadline = _deadline(timeout)
@@ -256,7 +265,8 @@ class Exchange:
 
     @exact_floats
     def image(self, name: str, slot: int) -> list[NDArray[np.uint8]]:
-        channel, slot = self._channel(name), _whole(slot, "slot")
+        channel = self._channel(name)
+        slot = _whole(slot, "slot")
         if not 0 <= slot < channel.view.entries:
             raise HostError(f"entry {slot} of {name} was never written")
         with self._gate as gate:

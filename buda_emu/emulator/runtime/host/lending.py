@@ -24,7 +24,8 @@ class Lender:
 
     def may_lend(self, channel: Channel, queue: Queue, array: Referenced) -> bool:
         """Whether memory could hold this array by its reference: it fits, and no tilizer reads what the host gave."""
-        view, count = channel.view, len(array) if array.ndim == 4 else 0
+        view = channel.view
+        count = len(array) if array.ndim == 4 else 0
         fits = array.shape[1:] == queue.blocking.element_shape and 0 < count <= view.entries
         words = is_raw(queue.df) and array.dtype.kind not in "iu"
         tilized = channel.flat is not None and self._is_tilized(queue)
@@ -33,8 +34,11 @@ class Lender:
     def lend(self, channel: Channel, queue: Queue, array: Referenced) -> bool:
         """Hold it, where the memory holds nothing yet; it is read at once while all that is held is within a share of
         the limit. Returns whether it is held."""
-        view, count, memory = channel.view, len(array), self._memory
-        share, size = memory.limit // SHARE_OF_LENT, view.store.slice_bytes(count * view.t)
+        view = channel.view
+        count = len(array)
+        memory = self._memory
+        share = memory.limit // SHARE_OF_LENT
+        size = view.store.slice_bytes(count * view.t)
         kept = memory.held + size <= share and size <= share // _OF_SHARE
         if not view.store.lend(self._host.source(queue, array), count * view.t, self._host.label(queue)):
             return False

@@ -107,7 +107,8 @@ class Journal:
 
     def replace(self, entries: Mapping[str, Entry], executed: Mapping[str, int]) -> None:
         """Know this and nothing else."""
-        self._entries, self.executed = dict(entries), dict(executed)
+        self._entries = dict(entries)
+        self.executed = dict(executed)
 
     def next_instruction(self) -> None:
         """Another instruction is about to run; its place is looked up when something happens in it."""

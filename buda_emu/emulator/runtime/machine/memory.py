@@ -141,7 +141,7 @@ class Memory:
         if self._part is not None and self._part.number not in self._part.keepers(queue.name):
             return ElsewhereStore(queue.name, slices, tiles, self._budget)
         if self._as_bits:
-            return BitStore(queue.name, slices, tiles, self._budget, queue.df)
+            return BitStore(name=queue.name, slices=slices, tiles=tiles, budget=self._budget, df=queue.df)
         return TileStore(queue.name, slices, tiles, self._budget)
 
     def allocate(self, name: str) -> None:
@@ -184,7 +184,8 @@ class Memory:
     def _queue_regions(self, queue: Queue) -> list[Region]:
         size = self._buffer_bytes(queue)
         return [
-            Region(queue.target_device, queue.loc, buffer.channel, buffer.address, size) for buffer in queue.buffers
+            Region(device=queue.target_device, space=queue.loc, channel=buffer.channel, start=buffer.address, size=size)
+            for buffer in queue.buffers
         ]
 
 

@@ -42,7 +42,13 @@ class Run:
     @property
     def progress(self) -> Progress:
         """How far it is now."""
-        return Progress(self._instructions, self._epochs, self._inputs, self._epoch_inputs, self._epoch_input_count)
+        return Progress(
+            instructions=self._instructions,
+            epochs=self._epochs,
+            inputs=self._inputs,
+            epoch_inputs=self._epoch_inputs,
+            epoch_input_count=self._epoch_input_count,
+        )
 
     def done(self) -> bool:
         """Has it ended, well or not?"""
@@ -88,7 +94,8 @@ class Run:
 
     def epoch(self, input_count: int) -> None:
         """An epoch begins."""
-        self._epoch_inputs, self._epoch_input_count = 0, input_count
+        self._epoch_inputs = 0
+        self._epoch_input_count = input_count
 
     def chunk(self, inputs: int) -> None:
         """So many inputs more are done. Tells the caller of `run_async`."""

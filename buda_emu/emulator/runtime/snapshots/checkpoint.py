@@ -63,7 +63,8 @@ class Checkpoint:
 
 def contents_of(store: TileStore, before: Contents | None) -> Contents:
     """A copy of what was written; blocks that equal those of `before` are shared with it."""
-    labels, arrays = store.labels, store.arrays()
+    labels = store.labels
+    arrays = store.arrays()
     per_block = max(1, _BLOCK_BYTES // max(1, store.slice_bytes(1)))
     known = before.blocks if before is not None and before.per_block == per_block else ()
     blocks: list[Arrays | None] = []
@@ -111,25 +112,26 @@ class Checkpoints:
         """The state now. `running`: an instruction of a program is about to run. `before`: another one, to share
         with."""
         machine = self._machine
-        memory, programs = machine.memory, machine.programs
+        memory = machine.memory
+        programs = machine.programs
         known = before.contents if before is not None else {}
         return Checkpoint(
-            programs.standing if running else None,
-            programs.steps.left + running,  # the instruction is counted again
-            self._epochs.state(),
-            {
+            standing=programs.standing if running else None,
+            steps_left=programs.steps.left + running,  # the instruction is counted again
+            epochs=self._epochs.state(),
+            contents={
                 name: contents_of(store, known.get(name))
                 for name, store in stores(memory, written_only=False).items()
                 if name in self._changing
             },
-            {name: dict(labels) for name, labels in own_labels(memory).items()},
-            {name: pointers_of(channel) for name, channel in memory.channels.items()},
-            {name: dict(channel.flat) for name, channel in memory.channels.items() if channel.flat is not None},
-            tuple(memory.allocated),
-            {name: programs.interpreter(name).variables.state() for name in programs.known},
-            dict(machine.gradients),
-            {name: machine.journal.of(name).copy() for name in memory.channels},
-            dict(machine.journal.executed),
+            view_labels={name: dict(labels) for name, labels in own_labels(memory).items()},
+            pointers={name: pointers_of(channel) for name, channel in memory.channels.items()},
+            flat={name: dict(channel.flat) for name, channel in memory.channels.items() if channel.flat is not None},
+            allocated=tuple(memory.allocated),
+            variables={name: programs.interpreter(name).variables.state() for name in programs.known},
+            gradients=dict(machine.gradients),
+            journal={name: machine.journal.of(name).copy() for name in memory.channels},
+            executed=dict(machine.journal.executed),
         )
 
     def keep_before_write(self, checkpoint: Checkpoint, store: TileStore, kept: Contents | None) -> Contents | None:
@@ -144,7 +146,8 @@ class Checkpoints:
     def back_to(self, checkpoint: Checkpoint) -> None:
         """Give the machine that state; no program may run."""
         machine = self._machine
-        memory, programs = machine.memory, machine.programs
+        memory = machine.memory
+        programs = machine.programs
         for name, store in stores(memory, written_only=False).items():
             if name in checkpoint.contents:
                 put_contents(store, checkpoint.contents[name])

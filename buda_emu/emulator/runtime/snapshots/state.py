@@ -99,7 +99,8 @@ def read_variables(
     for name, kind, value in fields.rows("variables", str, str, int):
         if kind not in _KINDS or not INT_MIN <= value <= INT_MAX or is_variable(name):
             raise fields.bad(f"has a variable {name!r} of an unknown kind or size")
-        values[name], kinds[name] = value, _KINDS[kind]
+        values[name] = value
+        kinds[name] = _KINDS[kind]
     return values, kinds, dict(fields.rows("params", str, str))
 
 
@@ -242,7 +243,8 @@ def read_reference(header: Fields, known: Mapping[str, TileStore], own: Collecti
 def require_image(header: Fields, reader: Reader, image: Beginning | None) -> Beginning:
     """The image that a snapshot refers to. Raises HostError where none is given, or another one."""
     fields = header.at("image")
-    path, digest = fields.text("path"), fields.text("sha256")
+    path = fields.text("path")
+    digest = fields.text("sha256")
     if image is None:
         raise reader.refused(
             f"its parameters are those of the image {path}: give it, Emulator.load(snapshot, "
@@ -352,8 +354,12 @@ def restore(machine: Machine, reader: Reader, image: Beginning | None = None) ->
     """
     check_header(reader, machine.netlist, machine.precision)
     header = Fields(reader.header, "", reader.refused)
-    netlist, memory, known = machine.netlist, machine.memory, stores(machine.memory, written_only=False)
-    held, flats, programs = header.at("stores"), header.at("flat"), header.at("programs")
+    netlist = machine.netlist
+    memory = machine.memory
+    known = stores(machine.memory, written_only=False)
+    held = header.at("stores")
+    flats = header.at("flat")
+    programs = header.at("programs")
     runs = {name: read_label_runs(held.at(name), known.get(name)) for name in held.names()}
     of_views = {name: read_view_labels(header.at("views"), name, memory) for name in own_labels(memory)}
     pointers = {name: read_pointers(header.at("queues").at(name), item) for name, item in memory.channels.items()}

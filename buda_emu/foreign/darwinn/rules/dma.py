@@ -1,7 +1,7 @@
 """Rules of DMA hints and of whole DMA lists (DARWINN 6, 8)."""
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 from buda_emu.foreign.darwinn.idl import (
     ANY_HINT,
@@ -165,7 +165,8 @@ def _direction(subject: Subject) -> Iterable[Finding]:
         legal = {INFEED, OUTFEED}
         what = "scratch"
         if isinstance(hint.any_hint, InstructionHint):
-            legal, what = {INFEED}, "instructions"
+            legal = {INFEED}
+            what = "instructions"
         elif isinstance(hint.any_hint, DmaDescriptorHint) and hint.any_hint.meta is not None:
             desc = hint.any_hint.meta.desc
             legal = {OUTPUT: {OUTFEED}, INPUT: {INFEED}, PARAMETER: {INFEED}}.get(desc, legal)
@@ -252,7 +253,8 @@ def _overlap(ranges: list[Range]) -> Range | None:
 
 def _not_once(ranges: list[Range], size: int) -> str:
     """What is wrong with ranges that are to have every byte exactly once; "" for nothing."""
-    gap, overlap = _gap(ranges, size), _overlap(ranges)
+    gap = _gap(ranges, size)
+    overlap = _overlap(ranges)
     if gap is not None:
         return f"bytes {gap[0]} to {gap[1] - 1} of {size} are not moved"
     return f"bytes {overlap[0]} to {overlap[1] - 1} are moved twice" if overlap is not None else ""
@@ -346,3 +348,42 @@ def _fences(subject: Subject) -> Iterable[Finding]:
             if fence and (before or number == len(item.hints) - 1):
                 yield finding(hint, "any_hint", f"{name}, hint {number}", "a fence that separates nothing")
             before = fence
+
+
+def _rule_of(rule: str) -> Callable[[Subject], Iterable[Finding]]:
+    def check(subject: Subject) -> Iterable[Finding]:
+        for name, which, layer, problems in subject.placed:
+            for found, field, message in problems:
+                if found == rule:
+                    yield finding(layer, field, f"{name}, {which}", message)
+
+    return check
+
+
+for _id, _severity, _stage, _summary, _fix in (
+    ("D076", "error", "F", "an output has no layout, or a map that is too short", "compile the model again"),
+    (
+        "D077",
+        "error",
+        "F",
+        ("an output's layout leads out of it: a tile without offset, or an element outside of size_bytes"),
+        "do not run this package: compile the model again",
+    ),
+    ("D078", "error", "F", "an output's layout puts two elements at one place", "compile the model again"),
+    (
+        "D079",
+        "warning",
+        "W",
+        "the driver's shortcuts read an output otherwise than its maps say",
+        "expect wrong values from the driver: use relayout on the raw bytes",
+    ),
+    (
+        "D080",
+        "error",
+        "F",
+        "an output's slices are invalid, outside, incomplete or overlapping",
+        "compile the model again",
+    ),
+):
+    BOOK.declare(_id, _severity, _summary, stage=_stage, source="DARWINN 7, 8", fix=_fix)  # pyright: ignore[reportArgumentType]
+    BOOK.check(_id)(_rule_of(_id))

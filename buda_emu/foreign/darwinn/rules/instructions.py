@@ -23,7 +23,8 @@ from buda_emu.support.checker.suggest import near
 
 BITS = 32
 _CHUNK_UNIT = 16
-_USUAL_PLACE, _BUNDLE = 70, 128
+_USUAL_PLACE = 70
+_BUNDLE = 128
 
 
 def _chunks(subject: Subject) -> Iterator[tuple[str, Executable, InstructionBitstream]]:

@@ -153,7 +153,8 @@ def _caching_token(subject: Subject) -> Iterable[Finding]:
 )  # fmt: skip
 def _tokens(subject: Subject) -> Iterable[Finding]:
     for _name, caching, main in both(subject):
-        first, second = caching.parameter_caching_token, main.parameter_caching_token
+        first = caching.parameter_caching_token
+        second = main.parameter_caching_token
         if first != second or not second:
             message = f"the main executable's token is {second}, the caching one's {first}"
             yield finding(main, "parameter_caching_token", "", message)

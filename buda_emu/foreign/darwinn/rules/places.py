@@ -97,7 +97,9 @@ class _Rows:
     """The rows of one tile id, by their place in it."""
 
     def __init__(self, local: list[int]) -> None:
-        self.low, self.high, self.gap = min(local), max(local), _gap(local)
+        self.low = min(local)
+        self.high = max(local)
+        self.gap = _gap(local)
 
 
 class _Columns:
@@ -106,7 +108,9 @@ class _Columns:
     def __init__(self, columns: list[tuple[int, int]]) -> None:
         self.columns = columns  # place, row size
         local = [place for place, _ in columns]
-        self.low, self.high, self.gap = min(local), max(local), _gap(local)
+        self.low = min(local)
+        self.high = max(local)
+        self.gap = _gap(local)
         sizes = {size for _, size in columns}
         self.row_size = sizes.pop() if len(sizes) == 1 else None
 
@@ -166,7 +170,8 @@ class Maps:
             if not 0 <= tile < len(self.offset):
                 return f"tile {tile} has no offset: there are {len(self.offset)}"
             low, high = columns.span(rows)
-            first, last = self.offset[tile] + low, self.offset[tile] + high + self.z - 1
+            first = self.offset[tile] + low
+            last = self.offset[tile] + high + self.z - 1
             if first < 0 or last >= room:
                 return f"elements {first} to {last} of tile {tile} are not within 0 to {room - 1}"
         return ""
@@ -246,13 +251,13 @@ def maps_of(layer: Layer, layout: OutputLayout) -> Maps | str:
             return f"{name} has {len(values)} of {length} entries"
         cut[name] = values[:length]
     return Maps(
-        layer.z_dim,
-        cut["y_coordinate_to_linear_tile_id_map"],
-        cut["x_coordinate_to_linear_tile_id_map"],
-        layout.linearized_tile_byte_offset or (),
-        cut["x_coordinate_to_local_byte_offset"],
-        cut["y_coordinate_to_local_y_offset"],
-        cut["x_coordinate_to_local_y_row_size"],
+        z=layer.z_dim,
+        ytile=cut["y_coordinate_to_linear_tile_id_map"],
+        xtile=cut["x_coordinate_to_linear_tile_id_map"],
+        offset=layout.linearized_tile_byte_offset or (),
+        xlocal=cut["x_coordinate_to_local_byte_offset"],
+        ylocal=cut["y_coordinate_to_local_y_offset"],
+        rowsize=cut["x_coordinate_to_local_y_row_size"],
     )
 
 
@@ -264,7 +269,8 @@ def _of_slices(layer: Layer, info: OutputShapeInfo, budget: Budget) -> Iterable[
     shape: Box = tuple(layer.shape.dimension or ()) if layer.shape is not None else ()
     if any(start > end for start, end in shape):
         return  # D081
-    layouts, offsets = info.slice_layout or (), info.slice_offset or ()
+    layouts = info.slice_layout or ()
+    offsets = info.slice_offset or ()
     wrong = ""
     if not shape:
         wrong = "there are slices, but no shape"
@@ -313,7 +319,8 @@ def _not_a_cover(boxes: list[Box], shape: Box, budget: Budget) -> str:
                 break
             if all(a[0] <= b[1] and b[0] <= a[1] for a, b in zip(box, other, strict=True)):
                 return f"two slices hold element {[max(a[0], b[0]) for a, b in zip(box, other, strict=True)]}"
-    have, want = sum(_volume(box) for box in boxes), _volume(shape)
+    have = sum(_volume(box) for box in boxes)
+    want = _volume(shape)
     return "" if have == want else f"the slices hold {have} of {want} elements"
 
 

@@ -44,7 +44,7 @@ class Subject:
 def finding(table: Table, field: str, within: str, message: str, about: object = None, hint: str = "") -> Finding:
     """About a field of a table. `within`: the part of the package, in words."""
     element = f"{type(table).__name__.removesuffix('Table')}.{field}" if field else type(table).__name__
-    return Finding(ByteOffset(table.at, element), message, hint, within, about)
+    return Finding(place=ByteOffset(table.at, element), message=message, hint=hint, within=within, about=about)
 
 
 def both(subject: Subject) -> Iterator[tuple[str, Executable, Executable]]:

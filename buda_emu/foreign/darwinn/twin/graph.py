@@ -128,7 +128,16 @@ def _tensor(item: tflite.Tensor, number: int, model: tflite.Model) -> Tensor:
         constant = np.frombuffer(raw, dtype).reshape(shape)
     if len(scale) != len(zeros) and zeros:
         raise ValueError(f"tensor {name!r} has {plural(len(scale), 'scale')} and {len(zeros)} zero points")
-    return Tensor(name, kind, shape, scale, zeros or (0,) * len(scale), axis, item.is_variable, constant)
+    return Tensor(
+        name=name,
+        type=kind,
+        shape=shape,
+        scale=scale,
+        zero_point=zeros or (0,) * len(scale),
+        axis=axis,
+        is_variable=item.is_variable,
+        constant=constant,
+    )
 
 
 def _operation(item: tflite.Operator, number: int, model: tflite.Model, count: int) -> Operation:
@@ -138,13 +147,13 @@ def _operation(item: tflite.Operator, number: int, model: tflite.Model, count: i
     code = codes[item.opcode_index]
     what = f"operator {number}"
     return Operation(
-        number,
-        code.code,
-        code.custom_code or "" if code.code == tflite.CUSTOM else "",
-        _numbers(item.inputs, count, what, absent=True),
-        _numbers(item.outputs, count, what),
-        item.builtin_options,
-        _numbers(item.intermediates, count, what),
+        number=number,
+        code=code.code,
+        custom=code.custom_code or "" if code.code == tflite.CUSTOM else "",
+        inputs=_numbers(item.inputs, count, what, absent=True),
+        outputs=_numbers(item.outputs, count, what),
+        options=item.builtin_options,
+        intermediates=_numbers(item.intermediates, count, what),
     )
 
 

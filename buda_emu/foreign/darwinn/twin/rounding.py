@@ -27,9 +27,11 @@ def half_away(value: Any) -> Any:
 def multiplier(real: float) -> Multiplier:
     """Of a real number above 0."""
     fraction, exponent = np.frexp(np.float64(real))
-    q, e = int(half_away(fraction * _Q31)), int(exponent)
+    q = int(half_away(fraction * _Q31))
+    e = int(exponent)
     if q == _Q31:
-        q, e = q // 2, e + 1
+        q = q // 2
+        e = e + 1
     if e < -31:
         return Multiplier(0, 0)
     if e > 30:
@@ -54,7 +56,8 @@ def high(a: Any, b: Any, bits: int = 32) -> Ints:
 
 def right(x: Any, n: Any) -> Ints:
     """R: x / 2^n, rounded, halves away from zero."""
-    value, shift = np.asarray(x, np.int64), np.asarray(n, np.int64)
+    value = np.asarray(x, np.int64)
+    shift = np.asarray(n, np.int64)
     mask = (np.int64(1) << shift) - 1
     return (value >> shift) + ((value & mask) > (mask >> 1) + (value < 0))
 
@@ -100,7 +103,8 @@ def exp(a: Any, i: int, bits: int) -> Ints:
     k = _constant(_K, bits)
     x = shifted(u, i, bits) + (1 << (bits - 4))
     x2 = high(x, x, bits)
-    x3, x4 = high(x2, x, bits), high(x2, x2, bits)
+    x3 = high(x2, x, bits)
+    x4 = high(x2, x2, bits)
     t = shifted(high(shifted(x4, -2, bits) + x3, _constant(_SIXTH, bits), bits) + x2, -1, bits)
     r = k + high(k, x + t, bits)
     r = _saturated(r, bits) if bits == 16 else r

@@ -86,11 +86,11 @@ class Twin:
             raise UnsupportedError(f"operator {operation.number}: {operation.name} is not computed")
         inputs = tuple(self._value(number, values, known.name) for number in operation.inputs)
         call = Call(
-            known.name,
-            inputs,
-            tuple(graph.tensors[number] for number in operation.outputs),
-            operation.options,
-            tuple(graph.tensors[number] for number in operation.intermediates),
+            name=known.name,
+            inputs=inputs,
+            outputs=tuple(graph.tensors[number] for number in operation.outputs),
+            options=operation.options,
+            intermediates=tuple(graph.tensors[number] for number in operation.intermediates),
         )
         try:
             with np.errstate(invalid="raise"):  # what such a cast gives depends on the machine

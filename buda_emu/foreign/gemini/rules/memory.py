@@ -140,7 +140,8 @@ _KEPT = ("address", "size", "box", "type", "bitwidth", "tensor_order")
 def _changes(life: Life) -> Iterator[tuple[Tensor, str, object, object]]:
     for before, after in zip(life.tensors, life.tensors[1:], strict=False):
         for name in _KEPT:
-            old, new = getattr(before, name), getattr(after, name)
+            old = getattr(before, name)
+            new = getattr(after, name)
             if name == "bitwidth" and not (legal(before.align, before.bitwidth) and legal(after.align, after.bitwidth)):
                 continue  # G030 tells
             if old != new:

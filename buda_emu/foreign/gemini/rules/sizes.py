@@ -232,9 +232,15 @@ def _differs(index: Index, source: Source) -> tuple[str, str] | None:
         return None
     in_bits = index.ir.form.in_bits
     if isinstance(maker, DramOut):
-        kind, core, box, size = "DRAM", 0 if in_bits else -1, maker.box, maker.size
+        kind = "DRAM"
+        core = 0 if in_bits else -1
+        box = maker.box
+        size = maker.size
     else:
-        kind, core, box, size = "core", maker.work.core, maker.piece.box, maker.piece.size
+        kind = "core"
+        core = maker.work.core
+        box = maker.piece.box
+        size = maker.piece.size
     if source.type != kind:
         return "type", f"transfer {number} is said to come from {source.type}, it comes from {kind}"
     if source.core_id != core:

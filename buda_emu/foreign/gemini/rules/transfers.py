@@ -96,7 +96,8 @@ def related(index: Index, _: Network | None) -> Iterator[Finding]:
                 yield Finding(f"{entry.place}/related_ofmap", said)
     for out in index.ir.dram_out:
         for number in out.related_ifmap:
-            entry, made = index.ins.get(number), index.made.get(number)
+            entry = index.ins.get(number)
+            made = index.made.get(number)
             told = made is not None and made.piece.to_dram and entry is None
             if number in index.doubled or out.transfer_id in index.doubled or told:
                 continue
@@ -131,7 +132,8 @@ def targets(index: Index, _: Network | None) -> Iterator[Finding]:
         if to.type != "core" or not known or number in index.doubled:
             continue
         work = index.target(to)
-        place, name = f"{to.place}/workload_id", f"core {to.core_id} workload {to.workload_id}"
+        place = f"{to.place}/workload_id"
+        name = f"core {to.core_id} workload {to.workload_id}"
         if work is None:
             yield Finding(place, f"transfer {number} goes to {name}, which does not exist")
         elif isinstance(maker, DramOut) and number not in work.reads:

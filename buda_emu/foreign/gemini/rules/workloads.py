@@ -55,7 +55,8 @@ def layers(index: Index, network: Network | None) -> Iterator[Finding]:
         whole = hull(boxes)
         both = next(overlaps(boxes), None)
         if both is not None:
-            first, second = works[both[0]], works[both[1]]
+            first = works[both[0]]
+            second = works[both[1]]
             said = f"{second} computes elements that {first} computes, too"
             yield Finding(f"{second.place}/workload", said, about=name)
         elif lacking:
@@ -109,7 +110,8 @@ def cores(index: Index, _: Network | None) -> Iterator[Finding]:
     for core in ir.cores:
         if not ir.on_mesh(core):
             yield Finding(str(core), f"core {core} is not on {mesh}")
-    dram, key = ir.form.dram, ir.form.core_key
+    dram = ir.form.dram
+    key = ir.form.core_key
     for number, _maker, to in index.destinations():
         if to.type == "DRAM" and to.core_id != dram:
             yield Finding(f"{to.place}/{key}", f"transfer {number} goes to DRAM as core {to.core_id}, which is {dram}")
@@ -223,7 +225,8 @@ def predecessors(index: Index, network: Network | None) -> Iterator[Finding]:
         read = _layers_read(index, work)
         wanted = sorted(network.operands(layer))
         if index.ir.form.joint_operands and read is not None:
-            read, wanted = sorted(set(read)), sorted(set(wanted))
+            read = sorted(set(read))
+            wanted = sorted(set(wanted))
         if read is not None and read != wanted:
             said = f"{work} reads {', '.join(read) or 'no layer'}; the network says {', '.join(wanted)}"
             yield Finding(f"{work.place}/ifmap", said, about=work.layer_name)

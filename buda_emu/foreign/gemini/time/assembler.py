@@ -178,7 +178,8 @@ def _instruction(line: int, value: Any) -> Instruction:
     unit = UNITS.get(name.partition("_")[0])
     if unit is None:
         raise ValueError(f"the instruction {name!r} belongs to no unit")
-    where, parameters = items[1], items[-1]
+    where = items[1]
+    parameters = items[-1]
     span = _span(items[2]) if len(items) == 4 else None
     wkl, tile = (where.get(key) for key in ("wkl", "tile"))
     if type(wkl) is not int or type(tile) is not int:
@@ -187,7 +188,7 @@ def _instruction(line: int, value: Any) -> Instruction:
         units = texts(parameters.get(key, []))
         if units is None or not all(one in UNITS.values() for one in units):
             raise ValueError(f"{name}: {key!r} is a list of units ({', '.join(dict.fromkeys(UNITS.values()))})")
-    return Instruction(line, name, unit, wkl, tile, parameters, span)
+    return Instruction(line=line, name=name, unit=unit, wkl=wkl, tile=tile, parameters=parameters, span=span)
 
 
 def _span(content: Mapping[str, Any]) -> tuple[int, int]:
@@ -210,7 +211,8 @@ def simulate_assembler(ir: IR | None, path: str, durations: str, rates: Rates) -
     """As `simulate` with `asm`."""
     instructions = read_assembler(path)
     if durations != "predicted":
-        cycles, moved = _traced(instructions, path, durations), None
+        cycles = _traced(instructions, path, durations)
+        moved = None
     elif ir is None:
         raise HostError("predicted durations of an assembler file need its schedule, too")
     else:

@@ -131,7 +131,19 @@ def _items_a(index: Index) -> Iterator[tuple[int, Item]]:
         after = ((core, gate - 1),) if gate else ()
         related = tuple(number for out in outs for number in out.related_ifmap)
         size = _size(sum(out.size for out in outs), entry.place)
-        yield order, Item("weight", entry.transfer_id[0], size, core, after, related, None, gate)
+        yield (
+            order,
+            Item(
+                kind="weight",
+                transfer_id=entry.transfer_id[0],
+                bytes=size,
+                core=core,
+                after=after,
+                stores=related,
+                tensor_id=None,
+                gate=gate,
+            ),
+        )
 
 
 def _load(index: Index, life: Life) -> Item:
@@ -144,7 +156,14 @@ def _load(index: Index, life: Life) -> Item:
     kind: ItemKind = "weight" if tensor.type == "weight" else "load"
     after = ((life.core, gate - 1),) if gate else ()
     return Item(
-        kind, number, _size(tensor.size, tensor.place), life.core, after, out.related_ifmap, life.tensor_id, gate
+        kind=kind,
+        transfer_id=number,
+        bytes=_size(tensor.size, tensor.place),
+        core=life.core,
+        after=after,
+        stores=out.related_ifmap,
+        tensor_id=life.tensor_id,
+        gate=gate,
     )
 
 
@@ -161,15 +180,15 @@ def _store(index: Index, life: Life) -> Item:
     before = ((life.core, gate - 1),) if gate and gate - 1 != made.work.index else ()
     never = "" if gate is not None else f"start_send of tensor {life.tensor_id} of core {life.core}"
     return Item(
-        "store",
-        made.piece.transfer_id,
-        _size(tensor.size, tensor.place),
-        life.core,
-        (step, *before),
-        (),
-        life.tensor_id,
-        gate or 0,
-        never,
+        kind="store",
+        transfer_id=made.piece.transfer_id,
+        bytes=_size(tensor.size, tensor.place),
+        core=life.core,
+        after=(step, *before),
+        stores=(),
+        tensor_id=life.tensor_id,
+        gate=gate or 0,
+        never=never,
     )
 
 
@@ -197,7 +216,14 @@ def _sends(index: Index, *, gated: bool) -> Iterator[Send]:
             first = {core: shown[core, piece.transfer_id] for core in cores if (core, piece.transfer_id) in shown}
             after = tuple((core, at - 1) for core, at in first.items() if at)
             size = _size(piece.size if gated else -(-piece.size // 8), piece.place)
-            yield Send(piece.transfer_id, (work.core, work.index), size, cores, after, first)
+            yield Send(
+                transfer_id=piece.transfer_id,
+                step=(work.core, work.index),
+                bytes=size,
+                cores=cores,
+                after=after,
+                shown=first,
+            )
 
 
 def _first_shown(index: Index) -> dict[tuple[int, int], int]:
@@ -244,14 +270,32 @@ def _plan_b(index: Index) -> Plan:
             kind: ItemKind = "weight" if out.type == "weight" else "load"
             after = ((first.core, first.index - 1),) if first.index else ()
             size = _size(-(-out.size // 8), out.place)
-            item = Item(kind, out.transfer_id, size, first.core, after, out.related_ifmap, None, first.index)
+            item = Item(
+                kind=kind,
+                transfer_id=out.transfer_id,
+                bytes=size,
+                core=first.core,
+                after=after,
+                stores=out.related_ifmap,
+                tensor_id=None,
+                gate=first.index,
+            )
             items.append((load_key(index, out.transfer_id, first), item))
     for work in works:
         for piece in work.ofmap:
             if piece.to_dram and index.made[piece.transfer_id].piece is piece:
                 size = _size(-(-piece.size // 8), piece.place)
                 step = (work.core, work.index)
-                item = Item("store", piece.transfer_id, size, work.core, (step,), (), None, work.index)
+                item = Item(
+                    kind="store",
+                    transfer_id=piece.transfer_id,
+                    bytes=size,
+                    core=work.core,
+                    after=(step,),
+                    stores=(),
+                    tensor_id=None,
+                    gate=work.index,
+                )
                 items.append(((work.workload_id, 1, piece.transfer_id), item))
     items.sort(key=lambda pair: pair[0])
     queue = tuple(item for _key, item in items)

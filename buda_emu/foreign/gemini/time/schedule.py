@@ -92,17 +92,32 @@ class _Replay:
         works = self._works()
         sends = self._sends()
         timing = self.schedule.run()
-        start, end = timing.start.tolist(), timing.end.tolist()
+        start = timing.start.tolist()
+        end = timing.end.tolist()
         workloads = {
             (work.core, work.workload_id): Span(start[tasks[0]], end[tasks[-1]])
             for work, tasks in zip(self.ir.workloads(), works, strict=True)
         }
         dram = tuple(
-            DramSpan(item.kind, item.transfer_id, item.bytes, item.core, start[task], end[task])
+            DramSpan(
+                kind=item.kind,
+                transfer_id=item.transfer_id,
+                bytes=item.bytes,
+                core=item.core,
+                start=start[task],
+                end=end[task],
+            )
             for item, task in zip(self.plan.queue, items, strict=True)
         )
         noc = tuple(
-            NocSpan(send.transfer_id, send.step[0], send.cores, send.bytes, start[task], end[task])
+            NocSpan(
+                transfer_id=send.transfer_id,
+                core=send.step[0],
+                cores=send.cores,
+                bytes=send.bytes,
+                start=start[task],
+                end=end[task],
+            )
             for send, task in zip(self.plan.sends, sends, strict=True)
         )
         return Timeline(
@@ -156,7 +171,8 @@ class _Replay:
                 if not self.ir.form.tiled:
                     all_tasks.append([self.schedule.task(unit, whole_cycles(work), waits, done, str(work))])
                     continue
-                each, count = tile_cycles(work), max(len(work.tiles), 1)
+                each = tile_cycles(work)
+                count = max(len(work.tiles), 1)
                 if not needs.late:
                     all_tasks.append([self.schedule.task(unit, count * each, waits, done, str(work))])
                     continue

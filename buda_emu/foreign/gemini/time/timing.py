@@ -153,7 +153,8 @@ _MOST_HOPS = 1 << 16  # of a file that gives cores absurd numbers
 
 def hops(ir: IR, first: int, second: int) -> int:
     """Links between two cores."""
-    (x0, y0), (x1, y1) = ir.position(first), ir.position(second)
+    (x0, y0) = ir.position(first)
+    (x1, y1) = ir.position(second)
     return abs(x1 - x0) + abs(y1 - y0)
 
 
@@ -161,7 +162,8 @@ def route(ir: IR, first: int, second: int) -> Iterator[Link]:
     """The links that a piece goes over, in order."""
     if hops(ir, first, second) > _MOST_HOPS:
         raise ProgramError(f"cores {first} and {second} are more than {_MOST_HOPS} links apart", kind="limit")
-    (x, y), (to_x, to_y) = ir.position(first), ir.position(second)
+    (x, y) = ir.position(first)
+    (to_x, to_y) = ir.position(second)
     while (x, y) != (to_x, to_y):
         ahead = (x + (1 if to_x > x else -1), y) if x != to_x else (x, y + (1 if to_y > y else -1))
         yield (x, y), ahead

@@ -35,7 +35,8 @@ def device_address(space: str, address: int, slice_in_address: bool) -> int:
     digits = space.partition("@")[0][len(name) :]
     number = int(digits) if digits else 0
     if name == "CMX":
-        base, step = WINDOW_CMX, SLICE_BYTES if slice_in_address else 0
+        base = WINDOW_CMX
+        step = SLICE_BYTES if slice_in_address else 0
     else:
         base, step = _BASES.get(name, (0, 0))
     return base + number * step + address & 0xFFFFFFFF
@@ -115,7 +116,14 @@ def _invocation(program: Program, kernel: Op, run: Op) -> Invocation:
         data = pack(tensors, scalars, abi, arch=program.arch.name)
     except HostError as error:
         impossible(str(error))
-    return Invocation(data, abi, tuple(types), tuple(tensors), tuple(relocations), tuple(shapes))
+    return Invocation(
+        data=data,
+        abi=abi,
+        scalar_types=tuple(types),
+        tensors=tuple(tensors),
+        relocations=tuple(relocations),
+        shape_relocations=tuple(shapes),
+    )
 
 
 def _relocation(program: Program, use: Use) -> Relocation:
@@ -123,7 +131,9 @@ def _relocation(program: Program, use: Use) -> Relocation:
     if buffer is None or not buffer.type.is_laid_out:
         impossible(f"operand {use.name} has no layout")
     address = device_address(buffer.spaces[0], buffer.address, program.arch.slice_in_address)
-    return Relocation(address, buffer.spaces, buffer.address, buffer.type.bits, buffer.type.count)
+    return Relocation(
+        address=address, spaces=buffer.spaces, offset=buffer.address, bits=buffer.type.bits, elements=buffer.type.count
+    )
 
 
 def _tensor(program: Program, use: Use, relocation: Relocation, shape: Relocation | None) -> TensorArg:
@@ -131,14 +141,14 @@ def _tensor(program: Program, use: Use, relocation: Relocation, shape: Relocatio
     assert buffer is not None
     of = buffer.type
     return TensorArg(
-        of.shape or (),
-        of.order,
-        of.element_name,
-        of.memory_strides,
-        _location(buffer),
-        relocation.address,
-        shape is not None,
-        None if shape is None else shape.address,
+        shape=of.shape or (),
+        order=of.order,
+        dtype=of.element_name,
+        strides=of.memory_strides,
+        location=_location(buffer),
+        address=relocation.address,
+        dynamic=shape is not None,
+        dims_address=None if shape is None else shape.address,
     )
 
 
@@ -164,7 +174,8 @@ def execute(watch: Watch, kernel: Kernel, call: Invocation) -> None:
         impossible(f"{kernel.name}: {error}")
     tensors: list[dict[str, Any]] = arguments["tensors"]
     # by position: a run may name one of the kernel's inputs as its output
-    inputs, outputs = range(kernel.inputs), range(kernel.inputs, kernel.inputs + kernel.outputs)
+    inputs = range(kernel.inputs)
+    outputs = range(kernel.inputs, kernel.inputs + kernel.outputs)
     if len(tensors) != outputs.stop:
         impossible(
             f"{kernel.name} takes {plural(kernel.inputs, 'input')} and {plural(kernel.outputs, 'output')}, "
@@ -216,7 +227,13 @@ def _region(tensor: Mapping[str, Any], call: Invocation, n: int, shape: tuple[in
     """The box of a memory shape at a tensor's address."""
     relocation = call.relocations[n]
     strides = tuple(stride // 8 for stride in reversed(tensor["strides"]))
-    return Region(space, relocation.place(tensor["address"]), shape, strides, relocation.bits // 8)
+    return Region(
+        space=space,
+        address=relocation.place(tensor["address"]),
+        shape=shape,
+        strides=strides,
+        element=relocation.bits // 8,
+    )
 
 
 def _dims_region(tensor: Mapping[str, Any], call: Invocation, n: int, space: str = "") -> Region:
@@ -224,7 +241,13 @@ def _dims_region(tensor: Mapping[str, Any], call: Invocation, n: int, space: str
     rank = tensor["num_dims"]
     if relocation is None or relocation.bits != 32 or relocation.elements < rank:
         impossible(f"a shape operand holds {rank} dimensions as int32")
-    return Region(space or relocation.spaces[0], relocation.place(tensor["dims_address"]), (rank,), (4,), 4)
+    return Region(
+        space=space or relocation.spaces[0],
+        address=relocation.place(tensor["dims_address"]),
+        shape=(rank,),
+        strides=(4,),
+        element=4,
+    )
 
 
 def _kind(tensor: Mapping[str, Any], bits: int, moved: bool) -> Any:

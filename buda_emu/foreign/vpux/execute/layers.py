@@ -173,11 +173,22 @@ def descriptor_regions(op: Op, source: Buffer, target: Buffer) -> tuple[list[Reg
             raise ProgramError(f"{op.name}: {side} rows of {width} bytes, {stride} apart", kind="limit")
         rows, rest = divmod(length, width) if width else (0, length)
         parts: list[Region] = []
-        space, address = buffer.spaces[0], buffer.address
+        space = buffer.spaces[0]
+        address = buffer.address
         if rows:
-            parts.append(Region(space, address, (planes, rows, width), (plane, stride, 1), 1))
+            parts.append(
+                Region(space=space, address=address, shape=(planes, rows, width), strides=(plane, stride, 1), element=1)
+            )
         if rest:
-            parts.append(Region(space, address + rows * stride, (planes, 1, rest), (plane, stride, 1), 1))
+            parts.append(
+                Region(
+                    space=space,
+                    address=address + rows * stride,
+                    shape=(planes, 1, rest),
+                    strides=(plane, stride, 1),
+                    element=1,
+                )
+            )
         found.append(parts)
     return found[0], found[1]
 

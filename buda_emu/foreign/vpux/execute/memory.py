@@ -78,9 +78,15 @@ def regions(buffer: Buffer) -> tuple[Region, ...]:
     if not of.is_laid_out:
         raise ProgramError(f"{buffer.name or 'a buffer'} of type {of} has no layout in memory")
     if of.bits % 8:
-        return tuple(Region(space, buffer.address, (of.compact_bytes,), (1,), 1) for space in buffer.spaces)
+        return tuple(
+            Region(space=space, address=buffer.address, shape=(of.compact_bytes,), strides=(1,), element=1)
+            for space in buffer.spaces
+        )
     strides = tuple(stride // 8 for stride in of.memory_strides)
-    return tuple(Region(space, buffer.address, of.memory_shape, strides, of.bits // 8) for space in buffer.spaces)
+    return tuple(
+        Region(space=space, address=buffer.address, shape=of.memory_shape, strides=strides, element=of.bits // 8)
+        for space in buffer.spaces
+    )
 
 
 class Memory:
@@ -177,7 +183,7 @@ class Watch:
         """Every access as one stretch, from its first to its last byte."""
         for event in self.events:
             low, high = event.region.extent
-            yield Access(event.task, event.region.space, low, high - low, event.writes)
+            yield Access(task=event.task, space=event.region.space, address=low, size=high - low, writes=event.writes)
 
     def accesses(self, tasks: Collection[int]) -> Iterator[Access]:
         """Every stretch of bytes that one of these tasks touched."""
@@ -186,7 +192,9 @@ class Watch:
                 continue
             starts, stops = event.region.stretches()
             for start, stop in zip(starts.tolist(), stops.tolist(), strict=True):
-                yield Access(event.task, event.region.space, start, stop - start, event.writes)
+                yield Access(
+                    task=event.task, space=event.region.space, address=start, size=stop - start, writes=event.writes
+                )
 
     def read(self, region: Region) -> Bytes:
         """As `Memory.read`, noted."""
@@ -217,7 +225,9 @@ class Watch:
         region_in(region, missing, low)[...] = written == 0
         wrong = int(np.count_nonzero(missing))
         place = low + int(missing.argmax())
-        self.unwritten.append(Hazard("unwritten", -1, self.task, region.space, place, wrong))
+        self.unwritten.append(
+            Hazard(kind="unwritten", first=-1, second=self.task, space=region.space, address=place, size=wrong)
+        )
 
 
 def region_in(region: Region, data: Bytes, low: int) -> Bytes:
@@ -248,13 +258,15 @@ def rounded(values: Array, target: Element) -> Array:
     if values.dtype.kind == "f":
         with np.errstate(all="ignore"):
             whole = np.trunc(np.nan_to_num(values.astype(np.float64), nan=0.0, posinf=np.inf, neginf=-np.inf))
-        low, high = whole <= float(limits.min), whole >= float(limits.max)
+        low = whole <= float(limits.min)
+        high = whole >= float(limits.max)
         inside = np.where(low | high, 0.0, whole).astype(kind)
         return np.where(low, limits.min, np.where(high, limits.max, inside)).astype(kind)
     if values.dtype.kind == "u":
         most = min(int(limits.max), int(np.iinfo(values.dtype).max))
         return np.minimum(values, values.dtype.type(most)).astype(kind)
-    low, high = values < int(limits.min), values > int(limits.max)
+    low = values < int(limits.min)
+    high = values > int(limits.max)
     return np.where(low, limits.min, np.where(high, limits.max, values)).astype(kind)
 
 

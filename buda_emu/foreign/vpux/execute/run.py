@@ -82,17 +82,18 @@ class RunResult:
     @cached_property
     def tasks(self) -> list[TaskResult]:
         """In program order."""
-        program, timing = self.scheduled.program, self.scheduled.timing
+        program = self.scheduled.program
+        timing = self.scheduled.timing
         return [
             TaskResult(
-                task.index,
-                task.unit,
-                task.op.name,
-                task.waits,
-                task.updates,
-                int(timing.start[task.index]),
-                int(timing.end[task.index]),
-                program.function.document.line(task.op.offset),
+                index=task.index,
+                unit=task.unit,
+                op=task.op.name,
+                waits=task.waits,
+                updates=task.updates,
+                start=int(timing.start[task.index]),
+                end=int(timing.end[task.index]),
+                line=program.function.document.line(task.op.offset),
             )
             for task in program.tasks
         ]
@@ -102,11 +103,11 @@ class RunResult:
         """In program order."""
         return [
             BarrierResult(
-                barrier.name,
-                barrier.number,
-                len(barrier.producers),
-                len(barrier.consumers),
-                self.scheduled.completed(number),
+                name=barrier.name,
+                id=barrier.number,
+                producers=len(barrier.producers),
+                consumers=len(barrier.consumers),
+                completed=self.scheduled.completed(number),
             )
             for number, barrier in enumerate(self.scheduled.program.barriers)
         ]
@@ -192,7 +193,8 @@ class _Run:
 
     def run(self, inputs: Mapping[int, Array]) -> RunResult:
         """All tasks, in the order in which they take effect."""
-        program, watch = self._program, self._watch
+        program = self._program
+        watch = self._watch
         self._load(inputs)
         for task in self._scheduled.sequence:
             watch.task = task
@@ -200,7 +202,9 @@ class _Run:
         watch.task = -1
         found = self._races()
         outputs = [load(watch.memory, buffer) for buffer in self._outputs()]
-        return RunResult(self._scheduled, outputs, found, watch, self._arguments)
+        return RunResult(
+            scheduled=self._scheduled, outputs=outputs, found=found, watch=watch, arguments=self._arguments
+        )
 
     def _races(self) -> list[Hazard]:
         """Byte by byte among the tasks that meet when gaps between elements are counted, too: mostly there are none."""
@@ -240,7 +244,8 @@ class _Run:
 
     def _load(self, inputs: Mapping[int, Array]) -> None:
         """Fill constants and inputs."""
-        program, memory = self._program, self._watch.memory
+        program = self._program
+        memory = self._watch.memory
         for op in program.ops_of("const.Declare"):
             if op.results and op.results[0] in program.buffers:
                 store(memory, program.buffers[op.results[0]], constants.logical_values(op))

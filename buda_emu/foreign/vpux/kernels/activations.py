@@ -109,7 +109,9 @@ def _all() -> Iterator[Kernel]:
         ("leaky_relu_fp16", _leaky, "x > 0: x, else s·x", ("s",), False),
         ("round_fp16", _round, "0 half to even, 1 half away from 0", ("mode",), True),
     ):
-        yield Kernel(name, 1, compute, text, attributes, exact=exact, keeps_shape=True)
+        yield Kernel(
+            name=name, inputs=1, compute=compute, summary=text, attributes=attributes, exact=exact, keeps_shape=True
+        )
 
 
 KERNELS: Final = family("activations", tuple(_all()))

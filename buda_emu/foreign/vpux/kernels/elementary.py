@@ -33,7 +33,8 @@ def _series(x: Floats, coefficients: tuple[float, ...]) -> Floats:
 def _factorials(start: int, step: int, count: int, signs: int = 1) -> tuple[float, ...]:
     """1/start!, signs/(start + step)!, ..."""
     found: list[float] = []
-    product, at = 1, 1
+    product = 1
+    at = 1
     for n in range(count):
         while at <= start + n * step:
             product *= at
@@ -65,7 +66,8 @@ def log(x: Floats) -> Floats:
     """The natural logarithm; NaN below 0."""
     mantissa, exponent = np.frexp(np.where((x > 0) & np.isfinite(x), x, 1.0))
     low = mantissa < 0.7071067811865476
-    mantissa, exponent = np.where(low, mantissa * 2, mantissa), exponent - low
+    mantissa = np.where(low, mantissa * 2, mantissa)
+    exponent = exponent - low
     part = (mantissa - 1) / (mantissa + 1)
     result = exponent * _LN2_HIGH + (part * _series(part * part, _LOG) + exponent * _LN2_LOW)
     special = np.where(x == 0, -np.inf, np.where(x < 0, np.nan, x))
@@ -78,10 +80,12 @@ def sin_cos(x: Floats) -> tuple[Floats, Floats]:
     turns = np.rint(inside / _HALF_PI[0])
     rest = ((inside - turns * _HALF_PI[0]) - turns * _HALF_PI[1]) - turns * _HALF_PI[2]
     square = rest * rest
-    sine, cosine = rest * _series(square, _SIN), _series(square, _COS)
+    sine = rest * _series(square, _SIN)
+    cosine = _series(square, _COS)
     quarter = np.mod(turns, 4)
     odd = np.mod(quarter, 2) == 1
-    one, other = np.where(odd, cosine, sine), np.where(odd, sine, cosine)
+    one = np.where(odd, cosine, sine)
+    other = np.where(odd, sine, cosine)
     bad = ~np.isfinite(x)
     return (
         np.where(bad, np.nan, np.where(quarter >= 2, -one, one)),
@@ -180,7 +184,8 @@ def power(x: Floats, y: Floats) -> Floats:
     whole = np.isfinite(y) & (np.rint(y) == y)
     few = whole & (np.abs(y) <= 64)
     count = np.where(few, np.abs(y), 0).astype(np.int64)
-    product, base = np.ones_like(x), x.astype(np.float64)
+    product = np.ones_like(x)
+    base = x.astype(np.float64)
     for bit in range(7):
         product = np.where(count >> bit & 1 == 1, product * base, product)
         base = base * base

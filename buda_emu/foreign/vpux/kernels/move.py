@@ -27,7 +27,8 @@ def _reorder(call: Call) -> Array:
 
 
 def _tile(call: Call) -> Array:
-    x, repeats = call.inputs[0].raw, call.attributes["repeats"]
+    x = call.inputs[0].raw
+    repeats = call.attributes["repeats"]
     if len(repeats) != x.ndim or any(count < 0 for count in repeats):
         impossible(f"repeats {list(repeats)} of {x.ndim} dimensions")
     if tuple(size * count for size, count in zip(x.shape, repeats, strict=True)) != call.shapes[0]:
@@ -38,7 +39,8 @@ def _tile(call: Call) -> Array:
 def _gather(call: Call) -> Array:
     data, indices = call.inputs
     dim = data.dim_of_axis(call.integer("axis"))
-    batch, rank = call.integer("batch"), call.integer("index_rank")
+    batch = call.integer("batch")
+    rank = call.integer("index_rank")
     if batch not in (0, 1) or not 0 <= rank <= indices.raw.ndim or batch > min(rank, dim):
         impossible(f"{batch} batch dimensions and indices of rank {rank}")
     at = indices.values.astype(np.int64)
@@ -65,7 +67,9 @@ def _gather(call: Call) -> Array:
 def _topk(call: Call) -> tuple[Array, Array]:
     tensor = call.inputs[0]
     dim = tensor.dim_of_axis(call.integer("axis"))
-    mode, sort, count = call.integer("mode"), call.integer("sort"), call.integer("k")
+    mode = call.integer("mode")
+    sort = call.integer("sort")
+    count = call.integer("k")
     x = np.moveaxis(tensor.values, dim, -1)
     if mode not in (0, 1) or sort not in (0, 1, 2) or not 0 <= count <= x.shape[-1]:
         impossible(f"topk of mode {mode}, sort {sort}, {count} of {x.shape[-1]}")
@@ -77,7 +81,8 @@ def _topk(call: Call) -> tuple[Array, Array]:
 
 
 def _blocks(call: Call) -> tuple[int, int]:
-    block, mode = call.integer("block"), call.integer("mode")
+    block = call.integer("block")
+    mode = call.integer("mode")
     if block < 1 or mode not in (0, 1) or call.inputs[0].raw.ndim != 4:
         impossible(f"blocks of {block}, mode {mode}, of {call.inputs[0].raw.ndim} dimensions")
     return block, mode
@@ -116,28 +121,55 @@ KERNELS: Final = family(
             for name in ("convert", "single_shave_convert")
         ),
         Kernel(
-            "reorder", 1, _reorder, "memory dimension i of the result is p[i] of the input, p[i] = n-1-r[n-1-i]",
-            ("r[rank]",), moves_raw=True,
+            name="reorder",
+            inputs=1,
+            compute=_reorder,
+            summary="memory dimension i of the result is p[i] of the input, p[i] = n-1-r[n-1-i]",
+            attributes=("r[rank]",),
+            moves_raw=True,
         ),
-        Kernel("tile", 1, _tile, "repeats along each logical dimension", ("n", "repeats[n]"), moves_raw=True),
+        Kernel(
+            name="tile",
+            inputs=1,
+            compute=_tile,
+            summary="repeats along each logical dimension",
+            attributes=("n", "repeats[n]"),
+            moves_raw=True,
+        ),
         *(
             Kernel(
-                name, 2, _gather, "slices of the first input by the indices of the second; negative from the end",
-                ("axis", "batch", "index_rank"), moves_raw=True,
+                name=name,
+                inputs=2,
+                compute=_gather,
+                summary="slices of the first input by the indices of the second; negative from the end",
+                attributes=("axis", "batch", "index_rank"),
+                moves_raw=True,
             )
             for name in ("gather", "single_shave_gather")
         ),
         Kernel(
-            "topk", 1, _topk, "k largest (mode 0) or smallest (1), sorted by value (sort 0, 1) or index (2), stable",
-            ("axis", "mode", "sort", "k"), outputs=2,
+            name="topk",
+            inputs=1,
+            compute=_topk,
+            summary="k largest (mode 0) or smallest (1), sorted by value (sort 0, 1) or index (2), stable",
+            attributes=("axis", "mode", "sort", "k"),
+            outputs=2,
         ),
         Kernel(
-            "depth_to_space", 1, _depth_to_space, "channels to blocks; mode 0 blocks first, 1 depth first",
-            ("block", "mode"), moves_raw=True,
+            name="depth_to_space",
+            inputs=1,
+            compute=_depth_to_space,
+            summary="channels to blocks; mode 0 blocks first, 1 depth first",
+            attributes=("block", "mode"),
+            moves_raw=True,
         ),
         Kernel(
-            "space_to_depth", 1, _space_to_depth, "blocks to channels; mode 0 blocks first, 1 depth first",
-            ("block", "mode"), moves_raw=True,
+            name="space_to_depth",
+            inputs=1,
+            compute=_space_to_depth,
+            summary="blocks to channels; mode 0 blocks first, 1 depth first",
+            attributes=("block", "mode"),
+            moves_raw=True,
         ),
     ),
-)  # fmt: skip
+)

@@ -94,7 +94,8 @@ def _normalize_l2(call: Call) -> Array:
     axes = tuple(logical_dim(axis, x.ndim) for axis in call.attributes["axes"])
     if len(set(axes)) != len(axes):
         impossible(f"axes {list(call.attributes['axes'])} of {x.ndim} dimensions name one twice")
-    mode, eps = call.integer("mode"), call.number("eps")
+    mode = call.integer("mode")
+    eps = call.number("eps")
     if mode not in (0, 1):
         impossible(f"normalize_l2 mode {mode}: 0 adds, 1 takes the larger one")
     squares = total(x * x, axes) if axes else x * x
@@ -106,23 +107,52 @@ KERNELS: Final = family(
     (
         *(
             Kernel(
-                name, 1, _softmax, "softmax; the last pad elements take no part and become 0", ("axis", "pad=0"),
-                exact=False, keeps_shape=True,
+                name=name,
+                inputs=1,
+                compute=_softmax,
+                summary="softmax; the last pad elements take no part and become 0",
+                attributes=("axis", "pad=0"),
+                exact=False,
+                keeps_shape=True,
             )
             for name in ("softmax", "softmaxFp32", "singleShaveSoftmax")
         ),
-        Kernel("log_softmax", 1, _log_softmax, "ln softmax", ("axis",), exact=False, keeps_shape=True),
+        Kernel(
+            name="log_softmax",
+            inputs=1,
+            compute=_log_softmax,
+            summary="ln softmax",
+            attributes=("axis",),
+            exact=False,
+            keeps_shape=True,
+        ),
         *(
             Kernel(
-                name, 1, _mvn1, "(x - mean)/√(var + eps), or x - mean; over dimensions 2.., across: 1..",
-                ("across", "variance", "eps"), exact=False, keeps_shape=True,
+                name=name,
+                inputs=1,
+                compute=_mvn1,
+                summary="(x - mean)/√(var + eps), or x - mean; over dimensions 2.., across: 1..",
+                attributes=("across", "variance", "eps"),
+                exact=False,
+                keeps_shape=True,
             )
             for name in ("mvn1", "singleShaveMVN")
         ),
-        Kernel("cum_sum", 1, _cum_sum, "sums up to each element", ("axis", "exclusive", "reverse"), exact=False),
         Kernel(
-            "normalize_l2", 1, _normalize_l2, "x/√(Σx² + eps), mode 1: x/√max(Σx², eps); axes are logical, -1 the last",
-            ("eps", "mode", "n", "axes[n]"), exact=False,
+            name="cum_sum",
+            inputs=1,
+            compute=_cum_sum,
+            summary="sums up to each element",
+            attributes=("axis", "exclusive", "reverse"),
+            exact=False,
+        ),
+        Kernel(
+            name="normalize_l2",
+            inputs=1,
+            compute=_normalize_l2,
+            summary="x/√(Σx² + eps), mode 1: x/√max(Σx², eps); axes are logical, -1 the last",
+            attributes=("eps", "mode", "n", "axes[n]"),
+            exact=False,
         ),
     ),
-)  # fmt: skip
+)

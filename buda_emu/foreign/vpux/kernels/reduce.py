@@ -57,7 +57,14 @@ def _fit(result: Array, shape: tuple[int, ...]) -> Array:
 
 def _all() -> Iterator[Kernel]:
     for name, exact, text, function in _KINDS:
-        yield Kernel(f"reduce_{name}", 1, _reduced(function), text, ("keep", "n", "axes[n]"), exact=exact)
+        yield Kernel(
+            name=f"reduce_{name}",
+            inputs=1,
+            compute=_reduced(function),
+            summary=text,
+            attributes=("keep", "n", "axes[n]"),
+            exact=exact,
+        )
 
 
 KERNELS: Final = family("reductions", tuple(_all()))

@@ -118,17 +118,17 @@ class StatementReader:
         if scanner.sees("{"):
             body, blocks = self._region(ChainMap({value.name: value for value in arguments}))
         return Function(
-            name.leaf,
-            self._split,
-            start,
-            end,
-            arguments,
-            results,
-            attributes,
-            body,
-            blocks,
-            tuple(self._modules),
-            self._document,
+            name=name.leaf,
+            split=self._split,
+            offset=start,
+            end=end,
+            arguments=arguments,
+            results=results,
+            attributes=attributes,
+            body=body,
+            blocks=blocks,
+            modules=tuple(self._modules),
+            document=self._document,
         )
 
     def _arguments(self) -> tuple[Value, ...]:
@@ -189,30 +189,30 @@ class StatementReader:
                 raise scanner.fail(f"expected a statement, found {name!r}", start)
             self._skip()
             return self._unknown(name, start, end, names, scope)
-        reader = FormatReader(scanner, self._values, self._region, self._skip, scope)
+        reader = FormatReader(scanner=scanner, values=self._values, region=self._region, skip=self._skip, scope=scope)
         parts = self._kernel(reader) if spec.formats == ("kernel",) else reader.read(spec.formats)
         types = parts.types
         results = tuple(Value(item, types[n] if n < len(types) else None) for n, item in enumerate(names))
         scope.update((value.name, value) for value in results)
         self._aliases_of_results(names, results, scope)
         return Op(
-            name,
-            start,
-            end,
-            True,
-            results,
-            types,
-            MappingProxyType(parts.operands),
-            MappingProxyType(parts.attributes),
-            parts.body,
-            parts.blocks,
+            name=name,
+            offset=start,
+            end=end,
+            known=True,
+            results=results,
+            types=types,
+            operands=MappingProxyType(parts.operands),
+            attributes=MappingProxyType(parts.attributes),
+            body=parts.body,
+            blocks=parts.blocks,
         )
 
     def _unknown(self, name: str, start: int, end: int, names: list[str], scope: Scope) -> Op:
         results = tuple(Value(item, None) for item in names)
         scope.update((value.name, value) for value in results)
         self._aliases_of_results(names, results, scope)
-        return Op(name, start, end, False, results)
+        return Op(name=name, offset=start, end=end, known=False, results=results)
 
     @staticmethod
     def _aliases_of_results(names: list[str], results: tuple[Value, ...], scope: Scope) -> None:
@@ -316,10 +316,10 @@ def read_into(document: Document, split: int | None = None) -> None:
 
 
 def _read_split(document: Document, plain: str, number: int, start: int, end: int) -> None:
-    reader = StatementReader(document, plain, start, end, number)
+    reader = StatementReader(document=document, text=plain, start=start, end=end, split=number)
     try:
         module = reader.read()
     except ReadError as error:
-        document.add(Split(number, start, end, None, (error.offset, str(error))), ())
+        document.add(Split(number=number, start=start, end=end, module=None, error=(error.offset, str(error))), ())
         return
     document.add(Split(number, start, end, module), reader.functions)

@@ -311,7 +311,18 @@ class ValueReader:
                 traits[part.name] = part
             elif not isinstance(part, int):  # a number is a memory space of the old dialect: no name
                 raise scanner.fail(f"{part} is neither a layout nor a memory space")
-        return Type(kind, name, text, shape, element, order, strides, space, index, MappingProxyType(traits))
+        return Type(
+            kind=kind,
+            name=name,
+            text=text,
+            shape=shape,
+            element_name=element,
+            order=order,
+            strides=strides,
+            space=space,
+            space_index=index,
+            traits=MappingProxyType(traits),
+        )
 
 
 def _affine(text: str) -> AffineMap:
@@ -354,7 +365,8 @@ def _float_of_bits(bits: int, of: str) -> float:
     """A float written as the hex digits of its bits."""
     form = {"f16": ("<H", "<e"), "f32": ("<I", "<f"), "f64": ("<Q", "<d")}.get(of)
     if of == "bf16":
-        bits, form = bits << 16, ("<I", "<f")
+        bits = bits << 16
+        form = ("<I", "<f")
     try:
         return float(bits) if form is None else struct.unpack(form[1], struct.pack(form[0], bits))[0]
     except struct.error:

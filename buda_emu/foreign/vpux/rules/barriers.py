@@ -53,7 +53,8 @@ def slots(program: Program) -> Iterator[Finding]:
     for barrier in program.barriers:
         if barrier.number is None:
             continue
-        producers, consumers = len(barrier.producers), len(barrier.consumers)
+        producers = len(barrier.producers)
+        consumers = len(barrier.consumers)
         for count, most, what in (
             (producers, arch.producers, "producers"),
             (consumers, arch.consumers, "consumers"),

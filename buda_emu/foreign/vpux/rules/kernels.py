@@ -74,7 +74,8 @@ def _map_problem(op: Op, side: int) -> tuple[str, str] | None:
     entries = op.integers(of_map)
     if entries is None:
         return None
-    have, count = len(op.clause(clause)), len(op.clause(operands))
+    have = len(op.clause(clause))
+    count = len(op.clause(operands))
     used = [item for item in entries if item != -1]
     if len(entries) != have:
         return "length", f"{of_map} has {plural(len(entries), 'entry')} for {have} {clause}"

@@ -47,7 +47,8 @@ def too_large(program: Program) -> Iterator[Finding]:
 def different_sizes(program: Program) -> Iterator[Finding]:
     """Plain memrefs only."""
     for op in program.ops_of("VPUIP.NNDMA", "VPUIP.DMA"):
-        source, target = operand_type(op, "inputs"), operand_type(op, "outputs")
+        source = operand_type(op, "inputs")
+        target = operand_type(op, "outputs")
         if source is None or target is None or source.kind != "memref" or target.kind != "memref":
             continue
         if source.is_laid_out and target.is_laid_out and source.compact_bytes != target.compact_bytes:
@@ -60,7 +61,8 @@ def different_sizes(program: Program) -> Iterator[Finding]:
 )  # fmt: skip
 def conversion(program: Program) -> Iterator[Finding]:
     for op in program.ops_of("VPUIP.ConvertDMA"):
-        source, target = operand_type(op, "inputs"), operand_type(op, "outputs")
+        source = operand_type(op, "inputs")
+        target = operand_type(op, "outputs")
         if source is None or target is None:
             continue
         if source.element_name != "f32" or target.element_name not in ("f16", "bf16"):

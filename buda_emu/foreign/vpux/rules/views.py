@@ -65,7 +65,8 @@ def _logical(of: Type) -> list[int]:
 )  # fmt: skip
 def outside(program: Program) -> Iterator[Finding]:
     for op, source, _ in _parts(program):
-        offsets, sizes = op.integers("offsets") or (), op.integers("sizes") or ()
+        offsets = op.integers("offsets") or ()
+        sizes = op.integers("sizes") or ()
         steps = op.integers("steps") or (1,) * len(sizes)
         for dim, (at, size, step, have) in enumerate(zip(offsets, sizes, steps, source.shape or (), strict=False)):
             if at < 0 or (size and at + (size - 1) * step >= have):

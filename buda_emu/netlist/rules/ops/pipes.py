@@ -28,7 +28,8 @@ def gradient_queue(ctx: Context, queue: Queue) -> Findings:
     if op is None or not op.gradient_op:
         return
     for key in ("grid_size", "mblock", "ublock", "t"):
-        own, other = getattr(queue.blocking, key), getattr(op.blocking, key)
+        own = getattr(queue.blocking, key)
+        other = getattr(op.blocking, key)
         if own != other:
             yield Finding(queue.at(key), f"{key} {_text(own)}, gradient op {op.name} has {_text(other)}")
     if queue.input_tms:
@@ -190,7 +191,8 @@ def flat_operands(ctx: Context, op: Op) -> Findings:
 )
 def inputs_used(_: Context, op: Op) -> Findings:
     """NETLIST 2: a third operand is a bias or a scale, a fourth the scale in addition to a bias."""
-    own, count = op.attributes, len(op.inputs)
+    own = op.attributes
+    count = len(op.inputs)
     scaled = own.requant or own.dequant
     if op.type == "depthwise":
         useless = count > 2 and not own.bias

@@ -13,7 +13,8 @@ from buda_emu.netlist.rules.rule import rule
 
 GRAYSKULL_WINDOW = 0x30000000
 """Start of the part of channel 0 that other grayskull chips can reach (NETLIST 2.1)."""
-TRUE, FALSE = ("true", "1"), ("false", "0")
+TRUE = ("true", "1")
+FALSE = ("false", "0")
 
 
 @op_check(

@@ -55,7 +55,8 @@ def operand_shapes(ctx: Context, op: Op) -> Findings:
         yield _wrong_inner(op, shapes[0], inner)
         return
     for index in wrong:
-        have, need = shape_text(shapes[index]), shape_text(expected[index])
+        have = shape_text(shapes[index])
+        need = shape_text(expected[index])
         what = f"input {index} has {have} after its TMs, {op.type} needs {need}"
         yield Finding(item_mark(op, "inputs", index), what, "numbers are t, tile rows, tile columns")
 
@@ -109,12 +110,14 @@ def _fits(shape: Shape, expected: Expected | None) -> bool:
 
 def _inner_of(op: Op, shapes: Mapping[int, Shape]) -> tuple[int, int] | None:
     """The m_k and u_kt with which all inputs would fit. None where no numbers would help, or they are right."""
-    own, first = op.attributes, shapes.get(0)
+    own = op.attributes
+    first = shapes.get(0)
     cuts = {"matmul": 1, "depthwise": op.blocking.block_cols, "topk": op.blocking.grid_size[1]}
     if op.type == "reduce":
         along, parts = (1, op.blocking.grid_size[0]) if own.dim == "r" else (2, op.blocking.grid_size[1])
     else:
-        along, parts = 2, cuts.get(op.type, 0)
+        along = 2
+        parts = cuts.get(op.type, 0)
     if (
         first is None
         or len(shapes) < len(op.inputs)
@@ -138,7 +141,8 @@ def _wrong_inner(op: Op, first: Shape, right: tuple[int, int]) -> Finding:
     """m_k or u_kt of an op whose inputs are `right` but for these."""
     own = op.attributes
     names = "m_k" if op.type == "depthwise" else "m_k * u_kt"
-    have, need = own.m_k * own.u_kt, right[0] * right[1]
+    have = own.m_k * own.u_kt
+    need = right[0] * right[1]
     key = "m_k" if right[0] != own.m_k else "u_kt"
     what = f"{names} is {have}, by the shapes of the inputs it is {need}: input 0 has {shape_text(first)} after its TMs"
     both = right[0] != own.m_k and right[1] != own.u_kt

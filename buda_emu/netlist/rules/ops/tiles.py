@@ -236,7 +236,8 @@ def _takes_small_tiles(op: Op, index: int, *, bias: bool) -> bool:
 
 
 def _half_width(op: Op, index: int) -> Findings:
-    read, own = op.input_tile_dims[index], op.blocking.tile_dim
+    read = op.input_tile_dims[index]
+    own = op.blocking.tile_dim
     if (read == (32, 16)) != (own == (32, 16)):
         what = f"input {index} has tiles of {list(read)}, the output {list(own)}"
         yield Finding(op.at("tile_dim"), what, "both or none must be [32, 16]")

@@ -43,7 +43,8 @@ def matmul_attributes(ctx: Context, op: Op) -> Findings:
     """NETLIST 2: the inner dimension is m_k ublocks of u_kt tiles."""
     for key, value in (("m_k", op.attributes.m_k), ("u_kt", op.attributes.u_kt)):
         if value < 1:
-            what, hint = f"{key} is missing", "m_k * u_kt is the number of tile columns of input 0"
+            what = f"{key} is missing"
+            hint = "m_k * u_kt is the number of tile columns of input 0"
             if key in op.attributes.given:
                 what = f"{key} is {value}, must be at least 1"
             elif op.attributes.given:
@@ -118,7 +119,8 @@ def tilizer_shape(ctx: Context, op: Op) -> Findings:
         if tms:
             yield Finding(tms_mark(op, index), f"a tilizer takes no TMs, input {index} has {tms[0].name}")
     for index, source in ctx.sources(op):
-        read, own = source.blocking.ublock, op.blocking.ublock
+        read = source.blocking.ublock
+        own = op.blocking.ublock
         if read != own and max(read[0], own[0]) > 1:
             what = f"reads ublocks of {list(read)} and writes {list(own)}: with several rows they must be equal"
             yield Finding(item_mark(op, "inputs", index), what)

@@ -207,7 +207,8 @@ def ram_pointers(ctx: Context, program: Program) -> Findings:
 def one_autoincrement(ctx: Context, program: Program) -> Findings:
     """NETLIST 2: texts are compared, defaults included (1.5)."""
     for setting in _settings(program):
-        local, shared = setting.rd_ptr_autoinc, setting.global_rdptr_autoinc
+        local = setting.rd_ptr_autoinc
+        shared = setting.global_rdptr_autoinc
         if local != shared and local != "0" and shared != "0" and setting.queue in ctx.queues:
             what = f"settings for {setting.queue} have rd_ptr_autoinc {local} and global_rdptr_autoinc {shared}"
             yield Finding(setting.at("global_rdptr_autoinc", "rd_ptr_autoinc"), what, "equal, or one of them 0")

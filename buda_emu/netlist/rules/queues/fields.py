@@ -353,7 +353,8 @@ rule(
 )
 def constants_kept(_: Context, program: Program) -> Findings:
     """`$c_...` gets its value before the program's first loop or execute; a static one only by `set` (NETLIST 3)."""
-    depth, started = 0, False
+    depth = 0
+    started = False
     statics: set[str] = set()
     for step in program.instructions:
         started = started or isinstance(step, Loop | Execute)
@@ -394,7 +395,8 @@ def constants_kept(_: Context, program: Program) -> Findings:
 def temporal_graphs_whole(ctx: Context, program: Program) -> Findings:
     """The graphs of a temporal graph start together: all are executed before one of them is again, or another group."""
     members = {one.id: {*one.graphs} for one in ctx.netlist.temporal_graphs}
-    current, seen = -1, set[str]()
+    current = -1
+    seen = set[str]()
     last: Execute | None = None
     for step in program.instructions:
         if not isinstance(step, Execute):
@@ -402,7 +404,8 @@ def temporal_graphs_whole(ctx: Context, program: Program) -> Findings:
         group = ctx.temporal.get(step.graph, -1)
         if group != current or step.graph in seen:
             yield from _unfinished(members.get(current, set()), seen, last)
-            current, seen = group, set[str]()
+            current = group
+            seen = set[str]()
         seen.add(step.graph)
         last = step
     yield from _unfinished(members.get(current, set()), seen, last)

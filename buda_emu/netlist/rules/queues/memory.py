@@ -136,7 +136,8 @@ def in_host_memory(ctx: Context, queue: Queue) -> Findings:
         return
     size = buffer_bytes(queue, ctx.netlist, ctx.ops)
     for one in queue.buffers:
-        end, limit = one.address + size, HOST_CHANNEL_BYTES - HOST_RESERVED.get(one.channel, 0)
+        end = one.address + size
+        limit = HOST_CHANNEL_BYTES - HOST_RESERVED.get(one.channel, 0)
         what = ""
         if not 0 <= one.channel < ctx.arch.host_channels:
             what = f"host channel {one.channel}, {ctx.arch.name} has channels 0 to {ctx.arch.host_channels - 1}"
@@ -242,7 +243,8 @@ def ranges(ctx: Context, queue: Queue) -> Iterator[Range]:
 
 def l1_bytes(op: Op, alignment: int) -> int:
     """Bytes of the buffers of one core that NETLIST 2.2 gives: inputs of element-wise ops and matmul, the result."""
-    blocking, own = op.blocking, op.attributes
+    blocking = op.blocking
+    own = op.attributes
     declared = OP_TYPES[op.type]
     ublock = blocking.ublock[0] * blocking.ublock[1]
     known: tuple[int, ...] = ()
@@ -264,7 +266,8 @@ def _further(known: Range | None, one: Range) -> Range:
 
 def _views(one: Range, other: Range) -> bool:
     """Aliases, and rams that the reference takes for views of each other (NETLIST 1.10)."""
-    first, second = one.queue, other.queue
+    first = one.queue
+    second = other.queue
     if first.alias == second.name or second.alias == first.name or (first.alias and first.alias == second.alias):
         return True
     same = first is not second and first.buffers == second.buffers and one.end == other.end

@@ -18,7 +18,8 @@ def _propose_ublocks(here: Situation) -> Iterator[Proposal]:
     now = here.cycles(op) if op is not None else None
     if op is None or now is None or not can_be_cut(here, op):
         return
-    own, most = op.blocking, _DST_TILES.get(op.acc_df, 8)
+    own = op.blocking
+    most = _DST_TILES.get(op.acc_df, 8)
     found: list[tuple[float, tuple[Edit, ...]]] = []
     for rows in _divisors(own.block_rows):
         for columns in _divisors(own.block_cols):
@@ -53,7 +54,8 @@ def _propose_kept_operand(here: Situation) -> Iterator[Proposal]:
     edge = here.edge
     if here.target.kind == "op" or edge is None or edge.operand < 0:
         return
-    op, source = here.ops[edge.target], here.ops.get(edge.source) or here.variant.netlist.queues.get(edge.source)
+    op = here.ops[edge.target]
+    source = here.ops.get(edge.source) or here.variant.netlist.queues.get(edge.source)
     own = op.attributes
     if source is None or own.kernel_broadcast or own.kernel_broadcast_per_t or op.has("rows by columns"):
         return

@@ -50,7 +50,8 @@ class Channels:
     def __init__(self, variant: Variant, chip: int, count: int) -> None:
         self._end = dict.fromkeys(range(count), _FIRST)
         netlist = variant.netlist
-        self._netlist, self._ops = netlist, netlist.ops
+        self._netlist = netlist
+        self._ops = netlist.ops
         ends: dict[int, int] = {}
         for queue in netlist.queues.values():
             if queue.loc.lower() != "dram" or queue.target_device != chip:
@@ -123,7 +124,8 @@ def _propose_channels(here: Situation) -> Iterator[Proposal]:
 
 def _alone(here: Situation, loads: _Loads, channel: int, chip: int) -> Iterator[Proposal]:
     """What a queue has in this channel, in the emptiest one."""
-    netlist, total = here.variant.netlist, loads.channels
+    netlist = here.variant.netlist
+    total = loads.channels
     sizes: dict[str, float] = {}
     for (name, number), size in loads.buffers.items():
         if netlist.queues[name].buffers[number].channel == channel:
@@ -164,7 +166,8 @@ def _balanced(here: Situation, loads: _Loads, own: bool) -> tuple[dict[tuple[str
         for name in dict.fromkeys(name for name, _ in loads.buffers)
         if may_move(here.variant, netlist.queues[name]) and not (own and len(here.evaluator.epochs_of(name)) > 1)
     }
-    total, moves = list(loads.channels), dict[tuple[str, int], int]()
+    total = list(loads.channels)
+    moves = dict[tuple[str, int], int]()
     for _ in range(_BUFFERS):
         best: tuple[float, tuple[str, int], int] | None = None
         full = max(range(len(total)), key=lambda number: (total[number], -number))

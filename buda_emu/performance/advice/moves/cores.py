@@ -105,10 +105,8 @@ def _queue_edits(here: Situation, op: Op, edits: tuple[Edit, ...]) -> Iterator[E
 def _cuts(op: Op) -> Iterator[tuple[Edit, ...]]:
     """Other grids for the same tensor: t, inner blocks and, where it goes, ublocks stay."""
     own = op.blocking
-    rows, columns = (
-        _sides(own.grid_size[0], own.mblock[0], own.ublock[0]),
-        _sides(own.grid_size[1], own.mblock[1], own.ublock[1]),
-    )
+    rows = _sides(own.grid_size[0], own.mblock[0], own.ublock[0])
+    columns = _sides(own.grid_size[1], own.mblock[1], own.ublock[1])
     for r, (m, u) in rows.items():
         for c, (n, v) in columns.items():
             if own.cells < r * c <= _MOST:
@@ -212,7 +210,8 @@ def _merges(op: Op) -> Iterator[tuple[Edit, ...]]:
     for r in range(1, own.grid_size[0] + 1):
         for c in range(1, own.grid_size[1] + 1):
             if own.grid_size[0] % r == 0 and own.grid_size[1] % c == 0 and r * c < own.cells:
-                m, n = own.mblock[0] * own.grid_size[0] // r, own.mblock[1] * own.grid_size[1] // c
+                m = own.mblock[0] * own.grid_size[0] // r
+                n = own.mblock[1] * own.grid_size[1] // c
                 yield _block_edits(op, (r, c), (m, n), own.ublock)
 
 
@@ -234,7 +233,8 @@ def _propose_rows(here: Situation) -> Iterator[Proposal]:
     found: list[tuple[float, int, tuple[Edit, ...]]] = []
     for columns in ((), *merged_columns(op)):  # a column less makes room for rows
         base = edited(here.variant.netlist, columns).ops[op.name]
-        rows, mblock = base.blocking.grid_size[0], base.blocking.mblock
+        rows = base.blocking.grid_size[0]
+        mblock = base.blocking.mblock
         for times in range(2, mblock[0] + 1):
             if mblock[0] % times or rows * times > _MOST:
                 continue

@@ -40,7 +40,10 @@ class QueueBuffers:
     """Buffers of the queues that an epoch reads and writes."""
 
     def __init__(self, epoch: Epoch, ids: Ids, edges: Mapping[str, OpEdges], cuts: Mapping[str, Cut]) -> None:
-        self.epoch, self.edges, self.cuts, self._ids = epoch, edges, cuts, ids
+        self.epoch = epoch
+        self.edges = edges
+        self.cuts = cuts
+        self._ids = ids
         self.arch = epoch.netlist.arch
         used = {name for op in epoch.ops.values() for name in op.inputs}
         used |= {queue.name for group in epoch.fed.values() for queue in group}
@@ -54,7 +57,8 @@ class QueueBuffers:
 
     def make(self, queue: Queue) -> None:
         """One set of buffers, or with a prologue one for each op that reads the queue."""
-        epoch, name = self.epoch, queue.name
+        epoch = self.epoch
+        name = queue.name
         producer = epoch.producer(queue)
         own = producer is not None and producer.gradient_op and queue.input in epoch.ops
         kept = name in epoch.prologue
@@ -69,14 +73,15 @@ class QueueBuffers:
                 fields = fields | self._kept_fields(queue, op)
             for cell, id in enumerate(ids):
                 core = held_by(queue, op, *divmod(cell, queue.blocking.grid_size[1])) if op is not None else None
-                self.made.append(QueueBuffer(id, queue, cell, core, not own, fields))
+                self.made.append(QueueBuffer(id=id, queue=queue, cell=cell, core=core, emitted=not own, fields=fields))
 
     def emitted(self, ports: Mapping[int, int]) -> Iterator[Buffer]:
         """The buffers, each with its DRAM port."""
         for one in self.made:
             if not one.emitted:
                 continue
-            place, core = one.queue.buffers[one.cell], one.core or (NO_CORE, NO_CORE)
+            place = one.queue.buffers[one.cell]
+            core = one.core or (NO_CORE, NO_CORE)
             far = window(self.epoch, one.queue)
             yield Buffer(
                 id=one.id,
@@ -100,7 +105,8 @@ class QueueBuffers:
         return found
 
     def _slot(self, queue: Queue) -> tuple[int, int]:
-        own, reader = queue.blocking, self.epoch.flat_reader(queue.name)
+        own = queue.blocking
+        reader = self.epoch.flat_reader(queue.name)
         if reader is not None:
             size = flat_row_bytes(queue.df, own, self.arch)
             if reader.has("row-wise index"):
@@ -129,9 +135,12 @@ class QueueBuffers:
 
     def _fields(self, queue: Queue, producer: Op | None) -> dict[str, Any]:
         epoch = self.epoch
-        kept, stored = queue.name in epoch.prologue, queue.name in epoch.epilogue
+        kept = queue.name in epoch.prologue
+        stored = queue.name in epoch.epilogue
         slot, size = self.slot(queue)
-        tiles, replicate, piece = slot * epoch.input_count, 0, slot
+        tiles = slot * epoch.input_count
+        replicate = 0
+        piece = slot
         cut = self.cuts[queue.name]
         if cut.scattered:
             replicate = slot // cut.tiles
@@ -159,7 +168,8 @@ class QueueBuffers:
             "dram_ram_flag": queue.is_ram,
         }
         if producer is not None:
-            (m, n), (r, c) = producer.blocking.mblock, producer.blocking.ublock
+            (m, n) = producer.blocking.mblock
+            (r, c) = producer.blocking.ublock
             fields |= {
                 "ublock_rt": r,
                 "ublock_ct": c,
@@ -172,7 +182,9 @@ class QueueBuffers:
 
     def _flat_fields(self, queue: Queue) -> dict[str, Any]:
         """What reading rows of a table, indices or flat data needs."""
-        own, tile, reader = queue.blocking, queue.blocking.tile_dim, self.epoch.flat_reader(queue.name)
+        own = queue.blocking
+        tile = queue.blocking.tile_dim
+        reader = self.epoch.flat_reader(queue.name)
         index = self.epoch.index_reader(queue.name)
         if index is not None:
             return {
@@ -204,7 +216,8 @@ def held_by(queue: Queue, op: Op, row: int, column: int) -> Place:
     """The core of an op that keeps a buffer of a queue: its grid, over and over; a product's right operand from the
     last row on, where its columns are multicast from."""
     rows, columns = op.blocking.grid_size
-    row, column = row % rows, column % columns
+    row = row % rows
+    column = column % columns
     if kind_of(op).multiplies and op.inputs.index(queue.name) == (0 if op.grid_transpose else 1):
         row = rows - 1 - row
     return core_of(op, row, column)
@@ -222,7 +235,11 @@ class PaddingBuffers:
     def __init__(
         self, epoch: Epoch, ids: Ids, edges: Mapping[str, OpEdges], cuts: Mapping[str, Cut], queues: QueueBuffers
     ) -> None:
-        self.epoch, self.edges, self.cuts, self._ids, self._queues = epoch, edges, cuts, ids, queues
+        self.epoch = epoch
+        self.edges = edges
+        self.cuts = cuts
+        self._ids = ids
+        self._queues = queues
         self.made: dict[int, Buffer] = {}
         self._known: dict[tuple[str, int, tuple[int, int, int]], int] = {}
         self._addresses: Mapping[tuple[str, float], int] | None = None
@@ -280,7 +297,8 @@ class PaddingBuffers:
 
     def _kept(self, op: Op, index: int, cut: Cut, core: Place) -> dict[str, Any]:
         """In L1, as long as one piece."""
-        name, count = op.inputs[index], self.epoch.input_count
+        name = op.inputs[index]
+        count = self.epoch.input_count
         tiles = count * cut.tiles
         producer = self.epoch.ops.get(name) if name not in self.epoch.netlist.queues else None
         if producer is not None:
@@ -334,11 +352,13 @@ class Buffers:
     """Buffers of queues, ops, and padding, in the order in which net2pipe numbers them."""
 
     def __init__(self, epoch: Epoch, edges: Mapping[str, OpEdges], cuts: Mapping[str, Cut]) -> None:
-        self.epoch, self.cuts, self.edges = epoch, cuts, edges
+        self.epoch = epoch
+        self.cuts = cuts
+        self.edges = edges
         self.ids = Ids()
         self.queues = QueueBuffers(epoch, self.ids, edges, cuts)
         self.ops = OpBuffers(epoch, self.ids, edges, cuts)
-        self.padding = PaddingBuffers(epoch, self.ids, edges, cuts, self.queues)
+        self.padding = PaddingBuffers(epoch=epoch, ids=self.ids, edges=edges, cuts=cuts, queues=self.queues)
         done: set[str] = set()
         for op in epoch.ops.values():
             self.ops.make(op)

@@ -1,27 +1,215 @@
 """From an epoch of a netlist to its pipe graph, as the vendor's net2pipe makes it."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
+from buda_emu.netlist.model import Op, Queue
 from buda_emu.performance.routing.pipes.buffers import Buffers
-from buda_emu.performance.routing.pipes.chip_rules import refused, unreachable
 from buda_emu.performance.routing.pipes.core_budget import Account
 from buda_emu.performance.routing.pipes.core_use import ChipCore, CoreUse, Counter, over_limits
 from buda_emu.performance.routing.pipes.edge import EdgeMap
 from buda_emu.performance.routing.pipes.epoch import Epoch
-from buda_emu.performance.routing.pipes.ethernet import Hop
+from buda_emu.performance.routing.pipes.ethernet import (
+    Hop,
+    chip_of_result,
+    chips,
+    is_after,
+    is_remote,
+    not_carried,
+    not_made,
+    off_links,
+    over_pcie,
+)
 from buda_emu.performance.routing.pipes.granularity import Cut, op_cut, queue_cut
 from buda_emu.performance.routing.pipes.hops import Hops
 from buda_emu.performance.routing.pipes.links import Links
-from buda_emu.performance.routing.pipes.make_pipes import PipeMaker, relays
+from buda_emu.performance.routing.pipes.make_pipes import Draft, PipeMaker, relays
 from buda_emu.performance.routing.pipes.model import PipeGraph
 from buda_emu.performance.routing.pipes.nocs import Nocs, with_readers
 from buda_emu.performance.routing.pipes.ops.edges import OpEdges, op_edges, queue_edge
-from buda_emu.performance.routing.pipes.ops.general import is_drainer
+from buda_emu.performance.routing.pipes.ops.general import is_drainer, is_ethernet
 from buda_emu.performance.routing.pipes.refusal import Refusal, RefusedError
 from buda_emu.performance.routing.pipes.source_map import within_bounds
+from buda_emu.support.errors import UnsupportedError
 from buda_emu.support.garbage import no_collections
+
+_NOWHERE: Final = -1
+"""Where a copy without dest_device goes."""
+_LOCAL: Final = "keep it on the chip of the op"
+
+
+def refused(epoch: Epoch) -> Iterator[Refusal]:
+    """What net2pipe refuses. UnsupportedError for copies between chips of which no pipes are made."""
+    netlist = epoch.netlist
+    if nowhere := [*_off_cluster(epoch)] or [*_unlinked(epoch)]:
+        yield from nowhere
+        return
+    yield from _without_channel(epoch)
+    yield from _without_core(epoch)
+    pcie = over_pcie(netlist)
+    if pcie:
+        yield from _ring(epoch)
+    yield from _unread(epoch)
+    for op in epoch.ops.values():
+        if is_ethernet(op) and not netlist.arch.eth_cores:
+            what = f"{netlist.arch.name} has no Ethernet cores"
+            yield Refusal(rule="V159", what=what, hint="read the op on the other chip", op=op.name)
+            continue
+        if is_ethernet(op) and op.attributes.dest_device == _NOWHERE:
+            what = "dest_device is missing: it goes to no chip"
+            yield Refusal(rule="V366", what=what, hint="name the chip that it goes to", op=op.name)
+            continue
+        if is_ethernet(op):
+            yield from _of_copy(epoch, op)
+        for index, name in enumerate(op.inputs):
+            if name not in netlist.queues and name not in epoch.ops:
+                what = f"{name} is an op of a graph that is not executed together with this one"
+                yield Refusal(rule="V126", what=what, hint="execute both", op=op.name, input=index)
+                continue
+            source = epoch.source(name)
+            if isinstance(source, Op):
+                if chip_of_result(source) in (op.target_device, _NOWHERE):
+                    continue
+                if not pcie and epoch.links is None:
+                    raise UnsupportedError(
+                        f"op {op.name} reads {name} from another chip: no pipes are made of that without a cluster "
+                        "description, which is not given"
+                    )
+            elif not is_remote(source, op):
+                continue
+            elif name in epoch.prologue:
+                what = f"a prologue would load {name} from chip {source.target_device}"
+                yield Refusal(rule="V161", what=what, hint=_LOCAL, op=op.name, input=index)
+            chip = source.target_device
+            yield from _reached(epoch, op, chip, f"{name} is on chip {chip}", index)
+            yield from _small_tiles(epoch, source, op.name, f"{name} is on chip {chip}", index)
+        for queue in epoch.fed.get(op.name, ()):
+            if queue.loc != "host" and queue.target_device != chip_of_result(op):
+                said = f"{queue.name} is on chip {queue.target_device}"
+                if not pcie and epoch.links is None:
+                    yield Refusal(rule="V338", what=f"{said}, to which nothing writes", hint=_LOCAL, op=op.name)
+                yield from _reached(epoch, op, queue.target_device, said)
+                yield from _small_tiles(epoch, op, op.name, said)
+
+
+def _of_copy(epoch: Epoch, op: Op) -> Iterator[Refusal]:
+    """What is refused of a copy between chips. UnsupportedError for those of which no pipes are made."""
+    if what := off_links(epoch, op):
+        yield Refusal(rule="V363", what=what, hint="name both ends of one link", op=op.name)
+    elif what := not_carried(epoch, op):
+        yield Refusal(rule="V368", what=what, hint="let another op do that before or after it", op=op.name)
+    elif why := not_made(epoch, op):
+        raise UnsupportedError(f"op {op.name}: no pipes are made of this {op.type}: {why}")
+
+
+def _small_tiles(epoch: Epoch, source: Queue | Op, op: str, said: str, index: int = -1) -> Iterator[Refusal]:
+    if epoch.links is not None and source.blocking.tile_dim != (32, 32):
+        what = f"{said}, and relays have tiles of 32 by 32 only"
+        yield Refusal(rule="V368", what=what, hint=_LOCAL, op=op, input=index)
+
+
+def _off_cluster(epoch: Epoch) -> Iterator[Refusal]:
+    """Queues of the netlist and graphs on chips that the cluster does not have."""
+    if epoch.links is None:
+        return
+    known = epoch.links.cluster.places
+    queues = epoch.netlist.queues
+    graphs = epoch.netlist.graphs
+    placed = [("queue", queue.name, queue.target_device) for queue in queues.values()]
+    placed += [("graph", graph.name, graph.target_device) for graph in graphs.values()]
+    for kind, name, chip in placed:
+        if chip not in known:
+            what = f"{kind} {name} is on chip {chip}, the cluster has chips {', '.join(map(str, known))}"
+            yield Refusal(rule="V160", what=what, op=name if kind == "queue" else "")
+
+
+def _unlinked(epoch: Epoch) -> Iterator[Refusal]:
+    """Chips of an epoch of several that no link of the cluster reaches."""
+    chips = {epoch.netlist.graphs[graph].target_device for graph in epoch.graphs}
+    if epoch.links is None or len(chips) < 2:
+        return
+    for chip in sorted(chips - epoch.links.ends.keys()):
+        what = f"chip {chip} runs a graph of it, and no link of the cluster leads there"
+        yield Refusal(rule="V367", what=what, hint="run the graph in its own epoch")
+
+
+def _unread(epoch: Epoch) -> Iterator[Refusal]:
+    """Operands beyond those that the kernel reads."""
+    for op in epoch.ops.values():
+        fused = epoch.fused(op)
+        for index in range(len(op.inputs)):
+            unread = f"input{index}" not in fused.readers if fused is not None else index > 0 and _reads_one(op)
+            if unread:
+                what = f"input {index}, {op.inputs[index]}, is read by nothing of the op"
+                yield Refusal(rule="V361", what=what, hint="leave it out", op=op.name, input=index)
+
+
+def _reads_one(op: Op) -> bool:
+    """A reduce, or flat data without an index: a tilizer."""
+    return op.has("reduces") or (op.has("reads flat data") and not op.has("row-wise index"))
+
+
+def _without_channel(epoch: Epoch) -> Iterator[Refusal]:
+    """Queues in channels of DRAM that no chip has (NETLIST 2.1), which `check` without `--strict` warns of."""
+    arch = epoch.netlist.arch
+    for queue in {queue.name: queue for op in epoch.ops.values() for queue in epoch.queues_of(op)}.values():
+        wrong = (
+            [one.channel for one in queue.buffers if not 0 <= one.channel < arch.dram_channels]
+            if queue.loc == "dram"
+            else []
+        )
+        if wrong:
+            what = f"DRAM channel {wrong[0]}, {arch.name} has channels 0 to {arch.dram_channels - 1}"
+            yield Refusal(rule="V151", what=what, hint="use one of these channels", op=queue.name)
+
+
+def _without_core(epoch: Epoch) -> Iterator[Refusal]:
+    """Ops that stand beyond the worker cores (NETLIST 2.1), which is a warning, too."""
+    arch = epoch.netlist.arch
+    for op in epoch.ops.values():
+        if is_ethernet(op):
+            continue
+        ends = [first + size for first, size in zip(op.grid_loc, op.cores, strict=True)]
+        if min(op.grid_loc) < 0 or any(end > size for end, size in zip(ends, arch.grid, strict=True)):
+            what = f"is on cores up to {[end - 1 for end in ends]}, the last one of {arch.name} is"
+            yield Refusal(rule="V150", what=f"{what} {[size - 1 for size in arch.grid]}", op=op.name)
+
+
+def _ring(epoch: Epoch) -> Iterator[Refusal]:
+    used = chips(epoch.netlist)
+    if used[-1] - used[0] >= len(used):
+        what = f"chips {', '.join(map(str, used))} form no ring, some between them are left out"
+        yield Refusal(rule="V337", what=what, hint="use chips whose numbers follow each other")
+    if not epoch.ops:
+        yield Refusal(rule="V345", what="an epoch without ops", hint="leave out its graphs")
+
+
+def unreachable(epoch: Epoch, drafts: Sequence[Draft]) -> Iterator[Refusal]:
+    """Over Ethernet a pipe brings whole buffers of DRAM one by one, each to one core."""
+    if over_pcie(epoch.netlist) or epoch.links is not None:
+        return
+    for draft in drafts:
+        queue = epoch.netlist.queues.get(draft.source)
+        op = epoch.ops.get(draft.reader)
+        if queue is None or op is None or not is_remote(queue, op):
+            continue
+        if len(draft.inputs) > 1 or len(draft.outputs) > 1 or len(draft.outputs[0]) > 1:
+            what = f"{queue.name} is on chip {queue.target_device}, from which pipes neither gather nor multicast"
+            hint = "cut it as the op is cut, without TMs"
+            yield Refusal(rule="V338", what=what, hint=hint, op=op.name, input=draft.operand)
+
+
+def _reached(epoch: Epoch, op: Op, chip: int, said: str, index: int = -1) -> Iterator[Refusal]:
+    netlist = epoch.netlist
+    if over_pcie(netlist):
+        if is_after(netlist, op.target_device, chip) is None:
+            what = f"{said}, chip {op.target_device} reaches its neighbours in the ring only"
+            yield Refusal(rule="V337", what=what, hint="copy it over the chips between them", op=op.name, input=index)
+    elif epoch.links is None and chip not in {netlist.graphs[graph].target_device for graph in epoch.graphs}:
+        what = f"{said}, which runs no graph in this epoch"
+        yield Refusal(rule="V339", what=what, hint="add a graph without ops on that chip", op=op.name, input=index)
+
 
 MOST_TILES: Final = 1 << 23
 """Of all edges of an epoch: ten times what the largest public netlist has."""
@@ -72,7 +260,8 @@ def _build(epoch: Epoch) -> Built:
 def plan_of(epoch: Epoch, refusals: list[Refusal]) -> Plan:
     """Edges and pieces; what is refused is added to `refusals`, and its edges are left out."""
     plan = Plan()
-    tiles, count = 0, epoch.input_count
+    tiles = 0
+    count = epoch.input_count
     for op in epoch.ops.values():
         if not epoch.readers.get(op.name) and not is_drainer(op):
             what = "nothing reads its result"
@@ -123,7 +312,7 @@ def _cut(epoch: Epoch, plan: Plan, refusals: list[Refusal]) -> None:
 def _built(epoch: Epoch, plan: Plan) -> Built:
     queues = epoch.netlist.queues
     buffers = Buffers(epoch, plan.edges, plan.cuts)
-    pipes = PipeMaker(epoch, plan.edges, plan.queue_edges, plan.cuts, buffers)
+    pipes = PipeMaker(epoch=epoch, edges=plan.edges, queue_edges=plan.queue_edges, cuts=plan.cuts, buffers=buffers)
     pipes.make()
     apart = list(unreachable(epoch, pipes.made))
     if apart:
@@ -135,7 +324,11 @@ def _built(epoch: Epoch, plan: Plan) -> Built:
         return Built(epoch, None, refusals, use)
     hops: dict[int, Hop] = {}
     if epoch.links is not None:
-        hops = _over_links(epoch.links, Account(epoch, buffers, plan.cuts, counter, pipes.made), pipes)
+        hops = _over_links(
+            epoch.links,
+            Account(epoch=epoch, buffers=buffers, cuts=plan.cuts, counter=counter, drafts=pipes.made),
+            pipes,
+        )
     nocs = Nocs(epoch, buffers, pipes)
     sizes = [
         0
@@ -146,7 +339,7 @@ def _built(epoch: Epoch, plan: Plan) -> Built:
     found = with_readers(epoch, pipes.made, nocs.routed(), sizes)
     made = (*buffers.emitted(nocs.ports), *relays(epoch, buffers, pipes, hops))
     graph = PipeGraph(epoch.graphs[0], made, tuple(found))
-    return Built(epoch, graph, [], use, plan.edges)
+    return Built(epoch=epoch, graph=graph, refusals=[], use=use, edges=plan.edges)
 
 
 def _over_links(links: Links, account: Account, pipes: PipeMaker) -> dict[int, Hop]:

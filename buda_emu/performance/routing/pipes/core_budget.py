@@ -141,7 +141,10 @@ class Account:
     def __init__(
         self, epoch: Epoch, buffers: Buffers, cuts: Mapping[str, Cut], counter: Counter, drafts: Iterable[Draft]
     ) -> None:
-        self.epoch, self.buffers, self.cuts, self.counter = epoch, buffers, cuts, counter
+        self.epoch = epoch
+        self.buffers = buffers
+        self.cuts = cuts
+        self.counter = counter
         self.grid = device(epoch.netlist.arch_name).grid
         self.budgets: dict[Core, CoreBudget] = {}
         self.cores: dict[int, Core] = {}
@@ -181,7 +184,8 @@ class Account:
 
     def _buffers(self) -> None:
         """Those of ops and of prologues."""
-        ops, made = self.buffers.ops, self.buffers.ops.made
+        ops = self.buffers.ops
+        made = self.buffers.ops.made
         own = self.epoch.ops.values()
         sizes = {
             size
@@ -193,7 +197,8 @@ class Account:
             )
         }
         self._tile_sizes = sizes if len(sizes) > 1 else set[int]()
-        results, arrived = dict[Core, list[int]](), dict[Core, list[int]]()
+        results = dict[Core, list[int]]()
+        arrived = dict[Core, list[int]]()
         for id, buffer in made.items():
             core = self._placed(id, Core(buffer.chip, buffer.row, buffer.column, buffer.ethernet_chan))
             budget = self.budget(core)
@@ -273,7 +278,8 @@ class Account:
 
     def carry(self, draft: Draft, turn: int = 0, sign: int = 1) -> None:
         """Count a turn of a pipe on its core; `sign` -1: no longer."""
-        core, asked = self.cores_of(draft)[turn], self.asked(draft)
+        core = self.cores_of(draft)[turn]
+        asked = self.asked(draft)
         self._count(core, (draft.id, draft.outputs[turn]), asked, len(draft.inputs), sign)
 
     def _count(
@@ -321,7 +327,8 @@ class Account:
         """What a pipe asks of each of its cores."""
         if draft.link:
             return PipeNeeds()
-        to_dram, many = self.queue_of(draft.outputs[0][0]) is not None, len(draft.outputs[0]) > 1
+        to_dram = self.queue_of(draft.outputs[0][0]) is not None
+        many = len(draft.outputs[0]) > 1
         if draft.from_relay:
             held = HELD_TILES * self.tile_of(draft.inputs[0]) if many else 0
             return PipeNeeds(to_dram=to_dram, multicasts=many, held=held)
@@ -342,7 +349,8 @@ class Account:
         kept = draft.source in self.epoch.prologue
         if len(draft.outputs) > 1 or kept or draft.link:
             return 0
-        tile, from_dram = self.tile_of(draft.inputs[0]), self.queue_of(draft.inputs[0]) is not None
+        tile = self.tile_of(draft.inputs[0])
+        from_dram = self.queue_of(draft.inputs[0]) is not None
         if from_dram and draft.to_relay:
             piece = self.cuts[draft.source].tiles * tile
             held = piece * max(1, READ_BYTES // piece)

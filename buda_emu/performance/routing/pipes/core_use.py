@@ -20,8 +20,10 @@ from buda_emu.performance.routing.pipes.refusal import Refusal
 from buda_emu.performance.routing.pipes.source_map import Tiles, cores, places
 from buda_emu.spec.devices import device
 
-EXTRA_STREAMS, MULTICASTS = 24, 4
-DRAM_INPUTS, DRAM_OUTPUTS = 8, 8
+EXTRA_STREAMS = 24
+MULTICASTS = 4
+DRAM_INPUTS = 8
+DRAM_OUTPUTS = 8
 GATHER_STREAMS = 3
 """Streams of a gather that is spread over several; others take one."""
 
@@ -60,7 +62,8 @@ class CoreUse:
         if multicasts:
             self._multicast[segment] = None
             self.multicasts += 1
-        before, self._gather_streams = self._gather_streams, self._count(wide)
+        before = self._gather_streams
+        self._gather_streams = self._count(wide)
         self.extra += self._gather_streams - before
         return self._gather_streams > before
 
@@ -69,18 +72,21 @@ class CoreUse:
         self._times[segment] -= 1
         if self._times[segment]:
             return
-        gathers, full = segment in self._gathers, len(self._gathers) + len(self._multicast) == MULTICASTS
+        gathers = segment in self._gathers
+        full = len(self._gathers) + len(self._multicast) == MULTICASTS
         self._gathers.pop(segment, None)
         if segment in self._multicast:
             del self._multicast[segment]
             self.multicasts -= gathers or full
-        before, self._gather_streams = self._gather_streams, self._count(wide)
+        before = self._gather_streams
+        self._gather_streams = self._count(wide)
         self.extra += self._gather_streams - before
 
     def _count(self, wide: int) -> int:
         alone = sum(segment not in self._gathers for segment in self._multicast)
         both = min(len(self._multicast) - alone, max(0, wide - alone))
-        pipes, total = alone + both, 0
+        pipes = alone + both
+        total = 0
         spread: set[int] = set()
         for segment, inputs in self._gathers.items():
             also_multicast = segment in self._multicast
@@ -128,7 +134,9 @@ class Counter:
     """Counts `use`, of each worker core that anything is asked of."""
 
     def __init__(self, epoch: Epoch, buffers: Buffers, pipes: PipeMaker) -> None:
-        self.epoch, self.buffers, self.pipes = epoch, buffers, pipes
+        self.epoch = epoch
+        self.buffers = buffers
+        self.pipes = pipes
         self.wide = 3 if epoch.netlist.arch_name == "grayskull" else device(epoch.netlist.arch_name).multicast_streams
         self.use: dict[ChipCore, CoreUse] = {}
         self.gathers: dict[int, bool] = {}
@@ -156,14 +164,16 @@ class Counter:
     def _pipe(self, draft: Draft) -> None:
         if draft.link:
             return
-        queues, kept = self.epoch.netlist.queues, self.epoch.prologue
+        queues = self.epoch.netlist.queues
+        kept = self.epoch.prologue
         streams = draft.steps == 0 and draft.source in queues and draft.source not in kept
         to_dram = draft.reader in queues and draft.reader not in kept
         gathers = self.gathers[draft.id] = self.takes_streams(draft)
         spread = draft.scattered and not self.from_one_core(draft)
         for outputs, core in zip(draft.outputs, draft.cores if draft.channel < 0 else (), strict=draft.channel < 0):
             use = self.at(core)
-            multicasts, added = len(outputs) > 1 or spread, False
+            multicasts = len(outputs) > 1 or spread
+            added = False
             if gathers or multicasts:
                 segment = (draft.id, outputs)
                 count = len(draft.inputs)
@@ -202,7 +212,8 @@ class Counter:
             size = self.epoch.netlist.queues[draft.source].blocking.tiles_per_core
         else:
             buffer = self.buffers.ops.made[base]
-            size, step = buffer.size_tiles, buffer.scatter_gather_num_tiles
+            size = buffer.size_tiles
+            step = buffer.scatter_gather_num_tiles
         expected = last = first
         for one in draft.inputs:
             if one not in (expected, last):
@@ -248,7 +259,9 @@ class Counter:
         return self.gathers[pipe] or multicasts
 
 
-FORKS, PHASES, DRAM_READS = 16, 1800, 2000
+FORKS = 16
+PHASES = 1800
+DRAM_READS = 2000
 
 Counts = dict[int, int]
 """By core of a grid, counted row by row."""
@@ -359,7 +372,8 @@ def _sent(op: Op, epoch: Epoch, reader: Op, edge: EdgeMap, index: int) -> Counts
     found: Counts = {}
     cleared = _cleared(epoch, reader, index)
     for pipe in edge.pipes:
-        piece, repeats = _piece(pipe.tiles), _repeats(pipe.tiles, cleared)
+        piece = _piece(pipe.tiles)
+        repeats = _repeats(pipe.tiles, cleared)
         core, count = np.unique(cores(pipe.tiles), return_counts=True)
         for one, tiles in zip(core.tolist(), count.tolist(), strict=True):
             pieces = -(-tiles // piece)

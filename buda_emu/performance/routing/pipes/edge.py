@@ -13,9 +13,191 @@ import numpy as np
 
 from buda_emu.netlist.model import Op, Pad, Tm
 from buda_emu.performance.routing.pipes.refusal import RefusedError
-from buda_emu.performance.routing.pipes.source_map import CORE, SourceMap, Tiles, cores, places, within_bounds
-from buda_emu.performance.routing.pipes.stacking import Consumer, Phases, phases
+from buda_emu.performance.routing.pipes.source_map import CORE, SourceMap, Tiles, cores, divides, places, within_bounds
 from buda_emu.spec.blocking import Blocking, Shape
+
+_HINT = "give the consumer other mblocks, ublocks or ublock_order, or the producer a buf_size_mb that holds all of t"
+
+
+@dataclass(frozen=True, slots=True)
+class Consumer:
+    """Blocks of who reads, over the cores that get tiles of their own: [rows, columns] each."""
+
+    grid: tuple[int, int]
+    mblock: tuple[int, int]
+    ublock: tuple[int, int]
+    row_major: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Phases:
+    """How many pieces a pipe serves one after the other, along rows and columns, padding included."""
+
+    factors: tuple[int, int]
+    padding: tuple[int, int]
+
+
+def phases(source: SourceMap, consumer: Consumer) -> Phases:
+    """The phases of a stack that needs them. RefusedError for an order or a cut that the device cannot follow."""
+    _check_order(source)
+    factors, block = _pieces(source)
+    factors, block, padding = _with_padding(source, factors, block)
+    _check_cuts(consumer, factors, block)
+    _check_scan_order(source, consumer, factors, block)
+    return Phases((factors[0], factors[1]), (padding[0], padding[1]))
+
+
+def _demand(holds: bool, what: str, rule: str) -> None:
+    if not holds:
+        raise RefusedError(rule, what, _HINT)
+
+
+def _check_order(source: SourceMap) -> None:
+    """Stacks stand at the end of the TMs, each direction once, with one pad at most."""
+    seen: set[str] = set()
+    for name in source.names:
+        if name in ("hstack", "vstack"):
+            fine = name not in seen and "pad" not in seen
+            seen.add(name)
+        elif name == "pad":
+            fine = "pad" not in seen
+            seen.add(name)
+        else:
+            fine = not seen
+        if not fine:
+            what = f"stacks {source.buffered} buffered mblocks of t {source.producer.t} in phases, but {name} follows"
+            raise RefusedError(
+                "V321",
+                f"{what} {' and '.join(sorted(seen - {name})) or name}",
+                "let stacks be the last TMs, or buffer all of t",
+            )
+
+
+def _pieces(source: SourceMap) -> tuple[list[int], list[int]]:
+    """Pieces that do not come from one slice of the producer's t, and the tiles of each [rows, columns]."""
+    _, rows, columns = source.tiles.shape
+    block = [
+        (size - pad) // factor for size, pad, factor in zip((rows, columns), source.padded, source.stacked, strict=True)
+    ]
+    slices = source.sliced[0] * source.sliced[1]
+    first = 1 if source.row_major_stack else 0  # the direction that changes first
+    second = 1 - first
+    names = ("rows", "columns")
+    factors = [1, 1]
+    inner = source.stacked[first]
+    outer = source.stacked[second]
+    _demand(
+        divides(slices, inner),
+        f"stacks {inner} pieces of {names[first]}, {slices} slices come from one t: neither divides the other",
+        "V322",
+    )
+    if slices % inner == 0:
+        left = slices // inner
+        block[first] *= inner
+        _demand(
+            divides(left, outer),
+            f"stacks {outer} pieces of {names[second]}, {left} of the slices of one t are left for them: neither "
+            "divides the other",
+            "V322",
+        )
+        if left % outer == 0:
+            block[second] *= outer
+        else:
+            block[second] *= left
+            factors[second] = outer // left
+    else:
+        block[first] *= slices
+        factors[first], factors[second] = inner // slices, outer
+    return _buffered(source, factors, first), block
+
+
+def _buffered(source: SourceMap, factors: list[int], first: int) -> list[int]:
+    """Pieces that the producer holds together count as one."""
+    second = 1 - first
+    what = f"its producer buffers {source.buffered} mblocks, pieces are stacked by"
+    _demand(divides(factors[first], source.buffered), f"{what} {factors[first]}: neither divides the other", "V322")
+    if factors[first] > source.buffered:
+        factors[first] //= source.buffered
+        return factors
+    factors[first] = 1
+    _demand(divides(factors[second], source.buffered), f"{what} {factors[second]}: neither divides the other", "V322")
+    factors[second] = factors[second] // source.buffered if factors[second] > source.buffered else 1
+    return factors
+
+
+def _with_padding(source: SourceMap, factors: list[int], block: list[int]) -> tuple[list[int], list[int], list[int]]:
+    """Padding is pieces of its own, or belongs to the one piece that there is."""
+    padding = [0, 0]
+    for axis, name in enumerate(("rows", "columns")):
+        if factors[axis] > 1:
+            _demand(
+                source.padded[axis] % block[axis] == 0,
+                f"{source.padded[axis]} padding tile {name} are not a whole number of pieces of {block[axis]}",
+                "V323",
+            )
+            padding[axis] = source.padded[axis] // block[axis]
+            factors[axis] += padding[axis]
+        else:
+            block[axis] += source.padded[axis]
+    return factors, block, padding
+
+
+def _check_cuts(consumer: Consumer, factors: list[int], block: list[int]) -> None:
+    for axis, name in enumerate(("rows", "columns")):
+        _demand(
+            divides(consumer.grid[axis], factors[axis]),
+            f"{factors[axis]} stacked pieces over {consumer.grid[axis]} {name} of cores: neither divides the other",
+            "V324",
+        )
+    for axis, name in enumerate(("rows", "columns")):
+        mblock = consumer.mblock[axis] * consumer.ublock[axis]
+        ublock = consumer.ublock[axis]
+        for size, of in ((mblock, "mblock"), (ublock, "ublock")):
+            _demand(
+                divides(block[axis], size),
+                f"stacked pieces have {block[axis]} tile {name}, an {of} that is read has {size}: neither divides "
+                "the other",
+                "V325",
+            )
+
+
+def _check_scan_order(source: SourceMap, consumer: Consumer, factors: list[int], block: list[int]) -> None:
+    """Pieces come in the order in which blocks are read: ublocks in ublock_order, tiles in them row by row."""
+    row_major = source.row_major_stack
+    (rows, columns) = block
+    (u_rows, u_columns) = consumer.ublock
+    m, n = consumer.mblock
+    if columns < u_columns or rows < u_rows:
+        if columns < u_columns:
+            one_ublock_row = u_rows == 1 and (consumer.row_major or m == 1)
+            fine = row_major and rows == 1 and (n == 1 or one_ublock_row)
+        else:
+            fine = columns == u_columns and not row_major and (n == 1 or not consumer.row_major)
+        what = f"stacked pieces of {rows}x{columns} tiles lie within ublocks of {u_rows}x{u_columns}"
+        _demand(fine, f"{what}, which are read row by row", "V326")
+    elif consumer.row_major and columns < n * u_columns:
+        _demand(
+            row_major or factors[0] == 1,
+            f"pieces are stacked downward first, within mblocks of {n} ublocks that are read along rows",
+            "V327",
+        )
+        _demand(
+            rows == u_rows,
+            f"pieces of {rows} tile rows are stacked side by side within mblocks whose ublocks have {u_rows}",
+            "V327",
+        )
+    elif not consumer.row_major and rows < m * u_rows:
+        _demand(
+            not row_major or factors[1] == 1,
+            f"pieces are stacked sideways first, within mblocks of {m} ublocks that are read down columns",
+            "V327",
+        )
+        _demand(
+            columns == u_columns,
+            f"pieces of {columns} tile columns are stacked downward within mblocks whose ublocks have {u_columns}",
+            "V327",
+        )
+
 
 Spread = Literal["blocks", "rows", "columns"]
 Dest = tuple[int, int]
@@ -61,7 +243,9 @@ class Reading:
     @property
     def tiles(self) -> int:
         """Of an input, those that several cores share counted once."""
-        (rows, columns), (m, n), (r, c) = self.cut, self.mblock, self.ublock
+        (rows, columns) = self.cut
+        (m, n) = self.mblock
+        (r, c) = self.ublock
         return self.t * rows * m * r * columns * n * c
 
     @property
@@ -85,7 +269,8 @@ class Pieces:
     @classmethod
     def of(cls, tiles: Tiles, size: int) -> "Pieces":
         """Those of `size` tiles each."""
-        first, last = int(tiles.min()) // CORE - 1, int(tiles.max()) // CORE - 1
+        first = int(tiles.min()) // CORE - 1
+        last = int(tiles.max()) // CORE - 1
         read = [first] if first == last else np.unique(cores(tiles)).tolist()
         heads = tiles[::size]
         place = places(heads)
@@ -154,7 +339,13 @@ def _edge_map(source: Source, path: Path, reading: Reading) -> EdgeMap:
         if max(found.factors) > 1:
             _serve_in_turn(pipes, reading, found, under_tms.row_major_stack)
     out_of_order = _is_out_of_order(pipes, under_tms.mblock_tiles)
-    return EdgeMap(granularity, out_of_order, pipes, source.blocking.grid_size, reading.grid)
+    return EdgeMap(
+        granularity=granularity,
+        out_of_order=out_of_order,
+        pipes=pipes,
+        producer_grid=source.blocking.grid_size,
+        consumer_grid=reading.grid,
+    )
 
 
 def source_map(source: Source, path: Path) -> SourceMap:
@@ -176,7 +367,8 @@ def _traced(source: SourceMap, reading: Reading) -> tuple[list[EdgePipe], int]:
     if size != source.tiles.shape:
         what = f"(t, tile rows, tile columns) of the operand is {size}, of its source after TMs {source.tiles.shape}"
         raise RefusedError("V179", what)
-    held, t = source.buffered, source.producer.t
+    held = source.buffered
+    t = source.producer.t
     if reading.kept and not reading.kept_per_t and (held, t) != (1, 1):
         what = f"kernel_broadcast of a producer with t {t} that buffers {held} mblocks"
         raise RefusedError("V328", what, "use kernel_broadcast_per_t, or a producer with t 1 and buf_size_mb 1 or 2")
@@ -203,7 +395,9 @@ def _traced(source: SourceMap, reading: Reading) -> tuple[list[EdgePipe], int]:
 
 def read_in_order(tiles: Tiles, reading: Reading) -> Tiles:
     """[pipes, tiles]: the order in which a core reads its block of [t, rows, columns] (OPS 2)."""
-    (rows, columns), (m, n), (r, c) = reading.cut, reading.mblock, reading.ublock
+    (rows, columns) = reading.cut
+    (m, n) = reading.mblock
+    (r, c) = reading.ublock
     blocks = tiles.reshape(reading.t, rows, m, r, columns, n, c)
     order = (1, 4, 0, 2, 5, 3, 6) if reading.row_major else (1, 4, 0, 5, 2, 3, 6)
     return blocks.transpose(order).reshape(rows * columns, -1)
@@ -250,7 +444,8 @@ def _kept(tiles: Tiles, reading: Reading) -> Tiles:
 
 def _serve_in_turn(pipes: list[EdgePipe], reading: Reading, found: Phases, row_major: bool) -> None:
     """Several dests for each pipe, where pieces go to several cores."""
-    (r_factor, c_factor), (r_padding, c_padding) = found.factors, found.padding
+    (r_factor, c_factor) = found.factors
+    (r_padding, c_padding) = found.padding
     cut_r, cut_c = reading.cut
     rows, columns = reading.grid
     over_cores = (r_factor > 1 and cut_r > 1) or (c_factor > 1 and cut_c > 1)
@@ -264,7 +459,8 @@ def _serve_in_turn(pipes: list[EdgePipe], reading: Reading, found: Phases, row_m
         period = r_factor
     for pipe in pipes:
         (row, column) = pipe.dests[0]
-        pipe.dests, pipe.padding = [], []
+        pipe.dests = []
+        pipe.padding = []
         for turn in range(period):
             down, across = divmod(turn, c_factor) if row_major else (turn % r_factor, turn // r_factor)
             dest_row = ALL if row == ALL else row + down * rows // r_factor
@@ -278,7 +474,8 @@ def _is_out_of_order(pipes: Sequence[EdgePipe], mblock_tiles: int) -> bool:
         return True
     next_place: dict[int, int] = {}
     for pipe in pipes:
-        tiles, first = pipe.tiles, int(pipe.tiles[0])
+        tiles = pipe.tiles
+        first = int(pipe.tiles[0])
         if first < CORE:
             return True
         if (tiles[1:] == tiles[:-1] + 1).all():  # one core's, one after the other
@@ -316,7 +513,7 @@ def table_rows_map(producer: Blocking, grid: tuple[int, int], indices: int) -> E
             core = rows * row // grid[0] * columns + columns * column // grid[1]
             own = np.tile(tiles + (core + 1) * CORE, producer.mblock[1] // across)
             pipes.append(EdgePipe(own, [(row, column)], [False]))
-    return EdgeMap(1, True, pipes, producer.grid_size, grid)
+    return EdgeMap(granularity=1, out_of_order=True, pipes=pipes, producer_grid=producer.grid_size, consumer_grid=grid)
 
 
 @lru_cache(maxsize=16)
@@ -341,7 +538,7 @@ def flat_rows_map(producer: Blocking, grid: tuple[int, int], rows_per_input: int
         for column in range(grid[1]):
             core = rows * row // grid[0] * columns + columns * column // grid[1]
             pipes.append(EdgePipe(all_t + 1 + (core + 1) * CORE, [(row, column)], [False]))
-    return EdgeMap(1, True, pipes, producer.grid_size, grid)
+    return EdgeMap(granularity=1, out_of_order=True, pipes=pipes, producer_grid=producer.grid_size, consumer_grid=grid)
 
 
 def _cut_of_flat_data(producer: Blocking, grid: tuple[int, int], op: str) -> tuple[int, int]:
@@ -350,7 +547,8 @@ def _cut_of_flat_data(producer: Blocking, grid: tuple[int, int], op: str) -> tup
     if grid[0] % rows or grid[1] % columns:
         what = f"a grid of {grid[0]}x{grid[1]} cores reads a queue of {rows}x{columns} buffers"
         raise RefusedError("V330", f"{what}: each buffer needs a whole number of cores")
-    down, across = grid[0] // rows, grid[1] // columns
+    down = grid[0] // rows
+    across = grid[1] // columns
     if producer.mblock[1] % across:
         what = f"{across} columns of cores share {producer.mblock[1]} columns of mblocks of a buffer"
         hint = f"{op} cuts flat data by whole mblocks, never within a ublock: use smaller ublocks in the queue"
@@ -371,7 +569,8 @@ def path_of(op: Op, index: int) -> Path:
 def shape_after(source: Blocking, path: Path) -> Shape:
     """(t, tile rows, tile columns) of a source after its TMs; where one does not fit, what is left of it."""
     t, rows, columns = source.shape
-    rows, columns = rows - path.unpad.rt, columns - path.unpad.ct
+    rows = rows - path.unpad.rt
+    columns = columns - path.unpad.ct
     for tm in path.tms:
         if tm.name == "transpose":
             rows, columns = columns, rows
@@ -382,13 +581,18 @@ def shape_after(source: Blocking, path: Path) -> Shape:
                 for axis, size in zip("zrc", (t, rows, columns), strict=True)
             )
         elif tm.name == "pad":
-            rows, columns = rows + int(tm.args[0]), columns + int(tm.args[1])
+            rows = rows + int(tm.args[0])
+            columns = columns + int(tm.args[1])
         elif tm.name == "hslice":
-            t, columns = t * int(tm.args[0]), columns // int(tm.args[0])
+            t = t * int(tm.args[0])
+            columns = columns // int(tm.args[0])
         elif tm.name == "vslice":
-            t, rows = t * int(tm.args[0]), rows // int(tm.args[0])
+            t = t * int(tm.args[0])
+            rows = rows // int(tm.args[0])
         elif tm.name == "hstack":
-            t, columns = t // int(tm.args[0]), columns * int(tm.args[0])
+            t = t // int(tm.args[0])
+            columns = columns * int(tm.args[0])
         elif tm.name == "vstack":
-            t, rows = t // int(tm.args[0]), rows * int(tm.args[0])
+            t = t // int(tm.args[0])
+            rows = rows * int(tm.args[0])
     return t, rows + path.pad.rt, columns + path.pad.ct

@@ -74,7 +74,13 @@ class Epoch:
         """What its operands are made of."""
         found = self._inputs.get(op.name)
         if found is None:
-            found = OpInputs(op, tuple(map(self.source, op.inputs)), self.fused(op), self.netlist.arch, kind_of(op))
+            found = OpInputs(
+                op=op,
+                sources=tuple(map(self.source, op.inputs)),
+                fused=self.fused(op),
+                arch=self.netlist.arch,
+                kind=kind_of(op),
+            )
             self._inputs[op.name] = found
         return found
 
@@ -119,7 +125,8 @@ def epochs(netlist: Netlist, cluster: Cluster | None = None) -> list[Epoch]:
         for graph in temporal.graphs
     ]
     found: list[Epoch] = []
-    order, ops = tuple(in_table_order(netlist.queues)), netlist.ops
+    order = tuple(in_table_order(netlist.queues))
+    ops = netlist.ops
     for number in sorted(members):
         epoch = epoch_of(netlist, number, members[number], first, order=order, all_ops=ops)
         before = tuple(graph for earlier, graph in skipped if earlier < number)
@@ -170,15 +177,15 @@ def epoch_of(
             for flag, names in zip((setting.prologue, setting.epilogue), kept, strict=True):
                 (names.add if flag.lower() in _TRUE else names.discard)(setting.queue)
     return Epoch(
-        netlist,
-        number,
-        tuple(graphs),
-        netlist.graphs[graphs[0]].input_count,
-        ops,
-        netlist.ops if all_ops is None else all_ops,
-        {name: tuple(group) for name, group in readers.items()},
-        {name: tuple(group) for name, group in fed.items() if name in ops},
-        frozenset(kept[0]),
-        frozenset(kept[1]),
-        order,
+        netlist=netlist,
+        number=number,
+        graphs=tuple(graphs),
+        input_count=netlist.graphs[graphs[0]].input_count,
+        ops=ops,
+        all_ops=netlist.ops if all_ops is None else all_ops,
+        readers={name: tuple(group) for name, group in readers.items()},
+        fed={name: tuple(group) for name, group in fed.items() if name in ops},
+        prologue=frozenset(kept[0]),
+        epilogue=frozenset(kept[1]),
+        queue_order=order,
     )

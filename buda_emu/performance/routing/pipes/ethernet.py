@@ -63,7 +63,8 @@ LINK_BYTES: Final = 13
 """Bytes that come over a link in a cycle, as net2pipe sizes relays for them."""
 L1_BYTES: Final = 96 << 10
 """What net2pipe gives to relays and to what gathers for them on a core of Ethernet (measured: 98,208 to 98,495)."""
-GATHERED_TILES, MOST_GATHERED = 4, 12
+GATHERED_TILES = 4
+MOST_GATHERED = 12
 """Tiles that are held of each input of a gather, and inputs that are counted."""
 DRAM_READ_BYTES: Final = 64 << 10
 """What is held of a queue that a relay reads in pieces."""
@@ -87,7 +88,8 @@ class EthernetCore:
 def channels_of(epoch: Epoch, op: Op) -> tuple[Sequence[int], Sequence[int]]:
     """The channels from which a copy is sent and at which it arrives, for each cell of its grid: those that it names,
     else those of links between its chips; empty where none are known."""
-    own, cells = op.attributes, op.blocking.cells
+    own = op.attributes
+    cells = op.blocking.cells
     if own.ingress_channels or epoch.links is None or op.inputs[0] in epoch.netlist.queues:
         return own.ingress_channels, own.egress_channels
     here, there = epoch.links.of_copy(epoch.source(op.inputs[0]).target_device, own.dest_device, cells)
@@ -108,10 +110,13 @@ def arrives_at(epoch: Epoch, op: Op, cell: int) -> EthernetCore:
 
 def off_links(epoch: Epoch, op: Op) -> str:
     """Which channels of a copy are not the two ends of a link of the cluster; "" where all are."""
-    links, here, there = epoch.links, op.target_device, op.attributes.dest_device
+    links = epoch.links
+    here = op.target_device
+    there = op.attributes.dest_device
     if links is None:
         return ""
-    channels, direct = channels_of(epoch, op), bool(links.between(here, there))
+    channels = channels_of(epoch, op)
+    direct = bool(links.between(here, there))
     if op.inputs[0] in epoch.netlist.queues and not channels[0]:
         return "it reads a queue, and then does not get channels automatically"
     if any(len(each) != op.blocking.cells for each in channels):
@@ -194,10 +199,12 @@ def size_relays(relays: Iterable[Relay], other_bytes: int) -> None:
                 return
         return
     sizes = [_sizes(relay) for relay in own]
-    step, largest = [1] * len(own), 1
+    step = [1] * len(own)
+    largest = 1
     grown = True
     while grown:
-        grown, following = False, list[int]()
+        grown = False
+        following = list[int]()
         for number, relay in enumerate(own):
             if step[number] >= len(sizes[number]) or relay.tiles > largest:
                 continue
@@ -205,7 +212,9 @@ def size_relays(relays: Iterable[Relay], other_bytes: int) -> None:
             more = (size - relay.tiles) * relay.tile_bytes
             if more > free or size <= relay.tiles:
                 continue
-            free, relay.tiles, grown = free - more, size, True
+            free = free - more
+            relay.tiles = size
+            grown = True
             step[number] += 1
             if step[number] < len(sizes[number]):
                 following.append(sizes[number][step[number]])

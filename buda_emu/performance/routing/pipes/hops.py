@@ -23,10 +23,12 @@ class Hops:
     """Lays the pipes of an epoch over links: `drafts` by id are all pipes after that, `made` the relays."""
 
     def __init__(self, links: Links, account: Account, drafts: Sequence[Draft]) -> None:
-        self.links, self.account = links, account
+        self.links = links
+        self.account = account
         self.drafts = {draft.id: draft for draft in drafts}
         self.made: dict[int, Hop] = {}
-        self._ids, self._counter = account.buffers.ids, account.counter
+        self._ids = account.buffers.ids
+        self._counter = account.counter
 
     def lay(self) -> None:
         """RefusedError for what finds no way or no room, and for what would be padded on its way."""
@@ -57,7 +59,8 @@ class Hops:
     def _detour(self, draft: Draft) -> None:
         """A copy between chips that no link connects: over the link of its first channel to a relay, from there as any
         other pipe to a relay at the far end of the link of its last channel."""
-        begin, end = draft.inputs[0], draft.outputs[0][0]
+        begin = draft.inputs[0]
+        end = draft.outputs[0][0]
         self.account.disconnect(draft)
         del self.drafts[draft.id]
         first, last = (self._at_far_end(one, end) for one in (begin, end))
@@ -74,11 +77,19 @@ class Hops:
         one if it is the same."""
         near = self.account.cores[buffer]
         core = self._ethernet(*self.links.ends[near.chip][near.channel])
-        size, budget = self.account.tile_of(arrival), self.account.budget(core)
-        hop = Hop(self._ids.new(), core.chip, self._piece(arrival), self._epoch_tiles(arrival), size)
+        size = self.account.tile_of(arrival)
+        budget = self.account.budget(core)
+        hop = Hop(
+            id=self._ids.new(),
+            chip=core.chip,
+            piece=self._piece(arrival),
+            epoch_tiles=self._epoch_tiles(arrival),
+            tile_bytes=size,
+        )
         if buffer == arrival:
             made = self.account.buffers.ops.made[arrival]
-            hop.tiles, hop.result = made.size_tiles, result_fields(self.account.epoch.ops[made.op])
+            hop.tiles = made.size_tiles
+            hop.result = result_fields(self.account.epoch.ops[made.op])
         if budget.relays >= RELAYS or budget.free_bytes < hop.tiles * size:
             what = f"channel {core.channel} of chip {core.chip} has no room for a relay of {hop.tiles} tiles"
             raise RefusedError("V362", what, "send it in smaller blocks, or over chips that links connect")
@@ -119,11 +130,13 @@ class Hops:
 
     def _scatter(self, draft: Draft) -> None:
         """Pieces for several outputs in turn: each set of outputs gets a relay on the chip that they come from."""
-        account, source = self.account, self.account.cores[base_of(draft.inputs[0])]
+        account = self.account
+        source = self.account.cores[base_of(draft.inputs[0])]
         alone = self._one_source(draft)
         known: dict[tuple[int, ...], Hop] = {}
         for turn, outputs in enumerate(list(draft.outputs)):
-            hop, old = known.get(outputs), Core(*draft.cores[turn])
+            hop = known.get(outputs)
+            old = Core(*draft.cores[turn])
             account.carry(draft, turn, -1)
             if hop is None:
                 hop = self._relay(source.chip, draft, outputs[0], outputs[0])
@@ -140,10 +153,14 @@ class Hops:
 
     def _split(self, draft: Draft) -> None:
         """Gather on the one chip, send one to one, multicast on the other."""
-        account, inputs, outputs = self.account, draft.inputs, draft.outputs[0]
-        here, there = account.chip_of(inputs[0]), account.chip_of(outputs[0])
+        account = self.account
+        inputs = draft.inputs
+        outputs = draft.outputs[0]
+        here = account.chip_of(inputs[0])
+        there = account.chip_of(outputs[0])
         old = Core(*draft.cores[0], draft.channel)
-        in_dram, sources = self._in_dram(draft), self._sources(draft)
+        in_dram = self._in_dram(draft)
+        sources = self._sources(draft)
         alone = not in_dram and len(sources) == 1
         account.disconnect(draft)
         del self.drafts[draft.id]
@@ -156,7 +173,9 @@ class Hops:
         first = self._relay(here, draft, outputs[0], inputs[0])
         last = self._relay(there, draft, outputs[0], inputs[0]) if len(outputs) > 1 else None
         gather = self._pipe(draft, inputs, (first.id,), to_relay=True)
-        end, middle, begins = None, None, old
+        end = None
+        middle = None
+        begins = old
         if last is not None:
             middle = self._pipe(draft, [first.id], (last.id,), from_relay=True, to_relay=True)
             end = self._pipe(draft, [last.id], outputs, from_relay=True)
@@ -179,7 +198,13 @@ class Hops:
     def _relay(self, chip: int, draft: Draft, output: int, piece_of: int) -> Hop:
         """A relay on a chip, nowhere yet: for what goes to `output`, in pieces as another buffer's."""
         source = draft.inputs[0]
-        hop = Hop(self._ids.new(), chip, self._piece(piece_of), self._epoch_tiles(output), self.account.tile_of(source))
+        hop = Hop(
+            id=self._ids.new(),
+            chip=chip,
+            piece=self._piece(piece_of),
+            epoch_tiles=self._epoch_tiles(output),
+            tile_bytes=self.account.tile_of(source),
+        )
         return self._new(hop)
 
     def _new(self, hop: Hop) -> Hop:
@@ -191,7 +216,8 @@ class Hops:
         base = base_of(id)
         if base in self.made:
             return self.made[base].piece
-        queue, made = self.account.queue_of(base), self.account.buffers.ops.made
+        queue = self.account.queue_of(base)
+        made = self.account.buffers.ops.made
         return self.account.cuts[queue.name].tiles if queue is not None else made[base].scatter_gather_num_tiles
 
     def _epoch_tiles(self, id: int) -> int:
@@ -234,7 +260,8 @@ class Hops:
 
     def _at(self, draft: Draft, core: Core) -> None:
         """Let a pipe be carried out on a core."""
-        draft.cores, draft.channel = [(core.chip, *core.place)], core.channel
+        draft.cores = [(core.chip, *core.place)]
+        draft.channel = core.channel
         self.account.carry(draft)
 
     def _place(
@@ -242,7 +269,8 @@ class Hops:
     ) -> Core:
         """The first core that can carry out a pipe, with its relay if there is one: of those that are preferred, then
         of the chip's, but for what comes from one core `alone`."""
-        asked, wide = self.account.asked(draft), self.account.counter.wide
+        asked = self.account.asked(draft)
+        wide = self.account.counter.wide
         size = -1 if relay is None else relay.tile_bytes
         tried = set(preferred)
         for core in preferred:
@@ -298,14 +326,19 @@ class Hops:
 
     def _route(self, draft: Draft) -> None:
         """One unicast over its links: relays at both ends of each, and the pipes between them."""
-        account, source, target = self.account, draft.inputs[0], draft.outputs[0][0]
+        account = self.account
+        source = draft.inputs[0]
+        target = draft.outputs[0][0]
         here, there = self._ends(draft)
-        from_dram, to_dram = self._in_dram(draft), account.queue_of(target) is not None
+        from_dram = self._in_dram(draft)
+        to_dram = account.queue_of(target) is not None
         way = self.links.way(here, there, lambda a, b: self._weight(a, b, from_dram=from_dram, to_dram=to_dram))
         if not way:
             what = f"no Ethernet link from chip {here} to chip {there} has room for one more pipe"
             raise RefusedError("V362", what, _FEWER, draft.reader)
-        piece, tiles, size = self._piece(source), self._epoch_tiles(source), account.tile_of(source)
+        piece = self._piece(source)
+        tiles = self._epoch_tiles(source)
+        size = account.tile_of(source)
         chosen = [
             self._link(*step, size, from_dram and not number, to_dram and number == len(way) - 1, draft)
             for number, step in enumerate(way)
@@ -320,19 +353,22 @@ class Hops:
                 if account.cores.get(base_of(end)) == core:
                     pair.append(end)
                     continue
-                hop = self._new(Hop(self._ids.new(), chip, piece, tiles, size))
+                hop = self._new(Hop(id=self._ids.new(), chip=chip, piece=piece, epoch_tiles=tiles, tile_bytes=size))
                 self._settle(hop, core)
                 pair.append(hop.id)
             ends.append((pair[0], pair[1]))
             link = self._pipe(draft, [pair[0]], (pair[1],), from_relay=True, to_relay=True)
-            link.link, link.cores = True, [(far, *account.cores[base_of(pair[1])].place)]
+            link.link = True
+            link.cores = [(far, *account.cores[base_of(pair[1])].place)]
         for (_, before), (after, _) in pairwise(ends):
             self._at(self._pipe(draft, [before], (after,), from_relay=True, to_relay=True), account.cores[after])
         self._join(draft, ends[0][0], ends[-1][1])
 
     def _join(self, draft: Draft, first: int, last: int) -> None:
         """From where a pipe came from to the first relay, and from the last to where it goes."""
-        account, source, target = self.account, draft.inputs[0], draft.outputs[0][0]
+        account = self.account
+        source = draft.inputs[0]
+        target = draft.outputs[0][0]
         begin: Draft | None = None
         if first != source:
             begin = self._pipe(draft, [source], (first,), from_relay=draft.from_relay, to_relay=True)
@@ -346,14 +382,24 @@ class Hops:
 
     def _before_link(self, draft: Draft, first: int) -> None:
         """What is read from DRAM in pieces is held by a relay of a worker core: of that which has least room left."""
-        account, source = self.account, draft.inputs[0]
+        account = self.account
+        source = draft.inputs[0]
         account.disconnect(draft)
         del self.drafts[draft.id]
         like = self.made[first]
-        hop = self._new(Hop(self._ids.new(), like.chip, like.piece, like.epoch_tiles, like.tile_bytes))
+        hop = self._new(
+            Hop(
+                id=self._ids.new(),
+                chip=like.chip,
+                piece=like.piece,
+                epoch_tiles=like.epoch_tiles,
+                tile_bytes=like.tile_bytes,
+            )
+        )
         read = self._pipe(draft, [source], (hop.id,), to_relay=True)
         self._at(self._pipe(draft, [hop.id], (first,), from_relay=True, to_relay=True), account.cores[first])
-        asked, wide = account.asked(read), account.counter.wide
+        asked = account.asked(read)
+        wide = account.counter.wide
         budgets = [
             (core, budget) for core, budget in account.workers(hop.chip) if budget.takes(asked, wide, hop.tile_bytes)
         ]
@@ -367,7 +413,8 @@ class Hops:
         """Of a step: the least use of its links that have a stream left."""
         found = NO_WAY
         for here, there in self.links.between(near, far):
-            one, other = self._budget(near, here), self._budget(far, there)
+            one = self._budget(near, here)
+            other = self._budget(far, there)
             if one.can_transfer() and other.can_transfer() and one.can_read(from_dram) and other.can_write(to_dram):
                 found = min(found, max(one.transfers, other.transfers) + TRANSFERS)
         return found

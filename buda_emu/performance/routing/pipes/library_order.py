@@ -90,12 +90,15 @@ def _parted(items: list[_T], keys: list[float], first: int, end: int) -> int:
         items[one], items[other] = items[other], items[one]
         keys[one], keys[other] = keys[other], keys[one]
 
-    a, b, c = first + 1, first + (end - first) // 2, end - 1
+    a = first + 1
+    b = first + (end - first) // 2
+    c = end - 1
     if keys[a] < keys[b]:
         swap(first, b if keys[b] < keys[c] else c if keys[a] < keys[c] else a)
     else:
         swap(first, a if keys[a] < keys[c] else c if keys[b] < keys[c] else b)
-    left, right = first + 1, end
+    left = first + 1
+    right = end
     while True:
         while keys[left] < keys[first]:
             left += 1

@@ -44,7 +44,8 @@ class Links:
         """Channels of a copy that names none, cell by cell, of the chip that its operand is on and of the one that it
         goes to: each chip's own towards the other in turn, from the one that was put first into its table. Empty where
         one of them has no link."""
-        here, there = self._towards(near, far), self._towards(far, near)
+        here = self._towards(near, far)
+        there = self._towards(far, near)
         if not here or not there:
             return [], []
         return [here[cell % len(here)] for cell in range(cells)], [there[cell % len(there)] for cell in range(cells)]
@@ -68,7 +69,8 @@ class Links:
     def way(self, start: int, end: int, weight: Callable[[int, int], int]) -> list[tuple[int, int]]:
         """Steps from chip to chip by which the sum of weights is least, as Boost's Dijkstra finds it; empty where there
         is none."""
-        distance, before = {start: 0}, dict[int, int]()
+        distance = {start: 0}
+        before = dict[int, int]()
         heap = _Heap(distance)
         heap.push(start)
         done: set[int] = set()
@@ -80,7 +82,8 @@ class Links:
                 if far in done or found >= min(distance.get(far, NO_WAY), NO_WAY):
                     continue
                 known = far in distance
-                distance[far], before[far] = found, chip
+                distance[far] = found
+                before[far] = chip
                 (heap.raise_ if known else heap.push)(far)
         steps: list[tuple[int, int]] = []
         while end != start:
@@ -106,20 +109,24 @@ class _Heap:
         self._up(self.items.index(item))
 
     def pop(self) -> int:
-        first, last = self.items[0], self.items.pop()
+        first = self.items[0]
+        last = self.items.pop()
         if self.items:
             self.items[0] = last
             self._down()
         return first
 
     def _up(self, place: int) -> None:
-        items, keys = self.items, self._keys
+        items = self.items
+        keys = self._keys
         while place and keys[items[place]] < keys[items[parent := (place - 1) // _CHILDREN]]:
             items[place], items[parent] = items[parent], items[place]
             place = parent
 
     def _down(self) -> None:
-        items, keys, place = self.items, self._keys, 0
+        items = self.items
+        keys = self._keys
+        place = 0
         while children := range(place * _CHILDREN + 1, min(place * _CHILDREN + 1 + _CHILDREN, len(items))):
             least = min(children, key=lambda one: keys[items[one]])
             if keys[items[least]] >= keys[items[place]]:

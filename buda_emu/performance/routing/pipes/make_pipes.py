@@ -31,7 +31,8 @@ from buda_emu.performance.routing.pipes.ops.multicast import Multicast, direct, 
 from buda_emu.performance.routing.pipes.refusal import RefusedError
 from buda_emu.spec.devices import device
 
-MIN_PERIOD, MAX_PERIOD = 32, 64
+MIN_PERIOD = 32
+MAX_PERIOD = 64
 """Inputs that a periodic pipe lists, at least and at most, where there is a choice (net2pipe)."""
 
 
@@ -84,7 +85,11 @@ class PipeMaker:
         cuts: Mapping[str, Cut],
         buffers: Buffers,
     ) -> None:
-        self.epoch, self.edges, self.queue_edges, self.cuts, self.buffers = epoch, edges, queue_edges, cuts, buffers
+        self.epoch = epoch
+        self.edges = edges
+        self.queue_edges = queue_edges
+        self.cuts = cuts
+        self.buffers = buffers
         self.grid = device(epoch.netlist.arch_name).grid
         self.made: list[Draft] = []
         self._directs: dict[tuple[str, str], int | None] = {}
@@ -106,12 +111,14 @@ class PipeMaker:
         how = multicast(self.epoch.inputs(op), index)
         steps = self.edges[op.name].two_steps.get(name)
         if steps is None:
-            edge, bases = self.edges[op.name].maps[index], self.buffers.bases(op.name, name)
+            edge = self.edges[op.name].maps[index]
+            bases = self.buffers.bases(op.name, name)
             for pipe in edge.pipes:
                 outputs = [self._outputs(op, index, dest) for dest in pipe.dests]
                 self._draft(op, index, pipe, bases, self.cuts[name], outputs, how, 0)
             return
-        columns, chunks = op.blocking.grid_size[1], self.buffers.ops.chunks
+        columns = op.blocking.grid_size[1]
+        chunks = self.buffers.ops.chunks
         for pipe in steps.load.pipes:
             row, column = pipe.dests[0]
             outputs = [(chunks[op.name, row, column, index],)]
@@ -127,7 +134,16 @@ class PipeMaker:
         chip = op.attributes.dest_device
         for id, relay, arrival in zip(own.links[op.name], own.relays[op.name], own.arrivals[op.name], strict=True):
             where = (chip, *self.buffers.core[arrival])
-            draft = Draft(id, [relay], [(arrival,)], [where], "", 0, op.name, link=True)
+            draft = Draft(
+                id=id,
+                inputs=[relay],
+                outputs=[(arrival,)],
+                cores=[where],
+                reader="",
+                operand=0,
+                source=op.name,
+                link=True,
+            )
             draft.bases = [relay]
             self.made.append(draft)
 
@@ -154,12 +170,23 @@ class PipeMaker:
         how: Multicast,
         steps: int,
     ) -> None:
-        id, name = self.buffers.ids.new(), op.inputs[index]
+        id = self.buffers.ids.new()
+        name = op.inputs[index]
         pieces = pipe.pieces(cut.tiles)
         read = pieces.read
         where, channel = self._cores(op, index, pipe, read, outputs, how)
         inputs = self._inputs(op, index, pieces, bases, cut, where[0], steps)
-        draft = Draft(id, inputs, outputs, where, op.name, index, name, steps, channel=channel)
+        draft = Draft(
+            id=id,
+            inputs=inputs,
+            outputs=outputs,
+            cores=where,
+            reader=op.name,
+            operand=index,
+            source=name,
+            steps=steps,
+            channel=channel,
+        )
         draft.bases = [bases[core] for core in read if core >= 0]
         if read[0] < 0:
             draft.bases.append(self.buffers.padding.known(op, index, where[0]))
@@ -183,7 +210,8 @@ class PipeMaker:
         where: tuple[int, int, int],
         steps: int,
     ) -> list[int]:
-        name, padded = op.inputs[index], pieces.read[0] < 0
+        name = op.inputs[index]
+        padded = pieces.read[0] < 0
         if padded and (pieces.cores < 0).all():
             raise RefusedError("V335", f"a pipe of {name} would carry padding alone", op=op.name)
         self._check_pieces(op.name, name, pieces, cut, steps)
@@ -215,7 +243,8 @@ class PipeMaker:
         """Where each turn of a pipe is gathered: at its producer where that is one core, else at its reader; for a
         multicast at the end of the row or column at which the NoC enters it. With the Ethernet channel of that core,
         -1 for a worker."""
-        epoch, name = self.epoch, op.inputs[index]
+        epoch = self.epoch
+        name = op.inputs[index]
         rows, columns = op.blocking.grid_size
         producer = epoch.ops.get(name) if name not in epoch.netlist.queues else None
         kept = name in epoch.prologue
@@ -239,7 +268,8 @@ class PipeMaker:
             return [(chip, *self.buffers.core[one]) for chip, one in zip(chips, ones, strict=True)], channels.pop()
         found: list[tuple[int, int, int]] = []
         for row, column in pipe.dests:
-            down, across = row == ALL and rows > 1, column == ALL and columns > 1
+            down = row == ALL and rows > 1
+            across = column == ALL and columns > 1
             if only is not None and (beside is not None or not (down or across or in_turn)):
                 found.append(((producer or op).target_device, *core_of(producer or op, *only)))
                 continue
@@ -266,11 +296,20 @@ class PipeMaker:
         return [turn[0] for turn in outputs] if is_ethernet(op) and only is None else []
 
     def _of_queue(self, queue: Queue, op: Op) -> None:
-        ids, bases = self.buffers.queues.ids[queue.name], self.buffers.ops.outputs[op.name]
+        ids = self.buffers.queues.ids[queue.name]
+        bases = self.buffers.ops.outputs[op.name]
         if op.untilize_output:
             first = (op.target_device, *self.buffers.core[bases[0]])
             for id in ids:
-                draft = Draft(self.buffers.ids.new(), list(bases), [(id,)], [first], queue.name, 0, op.name)
+                draft = Draft(
+                    id=self.buffers.ids.new(),
+                    inputs=list(bases),
+                    outputs=[(id,)],
+                    cores=[first],
+                    reader=queue.name,
+                    operand=0,
+                    source=op.name,
+                )
                 draft.bases = list(bases)
                 self.made.append(draft)
             return
@@ -285,7 +324,16 @@ class PipeMaker:
             chip = op.target_device if channel < 0 else op.attributes.dest_device
             where = (chip, *self.buffers.core[base])
             target = (ids[row * queue.blocking.grid_size[1] + column],)
-            draft = Draft(self.buffers.ids.new(), inputs, [target], [where], queue.name, 0, op.name, channel=channel)
+            draft = Draft(
+                id=self.buffers.ids.new(),
+                inputs=inputs,
+                outputs=[target],
+                cores=[where],
+                reader=queue.name,
+                operand=0,
+                source=op.name,
+                channel=channel,
+            )
             draft.bases = [base]
             self.made.append(draft)
 
@@ -355,9 +403,11 @@ def relays(epoch: Epoch, buffers: Buffers, pipes: PipeMaker, hops: Mapping[int, 
     sized: dict[EthernetCore, list[tuple[int, Mapping[str, Any], Relay]]] = {}
     others: dict[EthernetCore, list[int]] = {}
     for name, ids in own.relays.items():
-        op, operand = epoch.ops[name], own.operands[name][0]
+        op = epoch.ops[name]
+        operand = own.operands[name][0]
         for cell, id in enumerate(ids):
-            tile, piece = operand.tile_size, operand.gathered
+            tile = operand.tile_size
+            piece = operand.gathered
             gathered = _gathered(epoch, buffers, filled[id], piece, tile)
             relay = Relay(piece, tile, operand.per_input * count, gathered)
             sized.setdefault(sends_from(epoch, op, cell), []).append((id, {"op": name}, relay))
@@ -365,7 +415,9 @@ def relays(epoch: Epoch, buffers: Buffers, pipes: PipeMaker, hops: Mapping[int, 
             others.setdefault(there, []).append(own.made[own.arrivals[name][cell]].size_tiles * tile)
     for id, hop in hops.items():
         chip, row, column, channel = hop.at
-        relay = Relay(hop.piece, hop.tile_bytes, hop.epoch_tiles, 0, hop.tiles)
+        relay = Relay(
+            piece=hop.piece, tile_bytes=hop.tile_bytes, epoch_tiles=hop.epoch_tiles, gathered=0, tiles=hop.tiles
+        )
         if channel < 0:
             yield _buffer(EthernetCore(chip, -1, row, column), hop.number, id, {}, relay, count)
         else:

@@ -12,7 +12,8 @@ NO_CORE = 255
 NO_PADDING = 0
 """In `Pipe.output_padding`: the outputs at this scatter index are fed by the pipe's inputs."""
 
-PRE_TM, POST_TM = 0, 1
+PRE_TM = 0
+POST_TM = 1
 """`Buffer.prefetch_type`: an operand kept in L1 as it lies in DRAM, or as the consumer reads it, after its TMs."""
 
 

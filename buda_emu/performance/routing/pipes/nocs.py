@@ -15,7 +15,9 @@ from buda_emu.performance.routing.pipes.ops.general import is_ethernet
 from buda_emu.performance.routing.pipes.ops.multicast import Multicast, direct, multicast
 from buda_emu.spec.devices import device
 
-WRITE_VC, UNICAST_VC, MULTICAST_VC = 0, 2, 4
+WRITE_VC = 0
+UNICAST_VC = 2
+MULTICAST_VC = 4
 HOST_CORE: Final = (255, 255)
 
 
@@ -46,7 +48,9 @@ class Nocs:
     """Routes the pipes of an epoch."""
 
     def __init__(self, epoch: Epoch, buffers: Buffers, pipes: PipeMaker) -> None:
-        self.epoch, self.buffers, self.pipes = epoch, buffers, pipes
+        self.epoch = epoch
+        self.buffers = buffers
+        self.pipes = pipes
         self.device = device(epoch.netlist.arch_name)
         self.ports: dict[int, int] = {}
         """DRAM port of each buffer of a queue."""
@@ -75,7 +79,8 @@ class Nocs:
                 continue
             channel = queue.buffers[one.cell].channel
             chip = used.setdefault(queue.target_device, [[0] * len(ports) for ports in self.device.dram_cores])
-            cores, counts = self.device.dram_cores[channel], chip[channel]
+            cores = self.device.dram_cores[channel]
+            counts = chip[channel]
             pieces = self.buffers.queues.pieces(queue) if self.pipes.cuts[queue.name].scattered else 1
             taken = _least_used(counts, pieces)
             self._cores[one.id] = [cores[port] for port in taken]
@@ -130,7 +135,8 @@ class Nocs:
             return route
         padding = self.buffers.padding.made.get(base_of(draft.inputs[0]))
         from_queue = draft.steps == 2 or draft.source in queues or padding is not None
-        alone, beside = False, None
+        alone = False
+        beside = None
         if not from_queue:
             alone = not draft.gathers_cores
             producer = self.epoch.ops[draft.source]
@@ -142,10 +148,15 @@ class Nocs:
             if beside is not None:
                 noc1 = beside == 1
         route = Route(
-            0, int(noc1), UNICAST_VC, MULTICAST_VC if how.rows or how.columns else UNICAST_VC, beside is not None
+            incoming=0,
+            outgoing=int(noc1),
+            incoming_vc=UNICAST_VC,
+            outgoing_vc=MULTICAST_VC if how.rows or how.columns else UNICAST_VC,
+            direct=beside is not None,
         )
         if not from_queue and is_ethernet(self.epoch.ops[draft.source]):
-            route.incoming, alone = self._straight(draft), False
+            route.incoming = self._straight(draft)
+            alone = False
         elif not from_queue:
             route.incoming = self._between(self.epoch.ops[draft.source], op)
             here = self.epoch.ops[draft.source].target_device
@@ -191,7 +202,8 @@ class Nocs:
         return (column, row) if draft.channel >= 0 else self.device.physical(row, column)
 
     def _to_queue(self, draft: Draft) -> Route:
-        queue, op = self.epoch.netlist.queues[draft.reader], self.epoch.ops.get(draft.source)
+        queue = self.epoch.netlist.queues[draft.reader]
+        op = self.epoch.ops.get(draft.source)
         if queue.loc == "host" or (op is not None and op.untilize_output) or window(self.epoch, queue) is not None:
             return Route(0, 0, WRITE_VC, WRITE_VC)
         noc = self._nearer(self._physical(draft.inputs[0], 1), self._physical(draft.outputs[0][0], 1))
@@ -233,9 +245,11 @@ class Nocs:
     def _overlap(self, source: Op, target: Op) -> tuple[tuple[int, int], int]:
         """Columns and rows of cores that both grids have, and how many of the target's lie before them."""
         starts, ends = _corners(source)
-        begin, sizes = _corners(target)[0], _sizes(target)
+        begin = _corners(target)[0]
+        sizes = _sizes(target)
         grid = self.device.grid[::-1]
-        found, before = [0, 0], 0
+        found = [0, 0]
+        before = 0
         for axis in (0, 1):
             for step in range(sizes[axis]):
                 if starts[axis] <= (begin[axis] + step) % grid[axis] <= ends[axis]:
@@ -245,7 +259,8 @@ class Nocs:
 
     def _balance(self, operands: list[_Seen]) -> None:
         """Moves loopbacks of operands that are not multicast to the other NoC, where one has much more to carry."""
-        load, movable = [0, 0], [0, 0]
+        load = [0, 0]
+        movable = [0, 0]
         for one in operands:
             load[one.route.incoming] += 1
             if one.loops_back:
@@ -301,7 +316,8 @@ def with_readers(epoch: Epoch, drafts: Sequence[Draft], routes: Sequence[Route],
 
 
 def _pipe(epoch: Epoch, draft: Draft, route: Route, tiles: int, extra: dict[str, object]) -> Pipe:
-    inputs, repeat = draft.inputs, 0
+    inputs = draft.inputs
+    repeat = 0
     if tiles and (found := period(inputs, tiles, draft.cleared)):
         inputs, repeat = inputs[:found], len(inputs) // found
     op = epoch.ops.get(draft.reader)

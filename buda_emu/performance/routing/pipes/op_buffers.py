@@ -57,7 +57,9 @@ def output(op: Op, core: int, cut: Cut, input_count: int, arch: Arch) -> Output:
     """Of the `core`th core of an op, counted row by row. RefusedError for a buffer that pipes cannot read."""
     if op.acc_df == "Float32" and arch.name == "grayskull":
         raise RefusedError("V333", "acc_df is Float32, the accumulators of grayskull have 16 bits")
-    own, block, single = op.blocking, mblock_tiles(op), buffered_mblocks(op)
+    own = op.blocking
+    block = mblock_tiles(op)
+    single = buffered_mblocks(op)
     strips = differs_by_core(op)
     if not strips and not divides(single, own.t):
         raise RefusedError("V080", f"buf_size_mb {op.buf_size_mb} buffers {single} mblocks at a time, t is {own.t}")
@@ -66,12 +68,26 @@ def output(op: Op, core: int, cut: Cut, input_count: int, arch: Arch) -> Output:
     if not cut.scattered:
         runs = _strips(op, core) if strips else own.t
         row = own.block_cols * own.ublock[0] if op.untilize_output else block
-        return Output(size, input_count * runs * block, op.buf_size_mb * row, 0, per_input, cut)
+        return Output(
+            tile_size=size,
+            epoch_tiles=input_count * runs * block,
+            size_tiles=op.buf_size_mb * row,
+            replicate=0,
+            per_input=per_input,
+            cut=cut,
+        )
     total = input_count * own.t
     held = min(single, total)
     replicate = held * block // cut.tiles
     full = held if total <= single else op.buf_size_mb
-    return Output(size, total * block // replicate, full * block // replicate, replicate, per_input, cut)
+    return Output(
+        tile_size=size,
+        epoch_tiles=total * block // replicate,
+        size_tiles=full * block // replicate,
+        replicate=replicate,
+        per_input=per_input,
+        cut=cut,
+    )
 
 
 def _strips(op: Op, core: int) -> int:
@@ -87,11 +103,14 @@ def intermediate_buffers(
     """All of one core, that of the highest operand id first."""
     number = kind_of(op).intermediates(op, count)
     found: list[Intermediate] = []
-    block, own = mblock_tiles(op), op.attributes
+    block = mblock_tiles(op)
+    own = op.attributes
     for index in reversed(range(number)):
-        df, tiles = op.intermed_df, block
+        df = op.intermed_df
+        tiles = block
         if op.has("result indices"):
-            df, tiles = op.in_df[index], op.blocking.mblock[0] * own.m_k * op.blocking.ublock[0] * own.u_kt
+            df = op.in_df[index]
+            tiles = op.blocking.mblock[0] * own.m_k * op.blocking.ublock[0] * own.u_kt
         size = tile_bytes(df, *op.blocking.tile_dim, arch.alignment, True)
         epoch_tiles = tiles if op.gradient_op else input_count * tiles
         found.append(Intermediate(size, epoch_tiles, _size(op, out, fused, index, tiles), tiles))
@@ -108,7 +127,8 @@ def _size(op: Op, out: Output, fused: FusedUse | None, index: int, tiles: int) -
 
 def mblock_k(op: Op) -> int:
     """How often a block passes the intermediate buffer for one result, a gradient's own sum not counted."""
-    own, passes = op.attributes, kind_of(op).passes(op)
+    own = op.attributes
+    passes = kind_of(op).passes(op)
     if own.bias:
         passes += (op.acc_df != "Int32") + (own.requant or own.dequant)
     return passes
@@ -125,7 +145,10 @@ class OpBuffers:
     """Buffers of the ops of an epoch, and their ids by what they are."""
 
     def __init__(self, epoch: Epoch, ids: Ids, edges: Mapping[str, OpEdges], cuts: Mapping[str, Cut]) -> None:
-        self.epoch, self.edges, self.cuts, self._ids = epoch, edges, cuts, ids
+        self.epoch = epoch
+        self.edges = edges
+        self.cuts = cuts
+        self._ids = ids
         self.arch = epoch.netlist.arch
         self.made: dict[int, Buffer] = {}
         self.core: dict[int, Place] = {}
@@ -149,7 +172,9 @@ class OpBuffers:
 
     def make(self, op: Op) -> None:
         """All buffers of an op. RefusedError for a result that pipes cannot read."""
-        inputs, arch, count = self.epoch.inputs(op), self.arch, self.epoch.input_count
+        inputs = self.epoch.inputs(op)
+        arch = self.arch
+        count = self.epoch.input_count
         operands = self.operands[op.name] = [inputs.operand(index) for index in range(inputs.kind.input_buffers(op))]
         if is_ethernet(op):
             self._copies(op, operands[0])
@@ -159,7 +184,8 @@ class OpBuffers:
         fields = [self._operand_fields(op, index, operand) for index, operand in enumerate(operands)]
         fused = self.epoch.fused(op)
         number = self.epoch.netlist.fused_ops[op.attributes.fused_op_id].intermediates if fused is not None else 0
-        shared_fields, passes = result_fields(op), mblock_k(op)
+        shared_fields = result_fields(op)
+        passes = mblock_k(op)
         kept: dict[str, Any] = {"buffer_type": "intermediate", "mblock_k": passes, **shared_fields}
         rows, columns = op.blocking.grid_size
         ids = self.outputs[op.name] = []
@@ -188,8 +214,11 @@ class OpBuffers:
 
     def _copies(self, op: Op, operand: Operand) -> None:
         """Of a copy between chips; its relays are made when it is known what they read."""
-        arch, cells = self.arch, op.blocking.cells
-        own, passes, blocks = self._operand_fields(op, 0, operand), mblock_k(op), result_fields(op)
+        arch = self.arch
+        cells = op.blocking.cells
+        own = self._operand_fields(op, 0, operand)
+        passes = mblock_k(op)
+        blocks = result_fields(op)
         for made in (self.relays, self.arrivals, self.links, self.outputs):
             made[op.name] = []
         for cell in range(cells):
@@ -291,7 +320,8 @@ class OpBuffers:
             size = tile_bytes(op.in_df[index], *op.input_tile_dims[index], self.arch.alignment, True)
             for column in range(op.blocking.grid_size[1]):
                 for chunk in range(steps.chunks):
-                    core, id = core_of(op, chunk, column), self._ids.new()
+                    core = core_of(op, chunk, column)
+                    id = self._ids.new()
                     self.chunks[op.name, chunk, column, index] = id
                     self.core[id] = core
                     self.made[id] = Buffer(
@@ -328,7 +358,8 @@ def core_of(op: Op, row: int, column: int) -> Place:
 
 def result_fields(op: Op) -> dict[str, Any]:
     """What output and intermediate buffers say of the op's blocks."""
-    (m, n), (r, c) = op.blocking.mblock, op.blocking.ublock
+    (m, n) = op.blocking.mblock
+    (r, c) = op.blocking.ublock
     return {"op": op.name, "chip": op.target_device, "ublock_rt": r, "ublock_ct": c, "mblock_m": m, "mblock_n": n}
 
 

@@ -26,7 +26,10 @@ class RefusedError(Exception):
 
     def __init__(self, rule: str, what: str, hint: str = "", op: str = "") -> None:
         super().__init__(what)
-        self.rule, self.what, self.hint, self.op = rule, what, hint, op
+        self.rule = rule
+        self.what = what
+        self.hint = hint
+        self.op = op
         self.input = -1
 
     def refusal(self, op: str = "") -> Refusal:

@@ -47,7 +47,10 @@ def divides(a: int, b: int) -> bool:
 
 def written(blocking: Blocking) -> Tiles:
     """Codes of all tiles of a tensor [t, rows, columns] as its producer's cores write them (OPS 2)."""
-    (grid_r, grid_c), (m, n), (r, c), t = blocking.grid_size, blocking.mblock, blocking.ublock, blocking.t
+    (grid_r, grid_c) = blocking.grid_size
+    (m, n) = blocking.mblock
+    (r, c) = blocking.ublock
+    t = blocking.t
     ublock = r * c
     within_bounds(t * grid_r * grid_c * m * n * ublock)
     row_step, column_step = (n * ublock, ublock) if blocking.ublock_order == "r" else (ublock, m * ublock)
@@ -71,7 +74,8 @@ class SourceMap:
     """
 
     def __init__(self, blocking: Blocking, buffered: int) -> None:
-        self.producer, self.buffered = blocking, buffered
+        self.producer = blocking
+        self.buffered = buffered
         self.tiles = written(blocking)
         self.names: list[str] = []
         self.stacked = [1, 1]  # rows, columns
@@ -112,7 +116,8 @@ class SourceMap:
     def apply(self, tm: Tm) -> None:
         """One TM (OPS 7). RefusedError for what the vendor's tile maps cannot express."""
         if tm.name == "broadcast":
-            axis, factor = str(tm.args[0]), int(tm.args[1])
+            axis = str(tm.args[0])
+            factor = int(tm.args[1])
             self.names.append("broadcast")
             self._broadcast(axis, factor)
             return
@@ -161,7 +166,8 @@ class SourceMap:
         if self._open_slices % factor == 0:
             self._open_slices //= factor
         else:
-            self._open_slices, self.reaches_several_t = 1, True
+            self._open_slices = 1
+            self.reaches_several_t = True
         if axis == 0:
             self.row_major_stack = self.stacked[1] > 1
             self.tiles = self.tiles.reshape(t // factor, rows * factor, columns)

@@ -11,7 +11,10 @@ from itertools import repeat
 from buda_emu.performance.routing.pipes.model import NO_PADDING, POST_TM, Buffer, Pipe, PipeGraph
 from buda_emu.performance.routing.streams.model import Place, Refusal, RefusedError
 
-_INPUTS, _OUTPUTS, _INTERMEDIATES, _RELAYS = range(16), range(16, 32), range(24, 32), range(32, 64)
+_INPUTS = range(16)
+_OUTPUTS = range(16, 32)
+_INTERMEDIATES = range(24, 32)
+_RELAYS = range(32, 64)
 NOWHERE = Place(0, 255, 255)
 
 
@@ -165,7 +168,8 @@ class Connected:
         pipe.inputs = tuple(self._at(id, pipe) for id in pipe.pipe.inputs)
         for node, _ in pipe.inputs:
             node.outputs[pipe] = None
-        step, written = pipe.consumer_repeat, pipe.pipe
+        step = pipe.consumer_repeat
+        written = pipe.pipe
         if not pipe.inputs or not written.outputs:
             raise refused(f"pipe {pipe.id} has no input or no output")
         pipe.duplicates = step > 1 or _repeats(written.outputs[::step])
@@ -235,7 +239,8 @@ class Connected:
             queue = pipe.single_output
             if queue is not None and queue.in_dram and queue.outputs:
                 written = BufferNode(queue.buffer, queue.id + 1)
-                written.input, queue.input = pipe, None
+                written.input = pipe
+                queue.input = None
                 pipe.outputs = [[written]]
                 self.buffers.append(written)
 
@@ -291,7 +296,8 @@ def _one_for_each_output(pipe: PipeNode) -> list[PipeNode]:
     for number, output in enumerate(pipe.outputs[0]):
         one = PipeNode(pipe.pipe, pipe.id + number + 1)
         one.consumer_repeat = 1
-        one.outputs, one.places = [[output]], [output.place]
+        one.outputs = [[output]]
+        one.places = [output.place]
         output.input = one
         _hand_over(pipe, one, pipe.inputs)
         made.append(one)

@@ -235,7 +235,8 @@ def _components(steps: Steps) -> Iterable[list[Draft]]:
     for start in steps:
         if start not in seen:
             seen.add(start)
-            component, ahead = [start], [start]
+            component = [start]
+            ahead = [start]
             while ahead:
                 for other in near[ahead.pop()]:
                     if other not in seen:
@@ -265,7 +266,8 @@ def _tiles(own: list[Step]) -> int:
 
 
 def _unroll(component: list[Draft], steps: Steps, most: int) -> None:
-    limit, skip = 1 << 32, 1
+    limit = 1 << 32
+    skip = 1
     for stream in component:
         tiles = _tiles(steps[stream])
         if stream.kind == "unpacker" and stream.clears > tiles:

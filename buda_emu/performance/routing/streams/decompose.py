@@ -49,7 +49,8 @@ class Subgraph:
         return self._ethernet(buffer.place.chip, channel) if channel >= 0 else self._worker(buffer.place)
 
     def _worker(self, place: Place) -> Place:
-        rows, columns = len(self._limits.rows), len(self._limits.columns)
+        rows = len(self._limits.rows)
+        columns = len(self._limits.columns)
         if place.row >= rows or place.column >= columns:
             raise refused(f"there is no {place}: a chip has {rows} rows and {columns} columns of worker cores")
         return place
@@ -86,7 +87,8 @@ class Subgraph:
         if node.input is not None:
             filled = node.input.outputs
             filled[filled.index(node)] = virtual
-            virtual.input, node.input = node.input, None
+            virtual.input = node.input
+            node.input = None
         for pipe in node.outputs:
             pipe.read_through(node, virtual)
         node.outputs = []
@@ -109,7 +111,8 @@ class Subgraph:
         self, pipe: PipeNode, index: int, outputs: list[BufferNode], sending: dict[tuple[int, ...], Simple]
     ) -> None:
         target = outputs[0]
-        one_source, one_output = len(pipe.sources) == 1, len(outputs) == 1
+        one_source = len(pipe.sources) == 1
+        one_output = len(outputs) == 1
         joins = self._joins_intermediates(pipe)
         direct = self._multicasts_itself(pipe)
         to_l1 = pipe.from_l1 and all(node.in_l1 for node in pipe.outputs[0])
@@ -137,12 +140,15 @@ class Subgraph:
 
     def _read(self, made: Simple, pipe: PipeNode, index: int) -> Simple:
         """Let `made` read the inputs of a scatter index: the pipe's, or padding."""
-        sources, entries, counts = pipe.sources, pipe.entries, pipe.counts
+        sources = pipe.sources
+        entries = pipe.entries
+        counts = pipe.counts
         padding = pipe.padded.get(index)
         if padding is not None:
             sources, entries, counts = by_source(padding)
         made.sources = [self._node_of[source] for source in sources]
-        made.entries, made.counts = entries, counts
+        made.entries = entries
+        made.counts = counts
         for node in made.sources:
             node.outputs.append(made)
         return made
@@ -203,7 +209,8 @@ class Subgraph:
         made = self._read(self._simple(kind, pipe, index, repeat), pipe, index)
         if kind in (Kind.DRAM_EMBEDDING, Kind.SHARED_INTERMEDIATE):  # indices come last, or the packer's buffer
             made.beside = made.sources.pop()
-            made.entries, made.counts = pipe.entries[:-1], pipe.counts[:-1]
+            made.entries = pipe.entries[:-1]
+            made.counts = pipe.counts[:-1]
         made.fill(self._node_of[output])
 
     def _receive_and_send(
@@ -291,7 +298,8 @@ class Subgraph:
             node = self._node_of[buffer]
             kind = Kind.PADDING_SERIAL_FORK if buffer.buffer.is_padding else Kind.SERIAL_FORK
             fork = Simple(kind, pipe, node.place)
-            fork.serial_outputs, fork.padded_outputs = len(pipe.outputs), len(pipe.padded)
+            fork.serial_outputs = len(pipe.outputs)
+            fork.padded_outputs = len(pipe.padded)
             self._put_fork(node, fork, behind)
 
     def _fork(self, buffer: BufferNode) -> None:
@@ -389,7 +397,8 @@ class _Groups:
         return id
 
     def _join(self, one: int, other: int) -> None:
-        one, other = self.root(one), self.root(other)
+        one = self.root(one)
+        other = self.root(other)
         if one == other:
             return
         if self._size[one] < self._size[other]:

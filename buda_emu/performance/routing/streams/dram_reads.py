@@ -68,7 +68,8 @@ def phase_tiles(pipe: Simple, merged: bool) -> int:
 
 def settled_phase_tiles(pipe: Simple, tiles: int) -> int:
     """Tiles of a phase at most, in whole buffers of `tiles`. RefusedError where no phase can hold them."""
-    queue, output = first_queue(pipe), pipe.outputs[0]
+    queue = first_queue(pipe)
+    output = pipe.outputs[0]
     if output.tiles > TILES_A_PHASE:
         tiles = lcm(tiles, output.subtree)
     return _divisible(queue.buffer.tiles_per_input, tiles, output.iterations, pipe)
@@ -84,12 +85,12 @@ def _divisible(tiles_per_input: int, tiles: int, iterations: int, pipe: Simple) 
     if tiles > TILES_A_PHASE:
         raise RefusedError(
             Refusal(
-                "phases",
-                f"pipe {pipe.pipe.id} has to move {tiles} tiles at once, and a phase of a stream has "
+                what="phases",
+                message=f"pipe {pipe.pipe.id} has to move {tiles} tiles at once, and a phase of a stream has "
                 f"at most {TILES_A_PHASE}",
-                pipe.place,
-                tiles,
-                TILES_A_PHASE,
+                place=pipe.place,
+                number=tiles,
+                limit=TILES_A_PHASE,
             )
         )
     return TILES_A_PHASE // tiles * tiles
@@ -151,7 +152,8 @@ def _tiles_moved(pipe: Simple) -> int:
     if pipe.kind is not Kind.DRAM_EMBEDDING:
         return pipe.outputs[0].tiles
     queue = _indices(pipe)
-    inputs, tile = queue.indices_per_input, queue.indices_per_tile
+    inputs = queue.indices_per_input
+    tile = queue.indices_per_tile
     return gcd(inputs, tile) if inputs > tile else inputs
 
 

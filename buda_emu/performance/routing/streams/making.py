@@ -96,7 +96,7 @@ class Makers:
         self.made[pipe] = self.streams[first:]
 
     def _add(self, kind: str, place: Place, size: int, msg_size: int, pipe: Simple) -> Draft:
-        stream = Draft(kind, place, size, msg_size, pipe)
+        stream = Draft(kind=kind, place=place, size=size, msg_size=msg_size, pipe=pipe)
         self.streams.append(stream)
         return stream
 
@@ -106,7 +106,9 @@ class Makers:
         written = operand.buffer
         size = written.tile_size * written.size_tiles
         stream = self._add("unpacker", node.place, size, written.tile_size, pipe)
-        stream.operand, stream.op, stream.buf_id = written.operand, written.op, operand.id
+        stream.operand = written.operand
+        stream.op = written.op
+        stream.buf_id = operand.id
         stream.clears = max(1, written.tile_clear_granularity)
         node.stream = stream
         return stream
@@ -120,14 +122,17 @@ class Makers:
             raise refused(f"buffer {buffer.id} is forked, and is neither a packer's nor in DRAM")
         made = self._forks("packer", pipe, buffer)
         for stream in made:
-            stream.operand, stream.op, stream.shared_id = buffer.buffer.operand, buffer.buffer.op, buffer.shared
+            stream.operand = buffer.buffer.operand
+            stream.op = buffer.buffer.op
+            stream.shared_id = buffer.shared
             stream.buf_id = -1 if buffer.buffer.replicate else buffer.id
 
     def pre_tm_fork(self, pipe: Simple) -> None:
         """An operand that is kept in L1 as it lies in DRAM: relays, as many as pipes read it."""
         buffer = pipe.sources[0].buffer
         for stream in self._forks("relay", pipe, buffer):
-            stream.reads, stream.op = 1, buffer.buffer.op
+            stream.reads = 1
+            stream.op = buffer.buffer.op
             if buffer.buffer.is_padding:
                 stream.padding = _dram_place(buffer)
 
@@ -159,7 +164,9 @@ class Makers:
             stream = by_place.get(output.place)
             if stream is None:
                 stream = by_place[output.place] = self._add("relay", output.place, base.bytes, base.msg_size, pipe)
-                stream.reads, stream.op, stream.padding = base.reads, base.op, base.padding
+                stream.reads = base.reads
+                stream.op = base.op
+                stream.padding = base.padding
                 stream.buffering = base.buffering
                 stream.forks = [stream]
             output.stream = stream
@@ -189,7 +196,8 @@ class Makers:
         sender = _incoming(pipe)
         written = buffer.buffer
         stream = self._add("relay", node.place, written.size_tiles * written.tile_size, written.tile_size, pipe)
-        stream.buf_id, stream.op = buffer.id, written.op
+        stream.buf_id = buffer.id
+        stream.op = written.op
         if pipe.kind is not Kind.RELAY:
             sender.ethernet = stream.ethernet = True
             sender.firmware = stream.firmware = pipe.kind is Kind.ETHERNET_FIRMWARE_RELAY
@@ -228,7 +236,8 @@ class Makers:
 
     def dram_read(self, pipe: Simple) -> None:
         """Chunks from DRAM, by the operand's stream alone if its buffer can be made to fit, else by a relay."""
-        queue, node = first_queue(pipe), pipe.outputs[0]
+        queue = first_queue(pipe)
+        node = pipe.outputs[0]
         relay = node.of is not None and node.of.relay
         operand = None if relay else _operand(pipe, node)
         chunk = self._chunks.of(pipe)
@@ -256,13 +265,15 @@ class Makers:
 
     def post_tm(self, pipe: Simple) -> None:
         """An operand that is kept in L1 as its kernel reads it."""
-        queue, node = first_queue(pipe), pipe.outputs[0]
+        queue = first_queue(pipe)
+        node = pipe.outputs[0]
         size = _post_tm_bytes(pipe, queue)
         if node.of is not None and node.of.relay:
             stream = node.stream = self._add("relay", pipe.place, size, queue.buffer.tile_size, pipe)
         else:
             stream = self._unpacker(pipe, node)
-            stream.bytes, stream.buf_id = size, -1
+            stream.bytes = size
+            stream.buf_id = -1
         self._read(pipe, stream, queue)
 
     def dram_multicast(self, pipe: Simple) -> None:
@@ -296,14 +307,16 @@ class Makers:
 
     def pcie_read(self, pipe: Simple) -> None:
         """What another chip writes, by the operand's stream alone if its buffer can be made to fit, else by a relay."""
-        between, node = pipe.sources[0].buffer.buffer, pipe.outputs[0]
+        between = pipe.sources[0].buffer.buffer
+        node = pipe.outputs[0]
         merged = merged_bytes(pipe, between.size_tiles, _operand(pipe, node), 0)
         if merged is None:
             base = between.size_tiles * between.tile_size * between.q_slots
             stream = self._add("relay", pipe.place, base, between.tile_size, pipe)
         else:
             stream = self._unpacker(pipe, node)
-            stream.bytes, stream.buf_id = merged, -1
+            stream.bytes = merged
+            stream.buf_id = -1
         self._read(pipe, stream, pipe.sources[0].buffer)
         if merged is None:
             self._unpacker(pipe, node)
@@ -332,9 +345,12 @@ class Makers:
         """A kernel's own buffer."""
         buffer = pipe.outputs[0].buffer
         written = buffer.buffer
-        place, size = pipe.outputs[0].place, written.tile_size * written.size_tiles
+        place = pipe.outputs[0].place
+        size = written.tile_size * written.size_tiles
         stream = self._add("intermediate", place, size, written.tile_size, pipe)
-        stream.operand, stream.op, stream.buf_id = written.operand, written.op, buffer.id
+        stream.operand = written.operand
+        stream.op = written.op
+        stream.buf_id = buffer.id
         stream.pipes = {}  # its pipe stands in no file
         stream.writes = 1 if pipe.kind is Kind.GRADIENT else 0
 
@@ -345,9 +361,14 @@ class Makers:
         if not isinstance(stream, Draft):
             raise refused(f"intermediate buffer {buffer.id} shares L1 with a buffer that no pipe reads")
         written = buffer.buffer
-        stream.kind, stream.place, stream.operand = "intermediate", pipe.outputs[0].place, written.operand
-        stream.bytes, stream.msg_size = written.tile_size * written.size_tiles, written.tile_size
-        stream.buf_id, stream.shared_id, stream.pipes = buffer.id, -1, {}
+        stream.kind = "intermediate"
+        stream.place = pipe.outputs[0].place
+        stream.operand = written.operand
+        stream.bytes = written.tile_size * written.size_tiles
+        stream.msg_size = written.tile_size
+        stream.buf_id = buffer.id
+        stream.shared_id = -1
+        stream.pipes = {}
         stream.buffering = 1
 
 

@@ -44,7 +44,8 @@ def _components(nodes: Iterable[Node]) -> Iterable[list[Node]]:
         if start in seen:
             continue
         seen.add(start)
-        component, ahead = [start], [start]
+        component = [start]
+        ahead = [start]
         while ahead:
             node = ahead.pop()
             sources = node.input.sources if node.input is not None else []
@@ -327,7 +328,8 @@ class Phases:
 
     def _receive(self, node: Node, flow: Flow, begin: int) -> Walk[int]:
         received = flow.groups.setdefault(flow.done, [])
-        at, most = begin, node.max_tiles
+        at = begin
+        most = node.max_tiles
         previous: Node | None = None
         offset = 0
         first = flow.done % flow.sets * flow.per_group
@@ -343,7 +345,8 @@ class Phases:
                 received[-1] = Phase(received[-1].begin, received[-1].tiles + source.tiles)
             else:
                 received.append(Phase(at - 1, source.tiles))
-            previous, offset = source, here
+            previous = source
+            offset = here
         return at - begin
 
     @staticmethod
@@ -361,11 +364,13 @@ class Phases:
 
     def _send(self, node: Node, flow: Flow, to: Node, begin: int) -> None:
         sends = flow.sends.setdefault(to, [])
-        tiles, at = 0, begin
+        tiles = 0
+        at = begin
         for phase in flow.groups[flow.done % flow.sets]:
             if tiles + phase.tiles > node.max_tiles:
                 sends.append(Phase(at, tiles))
-                tiles, at = phase.tiles, phase.begin
+                tiles = phase.tiles
+                at = phase.begin
             else:
                 tiles += phase.tiles
         if tiles:

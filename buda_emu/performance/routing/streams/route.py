@@ -103,7 +103,7 @@ class Core:
         """Kinds of streams of which there are too few."""
         for stream in self.twice:
             message = f"{self.place}: two streams serve operand {stream.operand}"
-            yield Refusal("operand_stream", message, self.place, 2, 1)
+            yield Refusal(what="operand_stream", message=message, place=self.place, number=2, limit=1)
         ethernet = self.place.ethernet
         transfers = len(ETHERNET_STREAMS) + len(ETHERNET_MULTICAST_STREAMS) if ethernet else 0
         extra = len(ETHERNET_EXTRA_STREAMS if ethernet else EXTRA_STREAMS)
@@ -126,7 +126,7 @@ class Core:
         if number > limit:
             ops = f" ({', '.join(self.ops)})" if self.ops else ""
             message = f"{self.place}{ops} needs {number} {words}, and has {limit}"
-            yield Refusal(what, message, self.place, number, limit)
+            yield Refusal(what=what, message=message, place=self.place, number=number, limit=limit)
 
     def use(self, on_chip: int) -> CoreUse:
         """What the core holds; worker cores of the chip move tiles of `on_chip` distinct sizes."""
@@ -151,15 +151,15 @@ class Core:
 
 def _stream(stream: Draft) -> Stream:
     return Stream(
-        -1 if stream.id is None else stream.id,
-        stream.kind,
-        stream.operand,
-        stream.op,
-        tuple(stream.pipes),
-        stream.given,
-        stream.phases,
-        stream.reads,
-        stream.writes,
+        id=-1 if stream.id is None else stream.id,
+        kind=stream.kind,
+        operand=stream.operand,
+        op=stream.op,
+        pipes=tuple(stream.pipes),
+        buffer_bytes=stream.given,
+        phases=stream.phases,
+        reads_queues=stream.reads,
+        writes_queues=stream.writes,
     )
 
 
@@ -281,7 +281,7 @@ def _above(counts: dict[Place, int], what: str, words: str, limit: int) -> Itera
     for place, number in counts.items():
         if number > limit:
             message = f"{place} needs {number} {words} for pipes that are connected, and its NCRISC has {limit}"
-            yield Refusal(what, message, place, number, limit)
+            yield Refusal(what=what, message=message, place=place, number=number, limit=limit)
 
 
 def _too_many_readers(fork: Simple) -> Refusal:
@@ -289,7 +289,7 @@ def _too_many_readers(fork: Simple) -> Refusal:
     name = f"{queue.buffer.op!r}, buffer {queue.id}," if queue is not None else "a queue"
     number = len(fork.outputs)
     message = f"queue {name} has {number} readers, and may have {READERS_OF_A_QUEUE}"
-    return Refusal("readers_of_a_queue", message, None, number, READERS_OF_A_QUEUE)
+    return Refusal(what="readers_of_a_queue", message=message, place=None, number=number, limit=READERS_OF_A_QUEUE)
 
 
 def _limit_gathers(parts: Iterable[Subgraph], limits: CoreLimits) -> None:
@@ -392,4 +392,4 @@ def _out_of_l1(core: CoreUse) -> Refusal:
         f"{core.available_bytes}: {core.stream_bytes} for streams, {core.tile_header_bytes} for tile headers, "
         f"{core.blob_bytes} for a larger blob, {core.fallback_bytes} for queues to keep track of"
     )
-    return Refusal("l1", message, core.place, core.l1_bytes, core.available_bytes)
+    return Refusal(what="l1", message=message, place=core.place, number=core.l1_bytes, limit=core.available_bytes)

@@ -66,7 +66,8 @@ def critical_steps(timing: EpochTiming) -> tuple[CriticalStep, ...]:
         return ()
     words: dict[int, str] = dict.fromkeys(range(len(tasks.objects)), "data") | dict.fromkeys(timing.rooms, "room")
     chain = timeline.critical_steps(tasks, words, timing.last_task)
-    start, end = np.array([step.start for step in chain]), np.array([step.end for step in chain])
+    start = np.array([step.start for step in chain])
+    end = np.array([step.end for step in chain])
     cause = np.array([_WORDS.index(step.category) for step in chain])
     cause[0] = 0
     weight = (end - start).astype(np.float64)
@@ -90,7 +91,16 @@ def critical_steps(timing: EpochTiming) -> tuple[CriticalStep, ...]:
             by_length = sorted(units, key=lambda unit: -float(weight[units[unit]].sum()))
             through = tuple(unit.partition(": ")[2] for unit in by_length if unit != name)
             kept = tuple(wait for wait in waits if wait[1])
-            found.append(CriticalStep(_kind(name, ops, through), name, cycles, cycles / whole, kept, through))
+            found.append(
+                CriticalStep(
+                    kind=_kind(name, ops, through),
+                    name=name,
+                    cycles=cycles,
+                    share=cycles / whole,
+                    waits=kept,
+                    through=through,
+                )
+            )
     found.sort(key=lambda step: (-step.cycles, step.name))
     return (replace(found[0], alike=_alike(timing, found[0].name)), *found[1:]) if found else ()
 
@@ -219,7 +229,12 @@ def contention(
     rest = max(others, key=lambda item: item.cycles, default=None)
     cycles = next(item.cycles for item in (*timing.memory, *timing.links) if item.name == name)
     return Contention(
-        name, cycles, tuple(users), channels if is_dram else 1, spread, (rest.name, rest.cycles) if rest else ("", 0.0)
+        name=name,
+        cycles=cycles,
+        users=tuple(users),
+        places=channels if is_dram else 1,
+        spread=spread,
+        rest=(rest.name, rest.cycles) if rest else ("", 0.0),
     )
 
 

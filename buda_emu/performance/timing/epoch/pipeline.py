@@ -58,7 +58,7 @@ def _with_inputs(
     """So many inputs of an epoch, run. Raises ProgramError where no input buffers are large enough."""
     buffers = INPUT_BUFFERS
     while True:
-        model = EpochTasks(ops, edges, costs, rates, inputs, buffers)
+        model = EpochTasks(ops=ops, edges=edges, costs=costs, rates=rates, inputs=inputs, buffers=buffers)
         try:
             model.run()
         except ProgramError:  # branches of different length that meet again: the parts are coarser than tiles
@@ -115,7 +115,8 @@ def steady(timing: EpochTiming, op: str = "", inputs: int = INPUTS) -> Steady | 
     count = min(inputs, timing.modelled)
 
     def working(first: int) -> int:
-        start, end = begins[first], ends[first + count - 1]
+        start = begins[first]
+        end = ends[first + count - 1]
         return sum(other.first_start <= start and other.last_end >= end for other in timing.ops)
 
     def worth(first: int) -> tuple[bool, int, int]:
@@ -125,7 +126,14 @@ def steady(timing: EpochTiming, op: str = "", inputs: int = INPUTS) -> Steady | 
         return at_pace, working(first), first
 
     first = max(range(timing.modelled - count + 1), key=worth)
-    return Steady(item.op, first, first + count - 1, begins[first], ends[first + count - 1], working(first))
+    return Steady(
+        op=item.op,
+        first=first,
+        last=first + count - 1,
+        start=begins[first],
+        end=ends[first + count - 1],
+        working=working(first),
+    )
 
 
 def at_work(timing: EpochTiming, stretch: Steady) -> str:

@@ -45,7 +45,9 @@ LINKS: Final = 16  # whose load is reported
 def paces(ends: Sequence[int]) -> tuple[float, float]:
     """Cycles from one input to the next, over the third and the last quarter of the inputs."""
     quarter = max(len(ends) // 4, 1)
-    last, middle, first = ends[-1], ends[-1 - quarter], ends[max(len(ends) - 1 - 2 * quarter, 0)]
+    last = ends[-1]
+    middle = ends[-1 - quarter]
+    first = ends[max(len(ends) - 1 - 2 * quarter, 0)]
     return (middle - first) / quarter, (last - middle) / quarter
 
 
@@ -159,13 +161,16 @@ class EpochTasks:
     def _read(self, edge: Flow, path: Path) -> None:
         """A queue into an op: out of every channel, and into the core."""
         op = edge.target
-        parts, begin = self._parts[op], len(self.schedule)
+        parts = self._parts[op]
+        begin = len(self.schedule)
         for name, busy in self._streams(edge, path):
-            unit, arrived = self.schedule.unit(name), self.schedule.object(f"{name} in {op}")
+            unit = self.schedule.unit(name)
+            arrived = self.schedule.object(f"{name} in {op}")
             one, others = step_cycles(edge, path, busy, parts, self._rates)
             for first, count, each in ((0, 1, one), (1, self._inputs * parts - 1, others)):
                 number = np.arange(first, first + count)
-                room, arrives = self._input_room(edge, number), [_one(arrived, number)]
+                room = self._input_room(edge, number)
+                arrives = [_one(arrived, number)]
                 self.schedule.tasks(unit, each, count, room, arrives)
             self._arrivals[op].append((arrived, parts))
         self._ways_of.append(range(begin, begin + self._inputs * parts))
@@ -182,8 +187,10 @@ class EpochTasks:
 
     def _between(self, edge: Flow, path: Path) -> None:
         """One op to another, in as many steps as the finer of the two has parts."""
-        producer, consumer = edge.source, edge.target
-        made, parts = self._parts[producer], self._parts[consumer]
+        producer = edge.source
+        consumer = edge.target
+        made = self._parts[producer]
+        parts = self._parts[consumer]
         steps = max(made, parts)
         cycles = self._travelled(edge, path)
         unit = self.schedule.unit(f"{producer} > {consumer}")
@@ -204,9 +211,11 @@ class EpochTasks:
 
     def _write(self, edge: Flow, path: Path) -> None:
         """An op into a queue: out of the core, and into every channel."""
-        op, begin = edge.source, len(self.schedule)
+        op = edge.source
+        begin = len(self.schedule)
         for name, busy in self._streams(edge, path):
-            unit, freed = self.schedule.unit(name), self.schedule.object(f"room of {name}")
+            unit = self.schedule.unit(name)
+            freed = self.schedule.object(f"room of {name}")
             number = np.arange(self._inputs * self._parts[op])
             _, duration = step_cycles(edge, path, busy, self._parts[op], self._rates)
             self.schedule.tasks(unit, duration, len(number), [(self._done[op], number + 1)], [_one(freed, number)])
@@ -215,14 +224,16 @@ class EpochTasks:
 
     def _input_room(self, edge: Flow, part: Ints) -> list[Counted]:
         """Two parts, or as many as the operand's buffer is made for (`input_buf_min_size_tiles`)."""
-        least, tiles = self._least[edge.target], edge.core_bytes / max(edge.packet, 1)
+        least = self._least[edge.target]
+        tiles = edge.core_bytes / max(edge.packet, 1)
         wanted = least[edge.operand] if edge.operand < len(least) else 0
         buffers = max(self._buffers, int(wanted * self._parts[edge.target] / max(tiles, 1.0)))
         return [(self._consumed[edge.target], np.maximum(part + 1 - buffers, 0))]
 
     # ------------------------------------------------------------------------------------------------------- ops
     def _compute(self, op: Op) -> None:
-        parts, unit = self._parts[op.name], self._units[op.name]
+        parts = self._parts[op.name]
+        unit = self._units[op.name]
         room = room_of(op, parts)
         each = max(1, round(self._costs[op.name].cycles / parts))
         slices = op.blocking.t if parts >= op.blocking.t else parts
@@ -251,7 +262,8 @@ class EpochTasks:
 
     def result(self, temporal: TemporalGraph, count: int, again: Callable[[int], EpochTiming]) -> EpochTiming:
         """Figures of the whole epoch, after `run`."""
-        timing, ends = self.timing, self.ends
+        timing = self.timing
+        ends = self.ends
         pace = None
         if count > 1:
             pace = paces(ends)[1] if self._inputs < count else (ends[-1] - ends[0]) / (count - 1)
@@ -261,25 +273,25 @@ class EpochTasks:
         last = int(timing.end.argmax()) if len(timing.end) else -1
         rooms = (*self._consumed.values(), *(number for freed in self._freed.values() for number in freed))
         return EpochTiming(
-            temporal.graphs,
-            count,
-            self._inputs,
-            pace,
-            ends[0],
-            ends[-1] + beyond,
-            timing.makespan + beyond,
-            tuple(self._op(op, timing, waited) for op in self._ops),
-            tuple(Busy(name, cycles) for name, cycles in self._memory.items()),
-            tuple(self._transfers),
-            self._busiest_links(),
-            self._buffers,
-            last,
-            steady_from,
-            rooms,
-            timing,
-            self.schedule,
-            tuple(self._ways_of),
-            again,
+            graphs=temporal.graphs,
+            inputs=count,
+            modelled=self._inputs,
+            cycles_per_input=pace,
+            first_input=ends[0],
+            last_pack=ends[-1] + beyond,
+            total=timing.makespan + beyond,
+            ops=tuple(self._op(op, timing, waited) for op in self._ops),
+            memory=tuple(Busy(name, cycles) for name, cycles in self._memory.items()),
+            transfers=tuple(self._transfers),
+            links=self._busiest_links(),
+            input_buffers=self._buffers,
+            last_task=last,
+            steady_from=steady_from,
+            rooms=rooms,
+            timing=timing,
+            schedule=self.schedule,
+            ways=tuple(self._ways_of),
+            again=again,
         )
 
     def _busiest_links(self) -> tuple[Busy, ...]:
@@ -287,21 +299,23 @@ class EpochTasks:
         return tuple(Busy(str(way), cycles) for way, cycles in order[:LINKS])
 
     def _op(self, op: Op, timing: Timing, waited: Ints) -> OpTiming:
-        tasks, parts = self._tasks[op.name], self._parts[op.name]
+        tasks = self._tasks[op.name]
+        parts = self._parts[op.name]
         span = slice(tasks.start, tasks.stop)
-        start, end = timing.start[span], timing.end[span]
+        start = timing.start[span]
+        end = timing.end[span]
         held = timing.held_by[span][1:]
         gaps = waited[span][1:]
         for_room = np.isin(held, self._freed[op.name])
         return OpTiming(
-            op.name,
-            self._costs[op.name],
-            parts,
-            int(start[0]),
-            int(end[parts - 1]),
-            int(start[-parts]),
-            int(end[-1]),
-            int((end - start).sum()),
-            int(gaps[~for_room].sum()),
-            int(gaps[for_room].sum()),
+            op=op.name,
+            cost=self._costs[op.name],
+            parts=parts,
+            first_start=int(start[0]),
+            first_end=int(end[parts - 1]),
+            last_start=int(start[-parts]),
+            last_end=int(end[-1]),
+            active=int((end - start).sum()),
+            waiting_for_input=int(gaps[~for_room].sum()),
+            waiting_for_room=int(gaps[for_room].sum()),
         )

@@ -322,12 +322,12 @@ def op_cost(call: OpCall, *, model: Model = "fitted", reads: Set[int] = OPERANDS
     ideal = ideal_cycles(call)
     if model == "vendor":
         cycles = float(vendor_cycles(call))
-        return OpCost(cycles, cycles, ideal, "vendor formula", model)
+        return OpCost(cycles=cycles, core_cycles=cycles, ideal_cycles=ideal, provenance="vendor formula", model=model)
     if model != "fitted":
         raise HostError(f"model: '{model}' is not one of {', '.join(MODELS)}")
     choice = choose(call)
     with_dram, on_core = (max(_fitted(call, choice, dram), ideal) for dram in (reads, None))
-    return OpCost(with_dram, on_core, ideal, choice.provenance, model)
+    return OpCost(cycles=with_dram, core_cycles=on_core, ideal_cycles=ideal, provenance=choice.provenance, model=model)
 
 
 def _fitted(call: OpCall, choice: Choice, dram: Set[int] | None) -> float:

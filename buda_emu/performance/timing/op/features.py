@@ -70,8 +70,13 @@ def _blocks(inner: int) -> dict[str, int]:
 
 def _sparse(call: OpCall) -> Features:
     """Sparse matmul: strips (columns of the inner dimension that hold something), their ublocks and tiles."""
-    m, n, rt, ct = call.mblock_m, call.mblock_n, call.ublock_rt, call.ublock_ct
-    strips, ublocks, tiles = call.nz_strips, call.nz_ublocks, call.nz_tiles
+    m = call.mblock_m
+    n = call.mblock_n
+    rt = call.ublock_rt
+    ct = call.ublock_ct
+    strips = call.nz_strips
+    ublocks = call.nz_ublocks
+    tiles = call.nz_tiles
     return {
         "strips": strips,
         "strip_columns": strips * n,

@@ -157,7 +157,8 @@ def _reduced(call: OpCall, attributes: Attributes) -> OpCall:
     """Over rows or columns the cost counts the tiles of the input: m_k blocks of u_kt tiles along the dimension."""
     if call.reduce_dim == "z":
         return replace(call, z=max(attributes.z, 1))
-    blocks, tiles = max(attributes.m_k, 1), max(attributes.u_kt, 1)
+    blocks = max(attributes.m_k, 1)
+    tiles = max(attributes.u_kt, 1)
     if call.reduce_dim == "r":
         return replace(call, mblock_m=call.mblock_m * blocks, ublock_rt=call.ublock_rt * tiles)
     return replace(call, mblock_n=call.mblock_n * blocks, ublock_ct=call.ublock_ct * tiles)

@@ -99,18 +99,22 @@ def _mul(*factors: float) -> float:
 
 def _eltwise(call: OpCall) -> float:
     weights = weights_of(call)
-    nu, nt = call.mblock_m * call.mblock_n, call.mblock_m * call.mblock_n * call.ublock_tiles
+    nu = call.mblock_m * call.mblock_n
+    nt = call.mblock_m * call.mblock_n * call.ublock_tiles
     width = _WIDTH.get(call.result_df, 1.0) if OP_TYPES[call.op_type].is_binary and call.op_type != "maximum" else 1.0
-    rounds, extra = 1, 0.0
+    rounds = 1
+    extra = 0.0
     if call.kind == "reduce_z" and call.z > 1:
-        rounds, extra = call.z, weights["z_weight"]
+        rounds = call.z
+        extra = weights["z_weight"]
     inner = _sum(_mul(nu, weights["ublock_weight"]), _mul(nt, weights["tile_weight"], width), extra)
     return _mul(call.t * rounds, inner)
 
 
 def _dense_grayskull(call: OpCall) -> float:
     weights = weights_of(call)
-    nu, k = call.mblock_m * call.mblock_n, call.m_k
+    nu = call.mblock_m * call.mblock_n
+    k = call.m_k
     return _mul(
         call.t,
         _sum(
@@ -123,7 +127,11 @@ def _dense_grayskull(call: OpCall) -> float:
 
 def _dense(call: OpCall) -> float:
     weights = weights_of(call)
-    nu, k, kt, rt, ct = call.mblock_m * call.mblock_n, call.m_k, call.u_kt, call.ublock_rt, call.ublock_ct
+    nu = call.mblock_m * call.mblock_n
+    k = call.m_k
+    kt = call.u_kt
+    rt = call.ublock_rt
+    ct = call.ublock_ct
     steps = k * nu
     return _mul(
         call.t,
@@ -150,7 +158,12 @@ def _has_v2(call: OpCall) -> bool:
 
 def _sparse_v1(call: OpCall) -> float:
     w = weights_of(call)
-    t, m, n, k, rt, ct = call.t, call.mblock_m, call.mblock_n, call.m_k, call.ublock_rt, call.ublock_ct
+    t = call.t
+    m = call.mblock_m
+    n = call.mblock_n
+    k = call.m_k
+    rt = call.ublock_rt
+    ct = call.ublock_ct
     tiles = call.nz_tiles
     filled = tiles // (t * rt * ct)
     ublocks = max(t * k * m, filled)
@@ -168,7 +181,9 @@ def _sparse_v1(call: OpCall) -> float:
 def _sparse_v2(call: OpCall) -> int:
     w = weights_of(call)
     math, reload, pack = _stage_cycles(call)
-    n, ut, tiles = call.mblock_n, call.ublock_tiles, call.nz_tiles
+    n = call.mblock_n
+    ut = call.ublock_tiles
+    tiles = call.nz_tiles
     decode = _sum(
         _mul(call.nz_strips * call.mblock_m, w["v2_ublock_decode"]),
         _mul(call.nz_ublocks, w["v2_nz_ublock_decode"]),

@@ -91,7 +91,8 @@ def operand_shape(op: Op, operand: int, source: Shape) -> Shape:
     t, rows, cols = source
     unpad = op.input_unpad[operand] if operand < len(op.input_unpad) else None
     if unpad is not None:
-        rows, cols = max(rows - unpad.rt, 1), max(cols - unpad.ct, 1)
+        rows = max(rows - unpad.rt, 1)
+        cols = max(cols - unpad.ct, 1)
     for tm in op.input_tms[operand] if operand < len(op.input_tms) else ():
         t, rows, cols = _after(tm, t, rows, cols)
     pad = op.input_pad[operand] if operand < len(op.input_pad) else None
@@ -155,22 +156,33 @@ def _input(netlist: Netlist, ops: Mapping[str, Op], op: Op, operand: int, name: 
     if queue is None:
         assert producer is not None
         crosses = producer.target_device != op.target_device
-        return Flow(name, op.name, operand, core, "none", {}, _hops(producer, op), crosses, once=False, packet=size)
+        return Flow(
+            source=name,
+            target=op.name,
+            operand=operand,
+            core_bytes=core,
+            memory="none",
+            memory_bytes={},
+            hops=_hops(producer, op),
+            crosses=crosses,
+            once=False,
+            packet=size,
+        )
     pre = item.blocking.shape  # a broadcast is made on the way, the memory is read once
     total = min(shape[0] * shape[1] * shape[2], pre[0] * pre[1] * pre[2]) * size
     crosses = _remote(queue, op)
     return Flow(
-        name,
-        op.name,
-        operand,
-        core,
-        _memory(queue),
-        _spread(queue, total),
-        0,
-        crosses,
-        static,
-        queue.target_device,
-        size,
+        source=name,
+        target=op.name,
+        operand=operand,
+        core_bytes=core,
+        memory=_memory(queue),
+        memory_bytes=_spread(queue, total),
+        hops=0,
+        crosses=crosses,
+        once=static,
+        chip=queue.target_device,
+        packet=size,
     )
 
 
@@ -180,17 +192,17 @@ def _output(arch: Arch, op: Op, queue: Queue) -> Flow:
     core = total // max(op.blocking.cells, 1)
     crosses = _remote(queue, op)
     return Flow(
-        op.name,
-        queue.name,
-        -1,
-        core,
-        _memory(queue),
-        _spread(queue, total),
-        0,
-        crosses,
-        False,
-        queue.target_device,
-        size,
+        source=op.name,
+        target=queue.name,
+        operand=-1,
+        core_bytes=core,
+        memory=_memory(queue),
+        memory_bytes=_spread(queue, total),
+        hops=0,
+        crosses=crosses,
+        once=False,
+        chip=queue.target_device,
+        packet=size,
     )
 
 

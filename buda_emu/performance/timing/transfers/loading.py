@@ -81,12 +81,12 @@ def epoch_load(
         extra = max((extra_blob(chip, op) for op in ops), default=0)
         found.append(
             ChipLoad(
-                number,
-                chip.grid[0] * chip.grid[1],
-                kernels,
-                load_bytes(chip, kernels, extra),
-                load_cycles(chip, kernels, extra, fast),
-                max((waits.get(op.name, 0.0) for op in ops), default=0.0),
+                chip=number,
+                cores=chip.grid[0] * chip.grid[1],
+                kernels=kernels,
+                bytes=load_bytes(chip, kernels, extra),
+                cycles=load_cycles(chip, kernels, extra, fast),
+                headers=max((waits.get(op.name, 0.0) for op in ops), default=0.0),
             )
         )
     return EpochLoad(tuple(found))

@@ -60,32 +60,34 @@ class MovingPaths:
         self._grids = _grids(ops.values())
         rate = made.rates(rates)
         self._mesh = Mesh(
-            width,
-            height,
-            _ints(chip.worker_columns),
-            _ints(chip.worker_rows),
-            rate,
-            np.full(len(rate), -1),
-            np.zeros(len(rate), np.int64),
-            np.zeros(1, np.int64),
+            width=width,
+            height=height,
+            xs=_ints(chip.worker_columns),
+            ys=_ints(chip.worker_rows),
+            rate=rate,
+            place=np.full(len(rate), -1),
+            seen=np.zeros(len(rate), np.int64),
+            stamp=np.zeros(1, np.int64),
         )
-        routers, count = width * height, len(edges)
+        routers = width * height
+        count = len(edges)
         most = (WAYS - LINKS // 2) * routers + 1  # one of both NoCs
         self._rows = _rows(count, most), _rows(count, most)
         self.busy = np.zeros(len(rate))
         self._change = Change(
-            self.busy,
-            np.zeros(len(rate)),
-            np.zeros(len(rate), np.int64),
-            np.zeros(len(rate), np.int64),
-            np.zeros(len(rate)),
-            np.zeros(count, np.int64),
-            np.zeros(count),
-            np.full(count, -1),
-            np.zeros(2, np.int64),
+            busy=self.busy,
+            cycles=np.zeros(len(rate)),
+            counts=np.zeros(len(rate), np.int64),
+            ways=np.zeros(len(rate), np.int64),
+            before=np.zeros(len(rate)),
+            edges=np.zeros(count, np.int64),
+            takes=np.zeros(count),
+            row=np.full(count, -1),
+            found=np.zeros(2, np.int64),
         )
         self.gathers = made.gathers
-        self.least, self.takes = np.zeros(count), np.zeros(count)
+        self.least = np.zeros(count)
+        self.takes = np.zeros(count)
         fill_rows(self._edges, self._grids, self._mesh, self._rows[0], self.busy)
 
     def with_least(self, least: Floats) -> None:
@@ -115,7 +117,9 @@ class MovingPaths:
         weigh_move(numbers, self._edges, self._grids, self._mesh, self._rows, self.least, few, self._change)
         touched = int(self._change.found[1])
         edges = self._change.edges[:touched]
-        return Move(numbers, edges, self._change.takes[:touched], self.takes[edges], before)
+        return Move(
+            numbers=numbers, edges=edges, takes=self._change.takes[:touched], took=self.takes[edges], before=before
+        )
 
     def keep(self, move: "Move") -> None:
         """Ops stay where the last move has put them."""
@@ -139,18 +143,22 @@ class Move:
     def __init__(
         self, numbers: Ints, edges: Ints, takes: Floats, took: Floats, before: Mapping[str, tuple[int, int]]
     ) -> None:
-        self.numbers, self.edges, self.takes, self.took, self.before = numbers, edges, takes, took, before
+        self.numbers = numbers
+        self.edges = edges
+        self.takes = takes
+        self.took = took
+        self.before = before
 
 
 def steps_of(edges: Sequence[Flow], tasks: Sequence[range], alone: Sequence[float], rates: Rates) -> Steps:
     """What `MovingPaths.time` asks of edges: their tasks, and the cycles of each by itself."""
     return Steps(
-        _ints(item.start for item in tasks),
-        _ints(item.stop for item in tasks),
-        _ints(map(_kind, edges)),
-        _ints(edge.once for edge in edges),
-        np.array(alone, np.float64),
-        _ints((*rates.read, rates.start, rates.hop)),
+        first=_ints(item.start for item in tasks),
+        stop=_ints(item.stop for item in tasks),
+        kind=_ints(map(_kind, edges)),
+        once=_ints(edge.once for edge in edges),
+        alone=np.array(alone, np.float64),
+        read=_ints((*rates.read, rates.start, rates.hop)),
     )
 
 
@@ -183,7 +191,10 @@ class _Made:
     def __init__(
         self, ops: Mapping[str, Op], queues: Mapping[str, Queue], chip: Device, number: Mapping[str, int]
     ) -> None:
-        self._ops, self._queues, self._chip, self._number = ops, queues, chip, number
+        self._ops = ops
+        self._queues = queues
+        self._chip = chip
+        self._number = number
         self._blocks: dict[tuple[int, bool], int] = {}
         self._crossings: dict[tuple[int, int, bool], int] = {}
         self._block = WAYS * chip.noc_grid[0] * chip.noc_grid[1]
@@ -192,7 +203,8 @@ class _Made:
         self._sources: list[int] = []
         self._shares: list[float] = []
         self._places: list[tuple[int, int]] = []
-        self._cell_first, self._source_first = [0], [0]
+        self._cell_first = [0]
+        self._source_first = [0]
 
     def edges(self, edges: Sequence[Flow]) -> Edges:
         """All, in their order."""
@@ -217,20 +229,20 @@ class _Made:
             group.append(len(self._cell_first) - 1)
         near, far, writes, block, kind, crossing = (_ints(column) for column in zip(*rows, strict=True))
         return Edges(
-            near,
-            far,
-            writes,
-            block,
-            kind,
-            np.array([self._size(edge) for edge in edges], np.float64),
-            crossing,
-            _ints(group),
-            _ints(self._cell_first),
-            _ints(self._cells),
-            _ints(self._source_first),
-            _ints(self._sources),
-            np.array(self._shares, np.float64),
-            np.array(self._places, np.int64).reshape(-1, 2),
+            near=near,
+            far=far,
+            writes=writes,
+            block=block,
+            kind=kind,
+            size=np.array([self._size(edge) for edge in edges], np.float64),
+            crossing=crossing,
+            group=_ints(group),
+            cell_first=_ints(self._cell_first),
+            cells=_ints(self._cells),
+            source_first=_ints(self._source_first),
+            sources=_ints(self._sources),
+            shares=np.array(self._shares, np.float64),
+            places=np.array(self._places, np.int64).reshape(-1, 2),
         )
 
     def rates(self, rates: Rates) -> Floats:

@@ -117,7 +117,7 @@ def route(chip: int, noc: int, start: Core, end: Core, grid: tuple[int, int]) ->
     place = list(start)
     for axis, way, step in _WAYS[noc]:
         while place[axis] != end[axis]:
-            yield Link(chip, noc, place[0], place[1], way)
+            yield Link(chip=chip, noc=noc, x=place[0], y=place[1], way=way)
             place[axis] = (place[axis] + step) % grid[axis]
 
 
@@ -149,7 +149,9 @@ def _path(
     """`kind`: of the far cores, None where nothing is known of their ports."""
     links: dict[Link, float] = {}
     ports: dict[Port | Crossing, float] = {}
-    gathers, distance, noc = False, 0, int(writes)
+    gathers = False
+    distance = 0
+    noc = int(writes)
     here, there = ("out of", "into") if writes else ("into", "out of")
     for cells, sources in groups_of(*alike, near.grid, far.grid):
         cores = tuple([near.places[cell] for cell in cells])
@@ -205,7 +207,8 @@ def groups_of(
     found: list[tuple[tuple[int, ...], tuple[tuple[int, float], ...]]] = []
     for top in range(0, grid[0], tall):
         for left in range(0, grid[1], wide):
-            rows, columns = range(top, top + tall), range(left, left + wide)
+            rows = range(top, top + tall)
+            columns = range(left, left + wide)
             cells = tuple(row * grid[1] + column for row in rows for column in columns)
             shares = [
                 (row * far[1] + column, down * across)

@@ -100,18 +100,18 @@ class Speed:
         """In cycles of the clock."""
         cycle = self.clock * 1e6
         return Rates(
-            self.dram / cycle,
-            self.host / cycle,
-            self.noc,
-            self.gather,
-            self.link,
-            max(self.ethernet / cycle, 1e-9),
-            self.start,
-            self.hop,
-            self.port,
-            self.memory_ports,
-            self.packets,
-            self.read,
+            dram=self.dram / cycle,
+            host=self.host / cycle,
+            stream=self.noc,
+            gather=self.gather,
+            link=self.link,
+            ethernet=max(self.ethernet / cycle, 1e-9),
+            start=self.start,
+            hop=self.hop,
+            port=self.port,
+            memory_ports=self.memory_ports,
+            packets=self.packets,
+            read=self.read,
         )
 
 
@@ -121,19 +121,19 @@ def speed(device: Device, what_if: Mapping[str, float]) -> Speed:
     cycles = device.clock * 1e6
     ethernet = min(device.eth_derated * _GIB, min(device.eth_link_rate, *device.eth_port_rates) * cycles)
     found = Speed(
-        float(device.clock),
-        device.dram_measured * _GIB,
-        _HOST,
-        device.neighbour_links * ethernet,
-        STREAM,
-        GATHER,
-        device.link_rate,
-        device.core_port_rate,
-        device.dram_port_rates,
-        device.packet_rates,
-        into + hop + out,
-        hop,
-        device.read_latency,
+        clock=float(device.clock),
+        dram=device.dram_measured * _GIB,
+        host=_HOST,
+        ethernet=device.neighbour_links * ethernet,
+        noc=STREAM,
+        gather=GATHER,
+        link=device.link_rate,
+        port=device.core_port_rate,
+        memory_ports=device.dram_port_rates,
+        packets=device.packet_rates,
+        start=into + hop + out,
+        hop=hop,
+        read=device.read_latency,
     )
     for name, value in what_if.items():
         if name not in WHAT_IF:

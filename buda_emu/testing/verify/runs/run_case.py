@@ -5,7 +5,7 @@ import time
 import traceback
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, Final
@@ -20,12 +20,14 @@ from buda_emu.emulator.inputs.input_used import InputUsed
 from buda_emu.emulator.inputs.of_image import host_copies, image_args, known_queues
 from buda_emu.emulator.inputs.prepared import bytes_held, foreseen, require_memory, require_runnable
 from buda_emu.emulator.inputs.reference import Files, tensors, whole_array
+from buda_emu.emulator.op_errors.op_apart import Moments
 from buda_emu.emulator.runtime.emulator import Emulator
 from buda_emu.netlist.load import check, check_bytes
 from buda_emu.netlist.model import Netlist, Program, Queue
 from buda_emu.netlist.test_config import TestConfig, merged, read_defaults, read_test_config
 from buda_emu.netlist.yaml_reader import UnreadableError, read_bytes
 from buda_emu.spec.precision import Precision
+from buda_emu.spec.test_config import Comparison
 from buda_emu.support.checker.diagnostic import Diagnostic
 from buda_emu.support.checker.render import render
 from buda_emu.support.checker.text import plural
@@ -37,16 +39,27 @@ from buda_emu.support.errors import (
     ProgramError,
     UnsupportedError,
 )
-from buda_emu.testing.verify.comparison import compare
-from buda_emu.testing.verify.figures import figures
+from buda_emu.support.records import dataclass
+from buda_emu.testing.verify.comparison import (
+    Flags,
+    Floats,
+    TileBlock,
+    close,
+    compare,
+    flat_tiles,
+    tile_blocks,
+    tiles_that_hold,
+)
 from buda_emu.testing.verify.op_by_op import run_pair
 from buda_emu.testing.verify.result import (
     CaseResult,
     FirstBad,
     OpResult,
+    OutputDetail,
     OutputResult,
     PerformanceResult,
     Status,
+    TilePlace,
     refusals,
     rounding_warnings,
 )
@@ -57,6 +70,139 @@ if TYPE_CHECKING:
     from buda_emu.emulator.image.model_io import ModelOutput
     from buda_emu.emulator.inputs.host_parts import HostParts
     from buda_emu.testing.coverage.run_features import Noting
+
+
+PICTURE_CELLS: Final = 64  # of a heat map in each direction
+DECADES: Final = range(-12, 13)  # lower bounds of the histogram's bins: 10**k; smaller errors count for the first
+
+
+@dataclass(frozen=True, slots=True)
+class Figures:
+    """The fields of `verify.result.OutputResult` with the same names. A tile is bad when it does not hold by itself."""
+
+    pcc: float | None
+    match: float
+    max_error: float | None
+    mean_error: float | None
+    max_error_at: tuple[int, ...] | None
+    not_finite_expected: int
+    not_finite_observed: int
+    tiles: int
+    bad_tiles: int
+    first_bad_tile: TilePlace | None
+    detail: OutputDetail | None
+
+
+def figures(
+    expected: NDArray[Any], observed: NDArray[Any], comparison: Comparison, tile_dim: tuple[int, int], *, detail: bool
+) -> Figures:
+    """Of two arrays [entries, t, rows, cols] of one shape, looked at in blocks. `detail`: with the data of pictures."""
+    summary = _Summary(expected.shape, tile_dim, detail)
+    for block in tile_blocks(expected, observed, tile_dim):
+        summary.add(block, comparison)
+    return summary.result()
+
+
+class _Summary:
+    """Running figures over the blocks of one output."""
+
+    def __init__(self, shape: tuple[int, ...], tile_dim: tuple[int, int], detail: bool) -> None:
+        self._size = 0
+        self._matches = 0
+        self._not_finite = [0, 0]
+        self._moments = Moments()
+        self._error_sum = 0.0
+        self._finite = 0
+        self._largest: tuple[float, tuple[int, ...]] | None = None
+        self._tiles = self._bad = 0
+        self._first_bad: TilePlace | None = None
+        self._picture = _Picture(shape[2] // tile_dim[0], shape[3] // tile_dim[1]) if detail else None
+
+    def add(self, block: TileBlock, comparison: Comparison) -> None:
+        """One block more."""
+        a = block.a
+        b = block.b
+        finite_a = np.isfinite(a)
+        finite_b = np.isfinite(b)
+        finite = finite_a & finite_b
+        self._size += a.size
+        self._not_finite[0] += a.size - int(np.count_nonzero(finite_a))
+        self._not_finite[1] += a.size - int(np.count_nonzero(finite_b))
+        self._matches += int(np.count_nonzero(close(a, b, comparison.atol, comparison.rtol)))
+        self._moments.add(a[finite], b[finite])
+        with np.errstate(all="ignore"):
+            error = np.abs(a - b)
+        self._errors(block, error, finite)
+        good = tiles_that_hold(flat_tiles(a), flat_tiles(b), comparison)
+        self._tiles += len(good)
+        self._bad += int(len(good) - np.count_nonzero(good))
+        if self._first_bad is None and not good.all():
+            self._first_bad = TilePlace(*block.index(int(np.argmin(good))))
+        if self._picture is not None:
+            self._picture.add(block, error, finite)
+
+    def _errors(self, block: TileBlock, error: Floats, finite: Flags) -> None:
+        count = int(np.count_nonzero(finite))
+        if not count:
+            return
+        self._finite += count
+        self._error_sum += float(error[finite].sum())
+        error = np.where(finite, error, -1.0)
+        place = int(error.argmax())
+        largest = float(error.reshape(-1)[place])
+        if self._largest is None or largest > self._largest[0]:
+            row, height, col, width = (int(i) for i in np.unravel_index(place, error.shape))
+            entry, t, r, c = block.index(row * error.shape[2] + col)
+            self._largest = largest, (entry, t, r * error.shape[1] + height, c * error.shape[3] + width)
+
+    def result(self) -> Figures:
+        """What has been seen."""
+        return Figures(
+            pcc=self._moments.pcc(),
+            match=self._matches / self._size if self._size else 1.0,
+            max_error=self._largest[0] if self._largest else None,
+            mean_error=self._error_sum / self._finite if self._finite else None,
+            max_error_at=self._largest[1] if self._largest else None,
+            not_finite_expected=self._not_finite[0],
+            not_finite_observed=self._not_finite[1],
+            tiles=self._tiles,
+            bad_tiles=self._bad,
+            first_bad_tile=self._first_bad,
+            detail=self._picture.detail() if self._picture is not None else None,
+        )
+
+
+class _Picture:
+    """The largest error of each tile position, and how many errors have which size."""
+
+    def __init__(self, rows: int, cols: int) -> None:
+        self._cell = -(-rows // PICTURE_CELLS), -(-cols // PICTURE_CELLS)
+        self._rows = rows
+        self._error = np.full((-(-rows // self._cell[0]), -(-cols // self._cell[1])), np.nan)
+        self._bounds = np.array([0.0, *(10.0**k for k in DECADES)])
+        self._counts = np.zeros(len(self._bounds), np.int64)
+
+    def add(self, block: TileBlock, error: Floats, finite: Flags) -> None:
+        """One block more."""
+        largest = np.where(finite, error, -1.0).max(axis=(1, 3))  # [tile rows, tile columns]
+        largest[largest < 0] = np.nan
+        columns: NDArray[np.int64] = np.arange(largest.shape[1], dtype=np.int64) // self._cell[1]
+        for number, line in enumerate(largest):
+            row = (block.first_row + number) % self._rows // self._cell[0]
+            pooled = np.full(self._error.shape[1], np.nan)
+            np.fmax.at(pooled, columns, line)
+            np.fmax(self._error[row], pooled, out=self._error[row])
+        errors = error[finite]
+        bins = np.searchsorted(self._bounds, errors, side="right") - 1
+        bins[(bins == 0) & (errors > 0)] = 1  # bin 0 is for equality alone
+        self._counts += np.bincount(bins, minlength=len(self._counts))
+
+    def detail(self) -> OutputDetail:
+        """The picture so far; empty bins at both ends left out."""
+        used = np.flatnonzero(self._counts[1:]) + 1
+        kept = range(used[0], used[-1] + 1) if len(used) else range(0)
+        bins = [(0.0, int(self._counts[0])), *((float(self._bounds[i]), int(self._counts[i])) for i in kept)]
+        return OutputDetail(self._error, self._cell, tuple(bins))
 
 
 Arrays = Mapping[str, NDArray[Any]]
@@ -87,7 +233,8 @@ def runs_of(
     compared: Sequence[str],
 ) -> Runs:
     """Run programs in both precisions, on the inputs of `feed`. Raises what running them raises."""
-    settings, reference = case.settings, case.reference
+    settings = case.settings
+    reference = case.reference
     require_runnable(netlist, bodies)
     steps = foreseen(netlist, bodies, parameters)
     machines = 2 if settings.per_op else 1
@@ -145,11 +292,11 @@ def runs_of(
             note=note,
         )
         return Runs(
-            pair.observed,
-            pair.expected,
-            tuple(inputs),
-            pair.ops,
-            pair.first_bad,
+            observed=pair.observed,
+            expected=pair.expected,
+            inputs=tuple(inputs),
+            ops=pair.ops,
+            first_bad=pair.first_bad,
             image=feed.image,
             exercised=exercised(),
         )
@@ -223,35 +370,37 @@ def compare_output(queue: Queue, config: TestConfig, runs: Runs, case: Case) -> 
         raise HostError(f"{source} holds no entries for output {queue.name}")
     if entries < max(len(observed), len(expected)):
         source += f" (first {entries} of {len(observed)} observed, {len(expected)} expected entries)"
-    observed, expected = observed[:entries], expected[:entries]
+    observed = observed[:entries]
+    expected = expected[:entries]
     own = _own(runs.image, queue.name)
     if own is not None:
-        observed, expected = own.alone(observed), own.alone(expected)
+        observed = own.alone(observed)
+        expected = own.alone(expected)
     tile_dim = queue.blocking.tile_dim
     with np.errstate(all="ignore"):
         verdict = compare(expected, observed, comparison, tile_dim, case.settings.compare)
         found = figures(expected, observed, comparison, tile_dim, detail=case.settings.detail)
     return OutputResult(
-        queue.name,
-        queue.type,
-        queue.df,
-        tuple(observed.shape),
-        tile_dim,
-        source,
-        comparison,
-        verdict.passed,
-        verdict.reason,
-        found.pcc,
-        found.match,
-        found.max_error,
-        found.mean_error,
-        found.max_error_at,
-        found.not_finite_expected,
-        found.not_finite_observed,
-        found.tiles,
-        found.bad_tiles,
-        found.first_bad_tile,
-        found.detail,
+        queue=queue.name,
+        kind=queue.type,
+        format=queue.df,
+        shape=tuple(observed.shape),
+        tile_dim=tile_dim,
+        expected_from=source,
+        comparison=comparison,
+        passed=verdict.passed,
+        reason=verdict.reason,
+        pcc=found.pcc,
+        match=found.match,
+        max_error=found.max_error,
+        mean_error=found.mean_error,
+        max_error_at=found.max_error_at,
+        not_finite_expected=found.not_finite_expected,
+        not_finite_observed=found.not_finite_observed,
+        tiles=found.tiles,
+        bad_tiles=found.bad_tiles,
+        first_bad_tile=found.first_bad_tile,
+        detail=found.detail,
     )
 
 
@@ -340,7 +489,15 @@ def _compared(case: Case, result: CaseResult, netlist: Netlist, image: "DeviceIm
     config = _config(case, netlist)
     bodies = [netlist.programs[name] for name in settings.programs or dict.fromkeys(netlist.program_order)]
     parameters = _parameters(bodies, {**image_args(image), **config.args}, settings)
-    feed = Feed(netlist, config, bodies, parameters, settings.seed, case.reference, image=image)
+    feed = Feed(
+        netlist=netlist,
+        config=config,
+        programs=bodies,
+        parameters=parameters,
+        seed=settings.seed,
+        reference=case.reference,
+        image=image,
+    )
     compared, skipped = _outputs_to_compare(netlist, config)
     with rounding_warnings() as warned:
         runs = runs_of(netlist, bodies, parameters, feed, case, compared)
@@ -402,7 +559,13 @@ def performance(
         return ()
     return tuple(
         PerformanceResult(
-            item.config, item.graph, item.target, item.bound.metric, str(item.bound), item.observed, item.passed
+            config=item.config,
+            graph=item.graph,
+            target=item.target,
+            metric=item.bound.metric,
+            expected=str(item.bound),
+            modelled=item.observed,
+            passed=item.passed,
         )
         for item in evaluate(netlist, model_netlist(netlist, bodies, parameters), checks)
     )

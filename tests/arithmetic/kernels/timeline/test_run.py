@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from buda_emu.arithmetic.jit.kernel import kernel
-from buda_emu.arithmetic.kernels.timeline.run import Lists, Written, _drop, _push, run_timeline
+from buda_emu.arithmetic.kernels.timeline import Lists, Written, _drop, _push, run_timeline
 
 pytestmark = pytest.mark.tiny
 

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from buda_emu.spec.test_config import Comparison
-from buda_emu.testing.verify.figures import figures
 from buda_emu.testing.verify.result import TilePlace
+from buda_emu.testing.verify.runs.run_case import figures
 
 CLOSE = Comparison("AllClose", atol=0.25, rtol=0.0)
 TILE = (32, 32)

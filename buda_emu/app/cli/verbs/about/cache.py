@@ -100,7 +100,8 @@ def _warm(args: argparse.Namespace) -> int:
         raise HostError(f"{_folder()} keeps no kernels: it cannot be written, or others can write there, too")
     files = args.file or _examples()
     progress = Progress()
-    code, start = 0, time.perf_counter()
+    code = 0
+    start = time.perf_counter()
     with compilations(lambda name: progress.show(f"compiling {name}")) as compiled:
         for number, file in enumerate(files):
             progress.bar(number, len(files), time.perf_counter() - start, "netlists")
@@ -151,7 +152,9 @@ def _kept() -> list[Kept]:
         name = _OURS.fullmatch(path.name)
         if name is not None and is_private(path):
             sizes = list(_sizes(path))
-            found.append(Kept(path, name[1] or name[3], name[2] or "", len(sizes), sum(sizes)))
+            found.append(
+                Kept(path=path, kind=name[1] or name[3], version=name[2] or "", files=len(sizes), bytes=sum(sizes))
+            )
     return found
 
 

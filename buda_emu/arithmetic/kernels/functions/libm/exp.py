@@ -37,7 +37,8 @@ def _table() -> list[tuple[int, float]]:
     ratio = Decimal(2)
     for _ in range(7):
         ratio = digits.sqrt(ratio)
-    power, table = Decimal(1), list[tuple[int, float]]()
+    power = Decimal(1)
+    table = list[tuple[int, float]]()
     for step in range(_STEPS):
         rounded = Decimal(float(power))
         tail = digits.divide(digits.subtract(power, rounded), rounded)

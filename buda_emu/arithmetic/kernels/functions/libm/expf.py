@@ -31,7 +31,8 @@ def _power_bits() -> list[int]:
     ratio = Decimal(2)
     for _ in range(5):
         ratio = digits.sqrt(ratio)
-    power, bits = Decimal(1), list[int]()
+    power = Decimal(1)
+    bits = list[int]()
     for step in range(STEPS):
         bits.append(int(np.float64(float(power)).view(np.int64)) - (step << 47))
         power = digits.multiply(power, ratio)

@@ -104,7 +104,8 @@ def _reduce_large(x: np.float32) -> tuple[np.float64, np.int64]:
 @helper
 def _quarter_wave(r: np.float64, n: np.int64) -> np.float64:
     """sin r, cos r, -sin r, -cos r for n mod 4 = 0, 1, 2, 3."""
-    sine, cosine = _sine(r), _cosine(r)
+    sine = _sine(r)
+    cosine = _cosine(r)
     wave = cosine if n & 1 else sine
     return -wave if n & 2 else wave
 

@@ -36,7 +36,8 @@ def accumulate(
 def add_fp32(start: int, stop: int, old: NDArray[np.uint32], new: NDArray[np.uint32]) -> None:
     """IEEE addition without denormals; there is one NaN."""
     for tile in range(start, stop):
-        a, b = old[tile], new[tile]
+        a = old[tile]
+        b = new[tile]
         for i in range(_TILE):
             total = np.float32(U(_flushed(a[i])).view(np.float32) + U(_flushed(b[i])).view(np.float32)).view(np.uint32)
             a[i] = U(0x7FC00000) if U(total & _MAGNITUDE) > _INFINITY else _flushed(total)
@@ -70,10 +71,12 @@ def add_bf16_tile(a: Any, b: Any) -> None:
 def add_fp16(start: int, stop: int, old: NDArray[np.uint16], new: NDArray[np.uint16]) -> None:
     """In single precision, where exponent 31 is an ordinary one."""
     for tile in range(start, stop):
-        a, b = old[tile], new[tile]
+        a = old[tile]
+        b = new[tile]
         for i in range(_TILE):
             before = U(a[i])
-            x, y = _fp16_as_single(before), _fp16_as_single(U(b[i]))
+            x = _fp16_as_single(before)
+            y = _fp16_as_single(U(b[i]))
             total = np.float32(U(x).view(np.float32) + U(y).view(np.float32)).view(np.uint32)
             size = U(total & _MAGNITUDE)
             code = U(U(U(size + U(0xFFF)) + U(U(size >> U(13)) & U(1))) >> U(13))

@@ -104,7 +104,8 @@ def pack(
     """
     sized = {**_NONE, datums.itemsize: as_rows(datums)}
     images = Images(sized[4], sized[2], sized[1], as_rows(exponents) if exponents is not None else _NO_EXPONENTS)
-    source, relu_mode = as_rows(dst), by.relu_mode
+    source = as_rows(dst)
+    relu_mode = by.relu_mode
     if is_integer(by.held_as):
         signed = 8 * datums.itemsize - 1 if by.held_as in ("Int32", "Int8") and relu_mode == 0 else 0
         most = min(_LIMITS[by.held_as], by.threshold) if relu_mode == 3 else _LIMITS[by.held_as]
@@ -113,13 +114,13 @@ def pack(
         return
     out = _RAW_AS.get(by.out_df, by.out_df)
     late = Late(
-        0x80000000 if (by.mode, out) == ("bf16", "Fp8_e4m3") else 0,
-        relu_mode,
-        by.threshold << 16,
-        _late_change(by.held_as, out),
-        8 * datums.itemsize if out != "Fp8_e4m3" else 4,
-        FORMATS[out].mantissa_bits if is_block(out) else 0,
-        FORMATS[out].family == "a",
+        small_sign=0x80000000 if (by.mode, out) == ("bf16", "Fp8_e4m3") else 0,
+        relu_mode=relu_mode,
+        limit=by.threshold << 16,
+        change=_late_change(by.held_as, out),
+        width=8 * datums.itemsize if out != "Fp8_e4m3" else 4,
+        block_bits=FORMATS[out].mantissa_bits if is_block(out) else 0,
+        narrow_block=FORMATS[out].family == "a",
     )
     up = 0 if by.mode in ("fp32", "int32") else 16
     pack_floats(start, stop, source, up, _early_conversion(by.mode, by.held_as, by.core), late, images)
@@ -138,7 +139,8 @@ def _early_conversion(mode: str, held_as: str, core: str) -> Early:
 @lru_cache(maxsize=256)
 def _late_change(held_as: str, out: str) -> int:
     """Whether the exponent changes its width on the way to the output format, or denormals become zeros."""
-    narrow, narrow_out = held_as in ("Float16", "Bfp8"), FORMATS[out].family != "b"
+    narrow = held_as in ("Float16", "Bfp8")
+    narrow_out = FORMATS[out].family != "b"
     if narrow == narrow_out:
         return _FLUSH if held_as == "Float32" and is_block(out) else 0
     if narrow_out:
@@ -195,7 +197,9 @@ def pack_integers(
     """Tiles of integers in sign and magnitude, clamped; what is not above `above` becomes 0, and so do negatives
     without a place for the sign."""
     words, halves, bytes_, _ = images
-    most, least, place = U(limit), U(above), U(sign_place)
+    most = U(limit)
+    least = U(above)
+    place = U(sign_place)
     row = np.empty(TILE, np.uint32)
     for tile in range(start, stop):
         source = dst[tile]

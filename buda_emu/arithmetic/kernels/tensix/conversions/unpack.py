@@ -22,7 +22,8 @@ TO_FP16: Final = 2
 def unpack_singles(start: int, stop: int, out: Tiles, codes: Tiles, to: int) -> None:
     """Float32 to TO_TF32, TO_BF16 or TO_FP16."""
     for item in range(start, stop):
-        words, x = out[item].view(np.int32), codes[item].view(np.int32)
+        words = out[item].view(np.int32)
+        x = codes[item].view(np.int32)
         if to == TO_TF32:
             for n in range(TILE):
                 words[n] = i32(x[n] & i32(-0x2000))
@@ -43,7 +44,8 @@ def unpack_singles(start: int, stop: int, out: Tiles, codes: Tiles, to: int) -> 
 def unpack_halves(start: int, stop: int, out: Tiles, codes: NDArray[np.uint16], exponent_bits: int) -> None:
     """Float16_b (8 bits of exponent) or Float16 (5)."""
     for item in range(start, stop):
-        words, x = out[item].view(np.int32), codes[item]
+        words = out[item].view(np.int32)
+        x = codes[item]
         if exponent_bits == 8:
             for n in range(TILE):
                 words[n] = i32(i32(x[n]) << i32(16))
@@ -57,7 +59,8 @@ def unpack_halves(start: int, stop: int, out: Tiles, codes: NDArray[np.uint16], 
 def unpack_bytes(start: int, stop: int, out: Tiles, codes: NDArray[np.uint8], table: Tiles) -> None:
     """Any format of 8 bits without shared exponents; `table` is the word of each byte."""
     for item in range(start, stop):
-        words, x = out[item], codes[item]
+        words = out[item]
+        x = codes[item]
         for n in range(TILE):
             words[n] = table[x[n]]
 

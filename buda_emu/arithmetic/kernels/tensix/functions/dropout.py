@@ -23,12 +23,15 @@ def random_words(state: NDArray[np.uint32], words: NDArray[np.uint32], mask: NDA
     """
     for tile in range(words.shape[0]):
         for face in range(4):
-            top, left = 16 * (face >> 1), 16 * (face & 1)
+            top = 16 * (face >> 1)
+            left = 16 * (face & 1)
             for step in range(8):
-                row, column = top + 4 * (step >> 1), left + (step & 1)
+                row = top + 4 * (step >> 1)
+                column = left + (step & 1)
                 reached = mask[row, column]
                 for lane in range(_LANES):
-                    i, j = row + (lane >> 3), column + 2 * (lane & 7)
+                    i = row + (lane >> 3)
+                    j = column + 2 * (lane & 7)
                     word = state[lane]
                     words[tile, i, j] = word if reached else U(0)
                     if reached:

@@ -46,7 +46,8 @@ def product(x: Any, y: Any) -> Any:
 
     As two floats of which the first is the rounded product and the second what it lacks, exactly.
     """
-    a, b = U(U(x & _FRACTION) | _ONE).view(np.float32), U(U(y & _FRACTION) | _TWO_TO_26).view(np.float32)
+    a = U(U(x & _FRACTION) | _ONE).view(np.float32)
+    b = U(U(y & _FRACTION) | _TWO_TO_26).view(np.float32)
     high = np.float32(a * b)
     low = fma(a, b, np.float32(-high))
     whole = np.floor(low)
@@ -66,7 +67,8 @@ def aligned(value: Any, distance: Any) -> Any:
 def signed_sum(p: Any, ep: Any, p_sign: Any, q: Any, ez: Any, q_sign: Any) -> Any:
     """Product and addend, aligned to the larger exponent, as one signed integer of up to 29 bits."""
     p_leads = ep >= ez
-    lead, other = (p if p_leads else q), (q if p_leads else p)
+    lead = p if p_leads else q
+    other = q if p_leads else p
     other = aligned(other, I(max(ep, ez) - min(ep, ez)))
     total = I(I(lead) - I(other)) if U(p_sign ^ q_sign) >= _SIGN else I(I(lead) + I(other))
     return I(-total) if (p_sign if p_leads else q_sign) >= _SIGN else total
@@ -78,7 +80,8 @@ def rounded(total: Any, er: Any, blackhole: Any) -> Any:
 
     Wormhole ignores bit 1 of a sum of 29 bits when it rounds. Holds for Blackhole where the exponent stays above 1.
     """
-    size, shift = U(abs(total)), I(er - I(153))
+    size = U(abs(total))
+    shift = I(er - I(153))
     if not blackhole:
         size = U(size & ~U(U(size >> U(27)) & U(2)))
     bits = np.float32(I(size)).view(np.uint32)
@@ -91,20 +94,26 @@ def rounded(total: Any, er: Any, blackhole: Any) -> Any:
 @helper
 def may_be_special(x: Any, y: Any, z: Any, out: Any) -> Any:
     """Whether a lane has to be looked at again: its result is small, or an operand or the product is not finite."""
-    ex, ey, ez = exponent(x), exponent(y), exponent(z)
+    ex = exponent(x)
+    ey = exponent(y)
+    ez = exponent(z)
     return max(max(ex, ey), ez) == I(255) or I(ex + ey) >= I(382) or U(out & _MAGNITUDE) <= U(0x01000000)
 
 
 @helper
 def fma_any(x: Any, y: Any, z: Any, blackhole: Any) -> Any:
     """x * y + z of fp32 patterns, whatever they are."""
-    ex, ey, ez = exponent(x), exponent(y), exponent(z)
-    sp, sz = U(U(x ^ y) & _SIGN), U(z & _SIGN)
+    ex = exponent(x)
+    ey = exponent(y)
+    ez = exponent(z)
+    sp = U(U(x ^ y) & _SIGN)
+    sz = U(z & _SIGN)
     ep = I(ex + ey - 127)
     bad = (ex == 255 and (U(x & _FRACTION) != 0 or ey == 0)) or (ey == 255 and (U(y & _FRACTION) != 0 or ex == 0))
     from_infinity = not bad and (ex == 255 or ey == 255)
     infinite = not bad and (from_infinity or ep >= 255)
-    z_nan, z_infinite = ez == 255 and U(z & _FRACTION) != 0, ez == 255 and U(z & _FRACTION) == 0
+    z_nan = ez == 255 and U(z & _FRACTION) != 0
+    z_infinite = ez == 255 and U(z & _FRACTION) == 0
     against = z_infinite and sz != sp and (from_infinity if blackhole else infinite)
     if bad or against or z_nan:
         if blackhole:
@@ -122,9 +131,12 @@ def fma_any(x: Any, y: Any, z: Any, blackhole: Any) -> Any:
 @helper
 def _finite(x: Any, y: Any, z: Any, ep: Any, blackhole: Any) -> Any:
     """Steps 3 to 8 of the text, with the product's exponent given."""
-    p, q, ez = product(x, y), U(significand(z) << U(3)), exponent(z)
+    p = product(x, y)
+    q = U(significand(z) << U(3))
+    ez = exponent(z)
     if exponent(x) == I(0) or exponent(y) == I(0) or ep < I(0):
-        p, ep = U(0), I(0)
+        p = U(0)
+        ep = I(0)
     total = signed_sum(p, ep, U(x ^ y), q, ez, z)
     er = I(max(ep, ez))
     if not blackhole:

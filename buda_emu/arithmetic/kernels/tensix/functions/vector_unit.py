@@ -83,11 +83,9 @@ def run_program(
     result = np.uint64(code[code.shape[0] - 1, 1]) * _ROW
     for tile in range(start, stop):
         for block in range(0, TILE, LANES):
-            keep, target, here = (
-                first[tile, block : block + LANES],
-                out[tile, block : block + LANES],
-                mask[block : block + LANES],
-            )
+            keep = first[tile, block : block + LANES]
+            target = out[tile, block : block + LANES]
+            here = mask[block : block + LANES]
             if not _any(here):
                 for i in range(_ROW):
                     target[i] = keep[i]
@@ -105,7 +103,8 @@ def apply_table(
 ) -> None:
     """Tiles start..stop of 16-bit datums through a table of all 65536 results; where `mask` is unset they stay."""
     for tile in range(start, stop):
-        source, target = image[tile], out[tile]
+        source = image[tile]
+        target = out[tile]
         for i in range(TILE):
             datum = source[i]
             target[i] = U(table[U(datum & U(0xFFFF))]) if mask[i] else datum
@@ -124,11 +123,16 @@ def _any(mask: Any) -> Any:
 def _again(code: Any, step: int, lanes: Any, blackhole: bool) -> None:
     """The special lanes of a multiply-add, product or sum; registers are places in `lanes`, unsigned because numba
     would test signed ones for wrapping."""
-    operation, unless = code[step, 0], code[step, 0] == MULTIPLY and code[step, 5] == UNLESS
-    out, a = np.uint64(code[step, 1]) * _ROW, np.uint64(code[step, 2]) * _ROW
-    b, c = np.uint64(code[step, 3]) * _ROW, np.uint64(code[step, 4]) * _ROW
+    operation = code[step, 0]
+    unless = code[step, 0] == MULTIPLY and code[step, 5] == UNLESS
+    out = np.uint64(code[step, 1]) * _ROW
+    a = np.uint64(code[step, 2]) * _ROW
+    b = np.uint64(code[step, 3]) * _ROW
+    c = np.uint64(code[step, 4]) * _ROW
     for i in range(_ROW):
-        x, y, z = lanes[a + i], lanes[b + i], lanes[c + i]
+        x = lanes[a + i]
+        y = lanes[b + i]
+        z = lanes[c + i]
         if unless and I(z) < I(0):  # not needed where the condition holds
             continue
         if operation == MULTIPLY:

@@ -56,10 +56,12 @@ def accumulate_narrow(
     magnitude = i32(bits & i32(0x7FFFFFFF))
     if half_float:
         magnitude = i32(i32(magnitude + i32(0x1000)) & i32(-0x2000))
-        too_large, saturated = i32(32), i32(31 << 23 | 0x3FF << 13)
+        too_large = i32(32)
+        saturated = i32(31 << 23 | 0x3FF << 13)
     else:
         magnitude = i32(i32(magnitude + i32(0x8000)) & i32(-0x10000))
-        too_large, saturated = i32(255), i32(255 << 23)
+        too_large = i32(255)
+        saturated = i32(255 << 23)
     exponent = i32(i32(magnitude >> i32(23)) + i32(common - i32(127 + 10)))
     result = i32(i32(exponent << i32(23)) | i32(magnitude & i32(0x7FFFFF)))
     result = saturated if exponent >= too_large else result
@@ -100,7 +102,8 @@ def accumulate_wide(
     surplus = i32(i32(lead >> i32(23)) - i32(127 + 23))
     surplus = max(surplus, i32(-31))
     exponent = i32(common + surplus)
-    right, left = max(surplus, i32(0)), max(i32(-surplus), i32(0))
+    right = max(surplus, i32(0))
+    left = max(i32(-surplus), i32(0))
     rounded = shift_right(i32(magnitude + i32(shift_left(i32(1), right) >> i32(1))), right)
     rounded = shift_left(rounded, left)
     exponent = i32(exponent + i32(rounded >> i32(24)))

@@ -56,10 +56,13 @@ def int_elwmul_tiles(start: int, stop: int, dst: Tiles, srca: Tiles, srcb: Tiles
     """dst += srca * srcb in all four phases: uint32[n, 1024] each, dst in sign and magnitude. Items: the tiles."""
     value = np.empty(TILE, np.int32)
     for item in range(start, stop):
-        image, a, b = dst[item].view(np.int32), srca[item].view(np.int32), srcb[item].view(np.int32)
+        image = dst[item].view(np.int32)
+        a = srca[item].view(np.int32)
+        b = srcb[item].view(np.int32)
         _decode(value, image)
         for phase in range(PHASES):
-            mask_a, mask_b = srca_mask(phase), srcb_mask(phase)
+            mask_a = srca_mask(phase)
+            mask_b = srcb_mask(phase)
             for n in range(TILE):
                 value[n] = _saturated(value[n], i32(_part(a[n], mask_a) * _part(b[n], mask_b)))
         _encode(image, value)
@@ -73,7 +76,9 @@ def int_elwadd_tiles(
     value = np.zeros(TILE, np.int32)
     factor = i32(-1) if subtract else i32(1)
     for item in range(start, stop):
-        image, a, b = dst[item].view(np.int32), srca[item].view(np.int32), srcb[item].view(np.int32)
+        image = dst[item].view(np.int32)
+        a = srca[item].view(np.int32)
+        b = srcb[item].view(np.int32)
         if accumulate:
             _decode(value, image)
         for n in range(TILE):
@@ -120,7 +125,8 @@ def _mvmul(value: Lanes, b: Lanes, a: Lanes, first: int, line: Lanes) -> None:
 @helper
 def _saturated(value: np.int32, addend: np.int32) -> np.int32:
     """value + addend, held between -LIMIT and LIMIT."""
-    low, high = i32(i32(-LIMIT) - min(addend, i32(0))), i32(i32(LIMIT) - max(addend, i32(0)))
+    low = i32(i32(-LIMIT) - min(addend, i32(0)))
+    high = i32(i32(LIMIT) - max(addend, i32(0)))
     return i32(min(max(value, low), high) + addend)
 
 

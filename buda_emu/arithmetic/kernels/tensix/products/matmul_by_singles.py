@@ -95,17 +95,17 @@ def matmul_by_singles(
     apart = 2 * TILE if phases & 0b1110 else TILE  # numbers of a prepared tile's parts
     room = aligned(memory, len(memory) - LINE)
     used = height * width * TILE
-    panel, words = part_of(room, 0, used), part_of(room, used, TILE)
+    panel = part_of(room, 0, used)
+    words = part_of(room, used, TILE)
     used += TILE
-    a_exponents, b_exponents = (
-        part_of(room, used, width * EXPONENTS),
-        part_of(room, used + width * EXPONENTS, height * EXPONENTS),
-    )
+    a_exponents = part_of(room, used, width * EXPONENTS)
+    b_exponents = part_of(room, used + width * EXPONENTS, height * EXPONENTS)
     used += (width + height) * EXPONENTS
     a_parts = part_of(room, used, width * apart).view(np.float32)
     b_parts = part_of(room, used + width * apart, height * apart).view(np.float32)
     used += (width + height) * apart
-    a_ranges, b_ranges = part_of(room, used, 2 * width), part_of(room, used + 2 * width, 2 * height)
+    a_ranges = part_of(room, used, 2 * width)
+    b_ranges = part_of(room, used + 2 * width, 2 * height)
     steps = np.empty(2 * PHASES * faces, np.int32)
     count = _steps_of(steps, faces, phases, product.faces_first)
     dst_ranges = np.empty((height * width, 2), np.int64)
@@ -126,22 +126,29 @@ def matmul_by_singles(
         group = item // per_slice
         entry = group // t
         part = group - entry * t
-        begin, end = item - group * per_slice, min(stop - group * per_slice, per_slice)
+        begin = item - group * per_slice
+        end = min(stop - group * per_slice, per_slice)
         item = group * per_slice + end
-        top_row, below = begin // cols, (end - 1) // cols + 1
+        top_row = begin // cols
+        below = (end - 1) // cols + 1
         from_col, to_col = (begin % cols, (end - 1) % cols + 1) if below - top_row == 1 else (0, cols)
-        across, down = (to_col - from_col + width - 1) // width, (below - top_row + height - 1) // height
+        across = (to_col - from_col + width - 1) // width
+        down = (below - top_row + height - 1) // height
         for corner in range(across * down):
-            left, top = from_col + corner % across * width, top_row + corner // across * height
-            right, bottom = min(left + width, to_col), min(top + height, below)
+            left = from_col + corner % across * width
+            top = top_row + corner // across * height
+            right = min(left + width, to_col)
+            bottom = min(top + height, below)
             left_here = 0
             for place in range((bottom - top) * (right - left)):
-                row, col = top + place // (right - left), left + place % (right - left)
+                row = top + place // (right - left)
+                col = left + place % (right - left)
                 number = row * cols + col
                 taken[place] = begin <= number < end
                 if taken[place]:
                     word = part_of(panel, place * TILE, TILE)
-                    least, most = INFINITE, 0
+                    least = INFINITE
+                    most = 0
                     if fresh:
                         for n in range(TILE):
                             word[n] = i32(0)
@@ -163,32 +170,34 @@ def matmul_by_singles(
                 for n in range(right - left):
                     at = in1_index[(part * inner + k) * cols + left + n]
                     source = words_at(words, in1, entry, at, in1_pad, in1_transposed)
-                    exponents, parts = (
-                        part_of(a_exponents, n * EXPONENTS, EXPONENTS),
-                        part_of(a_parts, n * apart, apart),
-                    )
+                    exponents = part_of(a_exponents, n * EXPONENTS, EXPONENTS)
+                    parts = part_of(a_parts, n * apart, apart)
                     prepare_srca(exponents, parts, source, part_of(a_ranges, 2 * n, 2), phases, lift)
                 for n in range(bottom - top):
                     at = in0_index[(part * rows + top + n) * inner + k]
                     source = words_at(words, in0, entry, at, in0_pad, False)
-                    exponents, parts = (
-                        part_of(b_exponents, n * EXPONENTS, EXPONENTS),
-                        part_of(b_parts, n * apart, apart),
-                    )
+                    exponents = part_of(b_exponents, n * EXPONENTS, EXPONENTS)
+                    parts = part_of(b_parts, n * apart, apart)
                     prepare_srcb(exponents, parts, source, part_of(b_ranges, 2 * n, 2), phases, lift, plus)
                 for place in range((bottom - top) * (right - left)):
-                    i, j = place // (right - left), place % (right - left)
+                    i = place // (right - left)
+                    j = place % (right - left)
                     if not taken[place]:
                         continue
                     word = part_of(panel, place * TILE, TILE)
-                    a_least, a_most = int(a_ranges[2 * j]), int(a_ranges[2 * j + 1])
-                    b_least, b_most = int(b_ranges[2 * i]), int(b_ranges[2 * i + 1])
-                    low, high = a_least + b_least + bias + moved - FINEST, a_most + b_most + bias + moved + 1
-                    weakest, strongest = min(a_least, b_least) + lift, max(a_most, b_most) + lift
+                    a_least = int(a_ranges[2 * j])
+                    a_most = int(a_ranges[2 * j + 1])
+                    b_least = int(b_ranges[2 * i])
+                    b_most = int(b_ranges[2 * i + 1])
+                    low = a_least + b_least + bias + moved - FINEST
+                    high = a_most + b_most + bias + moved + 1
+                    weakest = min(a_least, b_least) + lift
+                    strongest = max(a_most, b_most) + lift
                     if mode != FP16 and (dst_ranges[place, 1] > MOST_WORD or dst_ranges[place, 0] < floor):
                         least, most = range_of(word, above)
                         dst_ranges[place, 0], dst_ranges[place, 1] = least - above, most - above
-                    least, most = dst_ranges[place, 0], dst_ranges[place, 1]
+                    least = dst_ranges[place, 0]
+                    most = dst_ranges[place, 1]
                     reached = least >= floor and most <= MOST_WORD and low >= least_sum and high <= MOST_SUM
                     if mode != FP16 and not (reached and weakest >= LEAST_PART and strongest <= MOST_PART):
                         taken[place] = False
@@ -197,11 +206,10 @@ def matmul_by_singles(
                         continue
                     # A tile of zeros changes no word, unless zeros have an exponent.
                     if bias > 0 or (a_most and b_most):
-                        exponents, others = (
-                            part_of(b_exponents, i * EXPONENTS, EXPONENTS),
-                            part_of(a_exponents, j * EXPONENTS, EXPONENTS),
-                        )
-                        least, most = min(least, low - (23 if mode == FP32 else 10)), max(most, high + GROWTH) + 1
+                        exponents = part_of(b_exponents, i * EXPONENTS, EXPONENTS)
+                        others = part_of(a_exponents, j * EXPONENTS, EXPONENTS)
+                        least = min(least, low - (23 if mode == FP32 else 10))
+                        most = max(most, high + GROWTH) + 1
                         dst_ranges[place, 0], dst_ranges[place, 1] = least, most
                         near = a_most - a_least <= SPAN and b_most - b_least <= SPAN
                         least_top = a_least + b_least + bias + offset + ABOVE if near else 0

@@ -53,7 +53,9 @@ def aligned(memory: Any, size: int) -> Any:
 @helper
 def range_of(words: Any, none: int) -> tuple[int, int]:
     """The least and the largest exponent field of what is not zero, which it is up to `none`; (255, 0) where all is."""
-    least, most, nothing = i32(255), i32(0), i32(none)
+    least = i32(255)
+    most = i32(0)
+    nothing = i32(none)
     for n in range(TILE):
         exponent = i32(i32(words[n] >> i32(23)) & i32(255))
         exponent = i32(0) if exponent <= nothing else exponent
@@ -65,7 +67,8 @@ def range_of(words: Any, none: int) -> tuple[int, int]:
 @helper
 def move_words(word: Any, by: int) -> None:
     """Exponents grow by that; what has none above 0, before or after, counts as nothing."""
-    more, none = i32(by << 23), i32(max(-by, 0) << 23)
+    more = i32(by << 23)
+    none = i32(max(-by, 0) << 23)
     for n in range(TILE):
         word[n] = i32(word[n] + more) if i32(word[n] & i32(0x7F800000)) > none else i32(0)
 
@@ -73,7 +76,8 @@ def move_words(word: Any, by: int) -> None:
 @helper
 def cut_words(word: Any, moved: int) -> None:
     """What is too small or too large for Dst, where exponents are moved (DEVICE_NUMERICS 2.3 step 7)."""
-    least, most = i32(max(moved + 1, 0) << 23), i32((INFINITE + min(moved, 0)) << 23)
+    least = i32(max(moved + 1, 0) << 23)
+    most = i32((INFINITE + min(moved, 0)) << 23)
     for n in range(TILE):
         size = min(i32(word[n] & i32(0x7FFFFFFF)), most)
         word[n] = i32(0) if size < least else i32(i32(word[n] & i32(-0x80000000)) | size)

@@ -55,7 +55,8 @@ def spill_any(word: Lanes, kind: int) -> None:
     if least > NEAREST_LEAST and most < NEAREST_MOST:
         through_blocks(word.view(np.float32))
         return
-    codes, shared = np.empty(TILE, np.uint8), np.empty(TILE // GROUP, np.uint8)
+    codes = np.empty(TILE, np.uint8)
+    shared = np.empty(TILE // GROUP, np.uint8)
     for n in range(TILE):
         size = min(i32(word[n] & i32(MAGNITUDE)), i32(EXPONENT))
         size = i32(i32(size + i32(HALF)) & i32(KEPT)) if size >= i32(SMALLEST) else i32(0)

@@ -46,7 +46,8 @@ def matmul_by_integers(start: int, stop: int, dst: Tensor, product: Product) -> 
     in0, in0_index, in0_pad, _ = product.in0
     in1, in1_index, in1_pad, in1_transposed = product.in1
     t, rows, inner, cols, first, last, faces = product.extent
-    phases, faces_first = product.phases, product.faces_first
+    phases = product.phases
+    faces_first = product.faces_first
     mode, exponent_bits, blackhole = product.setting
     per_entry = t * rows * cols
     word = np.empty(TILE, np.int32)
@@ -78,7 +79,8 @@ def matmul_by_integers(start: int, stop: int, dst: Tensor, product: Product) -> 
                 phase, face = phase_and_face(step, faces, faces_first)
                 if phases >> phase & 1:
                     bias = exponent_bias(mode, exponent_bits, phase)
-                    b, a = part_b[phase >> 1], part_a[phase & 1]
+                    b = part_b[phase >> 1]
+                    a = part_a[phase & 1]
                     _multiply_face(word, exponent_b, b, exponent_a, a, face, (bias, mode, blackhole))
         store_words(image, word, mode)
 
@@ -125,8 +127,10 @@ def _group_sums(
     """Exponents and signed sums over 8 products from k on, for 8 rows, which begin at `first`, and all columns.
     `place`: first, k, and the exponents' bias."""
     first, k, bias = place
-    eb, pb = exponent_b[first + k :], part_b[first + k :]
-    ea, pa = exponent_a[EDGE * k :], part_a[EDGE * k :]
+    eb = exponent_b[first + k :]
+    pb = part_b[first + k :]
+    ea = exponent_a[EDGE * k :]
+    pa = part_a[EDGE * k :]
     for i in range(ROWS):
         at = i * EDGE
         for j in range(EDGE):

@@ -122,7 +122,8 @@ def convolution_backward(
 
 def _kernel_gradient(b: Builder, written: Node, read: Node, w: Node, groups: int, options: Mapping[str, Any]) -> Node:
     """The sum over all windows of what a tap read times what was written for the window."""
-    out, n = written.shape[2:], read.shape[0]
+    out = written.shape[2:]
+    n = read.shape[0]
     columns = windows_in_rows(b, read, groups, kernel=w.shape[2:], out=out, **options)
     rows = b.reshape(written, shape=(n, groups, w.shape[0] // groups, prod(out)))
     total = b.reduce_sum(b.matmul(rows, columns), axes=[0])
@@ -149,7 +150,8 @@ def max_pool_backward(
     order = (0, 1, *(dim for place in range(rank) for dim in (2 + place, 2 + rank + place)))
     back = b.transpose(back, perm=order)  # N, C, k1, o1, k2, o2
     for place in range(rank):
-        shape, size = back.shape, x.shape[2 + place]
+        shape = back.shape
+        size = x.shape[2 + place]
         own = (
             options["kernel"][place],
             options["strides"][place],
@@ -197,7 +199,8 @@ def embedding_backward(b: Builder, g: Node, index: Node, rows: int, padding: int
     """the sum of g over equal indices: hot' g"""
     if by_frequency:
         raise NotSupportedError("scale_grad_by_freq")
-    count, width = prod(index.shape), g.shape[-1]
+    count = prod(index.shape)
+    width = g.shape[-1]
     picked = b.reshape(hot(b, index, rows), shape=(count, rows))
     found = b.matmul(b.transpose(picked, perm=(1, 0)), b.reshape(g, shape=(count, width)))
     if 0 <= padding < rows:

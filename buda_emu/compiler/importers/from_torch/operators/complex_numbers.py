@@ -79,7 +79,8 @@ def _product(handler: Handler) -> Handler:
         if not isinstance(x, Complex) or not isinstance(y, Complex):
             x, y = (x, y) if isinstance(x, Complex) else (y, x)
             return Complex(*(handler(b, part, y) for part in x.parts))
-        (a, b_), (c, d) = _parts(b, x), _parts(b, y)
+        (a, b_) = _parts(b, x)
+        (c, d) = _parts(b, y)
         real = b.subtract(handler(b, a, c), handler(b, b_, d))
         return Complex(real, b.add(handler(b, a, d), handler(b, b_, c)))
 

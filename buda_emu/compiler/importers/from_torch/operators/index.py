@@ -56,7 +56,8 @@ def index(b: Builder, x: Node, indices: Any) -> Node:
             return view(b, table_rows(b, table, given[0], from_end=True), (*given[0].shape, *x.shape[1:]))
         return b.gather(x, given[0], dim=places[0])
     rest = [place for place in range(len(x.shape)) if place not in places]
-    sizes, around = [x.shape[place] for place in places], [x.shape[place] for place in rest]
+    sizes = [x.shape[place] for place in places]
+    around = [x.shape[place] for place in rest]
     shape = np.broadcast_shapes(*(item.shape for item in given))
     front = view(b, b.transpose(x, perm=(*places, *rest)), (prod(sizes), *around))
     if computed:
@@ -68,7 +69,8 @@ def index(b: Builder, x: Node, indices: Any) -> Node:
         found = view(b, b.take(front, dim=0, index=_flat(given, sizes)), (*shape, *around))
     if places != list(range(places[0], places[0] + len(places))):
         return found  # as numpy has it, dimensions that stand apart give the first ones
-    new, before = len(shape), places[0]
+    new = len(shape)
+    before = places[0]
     ahead = range(new, new + before)
     return b.transpose(found, perm=(*ahead, *range(new), *range(new + before, new + len(around))))
 
@@ -81,7 +83,8 @@ def _flat(given: Sequence[Node], sizes: Sequence[int]) -> NDArray[np.int64]:
 
 def _rows(b: Builder, given: Sequence[Node], sizes: Sequence[int], shape: Sequence[int]) -> Node:
     """[places, elements of the indexed dimensions]: a row with a one for each place of the indices."""
-    count, found = prod(shape), None
+    count = prod(shape)
+    found = None
     for item, size in zip(given, sizes, strict=True):
         wide = view(b, item, (*(1,) * (len(shape) - len(item.shape)), *item.shape))
         hots = view(b, hot(b, expand(b, wide, shape), size, from_end=True), (count, 1, size))
@@ -114,7 +117,8 @@ def embedding_bag(
     rows = embedding(b, table, index)
     if per_sample_weights is not None:
         rows = b.multiply(rows, b.reshape(per_sample_weights, shape=(index.shape[0], 1)))
-    bag, place = np.repeat(np.arange(counts.size), counts), np.arange(begin[0], begin[-1])
+    bag = np.repeat(np.arange(counts.size), counts)
+    place = np.arange(begin[0], begin[-1])
     if mode < 2:
         share = np.repeat(1 / np.maximum(counts, 1), counts) if mode == 1 else 1.0
         found = b.linear(rows, dim=0, matrix=Sparse.of((counts.size, index.shape[0]), bag, place, share))
@@ -139,8 +143,11 @@ def index_put(b: Builder, x: Node, indices: Any, values: Node, add: bool = False
         return _put_by_mask(b, x, indices, values, add)
     if places != list(range(places[0], places[0] + len(places))):
         raise NotSupportedError("places of dimensions apart")
-    first, last = places[0], places[-1] + 1
-    before, sizes, behind = x.shape[:first], x.shape[first:last], x.shape[last:]
+    first = places[0]
+    last = places[-1] + 1
+    before = x.shape[:first]
+    sizes = x.shape[first:last]
+    behind = x.shape[last:]
     shape = np.broadcast_shapes(*(item.shape for item in given))
     wide = view(b, expand(b, values, (*before, *shape, *behind)), (*before, prod(shape), *behind))
     own = view(b, x, (*before, prod(sizes), *behind))
@@ -169,10 +176,12 @@ def masked_scatter(b: Builder, x: Node, mask: Node, source: Node) -> Node:
     kept = len(x.shape)
     while kept and small.shape[kept - 1] == 1:
         kept -= 1  # dimensions behind are set together
-    width, ahead = prod(x.shape[kept:]), x.shape[:kept]
+    width = prod(x.shape[kept:])
+    ahead = x.shape[:kept]
     if small.shape[:kept] != ahead:
         small = expand(b, small, (*ahead, *(1,) * (len(x.shape) - kept)))
-    rows, count = prod(source.shape) // width, prod(ahead)
+    rows = prod(source.shape) // width
+    count = prod(ahead)
     if rows * width != prod(source.shape):
         raise NotSupportedError("rows of values of which the last is incomplete")
     flat = b.retyped(view(b, small, (count,)), "float32")
@@ -184,7 +193,8 @@ def masked_scatter(b: Builder, x: Node, mask: Node, source: Node) -> Node:
 def _put_by_mask(b: Builder, x: Node, indices: Any, values: Node, add: bool) -> Node:
     """x with the same values wherever a mask, the only index, is set; or with the next ones, where it comes first."""
     mask, *more = [item for item in indices if item is not None]
-    first, behind = indices.index(mask), len(x.shape) - indices.index(mask) - len(mask.shape)
+    first = indices.index(mask)
+    behind = len(x.shape) - indices.index(mask) - len(mask.shape)
     own = len(values.shape) - behind - 1  # the dimension of the mask's places
     wide = view(b, mask, (*(1,) * first, *mask.shape, *(1,) * behind))
     if not more and own == first == 0 and values.shape[0] != 1 and not add:

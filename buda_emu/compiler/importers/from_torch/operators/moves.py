@@ -45,7 +45,8 @@ def permute(b: Builder, x: Node, perm: Any) -> Node:
 def transpose(b: Builder, x: Node, first: int = 0, second: int = 1) -> Node:
     """`transpose` of two dimensions"""
     perm = list(range(len(x.shape)))
-    first, second = first % len(perm), second % len(perm)
+    first = first % len(perm)
+    second = second % len(perm)
     perm[first], perm[second] = second, first
     return b.transpose(x, perm=tuple(perm))
 
@@ -257,8 +258,10 @@ def select_scatter(b: Builder, x: Node, part: Node, dim: int, place: int) -> Nod
 
 def written(b: Builder, x: Node, part: Node, dim: int, where: NDArray[np.int64]) -> Node:
     """x with other values at some elements of a dimension."""
-    own, theirs = np.arange(x.shape[dim]), np.full(x.shape[dim], -1)
-    own[where], theirs[where] = -1, np.arange(where.size)
+    own = np.arange(x.shape[dim])
+    theirs = np.full(x.shape[dim], -1)
+    own[where] = -1
+    theirs[where] = np.arange(where.size)
     if np.array_equal(theirs, np.arange(where.size)):
         return part
     put = b.take(part, dim=dim, index=theirs)
@@ -270,9 +273,11 @@ def written(b: Builder, x: Node, part: Node, dim: int, where: NDArray[np.int64])
 @aten("diagonal")
 def diagonal(b: Builder, x: Node, offset: int = 0, first: int = 0, second: int = 1) -> Node:
     """`take` of the diagonal elements of two dimensions, which become the last dimension"""
-    first, second = first % len(x.shape), second % len(x.shape)
+    first = first % len(x.shape)
+    second = second % len(x.shape)
     others = [dim for dim in range(len(x.shape)) if dim not in (first, second)]
-    rows, columns = x.shape[first], x.shape[second]
+    rows = x.shape[first]
+    columns = x.shape[second]
     places = np.flatnonzero(np.eye(rows, columns, offset))
     sizes = [x.shape[dim] for dim in others]
     flat = b.reshape(b.transpose(x, perm=(*others, first, second)), shape=(*sizes, rows * columns))

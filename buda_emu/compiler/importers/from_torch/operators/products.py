@@ -31,7 +31,8 @@ def grouped_mm(b: Builder, x: Node, weights: Node, offs: Node | None = None) -> 
     """`matmul` of all rows by every matrix; each row keeps the result of its group: rows up to `offs`"""
     if len(x.shape) != 2 or len(weights.shape) != 3 or offs is None:
         raise NotSupportedError("groups of another kind than rows that each take one of several matrices")
-    rows, groups = x.shape[0], weights.shape[0]
+    rows = x.shape[0]
+    groups = weights.shape[0]
     place = b.constant(np.arange(rows, dtype=np.float32))
     below = b.less(place, b.reshape(offs, shape=(groups, 1)), dtype="float32")  # [groups, rows]
     own = b.subtract(below, b.take(below, dim=0, index=np.arange(-1, groups - 1)))
@@ -42,7 +43,8 @@ def grouped_mm(b: Builder, x: Node, weights: Node, offs: Node | None = None) -> 
 @aten("linear", whole=True)
 def linear(b: Builder, x: Node, weight: Node, bias: Node | None = None) -> Node:
     """`matmul` by the transposed weights, or one row of them, plus the bias"""
-    several, rows = x.shape if len(x.shape) > 1 else (1, *x.shape), weight.shape if len(weight.shape) > 1 else (1, -1)
+    several = x.shape if len(x.shape) > 1 else (1, *x.shape)
+    rows = weight.shape if len(weight.shape) > 1 else (1, -1)
     found = b.matmul(view(b, x, several), b.transpose(view(b, weight, rows), perm=(1, 0)))
     found = view(b, found, (*x.shape[:-1], *weight.shape[:-1]))
     return found if bias is None else b.add(found, bias)

@@ -186,8 +186,10 @@ def batch_norm(
     b: Builder, x: Node, weight: Any, bias: Any, mean: Node, variance: Node, _momentum: float, epsilon: float
 ) -> Any:
     """`batch_norm` with given statistics"""
-    one, zero = np.ones(mean.shape, np.float32), np.zeros(mean.shape, np.float32)
-    gamma, beta = (one if weight is None else weight), (zero if bias is None else bias)
+    one = np.ones(mean.shape, np.float32)
+    zero = np.zeros(mean.shape, np.float32)
+    gamma = one if weight is None else weight
+    beta = zero if bias is None else bias
     return [b.batch_norm(x, gamma, beta, mean, variance, epsilon=float(epsilon)), None, None]
 
 

@@ -101,7 +101,8 @@ def means(size: int, count: int) -> Sparse:
     """Of about equal parts of a dimension."""
     matrix = np.zeros((count, size), np.float32)
     for row in range(count):
-        low, high = row * size // count, -(-(row + 1) * size // count)
+        low = row * size // count
+        high = -(-(row + 1) * size // count)
         matrix[row, low:high] = 1 / (high - low)
     return Sparse.dense(matrix)
 
@@ -229,8 +230,10 @@ def adaptive_max_pool(b: Builder, x: Node, out: Any) -> Any:
     first = len(x.shape) - len(out)
     for place, count in enumerate(out):
         dim = first + place
-        size, shape = x.shape[dim], x.shape
-        begin, end = (np.arange(count) * size // count, -(-(np.arange(1, count + 1) * size) // count))
+        size = x.shape[dim]
+        shape = x.shape
+        begin = np.arange(count) * size // count
+        end = -(-(np.arange(1, count + 1) * size) // count)
         steps = np.arange((end - begin).max())
         index = np.minimum(begin[:, None] + steps, end[:, None] - 1)  # the last again, where a window is shorter
         x = b.reshape(b.take(x, dim=dim, index=index.ravel()), shape=(*shape[:dim], *index.shape, *shape[dim + 1 :]))

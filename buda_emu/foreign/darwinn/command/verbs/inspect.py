@@ -5,7 +5,7 @@ from dataclasses import asdict
 
 from buda_emu.app.cli.output import say_json, say_lines
 from buda_emu.foreign import darwinn
-from buda_emu.foreign.darwinn.report.inspect import inspect_lines
+from buda_emu.foreign.darwinn.report import inspect_lines
 from buda_emu.foreign.darwinn.summary import summarise
 
 _SHORT = ("rule", "severity", "where", "message")  # of a finding, in the JSON

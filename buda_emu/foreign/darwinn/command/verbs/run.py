@@ -12,7 +12,7 @@ from buda_emu.foreign import darwinn
 from buda_emu.foreign.darwinn.assumptions import SRAM_BYTES
 from buda_emu.foreign.darwinn.model import Package
 from buda_emu.foreign.darwinn.picture import replay_picture
-from buda_emu.foreign.darwinn.report.replay import replay_json, replay_lines
+from buda_emu.foreign.darwinn.report import replay_json, replay_lines
 from buda_emu.support.checker.text import shown
 from buda_emu.support.errors import HostError
 

@@ -147,7 +147,11 @@ def operator(code: int, types: str) -> Callable[[Function], Function]:
 
     def declare(function: Function) -> Function:
         OPERATORS[code] = Operator(
-            BUILTIN_OPERATORS[code], code, " ".join((function.__doc__ or "").split()), types, function
+            name=BUILTIN_OPERATORS[code],
+            code=code,
+            says=" ".join((function.__doc__ or "").split()),
+            types=types,
+            run=function,
         )
         return function
 

@@ -1,26 +1,37 @@
-"""Element-wise operators: ADD, SUB, MUL, SQUARED_DIFFERENCE, MAXIMUM, MINIMUM, and the activations RELU, RELU6,
-PRELU, LEAKY_RELU.
-
-The two operands of a binary operator are broadcast against each other as numpy does. DARWINN_TWIN 4 gives ADD's
-arithmetic; that of the others was held against the reference kernels of ai-edge-litert, bit for bit.
-"""
+"""Operators of the twin that work element by element or move elements: arithmetic, activations, softmax, shapes."""
 
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from buda_emu.foreign.darwinn.tflite import (
     AddOptions,
+    ConcatenationOptions,
     LeakyReluOptions,
     MaximumMinimumOptions,
     MulOptions,
+    ResizeBilinearOptions,
+    SoftmaxOptions,
+    SplitOptions,
     SquaredDifferenceOptions,
     SubOptions,
 )
-from buda_emu.foreign.darwinn.twin.graph import Array, Tensor
-from buda_emu.foreign.darwinn.twin.operators.base import Call, Value, limits, operator
-from buda_emu.foreign.darwinn.twin.rounding import Ints, Multiplier, multiplier, scaled
+from buda_emu.foreign.darwinn.twin.graph import Array, Tensor, blank
+from buda_emu.foreign.darwinn.twin.operators.base import Call, Value, constant, limits, operator
+from buda_emu.foreign.darwinn.twin.rounding import (
+    Ints,
+    Multiplier,
+    exp,
+    half_away,
+    high,
+    multiplier,
+    recip,
+    right,
+    scaled,
+)
+from buda_emu.support.errors import PackageError
 
 _SUM_HEADROOM = 20
 """Bits by which the operands of a sum are shifted left before they are rescaled."""
@@ -132,10 +143,12 @@ def minimum(call: Call) -> list[Array]:
 
 def _activation(call: Call, act: int) -> list[Array]:
     """Rescale to the output's scale and limit to the range of a fused activation."""
-    x, y = call.input(0), call.output()
+    x = call.input(0)
+    y = call.output()
     call.types((x.tensor, y), "uint8", "int8")
     call.types((y,), x.tensor.type)
-    (sx, zx), (sy, zy) = call.quantised(x.tensor), call.quantised(y)
+    (sx, zx) = call.quantised(x.tensor)
+    (sy, zy) = call.quantised(y)
     values = scaled(x.array.astype(np.int64) - zx, multiplier(sx / sy)) + zy
     return [call.shaped(call.clamped(values, act))]
 
@@ -155,7 +168,8 @@ def relu6(call: Call) -> list[Array]:
 def _leaky(call: Call, slope: Ints, slope_scale: float, x_value: Value) -> list[Array]:
     """Rescale what is above 0, and what is below times the slope; each with a multiplier of its own."""
     y = call.output()
-    (sx, zx), (sy, zy) = call.quantised(x_value.tensor), call.quantised(y)
+    (sx, zx) = call.quantised(x_value.tensor)
+    (sy, zy) = call.quantised(y)
     x = x_value.array.astype(np.int64) - zx
     above = scaled(x, multiplier(sx / sy))
     below = scaled(x * slope, multiplier(sx * slope_scale / sy))
@@ -177,9 +191,193 @@ def prelu(call: Call) -> list[Array]:
 def leaky_relu(call: Call) -> list[Array]:
     """x above 0, x times one positive slope below, rescaled."""
     alpha = call.option(LeakyReluOptions).alpha
-    x, y = call.input(0), call.output()
+    x = call.input(0)
+    y = call.output()
     call.types((x.tensor, y), "uint8", "int8")
     call.types((y,), x.tensor.type)
     if not (np.isfinite(alpha) and alpha > 0):
         raise call.refuse(f"a slope of {alpha}")
     return _leaky(call, np.ones((), np.int64), alpha, x)
+
+
+@operator(114, "uint8, int8 to uint8, int8")
+def quantize(call: Call) -> list[Array]:
+    """From one scale and zero point to another."""
+    x = call.input(0)
+    y = call.output()
+    call.types((x.tensor, y), "uint8", "int8")
+    (sx, zx) = call.quantised(x.tensor)
+    (sy, zy) = call.quantised(y)
+    values = scaled(x.array.astype(np.int64) - zx, multiplier(sx / sy)) + zy
+    return [call.shaped(np.clip(values, *limits(y)).astype(y.dtype))]
+
+
+@operator(56, "uint8, int8 to int32, int64")
+def arg_max(call: Call) -> list[Array]:
+    """The place of the first greatest along a dimension."""
+    x = call.input(0)
+    y = call.output()
+    call.types((x.tensor,), "uint8", "int8")
+    call.types((y,), "int32", "int64")
+    axes = constant(call, 1).reshape(-1)
+    if len(axes) != 1 or not -x.array.ndim <= axes[0] < x.array.ndim or not x.array.size:
+        raise call.refuse(f"dimension {axes.tolist()} of {x.array.ndim}")
+    return [call.shaped(np.argmax(x.array, int(axes[0])).astype(y.dtype))]
+
+
+_BITS = 32
+_INTEGER_BITS = 5
+_SUM_BITS = 12
+
+
+@operator(25, "uint8, int8")
+def softmax(call: Call) -> list[Array]:
+    """exp of each over their sum along the last dimension, in fixed point."""
+    beta = call.option(SoftmaxOptions).beta
+    x = call.input(0)
+    y = call.output()
+    call.types((x.tensor, y), "uint8", "int8")
+    call.types((y,), x.tensor.type)
+    sx, _ = call.quantised(x.tensor)
+    call.quantised(y)
+    if not (np.isfinite(beta) and beta > 0) or not x.array.size:
+        raise call.refuse(f"beta {beta} of an input of shape {x.array.shape}")
+    fraction = _BITS - 1 - _INTEGER_BITS
+    by = multiplier(min(beta * sx * (1 << fraction), float((1 << 31) - 1)))
+    least = -int(np.floor(((1 << _INTEGER_BITS) - 1) * 2.0**fraction / 2.0**by.e))
+    rows = x.array.reshape(-1, x.array.shape[-1]).astype(np.int64)
+    d = rows - rows.max(axis=1, keepdims=True)
+    counts = d >= least
+    e = np.where(counts, exp(scaled(np.where(counts, d, 0), by), _INTEGER_BITS, _BITS), 0)
+    total = np.where(counts, right(e, _SUM_BITS), 0).sum(axis=1, keepdims=True)
+    zeros = _BITS - np.ceil(np.log2(total + 1)).astype(np.int64)
+    r = recip(((total << zeros) & ((1 << _BITS) - 1)) - (1 << (_BITS - 1)), _BITS)
+    top = limits(y)[1] - limits(y)[0]
+    values = np.where(counts, np.minimum(right(high(r, e), 35 - zeros), top), 0) + limits(y)[0]
+    return [call.shaped(values.astype(y.dtype).reshape(x.array.shape))]
+
+
+Floats = NDArray[np.float32]
+
+
+@operator(2, "any; another scale than the output's: uint8")
+def concatenation(call: Call) -> list[Array]:
+    """Inputs one after the other; those of another scale or zero point are rescaled in float32."""
+    options = call.option(ConcatenationOptions)
+    y = call.output()
+    if options.act:
+        raise call.refuse(f"activation {options.act}")
+    values = [call.input(number) for number in range(len(call.inputs))]
+    call.types([value.tensor for value in values], y.type)
+    axis = options.axis
+    if not values or not -len(y.shape) <= axis < len(y.shape):
+        raise call.refuse(f"dimension {axis} of {len(y.shape)}")
+    try:
+        return [call.shaped(np.concatenate([_rescaled(call, value) for value in values], axis))]
+    except ValueError as error:
+        raise PackageError(f"{call.name}: {error}") from None
+
+
+def _rescaled(call: Call, value: Value) -> Array:
+    x = value.tensor
+    y = call.output()
+    if x.scale == y.scale and x.zero_point == y.zero_point:
+        return value.array
+    if y.type != "uint8":
+        raise call.refuse(f"{x.type} {x.name!r} of another scale than the output's")
+    (sx, zx) = call.quantised(x)
+    (sy, zy) = call.quantised(y)
+    k = np.float32(sx) * (np.float32(1) / np.float32(sy))
+    b = np.float32(-zx) * k
+    return np.clip(half_away(value.array.astype(np.float32) * k + b) + zy, *limits(y)).astype(y.dtype)
+
+
+@operator(49, "any")
+def split(call: Call) -> list[Array]:
+    """Equal parts along a dimension."""
+    number = call.option(SplitOptions).number
+    x = call.input(1).array
+    axes = constant(call, 0).reshape(-1)
+    if len(axes) != 1 or not -x.ndim <= axes[0] < x.ndim or number != len(call.outputs) or number < 1:
+        raise call.refuse(f"dimension {axes.tolist()} of {x.ndim} into {number} for {len(call.outputs)} outputs")
+    if x.shape[axes[0]] % number:
+        raise call.refuse(f"{x.shape[axes[0]]} into {number} equal parts")
+    parts = np.split(x, number, int(axes[0]))
+    call.types(call.outputs, call.input(1).tensor.type)
+    return [call.shaped(np.ascontiguousarray(part), place) for place, part in enumerate(parts)]
+
+
+@operator(22, "any")
+def reshape(call: Call) -> list[Array]:
+    """The same elements in the output's shape."""
+    x = call.input(0)
+    y = call.output()
+    call.types((y,), x.tensor.type)
+    if x.array.size != int(np.prod(y.shape)):
+        raise PackageError(f"{call.name}: {x.array.shape} cannot take the shape {y.shape}")
+    return [x.array.reshape(y.shape)]
+
+
+@operator(34, "uint8, int8")
+def pad(call: Call) -> list[Array]:
+    """The output's zero point around the input."""
+    x = call.input(0)
+    y = call.output()
+    call.types((x.tensor, y), "uint8", "int8")
+    call.types((y,), x.tensor.type)
+    ends = constant(call, 1)
+    if ends.shape != (x.array.ndim, 2) or ends.min(initial=0) < 0:
+        raise call.refuse(f"padding {ends.tolist()} of {x.array.ndim} dimensions")
+    _, zero = call.quantised(y)
+    if y.shape != tuple(n + int(a) + int(b) for n, (a, b) in zip(x.array.shape, ends, strict=True)):
+        raise PackageError(f"{call.name}: {x.array.shape} padded by {ends.tolist()} is not {y.shape}")
+    out = blank(y.shape, y.dtype, f"{call.name} {y.name!r}")
+    out[...] = zero
+    out[tuple(slice(int(a), int(a) + n) for n, (a, _) in zip(x.array.shape, ends, strict=True))] = x.array
+    return [out]
+
+
+@operator(23, "uint8")
+def resize_bilinear(call: Call) -> list[Array]:
+    """Between the four nearest elements, in float32."""
+    options = call.option(ResizeBilinearOptions)
+    x = call.input(0)
+    y = call.output()
+    call.types((x.tensor, y), "uint8")
+    size = constant(call, 1).reshape(-1)
+    if x.array.ndim != 4 or len(size) != 2 or min(*size, *x.array.shape) < 1:
+        raise call.refuse(f"input of shape {x.array.shape} to {size.tolist()}")
+    if options.align_corners and options.half_pixel:
+        raise call.refuse("align_corners with half_pixel")
+    if y.shape != (x.array.shape[0], int(size[0]), int(size[1]), x.array.shape[3]):
+        raise PackageError(f"{call.name}: {x.array.shape} resized to {size.tolist()} is not {y.shape}")
+    out = blank(y.shape, y.dtype, f"{call.name} {y.name!r}")
+    p0, p1, dp = _places(x.array.shape[1], int(size[0]), options)
+    r0, r1, dr = _places(x.array.shape[2], int(size[1]), options)
+    dr = dr[:, None]
+    one = np.float32(1)
+    half = np.float32(0.5)
+    values = x.array.astype(np.float32)
+    for row in range(len(p0)):  # a row at a time: what lies between is small
+        low = values[:, p0[row]]
+        high = values[:, p1[row]]
+        d = dp[row]
+        total = low[:, r0] * (one - d) * (one - dr)
+        total += high[:, r0] * d * (one - dr)
+        total += low[:, r1] * (one - d) * dr
+        total += high[:, r1] * d * dr
+        out[:, row] = (total + half).astype(np.int32)
+    return [out]
+
+
+def _places(size: int, out: int, options: ResizeBilinearOptions) -> tuple[Any, Any, Floats]:
+    """For each output: the elements below and above, and how far it lies between."""
+    step = np.float32(size) / np.float32(out)
+    if options.align_corners and out > 1:
+        step = np.float32(size - 1) / np.float32(out - 1)
+    number = np.arange(out, dtype=np.float32)
+    half = np.float32(0.5)
+    v = (number + half) * step - half if options.half_pixel else number * step
+    low = np.maximum(np.floor(v).astype(np.int64), 0)
+    high = np.minimum(np.ceil(v).astype(np.int64), size - 1)
+    return np.minimum(low, size - 1), np.maximum(high, 0), v - low.astype(np.float32)

@@ -25,7 +25,8 @@ def main(args: argparse.Namespace) -> int:
     model = None if args.model is None else CostModel.from_text(args.model)
     duration = one_step if model is None else model.duration
     words = "one step for each task, no durations" if model is None else f"modelled, assumed: {_parameters(model)}"
-    document, inputs = load(args.file), _inputs(args.input)
+    document = load(args.file)
+    inputs = _inputs(args.input)
     if args.compare is not None:
         found = compare(
             document,

@@ -46,7 +46,13 @@ def unrolled(edge: EdgeMap) -> EdgeMap:
         row, column = pipe.dests[0]
         dests = [(one, column) for one in range(rows)] if row == ALL else [(row, one) for one in range(columns)]
         pipes += [EdgePipe(pipe.tiles, [dest], [False]) for dest in dests]
-    return EdgeMap(edge.granularity, edge.out_of_order, pipes, edge.producer_grid, edge.consumer_grid)
+    return EdgeMap(
+        granularity=edge.granularity,
+        out_of_order=edge.out_of_order,
+        pipes=pipes,
+        producer_grid=edge.producer_grid,
+        consumer_grid=edge.consumer_grid,
+    )
 
 
 def two_steps(source: Source, path: Path, reading: Reading) -> TwoSteps:
@@ -72,8 +78,19 @@ def two_steps(source: Source, path: Path, reading: Reading) -> TwoSteps:
             EdgePipe(numbers * CORE * columns + (column + 1) * CORE + _within(gathered), [(ALL, column)], [False])
         )
     grid = (count, columns)
-    first = EdgeMap(granularity, True, load, source.blocking.grid_size, grid)
-    return TwoSteps(first, EdgeMap(size, True, gather, grid, reading.grid), count, size)
+    first = EdgeMap(
+        granularity=granularity,
+        out_of_order=True,
+        pipes=load,
+        producer_grid=source.blocking.grid_size,
+        consumer_grid=grid,
+    )
+    return TwoSteps(
+        first,
+        EdgeMap(granularity=size, out_of_order=True, pipes=gather, producer_grid=grid, consumer_grid=reading.grid),
+        count,
+        size,
+    )
 
 
 def _chunks(tiles: Tiles, reading: Reading, size: int, column: int) -> tuple[list[EdgePipe], list[Tiles]]:
@@ -90,7 +107,8 @@ def _chunks(tiles: Tiles, reading: Reading, size: int, column: int) -> tuple[lis
                 like = like + number[~kept] // block * reading.kept
             if like.max() >= len(last) or (last[like] != tiles[~kept]).any():
                 raise RefusedError("V329", f"kernel_broadcast keeps {reading.kept} tiles, but its prologue has more")
-        tiles, number = tiles[kept], number[kept]
+        tiles = tiles[kept]
+        number = number[kept]
     begins = np.nonzero(number % size == 0)[0]
     parts = np.split(tiles, begins[1:])
     pipes = [EdgePipe(part, [(chunk, column)], [False]) for chunk, part in enumerate(parts)]
@@ -142,7 +160,8 @@ def operand_edge(inputs: OpInputs, index: int, input_count: int) -> EdgeMap:
 
 def edge_ends(inputs: OpInputs, index: int, input_count: int) -> tuple[Source, Path, Reading]:
     """What `edge_map` is made of, for any operand that reads tiles."""
-    source, path = source_of(inputs.sources[index], input_count), path_of(inputs.op, index)
+    source = source_of(inputs.sources[index], input_count)
+    path = path_of(inputs.op, index)
     return source, path, inputs.reading(index, shape_after(source.blocking, path))
 
 
@@ -165,7 +184,8 @@ def op_edges(inputs: OpInputs, input_count: int, prologue: Collection[str]) -> O
 
 
 def _with_prologue(inputs: OpInputs, index: int, input_count: int, edge: EdgeMap, found: OpEdges) -> EdgeMap:
-    op, name = inputs.op, inputs.op.inputs[index]
+    op = inputs.op
+    name = inputs.op.inputs[index]
     whole = edge.most_tiles <= inputs.size_tiles(index)
     if inputs.kind.is_dense and index < 2:
         if whole:
@@ -184,7 +204,7 @@ def _with_prologue(inputs: OpInputs, index: int, input_count: int, edge: EdgeMap
 def queue_edge(queue: Queue, op: Op, input_count: int) -> EdgeMap:
     """The pipes from an op to a queue that it feeds. RefusedError for what net2pipe refuses."""
     own = queue.blocking
-    how = Reading(own.t, own.grid_size, own.mblock, own.ublock, own.ublock_order == "r")
+    how = Reading(t=own.t, grid=own.grid_size, mblock=own.mblock, ublock=own.ublock, row_major=own.ublock_order == "r")
     edge = edge_map(source_of(op, input_count), Path(queue.input_tms), how)
     for pipe in edge.pipes:
         row, column = pipe.dests[0]

@@ -32,7 +32,10 @@ def fused_use(fused: FusedOp) -> FusedUse:
 def _growth(fused: FusedOp, name: str) -> int:
     """0 for an input that is read once. Else the m_k of the product or reduction that ends the schedule in which the
     input is read once at first, or 1."""
-    uses, growth, m_k, read_here = 0, 1, 1, False
+    uses = 0
+    growth = 1
+    m_k = 1
+    read_here = False
     for schedule in fused.schedules:
         ends_in_sum = False
         for sub in schedule:
@@ -40,7 +43,8 @@ def _growth(fused: FusedOp, name: str) -> int:
                 read_here = uses == 0
                 uses += 1
             if sub.has("keeps sums"):
-                ends_in_sum, m_k = True, sub.attributes.m_k
+                ends_in_sum = True
+                m_k = sub.attributes.m_k
         if read_here and ends_in_sum:
             growth = m_k
     return growth if uses > 1 else 0
@@ -50,9 +54,11 @@ def _intermediate_tiles(fused: FusedOp) -> tuple[int, ...]:
     sizes = [0] * max(fused.intermediates, 0)
     for schedule in fused.schedules:
         last = schedule[-1]
-        grows, factor = "", 1
+        grows = ""
+        factor = 1
         if last.has("rows by columns") and last.mblock[1] > 1 and last.inputs[0].startswith("intermed"):
-            grows, factor = last.inputs[0], last.attributes.m_k
+            grows = last.inputs[0]
+            factor = last.attributes.m_k
         for sub in schedule:
             if not sub.output.startswith("intermed"):
                 continue

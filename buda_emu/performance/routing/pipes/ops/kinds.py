@@ -13,10 +13,298 @@ from buda_emu.performance.routing.pipes.edge import (
     shape_after,
     table_rows_map,
 )
+from buda_emu.performance.routing.pipes.ops.general import mblock_tiles
 from buda_emu.performance.routing.pipes.ops.operands import OpInputs, OpKind, Shared
-from buda_emu.performance.routing.pipes.ops.products import Dense, Depthwise, Reduce, Sparse, StripBuffer, TopK, reduced
 from buda_emu.performance.routing.pipes.refusal import RefusedError
 from buda_emu.spec.blocking import Blocking, Shape
+
+IDENTITY_K: Final = (1 << 16) - 3
+"""mblock_k of a sparse product: how many mblocks there are is known on the core alone."""
+
+
+class Dense(OpKind):
+    """matmul of two dense operands, with a bias or scales."""
+
+    sums = multiplies = is_dense = True
+
+    def input_buffers(self, op: Op) -> int:
+        own = op.attributes
+        scaled = own.requant or own.dequant
+        return 2 + (own.identity or own.bias or scaled) + (own.bias and (own.identity or scaled))
+
+    def intermediates(self, op: Op, of_fused: int) -> int:
+        own = op.attributes
+        many = own.m_k > 1 or own.accumulate or own.identity
+        return int(many or own.bias or own.requant or own.dequant or op.gradient_op)
+
+    def passes(self, op: Op) -> int:
+        own = op.attributes
+        return own.m_k * (own.z if own.accumulate else 1)
+
+    def shared(self, inputs: OpInputs, index: int) -> Shared:
+        return Shared(rows=index == 0, columns=index == 1)
+
+    def keeps_blocks(self, inputs: OpInputs, index: int) -> bool:
+        return True
+
+    def reading(self, inputs: OpInputs, index: int, source: Shape) -> Reading:
+        own = inputs.op.attributes
+        op = inputs.op
+        t = op.blocking.t * (own.z if own.accumulate else 1)
+        if index == 0:
+            return rows_of(op, t, (own.m_k, own.u_kt))
+        return columns_of(op, t, (own.m_k, own.u_kt)) if index == 1 else super().reading(inputs, index, source)
+
+    def block(self, inputs: OpInputs, index: int) -> tuple[int, int]:
+        op = inputs.op
+        own = inputs.op.attributes
+        t = op.blocking.t
+        (m, n) = op.blocking.mblock
+        (r, c) = op.blocking.ublock
+        k = own.m_k * own.u_kt * (own.z if own.accumulate else 1)
+        if index == 0:
+            return t * k * m * r, (1 if own.min_buffer_input == 0 else m) * r * own.u_kt
+        if index == 1:
+            return t * k * n * c, (1 if own.min_buffer_input == 1 else n) * c * own.u_kt
+        return super().block(inputs, index)
+
+    def cleared(self, inputs: OpInputs, index: int) -> int:
+        own = inputs.op.attributes
+        (m, n) = inputs.op.blocking.mblock
+        (r, c) = inputs.op.blocking.ublock
+        if index == 0:
+            return (1 if own.min_buffer_input == 0 else m) * r * own.u_kt
+        return (1 if own.min_buffer_input == 1 else n) * c * own.u_kt if index == 1 else r * c
+
+
+class Sparse(Dense):
+    """matmul with `identity`: operands are sparse tiles, activations, indices, bias (OPS 1)."""
+
+    is_dense = False
+
+    def passes(self, op: Op) -> int:
+        return IDENTITY_K
+
+    def shared(self, inputs: OpInputs, index: int) -> Shared:
+        return Shared(columns=index == 1)
+
+    def keeps_blocks(self, inputs: OpInputs, index: int) -> bool:
+        return index != 1
+
+    def reading(self, inputs: OpInputs, index: int, source: Shape) -> Reading:
+        """m_k * u_kt are the rows of one t of the activation (net2pipe)."""
+        op = inputs.op
+        own = inputs.op.attributes
+        if index == 1:
+            return columns_of(op, source[0], (own.m_k, own.u_kt))
+        if index == 3:
+            return OpKind.reading(self, inputs, index, source)
+        tiles = own.num_sparse_tiles if index == 0 else own.num_index_tiles
+        return Reading(
+            t=1, grid=op.blocking.grid_size, mblock=(1, tiles), ublock=(1, 1), row_major=op.blocking.ublock_order == "r"
+        )
+
+    def block(self, inputs: OpInputs, index: int) -> tuple[int, int]:
+        op = inputs.op
+        own = inputs.op.attributes
+        if index == 1:
+            columns = op.blocking.mblock[1] * op.blocking.ublock[1]
+            return op.blocking.t * own.m_k * own.u_kt * columns, columns * own.u_kt
+        if index == 3:
+            return OpKind.block(self, inputs, index)
+        tiles = own.num_sparse_tiles if index == 0 else own.num_index_tiles
+        return tiles, tiles
+
+    def cleared(self, inputs: OpInputs, index: int) -> int:
+        own = inputs.op.attributes
+        (r, c) = inputs.op.blocking.ublock
+        return (own.num_sparse_tiles, inputs.op.blocking.mblock[1] * c * own.u_kt, 1, r * c)[index]
+
+    def least_bytes(self, inputs: OpInputs, index: int, size: int, covering: int) -> int:
+        return 0 if index in (0, 2) else covering
+
+
+class Depthwise(OpKind):
+    """depthwise: each column of operand 0 with its own column of operand 1."""
+
+    sums = multiplies = is_dense = True
+
+    def intermediates(self, op: Op, of_fused: int) -> int:
+        return int(op.attributes.m_k > 1 or op.attributes.bias or op.gradient_op)
+
+    def passes(self, op: Op) -> int:
+        return op.attributes.m_k
+
+    def shared(self, inputs: OpInputs, index: int) -> Shared:
+        return Shared(rows=index == 0, columns=index == 1)
+
+    def keeps_blocks(self, inputs: OpInputs, index: int) -> bool:
+        return True
+
+    def reading(self, inputs: OpInputs, index: int, source: Shape) -> Reading:
+        op = inputs.op
+        own = inputs.op.attributes
+        if index == 0:
+            return rows_of(op, op.blocking.t, (own.m_k * op.blocking.mblock[1], op.blocking.ublock[1]))
+        if index == 1:
+            return columns_of(op, op.blocking.t, (own.m_k, own.u_kt))
+        return super().reading(inputs, index, source)
+
+    def block(self, inputs: OpInputs, index: int) -> tuple[int, int]:
+        op = inputs.op
+        own = inputs.op.attributes
+        t = op.blocking.t
+        (m, n) = op.blocking.mblock
+        (r, c) = op.blocking.ublock
+        if index == 0:
+            return t * mblock_tiles(op) * own.m_k, m * r * c
+        if index == 1:
+            return t * n * c * own.m_k * own.u_kt, n * c * own.u_kt
+        return super().block(inputs, index)
+
+    def cleared(self, inputs: OpInputs, index: int) -> int:
+        own = inputs.op.attributes
+        (m, n) = inputs.op.blocking.mblock
+        (r, c) = inputs.op.blocking.ublock
+        if index == 0:
+            return (1 if own.min_buffer_input == 0 else m) * r * c
+        return (1 if own.min_buffer_input == 1 else n) * c * own.u_kt if index == 1 else r * c
+
+
+class Reduce(OpKind):
+    """reduce: over rows, columns or z."""
+
+    sums = True
+
+    def input_buffers(self, op: Op) -> int:
+        return 1
+
+    def intermediates(self, op: Op, of_fused: int) -> int:
+        return int(op.gradient_op or (op.attributes.dim == "z" and op.attributes.z > 1))
+
+    def passes(self, op: Op) -> int:
+        return op.attributes.z
+
+    def reading(self, inputs: OpInputs, index: int, source: Shape) -> Reading:
+        own = inputs.op.attributes
+        found = super().reading(inputs, index, source)
+        if own.dim == "z":
+            return replace(found, t=found.t * own.z, row_major=True)
+        return reduced(found, own.dim, (own.m_k, own.u_kt), "")
+
+    def block(self, inputs: OpInputs, index: int) -> tuple[int, int]:
+        own = inputs.op.attributes
+        tiles = mblock_tiles(inputs.op)
+        t = inputs.op.blocking.t
+        (m, n) = inputs.op.blocking.mblock
+        (r, c) = inputs.op.blocking.ublock
+        if own.dim == "r":
+            return t * own.m_k * own.u_kt * n * c, c * own.u_kt
+        if own.dim == "c":
+            return t * own.m_k * own.u_kt * m * r, r * own.u_kt
+        return t * own.z * tiles, tiles
+
+    def cleared(self, inputs: OpInputs, index: int) -> int:
+        own = inputs.op.attributes
+        (r, c) = inputs.op.blocking.ublock
+        return c * own.u_kt if own.dim == "r" else r * own.u_kt if own.dim == "c" else r * c
+
+
+class TopK(OpKind):
+    """topk: the largest of each row, and their places."""
+
+    def intermediates(self, op: Op, of_fused: int) -> int:
+        return 2
+
+    def reading(self, inputs: OpInputs, index: int, source: Shape) -> Reading:
+        own = inputs.op.attributes
+        found = super().reading(inputs, index, source)
+        return replace(found, mblock=(found.mblock[0], own.m_k), ublock=(found.ublock[0], own.u_kt))
+
+    def block(self, inputs: OpInputs, index: int) -> tuple[int, int]:
+        ublock = self.cleared(inputs, index)
+        return inputs.op.blocking.t * ublock * inputs.op.blocking.mblock[0] * inputs.op.attributes.m_k, ublock
+
+    def cleared(self, inputs: OpInputs, index: int) -> int:
+        return inputs.op.blocking.ublock[0] * inputs.op.attributes.u_kt
+
+
+class StripBuffer(OpKind):
+    """buffer: the strips of activations that a sparse product reads, and their indices."""
+
+    keeps_strips = True
+
+    def shared(self, inputs: OpInputs, index: int) -> Shared:
+        return Shared(rows=index == 1, columns=index == 0)
+
+    def reading(self, inputs: OpInputs, index: int, source: Shape) -> Reading:
+        op = inputs.op
+        own = inputs.op.attributes
+        if index == 0:
+            return columns_of(op, op.blocking.t, (own.m_k, own.u_kt))
+        return Reading(
+            t=1,
+            grid=op.blocking.grid_size,
+            mblock=(1, own.num_index_tiles),
+            ublock=(1, 1),
+            row_major=False,
+            spread="rows",
+        )
+
+    def block(self, inputs: OpInputs, index: int) -> tuple[int, int]:
+        op = inputs.op
+        own = inputs.op.attributes
+        if index:
+            return own.num_index_tiles, own.num_index_tiles
+        n = op.blocking.mblock[1]
+        c = op.blocking.ublock[1]
+        gathered = (1 if own.min_buffer_input == 1 else n) * c * own.u_kt
+        return op.blocking.t * own.m_k * own.u_kt * n * c, gathered
+
+    def cleared(self, inputs: OpInputs, index: int) -> int:
+        op = inputs.op
+        own = inputs.op.attributes
+        columns = 1 if own.min_buffer_input == 0 else op.blocking.mblock[1]
+        return columns * op.blocking.ublock[1] * own.u_kt if index == 0 else 1
+
+
+def rows_of(op: Op, t: int, k: tuple[int, int]) -> Reading:
+    """The left operand of a product: k = (mblocks, tiles of a ublock) along the inner dimension."""
+    own = op.blocking
+    return Reading(
+        t=t,
+        grid=own.grid_size,
+        mblock=(own.mblock[0], k[0]),
+        ublock=(own.ublock[0], k[1]),
+        row_major=False,
+        spread="rows",
+    )
+
+
+def columns_of(op: Op, t: int, k: tuple[int, int]) -> Reading:
+    """The right operand."""
+    own = op.blocking
+    return Reading(
+        t=t,
+        grid=own.grid_size,
+        mblock=(k[0], own.mblock[1]),
+        ublock=(k[1], own.ublock[1]),
+        row_major=True,
+        spread="columns",
+    )
+
+
+def reduced(result: Reading, dim: str, k: tuple[int, int], sub_op: str) -> Reading:
+    """What is reduced to a result over rows ("r") or columns ("c"); `sub_op`: its name in a fused op."""
+    (m, n) = result.mblock
+    (r, c) = result.ublock
+    if dim == "r":
+        return replace(result, mblock=(k[0], n), ublock=(k[1], c), row_major=False)
+    if dim == "c":
+        return replace(result, mblock=(m, k[0]), ublock=(r, k[1]), row_major=True)
+    if sub_op:
+        raise RefusedError("V331", f"{sub_op}: reduce of dim {dim} in a fused op", "reduce r or c there")
+    raise RefusedError("V331", f"reduce of dim {dim}", "reduce r, then c")
 
 
 class Embedding(OpKind):
@@ -34,11 +322,14 @@ class Embedding(OpKind):
 
     def reading(self, inputs: OpInputs, index: int, source: Shape) -> Reading:
         tiles = inputs.sources[index].blocking.mblock[1]
-        return Reading(1, inputs.op.blocking.grid_size, (1, tiles), (1, 1), True, "rows")
+        return Reading(
+            t=1, grid=inputs.op.blocking.grid_size, mblock=(1, tiles), ublock=(1, 1), row_major=True, spread="rows"
+        )
 
     def block(self, inputs: OpInputs, index: int) -> tuple[int, int]:
         """Rows of the table, or tiles of indices."""
-        count, source = inputs.op.attributes.num_indices, inputs.sources[index].blocking
+        count = inputs.op.attributes.num_indices
+        source = inputs.sources[index].blocking
         if index == 0:
             return count * (source.mblock[1] // _across(inputs.op, source)), count
         rows, columns = inputs.op.blocking.grid_size
@@ -60,7 +351,8 @@ class Tilizer(OpKind):
         return flat_rows_map(own, inputs.op.blocking.grid_size, own.mblock[0] * own.ublock[0] * own.tile_dim[0])
 
     def block(self, inputs: OpInputs, index: int) -> tuple[int, int]:
-        own, source = inputs.op.blocking, inputs.sources[index].blocking
+        own = inputs.op.blocking
+        source = inputs.sources[index].blocking
         down = max(1, own.grid_size[0] // source.grid_size[0])
         count = source.mblock[0] // down * source.ublock[0] * source.tile_dim[0]
         return own.t * count * (source.mblock[1] // _across(inputs.op, source)), count
@@ -89,7 +381,8 @@ class Fused(OpKind):
         down, across = op.blocking.grid_size
         total = len(rows) * (across > 1) + len(columns) * (down > 1)
         if total > 2:
-            what, hint = f"{total} operands are multicast, at most 2 can be", "split the fused op"
+            what = f"{total} operands are multicast, at most 2 can be"
+            hint = "split the fused op"
             raise RefusedError("V084", what, hint, op.name)
         second = any(index in group[1:] for group in (rows, columns))
         return Shared(index in rows, index in columns, second)
@@ -99,18 +392,25 @@ class Fused(OpKind):
 
     def reading(self, inputs: OpInputs, index: int, source: Shape) -> Reading:
         name, sub = _reader(inputs, index)
-        own, (m, n), (r, c) = sub.attributes, sub.mblock, sub.ublock
-        t, grid, by_rows = inputs.op.blocking.t, inputs.op.blocking.grid_size, inputs.op.blocking.ublock_order == "r"
+        own = sub.attributes
+        (m, n) = sub.mblock
+        (r, c) = sub.ublock
+        t = inputs.op.blocking.t
+        grid = inputs.op.blocking.grid_size
+        by_rows = inputs.op.blocking.ublock_order == "r"
         if sub.has("rows by columns") and name == sub.inputs[0]:
-            return Reading(t, grid, (m, own.m_k), (r, own.u_kt), True, "rows")
+            return Reading(t=t, grid=grid, mblock=(m, own.m_k), ublock=(r, own.u_kt), row_major=True, spread="rows")
         if sub.has("rows by columns"):
-            return Reading(t, grid, (own.m_k, n), (own.u_kt, c), False, "columns")
-        found = Reading(t, grid, sub.mblock, sub.ublock, by_rows)
+            return Reading(t=t, grid=grid, mblock=(own.m_k, n), ublock=(own.u_kt, c), row_major=False, spread="columns")
+        found = Reading(t=t, grid=grid, mblock=sub.mblock, ublock=sub.ublock, row_major=by_rows)
         return reduced(found, own.dim, (own.m_k, own.u_kt), sub.name) if sub.has("reduces") else found
 
     def block(self, inputs: OpInputs, index: int) -> tuple[int, int]:
         name, sub = _reader(inputs, index)
-        t, (m, n), (r, c), own = inputs.op.blocking.t, sub.mblock, sub.ublock, sub.attributes
+        t = inputs.op.blocking.t
+        (m, n) = sub.mblock
+        (r, c) = sub.ublock
+        own = sub.attributes
         k = own.m_k * own.u_kt
         if sub.has("rows by columns"):
             return (t * k * m * r, r * own.u_kt) if name == sub.inputs[0] else (t * k * n * c, own.m_k * c * own.u_kt)
@@ -121,7 +421,8 @@ class Fused(OpKind):
     def cleared(self, inputs: OpInputs, index: int) -> int:
         assert inputs.fused is not None
         name, sub = _reader(inputs, index)
-        (r, c), own = sub.ublock, sub.attributes
+        (r, c) = sub.ublock
+        own = sub.attributes
         tiles = r * c
         if sub.has("rows by columns"):
             tiles = (r if name == sub.inputs[0] else c) * own.u_kt
@@ -161,14 +462,17 @@ class Splice(OpKind):
     """splice: whole inputs, in ublocks as the result's."""
 
     def reading(self, inputs: OpInputs, index: int, source: Shape) -> Reading:
-        op, found = inputs.op, super().reading(inputs, index, source)
-        (rows, columns), (r, c) = op.blocking.grid_size, op.blocking.ublock
+        op = inputs.op
+        found = super().reading(inputs, index, source)
+        (rows, columns) = op.blocking.grid_size
+        (r, c) = op.blocking.ublock
         t = op.blocking.t if op.attributes.granularity == "ublock" else source[0]
         return replace(found, t=t, mblock=(source[1] // (rows * r), source[2] // (columns * c)))
 
     def block(self, inputs: OpInputs, index: int) -> tuple[int, int]:
         """What is left after `index` units are dropped and `length` of every `stride` are taken, over and over."""
-        op, source = inputs.op, inputs.sources[index].blocking
+        op = inputs.op
+        source = inputs.sources[index].blocking
         t, rows, columns = shape_after(source, path_of(op, index))
         first, length, stride = dict(op.attributes.inputs).get(index, (0, 1, 1))
         return t * rows * columns // op.blocking.cells * length // (first + stride), source.tiles_per_core

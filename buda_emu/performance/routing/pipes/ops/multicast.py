@@ -29,7 +29,8 @@ def direct(arch: str, grid: tuple[int, int], producer: Op, consumer: Op, how: Mu
     if arch != "wormhole_b0" or apart or is_ethernet(producer) or is_ethernet(consumer):
         return None
     down, across = consumer.blocking.grid_size
-    rows, columns = how.rows and across > 1, how.columns and down > 1
+    rows = how.rows and across > 1
+    columns = how.columns and down > 1
     along_x, along_y = (columns, rows) if consumer.grid_transpose else (rows, columns)
     for axis, along in ((1, along_x), (0, along_y)):
         other = 1 - axis

@@ -16,7 +16,8 @@ from buda_emu.spec.formats import tile_bytes
 
 LATENCY_CYCLES = 1024
 """Cycles that an operand's buffer is meant to cover (net2pipe)."""
-NOC_BYTES, ETH_BYTES = 32, 1
+NOC_BYTES = 32
+ETH_BYTES = 1
 """Bytes that come in a cycle, as net2pipe sizes buffers for them."""
 
 
@@ -59,8 +60,15 @@ class OpInputs:
         block, gathered = self.kind.block(self, index)
         kept, per_t = kernel_broadcast(self.op, index)
         if kept:
-            block, gathered = cleared * (self.op.blocking.t if per_t else 1), cleared
-        return Operand(self.tile_size(index), self.size_tiles(index), block, gathered, cleared)
+            block = cleared * (self.op.blocking.t if per_t else 1)
+            gathered = cleared
+        return Operand(
+            tile_size=self.tile_size(index),
+            size_tiles=self.size_tiles(index),
+            per_input=block,
+            gathered=gathered,
+            cleared=cleared,
+        )
 
     def reading(self, index: int, source: Shape) -> Reading:
         """How operand `index` reads a source that has shape `source` after its TMs. Embedding tables and flat data
@@ -110,7 +118,8 @@ class OpInputs:
         wanted = (op.input_buf_min_size_tiles[index] if index < len(op.input_buf_min_size_tiles) else 0) * size
         unit = 2 * cleared
         if least < wanted:
-            least, unit = wanted, cleared
+            least = wanted
+            unit = cleared
         return -(-least // unit) * unit // size
 
 
@@ -158,7 +167,9 @@ class OpKind:
     def reading(self, inputs: OpInputs, index: int, source: Shape) -> Reading:
         """Which blocks of a source of that shape every core gets, and in which order: here as those of the result."""
         own = inputs.op.blocking
-        return Reading(own.t, own.grid_size, own.mblock, own.ublock, own.ublock_order == "r")
+        return Reading(
+            t=own.t, grid=own.grid_size, mblock=own.mblock, ublock=own.ublock, row_major=own.ublock_order == "r"
+        )
 
     def block(self, inputs: OpInputs, index: int) -> tuple[int, int]:
         """Tiles for one input of the epoch, and tiles that are gathered at a time."""

@@ -1,7 +1,5 @@
-"""The event loop of the timeline engine (`buda_emu.performance.timeline`): tasks on in-order units, waiting on counted
-objects; and the same where it is known beforehand which tasks each one waits for.
-
-Lists of lists are flat arrays with `first`: the items of x are at first[x] .. first[x+1]-1.
+"""Kernels of the room `buda_emu.performance.timeline`: the event loop that says when tasks run, and what comes before
+what.
 """
 
 from typing import NamedTuple
@@ -13,6 +11,74 @@ from buda_emu.arithmetic.jit.kernel import helper, kernel
 
 Ints = NDArray[np.int64]
 Flags = NDArray[np.bool_]
+Words = NDArray[np.uint64]
+
+_ONE = np.uint64(1)
+_WORD = 64
+
+
+@helper
+def _has(rows: Words, row: int, column: int) -> bool:
+    return (rows[row, column // _WORD] >> np.uint64(column % _WORD)) & _ONE != np.uint64(0)
+
+
+@kernel
+def fill_before(before_first: Ints, before: Ints, first: int, rows: Words) -> None:
+    """Fill `rows` [tasks, words], all 0, for the columns from `first` on; task r comes directly after
+    before[before_first[r]] .. before[before_first[r+1] - 1]."""
+    words = rows.shape[1]
+    for row in range(rows.shape[0]):
+        for i in range(before_first[row], before_first[row + 1]):
+            other = before[i]
+            for word in range(words):
+                rows[row, word] |= rows[other, word]
+            column = other - first
+            if 0 <= column < words * _WORD:
+                rows[row, column // _WORD] |= _ONE << np.uint64(column % _WORD)
+
+
+@kernel
+def ask_before(rows: Words, first: int, earlier: Ints, later: Ints, answer: Flags) -> None:
+    """Write `answer` [pairs] where `earlier` is of this block of columns."""
+    for i in range(earlier.shape[0]):
+        column = earlier[i] - first
+        if 0 <= column < rows.shape[1] * _WORD:
+            answer[i] = _has(rows, later[i], column)
+
+
+@kernel
+def racing_accesses(
+    space: Ints, low: Ints, high: Ints, task: Ints, writes: Flags, rows: Words, first: int, found: Ints
+) -> int:
+    """Pairs of accesses to common bytes, one of which writes, whose tasks nothing orders; how many there are.
+
+    Accesses are sorted by space, then by `low`, their first byte; `high` is the byte after the last. Pairs whose
+    smaller task is of this block of columns are written to `found` [most, 2] as far as there is room.
+    """
+    columns = rows.shape[1] * _WORD
+    active = np.empty(low.shape[0], np.int64)  # accesses that began at a smaller byte and are not over
+    count = pairs = 0
+    for i in range(low.shape[0]):
+        kept = 0
+        for k in range(count):
+            j = active[k]
+            if space[j] != space[i] or high[j] <= low[i]:
+                continue
+            active[kept] = j
+            kept += 1
+            if not (writes[i] or writes[j]) or task[i] == task[j]:
+                continue
+            earlier = min(task[i], task[j])
+            later = max(task[i], task[j])
+            column = earlier - first
+            if 0 <= column < columns and not _has(rows, later, column):
+                if pairs < found.shape[0]:
+                    found[pairs, 0], found[pairs, 1] = j, i
+                pairs += 1
+        active[kept] = i
+        count = kept + 1
+    return pairs
+
 
 NOBODY = -1
 
@@ -25,9 +91,11 @@ def _push(times: Ints, tasks: Ints, size: int, time: int, task: int) -> int:
         parent = (place - 1) // 2
         if times[parent] < time or (times[parent] == time and tasks[parent] < task):
             break
-        times[place], tasks[place] = times[parent], tasks[parent]
+        times[place] = times[parent]
+        tasks[place] = tasks[parent]
         place = parent
-    times[place], tasks[place] = time, task
+    times[place] = time
+    tasks[place] = task
     return size + 1
 
 
@@ -35,7 +103,8 @@ def _push(times: Ints, tasks: Ints, size: int, time: int, task: int) -> int:
 def _drop(times: Ints, tasks: Ints, size: int) -> int:
     """Take the first out of the heap; the new size."""
     size -= 1
-    time, task = times[size], tasks[size]
+    time = times[size]
+    task = tasks[size]
     place = 0
     while True:
         child = 2 * place + 1
@@ -48,9 +117,11 @@ def _drop(times: Ints, tasks: Ints, size: int) -> int:
             child = other
         if time < times[child] or (time == times[child] and task < tasks[child]):
             break
-        times[place], tasks[place] = times[child], tasks[child]
+        times[place] = times[child]
+        tasks[place] = tasks[child]
         place = child
-    times[place], tasks[place] = time, task
+    times[place] = time
+    tasks[place] = task
     return size
 
 

@@ -1,14 +1,33 @@
-"""CONV_2D, DEPTHWISE_CONV_2D, AVERAGE_POOL_2D."""
+"""Operators of the twin that multiply by weights: convolutions, dense and recurrent layers."""
 
 from collections.abc import Callable
+from math import prod
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from buda_emu.foreign.darwinn.tflite import PADDINGS, ConvOptions, DepthwiseOptions, PoolOptions
+from buda_emu.foreign.darwinn.tflite import (
+    PADDINGS,
+    WEIGHTS_FORMATS,
+    ConvOptions,
+    DepthwiseOptions,
+    FullyConnectedOptions,
+    PoolOptions,
+    SequenceLstmOptions,
+)
 from buda_emu.foreign.darwinn.twin.graph import Array, Tensor
 from buda_emu.foreign.darwinn.twin.operators.base import Call, Value, operator, windows
-from buda_emu.foreign.darwinn.twin.rounding import Ints, Multiplier, multipliers, scaled
+from buda_emu.foreign.darwinn.twin.rounding import (
+    Ints,
+    Multiplier,
+    logistic,
+    multiplier,
+    multipliers,
+    right,
+    scaled,
+    scaled_once,
+    tanh,
+)
 from buda_emu.support.checker.text import plural
 
 _MOST_WINDOW = 1 << 16
@@ -53,7 +72,8 @@ def geometry(
 
 def rescale(call: Call, channels: int, weights: Tensor, bias: Value | None, axis: int, act: int) -> Rescale:
     """From the scales of input, weights and output (DARWINN_TWIN 4)."""
-    x, y = call.input(0).tensor, call.output()
+    x = call.input(0).tensor
+    y = call.output()
     sx, _ = call.quantised(x)
     sy, zy = call.quantised(y)
     if x.type == "uint8":
@@ -69,12 +89,14 @@ def rescale(call: Call, channels: int, weights: Tensor, bias: Value | None, axis
     if len(values) != channels:
         raise call.refuse(f"a bias of {len(values)} for {channels} channels")
     low, high = call.bounds(y, act)
-    return Rescale(values, multipliers(real), zy, low, high)
+    return Rescale(bias=values, by=multipliers(real), zero=zy, low=low, high=high)
 
 
 def operands(call: Call) -> tuple[Array, Array, Value, Value | None]:
     """Input and weights less their zero points, the weights as they are, and the bias. Refuses other types."""
-    x, w, bias = call.input(0), call.input(1), call.optional(2)
+    x = call.input(0)
+    w = call.input(1)
+    bias = call.optional(2)
     call.types((x.tensor, call.output()), "uint8", "int8")
     if not x.tensor.type == w.tensor.type == call.output().type:
         raise call.refuse(f"{x.tensor.type} with weights of {w.tensor.type} to {call.output().type}")
@@ -88,7 +110,8 @@ def operands(call: Call) -> tuple[Array, Array, Value, Value | None]:
 
 
 def _geometry(call: Call, x: Array, weights: Array, options: ConvOptions | DepthwiseOptions) -> Geometry:
-    stride, dilation = (options.stride_h, options.stride_w), (options.dilation_h, options.dilation_w)
+    stride = (options.stride_h, options.stride_w)
+    dilation = (options.dilation_h, options.dilation_w)
     return geometry(call, x.shape, weights.shape[1:3], stride, dilation, options.padding)
 
 
@@ -181,7 +204,8 @@ def _under(cell: int, axis: int, size: int, where: Geometry) -> tuple[slice, sli
 def average_pool(call: Call) -> list[Array]:
     """The mean of the cells of a window that lie in the input, halves away from zero."""
     options = call.option(PoolOptions)
-    x, y = call.input(0), call.output()
+    x = call.input(0)
+    y = call.output()
     call.types((x.tensor, y), "uint8", "int8")
     if x.tensor.type != y.type or x.array.ndim != 4:
         raise call.refuse(f"{x.tensor.type} of shape {x.array.shape} to {y.type}")
@@ -196,3 +220,184 @@ def average_pool(call: Call) -> list[Array]:
         raise call.refuse("a window without a cell in the input")
     mean = np.where(total > 0, (total + count // 2) // count, -((count // 2 - total) // count))
     return [call.shaped(call.clamped(mean, options.act))]
+
+
+@operator(9, "uint8, int8; a scale for each channel: int8")
+def fully_connected(call: Call) -> list[Array]:
+    """Sums over rows of weights, rescaled with one multiplier or one for each output channel, and rounded once."""
+    options = call.option(FullyConnectedOptions)
+    x = call.input(0)
+    w = call.input(1)
+    bias = call.optional(2)
+    y = call.output()
+    call.types((x.tensor, y), "uint8", "int8")
+    if not x.tensor.type == w.tensor.type == y.type:
+        raise call.refuse(f"{x.tensor.type} with weights of {w.tensor.type} to {y.type}")
+    _refuse_variants(call, options)
+    per_channel = len(w.tensor.scale) > 1
+    if per_channel:
+        _check_channel_scales(call, w)
+    zw = 0 if per_channel else call.quantised(w.tensor)[1]  # the kernel ignores zero points of channels
+    _, zx = call.quantised(x.tensor)
+    rows = x.array.reshape(-1, w.array.shape[1]).astype(np.int64) - zx
+    sums = rows @ (w.array.astype(np.int64) - zw).T
+    if bias is not None:
+        sums += bias.array.astype(np.int64).reshape(-1)
+    values = _rescale(call, sums) + call.quantised(y)[1]
+    if values.size != prod(y.shape):
+        raise call.refuse(f"an output of shape {y.shape} from {values.shape}")
+    return [call.clamped(values, options.act).reshape(y.shape)]
+
+
+def _rescale(call: Call, sums: Ints) -> Ints:
+    """Bring sums to the output's scale, with one multiplier or one for each output channel."""
+    sx, _ = call.quantised(call.input(0).tensor)
+    sy, _ = call.quantised(call.output())
+    reals = [sx * sw / sy for sw in call.input(1).tensor.scale]
+    return scaled_once(sums, multipliers(reals) if len(reals) > 1 else multiplier(reals[0]))
+
+
+def _refuse_variants(call: Call, options: FullyConnectedOptions) -> None:
+    x = call.input(0)
+    w = call.input(1)
+    bias = call.optional(2)
+    if options.weights_format:
+        name = WEIGHTS_FORMATS.get(options.weights_format, str(options.weights_format))
+        raise call.refuse(f"weights format {name}")
+    if w.array.ndim != 2 or not w.array.size or x.array.size % w.array.shape[1]:
+        raise call.refuse(f"input of shape {x.array.shape} with weights of shape {w.array.shape}")
+    if options.keep_num_dims and (not x.array.ndim or x.array.shape[-1] != w.array.shape[1]):
+        raise call.refuse(f"keep_num_dims for an input of shape {x.array.shape} with weights of shape {w.array.shape}")
+    if bias is not None:
+        call.types((bias.tensor,), "int32")
+        if bias.array.size != w.array.shape[0]:
+            raise call.refuse(f"a bias of {bias.array.size} for {plural(w.array.shape[0], 'channel')}")
+
+
+def _check_channel_scales(call: Call, weights: Value) -> None:
+    """Refuse scales per channel that are not one positive number for each row of int8 weights."""
+    call.types((weights.tensor,), "int8")
+    scales = weights.tensor.scale
+    axis = weights.tensor.axis
+    if len(scales) != weights.array.shape[0] or axis != 0:
+        raise call.refuse(f"weights with {plural(len(scales), 'scale')} along dimension {axis}")
+    if not all(np.isfinite(scale) and scale > 0 for scale in scales):
+        raise call.refuse("a scale that is not a positive number")
+
+
+_X = 0
+_W = range(1, 5)
+_V = range(5, 9)
+_BIASES = range(12, 16)
+_H = 18
+_C = 19
+_NOT_COMPUTED = (9, 10, 11, 16, 17, 20, 21, 22, 23)  # peephole, projection, layer norm
+_GATE_BITS = 3
+_BITS = 16
+_TANH = 4
+_GATE_SCALE = np.float32(4096)
+
+
+class _Gate(NamedTuple):
+    w: Ints
+    v: Ints
+    bias: Ints  # with the part of the zero point
+    recurrent_bias: Ints
+    by: Multiplier
+    recurrent_by: Multiplier
+
+
+@operator(44, "int8, state int8 and int16")
+def sequence_lstm(call: Call) -> list[Array]:
+    """A long short-term memory over time, in fixed point; its state is kept from run to run."""
+    options = call.option(SequenceLstmOptions)
+    x = call.input(_X)
+    y = call.output()
+    h = call.input(_H)
+    c = call.input(_C)
+    _refuse_recurrent_variants(call, options)
+    sequence = x.array.astype(np.int64) if options.time_major else x.array.astype(np.int64).swapaxes(0, 1)
+    gates = [_gate(call, number) for number in range(4)]
+    power = _power(call, c.tensor.scale)
+    scale, zero = call.quantised(call.intermediates[4])
+    by = multiplier(float(np.float32(2.0**-30 / scale)))
+    clip = min(int(options.cell_clip / 2.0**power), 32767) if options.cell_clip > 0 else None
+    hidden = h.array.astype(np.int64)
+    cell = c.array.astype(np.int64)
+    steps: list[Ints] = []
+    for step in sequence:
+        acts = [_sat16(scaled(step @ gate.w.T + gate.bias, gate.by)) for gate in gates]
+        acts = [
+            _sat16(a + scaled(hidden @ gate.v.T + gate.recurrent_bias, gate.recurrent_by))
+            for a, gate in zip(acts, gates, strict=True)
+        ]
+        i, f, o = (logistic(acts[number], _GATE_BITS, _BITS) for number in (0, 1, 3))
+        g = tanh(acts[2], _GATE_BITS, _BITS)
+        cell = _sat16(right(f * cell, 15) + right(i * g, 30 + power))
+        cell = cell if clip is None else np.clip(cell, -clip, clip)
+        hidden = np.clip(scaled(o * tanh(cell, 15 + power, _BITS), by) + zero, -128, 127)
+        steps.append(hidden)
+    call.state[h.tensor.name] = hidden.astype(h.tensor.dtype)
+    call.state[c.tensor.name] = cell.astype(c.tensor.dtype)
+    out: Any = np.stack(steps).astype(y.dtype)
+    return [call.shaped(np.ascontiguousarray(out if options.time_major else out.swapaxes(0, 1)))]
+
+
+def _refuse_recurrent_variants(call: Call, options: SequenceLstmOptions) -> None:
+    x = call.input(_X)
+    h = call.input(_H)
+    c = call.input(_C)
+    call.types((x.tensor, h.tensor, call.output()), "int8")
+    call.types((c.tensor,), "int16")
+    extra = [number for number in _NOT_COMPUTED if call.optional(number) is not None]
+    if extra:
+        raise call.refuse(f"input {extra[0]} (peephole, projection or layer norm)")
+    if any(call.optional(number) is None for number in (*_W, *_V, *_BIASES)):
+        raise call.refuse("a gate without weights or bias (coupled gates)")
+    if options.act != _TANH or options.proj_clip > 0:
+        raise call.refuse(f"activation {options.act} or a projection clip of {options.proj_clip}")
+    units = call.input(_W[0]).array.shape[0]
+    inputs = x.array.shape[-1]
+    shapes = [(_W, (units, inputs)), (_V, (units, units)), (_BIASES, (units,))]
+    if x.array.ndim != 3 or not x.array.size or len(call.intermediates) < 5:
+        raise call.refuse(f"input of shape {x.array.shape} with {plural(len(call.intermediates), 'intermediate')}")
+    for numbers, shape in shapes:
+        for number in numbers:
+            call.types((call.input(number).tensor,), "int32" if numbers is _BIASES else "int8")
+            if call.input(number).array.shape != shape:
+                raise call.refuse(f"input {number} of shape {call.input(number).array.shape}, not {shape},")
+    batch = x.array.shape[1 if options.time_major else 0]
+    if not h.array.shape == c.array.shape == (batch, units):
+        raise call.refuse(f"state of shapes {h.array.shape} and {c.array.shape}")
+
+
+def _gate(call: Call, number: int) -> _Gate:
+    x = call.input(_X).tensor
+    h = call.input(_H).tensor
+    w = call.input(_W[number])
+    v = call.input(_V[number])
+    bias = call.input(_BIASES[number])
+    (sx, zx) = call.quantised(x)
+    (sh, zh) = call.quantised(h)
+    weights = w.array.astype(np.int64)
+    recurrent = v.array.astype(np.int64)
+    return _Gate(
+        weights,
+        recurrent,
+        bias.array.astype(np.int64) - zx * weights.sum(axis=1),
+        -zh * recurrent.sum(axis=1),
+        multiplier(float(np.float32(np.float32(call.quantised(w.tensor)[0]) * np.float32(sx)) * _GATE_SCALE)),
+        multiplier(float(np.float32(np.float32(call.quantised(v.tensor)[0]) * np.float32(sh)) * _GATE_SCALE)),
+    )
+
+
+def _power(call: Call, scale: tuple[float, ...]) -> int:
+    """s of a cell state of scale 2^s."""
+    fraction, exponent = np.frexp(scale[0] if len(scale) == 1 else 0.0)
+    if fraction != 0.5 or not -15 <= exponent - 1 <= 0:
+        raise call.refuse(f"a cell state of scale {scale}")
+    return int(exponent) - 1
+
+
+def _sat16(values: Any) -> Ints:
+    return np.clip(values, -(1 << 15), (1 << 15) - 1)
