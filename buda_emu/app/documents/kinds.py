@@ -1,7 +1,7 @@
 """The kinds of documents: how each is recognised by its content, the functions that open and check it, its rules.
 
 A package that reads another kind of document adds one row to `KINDS`, or, outside of buda-emu, an entry point of the
-group `buda_emu.app.documents` whose object is a `Kind`. Modules of a kind are imported when such a document comes.
+group `buda_emu.documents` whose object is a `Kind`. Modules of a kind are imported when such a document comes.
 """
 
 import os
@@ -12,7 +12,6 @@ from functools import cache
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Protocol
 
-from buda_emu.performance.timeline.picture import TimelinePicture
 from buda_emu.spec.archs import ARCHS
 from buda_emu.support.checker.result import CheckResult, Options
 from buda_emu.support.errors import HostError
@@ -21,10 +20,10 @@ from buda_emu.support.lazy import lazy
 from buda_emu.support.records import dataclass
 
 if TYPE_CHECKING:
-    from buda_emu.support.checker import RuleBook
-
-if TYPE_CHECKING:
     import zlib
+
+    from buda_emu.performance.timeline.picture import TimelinePicture
+    from buda_emu.support.checker import RuleBook
 else:
     zlib = lazy("zlib")
 
@@ -187,7 +186,7 @@ KINDS: tuple[Kind, ...] = (IMAGE, SCHEDULE, PACKAGE, VPUX)
 """The kinds of this package, in the order in which their tests are applied. `NETLIST` comes after them and after those
 of other packages: whatever is nothing else is read as a netlist, whose reader says what a netlist is."""
 
-GROUP = "buda_emu.app.documents"
+GROUP = "buda_emu.documents"
 """The group of entry points by which other packages declare kinds of documents."""
 
 
@@ -312,7 +311,7 @@ class Document(Protocol):
         """What it is, in figures by name."""
         ...
 
-    def timeline(self) -> TimelinePicture:
+    def timeline(self) -> "TimelinePicture":
         """When everything in it happens, with the defaults of its kind, as a picture for a page or a trace.
 
         Raises UnsupportedError for what is not emulated, ProgramError for what stops.
