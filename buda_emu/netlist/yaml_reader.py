@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from buda_emu.netlist.nodes import Mapping, Node, Scalar, Sequence
 from buda_emu.support.checker.diagnostic import Diagnostic
+from buda_emu.support.files import looks_like_archive
 
 if TYPE_CHECKING:
     from yaml.error import Mark as YamlMark
@@ -24,9 +25,6 @@ UNREADABLE = "V000"
 NO_FILE = "there is no such file"
 NOT_READ = "the file cannot be read"
 MAX_BYTES = 16 << 20  # the largest netlist in circulation has 3.2 MB
-_ZIP = b"PK\x03\x04"
-_TAR = b"ustar"
-_TAR_AT = 257
 MAX_DEPTH = 100  # a netlist needs 9 levels
 MAX_NODES = 2_000_000  # aliases counted as often as they are used; the largest known netlist has 160,000
 FREE_NODES = 100_000
@@ -74,7 +72,7 @@ def read_bytes(path: StrPath) -> bytes:
         raise UnreadableError(f"{NOT_READ}: {error.strerror or error}") from None
     except ValueError:  # a NUL character in the path
         raise UnreadableError("this is not the name of a file") from None
-    if data.startswith(_ZIP) or data[_TAR_AT : _TAR_AT + len(_TAR)] == _TAR:
+    if looks_like_archive(data):
         raise UnreadableError(
             "this is an archive, not a netlist; device images (*.tti) go to run, check, test, perf, numerics and graph"
         )

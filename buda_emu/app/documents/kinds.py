@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from buda_emu.spec.archs import ARCHS
 from buda_emu.support.checker.result import CheckResult, Options
 from buda_emu.support.errors import HostError
-from buda_emu.support.files import read_whole, refuse_pipe
+from buda_emu.support.files import looks_like_archive, read_whole, refuse_pipe
 from buda_emu.support.lazy import lazy
 from buda_emu.support.records import dataclass
 
@@ -30,9 +30,6 @@ else:
 
 _HEAD = 1 << 16  # bytes from which a document is known
 _GZIP = b"\x1f\x8b"
-_TAR = b"ustar"
-_TAR_AT = 257
-_ZIP = b"PK\x03\x04"
 _OTHER_STAGE = re.compile(rb'\s*(?:\{\s*"|\[\w+, \{)')
 _SCHEDULE = re.compile(rb'\s*\{\s*"(-1|[0-9]+|xlen|ylen|buffersize|top_batch_cut)"\s*:')
 
@@ -94,7 +91,7 @@ def _imported(place: str) -> Any:
 
 
 def _is_image(head: bytes, name: str) -> bool:
-    return name.endswith(".tti") or head[_TAR_AT:].startswith(_TAR) or head.startswith(_ZIP)
+    return name.endswith(".tti") or looks_like_archive(head)
 
 
 def _has_image_name(_head: bytes, name: str) -> bool:

@@ -17,7 +17,7 @@ from unicodedata import normalize
 
 from buda_emu.emulator.image.rules import Place
 from buda_emu.support.checker.text import shown
-from buda_emu.support.files import FileState, unchanged
+from buda_emu.support.files import ZIP_SIGNATURE, FileState, unchanged
 from buda_emu.support.lazy import lazy
 
 if TYPE_CHECKING:
@@ -340,12 +340,11 @@ def _data_start(stream: IO[bytes], info: zipfile.ZipInfo, at: Place) -> int:
         name = raw.decode("utf-8" if flags & _UTF8 else "cp437")
     except UnicodeDecodeError:
         name = ""
-    if (signature, method, name) != (b"PK\3\4", info.compress_type, info.orig_filename):
+    if (signature, method, name) != (ZIP_SIGNATURE, info.compress_type, info.orig_filename):
         raise at.error("image-archive", "the header before its data says something else than the directory")
     return info.header_offset + _LOCAL.size + name_length + extra_length
 
 
-_ZIP = b"PK\3\4"
 _PACKED = {b"\x1f\x8b": "gzip", b"BZh": "bzip2", b"\xfd7z": "xz", b"\x28\xb5\x2f\xfd": "zstandard", b"7z": "7-Zip"}
 _PART = 1 << 20
 
@@ -428,7 +427,7 @@ def open_archive(path: str | os.PathLike[str], limits: Limits) -> Archive:
         length = os.fstat(stream.fileno()).st_size
         found: list[Member] = []
         total = 0
-        for member in (zip_members if magic.startswith(_ZIP) else tar_members)(stream, length, place, limits):
+        for member in (zip_members if magic.startswith(ZIP_SIGNATURE) else tar_members)(stream, length, place, limits):
             found.append(member)
             total += member.size
             if len(found) > limits.members:
