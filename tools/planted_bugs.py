@@ -47,7 +47,7 @@ BUDGETS = {True: (2, 1, 6, 2), False: (1, 1, 1, 1)}
 """Of a netlist for kernels that are compiled, and for those that run in Python: ops, graphs, tiles, inputs."""
 _EXPONENT_OF_ZERO = "exponent = i32(97) if large == 0 else i32(exponent + i32(112))"
 UNSEEN = {
-    ("kernels/tensix/elementwise/eltwise.py", _EXPONENT_OF_ZERO, "0 -> 1"):
+    ("arithmetic/kernels/tensix/elementwise.py", _EXPONENT_OF_ZERO, "0 -> 1"):
         "a sum of two zeros is 0 with any exponent up to the least of what it is added to, and that comes out of a "
         "register of 16 bits: 0, or 113 at least",
 }  # fmt: skip

@@ -6,7 +6,6 @@ Fields stand in one order, each object on a line. What has its default is left o
 from collections.abc import Iterator, Mapping, Set
 from typing import Any, Final
 
-from buda_emu.netlist.build import contracted
 from buda_emu.netlist.model import (
     Allocate,
     Deallocate,
@@ -57,6 +56,8 @@ class Notes:
 
 def netlist_text(netlist: Netlist, notes: Notes | None = None) -> str:
     """The whole document, for all the architectures that the netlist is for."""
+    from buda_emu.netlist.build import contracted  # it reads and checks; a run prints single instructions alone
+
     return document_text(contracted(netlist), notes)
 
 

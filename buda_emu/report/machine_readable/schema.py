@@ -10,13 +10,9 @@ from dataclasses import fields, is_dataclass
 from types import NoneType, UnionType
 from typing import Any, Literal, Union, cast, get_args, get_origin, get_type_hints
 
-import numpy as np
-from numpy.typing import NDArray
-
 from buda_emu.support.version import RESULT_VERSION
 from buda_emu.testing.verify.result import TestRun
 
-_ARRAYS: Mapping[str, Any] = {"np": np, "NDArray": NDArray}  # what modules of results import for their checks alone
 _PLAIN: Mapping[Any, dict[str, Any]] = {
     str: {"type": "string"},
     int: {"type": "integer"},
@@ -27,6 +23,14 @@ _PLAIN: Mapping[Any, dict[str, Any]] = {
     None: {"type": "null"},
     NoneType: {"type": "null"},
 }
+
+
+def _array_names() -> Mapping[str, Any]:
+    """Return the names that modules of results import for type checkers alone. Only schemas need numpy."""
+    import numpy as np
+    from numpy.typing import NDArray
+
+    return {"np": np, "NDArray": NDArray}
 
 
 def schema() -> dict[str, Any]:
@@ -49,7 +53,7 @@ class Row:
     def __init__(self, *parts: type | Mapping[str, Any], **own: Any) -> None:
         self.fields: dict[str, Any] = {}
         for part in (*parts, own):
-            self.fields |= get_type_hints(part, localns=_ARRAYS) if isinstance(part, type) else part
+            self.fields |= get_type_hints(part, localns=_array_names()) if isinstance(part, type) else part
 
 
 class Rows(Row):
@@ -86,7 +90,7 @@ def text() -> str:
 
 def object_of(kind: type, definitions: dict[str, Any]) -> dict[str, Any]:
     """Of a dataclass or a named tuple; classes that its fields name go into `definitions`."""
-    hints = get_type_hints(kind, localns=_ARRAYS)
+    hints = get_type_hints(kind, localns=_array_names())
     names = [item.name for item in fields(kind)] if is_dataclass(kind) else [*hints]
     properties = {name: _of(hints[name], definitions) for name in names}
     return {"type": "object", "properties": properties, "required": names}
