@@ -4,7 +4,7 @@ Fields stand in one order, each object on a line. What has its default is left o
 """
 
 from collections.abc import Iterator, Mapping, Set
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from buda_emu.netlist.model import (
     Allocate,
@@ -27,11 +27,13 @@ from buda_emu.netlist.model import (
     Tm,
     VarInst,
 )
-from buda_emu.netlist.reader import Document
 from buda_emu.netlist.yaml_text import Pairs, Plain, block, comment, flow, word
 from buda_emu.spec.attributes import ATTRIBUTES, Attributes
 from buda_emu.spec.blocking import FULL_TILE, Blocking
 from buda_emu.support.records import dataclass
+
+if TYPE_CHECKING:
+    from buda_emu.netlist.reader import Document
 
 _FIRST: Final = (
     "identity", "num_sparse_tiles", "num_index_tiles", "sparse_tile_ptr_bits", "sparse_ublock_idx_bits",
@@ -61,7 +63,7 @@ def netlist_text(netlist: Netlist, notes: Notes | None = None) -> str:
     return document_text(contracted(netlist), notes)
 
 
-def document_text(document: Document, notes: Notes | None = None) -> str:
+def document_text(document: "Document", notes: Notes | None = None) -> str:
     """The same for what stands in a document, before copies for several chips are made."""
     return "\n".join(_document(document, notes)) + "\n"
 
@@ -77,7 +79,7 @@ def _viewed(queues: Mapping[str, Queue]) -> set[str]:
     return {name for name, queue in queues.items() if queue.alias or name in aliased}
 
 
-def _document(document: Document, notes: Notes | None) -> Iterator[str]:
+def _document(document: "Document", notes: Notes | None) -> Iterator[str]:
     gap = [""] if notes is not None else []
     if notes is not None:
         yield from (*comment(notes.title), "")
@@ -101,7 +103,7 @@ def _document(document: Document, notes: Notes | None) -> Iterator[str]:
         yield from (*gap, f"{word(name)}:", *block(node, 2))
 
 
-def _queues(document: Document, headings: Mapping[str, str]) -> Iterator[str]:
+def _queues(document: "Document", headings: Mapping[str, str]) -> Iterator[str]:
     before = ""
     for queue in document.queues.values():
         heading = headings.get(queue.name, "")
