@@ -17,7 +17,6 @@ from buda_emu.arithmetic.jit.kernel import compilations
 from buda_emu.emulator.inputs.default import InputBlock
 from buda_emu.emulator.inputs.entries import parameter_names
 from buda_emu.emulator.inputs.feed import push
-from buda_emu.emulator.inputs.host_parts import MADE_UP, HostParts
 from buda_emu.emulator.inputs.input_used import InputUsed
 from buda_emu.emulator.inputs.of_image import archive_blocks, begun_with, in_queues, is_archive_of_inputs, taking
 from buda_emu.emulator.inputs.of_image import made_up_blocks as made_up
@@ -30,6 +29,7 @@ from buda_emu.netlist.model import Netlist
 from buda_emu.spec.precision import Precision
 from buda_emu.support.checker.suggest import near
 from buda_emu.support.errors import HostError
+from buda_emu.support.lazy import lazy
 from buda_emu.support.records import dataclass
 
 if TYPE_CHECKING:
@@ -37,7 +37,10 @@ if TYPE_CHECKING:
 
     from buda_emu.emulator.distributed.machines import Machines, Saved
     from buda_emu.emulator.image.device_image import DeviceImage
+    from buda_emu.emulator.inputs import host_parts
     from buda_emu.support.workers.job import Workers
+else:
+    host_parts = lazy("buda_emu.emulator.inputs.host_parts")  # it imports images, archives among them
 
 
 def run_netlist(
@@ -347,9 +350,9 @@ def run_parted(
     settings, completed with the results. What the host does is among the programs, each with its seconds. `values` are
     those of the programs' parameters; `inputs`: one .npz file by the model's input names. Raises HostError,
     ProgramError."""
-    parts = HostParts(image)
+    parts = host_parts.HostParts(image)
     given = parts.made_up(report.seed) if inputs is None else parts.read(inputs, memory_limit)
-    source = MADE_UP if inputs is None else str(inputs)
+    source = host_parts.MADE_UP if inputs is None else str(inputs)
     netlist = image.for_inputs
     took: list[ProgramSummary] = []
     precision: Precision = report.precision  # type: ignore[assignment]

@@ -1,7 +1,6 @@
 """The inputs of a run: tensors from outside first, the rest generated; and how they are pushed."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from buda_emu.emulator.inputs.default import InputBlock
@@ -18,6 +17,8 @@ from buda_emu.support.errors import HostError
 from buda_emu.support.records import dataclass
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from buda_emu.emulator.distributed.machines import Machines
     from buda_emu.emulator.image.device_image import DeviceImage
     from buda_emu.emulator.runtime.emulator import Emulator
@@ -35,7 +36,7 @@ class Feed:
     parameters: Mapping[str, str]
     seed: int
     reference: Files | None
-    archive: Path | None = None
+    archive: "Path | None" = None
     image: "DeviceImage | None" = None
     memory_limit: int | None = None
 

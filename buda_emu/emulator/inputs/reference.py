@@ -8,16 +8,24 @@ A directory holds, for a queue or an op `<name>`, an array [entries, t, rows, co
 
 from collections.abc import Iterator, Mapping
 from functools import lru_cache
-from pathlib import Path, PurePath
-from typing import Any, Protocol, Self
+from typing import TYPE_CHECKING, Any, Protocol, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from buda_emu.emulator.inputs.numpy_files import is_archive, npy_of, read_archive
 from buda_emu.spec.formats import is_raw
 from buda_emu.support.errors import HostError
+from buda_emu.support.lazy import lazy
 from buda_emu.support.records import dataclass
+
+if TYPE_CHECKING:
+    import pathlib
+
+    from buda_emu.emulator.inputs import numpy_files
+else:
+    # A run whose inputs are generated opens no file: neither pathlib nor zipfile is imported for it.
+    pathlib = lazy("pathlib")
+    numpy_files = lazy("buda_emu.emulator.inputs.numpy_files")
 
 Array = NDArray[Any]
 _SUFFIXES = (".npy", ".npz", ".safetensors", ".bin")
@@ -60,19 +68,19 @@ class Files(Protocol):
 class DirectoryFiles:
     """The files of a directory. `most`: bytes that an archive may unpack to, by default a machine's memory limit."""
 
-    directory: Path
+    directory: "pathlib.Path"
     most: int | None = None
 
     @classmethod
-    def for_netlist(cls, directory: Path, netlist: str, most: int | None = None) -> Self:
+    def for_netlist(cls, directory: "pathlib.Path", netlist: str, most: int | None = None) -> Self:
         """Of DIR/<path of the netlist without suffix>, DIR/<its folder>, DIR/<its file name without suffix> or
         DIR/<its folder's name>, whichever is a directory first; else DIR itself. Raises HostError without a
         directory."""
         if not directory.is_dir():
             raise HostError(f"reference: {directory} is not a directory")
-        path = PurePath(netlist)
-        inside = PurePath(*(part for part in path.parts if part not in (path.anchor, "..")))
-        named = (inside.with_suffix(""), inside.parent, PurePath(path.stem), PurePath(path.parent.name))
+        path = pathlib.PurePath(netlist)
+        inside = pathlib.PurePath(*(part for part in path.parts if part not in (path.anchor, "..")))
+        named = (inside.with_suffix(""), inside.parent, pathlib.PurePath(path.stem), pathlib.PurePath(path.parent.name))
         for candidate in named:
             if candidate.parts and (directory / candidate).is_dir():
                 return cls(directory / candidate, most)
@@ -132,7 +140,7 @@ class ContentFiles:
 
     def arrays(self, name: str) -> Mapping[str, Array]:
         """What one of them holds."""
-        return read_archive(name, self.contents[name], self.most)
+        return numpy_files.read_archive(name, self.contents[name], self.most)
 
     def by_content(self) -> "ContentFiles":
         """Itself."""
@@ -141,14 +149,14 @@ class ContentFiles:
 
 @lru_cache(maxsize=4)
 def _archive(files: DirectoryFiles, name: str, _: tuple[int, int]) -> Mapping[str, Array]:
-    return read_archive(name, files.read(name) or b"", files.most)
+    return numpy_files.read_archive(name, files.read(name) or b"", files.most)
 
 
 def tensor_names(files: Files) -> dict[str, str]:
     """Every name for which the files hold a tensor, and in which file it stands. Raises HostError for two."""
     found: dict[str, str] = {}
     for file in files.names():
-        inside = files.arrays(file) if is_archive(file) else (_name_of(file),)
+        inside = files.arrays(file) if numpy_files.is_archive(file) else (_name_of(file),)
         for name in inside:
             if name in found and not (file.endswith(".bin") or found[name].endswith(".bin")):
                 raise HostError(f"{files.where}: {name} is in {found[name]} and in {file}")
@@ -165,8 +173,8 @@ def whole_array(files: Files, name: str) -> Tensors | None:
     """The array of that name as it stands in its file, which is no .bin. Raises HostError."""
     data = files.read(f"{name}.npy")
     if data is not None:
-        return Tensors(npy_of(f"{name}.npy", data), f"{name}.npy")
-    for file in filter(is_archive, files.names()):
+        return Tensors(numpy_files.npy_of(f"{name}.npy", data), f"{name}.npy")
+    for file in filter(numpy_files.is_archive, files.names()):
         arrays = files.arrays(file)
         if name in arrays:
             return Tensors(arrays[name], file)
