@@ -56,6 +56,15 @@ def test_check_loads_no_numpy_and_a_second_one_no_yaml(root, child_environment, 
     assert modules_after(statement, environment) & HEAVY == set()
 
 
+def test_a_check_of_a_netlist_asks_no_other_packages_for_kinds_of_documents(root, child_environment, tmp_path):
+    """`importlib.metadata`, which finds them, imports these."""
+    environment = {**child_environment, "XDG_CACHE_HOME": str(tmp_path)}
+    netlist = root / "netlists" / "matmul.yaml"
+    statement = f"from buda_emu.app.cli.main import main; assert main(['check', {str(netlist)!r}]) == 0"
+    modules_after(statement, environment)
+    assert modules_after(statement, environment) & {"email", "zipfile", "csv", "pathlib"} == set()
+
+
 @pytest.mark.skipif(os.environ.get("NUMBA_DISABLE_JIT") == "1", reason="nothing is compiled or cached")
 @pytest.mark.parametrize("precision", ["format", pytest.param("device", marks=pytest.mark.slow)])
 def test_a_warm_run_needs_no_compiler_and_gives_the_same_bytes(root, child_environment, tmp_path, precision):

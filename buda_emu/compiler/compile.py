@@ -1,5 +1,5 @@
 """Compilation for inference, the first of three entry points. `train/compile_training.py` and
-`generate/compile_programs.py` are the others.
+`generate/programs.py` are the others.
 """
 
 import warnings

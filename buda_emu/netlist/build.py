@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import field
+from typing import TYPE_CHECKING
 
 from buda_emu.netlist.model import (
     Allocate,
@@ -30,7 +31,13 @@ from buda_emu.spec.blocking import FULL_TILE
 from buda_emu.spec.ops import OP_TYPES
 from buda_emu.support.checker.diagnostic import Diagnostic
 from buda_emu.support.checker.result import Steps, finished
+from buda_emu.support.lazy import lazy
 from buda_emu.support.records import dataclass
+
+if TYPE_CHECKING:
+    from buda_emu.netlist import test_config
+else:
+    test_config = lazy("buda_emu.netlist.test_config")  # only for netlists with such a section: a check is quick
 
 TileDim = tuple[int, int]
 INVALID_TILE: TileDim = (0, 0)
@@ -484,13 +491,9 @@ def checking(
     more = yield from verifying(netlist, strict=strict, skip=broken_names(netlist), read=read, asked=asked)
     findings = [*findings, *more]
     if "test-config" in netlist.sections:
-        from buda_emu.netlist import test_config as harness_config  # only where it is needed: check is quick
-
-        findings += harness_config.findings(path, netlist.sections, strict=strict)
+        findings += test_config.findings(path, netlist.sections, strict=strict)
     if "performance-check" in netlist.sections:
-        from buda_emu.netlist import test_config as performance_check
-
-        findings += performance_check.performance_findings(path, netlist.sections, strict=strict)
+        findings += test_config.performance_findings(path, netlist.sections, strict=strict)
     return netlist, findings
 
 

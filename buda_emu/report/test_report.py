@@ -21,7 +21,6 @@ from buda_emu.report.pictures.grid_svg import clean, fitted, grid_svg, open_char
 from buda_emu.report.pictures.grid_svg import number as svg_number
 from buda_emu.report.terminal.testing import reason
 from buda_emu.report.terminal.text import correlation, number, percent, shape
-from buda_emu.report.terminal.text import number as chart_figure
 from buda_emu.spec.test_config import Comparison
 from buda_emu.support.checker.text import plural
 from buda_emu.support.errors import HostError
@@ -171,7 +170,7 @@ def _place(index: int, cell: int) -> str:
 
 
 def _error(value: float) -> str:
-    return chart_figure(value) if isfinite(value) else "none is finite"
+    return number(value) if isfinite(value) else "none is finite"
 
 
 def _ticks(count: int, side: float) -> range:
@@ -199,7 +198,7 @@ def _shade_legend(y: float, largest: float) -> str:
     for shade in range(SHADES + 1):
         parts.append(f'<rect class="cell h{shade}" x="{svg_number(x)}" y="{svg_number(y)}" width="18" height="12"/>')
         x += 18
-    parts.append(text(x + 6, y + 10, chart_figure(largest), _SMALL, "soft"))
+    parts.append(text(x + 6, y + 10, number(largest), _SMALL, "soft"))
     return "".join(parts)
 
 
@@ -248,7 +247,7 @@ def op_chart(ops: Sequence[OpResult], threshold: float, first_bad: int | None) -
     for position, op in enumerate(ops):
         y = 24 + position * _ROW
         css = "bar worst" if op.index == first_bad else "bar"
-        tip = f"{op.name} ({op.type}): PCC {correlation(op.pcc)}, max error {chart_figure(op.max_error)}"
+        tip = f"{op.name} ({op.type}): PCC {correlation(op.pcc)}, max error {number(op.max_error)}"
         parts.append(text(_NAMES, y + 11, fitted(op.name, _NAMES - 4, _SIZE), _SIZE, "", "end"))
         if op.pcc is not None:
             length = max(x_of(op.pcc) - left, 2.0)

@@ -7,9 +7,10 @@ import stat
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
-from errno import EFBIG, EINVAL
 from functools import cache
 from typing import Any
+
+from buda_emu.support.files import read_regular
 
 _OTHERS = 0o022  # write permission of the group and of everybody
 _MOST_LINKS = 40  # as the system follows
@@ -129,20 +130,6 @@ def _make(directory: str) -> None:
 
 
 # ------------------------------------------------------------------------------------------------- files that are kept
-def read_regular(file: "str | os.PathLike[str]", most_bytes: int) -> bytes:
-    """What a regular file holds. Raises OSError for one of more bytes, and for anything else: a pipe would be waited
-    for, and a device may have no end."""
-    flags = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
-    with os.fdopen(os.open(file, flags), "rb") as stream:
-        state = os.fstat(stream.fileno())
-        if not stat.S_ISREG(state.st_mode):
-            raise OSError(EINVAL, "not a regular file", os.fspath(file))
-        data = stream.read(most_bytes + 1)
-    if len(data) > most_bytes:
-        raise OSError(EFBIG, os.strerror(EFBIG), os.fspath(file))
-    return data
-
-
 def read_kept(file: str, magic: bytes, most_bytes: int) -> memoryview | None:
     """What `write_kept` wrote there, which then counts as used; None where that is nothing, damaged, or was written
     as another file."""

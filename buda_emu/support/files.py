@@ -8,7 +8,7 @@ import sys
 import time
 from collections.abc import Callable
 from contextlib import suppress
-from errno import EBADF, EISDIR
+from errno import EBADF, EFBIG, EINVAL, EISDIR
 from typing import IO, TYPE_CHECKING, Any, Final, Protocol, cast
 
 from buda_emu.support.errors import BudaError, HostError
@@ -71,6 +71,25 @@ def read_whole(path: "str | os.PathLike[str]", most_mib: int = 1024) -> bytes:
         data = file.read(most + 1)
     if len(data) > most:
         raise HostError(f"{os.fspath(path)}: larger than {most_mib} MiB")
+    return data
+
+
+def open_regular(path: "str | os.PathLike[str]") -> int:
+    """Open a regular file for reading and return its descriptor. Raises OSError for anything else: a pipe would be
+    waited for, and a device may have no end."""
+    handle = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | _BINARY)
+    if not stat.S_ISREG(os.fstat(handle).st_mode):
+        os.close(handle)
+        raise OSError(EINVAL, "no regular file", os.fspath(path))
+    return handle
+
+
+def read_regular(path: "str | os.PathLike[str]", most_bytes: int) -> bytes:
+    """Return the bytes of a regular file. Raises OSError as `open_regular` does, and for a file of more bytes."""
+    with os.fdopen(open_regular(path), "rb") as stream:
+        data = stream.read(most_bytes + 1)
+    if len(data) > most_bytes:
+        raise OSError(EFBIG, os.strerror(EFBIG), os.fspath(path))
     return data
 
 

@@ -46,6 +46,19 @@ def test_files_that_are_named_exist(page):
     assert [path for path in named if not (ROOT / path).exists()] == []
 
 
+def test_python_files_that_are_named_exist():
+    """Pages and docstrings name a file by the end of its path: `search/forms.py`. `NAME.py` stands for any name."""
+    folders = ("buda_emu", "tests", "tools", "benchmarks", "examples")
+    sources = [path for folder in folders for path in (ROOT / folder).rglob("*.py")]
+    paths = [f"/{path.relative_to(ROOT).as_posix()}" for path in sources]
+    missing = []
+    for source in (*ALL, *(path for path in sources if path.is_relative_to(ROOT / "buda_emu"))):
+        for name in re.findall(r"`([\w./]+\.py)`", source.read_text(encoding="utf-8")):
+            if not name.endswith("NAME.py") and not any(path.endswith(f"/{name}") for path in paths):
+                missing.append((str(source.relative_to(ROOT)), name))
+    assert missing == []
+
+
 def pages_linked_from(page):
     return {(page.parent / target).resolve() for target in re.findall(r"\]\(([^)\s:#]+\.md)", page.read_text())}
 

@@ -10,8 +10,7 @@ from typing import Any, cast
 
 from buda_emu.emulator.image.opened import Opened, open_file
 from buda_emu.emulator.inputs.feed import push
-from buda_emu.emulator.inputs.of_image import archive_blocks, begun_with, in_queues
-from buda_emu.emulator.inputs.of_image import made_up_blocks as made_up
+from buda_emu.emulator.inputs.of_image import archive_blocks, begun_with, in_queues, made_up_blocks
 from buda_emu.emulator.inputs.prepared import Chosen, prepared
 from buda_emu.emulator.runtime.emulator import Emulator
 from buda_emu.spec.precision import Precision
@@ -122,7 +121,7 @@ class Maker:
                 blocks = archive_blocks(netlist, Path(here(subject.inputs)), image, ready.limit)
             else:
                 held = image.held_queues if image else frozenset[str]()
-                blocks = made_up(netlist, ready.config, ready.bodies, ready.values, seed, image, given=held)
+                blocks = made_up_blocks(netlist, ready.config, ready.bodies, ready.values, seed, image, given=held)
             push(emulator, begun_with(image))
             push(emulator, in_queues(image, blocks))
             check()

@@ -18,8 +18,14 @@ from buda_emu.emulator.inputs.default import InputBlock
 from buda_emu.emulator.inputs.entries import parameter_names
 from buda_emu.emulator.inputs.feed import push
 from buda_emu.emulator.inputs.input_used import InputUsed
-from buda_emu.emulator.inputs.of_image import archive_blocks, begun_with, in_queues, is_archive_of_inputs, taking
-from buda_emu.emulator.inputs.of_image import made_up_blocks as made_up
+from buda_emu.emulator.inputs.of_image import (
+    archive_blocks,
+    begun_with,
+    in_queues,
+    is_archive_of_inputs,
+    made_up_blocks,
+    taking,
+)
 from buda_emu.emulator.inputs.origin import Flaw, Flaws, began
 from buda_emu.emulator.inputs.prepared import Chosen, Prepared, prepared
 from buda_emu.emulator.runtime.emulator import Emulator
@@ -201,7 +207,7 @@ class _Running:
             blocks = in_queues(image, _files(netlist, inputs, held, image, tell, ready.limit))
         else:
             needed = ready.steps and ready.steps.entries
-            blocks = made_up(
+            blocks = made_up_blocks(
                 netlist, ready.config, ready.bodies, ready.values, self.seed, image, given=held, needed=needed
             )
         return push(emulator, chain(begun_with(image), blocks), self.progress)

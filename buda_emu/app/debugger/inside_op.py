@@ -13,8 +13,7 @@ import numpy as np
 
 from buda_emu.arithmetic.formats.bits import U32
 from buda_emu.arithmetic.formats.stored import Bits
-from buda_emu.arithmetic.tensix import elementwise as eltwise
-from buda_emu.arithmetic.tensix import products as tile_matmul
+from buda_emu.arithmetic.tensix import elementwise, products
 from buda_emu.arithmetic.tensix.elementwise import Dim
 from buda_emu.arithmetic.tensix.functions.table import Bound
 from buda_emu.arithmetic.tensix.lanes import DstMode, VectorMode
@@ -86,7 +85,7 @@ class RecordingUnits(ReferenceUnits):
             return image
         result = np.zeros_like(a) if dst is None else dst
         for phase in PHASES[fidelity]:
-            result = eltwise.elwmul(result, a, b, phase, float_family(register), mode, self.core)
+            result = elementwise.elwmul(result, a, b, phase, float_family(register), mode, self.core)
             self._note("matrix unit", f"ELWMUL, phase {phase} of {fidelity}", mode, result)
         return result
 
@@ -116,7 +115,7 @@ class RecordingUnits(ReferenceUnits):
                         self._note("unpacker", f"input 0, inner tile {n}, in SrcB", operands[0].register, left)
                         self._note("unpacker", f"input 1, inner tile {n}, in SrcA", operands[1].register, b)
                     flat = dst.reshape(-1, 32, 32)
-                    flat[item] = tile_matmul.tile_matmul(
+                    flat[item] = products.tile_matmul(
                         flat[item], a[np.newaxis], b[kept][np.newaxis], some, family, mode, self.core
                     )
                 what = f"phase {some[0]}" if len(some) == 1 else "all phases"

@@ -44,7 +44,7 @@ class Referenced(NDArrayOperatorsMixin):
     """`shape` and `dtype` as of an array; numbers with a fraction are float32, whatever the file has.
 
     `key`: equal for arrays that are made of the same memory by the same steps. `origin`: what to call it in messages.
-    `packed`: gives the bytes of the tiles that it is (`packed.py`); None where it is none, as after any step.
+    `packed`: gives the bytes of the tiles that it is (`mapped.py`); None where it is none, as after any step.
     """
 
     __slots__ = ("_bound", "_give_back", "_read", "dtype", "key", "origin", "packed", "shape")

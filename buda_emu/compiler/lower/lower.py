@@ -4,13 +4,12 @@ from collections.abc import Collection, Mapping
 
 from buda_emu.compiler.graph.graph import Graph, Node, OwnMemory
 from buda_emu.compiler.lower import elementwise, inputs, integers, linear, matmul, moves
-from buda_emu.compiler.lower import matmul as windows
 from buda_emu.compiler.lower.lowering import RULES, Lowering
 from buda_emu.compiler.lower.tiles import TileGraph
 from buda_emu.compiler.target import Target
 from buda_emu.support.errors import InternalError
 
-FAMILIES = (linear, elementwise, inputs, integers, matmul, moves, windows)
+FAMILIES = (linear, elementwise, inputs, integers, matmul, moves)
 """Modules whose import declares the rules."""
 
 

@@ -105,7 +105,7 @@ def _sliced(low: Lowering, value: Value, matrix: Array, dim: int, out: bool) -> 
 def _slices(columns: int, out: bool) -> tuple[int, int]:
     """How many slices, and all their columns: such as eight cores share evenly, if that takes a thirty-second more, of
     these the fewest columns, and slices; of an output, whose slices go to the host one by one, the fewest columns with
-    those of one part, for which nothing else is done (`timing/epoch/parts.py`). Else as few slices as no columns are
+    those of one part, for which nothing else is done (`timing/epoch/tasks.py`). Else as few slices as no columns are
     added for."""
     most = WIDE // 2
     least = -(-columns // most)

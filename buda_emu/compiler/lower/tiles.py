@@ -240,7 +240,7 @@ class State:
     With several `slots` it is read whole through this ram of one entry, and written slot by slot through another one
     on the same memory, whose entries follow each other along t (NETLIST 1.10). `df`: its format, "" the model's.
     `zeros`: it has a second entry, of zeros. `layout` places elements among those of `held`, row after row; slices of t
-    may have been cut since (`place/streamed.py`).
+    may have been cut since (`place/rows.py`).
     """
 
     queue: str

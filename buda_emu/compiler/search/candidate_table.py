@@ -128,8 +128,8 @@ class CandidateTable:
 
     @property
     def assigned(self) -> bool:
-        """Whether each op has to stand on a chip. The first one has all that the others have (`across.py`), so an epoch
-        is found for that one alone."""
+        """Whether each op has to stand on a chip. The first one has all that the others have (`tensor_parallel.py`), so
+        an epoch is found for that one alone."""
         return bool(self.ops) and self.ops[0].chip is not None
 
     @cached_property

@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-if TYPE_CHECKING:
     from buda_emu.arithmetic.tensor import mapped as memory
 else:
     memory = lazy("buda_emu.arithmetic.tensor.mapped")

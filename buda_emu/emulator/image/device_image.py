@@ -22,7 +22,6 @@ from buda_emu.support.errors import HostError
 from buda_emu.support.lazy import lazy
 
 if TYPE_CHECKING:
-    from buda_emu.emulator.image import tensors as host_transforms
     from buda_emu.emulator.image import tensors as image_tensors
     from buda_emu.emulator.image.host_plan import HostPlan
     from buda_emu.emulator.image.model_io import ModelIo
@@ -30,7 +29,6 @@ if TYPE_CHECKING:
     from buda_emu.spec.precision import Precision
 else:
     image_tensors = lazy("buda_emu.emulator.image.tensors")
-    host_transforms = lazy("buda_emu.emulator.image.tensors")
 
 T = TypeVar("T")
 _LARGE = 1 << 20
@@ -206,8 +204,8 @@ class DeviceImage:
         entries = own.entries(array) if own is not None else None
         if entries is not None:
             return entries
-        state = host_transforms.InputState(transform, _of(self._shapes, queue, None), _of(self._broadcasts, queue, ()))
-        result = host_transforms.host_to_queue(name, array, state, queue, self._microbatch)
+        state = image_tensors.InputState(transform, _of(self._shapes, queue, None), _of(self._broadcasts, queue, ()))
+        result = image_tensors.host_to_queue(name, array, state, queue, self._microbatch)
         if result.shape[1:] != shape:
             raise HostError(
                 f"{name}: shape {list(array.shape)} gives {list(result.shape)}, "
@@ -229,7 +227,7 @@ class DeviceImage:
             return {name: self.host_output(name, array) for name, array in arrays.items()}
         folded = {name: self._folded(name, array) for name, array in arrays.items()}
         transforms = {name: _of(self._output_transforms, self._queues(name)[0], NO_TRANSFORM) for name in arrays}
-        joined = host_transforms.concatenated(folded, transforms, self._microbatch)
+        joined = image_tensors.concatenated(folded, transforms, self._microbatch)
         return {name: self._from_queue(name, array) for name, array in joined.items()}
 
     @property
@@ -254,7 +252,7 @@ class DeviceImage:
     def check_outputs(self) -> None:
         """Raise UnsupportedError for an output that `host_output` could not give."""
         for name, transform in self._output_transforms.items():
-            host_transforms.check_supported(name, transform)
+            image_tensors.check_supported(name, transform)
 
     def _begun_with(self) -> Iterator[str]:
         """Names of the tensors that are there from the start."""
@@ -270,14 +268,14 @@ class DeviceImage:
         queue = self._queues(name)[0]
         producer = self.netlist.ops.get(queue.input)
         tms = self.metadata.compiled_graph_state.output_host_tms
-        return host_transforms.folded(
+        return image_tensors.folded(
             array, _of(tms, queue, NO_HOST_TM), producer is not None and producer.untilize_output
         )
 
     def _from_queue(self, name: str, array: "Array") -> "Array":
         queue = self._queues(name)[0]
         transform = _of(self._output_transforms, queue, NO_TRANSFORM)
-        return host_transforms.queue_to_host(name, array, transform, _of(self._output_shapes, queue, None))
+        return image_tensors.queue_to_host(name, array, transform, _of(self._output_shapes, queue, None))
 
     def _queues(self, name: str) -> Sequence[Queue]:
         queues = self._by_name.get(name)

@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING
 from buda_emu.emulator.inputs.default import InputBlock
 from buda_emu.emulator.inputs.entries import entries_read
 from buda_emu.emulator.inputs.input_used import InputUsed
-from buda_emu.emulator.inputs.of_image import archive_blocks, begun_with, in_queues
-from buda_emu.emulator.inputs.of_image import made_up_blocks as made_up
+from buda_emu.emulator.inputs.of_image import archive_blocks, begun_with, in_queues, made_up_blocks
 from buda_emu.emulator.inputs.reference import Files, Tensors, tensors, whole_array
 from buda_emu.emulator.memory.host import default_memory_limit
 from buda_emu.netlist.model import Netlist, Program, Queue
@@ -50,7 +49,7 @@ class Feed:
                 raise HostError(f"inputs: the image holds the tensor of queue {block.queue}: take it out")
             given.add(block.queue)
             yield block
-        yield from made_up(
+        yield from made_up_blocks(
             self.netlist, self.config, self.programs, self.parameters, self.seed, self.image, given=given
         )
 

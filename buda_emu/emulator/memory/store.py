@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from buda_emu.emulator.memory import memory_pool as pages
+from buda_emu.emulator.memory import memory_pool
 from buda_emu.emulator.memory.memory_pool import POOL
 from buda_emu.support.errors import HostError, InternalError
 from buda_emu.support.records import dataclass
@@ -186,7 +186,7 @@ class TileStore:
 
     def fresh(self, slices: int) -> Arrays:
         """Undefined memory for so many slices, as `arrays` gives it and `replace` takes it. Raises MemoryError."""
-        return (pages.fresh(slices * self.tiles * TILE_ELEMENTS).reshape(slices, self.tiles, TILE_ELEMENTS),)
+        return (memory_pool.fresh(slices * self.tiles * TILE_ELEMENTS).reshape(slices, self.tiles, TILE_ELEMENTS),)
 
     def arrays(self) -> Arrays:
         """All that is held; slice by slice along the first axis of each: float32[>=slices, tiles, 1024]."""
@@ -327,7 +327,7 @@ class EntryView:
 
     def holds(self, slot: int, block: NDArray[np.float32]) -> bool:
         """Is an earlier `block` from `slot` on still memory of the store? A push may have made the store grow since."""
-        return pages.address_of(block) == pages.address_of(self.block(slot, 1))
+        return memory_pool.address_of(block) == memory_pool.address_of(self.block(slot, 1))
 
     def note(self, slots: Sequence[int], label: str) -> None:
         """Another machine has written these entries."""

@@ -30,9 +30,9 @@ from buda_emu.support.errors import ProgramError
 from buda_emu.support.lazy import lazy
 
 if TYPE_CHECKING:
-    from buda_emu.emulator.ops import matmul_sparse as sparse
+    from buda_emu.emulator.ops import matmul_sparse
 else:
-    sparse = lazy("buda_emu.emulator.ops.matmul_sparse")
+    matmul_sparse = lazy("buda_emu.emulator.ops.matmul_sparse")
 
 
 def product_shape(call: OpCall) -> Shape:
@@ -301,7 +301,7 @@ class Matmul:
         if len(call.operands) < first:
             raise ProgramError(f"op {call.name}: matmul needs {first} inputs, it has {len(call.operands)}")
         if call.attributes.identity:
-            shape = sparse.product_shape(call)
+            shape = matmul_sparse.product_shape(call)
         else:
             shape = product_shape(call)
         check_tail(call, first, shape)
@@ -317,7 +317,7 @@ class Matmul:
         right = blank(np.swapaxes(in1, -1, -2) if call.transpose else in1, call.operands[1].tile_dim)
         if call.attributes.identity:
             encoding, *others = others
-            product = sparse.reference_product(call, left, right, encoding)
+            product = matmul_sparse.reference_product(call, left, right, encoding)
         else:
             product = reference_product(call, left, right)
         return reference_tail(call, product, others)
@@ -329,7 +329,7 @@ class Matmul:
             run_product(call, inputs, out, parallel, _ending(call, inputs, None))
         else:
             if call.attributes.identity:
-                sparse.run_product(call, inputs, out, parallel)
+                matmul_sparse.run_product(call, inputs, out, parallel)
             else:
                 run_product(call, inputs, out, parallel)
             run_bias(call, inputs, out, parallel, _product_operands(call))

@@ -31,11 +31,9 @@ if TYPE_CHECKING:
 
     from buda_emu.emulator.ops.on_device.kernel_units import KernelUnits
     from buda_emu.emulator.runtime.snapshots import archive, state
-    from buda_emu.emulator.runtime.snapshots import state as beginning
     from buda_emu.emulator.runtime.snapshots.checkpoint import Checkpoints
 else:  # only those who save need it
     archive = lazy("buda_emu.emulator.runtime.snapshots.archive")
-    beginning = lazy("buda_emu.emulator.runtime.snapshots.state")
     state = lazy("buda_emu.emulator.runtime.snapshots.state")
 
 DEFAULT_WAIT = 10.0  # seconds that a program on a thread of its own waits for the host
@@ -116,7 +114,7 @@ class Emulator:
         )
         # Looked for at the first save; b"": not to be had, or a part's, whose snapshots are of this run alone.
         self._netlist_text: bytes | None = None if part is None else b""
-        self._begun: beginning.Begun | None = None
+        self._begun: state.Begun | None = None
         self._programs = Programs(
             netlist=netlist,
             memory=self._memory,
@@ -197,7 +195,7 @@ class Emulator:
         self._require_open("push")
         self._exchange.push(queue, array, slot, timeout)
 
-    def begin_with(self, image: "beginning.Beginning") -> None:
+    def begin_with(self, image: "state.Beginning") -> None:
         """Push the constants and parameters of a device image into a machine that holds nothing. Snapshots refer to the
         image for what has not changed since (docs/run/snapshots.md). Raises as `push`, ImageError."""
         self._require_open("begin_with")
@@ -208,7 +206,7 @@ class Emulator:
             store = self._memory.channel(tensor.queue).view.store
             filled[store.name] = store.writes
         own = {name: count for name, count in filled.items() if name not in held}
-        self._begun = beginning.Begun(image, own)
+        self._begun = state.Begun(image, own)
 
     def pushed_elsewhere(self, queue: str, count: int, slot: int | None = None) -> None:
         """Another machine was given entries of a queue that this part of a netlist does not hold. Raises as `push`."""
@@ -336,7 +334,7 @@ class Emulator:
             self._require_idle("save")
             state.save(self._state(), path, self._netlist_text or None)
 
-    def restore(self, path: str | os.PathLike[str], image: "beginning.Beginning | None" = None) -> None:
+    def restore(self, path: str | os.PathLike[str], image: "state.Beginning | None" = None) -> None:
         """Take the state of a file that `save` wrote with the same version, netlist and precision. `image`: the one
         that it refers to, by default that of `begin_with`.
 
@@ -360,7 +358,7 @@ class Emulator:
         step_limit: int = DEFAULT_STEP_LIMIT,
         inputs_at_once: int | None = None,
         listeners: tuple[Listener, ...] = (),
-        image: "beginning.Beginning | None" = None,
+        image: "state.Beginning | None" = None,
     ) -> Self:
         """A new machine in the state of a file that `save` wrote, with its precision. `netlist`: default the one that
         the file keeps. `image`: the device image that it refers to. Raises HostError."""

@@ -40,11 +40,18 @@ from buda_emu.spec.ring import RingPointers
 from buda_emu.spec.varinst import is_variable
 from buda_emu.support.records import dataclass
 
-OUTSIDE = "V275"
+ALONE = "V126"
+NO_LOOP = "V273"
+NO_ROUND = "V274"
+REFUSED_SETTINGS = "V275"
+NO_END = "V276"
 UNREAD = "V282"
 FULL = "V283"
+ENDLESS = "V284"
+AGAIN = "V285"
 WRAP = "V286"
 LEAVES = "V287"
+KEPT = "V290"
 SKIPS = "V292"
 _LOOKED_AT = 64  # inputs of one epoch whose entries are looked for
 _MOST_SLOTS = 4096  # of a queue of which they are remembered
@@ -116,7 +123,7 @@ class Channels:
         for field in ("rd_ptr_local", "rd_ptr_global"):
             value = settings.number(field)
             if value is not None and value < 0:
-                self._notes.add(OUTSIDE, settings.source.at(field), f"{field} of {name} is {value}")
+                self._notes.add(REFUSED_SETTINGS, settings.source.at(field), f"{field} of {name} is {value}")
         ring = self.ring(name)
         local = settings.number("rd_ptr_local")
         read = settings.number("rd_ptr_global")
@@ -161,7 +168,7 @@ class Channels:
                 what = f"moves {field} of ram {queue.name} to {value}, its slots are 0 to {queue.entries - 1}"
                 self._notes.add(LEAVES, place, what, "use incwrap, with the entries of the ram", queue.name)
             elif not queue.is_ram and value < 0:
-                self._notes.add(OUTSIDE, place, f"moves {field} of {queue.name} to {value}", about=queue.name)
+                self._notes.add(REFUSED_SETTINGS, place, f"moves {field} of {queue.name} to {value}", about=queue.name)
 
     def _move(self, ring: RingPointers, name: str, fields: list[str], value: Value) -> None:
         if value is None or value < 0:
@@ -178,7 +185,7 @@ class Channels:
             stays = field == "wr_ptr_global" and not first and settings.flag("read_only") is not False
             if value is not None and not stays and not 0 <= value < ram.entries:
                 what = f"{field} of ram {ram.name} is {value}, its slots are 0 to {ram.entries - 1}"
-                self._notes.add(OUTSIDE, settings.source.at(field), what)
+                self._notes.add(REFUSED_SETTINGS, settings.source.at(field), what)
 
     def run(self, epoch: EpochQueues, step: Execute, popping: frozenset[str]) -> None:
         """An epoch runs: reads, writes and pops of all its inputs (NETLIST 4.3 step 4). `popping`: queues in its
@@ -279,14 +286,6 @@ def _holds(ring: RingPointers, inputs: int, move: int, popped: int) -> bool:
     return True
 
 
-DIFFERENT = "V275"
-NO_LOOP = "V273"
-NO_ROUND = "V274"
-NO_END = "V276"
-AGAIN = "V285"
-ENDLESS = "V284"
-KEPT = "V290"
-ALONE = "V126"
 PASSED_AGAIN = 4_000
 WIDENED = 100_000
 """Instructions and queue settings that are passed again in loops, and that are looked at where a loop is widened, in
@@ -403,7 +402,7 @@ class _Walk:
             known = pending.get(source.queue)
             if known is not None and differ(known, settings):
                 what = f"settings of {source.queue} differ from those of another graph that runs at the same time"
-                self._notes.add(DIFFERENT, source.at(), what, "write the same in both")
+                self._notes.add(REFUSED_SETTINGS, source.at(), what, "write the same in both")
             pending[source.queue] = settings
         executed = self._executed.setdefault(number, {})
         if executed.get(step.graph) is step:  # what occurs twice V126 sees without a walk

@@ -36,7 +36,6 @@ from buda_emu.report.pictures.grid_svg import number as svg_number
 from buda_emu.report.terminal.perf import Sources
 from buda_emu.report.terminal.plain_table import cut
 from buda_emu.report.terminal.text import number, percent
-from buda_emu.report.terminal.text import number as chart_figure
 from buda_emu.support.checker.text import plural
 
 MOST_LINES: Final = 40
@@ -134,7 +133,7 @@ def roofline_chart(
     parts.append(f'<path class="limit" d="{path}"><title>{tip}</title></path>')
     points.sort(key=lambda item: item[3])
     for op, value, share, time in points:
-        use = f"{chart_figure(value)} math cycles a byte, {100 * share:.2g} % math"
+        use = f"{number(value)} math cycles a byte, {100 * share:.2g} % math"
         words = f"{op.op} ({op.type}): {time:,.0f} cycles, {use}"
         place = f'cx="{svg_number(across(value))}" cy="{svg_number(up(share))}"'
         parts.append(

@@ -12,7 +12,7 @@ from typing import Any
 from distributed import WorkerPlugin, get_worker
 
 from buda_emu.support.errors import HostError
-from buda_emu.support.workers import wire as files
+from buda_emu.support.workers import wire
 from buda_emu.support.workers.job import Job, Lost, shares
 from buda_emu.support.workers.pool import START_SECONDS, Process, died, late
 from buda_emu.support.workers.wire import packed, unpacked
@@ -34,7 +34,7 @@ class Children(WorkerPlugin):  # type: ignore[misc]  # distributed carries no ty
         job.check()
         self._folder = str(Path(worker.local_directory) / self.name) if self._contents else ""
         if self._folder:
-            files.write(self._contents, Path(self._folder))
+            wire.write(self._contents, Path(self._folder))
         self._made = job
         self._idle: list[_Child] = []
         self._all: list[_Child] = []

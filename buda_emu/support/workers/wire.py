@@ -1,4 +1,4 @@
-"""What travels between processes: plain values, arrays, and objects of the classes that `classes.py` lists, as bytes.
+"""What travels between processes: plain values, arrays, and objects of the classes that `NAMES` lists, as bytes.
 
 A message is its head, which is JSON, and the bytes of arrays and of `bytes` after it. Reading one makes objects of
 listed classes field by field; no function is named in it and no method is called, so whoever wrote it runs no code.

@@ -154,15 +154,12 @@ def _error(clean: Floats, found: Floats) -> float:
         return float(np.abs(found.astype(np.float64) - clean).max()) / (size or 1.0)
 
 
-Host = NDArray[np.float32]
-
-
 @dataclass(frozen=True, slots=True)
 class Steps:
     """`values`: what the fault makes of a value, [t, rows, columns]; `before`: commands that lead to where it is
     written; `target`: what it is the value of."""
 
-    values: Host
+    values: Floats
     before: tuple[str, ...]
     target: str
 

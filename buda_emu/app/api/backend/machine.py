@@ -14,14 +14,10 @@ from buda_emu.support.lazy import lazy
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from buda_emu.netlist.model import Netlist, Queue
-
-if TYPE_CHECKING:
     from buda_emu.app.api.backend import host_tensors
-    from buda_emu.app.api.backend import host_tensors as packed
+    from buda_emu.netlist.model import Netlist, Queue
 else:
     host_tensors = lazy("buda_emu.app.api.backend.host_tensors")
-    packed = lazy("buda_emu.app.api.backend.host_tensors")
 
 
 class ProgramThread:
@@ -136,11 +132,11 @@ class Machine:
     def push_packed(self, name: str, data: "NDArray[Any]", df: str, timeout: float, slot: int) -> None:
         queue = self._queue(name)
         host_tensors.refuse_repacking(queue.df, self.ideal)
-        self._write(queue, packed.unpack(self.netlist, queue, data, df), timeout, slot)
+        self._write(queue, host_tensors.unpack(self.netlist, queue, data, df), timeout, slot)
 
     def pack(self, name: str, array: "NDArray[Any]", df: str) -> "tuple[NDArray[Any], str]":
         queue = self._queue(name)
-        return packed.pack(self.netlist, queue, host_tensors.entries_for(queue, array, df)), queue.df
+        return host_tensors.pack(self.netlist, queue, host_tensors.entries_for(queue, array, df)), queue.df
 
     def read(self, name: str, one: bool, timeout: float, slot: int) -> "tuple[NDArray[Any], str]":
         queue = self._queue(name)

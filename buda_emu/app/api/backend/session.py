@@ -6,8 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, overload
 
-from buda_emu.app.api.backend import devices as parameters
-from buda_emu.app.api.backend import process_family as family
+from buda_emu.app.api.backend import devices, process_family
 from buda_emu.app.api.backend.config import BackendConfig
 from buda_emu.app.api.backend.descriptors import DramIODesc, describe_queue
 from buda_emu.app.api.backend.enums import (
@@ -125,7 +124,7 @@ class BackendApi:
         self._finished = True
         if self._machine is not None:
             self._machine.close()
-            family.dismiss(self._key, self._machine)
+            process_family.dismiss(self._key, self._machine)
         if self._server is not None:
             self._server.close()
         return BackendStatusCode.Success
@@ -163,7 +162,7 @@ class BackendApi:
             if self._config.type != BackendType.Golden:
                 _fit(self._netlist, result)
             self._machine = Machine(self._netlist, self._config, self._travelled)
-            family.enrol(self._key, self._machine)
+            process_family.enrol(self._key, self._machine)
             self._server = _serve(self._machine, self._key)
         result.success = True
 
@@ -185,7 +184,7 @@ def release_backend_ptr(api: BackendApi) -> None:
 
 def clear_backend_param_cache() -> None:
     """Forget parameters of devices that were read."""
-    parameters.of_arch.cache_clear()
+    devices.of_arch.cache_clear()
 
 
 def get_golden_config() -> BackendConfig:

@@ -1,10 +1,11 @@
 """Arguments of `buda-emu check`."""
 
 import argparse
+from collections.abc import Iterable, Iterator
 
 from buda_emu.app.cli.findings import add_choice
 from buda_emu.app.cli.shared_arguments import FORMATS, add_arch, add_cluster, add_frontend, add_shared
-from buda_emu.app.documents.kinds import NETLIST, Kind, kinds
+from buda_emu.app.documents.kinds import KINDS, NETLIST, Kind, kinds
 
 EXAMPLE = "buda-emu check net.yaml model.tti --strict"
 
@@ -28,9 +29,9 @@ def add_options(parser: argparse.ArgumentParser, only: Kind | None) -> None:
     form.add_argument("--format", choices=FORMATS, default="text", help="how findings are printed")
     form.add_argument("--json", action="store_const", const="json", dest="format", help="as --format json")
     add_choice(parser)
-    others = {kind.words: kind.archs for kind in kinds() if kind.archs and kind.archs != NETLIST.archs}
     if only is None:
-        add_arch(parser, others=others)
+        more = "".join(f"; of {kind.words}s: {', '.join(kind.archs)}" for kind in _kinds_with_archs(KINDS))
+        add_arch(parser, others=_other_archs, more=more)
     if only is None or only.archs:
         parser.add_argument("--strict", action="store_true", help="rules of the device are errors, not warnings")
     if only is None or only.name == "schedule":
@@ -50,3 +51,14 @@ def add_options(parser: argparse.ArgumentParser, only: Kind | None) -> None:
         )
         add_cluster(parser, "; with --strict")
         add_shared(parser, "--no-cache")
+
+
+def _other_archs() -> Iterator[str]:
+    """Yield the architectures of documents that are no netlists, of packages from elsewhere, too."""
+    for kind in _kinds_with_archs(kinds()):
+        yield from kind.archs
+
+
+def _kinds_with_archs(among: Iterable[Kind]) -> list[Kind]:
+    """Return the kinds of documents that are for other architectures than netlists."""
+    return [kind for kind in among if kind.archs and kind.archs != NETLIST.archs]

@@ -68,7 +68,5 @@ def _tensors(directory: Path) -> tuple[dict[str, NDArray[Any]], list[Callable[[]
 def _arrays(path: Path) -> dict[str, NDArray[Any]]:
     """The arrays of a .npz file, or the one of a .npy file. Raises HostError."""
     if path.suffix == ".npz":
-        if not path.is_file():
-            raise HostError(f"pack: {path} is not a regular file")
-        return npz_of(str(path), path.read_bytes())
+        return npz_of(str(path), path)
     return {path.name.removesuffix(".npy"): map_npy(path)}

@@ -7,13 +7,12 @@ from typing import Final
 from buda_emu.app.debugger.answer import Answer, answer
 from buda_emu.app.debugger.breakpoints import WORDS as PLACES
 from buda_emu.app.debugger.console import changing, inspecting, running
-from buda_emu.app.debugger.console import inspecting as other
 from buda_emu.app.debugger.console.console import COMMANDS, Console, find
 from buda_emu.app.debugger.expressions import OF_POINTERS, OF_TENSOR, OF_TWO, WORDS
 from buda_emu.app.debugger.machine.backwards import BACK
 from buda_emu.support.errors import HostError
 
-TABLES: Final[tuple[ModuleType, ...]] = (running, inspecting, changing, other)
+TABLES: Final[tuple[ModuleType, ...]] = (running, inspecting, changing)
 """Whose commands there are: importing them fills the table."""
 
 

@@ -11,9 +11,7 @@ from threading import Lock, Thread, Timer
 from types import ModuleType
 from typing import IO, Final
 
-from buda_emu.app.debugger.dap import inspecting
-from buda_emu.app.debugger.dap import running as break_requests
-from buda_emu.app.debugger.dap import running as run_control
+from buda_emu.app.debugger.dap import inspecting, running
 from buda_emu.app.debugger.dap.adapter import Adapter
 from buda_emu.support.errors import HostError
 
@@ -71,7 +69,7 @@ def hang_up(connection: socket.socket) -> None:
         connection.shutdown(socket.SHUT_RDWR)
 
 
-TABLES: Final[tuple[ModuleType, ...]] = (run_control, break_requests, inspecting)
+TABLES: Final[tuple[ModuleType, ...]] = (running, inspecting)
 """Whose requests there are: importing them fills the table."""
 _LOOPBACK: Final = "127.0.0.1"
 _PAUSE_SECONDS: Final = 0.05

@@ -3,7 +3,7 @@ kinds that the kernel was compiled for, takes them apart, and calls it without t
 
 Where threads share the kernel's items, it puts the arguments into their job slot, too, and opens and shuts the job
 there. Where they share a Python function, it waits for its turn before it asks for the GIL
-(`machine_code/gil_turns.py`).
+(`machine_code/loading.py`).
 
 Arrays are read where numpy's and CPython's headers declare their fields, and never copied or counted: the caller holds
 them meanwhile.
@@ -19,7 +19,7 @@ from numba.np import numpy_support
 from buda_emu.arithmetic.jit import job_slot
 from buda_emu.arithmetic.jit.intrinsics.code import Builder, Value
 from buda_emu.arithmetic.jit.intrinsics.thread_team import emit_add, emit_pause, emit_read, word_place
-from buda_emu.arithmetic.jit.machine_code import loading as gil_turns
+from buda_emu.arithmetic.jit.machine_code import loading
 from buda_emu.support.errors import InternalError
 
 _BYTE: Final = ir.IntType(8)
@@ -131,7 +131,7 @@ class _EntryPoint:
 
     # --------------------------------------------------------------------------------------------------------- turns
     def turn(self) -> Value:
-        """The address of the word of `machine_code/gil_turns.py`, as a number."""
+        """The address of the word by which threads take turns (`machine_code/loading.py`), as a number."""
         return self.field(self.known("turn"), _ARRAY_DATA, _SIZE)
 
     def give_turn(self) -> None:
@@ -139,21 +139,21 @@ class _EntryPoint:
         builder = self.builder
         address = self.turn()
         seen = emit_read(builder, address, _SIZE(0))
-        with builder.if_then(builder.icmp_signed("==", seen, _SIZE(gil_turns.TAKEN))):
+        with builder.if_then(builder.icmp_signed("==", seen, _SIZE(loading.TAKEN))):
             word = word_place(builder, address, _SIZE(0))
-            builder.cmpxchg(word, _SIZE(gil_turns.TAKEN), _SIZE(gil_turns.FREE), "seq_cst", "monotonic")
+            builder.cmpxchg(word, _SIZE(loading.TAKEN), _SIZE(loading.FREE), "seq_cst", "monotonic")
 
     def take_turn(self) -> None:
         """Wait for it a while, where threads take turns."""
         builder = self.builder
         address = self.turn()
         word = word_place(builder, address, _SIZE(0))
-        with cgutils.for_range(builder, _SIZE(gil_turns.SPINS)) as loop:
+        with cgutils.for_range(builder, _SIZE(loading.SPINS)) as loop:
             seen = emit_read(builder, address, _SIZE(0))
-            with builder.if_then(builder.icmp_signed("==", seen, _SIZE(gil_turns.NOBODY_WAITS))):
+            with builder.if_then(builder.icmp_signed("==", seen, _SIZE(loading.NOBODY_WAITS))):
                 loop.do_break()
-            with builder.if_then(builder.icmp_signed("==", seen, _SIZE(gil_turns.FREE))):
-                swapped = builder.cmpxchg(word, _SIZE(gil_turns.FREE), _SIZE(gil_turns.TAKEN), "seq_cst", "monotonic")
+            with builder.if_then(builder.icmp_signed("==", seen, _SIZE(loading.FREE))):
+                swapped = builder.cmpxchg(word, _SIZE(loading.FREE), _SIZE(loading.TAKEN), "seq_cst", "monotonic")
                 with builder.if_then(builder.extract_value(swapped, 1)):
                     loop.do_break()
             emit_pause(self.context, builder)

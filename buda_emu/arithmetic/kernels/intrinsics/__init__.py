@@ -7,6 +7,7 @@ Importing this room makes them known to numba; only a process that compiles does
 from buda_emu.arithmetic.kernels.intrinsics import (
     blocks,
     dense_product,
+    dst_words,
     early,
     eltwise_by_singles,
     fma,
@@ -15,15 +16,14 @@ from buda_emu.arithmetic.kernels.intrinsics import (
     spills,
     tile_memory,
 )
-from buda_emu.arithmetic.kernels.intrinsics import dst_words as group_sums
 
 __all__ = [
     "blocks",
     "dense_product",
+    "dst_words",
     "early",
     "eltwise_by_singles",
     "fma",
-    "group_sums",
     "lane_rows",
     "prepared",
     "spills",

@@ -3,7 +3,6 @@ at all."""
 
 import os
 import re
-import stat
 from collections.abc import Generator, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from math import prod
@@ -19,7 +18,7 @@ from buda_emu.compiler.graph.builder import shown_name
 from buda_emu.emulator.memory.host import size_text
 from buda_emu.support.checker.text import plural
 from buda_emu.support.errors import HostError
-from buda_emu.support.files import unchanged
+from buda_emu.support.files import open_regular, unchanged
 
 _OF_NUMPY: Final = (
     onnx.TensorProto.FLOAT, onnx.TensorProto.DOUBLE, onnx.TensorProto.FLOAT16, onnx.TensorProto.INT8,
@@ -146,13 +145,9 @@ def _opened(location: str, folder: Path, where: str) -> int:
     if os.path.commonpath([home, path]) != home:
         raise HostError(f"{where}: outside of the model's folder {home}: copy it there, and name it without a path")
     try:
-        handle = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
+        return open_regular(path)
     except OSError as error:
         raise HostError(f"{where}: {error.strerror}") from None
-    if not stat.S_ISREG(os.fstat(handle).st_mode):
-        os.close(handle)
-        raise HostError(f"{where}: no regular file")
-    return handle
 
 
 def _size(tensor: Any) -> int | None:

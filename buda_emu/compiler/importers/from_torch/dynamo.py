@@ -17,12 +17,6 @@ from buda_emu.compiler.compile import compile as compile_model
 from buda_emu.compiler.graph.graph import Array
 from buda_emu.support.errors import UnsupportedError
 
-_WHERE_DATA_SAYS: Final = frozenset({
-    "aten::index_add_", "aten::index_copy_", "aten::index_fill_", "aten::index_put_", "aten::index_reduce_",
-    "aten::masked_fill_", "aten::masked_scatter_", "aten::scatter_", "aten::scatter_add_", "aten::scatter_reduce_",
-})  # fmt: skip
-"""Operators that write only to some elements of their operand, which an index or a mask names."""
-
 
 @dataclass(frozen=True, slots=True)
 class Layout:
@@ -473,6 +467,8 @@ _PLACES: Final[Mapping[str, Callable[..., None]]] = {
     "scatter_": _at_elements, "scatter_add_": _at_elements, "scatter_reduce_": _at_elements,
 }  # fmt: skip
 """By an operator that writes where data say: what sets ones where it writes. Parameters are those of the operator."""
+_WHERE_DATA_SAYS: Final = frozenset(f"aten::{name}" for name in _PLACES if name != "setitem")
+"""The same operators by their names in torch's schemas; `setitem` is carried out by one of the others, or by a copy."""
 
 
 class _NoGradient(torch.autograd.Function):

@@ -12,9 +12,7 @@ from numpy.typing import NDArray
 
 from buda_emu.arithmetic.formats.bits import U32
 from buda_emu.arithmetic.formats.stored import GROUPS, TILE_ELEMENTS, Bits
-from buda_emu.arithmetic.kernels.tensix import elementwise as eltwise_kernels
-from buda_emu.arithmetic.kernels.tensix import elementwise as maxpool_kernels
-from buda_emu.arithmetic.kernels.tensix import elementwise as move_kernels
+from buda_emu.arithmetic.kernels.tensix import elementwise as elementwise_kernels
 from buda_emu.arithmetic.kernels.tensix import eltwise_by_singles as singles_kernels
 from buda_emu.arithmetic.kernels.tensix import picks as pick_kernels
 from buda_emu.arithmetic.kernels.tensix.conversions import l1_acc as l1_kernels
@@ -28,7 +26,7 @@ from buda_emu.arithmetic.kernels.tensix.products.product import Product as Produ
 from buda_emu.arithmetic.kernels.tensix.products.spills import AS_IT_WAS, SPILLS
 from buda_emu.arithmetic.kernels.tensix.products.tile_matmul import runs
 from buda_emu.arithmetic.kernels.tensix.words import MODES, Setting
-from buda_emu.arithmetic.tensix import elementwise as moves
+from buda_emu.arithmetic.tensix import elementwise
 from buda_emu.arithmetic.tensix.conversions import unpack
 from buda_emu.arithmetic.tensix.conversions.unpack import unpacker
 from buda_emu.arithmetic.tensix.elementwise import KEPT, Dim
@@ -161,7 +159,7 @@ class KernelUnits:
             integer_kernels.int_copy_tiles(0, len(out), out, words)
         else:
             setting = self._setting(register, float_mode(mode))
-            move_kernels.copy_to_dst_tiles(0, len(out), out, words, setting[0], setting[1])
+            elementwise_kernels.copy_to_dst_tiles(0, len(out), out, words, setting[0], setting[1])
         return out
 
     def add(self, a: U32, b: U32, register: str, mode: DstMode, subtract: bool = False, dst: U32 | None = None) -> U32:
@@ -176,7 +174,7 @@ class KernelUnits:
             singles_kernels.add_by_singles(0, len(out), out, a, b, subtract, setting, left_out)
             todo = self.left_by_singles(left_out)
         for start, stop in todo:
-            eltwise_kernels.elwadd_tiles(start, stop, out, a, b, subtract, dst is not None, setting)
+            elementwise_kernels.elwadd_tiles(start, stop, out, a, b, subtract, dst is not None, setting)
         return out
 
     def left_by_singles(self, left_out: NDArray[np.bool_]) -> list[tuple[int, int]]:
@@ -199,7 +197,7 @@ class KernelUnits:
             for start, stop in todo:
                 out[start:stop] = 0
         for start, stop in todo:
-            eltwise_kernels.elwmul_tiles(start, stop, out, a, b, phases, setting)
+            elementwise_kernels.elwmul_tiles(start, stop, out, a, b, phases, setting)
         return out
 
     def matmul(self, dst: U32, items: range, block: ProductBlock) -> None:
@@ -292,7 +290,7 @@ class KernelUnits:
     def pool(self, source: Words, dst: U32, start: int, stop: int, dim: Dim, mode: DstMode) -> None:
         setting = self._setting(source.register, mode)
         operand = Source(source.tiles, source.index, source.pad, dim == "c")
-        maxpool_kernels.reduce_max_tiles(start, stop, dst, operand, KEPT[source.register], setting, False)
+        elementwise_kernels.reduce_max_tiles(start, stop, dst, operand, KEPT[source.register], setting, False)
 
     def function(self, bound: Bound, mode: DstMode, *images: U32, vector: VectorMode = "rc") -> U32:
         out = np.empty_like(images[0])
@@ -300,10 +298,10 @@ class KernelUnits:
         return out
 
     def to_src(self, dst: U32, mode: DstMode, register: str) -> U32:
-        moves.move_to_src(dst[:0], mode, register)  # the same refusals
+        elementwise.move_to_src(dst[:0], mode, register)  # the same refusals
         kept = KEPT.get(register, np.uint32(0xFFFFFFFF))
         out = np.empty_like(dst)
-        move_kernels.move_to_src_tiles(0, len(out), out, dst, {"bf16": 0, "fp16": 1}.get(mode, 2), kept)
+        elementwise_kernels.move_to_src_tiles(0, len(out), out, dst, {"bf16": 0, "fp16": 1}.get(mode, 2), kept)
         return out
 
     def pack(self, dst: U32, to: PackedAs, out: Bits | None = None) -> Bits:
@@ -314,7 +312,7 @@ class KernelUnits:
 
     def recode(self, tiles: Bits, out: Bits) -> None:
         bits = (0x7C00, 0) if tiles.df == "Float16" else (0x7F80, 0x7F80)
-        move_kernels.recode_halves(0, len(tiles), out.datums, tiles.datums, *bits)
+        elementwise_kernels.recode_halves(0, len(tiles), out.datums, tiles.datums, *bits)
 
     def add_in_l1(self, old: Bits, new: Bits) -> Bits:
         datums = old.datums.copy()

@@ -14,7 +14,7 @@ from buda_emu.arithmetic.formats.stored import TILE_ELEMENTS, Bits
 from buda_emu.arithmetic.kernels.tensix.picks import Picks
 from buda_emu.arithmetic.kernels.tiles.gather import TRANSPOSE
 from buda_emu.arithmetic.tensix.registers import OpRegisters
-from buda_emu.emulator.ops import matmul_sparse as sparse
+from buda_emu.emulator.ops import matmul_sparse
 from buda_emu.emulator.ops.base import OpCall
 from buda_emu.emulator.ops.on_device.accumulation import Accumulation, require_stored, tail_sources
 from buda_emu.emulator.ops.on_device.base import DeviceCall, Job, Made, Maker, Packing, on_device, packed
@@ -72,7 +72,7 @@ class Listed(NamedTuple):
 
     encoding: Bits
     weights: U32
-    terms: list[sparse.Terms]
+    terms: list[matmul_sparse.Terms]
     picks: Picks | None
     picked: NDArray[np.bool_]
     spilled: NDArray[np.bool_]
@@ -85,7 +85,7 @@ def _listed(op: OpCall, encoding: Bits, weights: Words) -> Listed:
         return known
     operand = op.operands[2]
     values = operand.map.apply(encoding.values().reshape(len(encoding), *operand.map.source_shape, 32, 32))
-    terms = [sparse.collect(op, entry) for entry in values]
+    terms = [matmul_sparse.collect(op, entry) for entry in values]
     own = encoding.copy(), weights.tiles.copy(), terms
     if len(terms) == len(weights.tiles) == 1:
         listed = Listed(*own, *_picks(terms[0], weights, op.attributes.u_kt))
@@ -99,7 +99,7 @@ def _same(a: NDArray[np.generic], b: NDArray[np.generic]) -> bool:
     return a.dtype == b.dtype and np.array_equal(a, b)
 
 
-def _picks(terms: sparse.Terms, weights: Words, u_kt: int) -> tuple[Picks, NDArray[np.bool_], NDArray[np.bool_]]:
+def _picks(terms: matmul_sparse.Terms, weights: Words, u_kt: int) -> tuple[Picks, NDArray[np.bool_], NDArray[np.bool_]]:
     """The last three fields of `Listed`."""
     words = weights.tiles[0].view(np.int32)
     tile, place = np.nonzero(words & 0x7F800000)
@@ -137,7 +137,7 @@ class _Identity:
 
     job: Job
     around: Accumulation
-    terms: Sequence[sparse.Terms]
+    terms: Sequence[matmul_sparse.Terms]
     weights: Words
     acts: Stored
     faces: int

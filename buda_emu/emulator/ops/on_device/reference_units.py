@@ -6,13 +6,8 @@ import numpy as np
 
 from buda_emu.arithmetic.formats.bits import U32
 from buda_emu.arithmetic.formats.stored import Bits
-from buda_emu.arithmetic.tensix import elementwise as eltwise
-from buda_emu.arithmetic.tensix import elementwise as maxpool
-from buda_emu.arithmetic.tensix import elementwise as moves
-from buda_emu.arithmetic.tensix import products as integer
-from buda_emu.arithmetic.tensix import products as tile_matmul
+from buda_emu.arithmetic.tensix import elementwise, products
 from buda_emu.arithmetic.tensix.conversions import pack, unpack
-from buda_emu.arithmetic.tensix.conversions import pack as l1_acc
 from buda_emu.arithmetic.tensix.elementwise import Dim
 from buda_emu.arithmetic.tensix.functions import table as functions
 from buda_emu.arithmetic.tensix.functions.table import Bound
@@ -56,22 +51,22 @@ class ReferenceUnits:
         if register in IN_DST:
             return words.copy()
         if REGISTERS[register] is None:
-            return integer.int_copy(words)
-        return moves.copy_to_dst(words, float_family(register), float_mode(mode), self.core)
+            return products.int_copy(words)
+        return elementwise.copy_to_dst(words, float_family(register), float_mode(mode), self.core)
 
     def add(self, a: U32, b: U32, register: str, mode: DstMode, subtract: bool = False, dst: U32 | None = None) -> U32:
         if REGISTERS[register] is None:
-            return (integer.int_elwsub if subtract else integer.int_elwadd)(dst, a, b)
-        function = eltwise.elwsub if subtract else eltwise.elwadd
+            return (products.int_elwsub if subtract else products.int_elwadd)(dst, a, b)
+        function = elementwise.elwsub if subtract else elementwise.elwadd
         return function(dst, a, b, float_family(register), mode, self.core)
 
     def multiply(self, a: U32, b: U32, register: str, mode: DstMode, fidelity: str, dst: U32 | None = None) -> U32:
         result = np.zeros_like(a) if dst is None else dst
         for phase in PHASES[fidelity]:
             if REGISTERS[register] is None:
-                result = integer.int_elwmul(result, a, b, phase)
+                result = products.int_elwmul(result, a, b, phase)
             else:
-                result = eltwise.elwmul(result, a, b, phase, float_family(register), mode, self.core)
+                result = elementwise.elwmul(result, a, b, phase, float_family(register), mode, self.core)
         return result
 
     def matmul(self, dst: U32, items: range, block: ProductBlock) -> None:
@@ -94,11 +89,11 @@ class ReferenceUnits:
             a = np.stack(left)
             b = np.stack(right)
             if REGISTERS[in0.register] is None:
-                flat[item] = tile_matmul.int_tile_matmul(flat[item], a, b, self.core)
+                flat[item] = products.int_tile_matmul(flat[item], a, b, self.core)
             else:
                 family = float_family(in0.register)
                 phases = PHASES[product.fidelity]
-                flat[item] = tile_matmul.tile_matmul(flat[item], a, b, phases, family, mode, self.core)
+                flat[item] = products.tile_matmul(flat[item], a, b, phases, family, mode, self.core)
 
     def picker(self, picking: Picking, fidelity: str, mode: DstMode, spill: Spill | None) -> None:
         """See `Units`: the definition knows products only."""
@@ -112,14 +107,14 @@ class ReferenceUnits:
         for item in range(start, stop):
             entry, tile = divmod(item, dst.shape[1])
             tiles = np.stack([tile_of(source, entry, n) for n in range(tile * count, (tile + 1) * count)])
-            flat[item] = maxpool.reduce_max(tiles, dim, source.register, mode, self.core)
+            flat[item] = elementwise.reduce_max(tiles, dim, source.register, mode, self.core)
 
     def function(self, bound: Bound, mode: DstMode, *images: U32, vector: VectorMode = "rc") -> U32:
         tiles = (image.reshape(-1, 32, 32) for image in images)
         return functions.reference(bound, mode, *tiles, vector=vector).reshape(-1, 1024)
 
     def to_src(self, dst: U32, mode: DstMode, register: str) -> U32:
-        return moves.move_to_src(dst, mode, register)
+        return elementwise.move_to_src(dst, mode, register)
 
     def pack(self, dst: U32, to: PackedAs, out: Bits | None = None) -> Bits:
         packed = Bits(to.df, *pack.pack(dst, *to, self.core))
@@ -133,7 +128,7 @@ class ReferenceUnits:
         self.pack(image, PackedAs(mode, "Float16" if tiles.df == "Float16" else "Float16_b", tiles.df), out)
 
     def add_in_l1(self, old: Bits, new: Bits) -> Bits:
-        return Bits(new.df, l1_acc.accumulate(new.df, old.datums, new.datums))
+        return Bits(new.df, pack.accumulate(new.df, old.datums, new.datums))
 
 
 def tile_of(source: Words, entry: int, position: int) -> U32:

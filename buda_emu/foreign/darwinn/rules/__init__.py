@@ -5,8 +5,7 @@ from typing import Final
 from buda_emu.foreign.darwinn import reading  # declares D001 to D018
 from buda_emu.foreign.darwinn.model import BOOK
 from buda_emu.foreign.darwinn.rules import dma, instructions, package
-from buda_emu.foreign.darwinn.rules import dma as outputs
 
 __all__ = ["BOOK"]
 
-FILES: Final = (reading, package, instructions, dma, outputs)  # imported: they fill the book
+FILES: Final = (reading, package, instructions, dma)  # imported: they fill the book

@@ -10,8 +10,6 @@ from numpy.typing import NDArray
 
 from buda_emu.foreign.vpux.elements import arch_named
 from buda_emu.foreign.vpux.execute import layers
-from buda_emu.foreign.vpux.execute import layers as constants
-from buda_emu.foreign.vpux.execute import layers as movement
 from buda_emu.foreign.vpux.execute.invocation import execute, invocations
 from buda_emu.foreign.vpux.execute.memory import MOST_BYTES, Memory, Watch, load, packed, regions, stimulus, store
 from buda_emu.foreign.vpux.kernels import KERNELS, Kernel
@@ -230,9 +228,9 @@ class _Run:
             if op.known and OPS[op.name].role in ("dma", "kernel", "sequential"):
                 buffers += [found for found in map(program.buffer, op.uses()) if found is not None]
             if isinstance(op.attributes.get("dma_descriptor"), Opaque):
-                source, target = movement.operands(program, op)
+                source, target = layers.operands(program, op)
                 if source is not None and target is not None:
-                    read, written = movement.descriptor_regions(op, source, target)
+                    read, written = layers.descriptor_regions(op, source, target)
                     yield from ((part.space, *part.extent) for part in read)
                     yield from ((space, *part.extent) for part in written for space in target.spaces)
         for buffer in buffers:
@@ -248,7 +246,7 @@ class _Run:
         memory = self._watch.memory
         for op in program.ops_of("const.Declare"):
             if op.results and op.results[0] in program.buffers:
-                store(memory, program.buffers[op.results[0]], constants.logical_values(op))
+                store(memory, program.buffers[op.results[0]], layers.logical_values(op))
         wrong = set(inputs) - set(range(len(program.inputs)))
         if wrong:
             raise HostError(f"@{program.function.name} has inputs 0 to {len(program.inputs) - 1}, not {min(wrong)}")
@@ -266,7 +264,7 @@ class _Run:
             if op.name == "VPUIP.SW.Kernel":
                 self._call(task)
             elif OPS[op.name].role == "dma":
-                movement.move(self._watch, self._program, op)
+                layers.move(self._watch, self._program, op)
             else:
                 layers.compute(self._watch, self._program, op)
         except MemoryError:

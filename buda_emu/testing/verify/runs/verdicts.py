@@ -17,9 +17,9 @@ from typing import TYPE_CHECKING, Any, Final
 from buda_emu.emulator.inputs.input_used import InputUsed
 from buda_emu.netlist.yaml_reader import NO_FILE, NOT_READ
 from buda_emu.spec.test_config import Comparison
-from buda_emu.support.caches import kept_in, read_kept, read_regular, sources, unpickled_of, write_kept
+from buda_emu.support.caches import kept_in, read_kept, sources, unpickled_of, write_kept
 from buda_emu.support.errors import HostError
-from buda_emu.support.files import write_file
+from buda_emu.support.files import read_regular, write_file
 from buda_emu.support.identity import digest, library_digests
 from buda_emu.support.version import __version__
 from buda_emu.testing.verify import result as results

@@ -1,5 +1,5 @@
 """The matrix unit's groups of 8 products, in fused multiply-adds of single precision. In a kernel they are vector code
-(`intrinsics/group_sums.py`).
+(`intrinsics/dst_words.py`).
 
 A group's sum counts units of 2^-10 of 2^X, X the largest exponent of its products, and each product is rounded to
 that unit, ties away from zero, before it is added (DEVICE_NUMERICS 2.2). That is what adding it to M = 1.5 * 2^23 units
