@@ -5,7 +5,7 @@ import json
 
 from shared_files import ROOT
 
-FOLDER = ROOT / "tests" / "gemini" / "schedules"
+FOLDER = ROOT / "tests" / "foreign" / "gemini" / "schedules"
 NAMES = tuple(
     sorted(path.stem for path in FOLDER.glob("*.json") if ".frontend" not in path.name and path.stem != "expected")
 )

@@ -1,4 +1,4 @@
-"""JSON values of unknown type, looked at: each function gives the value with its type, or None."""
+"""Type checks of decoded JSON values: each function returns the value with its type, or None if it has another type."""
 
 import json
 from collections.abc import Mapping
@@ -7,35 +7,34 @@ from typing import Any, cast
 _SHOWN = 40
 
 
-def a_list(value: Any, count: int | None = None) -> list[Any] | None:
-    """A list (of so many)."""
+def as_list(value: Any, count: int | None = None) -> list[Any] | None:
+    """Return the value if it is a list, and of length `count` where that is given."""
     found = cast("list[Any]", value) if isinstance(value, list) else None
     return found if found is not None and count in (None, len(found)) else None
 
 
-def an_object(value: Any) -> Mapping[str, Any] | None:
-    """A JSON object."""
+def as_object(value: Any) -> Mapping[str, Any] | None:
+    """Return the value if it is a JSON object."""
     return cast("Mapping[str, Any]", value) if isinstance(value, Mapping) else None
 
 
-def whole_numbers(
-    value: Any, count: int | None = None, least: int = -(1 << 62), most: int = 1 << 62
-) -> list[int] | None:
-    """A list (of so many) integers from `least` on and below `most`; booleans do not count."""
-    found = a_list(value, count)
+def as_integers(value: Any, count: int | None = None, least: int = -(1 << 62), most: int = 1 << 62) -> list[int] | None:
+    """Return the value if it is a list (of length `count` where given) of integers from `least` up to, not including,
+    `most`. Booleans are not integers."""
+    found = as_list(value, count)
     return found if found is not None and all(type(one) is int and least <= one < most for one in found) else None
 
 
-def texts(value: Any) -> list[str] | None:
-    """A list of texts."""
-    found = a_list(value)
-    return found if found is not None and all(isinstance(one, str) for one in found) else None
+def as_texts(value: Any) -> list[str] | None:
+    """Return the value if it is a list of strings."""
+    entries = as_list(value)
+    return entries if entries is not None and all(isinstance(entry, str) for entry in entries) else None
 
 
-def shown(value: Any) -> str:
-    """A value in a message, cut where it is long."""
-    items = a_list(value)
-    content = an_object(value)
+def describe(value: Any) -> str:
+    """Return the value as text for a message, shortened where it is long."""
+    items = as_list(value)
+    content = as_object(value)
     if content is not None and len(content) > _SHOWN:
         return "an object"
     if items is not None and len(items) > _SHOWN:

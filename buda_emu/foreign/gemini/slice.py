@@ -1,17 +1,16 @@
-"""Cuts a small schedule out of a large one: the operands of the chosen layers come from DRAM, and results that no layer
-reads any more go there.
-"""
+"""Cut a small schedule out of a large one. Operands of the chosen layers that other layers make come from DRAM instead,
+and results that no remaining layer reads go to DRAM."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from buda_emu.foreign.gemini.boxes import Box, hull
 from buda_emu.foreign.gemini.document import Document, load
-from buda_emu.foreign.gemini.index import Index, Made, read_tensor
+from buda_emu.foreign.gemini.index import Index, WorkloadOutput, find_read_tensor
 from buda_emu.foreign.gemini.model import IR, Ofmap, Region, Workload
 from buda_emu.foreign.gemini.rings import pieces
 from buda_emu.foreign.gemini.rules import check
-from buda_emu.foreign.gemini.sizes import UNIT, aligned, fmap_bits, fmap_bytes, padded
+from buda_emu.foreign.gemini.sizes import UNIT, channel_multiple, fmap_bits, fmap_bytes, round_up
 from buda_emu.support.checker.render import render
 from buda_emu.support.checker.suggest import near
 from buda_emu.support.errors import HostError, ProgramError, ScheduleError, UnsupportedError
@@ -19,35 +18,37 @@ from buda_emu.support.errors import HostError, ProgramError, ScheduleError, Unsu
 Json = dict[str, Any]
 
 
-def chosen_layers(ir: IR, words: Sequence[str]) -> list[str]:
-    """Layers by name, or `first..last` in the order of the schedule. Raises HostError for one that is not there."""
-    known = list(dict.fromkeys(work.layer_name for work in _by_time(ir)))
-    found: list[str] = []
+def choose_layers(ir: IR, words: Sequence[str]) -> list[str]:
+    """Return layers given by name or as `first..last` in the order of the schedule, each once. Raises HostError for a
+    name that the schedule does not have."""
+    names = list(dict.fromkeys(work.layer_name for work in _sort_by_time(ir)))
+    chosen: list[str] = []
     for word in words:
         first, dots, last = word.partition("..")
-        ends = [first, last] if dots and word not in known else [word]
+        ends = [first, last] if dots and word not in names else [word]
         for name in ends:
-            if name not in known:
-                hint = near(name, known)
+            if name not in names:
+                hint = near(name, names)
                 raise HostError(f"the schedule has no layer {name!r}{f' ({hint})' if hint else ''}")
-        low = known.index(ends[0])
-        high = known.index(ends[-1])
-        found += known[low : high + 1]
-    return list(dict.fromkeys(found))
+        low = names.index(ends[0])
+        high = names.index(ends[-1])
+        chosen += names[low : high + 1]
+    return list(dict.fromkeys(chosen))
 
 
-def _by_time(ir: IR) -> list[Workload]:
-    """Workloads of all cores in an order in which they could run."""
+def _sort_by_time(ir: IR) -> list[Workload]:
+    """Return the workloads of all cores in an order in which they could run."""
     return sorted(ir.workloads(), key=lambda work: (work.workload_id, work.core))
 
 
 def slice_layers(ir: IR, layers: Sequence[str]) -> Document:
-    """A schedule of these layers alone. Tensors that stay keep their addresses.
+    """Return a schedule of these layers alone. Tensors that stay keep their addresses.
 
-    Raises ScheduleError for a schedule that breaks rules, UnsupportedError for a tensor with pieces of layers on both
-    sides of the cut, ProgramError where L2 has no room for a result that must be stored now.
+    Raises ScheduleError for a schedule that breaks rules, HostError for unknown layers or none, UnsupportedError for a
+    tensor with pieces of layers on both sides of the cut, ProgramError where L2 has no room for a result that must be
+    stored now.
     """
-    errors = [item for item in check(ir) if item.severity == "error"]
+    errors = [finding for finding in check(ir) if finding.severity == "error"]
     if errors:
         raise ScheduleError(f"a schedule that breaks rules is not cut\n{render(errors)}", errors)
     unknown = sorted(set(layers) - {work.layer_name for work in ir.workloads()})
@@ -58,6 +59,8 @@ def slice_layers(ir: IR, layers: Sequence[str]) -> Document:
 
 
 class _Cut:
+    """One cut: the schedule, the workloads that remain, and the loads and stores that replace what is cut off."""
+
     def __init__(self, ir: IR, layers: frozenset[str]) -> None:
         self.ir = ir
         self.index = Index(ir)
@@ -79,23 +82,23 @@ class _Cut:
             if piece.to_dram or not self._readers(piece)
         }
 
-    def _keeps(self, made: Made) -> bool:
-        return (made.work.core, made.work.workload_id) in self.steps
+    def _keeps(self, output: WorkloadOutput) -> bool:
+        return (output.work.core, output.work.workload_id) in self.steps
 
     def _readers(self, piece: Ofmap) -> list[Workload]:
-        found = self.index.readers.get(piece.transfer_id, ())
-        return [work for work in found if (work.core, work.workload_id) in self.steps]
+        readers = self.index.readers.get(piece.transfer_id, ())
+        return [work for work in readers if (work.core, work.workload_id) in self.steps]
 
     def document(self) -> Json:
-        """The JSON object of the slice."""
+        """Return the JSON object of the slice."""
         cores = {str(core): [self._workload(work) for work in works] for core, works in self.kept.items() if works}
         top = {key: value for key, value in self.content.items() if not key.isdecimal() and key != "-1"}
-        result: Json = {"-1": {"in": self._arrives(), "out": self._leaves()}, **top, **cores}
+        result: Json = {"-1": {"in": self._dram_in_entries(), "out": self._dram_out_entries()}, **top, **cores}
         if not self.in_bits:
-            _added(cores)
-            _sent(cores)
-            self._room_for_stores(cores)
-            self._orders(cores)
+            _mark_newly_added(cores)
+            _mark_last_sends(cores)
+            self._add_store_rooms(cores)
+            self._renumber_orders(cores)
         return result
 
     # ------------------------------------------------------------------------------------------------ workloads
@@ -115,7 +118,7 @@ class _Cut:
         if self.in_bits:
             return entry
         for operand, item in zip(work.ifmap, entry["ifmap"], strict=True):
-            tensor = read_tensor(work, operand)
+            tensor = find_read_tensor(work, operand)
             number = self.fresh.get((work.core, tensor.tensor_id)) if tensor is not None else None
             if number is not None:
                 item["transfer_id"] = [number]
@@ -126,29 +129,29 @@ class _Cut:
                 entry[name] = [one for one in entry[name] if tuple(one["transfer_id"]) in wanted] or None
         return entry
 
-    def _tensor(self, work: Workload, tensor: Any, item: Json) -> bool:
-        """Whether an entry stays; its sources are changed where their maker is gone."""
-        kept = self.kept[work.core]
+    def _tensor(self, work: Workload, tensor: Any, entry: Json) -> bool:
+        """Return whether a buffer entry stays. Sources whose maker is cut off become loads from DRAM."""
+        works = self.kept[work.core]
         if tensor.type == "ofmap":
-            made = self.index.rooms.get((work.core, tensor.tensor_id))
-            return self.in_bits or (made is not None and self._keeps(made))
+            output = self.index.output_by_room.get((work.core, tensor.tensor_id))
+            return self.in_bits or (output is not None and self._keeps(output))
         ids = set(tensor.transfer_id)
-        readers = [one for one in kept if ids & set(one.reads) and one.index >= work.index]
+        readers = [reader for reader in works if ids & set(reader.reads) and reader.index >= work.index]
         if self.in_bits and tensor.type == "ifmap":
-            readers = [one for one in readers if one.workload_id == tensor.workload_id]
+            readers = [reader for reader in readers if reader.workload_id == tensor.workload_id]
         if not readers:
             return False
         gone = [
             source
             for source in tensor.source
-            if source.type == "core" and not self._keeps(self.index.made[source.transfer_id])
+            if source.type == "core" and not self._keeps(self.index.outputs_by_id[source.transfer_id])
         ]
         if not gone:
             return True
         if self.in_bits:
-            for source, one in zip(tensor.source, item["source"], strict=True):
+            for source, reader in zip(tensor.source, entry["source"], strict=True):
                 if source in gone:
-                    one.update(type="DRAM", id=0)
+                    reader.update(type="DRAM", id=0)
                     self._load(source.transfer_id, source.box, source.layer_name or "", readers)
             return True
         if len(gone) < len(tensor.source):
@@ -161,36 +164,36 @@ class _Cut:
             self.fresh[key] = self.free
             self.free += 1
         number = self.fresh[key]
-        boxes = [self._absolute(source.transfer_id) for source in gone]
-        reading = [one for one in readers if tensor.tensor_id in _tensors_read(one)]
+        boxes = [self._box_in_layer(source.transfer_id) for source in gone]
+        reading = [reader for reader in readers if tensor.tensor_id in _tensors_read(reader)]
         self._load(number, hull(boxes), gone[0].layer_name or "", reading)
         self.bits[number] = tensor.bitwidth
-        item["transfer_id"] = [number]
-        item["source"] = [
+        entry["transfer_id"] = [number]
+        entry["source"] = [
             {
                 "core_id": -1,
                 "type": "DRAM",
                 "transfer_id": number,
-                "size": item["size"],
-                "lower": item["lower"],
-                "upper": item["upper"],
+                "size": entry["size"],
+                "lower": entry["lower"],
+                "upper": entry["upper"],
                 "layer_name": gone[0].layer_name,
             }
         ]
         return True
 
-    def _absolute(self, number: int) -> Box:
-        made = self.index.made[number]
-        return made.piece.box.moved(made.work.box.lower)
+    def _box_in_layer(self, number: int) -> Box:
+        output = self.index.outputs_by_id[number]
+        return output.piece.box.moved(output.work.box.lower)
 
     def _load(self, number: int, box: Box, layer: str, readers: Sequence[Workload]) -> None:
-        _box, _layer, known = self.loads.setdefault(number, (box, layer, []))
-        known += [work for work in readers if work not in known]
+        _box, _layer, known_readers = self.loads.setdefault(number, (box, layer, []))
+        known_readers += [work for work in readers if work not in known_readers]
 
     # ------------------------------------------------------------------------------------------------ DRAM
-    def _arrives(self) -> list[Json]:
+    def _dram_in_entries(self) -> list[Json]:
         before = {entry["transfer_id"]: entry for entry in self.content["-1"]["in"]}
-        out_ids = {item["transfer_id"] for item in self.content["-1"]["out"] if self._read_out(item["transfer_id"])}
+        out_ids = {item["transfer_id"] for item in self.content["-1"]["out"] if self._is_read(item["transfer_id"])}
         found: list[Json] = []
         for works in self.kept.values():
             for work in works:
@@ -213,13 +216,13 @@ class _Cut:
                     found.append({**entry, "related_ofmap": related})
         return found
 
-    def _read_out(self, number: int) -> bool:
+    def _is_read(self, number: int) -> bool:
         return any((work.core, work.workload_id) in self.steps for work in self.index.readers.get(number, ()))
 
-    def _leaves(self) -> list[Json]:
+    def _dram_out_entries(self) -> list[Json]:
         found: list[Json] = []
         for item in self.content["-1"]["out"]:
-            if not self._read_out(item["transfer_id"]):
+            if not self._is_read(item["transfer_id"]):
                 continue
             to = [one for one in item["destination"] if (one[self.core_key], one["workload_id"]) in self.steps]
             related = [number for number in item["related_ifmap"] if number in self.stored]
@@ -245,11 +248,11 @@ class _Cut:
         return found
 
     # ------------------------------------------------------------------------------------------------ L2 (A)
-    def _room_for_stores(self, cores: Mapping[str, list[Json]]) -> None:
-        """An `ofmap` tensor for each result that is stored now and was not."""
+    def _add_store_rooms(self, cores: Mapping[str, list[Json]]) -> None:
+        """Add an `ofmap` tensor for each result that is stored only because of the cut."""
         for core, works in self.kept.items():
             entries = cores.get(str(core), [])
-            top = 1 + max((tensor["tensor_id"] for one in entries for tensor in one["buffer"]), default=-1)
+            top = 1 + max((tensor["tensor_id"] for entry in entries for tensor in entry["buffer"]), default=-1)
             for at, work in enumerate(works):
                 for piece in work.ofmap:
                     if piece.to_dram or piece.transfer_id not in self.stored:
@@ -262,31 +265,30 @@ class _Cut:
         bits = self.index.bitwidths.get(piece.transfer_id, 8)
         box = piece.box.within(piece.box)
         size = fmap_bytes(box, bits)
-        address = _gap([entries[one] for one in range(at, last + 1)], padded(size, UNIT))
+        address = _find_gap([entries[at_snapshot] for at_snapshot in range(at, last + 1)], round_up(size, UNIT))
         if address is None:
             raise ProgramError(
                 f"{work}: L2 has no room of {size} bytes for transfer {piece.transfer_id}", kind="allocation"
             )
-        for one in range(at, last + 1):
-            entries[one]["buffer"].append(
+        for at_snapshot in range(at, last + 1):
+            entries[at_snapshot]["buffer"].append(
                 {
                     "tensor_id": number,
                     "address": address,
                     "size": size,
-                    "align": aligned(bits),
+                    "align": channel_multiple(bits),
                     "bitwidth": bits,
                     "lower": list(box.lower),
                     "upper": list(box.upper),
                     "type": "ofmap",
                     "layer_name": work.layer_name,
                     "tensor_order": 0,
-                    "start_send": one == last,
+                    "start_send": at_snapshot == last,
                 }
             )
 
-    def _orders(self, cores: Mapping[str, list[Json]]) -> None:
-        """tensor_order, computed again: loads by the workload whose snapshot shows them first, stores after "
-        "their maker."""
+    def _renumber_orders(self, cores: Mapping[str, list[Json]]) -> None:
+        """Number tensor_order anew: loads by the workload whose snapshot shows them first, stores after their maker."""
         items: dict[tuple[str, Any], tuple[int, int, int]] = {}
         places: dict[tuple[str, Any], list[Json]] = {}
         for core, entries in cores.items():
@@ -311,13 +313,13 @@ class _Cut:
 
 
 def _tensors_read(work: Workload) -> set[int]:
-    """tensor_ids of a workload's operands."""
-    found = (read_tensor(work, operand) for operand in work.ifmap)
-    return {tensor.tensor_id for tensor in found if tensor is not None}
+    """Return the tensor_ids that the operands of a workload are read from."""
+    tensors = (find_read_tensor(work, operand) for operand in work.ifmap)
+    return {tensor.tensor_id for tensor in tensors if tensor is not None}
 
 
-def _sent(cores: Mapping[str, list[Json]]) -> None:
-    """What waits to be stored starts in its last snapshot at the latest."""
+def _mark_last_sends(cores: Mapping[str, list[Json]]) -> None:
+    """Set start_send in the last snapshot of each stored tensor that has it in none."""
     for entries in cores.values():
         last: dict[int, Json] = {}
         started: set[int] = set()
@@ -330,8 +332,8 @@ def _sent(cores: Mapping[str, list[Json]]) -> None:
             tensor["start_send"] = tensor["start_send"] or number not in started
 
 
-def _added(cores: Mapping[str, list[Json]]) -> None:
-    """newly_added, computed again."""
+def _mark_newly_added(cores: Mapping[str, list[Json]]) -> None:
+    """Recompute newly_added of every buffer entry."""
     for entries in cores.values():
         before: set[int] = set()
         for entry in entries:
@@ -341,19 +343,19 @@ def _added(cores: Mapping[str, list[Json]]) -> None:
             before = {tensor["tensor_id"] for tensor in entry["buffer"]}
 
 
-def _gap(entries: Sequence[Json], size: int) -> int | None:
-    """An address with so many free bytes in all these snapshots, without wrapping."""
-    taken: list[Region] = []
+def _find_gap(entries: Sequence[Json], size: int) -> int | None:
+    """Return an address with `size` free bytes, without wrapping, in all these snapshots; None if there is none."""
+    used: list[Region] = []
     regions = [tuple(region) for region in entries[0]["ring_buffer_info"]]
     for entry in entries:
         regions = [region for region in regions if list(region) in entry["ring_buffer_info"]]
         for tensor in entry["buffer"]:
             home = next((r for r in entry["ring_buffer_info"] if r[0] <= tensor["address"] < r[1]), None)
             if home is not None:
-                taken += pieces((home[0], home[1]), tensor["address"], padded(tensor["size"], UNIT))
+                used += pieces((home[0], home[1]), tensor["address"], round_up(tensor["size"], UNIT))
     for low, high in regions:
         at = low
-        for begin, end in sorted(taken):
+        for begin, end in sorted(used):
             if begin >= at + size:
                 break
             at = max(at, end) if end > at else at

@@ -9,18 +9,18 @@ import re
 from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
 
-from buda_emu.foreign.gemini.json_values import an_object
+from buda_emu.foreign.gemini.json_values import as_object
 
 
 class Stage(NamedTuple):
-    """What the tool chain writes at one stage, and what can be done with it here."""
+    """A file format of one stage of the tool chain, and advice on what to do with such a file here."""
 
     words: str
     advice: str
 
-    def instead_of(self, wanted: "Stage") -> str:
+    def instead_of(self, expected: "Stage") -> str:
         """Return the sentence for a file of this stage that was given where another is needed."""
-        return f"this is {self.words}, not {wanted.words}: {self.advice}"
+        return f"this is {self.words}, not {expected.words}: {self.advice}"
 
 
 SCALES: Final = Stage(
@@ -51,12 +51,12 @@ _TIMES: Final = re.compile(rb"[^\n]*'inst_idx'")
 
 def recognise_content(content: Any) -> Stage | None:
     """Return the stage whose file has this decoded JSON content; None if it is that of none."""
-    top = an_object(content)
+    top = as_object(content)
     if not top:
         return None
     if _SCHEDULE_KEYS & top.keys() or any(str(key).isdecimal() for key in top):
         return SCHEDULE
-    entries = [entry for entry in map(an_object, top.values()) if entry is not None]
+    entries = [entry for entry in map(as_object, top.values()) if entry is not None]
     if any(_is_layer(entry) for entry in entries):
         return NETWORK
     return SCALES if any(_SCALE_KEYS & entry.keys() for entry in entries) else None

@@ -1,4 +1,4 @@
-"""`buda-emu gemini sweep`: a schedule at several rates, buffers and meshes."""
+"""`buda-emu gemini sweep`: time a schedule at several rates, buffers and meshes."""
 
 import argparse
 from typing import Any
