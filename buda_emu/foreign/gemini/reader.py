@@ -435,7 +435,8 @@ def decode(path: str) -> Any:
 
 
 def decompress(raw: bytes) -> bytes:
-    """Return the content of a file, which may be compressed (gzip). Raises ValueError for a damaged or oversized one."""
+    """Return the content of a file, which may be compressed (gzip). Raises ValueError for a damaged or too large
+    one."""
     if not raw.startswith(_GZIP):
         return raw
     unpacker = zlib.decompressobj(31)

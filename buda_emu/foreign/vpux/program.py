@@ -1,11 +1,11 @@
-"""A function as a program: where its values lie in memory, its barriers, its tasks and their units (VPUX 4)."""
+"""A function as a program: the memory of its values, its barriers, its tasks and their units (VPUX 4)."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Literal
 
-from buda_emu.foreign.vpux.elements import Arch, arch_named
+from buda_emu.foreign.vpux.elements import Arch, find_arch
 from buda_emu.foreign.vpux.layout import alloc_bits
 from buda_emu.foreign.vpux.model import Function, Op, Symbol, Type, Use, Value
 from buda_emu.foreign.vpux.reader.table import OPS
@@ -25,7 +25,8 @@ SECTION_MEMORY: Mapping[str, str] = {
 
 @dataclass(frozen=True, slots=True)
 class Buffer:
-    """Elements of a type from a byte of a memory space on; a broadcast one lies in several, the first is read."""
+    """Elements of a type, from a byte of a memory space on. A broadcast buffer lies in several spaces, of which the
+    first is read."""
 
     spaces: tuple[str, ...]
     address: int
@@ -33,13 +34,13 @@ class Buffer:
     name: str = ""
 
     def seen_as(self, type: Type | None) -> "Buffer":
-        """The same address with another type."""
+        """Return a buffer at the same address with another type."""
         return self if type is None else replace(self, type=type)
 
 
 @dataclass(frozen=True, slots=True)
 class Barrier:
-    """A barrier of the function; `number` is None for a virtual one. Counts are of tasks."""
+    """A barrier of the function; `number` is None for a virtual one. Producers and consumers are indices of tasks."""
 
     name: str
     number: int | None
@@ -49,13 +50,14 @@ class Barrier:
 
     @property
     def is_final(self) -> bool:
-        """Is it marked as the last one?"""
+        """True when the barrier is marked as the last one."""
         return bool(self.op.attributes.get("isFinalBarrier"))
 
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """One op on a unit. `waits` and `updates` are indices of barriers; `task` is its VPURT.Task, else None."""
+    """One op on a unit. `waits` and `updates` are indices of barriers; `task` is its VPURT.Task, None for an op outside
+    of tasks."""
 
     index: int
     unit: str
@@ -66,11 +68,11 @@ class Task:
 
 
 class Program:
-    """A function on an architecture. What is wrong with it is for the rules; here unknown things are left out."""
+    """A function on an architecture. Rules report what is wrong with it; here what is not understood is left out."""
 
     def __init__(self, function: Function, arch: str | Arch = "37XX") -> None:
         self.function = function
-        self.arch = arch_named(arch) if isinstance(arch, str) else arch
+        self.arch = find_arch(arch) if isinstance(arch, str) else arch
         self.ops: tuple[Op, ...] = tuple(function.walk())
         self.buffers: dict[Value, Buffer] = {}
         self.names: dict[str, Value] = {}
@@ -78,14 +80,14 @@ class Program:
         self._locate()
 
     def ops_of(self, *names: str) -> Iterator[Op]:
-        """Ops of these names in program order."""
+        """Yield ops of these names in program order."""
         return (op for op in self.ops if op.name in names)
 
     def buffer(self, use: Use) -> Buffer | None:
-        """Where an operand lies, with the type that is written at it."""
-        found = None if use.value is None else self.buffers.get(use.value)
-        known = use.written is not None and use.written.is_laid_out
-        return found.seen_as(use.written) if found is not None and known else found
+        """Return the buffer of an operand, with the type that is written at it; None for an operand without memory."""
+        buffer = None if use.value is None else self.buffers.get(use.value)
+        has_layout = use.written is not None and use.written.is_laid_out
+        return buffer.seen_as(use.written) if buffer is not None and has_layout else buffer
 
     # ------------------------------------------------------------------------------------------------ the parts
     @cached_property
@@ -95,9 +97,9 @@ class Program:
 
     @cached_property
     def tasks(self) -> tuple[Task, ...]:
-        """In program order: VPURT.Tasks, and ops outside of them that do something."""
+        """Tasks in program order: VPURT.Tasks, and ops outside of them that move or compute."""
         numbers = {op.results[0]: n for n, op in enumerate(self.barrier_ops) if op.results}
-        found: list[Task] = []
+        tasks: list[Task] = []
 
         def look(ops: Sequence[Op]) -> None:
             for op in ops:
@@ -105,22 +107,22 @@ class Program:
                     if op.body:
                         waits, updates = (_indices(numbers, op.clause(word)) for word in ("waits", "updates"))
                         inner = op.body[0]
-                        found.append(
+                        tasks.append(
                             Task(
-                                index=len(found), unit=self.unit(inner), op=inner, task=op, waits=waits, updates=updates
+                                index=len(tasks), unit=self.unit(inner), op=inner, task=op, waits=waits, updates=updates
                             )
                         )
                 elif op.name == "VPURT.TaskList":
                     look(op.body)
                 elif op.known and OPS[op.name].role in ("dma", "kernel", "sequential"):
-                    found.append(Task(index=len(found), unit=SEQ, op=op, task=None, waits=(), updates=()))
+                    tasks.append(Task(index=len(tasks), unit=SEQ, op=op, task=None, waits=(), updates=()))
 
         look(self.function.body or ())
-        return tuple(found)
+        return tuple(tasks)
 
     @cached_property
     def barriers(self) -> tuple[Barrier, ...]:
-        """With the tasks that update and await them."""
+        """Barriers with the tasks that update and await them."""
         producers: list[list[int]] = [[] for _ in self.barrier_ops]
         consumers: list[list[int]] = [[] for _ in self.barrier_ops]
         for task in self.tasks:
@@ -140,7 +142,7 @@ class Program:
         )
 
     def unit(self, op: Op) -> str:
-        """The unit that does an op: a DMA queue or the SHAVEs of a tile (VPUX 4)."""
+        """Return the unit that executes an op: a DMA queue or the SHAVEs of a tile (VPUX 4)."""
         if op.name == "VPUIP.SW.Kernel":
             return f"SHAVE_ACT:{op.integer('tile', 0)}"
         if not (op.known and OPS[op.name].role == "dma"):
@@ -169,12 +171,12 @@ class Program:
         return {value: op for op in self.ops for value in op.results}
 
     def line_of(self, value: Value) -> int:
-        """The line on which a value is defined; of an argument that of the function."""
+        """Return the line on which a value is defined; for an argument that of the function."""
         op = self._definitions.get(value)
         return self.function.document.line(self.function.offset if op is None else op.offset)
 
     def operand_at(self, op: Op, space: str, low: int, high: int) -> Use | None:
-        """The first operand of an op that lies in these bytes of a space, or begins among them."""
+        """Return the first operand of an op that overlaps these bytes of a space, None where none does."""
         for use in op.uses():
             buffer = self.buffer(use)
             if buffer is None or space not in buffer.spaces or not buffer.type.is_laid_out:
@@ -202,12 +204,12 @@ class Program:
 
     @cached_property
     def inputs(self) -> tuple[Value, ...]:
-        """The other arguments."""
+        """The function's arguments that are not outputs."""
         return self.function.arguments[: len(self.function.arguments) - len(self.outputs)]
 
     @cached_property
     def returned(self) -> tuple[Use, ...]:
-        """What the function returns; empty for one without values."""
+        """The operands of the function's return; empty for one without values."""
         ends = [op for op in self.function.body or () if op.name in ("return", "func.return")]
         return ends[-1].clause("") if ends else ()
 
@@ -235,7 +237,8 @@ class Program:
                 results += self._locate_results(op, results)
 
     def _locate_results(self, op: Op, fresh: int) -> int:
-        """Results that are operands, seen otherwise. 1 if a tensor of its own was made, number `fresh`."""
+        """Place the results that are operands in another form, or views of them. Return 1 if memory for a new tensor,
+        of number `fresh`, was placed, else 0."""
         role = OPS[op.name].role
         if role == "view":
             source = op.clause("outputs") or op.clause("inputs") or op.clause("")
@@ -264,7 +267,7 @@ class Program:
 
 
 def written_uses(op: Op) -> tuple[Use, ...]:
-    """Operands that an op writes, in the order of its results."""
+    """Return the operands that an op writes, in the order of its results."""
     if op.name == "VPUIP.SW.Kernel":
         return op.clause("outputs") + op.clause("dynamicOutputShapes") + op.clause("profiling_data")
     if op.operands.get("outputs"):
@@ -273,20 +276,21 @@ def written_uses(op: Op) -> tuple[Use, ...]:
 
 
 def read_uses(op: Op) -> tuple[Use, ...]:
-    """Operands that an op reads."""
+    """Return the operands that an op reads."""
     if op.name == "VPUIP.SW.Kernel":
         return op.clause("inputs") + op.clause("dynamicInputShapes")
     return op.clause("inputs") if "inputs" in op.operands else op.clause("")[:1]
 
 
 def callee(function: Function, op: Op) -> Function | None:
-    """The declaration of the function that a VPUIP.SW.Kernel calls; the old `@VPU.SW.f` is taken apart."""
+    """Return the declaration of the function that a VPUIP.SW.Kernel calls, None where there is none. The old
+    `@VPU.SW.f` is split into its parts."""
     symbol = op.attributes.get("callee")
     return None if not isinstance(symbol, Symbol) else function.kernel(split_symbol(symbol))
 
 
 def split_symbol(symbol: Symbol) -> Symbol:
-    """`@VPU.SW.f`, one name in the old dialect, as `@VPU.SW::@f`."""
+    """Return `@VPU.SW.f`, one name in the old dialect, in the form `@VPU.SW::@f`; other symbols are unchanged."""
     if len(symbol.path) > 1 or "." not in symbol.leaf:
         return symbol
     room, _, leaf = symbol.leaf.rpartition(".")
@@ -294,7 +298,7 @@ def split_symbol(symbol: Symbol) -> Symbol:
 
 
 def entry_point(declaration: Function) -> str:
-    """The name of a kernel: its entry, else its code without the suffix (VPUX 3)."""
+    """Return the name of a kernel: its entry, else its code without the suffix (VPUX 3)."""
     entry = declaration.attributes.get("VPU.kernel_entry")
     if isinstance(entry, str):
         return entry
@@ -303,13 +307,13 @@ def entry_point(declaration: Function) -> str:
 
 
 def is_cache_op(declaration: Function | None) -> bool:
-    """Is it a cache operation, which touches no tensors?"""
-    found = None if declaration is None else declaration.attributes.get("VPU.task_type")
-    return isinstance(found, Symbol) and found.leaf in CACHE_TASKS
+    """Return whether the kernel is a cache operation, which touches no tensors."""
+    task_type = None if declaration is None else declaration.attributes.get("VPU.task_type")
+    return isinstance(task_type, Symbol) and task_type.leaf in CACHE_TASKS
 
 
 def declared_spaces(op: Op) -> tuple[str, ...]:
-    """The memory spaces of a VPURT.DeclareBuffer."""
+    """Return the memory spaces of a VPURT.DeclareBuffer."""
     section = op.attributes.get("section")
     index = op.integers("index")
     if section == "DDR":
@@ -334,12 +338,12 @@ def _static_spaces(op: Op) -> tuple[str, ...]:
 
 
 def _view_offset(op: Op, base: Buffer) -> int:
-    """Bytes from a buffer to a part of it."""
+    """Return the bytes from a buffer to a part of it; 0 where the layout is not known."""
     offsets = op.integers("offsets") or ()
     if not base.type.is_laid_out or base.type.order is None or len(offsets) != base.type.order.rank:
         return 0
     strides = base.type.memory_strides
-    return sum(at * step for at, step in zip(base.type.order.to_memory(offsets), strides, strict=True)) // 8
+    return sum(offset * step for offset, step in zip(base.type.order.to_memory(offsets), strides, strict=True)) // 8
 
 
 def _indices(numbers: Mapping[Value, int], uses: Sequence[Use]) -> tuple[int, ...]:

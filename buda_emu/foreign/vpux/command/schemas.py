@@ -1,4 +1,4 @@
-"""What `buda-emu vpux` prints as JSON, as schemas."""
+"""Schemas of the JSON that `buda-emu vpux` prints."""
 
 from collections.abc import Callable, Mapping
 from typing import Any, Final, Literal

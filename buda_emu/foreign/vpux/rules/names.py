@@ -1,4 +1,4 @@
-"""Text that cannot be read, and names that nothing defines."""
+"""Rules on text that cannot be read, and on names that nothing defines."""
 
 from collections.abc import Iterator
 
@@ -18,8 +18,9 @@ BOOK.declare(
     "X002", "error", "a value, kernel function or runtime kernel is used and not defined", stage="emulator",
     source="VPUX 7", fix="define it before it is used, kernels in a module @VPU.SW of an enclosing module",
 )  # fmt: skip
-def undefined(program: Program) -> Iterator[Finding]:
-    """Values are not looked at where a skipped op may have defined them."""
+def check_defined(program: Program) -> Iterator[Finding]:
+    """Check values, kernel functions and runtime kernels. Values are left out where a skipped op may have defined
+    them."""
     function = program.function
     names = [value.name for op in program.ops for value in op.results] + [v.name for v in function.arguments]
     unknown = function.has_unknown_ops
@@ -30,7 +31,7 @@ def undefined(program: Program) -> Iterator[Finding]:
                     yield Finding(
                         function.document.place(op.offset, op.end),
                         f"{use.name} is not defined",
-                        _near(use, names),
+                        _suggest_name(use, names),
                         about=op.offset,
                     )
         symbol = op.attributes.get("callee")
@@ -44,7 +45,7 @@ def undefined(program: Program) -> Iterator[Finding]:
 
 
 def runtime_symbol(attributes: object) -> Symbol | None:
-    """The management kernel that VPURT.SW.Runtime or the old VPURT.Graph names."""
+    """Return the management kernel that VPURT.SW.Runtime or the old VPURT.Graph names, None where it names none."""
     match attributes:
         case {"entryPoint": Symbol() as symbol}:
             return split_symbol(symbol)
@@ -54,5 +55,5 @@ def runtime_symbol(attributes: object) -> Symbol | None:
             return None
 
 
-def _near(use: Use, names: list[str]) -> str:
+def _suggest_name(use: Use, names: list[str]) -> str:
     return near(use.name, names)

@@ -1,4 +1,4 @@
-"""Views: parts and casts of buffers."""
+"""Rules on views: parts and casts of buffers."""
 
 from collections.abc import Iterator
 
@@ -8,8 +8,8 @@ from buda_emu.foreign.vpux.rules.book import BOOK, finding
 from buda_emu.support.checker import Finding
 
 
-def _parts(program: Program) -> Iterator[tuple[Op, Type, Type]]:
-    """Every SubView with the types of its source and result."""
+def _subviews(program: Program) -> Iterator[tuple[Op, Type, Type]]:
+    """Yield every SubView with the types of its source and result."""
     for op in program.ops_of("VPUIP.SubView"):
         source = op.clause("")[0].type if op.clause("") else None
         if source is not None and op.types and source.shape is not None and op.types[0].shape is not None:
@@ -20,8 +20,8 @@ def _parts(program: Program) -> Iterator[tuple[Op, Type, Type]]:
     "X015", "error", "offsets, sizes or steps of a SubView are of another rank than its source", stage="public",
     source="VPUX 7", fix="give one number for each dimension",
 )  # fmt: skip
-def rank(program: Program) -> Iterator[Finding]:
-    for op, source, _ in _parts(program):
+def check_rank(program: Program) -> Iterator[Finding]:
+    for op, source, _ in _subviews(program):
         expected = len(source.shape or ())
         for word in ("offsets", "sizes", "steps"):
             numbers = op.integers(word)
@@ -35,9 +35,9 @@ def rank(program: Program) -> Iterator[Finding]:
     stage="public", source="VPUX 7", unless=("X015", "X034"),
     fix="strides of the result are those of the source times the steps",
 )  # fmt: skip
-def result(program: Program) -> Iterator[Finding]:
-    """Shape: the sizes. Strides: source stride times step."""
-    for op, source, target in _parts(program):
+def check_result(program: Program) -> Iterator[Finding]:
+    """Compare the result's shape with the sizes, and its strides with those of the source times the steps."""
+    for op, source, target in _subviews(program):
         sizes = op.integers("sizes")
         if sizes is not None and target.shape != sizes:
             yield finding(program, op, f"its result has shape {list(target.shape or ())}, its sizes are {list(sizes)}")
@@ -45,17 +45,17 @@ def result(program: Program) -> Iterator[Finding]:
         if source.is_distributed or target.is_distributed or not (source.is_laid_out and target.is_laid_out):
             continue
         steps = op.integers("steps") or (1,) * len(target.shape or ())
-        expected = [stride * step for stride, step in zip(_logical(source), steps, strict=False)]
-        if source.bits == target.bits and expected != _logical(target):
+        expected = [stride * step for stride, step in zip(_logical_strides(source), steps, strict=False)]
+        if source.bits == target.bits and expected != _logical_strides(target):
             yield finding(
                 program,
                 op,
-                f"strides of its result are {_logical(target)} bits, of its source they follow as {expected}",
+                f"strides of its result are {_logical_strides(target)} bits, of its source they follow as {expected}",
             )
 
 
-def _logical(of: Type) -> list[int]:
-    """Strides in bits, in logical order."""
+def _logical_strides(of: Type) -> list[int]:
+    """Return the strides in bits, in logical order; none where there is no order."""
     return [] if of.order is None else list(of.order.to_logical(of.memory_strides))
 
 
@@ -63,14 +63,16 @@ def _logical(of: Type) -> list[int]:
     "X047", "warning", "a SubView reaches outside of its source", stage="limit", source="VPUX 7",
     unless=("X015", "X014"), fix="offset plus size may not exceed the dimension",
 )  # fmt: skip
-def outside(program: Program) -> Iterator[Finding]:
-    for op, source, _ in _parts(program):
+def check_bounds(program: Program) -> Iterator[Finding]:
+    for op, source, _ in _subviews(program):
         offsets = op.integers("offsets") or ()
         sizes = op.integers("sizes") or ()
         steps = op.integers("steps") or (1,) * len(sizes)
-        for dim, (at, size, step, have) in enumerate(zip(offsets, sizes, steps, source.shape or (), strict=False)):
-            if at < 0 or (size and at + (size - 1) * step >= have):
-                yield finding(program, op, f"dimension {dim}: elements {at} to {at + (size - 1) * step} of {have}")
+        for dim, (start, size, step, extent) in enumerate(zip(offsets, sizes, steps, source.shape or (), strict=False)):
+            if start < 0 or (size and start + (size - 1) * step >= extent):
+                yield finding(
+                    program, op, f"dimension {dim}: elements {start} to {start + (size - 1) * step} of {extent}"
+                )
                 break
 
 
@@ -78,8 +80,8 @@ def outside(program: Program) -> Iterator[Finding]:
     "X039", "error", "a cast changes what it must keep", stage="public", source="VPUX 7", unless=("X034",),
     fix="keep the number of elements, and for ShapeCast the order and rank",
 )  # fmt: skip
-def casts(program: Program) -> Iterator[Finding]:
-    """GenericReshape: elements, both sides compact; PermuteCast: elements; ShapeCast: order and rank."""
+def check_casts(program: Program) -> Iterator[Finding]:
+    """Check GenericReshape (elements, both sides compact), PermuteCast (elements) and ShapeCast (order)."""
     for op in program.ops_of("VPUIP.GenericReshape", "VPUIP.PermuteCast", "VPUIP.ShapeCast"):
         uses = op.clause("inputs")
         source = uses[0].type if uses else None
