@@ -320,8 +320,12 @@ class _Writer:
     def _dram_out_entries(self) -> list[dict[str, Any]]:
         entries: list[dict[str, Any]] = []
         for out in self.ir.dram_out:
-            box = weight_box(out.box, out.size) if out.type == "weight" else out.box
-            size = weight_bytes(box) if out.type == "weight" else fmap_bytes(box, INT8)
+            if out.type == "weight":
+                box = weight_box(out.box, out.size)
+                size = weight_bytes(box)
+            else:
+                box = out.box
+                size = fmap_bytes(box, INT8)
             to = [{**self._target(destination), "layer_name": out.layer_name} for destination in out.destination]
             entries.append(
                 {

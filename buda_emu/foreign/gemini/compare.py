@@ -107,7 +107,10 @@ def _prefetch_distances(ir: IR) -> dict[tuple[str, str], tuple[int, ...]]:
         opened: dict[int, int] = {}
         for work in works:
             for entry in (*work.buffer, *work.wl0):
-                loaded = entry.source == "DDR" if isinstance(entry, WeightStore) else entry.from_dram
+                if isinstance(entry, WeightStore):
+                    loaded = entry.source == "DDR"
+                else:
+                    loaded = entry.from_dram
                 for number in entry.transfer_id if loaded else ():
                     opened.setdefault(number, work.index)
             for number, name in _list_operand_sources(work):

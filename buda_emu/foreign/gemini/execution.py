@@ -32,9 +32,14 @@ class Mismatch:
     message: str
 
     def __str__(self) -> str:
-        prefix = "" if self.core is None else f"core {self.core} "
-        prefix += "" if self.workload_id is None else f"workload {self.workload_id} "
-        return f"{prefix}({self.layer}): {self.message}" if self.layer else f"{prefix}{self.message}"
+        prefix = ""
+        if self.core is not None:
+            prefix += f"core {self.core} "
+        if self.workload_id is not None:
+            prefix += f"workload {self.workload_id} "
+        if self.layer:
+            prefix += f"({self.layer}): "
+        return f"{prefix}{self.message}"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -149,7 +154,10 @@ class L2:
         if tensor.bitwidth not in _BITS:
             raise Fault(f"tensor {tensor.tensor_id} has {tensor.bitwidth} bits")
         weight = tensor.type == "weight"
-        size = weight_bytes(tensor.box) if weight else fmap_bytes(tensor.box, tensor.bitwidth)
+        if weight:
+            size = weight_bytes(tensor.box)
+        else:
+            size = fmap_bytes(tensor.box, tensor.bitwidth)
         region = region_of(regions or (), tensor.address)
         if region is None:
             raise Fault(f"tensor {tensor.tensor_id} at {tensor.address} is in no ring region")
@@ -162,7 +170,9 @@ class L2:
 def _gather(array: NDArray[Any], ranges: Sequence[Region]) -> NDArray[Any]:
     """Return the bytes of the ranges as one array: a view of a single range, a copy of several."""
     stretches = [array[low:high] for low, high in ranges]
-    return stretches[0] if len(stretches) == 1 else np.concatenate(stretches)
+    if len(stretches) == 1:
+        return stretches[0]
+    return np.concatenate(stretches)
 
 
 def _scatter(array: NDArray[Any], ranges: Sequence[Region], content: NDArray[Any]) -> None:
@@ -437,7 +447,10 @@ class _Run:
             self._note(work, f"{differs} of {result.size} elements differ from the un-tiled run")
 
     def _tiles(self, work: Workload, layer: Layer, result: Array) -> None:
-        weights = self._weights(work) if layer.name in self.values.weights else None
+        if layer.name in self.values.weights:
+            weights = self._weights(work)
+        else:
+            weights = None
         operands = self._operands(work, layer)
         places = self._result_places(work)
         begin = work.box.lower
@@ -450,7 +463,10 @@ class _Run:
             read = [self._operand(work, ifmap, tensor, tile, second) for ifmap, tensor, second in operands]
             if len({one.shape for one in read}) > 1:
                 raise Fault(f"the tile of {tile.ofmap} reads operands of different shapes")
-            part = None if weights is None or work.weight is None else _select_channels(weights, tile, work.weight.box)
+            if weights is None or work.weight is None:
+                part = None
+            else:
+                part = _select_channels(weights, tile, work.weight.box)
             array = self.values.operators[layer.name].run(read, tile.padding, part)
             if array.shape != tile.ofmap.shape:
                 raise Fault(
@@ -493,8 +509,8 @@ class _Run:
             fits = [entry for entry in left if name in entry[0]]
             if not fits:
                 raise Fault(f"operand {name!r} is not read")
-            if len(left) > 1 or ordered == []:
-                left = [entry for entry in left if entry is not fits[0]] if len(left) > 1 else left
+            if len(left) > 1:  # the last operand may stand for several of the layer's
+                left = [entry for entry in left if entry is not fits[0]]
             ordered.append(fits[0][1:])
         return ordered
 
@@ -502,7 +518,10 @@ class _Run:
         """Return the values that a tile reads. Its range counts from the smallest range of the workload's tiles and
         starts where the operand begins."""
         boxes = [other.ifmap2 if second and other.ifmap2 else other.ifmap for other in work.tiles]
-        tile_range = tile.ifmap2 if second and tile.ifmap2 else tile.ifmap
+        if second and tile.ifmap2:
+            tile_range = tile.ifmap2
+        else:
+            tile_range = tile.ifmap
         origin = hull(boxes).lower
         box = tile_range.within(Box(origin, origin)).moved(ifmap.box.lower)
         return self.l2[work.core].read_map(work.regions, tensor, box)
@@ -550,7 +569,10 @@ class _Run:
             outputs[name] = self.dram.values[name]
             try:
                 differs = self.dram.read(name, entry.box) != self.values.outputs[name][entry.box.slices()]
-                why = f"{int(differs.sum())} elements of the output differ" if differs.any() else ""
+                if differs.any():
+                    why = f"{int(differs.sum())} elements of the output differ"
+                else:
+                    why = ""
             except Fault as fault:
                 why = f"output: {fault}"
             if why:

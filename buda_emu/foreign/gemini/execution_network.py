@@ -84,7 +84,9 @@ def make_operator(layer: Layer) -> Operator:
 
 
 def _count_operands(layer: Layer) -> int:
-    return 2 if layer.operation == "element_wise_add" else 1
+    if layer.operation == "element_wise_add":
+        return 2
+    return 1
 
 
 def _unsupported_error(layer: Layer, feature: str) -> UnsupportedError:
@@ -177,15 +179,13 @@ def _windows(layer: Layer, values: Array) -> list[Array]:
     (down, right) = layer.stride
     rows = (values.shape[2] - height) // down + 1
     columns = (values.shape[3] - width) // right + 1
-    return (
-        [
+    if rows > 0 and columns > 0:
+        return [
             values[:, :, i : i + (rows - 1) * down + 1 : down, j : j + (columns - 1) * right + 1 : right]
             for i in range(height)
             for j in range(width)
         ]
-        if rows > 0 and columns > 0
-        else []
-    )
+    return []
 
 
 def _pad(values: Array, padding: Padding, fill: float) -> Array:
@@ -202,7 +202,9 @@ def _max_pool(layer: Layer) -> Callable[..., Array]:
 
     def run(operands: Sequence[Array], padding: Padding, weights: LaidWeights | None) -> Array:  # noqa: ARG001
         windows = _windows(layer, _pad(pre(operands[0]), padding, -np.inf))
-        return post(np.maximum.reduce(windows)) if windows else _empty_result(layer)
+        if windows:
+            return post(np.maximum.reduce(windows))
+        return _empty_result(layer)
 
     return run
 
@@ -250,7 +252,10 @@ def _convolution(layer: Layer) -> Callable[..., Array]:
         raise _unsupported_error(layer, f"input_zero_point1 {zero}")
     offset = np.int16(zero)
     scaled = layer.output_dtype == "int8"
-    last = _make_affine(layer, quant, "output_scale", "output_zero_point") if scaled else None
+    if scaled:
+        last = _make_affine(layer, quant, "output_scale", "output_zero_point")
+    else:
+        last = None
 
     def run(operands: Sequence[Array], padding: Padding, weights: LaidWeights | None) -> Array:
         if weights is None:
@@ -355,7 +360,9 @@ class Values:
 
     def of(self, name: str) -> NDArray[Any]:
         """Return the output of a layer, or an input of the network."""
-        return self.inputs[name] if name in self.inputs else self.outputs[name]
+        if name in self.inputs:
+            return self.inputs[name]
+        return self.outputs[name]
 
     def weights_in_memory(self, layer: str) -> LaidWeights | None:
         """Return all weights of a layer in the layout that operators take, None for a layer without weights."""
@@ -424,11 +431,17 @@ def _require_memory(layers: Sequence[Layer]) -> None:
 def _peak_bytes(layer: Layer) -> int:
     """Return the bytes that computing a layer takes: its padded operand, the intermediate values, and for convolutions
     the elements of all windows."""
-    n, c, height, width = layer.input_shapes[0] if layer.input_shapes else (0, 0, 0, 0)
+    if layer.input_shapes:
+        n, c, height, width = layer.input_shapes[0]
+    else:
+        n, c, height, width = (0, 0, 0, 0)
     top, bottom, left, right = layer.padding
     padded = n * c * (height + top + bottom) * (width + left + right)
     window = prod(layer.window)
-    elements = n * c * prod(layer.output_shape[2:]) * window if layer.operation in CONVOLUTIONS else 0
+    if layer.operation in CONVOLUTIONS:
+        elements = n * c * prod(layer.output_shape[2:]) * window
+    else:
+        elements = 0
     return 2 * _WIDEST * (padded + prod(layer.output_shape)) + 2 * elements + _BYTES_OF_VIEW * window
 
 

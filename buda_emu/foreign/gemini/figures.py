@@ -52,7 +52,10 @@ def _tensors_touched(index: Index, work: Workload) -> Iterator[tuple[Tensor, boo
         tensor = find_read_tensor(work, operand)
         if tensor is not None:
             yield tensor, False
-    ids = set(work.weight.transfer_id) if work.weight else set[int]()
+    if work.weight:
+        ids = set(work.weight.transfer_id)
+    else:
+        ids = set[int]()
     rooms = {index.room_of_output.get(piece.transfer_id) for piece in work.ofmap}
     produced_ids = {piece.transfer_id for piece in work.ofmap}
     for tensor in work.buffer:
@@ -254,7 +257,9 @@ def _busy_cycles(timeline: Timeline, work: Workload) -> int:
     """Return the cycles of a workload without the waiting between its tasks."""
     if timeline.mode == "assembler":
         span = timeline.workloads.get((work.core, work.workload_id))
-        return span.end - span.start if span is not None else 0
+        if span is not None:
+            return span.end - span.start
+        return 0
     start = timeline.timing.start
     end = timeline.timing.end
     return sum(int(end[task] - start[task]) for task in timeline.tasks_of[work.core, work.index])

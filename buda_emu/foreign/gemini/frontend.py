@@ -79,7 +79,10 @@ def read_network(source: "str | os.PathLike[str] | Mapping[str, Any] | Network")
     is not a front-end IR."""
     if isinstance(source, Network):
         return source
-    path = os.fspath(source) if isinstance(source, (str, os.PathLike)) else ""
+    if isinstance(source, (str, os.PathLike)):
+        path = os.fspath(source)
+    else:
+        path = ""
     content: Any = decode(path) if path else source
     layers = as_object(content)
     if not layers:
@@ -108,9 +111,18 @@ def _read_layer(path: str, name: str, entry: Any) -> Layer:
     if not shapes[1] or not dtypes[1] or not (shapes[0] or on_host):
         raise _error(path, name, "'input_shape', 'output_shape' and 'output_dtype' have an entry at least")
     window = WINDOWS.get(operation)
-    height, width = _read_numbers(path, name, content, window, 2, 1) if window else (1, 1)
-    down, right = _read_numbers(path, name, content, "stride", 2, 1) if window else (1, 1)
-    a, b, c, d = _read_numbers(path, name, content, "padding", 4, 0) if window else (0, 0, 0, 0)
+    if window:
+        height, width = _read_numbers(path, name, content, window, 2, 1)
+    else:
+        height, width = (1, 1)
+    if window:
+        down, right = _read_numbers(path, name, content, "stride", 2, 1)
+    else:
+        down, right = (1, 1)
+    if window:
+        a, b, c, d = _read_numbers(path, name, content, "padding", 4, 0)
+    else:
+        a, b, c, d = (0, 0, 0, 0)
     return Layer(
         name=name,
         operation=operation,

@@ -103,7 +103,9 @@ class Index:
 
     def find_target(self, to: Destination) -> Workload | None:
         """Return the workload that a destination names, None for DRAM and for one that does not exist."""
-        return None if to.workload_id is None else self.by_id.get((to.core_id, to.workload_id))
+        if to.workload_id is None:
+            return None
+        return self.by_id.get((to.core_id, to.workload_id))
 
     @cached_property
     def ids_sent_nowhere(self) -> frozenset[int]:
@@ -179,17 +181,24 @@ class Index:
         out = self.outs.get(number)
         in_bits = self.ir.form.in_bits
         if out is not None and out.type == "weight":
-            return out.size % (8 * out.box.shape[1]) == 0 if in_bits else out.size == weight_bytes(out.box)
+            if in_bits:
+                return out.size % (8 * out.box.shape[1]) == 0
+            return out.size == weight_bytes(out.box)
         item = out or (made.piece if made else None)
         if item is None:
             return False
         if made is not None and out is None:
-            whole = made.work.box if in_bits else made.work.box.within(made.work.box)
+            if in_bits:
+                whole = made.work.box
+            else:
+                whole = made.work.box.within(made.work.box)
             if not item.box.inside(whole):
                 return False
         bits = self.bitwidths.get(number)
         sizes = [fmap_bytes(item.box, one) for one in ((bits,) if bits else BITWIDTHS)]
-        return item.size == fmap_bits(item.box) if in_bits else item.size in sizes
+        if in_bits:
+            return item.size == fmap_bits(item.box)
+        return item.size in sizes
 
     @cached_property
     def snapshots_with_duplicates(self) -> frozenset[tuple[int, int]]:

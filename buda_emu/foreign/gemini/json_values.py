@@ -9,26 +9,37 @@ _SHOWN = 40
 
 def as_list(value: Any, count: int | None = None) -> list[Any] | None:
     """Return the value if it is a list, and of length `count` where that is given."""
-    found = cast("list[Any]", value) if isinstance(value, list) else None
-    return found if found is not None and count in (None, len(found)) else None
+    if isinstance(value, list):
+        found = cast("list[Any]", value)
+    else:
+        found = None
+    if found is not None and count in (None, len(found)):
+        return found
+    return None
 
 
 def as_object(value: Any) -> Mapping[str, Any] | None:
     """Return the value if it is a JSON object."""
-    return cast("Mapping[str, Any]", value) if isinstance(value, Mapping) else None
+    if isinstance(value, Mapping):
+        return cast("Mapping[str, Any]", value)
+    return None
 
 
 def as_integers(value: Any, count: int | None = None, least: int = -(1 << 62), most: int = 1 << 62) -> list[int] | None:
     """Return the value if it is a list (of length `count` where given) of integers from `least` up to, not including,
     `most`. Booleans are not integers."""
     found = as_list(value, count)
-    return found if found is not None and all(type(one) is int and least <= one < most for one in found) else None
+    if found is not None and all(type(one) is int and least <= one < most for one in found):
+        return found
+    return None
 
 
 def as_texts(value: Any) -> list[str] | None:
     """Return the value if it is a list of strings."""
     entries = as_list(value)
-    return entries if entries is not None and all(isinstance(entry, str) for entry in entries) else None
+    if entries is not None and all(isinstance(entry, str) for entry in entries):
+        return entries
+    return None
 
 
 def describe(value: Any) -> str:
@@ -43,4 +54,6 @@ def describe(value: Any) -> str:
         text = json.dumps(value)
     except (TypeError, ValueError, RecursionError):
         return "a value that JSON does not have"
-    return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}..."
+    if len(text) <= _SHOWN:
+        return text
+    return f"{text[:_SHOWN]}..."

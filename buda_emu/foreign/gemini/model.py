@@ -193,7 +193,10 @@ class Workload:
     @property
     def reads(self) -> tuple[int, ...]:
         """Transfer ids of all operands and of the weight, each once."""
-        weight_ids = self.weight.transfer_id if self.weight is not None else ()
+        if self.weight is not None:
+            weight_ids = self.weight.transfer_id
+        else:
+            weight_ids = ()
         return tuple(
             dict.fromkeys([number for operand in self.ifmap for number in operand.transfer_id] + list(weight_ids))
         )

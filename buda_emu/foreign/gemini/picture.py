@@ -15,8 +15,14 @@ from buda_emu.performance.timeline.picture import Detail, Memory, TimelinePictur
 def timeline_picture(ir: IR, timeline: Timeline, title: str) -> TimelinePicture:
     """Return the picture of a simulated timeline, with times in cycles. Parts without a reference are named in its
     notes."""
-    facts = _unit_facts(timeline) if timeline.mode == "assembler" else _task_facts(ir, timeline)
-    lives = [] if timeline.mode == "assembler" or not ir.form.addressed else _tensor_lives(ir, timeline)
+    if timeline.mode == "assembler":
+        facts = _unit_facts(timeline)
+    else:
+        facts = _task_facts(ir, timeline)
+    if timeline.mode == "assembler" or not ir.form.addressed:
+        lives = []
+    else:
+        lives = _tensor_lives(ir, timeline)
     notes = [f"A model: {text}." for text in model_notes(ir, timeline)]
     if not ir.form.addressed:
         notes.append("L2 is not drawn: not checkable, no addresses.")
@@ -92,7 +98,10 @@ def _tensor_lives(ir: IR, timeline: Timeline) -> list[Live]:
         if region is None or not 0 < life.first.size <= region[1] - region[0]:
             continue
         before = life.at[0] - 1
-        start = timeline.workloads[life.core, works[before].workload_id].end if before >= 0 else 0
+        if before >= 0:
+            start = timeline.workloads[life.core, works[before].workload_id].end
+        else:
+            start = 0
         end = max(timeline.workloads[life.core, works[life.at[-1]].workload_id].end, stored.get(key, 0))
         space = f"L2 of core {life.core}"
         lives.append(

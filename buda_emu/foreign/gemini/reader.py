@@ -125,7 +125,10 @@ def read_ofmap(values: Values, entry: Object, place: str, core: str) -> Ofmap:
 def _read_destination(values: Values, entry: Object, place: str, key: str) -> Destination:
     """Read a destination of an ofmap. `key` is the key that names the core in this dialect."""
     kind: PlaceKind = values.word(entry, "type", place, PLACES)
-    workload = values.integer(entry, "workload_id", place) if kind == "core" else None
+    if kind == "core":
+        workload = values.integer(entry, "workload_id", place)
+    else:
+        workload = None
     return Destination(place, kind, values.integer(entry, key, place), workload)
 
 
@@ -134,10 +137,16 @@ LAYER_TYPES: Final = ("conv2d", "fc", "pool", "element_wise", "point_to_point")
 
 def _read_workload_b(values: Values, entry: Object, place: str, core: int, index: int) -> Workload:
     """Read a workload of dialect B."""
-    read = values.object(entry["ifmap"], f"{place}/ifmap") if "ifmap" in entry else None
+    if "ifmap" in entry:
+        read = values.object(entry["ifmap"], f"{place}/ifmap")
+    else:
+        read = None
     if "ifmap" not in entry:
         values.note_missing(entry, "ifmap", place)
-    weight = values.object(entry["weight"], f"{place}/weight") if "weight" in entry else None
+    if "weight" in entry:
+        weight = values.object(entry["weight"], f"{place}/weight")
+    else:
+        weight = None
     box = read_workload_box(values, entry, place)
 
     return Workload(
@@ -202,7 +211,10 @@ def _read_nested_ids(values: Values, entry: Object, place: str, *, optional: boo
         return values.integers(entry, "transfer_id", place, optional=optional)
     flat: list[Any] = []
     for number in value:
-        flat += [number] if as_list(number) is None else as_list(number) or []
+        if as_list(number) is None:
+            flat += [number]
+        else:
+            flat += as_list(number) or []
     return values.integers({"transfer_id": flat}, "transfer_id", place)
 
 
@@ -211,7 +223,10 @@ def make_source_reader(key: str, *, named: bool, channel: bool) -> Callable[[Val
     layer, `channel` pieces a range of channels."""
 
     def read(values: Values, item: Object, place: str) -> Source:
-        found = values.integers(item, "channel", place) if channel else ()
+        if channel:
+            found = values.integers(item, "channel", place)
+        else:
+            found = ()
         if channel and len(found) != 2 and "channel" in item:
             values.note_type(place, "channel", "two integers", list(found))
         plain = channel or named or key == "core_id"
@@ -235,13 +250,18 @@ _TILE = "tile_num_"
 
 def workload_reader(dialect: Dialect) -> WorkloadReader:
     """Return the function that reads a workload of this dialect."""
-    return _read_workload_a if dialect == "A" else _read_workload_b
+    if dialect == "A":
+        return _read_workload_a
+    return _read_workload_b
 
 
 def _read_workload_a(values: Values, entry: Object, place: str, core: int, index: int) -> Workload:
     """Read a workload of dialect A."""
     read_padding(values, entry, place)  # of the whole box; nothing needs it
-    weight = values.object(entry["weight"], f"{place}/weight") if "weight" in entry else None
+    if "weight" in entry:
+        weight = values.object(entry["weight"], f"{place}/weight")
+    else:
+        weight = None
     return Workload(
         place=place,
         core=core,
@@ -369,12 +389,17 @@ def _read_weight_stores(values: Values, entry: Object, place: str) -> tuple[Weig
     names = [name for name in ("wl0_buffer", "wl1_buffer") if entry.get(name) is not None]
     if len(names) == 2:
         values.note_finding("G002", place, "there are a 'wl0_buffer' and a 'wl1_buffer': one of them holds the weights")
-    return values.items(entry, names[0], place, _read_weight_store) if names else ()
+    if names:
+        return values.items(entry, names[0], place, _read_weight_store)
+    return ()
 
 
 def _read_weight_store(values: Values, entry: Object, place: str) -> WeightStore:
     source: StoreSource = values.word(entry, "source", place, STORES)
-    order = values.integer(entry, "tensor_order", place) if source == "DDR" else None
+    if source == "DDR":
+        order = values.integer(entry, "tensor_order", place)
+    else:
+        order = None
     return WeightStore(
         place=place,
         address=values.integer(entry, "address", place),

@@ -104,7 +104,10 @@ class Values:
             if type(value) is str and value == word:
                 return word
         choices = ", ".join(map(str, words))
-        hint = near(value, [str(word) for word in words]) if isinstance(value, str) else ""
+        if isinstance(value, str):
+            hint = near(value, [str(word) for word in words])
+        else:
+            hint = ""
         self.note_finding("G002", f"{place}/{key}", f"{key!r} is one of {choices}, not {describe(value)}", hint)
         return words[0]
 

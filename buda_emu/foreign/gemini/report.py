@@ -23,7 +23,10 @@ def run_lines(ir: "IR", figures: "RunFigures") -> Iterator[str]:
     for text in figures.models:
         yield f"model: {text}"
     yield ""
-    waits = list(figures.cores[0].waits) if figures.cores else []
+    if figures.cores:
+        waits = list(figures.cores[0].waits)
+    else:
+        waits = []
     heads = ("core", "compute", *(f"wait: {name}" for name in waits), "after", "of the total")
     rows = [
         (
@@ -167,5 +170,8 @@ def comparison_lines(comparison: "Comparison") -> Iterator[str]:
 
 def _pair(pair: "tuple[int | None, int | None]") -> tuple[str, str, str]:
     first, second = pair
-    change = "" if first is None or second is None else f"{second - first:+,}"
+    if first is None or second is None:
+        change = ""
+    else:
+        change = f"{second - first:+,}"
     return *("-" if value is None else whole(value) for value in pair), change  # type: ignore[return-value]

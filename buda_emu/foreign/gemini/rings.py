@@ -14,4 +14,6 @@ def pieces(region: Region, address: int, size: int) -> list[Region]:
     """Return the byte ranges of a tensor in its region, in order: one range, or two where it wraps."""
     low, high = region
     end = address + size
-    return [(address, end)] if end <= high else [(address, high), (low, low + end - high)]
+    if end <= high:
+        return [(address, end)]
+    return [(address, high), (low, low + end - high)]

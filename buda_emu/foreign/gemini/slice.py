@@ -25,7 +25,10 @@ def choose_layers(ir: IR, words: Sequence[str]) -> list[str]:
     chosen: list[str] = []
     for word in words:
         first, dots, last = word.partition("..")
-        ends = [first, last] if dots and word not in names else [word]
+        if dots and word not in names:
+            ends = [first, last]
+        else:
+            ends = [word]
         for name in ends:
             if name not in names:
                 hint = near(name, names)
@@ -119,7 +122,10 @@ class _Cut:
             return entry
         for operand, item in zip(work.ifmap, entry["ifmap"], strict=True):
             tensor = find_read_tensor(work, operand)
-            number = self.fresh.get((work.core, tensor.tensor_id)) if tensor is not None else None
+            if tensor is not None:
+                number = self.fresh.get((work.core, tensor.tensor_id))
+            else:
+                number = None
             if number is not None:
                 item["transfer_id"] = [number]
         names = ("wl0_buffer", "wl1_buffer")
@@ -200,7 +206,10 @@ class _Cut:
                 for piece in work.ofmap:
                     if piece.transfer_id not in self.stored:
                         continue
-                    box = piece.box if self.in_bits else piece.box.moved(work.box.lower)
+                    if self.in_bits:
+                        box = piece.box
+                    else:
+                        box = piece.box.moved(work.box.lower)
                     entry = before.get(
                         piece.transfer_id,
                         {
@@ -228,9 +237,15 @@ class _Cut:
             related = [number for number in item["related_ifmap"] if number in self.stored]
             found.append({**item, "destination": to, "related_ifmap": related})
         for number, (box, _layer, readers) in self.loads.items():
-            size = fmap_bits(box) if self.in_bits else fmap_bytes(box, self.bits[number])
+            if self.in_bits:
+                size = fmap_bits(box)
+            else:
+                size = fmap_bytes(box, self.bits[number])
             to = [{self.core_key: work.core, "type": "core", "workload_id": work.workload_id} for work in readers]
-            names: Json = {"layer_name": readers[0].layer_name} if self.in_bits else {}
+            if self.in_bits:
+                names: Json = {"layer_name": readers[0].layer_name}
+            else:
+                names = {}
             if not self.in_bits:
                 to = [{**one, "layer_name": work.layer_name} for one, work in zip(to, readers, strict=True)]
             found.append(
@@ -307,7 +322,10 @@ class _Cut:
                         items.setdefault(key, (number, 0, one["tensor_order"]))
         ordered = sorted(items, key=lambda key: (items[key], int(key[0]), str(key[1])))
         for key, held in places.items():
-            order = ordered.index(key) if key in items else len(ordered)
+            if key in items:
+                order = ordered.index(key)
+            else:
+                order = len(ordered)
             for one in held:
                 one["tensor_order"] = order
 
@@ -327,7 +345,10 @@ def _mark_last_sends(cores: Mapping[str, list[Json]]) -> None:
             for tensor in entry["buffer"]:
                 if tensor["type"] == "ofmap":
                     last[tensor["tensor_id"]] = tensor
-                    started |= {tensor["tensor_id"]} if tensor["start_send"] else set()
+                    if tensor["start_send"]:
+                        started |= {tensor["tensor_id"]}
+                    else:
+                        started |= set()
         for number, tensor in last.items():
             tensor["start_send"] = tensor["start_send"] or number not in started
 

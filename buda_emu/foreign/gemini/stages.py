@@ -59,7 +59,9 @@ def recognise_content(content: Any) -> Stage | None:
     entries = [entry for entry in map(as_object, top.values()) if entry is not None]
     if any(_is_layer(entry) for entry in entries):
         return NETWORK
-    return SCALES if any(_SCALE_KEYS & entry.keys() for entry in entries) else None
+    if any(_SCALE_KEYS & entry.keys() for entry in entries):
+        return SCALES
+    return None
 
 
 def _is_layer(entry: Mapping[str, Any]) -> bool:
@@ -69,9 +71,13 @@ def _is_layer(entry: Mapping[str, Any]) -> bool:
 def recognise_beginning(head: bytes) -> Stage | None:
     """Return the stage, other than a schedule's, of a file that begins with these bytes; None if it is of none."""
     if _INSTRUCTION.match(head) is not None:
-        return TRACE if _TIMES.match(head) is not None else ASSEMBLER
+        if _TIMES.match(head) is not None:
+            return TRACE
+        return ASSEMBLER
     if _FIRST_ENTRY.match(head) is None:
         return None
     if _OPERATION.search(head) is not None and _LAYER_KEY.search(head) is not None:
         return NETWORK
-    return SCALES if _SCALE_KEY.search(head) is not None else None
+    if _SCALE_KEY.search(head) is not None:
+        return SCALES
+    return None

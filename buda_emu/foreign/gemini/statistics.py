@@ -104,7 +104,9 @@ def count_macs(index: Index, work: Workload) -> int:
         return work.box.volume * work.weight.box.shape[2]
     outs = [index.outs[number] for number in work.weight.transfer_id if number in index.outs]
     channels = sum(out.box.shape[1] for out in outs)
-    return work.box.volume * (sum(out.size for out in outs) // 8 // channels) if channels else 0
+    if channels:
+        return work.box.volume * (sum(out.size for out in outs) // 8 // channels)
+    return 0
 
 
 def _bytes_read(index: Index, work: Workload) -> int:
@@ -118,7 +120,11 @@ def _bytes_read(index: Index, work: Workload) -> int:
             total += operand.box.volume
     for number in work.weight.transfer_id if work.weight else ():
         out = index.outs.get(number)
-        total += (out.size if not index.ir.form.in_bits else -(-out.size // 8)) if out is not None else 0
+        if out is not None:
+            if not index.ir.form.in_bits:
+                total += out.size
+            else:
+                total += -(-out.size // 8)
     return total
 
 
@@ -142,7 +148,10 @@ def _count_by_layer(index: Index, plan: Plan) -> tuple[LayerBytes, ...]:
             transfer.bytes for transfer in plan.queue if transfer.kind == "store" and transfer.transfer_id in output_ids
         )
         read = sum(_bytes_read(index, work) for work in items)
-        reuse = read / (loaded + weights) if loaded + weights else None
+        if loaded + weights:
+            reuse = read / (loaded + weights)
+        else:
+            reuse = None
         count = sum(count_macs(index, work) for work in items)
         rows.append(
             LayerBytes(
@@ -169,9 +178,15 @@ def _count_accesses(index: Index, plan: Plan) -> dict[str, int]:
     for work in ir.workloads():
         read += _bytes_read(index, work)
         multiplied += count_macs(index, work)
-        other += 0 if work.weight is not None else work.box.volume
+        if work.weight is not None:
+            other += 0
+        else:
+            other += work.box.volume
         for piece in work.ofmap:
-            size = piece.size if not ir.form.in_bits else -(-piece.size // 8)
+            if not ir.form.in_bits:
+                size = piece.size
+            else:
+                size = -(-piece.size // 8)
             rooms = len(tensors_holding(work, piece.transfer_id)) + (piece.transfer_id in index.room_of_output)
             written += size * (rooms if ir.form.addressed else 1)
     written += sum(send.bytes * len(send.cores) for send in plan.sends)

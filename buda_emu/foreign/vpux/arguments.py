@@ -61,7 +61,9 @@ class TensorArg:
     @property
     def dims_order(self) -> DimsOrder:
         """The order of the dimensions in memory. Raises HostError for what is no order."""
-        return DimsOrder.identity(len(self.shape)) if self.order is None else DimsOrder.of(self.order)
+        if self.order is None:
+            return DimsOrder.identity(len(self.shape))
+        return DimsOrder.of(self.order)
 
     @property
     def element(self) -> Element:
@@ -108,8 +110,14 @@ def pack(
     heads: list[bytes] = []
     try:
         for tensor, (dims, strides) in zip(tensors, places, strict=True):
-            dims_at = start + dims if tensor.dims_address is None else tensor.dims_address
-            strides_at = start + strides if tensor.strides_address is None else tensor.strides_address
+            if tensor.dims_address is None:
+                dims_at = start + dims
+            else:
+                dims_at = tensor.dims_address
+            if tensor.strides_address is None:
+                strides_at = start + strides
+            else:
+                strides_at = tensor.strides_address
             head = _HEAD.pack(
                 tensor.address,
                 not tensor.dynamic,
@@ -157,7 +165,9 @@ def _pack_scalar(scalar: Scalar, abi: Abi) -> bytes:
         if type_name not in _FORMS:
             raise HostError(f"scalars of type {type_name!r} cannot be packed")
         form = _FORMS[str(type_name)]
-        return _pack_float(form, float(value)) if form in "efd" else struct.pack(f"<{form}", value)
+        if form in "efd":
+            return _pack_float(form, float(value))
+        return struct.pack(f"<{form}", value)
     except (struct.error, OverflowError, ValueError, TypeError) as error:
         raise HostError(f"scalar {scalar!r} cannot be packed: {error}") from None
 
@@ -247,7 +257,9 @@ def _unpack_tensor(data: bytes, at: int, abi: Abi, base: int) -> dict[str, Any]:
 
 def _unpack_array(data: bytes, at: int, count: int, form: str) -> list[int] | None:
     layout = struct.Struct(f"<{count}{form}")
-    return list(layout.unpack_from(data, at)) if 0 <= at <= len(data) - layout.size else None
+    if 0 <= at <= len(data) - layout.size:
+        return list(layout.unpack_from(data, at))
+    return None
 
 
 def _check_abi(abi: int) -> None:

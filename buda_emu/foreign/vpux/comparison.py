@@ -75,7 +75,10 @@ def compare(
     """
     first = run(document, function, split, inputs, arch, kernels, duration, digests=True)
     same_inputs = _complete_inputs(first, inputs or {})
-    name = other_function if other_function is not None else first.scheduled.program.function.name
+    if other_function is not None:
+        name = other_function
+    else:
+        name = first.scheduled.program.function.name
     second = run(other, name, other_split, same_inputs, arch, kernels, duration, digests=True)
     output = _compare_outputs(first, second)
     causes = [*_find_moves(first, second), *_find_first_access(first, second)]
@@ -166,9 +169,15 @@ def _find_writer(second: RunResult, output: OutputDifference) -> list[Difference
     """Return the last task that wrote the differing byte of an output."""
     program = second.scheduled.program
     if program.returned:
-        buffer = program.buffer(program.returned[output.output]) if output.output < len(program.returned) else None
+        if output.output < len(program.returned):
+            buffer = program.buffer(program.returned[output.output])
+        else:
+            buffer = None
     else:
-        buffer = program.buffers[program.outputs[output.output]] if output.output < len(program.outputs) else None
+        if output.output < len(program.outputs):
+            buffer = program.buffers[program.outputs[output.output]]
+        else:
+            buffer = None
     if buffer is None or output.first < 0 or not buffer.type.is_laid_out or buffer.type.bits % 8:
         return []
     region = regions_of(buffer)[0]

@@ -63,12 +63,13 @@ _known: dict[str, Element | None] = {}
 def _make_element(name: str) -> Element | None:
     if name.startswith("!quant."):
         storage = name.partition("<")[2].partition(":")[0].partition("<")[0].strip()
-        inner = element({"u": "ui", "i": "si"}.get(storage[:1], storage[:1]) + storage[1:]) if storage else None
-        return (
-            None
-            if inner is None
-            else Element(name=name, kind="quant", bits=inner.bits, code=inner.code, numpy=inner.numpy)
-        )
+        if storage:
+            inner = element({"u": "ui", "i": "si"}.get(storage[:1], storage[:1]) + storage[1:])
+        else:
+            inner = None
+        if inner is None:
+            return None
+        return Element(name=name, kind="quant", bits=inner.bits, code=inner.code, numpy=inner.numpy)
     if name.startswith("f8"):
         return Element(name=name, kind="float", bits=8, code=_CODES["f8"], numpy="uint8")
     if name in _HOST_FLOATS:
@@ -79,7 +80,10 @@ def _make_element(name: str) -> Element | None:
         if name.startswith(prefix) and digits in ("1", "2", "4", "8", "16", "32", "64"):
             bits = int(digits)
             code = _CODES.get(f"{'si' if prefix == 'i' else prefix}{bits}", UNDEFINED)
-            word = "uint" if kind == "uint" or bits == 1 else "int"
+            if kind == "uint" or bits == 1:
+                word = "uint"
+            else:
+                word = "int"
             return Element(
                 name=name, kind="bool" if bits == 1 else kind, bits=bits, code=code, numpy=f"{word}{max(bits, 8)}"
             )
@@ -89,7 +93,9 @@ def _make_element(name: str) -> Element | None:
 def data_type(of: Element, arch: str) -> int:
     """Return the number of an element type in kernels' arguments; that of quantised types depends on the architecture
     (VPUX 6)."""
-    return _QUANT_CODES.get(arch, UNDEFINED) if of.kind == "quant" else of.code
+    if of.kind == "quant":
+        return _QUANT_CODES.get(arch, UNDEFINED)
+    return of.code
 
 
 def data_type_name(code: int) -> str:

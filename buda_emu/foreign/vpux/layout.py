@@ -117,7 +117,9 @@ class DimsOrder:
             return value
         if isinstance(value, str):
             return cls.from_name(value)
-        return cls.from_code(value) if isinstance(value, int) else cls.from_permutation(value)
+        if isinstance(value, int):
+            return cls.from_code(value)
+        return cls.from_permutation(value)
 
     @property
     def rank(self) -> int:
@@ -224,7 +226,10 @@ class StrideReqs:
     def __init__(self, requirements: Iterable[Requirement | Sequence[object]] = ()) -> None:
         self._by_dim: dict[int, Requirement] = {}
         for entry in requirements:
-            requirement = entry if isinstance(entry, Requirement) else _make_requirement(entry)
+            if isinstance(entry, Requirement):
+                requirement = entry
+            else:
+                requirement = _make_requirement(entry)
             if requirement.dim.index in self._by_dim:
                 raise HostError(f"memory dimension {requirement.dim.index} has two requirements")
             if requirement.kind != "any":
@@ -269,7 +274,10 @@ class StrideReqs:
             required = self._by_dim.get(dim)
             if required is not None and required.kind != "compact":
                 value = required.value or 1
-                stride = value if required.kind == "fixed" else -(-stride // value) * value
+                if required.kind == "fixed":
+                    stride = value
+                else:
+                    stride = -(-stride // value) * value
             strides[dim] = stride
         return tuple(strides)
 
@@ -285,7 +293,10 @@ class StrideReqs:
             base = _compact_stride(strides, shape, dim, bits)
             least = bits if dim == len(shape) - 1 else base - bits
             required = self._by_dim.get(dim)
-            kind, value = (required.kind, required.value or 1) if required is not None else ("any", 1)
+            if required is not None:
+                kind, value = (required.kind, required.value or 1)
+            else:
+                kind, value = ("any", 1)
             wrong = (
                 stride < least
                 or (kind == "fixed" and stride != value)
@@ -323,7 +334,9 @@ class StrideReqs:
 
 def _compact_stride(strides: Sequence[int], shape: Sequence[int], dim: int, bits: int) -> int:
     """Return the stride, in bits, that leaves no gap after the next inner dimension."""
-    return bits if dim == len(shape) - 1 else strides[dim + 1] * shape[dim + 1]
+    if dim == len(shape) - 1:
+        return bits
+    return strides[dim + 1] * shape[dim + 1]
 
 
 def _make_requirement(entry: Sequence[object]) -> Requirement:

@@ -104,7 +104,9 @@ class Type:
     def bits(self) -> int:
         """Bits of an element; 0 where they are not known."""
         element_type = self.element
-        return 0 if element_type is None else element_type.bits
+        if element_type is None:
+            return 0
+        return element_type.bits
 
     @property
     def is_laid_out(self) -> bool:
@@ -163,7 +165,9 @@ class Type:
 
     @property
     def _order(self) -> DimsOrder:
-        return self.order if self.order is not None else DimsOrder.identity(len(self.shape or ()))
+        if self.order is not None:
+            return self.order
+        return DimsOrder.identity(len(self.shape or ()))
 
     def __str__(self) -> str:
         return self.text
@@ -188,7 +192,7 @@ class Value:
 
 @dataclass(frozen=True, slots=True)
 class Use:
-    """An operand: the value (None: not defined), the type written at this place, and the name it has inside (`as %x`)."""
+    """An operand: the value (None: not defined), the type written here, and the name it has inside (`as %x`)."""
 
     name: str
     value: Value | None
@@ -231,7 +235,9 @@ class Op:
     def integer(self, name: str, default: int) -> int:
         """Return an integer attribute, or the default where it is absent or of another type."""
         attribute = self.attributes.get(name)
-        return int(attribute) if isinstance(attribute, int) else default
+        if isinstance(attribute, int):
+            return int(attribute)
+        return default
 
     def integers(self, name: str) -> tuple[int, ...] | None:
         """Return an attribute that is a list of integers, None where it is no list."""
@@ -351,7 +357,10 @@ class Document:
         """Return line and columns of characters of the text."""
         line = bisect_right(self._starts, offset)
         column = offset - self._starts[line - 1] + 1
-        last = self._starts[line] - 1 if line < len(self._starts) else len(self.text)
+        if line < len(self._starts):
+            last = self._starts[line] - 1
+        else:
+            last = len(self.text)
         return TextPlace(line, column, column + max(min(end, last) - offset, 0))
 
     def line(self, offset: int) -> int:
@@ -369,7 +378,10 @@ class Document:
         Raises HostError where there is none, or where it is not clear which.
         """
         candidates = [candidate for candidate in self.functions if split is None or candidate.split == split]
-        source = self.path if split is None else f"split {split} of {self.path}"
+        if split is None:
+            source = self.path
+        else:
+            source = f"split {split} of {self.path}"
         if not candidates:
             raise HostError(f"{source} holds no function that could be read")
         named = [candidate for candidate in candidates if candidate.name == (name or "main")]

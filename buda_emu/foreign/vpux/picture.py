@@ -66,4 +66,6 @@ def run_picture(result: RunResult, durations: str) -> TimelinePicture:
 def _memory(held: Occupancy, size: int) -> Memory:
     """Return a slice of CMX, drawn as a whole unless less than an eighth of it is used."""
     memory = Memory.of(held)
-    return Memory.of(held, size) if memory.span * _SHOWN_WHOLE > size else memory
+    if memory.span * _SHOWN_WHOLE > size:
+        return Memory.of(held, size)
+    return memory

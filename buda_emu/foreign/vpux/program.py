@@ -35,7 +35,9 @@ class Buffer:
 
     def seen_as(self, type: Type | None) -> "Buffer":
         """Return a buffer at the same address with another type."""
-        return self if type is None else replace(self, type=type)
+        if type is None:
+            return self
+        return replace(self, type=type)
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +74,10 @@ class Program:
 
     def __init__(self, function: Function, arch: str | Arch = "37XX") -> None:
         self.function = function
-        self.arch = find_arch(arch) if isinstance(arch, str) else arch
+        if isinstance(arch, str):
+            self.arch = find_arch(arch)
+        else:
+            self.arch = arch
         self.ops: tuple[Op, ...] = tuple(function.walk())
         self.buffers: dict[Value, Buffer] = {}
         self.names: dict[str, Value] = {}
@@ -85,9 +90,14 @@ class Program:
 
     def buffer(self, use: Use) -> Buffer | None:
         """Return the buffer of an operand, with the type that is written at it; None for an operand without memory."""
-        buffer = None if use.value is None else self.buffers.get(use.value)
+        if use.value is None:
+            buffer = None
+        else:
+            buffer = self.buffers.get(use.value)
         has_layout = use.written is not None and use.written.is_laid_out
-        return buffer.seen_as(use.written) if buffer is not None and has_layout else buffer
+        if buffer is not None and has_layout:
+            return buffer.seen_as(use.written)
+        return buffer
 
     # ------------------------------------------------------------------------------------------------ the parts
     @cached_property
@@ -148,16 +158,23 @@ class Program:
         if not (op.known and OPS[op.name].role == "dma"):
             return op.name
         unit = f"DMA:{op.integer('port', 0)}"
-        return f"{unit}:{self._channel(op)}" if self.arch.dma_channels else unit
+        if self.arch.dma_channels:
+            return f"{unit}:{self._channel(op)}"
+        return unit
 
     def _channel(self, op: Op) -> str:
         chosen = op.attributes.get("channelType")
         if isinstance(chosen, int) and not isinstance(chosen, bool):
             return "CMX" if chosen == 1 else "DDR"
         source = next(iter(op.clause("inputs")), None)
-        buffer = None if source is None else self.buffer(source)
+        if source is None:
+            buffer = None
+        else:
+            buffer = self.buffer(source)
         spaces = () if buffer is None else buffer.spaces
-        return "CMX" if any("CMX" in name or name.startswith("Register") for name in spaces) else "DDR"
+        if any("CMX" in name or name.startswith("Register") for name in spaces):
+            return "CMX"
+        return "DDR"
 
     @cached_property
     def abi(self) -> Literal[32, 36]:
@@ -195,12 +212,16 @@ class Program:
         count = len(function.results)
         if not count:
             plain = all(value.type is not None and value.type.kind != "tensor" for value in arguments)
-            return arguments[1:] if len(arguments) == 2 and plain else ()
+            if len(arguments) == 2 and plain:
+                return arguments[1:]
+            return ()
         if count > len(arguments) or not (len(arguments) > count or any(self.ops_of("VPURT.Task"))):
             return ()
         last = arguments[-count:]
         shapes = [value.type.shape if value.type is not None else None for value in last]
-        return last if shapes == [of.shape for of in function.results] else ()
+        if shapes == [of.shape for of in function.results]:
+            return last
+        return ()
 
     @cached_property
     def inputs(self) -> tuple[Value, ...]:
@@ -226,7 +247,10 @@ class Program:
                 constants += 1
             elif op.name in ALLOC_OPS:
                 of = op.types[0] if op.types else None
-                suffix = f"@{of.space}" if of is not None and of.space else ""
+                if of is not None and of.space:
+                    suffix = f"@{of.space}"
+                else:
+                    suffix = ""
                 self._place_result(op, (f"Alloc{allocations}{suffix}",), 0)
                 allocations += 1
             elif op.name == "VPURT.DeclareBuffer":
@@ -279,14 +303,18 @@ def read_uses(op: Op) -> tuple[Use, ...]:
     """Return the operands that an op reads."""
     if op.name == "VPUIP.SW.Kernel":
         return op.clause("inputs") + op.clause("dynamicInputShapes")
-    return op.clause("inputs") if "inputs" in op.operands else op.clause("")[:1]
+    if "inputs" in op.operands:
+        return op.clause("inputs")
+    return op.clause("")[:1]
 
 
 def callee(function: Function, op: Op) -> Function | None:
     """Return the declaration of the function that a VPUIP.SW.Kernel calls, None where there is none. The old
     `@VPU.SW.f` is split into its parts."""
     symbol = op.attributes.get("callee")
-    return None if not isinstance(symbol, Symbol) else function.kernel(split_symbol(symbol))
+    if not isinstance(symbol, Symbol):
+        return None
+    return function.kernel(split_symbol(symbol))
 
 
 def split_symbol(symbol: Symbol) -> Symbol:
@@ -303,12 +331,17 @@ def entry_point(declaration: Function) -> str:
     if isinstance(entry, str):
         return entry
     code = declaration.attributes.get("VPU.kernel_code")
-    return code.rpartition(".")[0] or code if isinstance(code, str) else ""
+    if isinstance(code, str):
+        return code.rpartition(".")[0] or code
+    return ""
 
 
 def is_cache_op(declaration: Function | None) -> bool:
     """Return whether the kernel is a cache operation, which touches no tensors."""
-    task_type = None if declaration is None else declaration.attributes.get("VPU.task_type")
+    if declaration is None:
+        task_type = None
+    else:
+        task_type = declaration.attributes.get("VPU.task_type")
     return isinstance(task_type, Symbol) and task_type.leaf in CACHE_TASKS
 
 
@@ -322,8 +355,14 @@ def declared_spaces(op: Op) -> tuple[str, ...]:
         return (f"{section}{index[0] if index else 0}",)
     if index is None:
         of = op.types[0] if op.types else None
-        clusters = of.traits.get("num_clusters") if of is not None else None
-        index = tuple(range(min(clusters, 64))) if isinstance(clusters, int) else (0,)
+        if of is not None:
+            clusters = of.traits.get("num_clusters")
+        else:
+            clusters = None
+        if isinstance(clusters, int):
+            index = tuple(range(min(clusters, 64)))
+        else:
+            index = (0,)
     return tuple(f"CMX{n}" for n in index)
 
 

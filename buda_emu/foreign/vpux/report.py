@@ -75,13 +75,18 @@ def barrier_table(result: RunResult) -> str:
 
 
 def _note_omitted(text: str, count: int) -> str:
-    return text if count <= MOST_ROWS else f"{text}\n... and {count - MOST_ROWS} more (--json FILE has all)"
+    if count <= MOST_ROWS:
+        return text
+    return f"{text}\n... and {count - MOST_ROWS} more (--json FILE has all)"
 
 
 def pressure_lines(result: RunResult) -> Iterator[str]:
     """Yield the barriers in use at one time against the limit, and a chart over time."""
     pressure = barrier_pressure(result)
-    over = ", more than there are" if pressure.most > pressure.limit else ""
+    if pressure.most > pressure.limit:
+        over = ", more than there are"
+    else:
+        over = ""
     arch = result.scheduled.program.arch.name
     yield f"barriers in use: at most {pressure.most} of {pressure.limit} on {arch}{over}"
     if result.makespan > 1:

@@ -99,8 +99,14 @@ class _Serializer:
         for name, per in (("VPURT.SW.Runtime", "shave"), ("VPURT.Graph", "tile")):
             for _, op in self._program.function.module_ops(name):
                 symbol = runtime_symbol(op.attributes)
-                declaration = None if symbol is None else self._program.function.kernel(symbol)
-                kernel = None if declaration is None else self._numbers.get(declaration)
+                if symbol is None:
+                    declaration = None
+                else:
+                    declaration = self._program.function.kernel(symbol)
+                if declaration is None:
+                    kernel = None
+                else:
+                    kernel = self._numbers.get(declaration)
                 return {"kernel": kernel, "stacks": list(stack_sizes(op)), "per": per}
         return None
 

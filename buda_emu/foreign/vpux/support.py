@@ -106,7 +106,10 @@ def _constant_reasons(op: Op) -> Iterator[str]:
         if element is not None and element.name.startswith("f8") and not content.text.startswith('"'):
             yield f"type:{element.name}"
             break
-    allowed = SPLAT_TRANSFORMS if is_splat(content) else TRANSFORMS
+    if is_splat(content):
+        allowed = SPLAT_TRANSFORMS
+    else:
+        allowed = TRANSFORMS
     for name in transform_names(op.attributes.get("transforms")):
         if name not in allowed:
             yield f"const:{name}"

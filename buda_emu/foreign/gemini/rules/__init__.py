@@ -19,5 +19,8 @@ _SUBJECTS = (workloads, transfers, sizes, memory)  # imported: they fill the boo
 def check(ir: "IR", frontend: Any = None) -> "list[Diagnostic]":
     """Return the findings of all rules, sorted by place. `frontend` is the path or the decoded object of the network,
     which G080 to G082 need."""
-    network = None if frontend is None else read_network(frontend)
+    if frontend is None:
+        network = None
+    else:
+        network = read_network(frontend)
     return BOOK.run(Index(ir), network, path=ir.path)

@@ -43,7 +43,9 @@ def check_rings(index: Index, _: Network | None) -> Iterator[Finding]:
 
 def _snapshots(index: Index) -> Sequence[Workload]:
     """Return the workloads whose snapshots describe an L2: all of dialect A, none of dialect B."""
-    return index.ir.workloads() if index.ir.form.addressed else ()
+    if index.ir.form.addressed:
+        return index.ir.workloads()
+    return ()
 
 
 def _snapshots_with_regions(index: Index) -> Iterator[tuple[Workload, Sequence[Region]]]:
@@ -58,7 +60,9 @@ def _bytes_held(tensor: Tensor) -> int:
     one counts."""
     if tensor.type == "weight":
         return min(tensor.size, weight_bytes(tensor.box))
-    return min(tensor.size, fmap_bytes(tensor.box, tensor.bitwidth)) if _legal(tensor) else tensor.size
+    if _legal(tensor):
+        return min(tensor.size, fmap_bytes(tensor.box, tensor.bitwidth))
+    return tensor.size
 
 
 def _legal(tensor: Tensor) -> bool:
@@ -266,7 +270,10 @@ def _check_workload_operands(work: Workload) -> Iterator[Finding]:
     missing = False
     for ifmap in work.ifmap:
         tensor = find_read_tensor(work, ifmap)
-        about = (work.core, tensor.tensor_id) if tensor else None
+        if tensor:
+            about = (work.core, tensor.tensor_id)
+        else:
+            about = None
         if tensor is None:
             missing = True
             problem = f"no tensor that {work} reads (cur_wl_ifmap) holds transfers {list(ifmap.transfer_id)}"
@@ -340,7 +347,10 @@ def _has_faulty_room(index: Index, work: Workload) -> bool:
     for tensor in work.buffer:
         key = (work.core, tensor.tensor_id)
         if tensor.type == "ofmap" and tensor.layer_name == work.layer_name and key not in index.output_by_room:
-            size = fmap_bytes(tensor.box, tensor.bitwidth) if is_legal_alignment(tensor.align, tensor.bitwidth) else -1
+            if is_legal_alignment(tensor.align, tensor.bitwidth):
+                size = fmap_bytes(tensor.box, tensor.bitwidth)
+            else:
+                size = -1
             if tensor.size != size or any(other.box != tensor.box for other in index.lives[key].tensors):
                 return True
     return False
@@ -388,7 +398,9 @@ def check_residence(index: Index, _: Network | None) -> Iterator[Finding]:
 
 
 def _weight_workloads(index: Index) -> list[Workload]:
-    return index.ir.workloads() if index.ir.form.addressed else []
+    if index.ir.form.addressed:
+        return index.ir.workloads()
+    return []
 
 
 def _all_ids(tensor: Tensor) -> set[int]:

@@ -86,14 +86,19 @@ def _fmap_sizes(index: Index) -> Iterator[tuple[str, str, int, tuple[int, ...], 
     in_bits = index.ir.form.in_bits
 
     def possible(box: Box, bitwidth: int | None) -> tuple[int, ...]:
-        return (fmap_bits(box),) if in_bits else _possible_sizes(box, bitwidth)
+        if in_bits:
+            return (fmap_bits(box),)
+        return _possible_sizes(box, bitwidth)
 
     for out in index.ir.dram_out:
         if out.type == "fmap":
             sizes = possible(out.box, bits.get(out.transfer_id))
             yield out.place, f"transfer {out.transfer_id}", out.size, sizes, None
     for work in index.ir.workloads():
-        whole = work.box if in_bits else work.box.within(work.box)
+        if in_bits:
+            whole = work.box
+        else:
+            whole = work.box.within(work.box)
         for piece in work.ofmap:
             if piece.box.inside(whole):  # else G038 tells
                 sizes = possible(piece.box, bits.get(piece.transfer_id))

@@ -29,11 +29,16 @@ def _find_arrival_fault(index: Index, entry: DramIn) -> tuple[str, str] | None:
         return "transfer_id", "no workload makes it"
     work = output.work
     if (entry.core_id, entry.workload_id) != (work.core, work.workload_id):
-        key = "core_id" if entry.core_id != work.core else "workload_id"
+        if entry.core_id != work.core:
+            key = "core_id"
+        else:
+            key = "workload_id"
         return key, f"{work} makes it, not core {entry.core_id} workload {entry.workload_id}"
     if entry.layer_name is not None and entry.layer_name != work.layer_name:
         return "layer_name", f"it is of layer {work.layer_name!r}, not {entry.layer_name!r}"
-    return None if output.piece.to_dram else ("transfer_id", f"{work} does not send it to DRAM")
+    if output.piece.to_dram:
+        return None
+    return ("transfer_id", f"{work} does not send it to DRAM")
 
 
 def _faulty_arrivals(index: Index) -> Iterator[tuple[DramIn, str, str]]:
@@ -95,7 +100,10 @@ def check_related_ids(index: Index, _: Network | None) -> Iterator[Finding]:
             ):
                 continue
             if out is None or entry.transfer_id not in out.related_ifmap:
-                why = "nothing leaves under that id" if out is None else "that does not name it in related_ifmap"
+                if out is None:
+                    why = "nothing leaves under that id"
+                else:
+                    why = "that does not name it in related_ifmap"
                 problem = f"what arrives as {entry.transfer_id} is said to be read by {number}, but {why}"
                 yield Finding(f"{entry.place}/related_ofmap", problem)
     for out in index.ir.dram_out:
@@ -106,7 +114,10 @@ def check_related_ids(index: Index, _: Network | None) -> Iterator[Finding]:
             if number in index.duplicate_ids or out.transfer_id in index.duplicate_ids or told:
                 continue
             if entry is None or out.transfer_id not in entry.related_ofmap:
-                why = "nothing arrives under that id" if entry is None else "that does not name it in related_ofmap"
+                if entry is None:
+                    why = "nothing arrives under that id"
+                else:
+                    why = "that does not name it in related_ofmap"
                 problem = f"what leaves as {out.transfer_id} is said to need {number}, but {why}"
                 yield Finding(f"{out.place}/related_ifmap", problem)
 
@@ -202,7 +213,10 @@ def check_readers_named(index: Index, _: Network | None) -> Iterator[Finding]:
             continue
         if isinstance(maker, DramOut) and maker.type == "weight":
             continue
-        record = maker if isinstance(maker, DramOut) else maker.piece
+        if isinstance(maker, DramOut):
+            record = maker
+        else:
+            record = maker.piece
         named = {(to.core_id, to.workload_id) for to in record.destination}
         for work in works:
             if (
@@ -255,7 +269,10 @@ def check_order(index: Index, _: Network | None) -> Iterator[Finding]:
             for output, how in () if number in index.duplicate_ids else _makers_of(index, number):
                 other = output.work
                 same = all_cores or other.core == work.core
-                late = other.workload_id >= work.workload_id if all_cores else other.index >= work.index
+                if all_cores:
+                    late = other.workload_id >= work.workload_id
+                else:
+                    late = other.index >= work.index
                 if same and late and other.core not in index.unordered_cores:
                     finding_made = True
                     problem = f"{work} reads transfer {number}{how}, which {other} makes " + (
@@ -270,8 +287,14 @@ def _find_circle(index: Index) -> Iterator[Finding]:
     """Yield a finding for a cycle of workloads that wait for each other, at the first workload of it."""
     order: TopologicalSorter[tuple[int, int]] = TopologicalSorter()
     for work in index.ir.workloads():
-        before = [(work.core, work.index - 1)] if work.index else []
-        reads = () if index.reads_unmade(work) or (work.core, work.index) in index.inconsistent_readers else work.reads
+        if work.index:
+            before = [(work.core, work.index - 1)]
+        else:
+            before = []
+        if index.reads_unmade(work) or (work.core, work.index) in index.inconsistent_readers:
+            reads = ()
+        else:
+            reads = work.reads
         makers = [output.work for number in reads for output, _how in _makers_of(index, number)]
         order.add((work.core, work.index), *before, *((maker.core, maker.index) for maker in makers))
     try:

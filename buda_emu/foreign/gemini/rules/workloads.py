@@ -33,7 +33,10 @@ def check_pieces(index: Index, _: Network | None) -> Iterator[Finding]:
     for work in index.ir.workloads():
         if not work.ofmap:
             yield Finding(f"{work.place}/ofmap", f"{work} has no ofmap")
-        extent = work.box if index.ir.form.absolute else work.box.within(work.box)
+        if index.ir.form.absolute:
+            extent = work.box
+        else:
+            extent = work.box.within(work.box)
         for piece in work.ofmap:
             if not piece.box.inside(extent):
                 problem = f"{work} makes {extent}, transfer {piece.transfer_id} is {piece.box}"
@@ -117,7 +120,10 @@ def check_cores(index: Index, _: Network | None) -> Iterator[Finding]:
         if to.type == "DRAM" and to.core_id != dram:
             yield Finding(f"{to.place}/{key}", f"transfer {number} goes to DRAM as core {to.core_id}, which is {dram}")
         elif to.type == "core" and to.core_id not in ir.cores:
-            reason = "is not in the file" if ir.on_mesh(to.core_id) else f"is not on {mesh}"
+            if ir.on_mesh(to.core_id):
+                reason = "is not in the file"
+            else:
+                reason = f"is not on {mesh}"
             yield Finding(f"{to.place}/{key}", f"transfer {number} goes to core {to.core_id}, which {reason}")
 
 
@@ -204,11 +210,17 @@ def _find_tile_fault(layer: Layer, tile: Tile) -> tuple[str, str] | None:
 def check_tile_ranges(index: Index, network: Network | None) -> Iterator[Finding]:
     """Check each tile of operations whose window is known (dialect A)."""
     for work in index.ir.workloads() if network is not None else ():
-        layer = network.layers.get(work.layer_name) if network is not None else None
+        if network is not None:
+            layer = network.layers.get(work.layer_name)
+        else:
+            layer = None
         if layer is None or layer.operation not in _KNOWN:
             continue
         for work_tile in work.tiles:
-            wrong = _find_tile_fault(layer, work_tile) if work_tile.ofmap.inside(layer.box) else None
+            if work_tile.ofmap.inside(layer.box):
+                wrong = _find_tile_fault(layer, work_tile)
+            else:
+                wrong = None
             if wrong:
                 yield Finding(f"{work_tile.place}/{wrong[0]}", f"a tile of {work} {wrong[1]}", about=work.layer_name)
 
@@ -220,7 +232,10 @@ def check_tile_ranges(index: Index, network: Network | None) -> Iterator[Finding
 def check_predecessors(index: Index, network: Network | None) -> Iterator[Finding]:
     """Check each workload whose operands exist. Constants of the network do not count."""
     for work in index.ir.workloads() if network is not None else ():
-        layer = network.layers.get(work.layer_name) if network is not None else None
+        if network is not None:
+            layer = network.layers.get(work.layer_name)
+        else:
+            layer = None
         if network is None or layer is None or index.reads_unmade(work):
             continue
         read = _layers_read(index, work)

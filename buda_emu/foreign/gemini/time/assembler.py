@@ -82,7 +82,10 @@ def read_assembler(path: str) -> list[Instruction]:
         raise ScheduleError(f"{path}: {error}") from None
     if lines and lines[0].lstrip().startswith("{"):
         stage = recognise_content(decode(path))
-        problem = "this is JSON, not an assembler file" if stage is None else stage.instead_of(ASSEMBLER)
+        if stage is None:
+            problem = "this is JSON, not an assembler file"
+        else:
+            problem = stage.instead_of(ASSEMBLER)
         raise ScheduleError(f"{path}: {problem}")
     instructions: list[Instruction] = []
     for number, line in enumerate(lines, 1):
@@ -127,7 +130,9 @@ class _Parser:
             return match["value"]
         if kind == "number":
             text = match[kind]
-            return float(text) if any(mark in text for mark in ".eE") else _parse_integer(text)
+            if any(mark in text for mark in ".eE"):
+                return float(text)
+            return _parse_integer(text)
         if kind == "name":
             return _NAMES.get(match[kind], match[kind])
         if match["mark"] == "[":
@@ -183,7 +188,10 @@ def _make_instruction(line: int, value: Any) -> Instruction:
         raise ValueError(f"the instruction {name!r} belongs to no unit")
     position = items[1]
     parameters = items[-1]
-    span = _read_span(items[2]) if len(items) == 4 else None
+    if len(items) == 4:
+        span = _read_span(items[2])
+    else:
+        span = None
     wkl, tile = (position.get(key) for key in ("wkl", "tile"))
     if type(wkl) is not int or type(tile) is not int:
         raise ValueError(f"{name}: 'wkl' and 'tile' are integers")
@@ -242,7 +250,10 @@ def simulate_assembler(ir: IR | None, path: str, durations: str, rates: Rates) -
         )
     timing = schedule.run()
     spans = [Span(*pair) for pair in zip(timing.start.tolist(), timing.end.tolist(), strict=True)]
-    core = next(iter(ir.cores), 0) if ir is not None else 0
+    if ir is not None:
+        core = next(iter(ir.cores), 0)
+    else:
+        core = 0
     works: dict[tuple[int, int], Span] = {}
     for instruction, span in zip(instructions, spans, strict=True):
         if instruction.name in COMPUTE:

@@ -73,7 +73,9 @@ class Plan:
 def make_plan(index: Index) -> Plan:
     """Return the plan of a schedule. Raises ProgramError where a transfer has no producer, no result, or a negative
     size."""
-    return _plan_a(index) if index.ir.form.addressed else _plan_b(index)
+    if index.ir.form.addressed:
+        return _plan_a(index)
+    return _plan_b(index)
 
 
 # ------------------------------------------------------------------------------------------------------- dialect A
@@ -101,7 +103,10 @@ def _plan_a(index: Index) -> Plan:
             places = [place for place in feeds.get((work.core, number), ()) if queue[place].gate <= work.index]
             if places:  # of several with one id: the latest
                 items.append(max(places, key=lambda place: queue[place].gate))
-        late = tuple(direct.get(step, ())) if _tile_by_tile(work) else ()
+        if _tile_by_tile(work):
+            late = tuple(direct.get(step, ()))
+        else:
+            late = ()
         needs[step] = Needs(tuple(items), _remote_pieces(index, work), tuple(leaving.get(step, ())), late)
     return Plan(queue, tuple(_list_sends(index, gated=True)), needs, {key: tuple(at) for key, at in stored.items()})
 
@@ -157,7 +162,10 @@ def _make_load(index: Index, life: Life) -> DramTransfer:
     if out is None:
         raise ProgramError(f"{tensor.place}: nothing leaves DRAM as transfer {number} for tensor {life.tensor_id}")
     gate = life.at[0]
-    kind: TransferKind = "weight" if tensor.type == "weight" else "load"
+    if tensor.type == "weight":
+        kind: TransferKind = "weight"
+    else:
+        kind = "load"
     after = ((life.core, gate - 1),) if gate else ()
     return DramTransfer(
         kind=kind,
@@ -181,8 +189,14 @@ def _make_store(index: Index, life: Life) -> DramTransfer:
         )
     gate = next((at for at, tensor_state in zip(life.at, life.tensors, strict=True) if tensor_state.start_send), None)
     step = (life.core, output.work.index)
-    before = ((life.core, gate - 1),) if gate and gate - 1 != output.work.index else ()
-    never = "" if gate is not None else f"start_send of tensor {life.tensor_id} of core {life.core}"
+    if gate and gate - 1 != output.work.index:
+        before = ((life.core, gate - 1),)
+    else:
+        before = ()
+    if gate is not None:
+        never = ""
+    else:
+        never = f"start_send of tensor {life.tensor_id} of core {life.core}"
     return DramTransfer(
         kind="store",
         transfer_id=output.piece.transfer_id,
@@ -244,10 +258,15 @@ def _find_first_snapshots(index: Index) -> dict[tuple[int, int], int]:
 def load_order(index: Index, number: int, first: Workload) -> tuple[int, int, int]:
     """Return the sort key of a load in the DRAM queue of dialect B: before the first workload that shows it, or after
     the last store that it needs (facts GEMINI 5.5)."""
-    related = index.outs[number].related_ifmap if number in index.outs else ()
+    if number in index.outs:
+        related = index.outs[number].related_ifmap
+    else:
+        related = ()
     makers = [index.outputs_by_id[entry].work.workload_id for entry in related if entry in index.outputs_by_id]
     last = max(makers, default=-1)
-    return (last, 2, number) if last >= first.workload_id else (first.workload_id, 0, number)
+    if last >= first.workload_id:
+        return (last, 2, number)
+    return (first.workload_id, 0, number)
 
 
 def find_first_works(works: Sequence[Workload]) -> dict[int, Workload]:
@@ -272,8 +291,14 @@ def _plan_b(index: Index) -> Plan:
     for out in index.outs.values():
         if out.transfer_id in index.readers:
             first = shown[out.transfer_id]
-            kind: TransferKind = "weight" if out.type == "weight" else "load"
-            after = ((first.core, first.index - 1),) if first.index else ()
+            if out.type == "weight":
+                kind: TransferKind = "weight"
+            else:
+                kind = "load"
+            if first.index:
+                after = ((first.core, first.index - 1),)
+            else:
+                after = ()
             size = _require_size(-(-out.size // 8), out.place)
             transfer = DramTransfer(
                 kind=kind,

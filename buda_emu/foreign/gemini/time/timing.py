@@ -166,7 +166,10 @@ def links_between(ir: IR, first: int, second: int) -> Iterator[Link]:
     (x, y) = ir.position(first)
     (to_x, to_y) = ir.position(second)
     while (x, y) != (to_x, to_y):
-        ahead = (x + (1 if to_x > x else -1), y) if x != to_x else (x, y + (1 if to_y > y else -1))
+        if x != to_x:
+            ahead = (x + (1 if to_x > x else -1), y)
+        else:
+            ahead = (x, y + (1 if to_y > y else -1))
         yield (x, y), ahead
         x, y = ahead
 

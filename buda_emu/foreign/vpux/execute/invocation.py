@@ -154,7 +154,9 @@ def _make_tensor_arg(program: Program, use: Use, relocation: Relocation, shape: 
 
 
 def _location(buffer: Buffer) -> str:
-    return "CMX_NN" if "CMX" in buffer.spaces[0] else "DDR"
+    if "CMX" in buffer.spaces[0]:
+        return "CMX_NN"
+    return "DDR"
 
 
 def _shape_operand(program: Program, kernel: Op, clause: str, number: int) -> Relocation | None:
@@ -196,7 +198,10 @@ def execute(watch: Watch, kernel: Kernel, call: Invocation) -> None:
             computed = kernel.compute(Call(tuple(decoded), attributes, shapes, orders))
     except (ValueError, IndexError, OverflowError) as error:
         fail_op(f"{kernel.name}: {error}")
-    results = [computed] if isinstance(computed, np.ndarray | np.generic) else list(computed)
+    if isinstance(computed, np.ndarray | np.generic):
+        results = [computed]
+    else:
+        results = list(computed)
     for n, values in zip(outputs, results, strict=True):
         _write_output(watch, kernel, call, n, tensors[n], shapes[n - kernel.inputs], np.asarray(values), moved)
 
@@ -215,7 +220,10 @@ def _result_shape(
 
 
 def _decode_order(tensor: Mapping[str, Any]) -> DimsOrder:
-    code = f"{tensor['order']:x}" if tensor["order"] else ""
+    if tensor["order"]:
+        code = f"{tensor['order']:x}"
+    else:
+        code = ""
     return DimsOrder.from_code(int(code[::-1] or "0", 16))
 
 
@@ -255,7 +263,9 @@ def _dims_region(tensor: Mapping[str, Any], call: Invocation, n: int, space: str
 def _stored_dtype(tensor: Mapping[str, Any], bits: int, moved: bool) -> Any:
     """Return the numpy type of stored elements; raw bits where they are only moved."""
     element_type = element(tensor["dtype"])
-    return f"uint{bits}" if moved or element_type is None else element_type.numpy
+    if moved or element_type is None:
+        return f"uint{bits}"
+    return element_type.numpy
 
 
 def _read_input(
@@ -290,7 +300,10 @@ def _write_output(
         fail_op(f"{kernel.name}: a result of shape {list(values.shape)} for an output of {list(shape)}")
     element_type = element(tensor["dtype"])
     kind = _stored_dtype(tensor, call.relocations[n].bits, moved)
-    stored = values.astype(kind) if moved or element_type is None else round_to(values, element_type)
+    if moved or element_type is None:
+        stored = values.astype(kind)
+    else:
+        stored = round_to(values, element_type)
     memory = stored.transpose(order.perm)
     data = np.frombuffer(memory.tobytes(), np.uint8)
     for space in call.relocations[n].spaces:

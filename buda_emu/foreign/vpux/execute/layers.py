@@ -123,13 +123,19 @@ def _convert(watch: Watch, op: Op, source: Buffer, target: Buffer) -> None:
     assert element_type is not None
     if source.type.shape != target.type.shape:
         raise ProgramError(f"{op.name} changes the shape", kind="op", rule="X024")
-    result: Any = bf16_bits(values) if element_type.name == "bf16" else round_to(values, element_type)
+    if element_type.name == "bf16":
+        result: Any = bf16_bits(values)
+    else:
+        result = round_to(values, element_type)
     store_values(watch, target, result)
 
 
 def _permute(watch: Watch, op: Op, source: Buffer, target: Buffer) -> None:
     mem_perm = op.attributes.get("mem_perm")
-    order = mem_perm.order if isinstance(mem_perm, AffineMap) else None
+    if isinstance(mem_perm, AffineMap):
+        order = mem_perm.order
+    else:
+        order = None
     shape = source.type.memory_shape
     if order is None or order.rank != len(shape) or source.type.bits % 8:
         raise ProgramError(
@@ -175,7 +181,10 @@ def descriptor_regions(op: Op, source: Buffer, target: Buffer) -> tuple[list[Reg
         width, stride, plane = (number(side + name) for name in ("Width", "Stride", "PlaneStride"))
         if width < 0 or max(abs(stride), abs(plane)) > MOST_BYTES:
             raise ProgramError(f"{op.name}: {side} rows of {width} bytes, {stride} apart", kind="limit")
-        rows, rest = divmod(length, width) if width else (0, length)
+        if width:
+            rows, rest = divmod(length, width)
+        else:
+            rows, rest = (0, length)
         parts: list[Region] = []
         space = buffer.spaces[0]
         address = buffer.address
@@ -231,11 +240,16 @@ def logical_values(op: Op) -> Array:
     if values.size != of.count:
         raise ProgramError(f"a constant of {values.size} elements for a shape of {of.count}")
     values = values.reshape(of.shape)
-    return values if of.bits >= 8 else pack_narrow(values, of)
+    if of.bits >= 8:
+        return values
+    return pack_narrow(values, of)
 
 
 def _decode_values(content: Dense, of: Type) -> Array:
-    written = content.type.element if content.type is not None else None
+    if content.type is not None:
+        written = content.type.element
+    else:
+        written = None
     target = of.element
     assert target is not None
     if not content.text:
@@ -250,7 +264,9 @@ def _decode_values(content: Dense, of: Type) -> Array:
         values = _decode_numbers(content.text, written or target)
     if target.name == "bf16" and (written is None or written.kind != "quant"):
         return bf16_bits(values)
-    return values.astype(target.numpy) if target.is_raw else round_to(values, target)
+    if target.is_raw:
+        return values.astype(target.numpy)
+    return round_to(values, target)
 
 
 def _decode_hex(text: str, written: Element) -> Array:

@@ -136,7 +136,9 @@ class Memory:
 
     def read(self, region: Region) -> Bytes:
         """Return a copy of the region's bytes, flat, in memory order."""
-        return self.view(region).reshape(-1).copy() if region.size else np.zeros(0, np.uint8)
+        if region.size:
+            return self.view(region).reshape(-1).copy()
+        return np.zeros(0, np.uint8)
 
     def write(self, region: Region, data: Bytes) -> None:
         """Store bytes to a region, in memory order, and mark them as written."""
@@ -210,8 +212,14 @@ class Watch:
 
     def _note(self, region: Region, data: Bytes, *, writes: bool) -> None:
         if self.task >= 0 and region.size:
-            plain = np.ascontiguousarray(data).tobytes() if self._digests else b""
-            digest = blake2b(plain, digest_size=16).digest() if self._digests else b""
+            if self._digests:
+                plain = np.ascontiguousarray(data).tobytes()
+            else:
+                plain = b""
+            if self._digests:
+                digest = blake2b(plain, digest_size=16).digest()
+            else:
+                digest = b""
             self.events.append(Event(self.task, region, writes, digest))
 
     def _look(self, region: Region) -> None:
@@ -315,7 +323,10 @@ def store_values(memory: Memory | Watch, buffer: Buffer, values: Array) -> None:
     """Write a logical array of the buffer's own type into all of its spaces."""
     of = buffer.type
     assert of.order is not None
-    data = np.frombuffer(values.tobytes(), np.uint8) if of.bits % 8 else to_memory(values, of.order)
+    if of.bits % 8:
+        data = np.frombuffer(values.tobytes(), np.uint8)
+    else:
+        data = to_memory(values, of.order)
     for region in regions_of(buffer):
         memory.write(region, data)
 
@@ -329,11 +340,22 @@ def make_stimulus(function: str, index: int, of: Type) -> Array:
     assert element_type is not None
     random = np.random.Generator(np.random.PCG64(zlib.crc32(f"{function}:{index}".encode())))
     kind = np.dtype(element_type.numpy)
-    shape = (of.compact_bytes,) if of.bits % 8 else of.shape or ()
-    low, high = (-512, 513) if kind.kind == "f" else (0, 16) if kind.kind == "u" else (-8, 8)
+    if of.bits % 8:
+        shape = (of.compact_bytes,)
+    else:
+        shape = of.shape or ()
+    if kind.kind == "f":
+        low, high = (-512, 513)
+    elif kind.kind == "u":
+        low, high = (0, 16)
+    else:
+        low, high = (-8, 8)
     values: Array = np.empty(shape, kind)
     flat = values.reshape(-1)
     for start in range(0, flat.size, _CHUNK):
         drawn = random.integers(low, high, min(_CHUNK, flat.size - start))
-        flat[start : start + _CHUNK] = drawn / 128.0 if kind.kind == "f" else drawn
+        if kind.kind == "f":
+            flat[start : start + _CHUNK] = drawn / 128.0
+        else:
+            flat[start : start + _CHUNK] = drawn
     return values

@@ -188,7 +188,10 @@ def require_emulated(program: Program, kernels: Mapping[str, Kernel]) -> None:
     raw = {name for name, kernel in kernels.items() if kernel.moves_raw}
     for feature, op in find_not_emulated(program, kernels, raw):
         function = program.function
-        place = function.place if op is None else function.document.place(op.offset)
+        if op is None:
+            place = function.place
+        else:
+            place = function.document.place(op.offset)
         location = f"{function.document.path}:{place.line}:{place.column}"
         raise UnsupportedError(f"{location}: not emulated: {feature}", feature)
 
@@ -226,7 +229,9 @@ class _Run:
         order = self._scheduled.order()
         near = order_conflicts(order, self._watch.extents())
         tasks = {task for hazard in near for task in (hazard.first, hazard.second)}
-        return order_conflicts(order, self._watch.accesses(tasks)) if tasks else []
+        if tasks:
+            return order_conflicts(order, self._watch.accesses(tasks))
+        return []
 
     def _outputs(self) -> Iterator[Buffer]:
         program = self._program
@@ -272,11 +277,10 @@ class _Run:
             if buffer is None or not buffer.type.is_laid_out:
                 continue
             array = inputs.get(number)
-            values = (
-                make_stimulus(program.function.name, number, buffer.type)
-                if array is None
-                else _convert_input(array, buffer)
-            )
+            if array is None:
+                values = make_stimulus(program.function.name, number, buffer.type)
+            else:
+                values = _convert_input(array, buffer)
             store_values(memory, buffer, values)
 
     def _do(self, task: Task) -> None:
@@ -315,7 +319,10 @@ def _convert_input(array: Array, buffer: Buffer) -> Array:
     values = np.asarray(array)
     if of.bits % 8 and values.shape == of.shape and values.dtype.kind in "iub":
         return pack_narrow(values, of)
-    shape = (of.compact_bytes,) if of.bits % 8 else of.shape
+    if of.bits % 8:
+        shape = (of.compact_bytes,)
+    else:
+        shape = of.shape
     kind = np.dtype(element_type.numpy)
     if values.shape != shape:
         raise HostError(f"input {buffer.name} has shape {list(of.shape or ())}, not {list(values.shape)}")

@@ -92,7 +92,9 @@ def _round(call: Call) -> Array:
     if mode not in (0, 1):
         fail_op(f"round mode {mode}: 0 and 1 are known")
     x = call.inputs[0].floats
-    return np.rint(x) if mode == 0 else np.trunc(x + np.copysign(0.5, x))
+    if mode == 0:
+        return np.rint(x)
+    return np.trunc(x + np.copysign(0.5, x))
 
 
 def _all() -> Iterator[Kernel]:

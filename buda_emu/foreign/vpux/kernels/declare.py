@@ -62,7 +62,10 @@ class Tensor:
         """
         rank = self.order.rank
         if not 0 <= axis < rank:
-            hint = ": a kernel counts from the innermost dimension, 0, outwards" if axis < 0 else ""
+            if axis < 0:
+                hint = ": a kernel counts from the innermost dimension, 0, outwards"
+            else:
+                hint = ""
             fail_op(f"axis {axis} of {rank} dimensions{hint}")
         return self.order.perm[rank - 1 - axis]
 

@@ -97,7 +97,9 @@ def _prelu(call: Call) -> Array:
 def _bitwise_not(call: Call) -> Array:
     x = call.inputs[0]
     inverted = ~x.values.astype(np.int64)
-    return inverted & np.iinfo(x.raw.dtype).max if x.raw.dtype.kind == "u" else inverted
+    if x.raw.dtype.kind == "u":
+        return inverted & np.iinfo(x.raw.dtype).max
+    return inverted
 
 
 def _select(call: Call) -> Array:

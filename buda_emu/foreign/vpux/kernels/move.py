@@ -20,7 +20,10 @@ def _reorder(call: Call) -> Array:
         fail_op(f"{list(reversed_order)} is not a permutation of {rank} dimensions")
     moved = tensor.in_memory().transpose(order)
     out = call.orders[0]
-    expected = out.to_memory(call.shapes[0]) if out.rank == len(call.shapes[0]) else ()
+    if out.rank == len(call.shapes[0]):
+        expected = out.to_memory(call.shapes[0])
+    else:
+        expected = ()
     if moved.shape != expected:
         fail_op(f"memory shape {list(moved.shape)} does not fit the output's {list(expected)}")
     return moved.transpose([out.perm.index(dim) for dim in range(rank)])
@@ -58,7 +61,10 @@ def _gather(call: Call) -> Array:
         if at.shape[0] != data.shape[0]:
             fail_op(f"{at.shape[0]} batches of indices for {data.shape[0]} of data")
         parts = [np.take(data.raw[n], at[n], axis=dim - 1) for n in range(data.shape[0])]
-        result = np.stack(parts) if parts else np.zeros(call.shapes[0], data.raw.dtype)
+        if parts:
+            result = np.stack(parts)
+        else:
+            result = np.zeros(call.shapes[0], data.raw.dtype)
     if result.size != int(np.prod(call.shapes[0])):
         fail_op(f"{list(result.shape)} gathered elements do not fit {list(call.shapes[0])}")
     return result.reshape(call.shapes[0])
@@ -109,7 +115,10 @@ def _space_to_depth(call: Call) -> Array:
     if h % block or w % block:
         fail_op(f"{h} x {w} are not multiples of {block}")
     x = x.reshape(n, c, h // block, block, w // block, block)
-    x = x.transpose(0, 3, 5, 1, 2, 4) if mode == 0 else x.transpose(0, 1, 3, 5, 2, 4)
+    if mode == 0:
+        x = x.transpose(0, 3, 5, 1, 2, 4)
+    else:
+        x = x.transpose(0, 1, 3, 5, 2, 4)
     return x.reshape(n, c * block * block, h // block, w // block)
 
 

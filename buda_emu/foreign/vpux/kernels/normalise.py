@@ -86,7 +86,9 @@ def _cum_sum(call: Call) -> Array:
         before = np.moveaxis(np.zeros_like(result), dim, 0)
         before[1:] = np.moveaxis(result, dim, 0)[:-1]
         result = np.moveaxis(before, 0, dim)
-    return np.flip(result, dim) if call.attributes["reverse"] else result
+    if call.attributes["reverse"]:
+        return np.flip(result, dim)
+    return result
 
 
 def _normalize_l2(call: Call) -> Array:

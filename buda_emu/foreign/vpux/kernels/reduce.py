@@ -12,7 +12,9 @@ Reduce = Callable[[Array, tuple[int, ...]], Array]
 
 
 def _sum(x: Array, axes: tuple[int, ...]) -> Array:
-    return x.sum(axis=axes) if x.dtype.kind == "i" else ordered_sum(x, axes)
+    if x.dtype.kind == "i":
+        return x.sum(axis=axes)
+    return ordered_sum(x, axes)
 
 
 def _mean(x: Array, axes: tuple[int, ...]) -> Array:

@@ -54,7 +54,8 @@ class FormatReader:
                 self._elements(text.split(), parts)
                 return parts
             except ReadError as error:
-                worst = error if worst is None or error.offset > worst.offset else worst
+                if worst is None or error.offset > worst.offset:
+                    worst = error
         raise worst or self.scanner.fail("expected an op")
 
     def _elements(self, elements: list[str], parts: Parts) -> None:
@@ -184,13 +185,18 @@ class FormatReader:
         self.scanner.expect(">")
         if isinstance(attribute, dict | tuple):
             raise self.scanner.fail(f"{plain} is one word or number")
-        return attribute.text if isinstance(attribute, Opaque) else attribute
+        if isinstance(attribute, Opaque):
+            return attribute.text
+        return attribute
 
     def _read_further(self, name: str, parts: Parts) -> None:
         attributes: list[Attribute] = []
         while self.scanner.take(","):
             attribute = self.values.attribute()
-            attributes += attribute if isinstance(attribute, tuple) else (attribute,)
+            if isinstance(attribute, tuple):
+                attributes += attribute
+            else:
+                attributes += (attribute,)
         parts.attributes[name] = tuple(attributes)
 
     # -------------------------------------------------------------------------------------------------- values
@@ -208,7 +214,10 @@ class FormatReader:
         while not scanner.sees(")"):
             if scanner.sees("%"):
                 use = self.use()
-                inner = scanner.need(VALUE, "a value") if scanner.word("as") else None
+                if scanner.word("as"):
+                    inner = scanner.need(VALUE, "a value")
+                else:
+                    inner = None
                 uses.append(Use(use.name, use.value, None, None if inner is None else Value(inner, None)))
                 behind = scanner.take(":")
             else:
@@ -324,5 +333,8 @@ def _leading_word(element: str) -> str:
 
 
 def _with_type(use: Use, type_: Type | None) -> Use:
-    inner = None if use.inner is None else Value(use.inner.name, type_)
+    if use.inner is None:
+        inner = None
+    else:
+        inner = Value(use.inner.name, type_)
     return Use(use.name, use.value, type_, inner)

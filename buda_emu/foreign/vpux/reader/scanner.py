@@ -38,7 +38,9 @@ def _blank_match(match: re.Match[str]) -> str:
     text = match[0]
     closing = {"/*": "*/", "{-": "#-}"}.get(text[:2], "")
     complete = text.endswith(closing) and len(text) >= 2 * len(closing)
-    return text if text[0] == '"' or not complete else re.sub(r"[^\n]", " ", text)
+    if text[0] == '"' or not complete:
+        return text
+    return re.sub(r"[^\n]", " ", text)
 
 
 class Scanner:
@@ -68,7 +70,10 @@ class Scanner:
     def space(self) -> None:
         """Skip white space."""
         match = SPACE.match(self.text, self.at, self.end)
-        self.at = match.end() if match is not None else self.at
+        if match is not None:
+            self.at = match.end()
+        else:
+            self.at = self.at
 
     def sees(self, text: str) -> bool:
         """Return whether this text comes next."""
@@ -163,4 +168,6 @@ class Scanner:
     def string(self) -> str | None:
         """Skip a string and return its content; None where no string comes next."""
         text = self.match(STRING)
-        return None if text is None else re.sub(r"\\(.)", r"\1", text[1:-1])
+        if text is None:
+            return None
+        return re.sub(r"\\(.)", r"\1", text[1:-1])

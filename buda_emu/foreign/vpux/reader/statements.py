@@ -82,8 +82,14 @@ class StatementReader:
     def _module(self) -> Module:
         """Read the beginning of a module, up to its brace."""
         scanner = self._scanner
-        name = ".".join(self._values.symbol().path) if scanner.sees("@") else ""
-        attributes = self._values.dictionary() if scanner.word("attributes") else _EMPTY
+        if scanner.sees("@"):
+            name = ".".join(self._values.symbol().path)
+        else:
+            name = ""
+        if scanner.word("attributes"):
+            attributes = self._values.dictionary()
+        else:
+            attributes = _EMPTY
         module = Module(name, attributes)
         if len(self._modules) > MOST_MODULES:
             raise scanner.fail(f"more than {MOST_MODULES} modules inside each other")
@@ -110,9 +116,15 @@ class StatementReader:
         name = self._values.symbol()
         end = scanner.at
         arguments = self._arguments()
-        results = self._values.types() if scanner.take("->") else ()
+        if scanner.take("->"):
+            results = self._values.types()
+        else:
+            results = ()
         scanner.location()
-        attributes = self._values.dictionary() if scanner.word("attributes") else _EMPTY
+        if scanner.word("attributes"):
+            attributes = self._values.dictionary()
+        else:
+            attributes = _EMPTY
         scanner.location()
         body: tuple[Op, ...] | None = None
         blocks = 0
@@ -191,7 +203,10 @@ class StatementReader:
             self._skip()
             return self._make_unknown(name, start, end, names, scope)
         reader = FormatReader(scanner=scanner, values=self._values, region=self._region, skip=self._skip, scope=scope)
-        parts = self._kernel(reader) if spec.formats == ("kernel",) else reader.read(spec.formats)
+        if spec.formats == ("kernel",):
+            parts = self._kernel(reader)
+        else:
+            parts = reader.read(spec.formats)
         types = parts.types
         results = tuple(Value(result_name, types[n] if n < len(types) else None) for n, result_name in enumerate(names))
         scope.update((value.name, value) for value in results)

@@ -86,7 +86,9 @@ class ValueReader:
         if scanner.word("array"):
             scanner.expect("<")
             scanner.need(_WORD, "a type")
-            return self._list(":", ">") if scanner.sees(":") else (scanner.expect(">"), ())[1]
+            if scanner.sees(":"):
+                return self._list(":", ">")
+            return (scanner.expect(">"), ())[1]
         for word in ("dense", "dense_resource", "ref"):
             if scanner.word(word):
                 text = scanner.skip_angle()
@@ -111,10 +113,16 @@ class ValueReader:
         scanner = self._scanner
         attributes: dict[str, Attribute] = {}
         while not scanner.sees(stop):
-            key = scanner.string() if scanner.sees('"') else scanner.need(_WORD, "the name of an attribute")
+            if scanner.sees('"'):
+                key = scanner.string()
+            else:
+                key = scanner.need(_WORD, "the name of an attribute")
             if key is None:
                 raise scanner.fail("a string is not closed")
-            attributes[key] = self.attribute() if scanner.take("=") or scanner.take(":") else True
+            if scanner.take("=") or scanner.take(":"):
+                attributes[key] = self.attribute()
+            else:
+                attributes[key] = True
             if not scanner.take(","):
                 break
         return MappingProxyType(attributes)
@@ -150,7 +158,9 @@ class ValueReader:
             return text not in ("0", "0x0")
         if digits.startswith("0x"):
             value = int(text, 16)
-            return _decode_float(value, of) if of.startswith(("f", "bf")) else value
+            if of.startswith(("f", "bf")):
+                return _decode_float(value, of)
+            return value
         if digits.isdecimal() and not of.startswith(("f", "bf")):
             if len(digits) > 40:
                 raise self._scanner.fail("an integer of more than 40 digits")
@@ -159,7 +169,9 @@ class ValueReader:
 
     def _skip_type(self) -> str:
         """Skip a type after a colon and return its text, "" where there is none."""
-        return self.type().text if self._scanner.take(":") else ""
+        if self._scanner.take(":"):
+            return self.type().text
+        return ""
 
     def _dialect_attribute(self) -> Attribute:
         scanner = self._scanner
@@ -278,12 +290,18 @@ class ValueReader:
                 if count > MOST_ELEMENTS:
                     raise scanner.fail(f"a shape of more than {MOST_ELEMENTS} elements")
         of = self.type() if scanner.sees("!") else None
-        element = of.text if of is not None else scanner.need(_ELEMENT, "the type of the elements")
+        if of is not None:
+            element = of.text
+        else:
+            element = scanner.need(_ELEMENT, "the type of the elements")
         if of is None and scanner.sees("<"):
             element += f"<{scanner.skip_angle()}>"
         space: str | None = None
         index: int | None = None
-        order: DimsOrder | None = None if shape is None or len(shape) > 15 else DimsOrder.identity(len(shape))
+        if shape is None or len(shape) > 15:
+            order: DimsOrder | None = None
+        else:
+            order = DimsOrder.identity(len(shape))
         strides: tuple[int, ...] | None = None
         traits: dict[str, Attribute] = {}
         while scanner.take(","):
@@ -293,7 +311,10 @@ class ValueReader:
             if isinstance(part, AffineMap):
                 order = part.order
             elif isinstance(part, Symbol | str):  # a string in the old dialect
-                space = part.leaf if isinstance(part, Symbol) else part
+                if isinstance(part, Symbol):
+                    space = part.leaf
+                else:
+                    space = part
             elif isinstance(part, tuple):
                 space, index = _memory_space(scanner, part)
             elif isinstance(part, Mapping) and "mode" in part:  # of a distribution, with words of its own
@@ -301,7 +322,10 @@ class ValueReader:
             elif isinstance(part, Mapping):
                 if "order" in part:
                     written = part["order"]
-                    order = written.order if isinstance(written, AffineMap) else None
+                    if isinstance(written, AffineMap):
+                        order = written.order
+                    else:
+                        order = None
                 if "strides" in part:
                     strides = _check_strides(scanner, part["strides"])
                 traits.update((key, value) for key, value in part.items() if key not in _LAYOUT_FIELDS)
@@ -359,7 +383,9 @@ def _trait_name(name: str) -> str:
     keep their name."""
     leaf = name.rpartition(".")[2].removesuffix("Attr")
     field = leaf[:1].lower() + leaf[1:]
-    return field if field in ("swizzlingScheme", "sparsityCompression", "compressionState") else name
+    if field in ("swizzlingScheme", "sparsityCompression", "compressionState"):
+        return field
+    return name
 
 
 def _decode_float(bits: int, of: str) -> float:
@@ -369,6 +395,8 @@ def _decode_float(bits: int, of: str) -> float:
         bits = bits << 16
         form = ("<I", "<f")
     try:
-        return float(bits) if form is None else struct.unpack(form[1], struct.pack(form[0], bits))[0]
+        if form is None:
+            return float(bits)
+        return struct.unpack(form[1], struct.pack(form[0], bits))[0]
     except struct.error:
         return float("nan")

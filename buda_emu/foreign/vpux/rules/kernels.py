@@ -91,7 +91,10 @@ def _maps(program: Program, side: int, problem: str) -> Iterator[Finding]:
     """Yield the faults of one kind in the maps of one side. Where both maps are wrong, the inputs' is reported."""
     for op in _kernels(program):
         first = _map_problem(op, 0)
-        maps = first if side == 0 or first is not None else _map_problem(op, 1)
+        if side == 0 or first is not None:
+            maps = first
+        else:
+            maps = _map_problem(op, 1)
         if maps is not None and maps[0] == problem and (side == 0) == (first is not None):
             yield finding(program, op, maps[1])
 

@@ -11,7 +11,10 @@ from buda_emu.support.checker import Finding
 def _subviews(program: Program) -> Iterator[tuple[Op, Type, Type]]:
     """Yield every SubView with the types of its source and result."""
     for op in program.ops_of("VPUIP.SubView"):
-        source = op.clause("")[0].type if op.clause("") else None
+        if op.clause(""):
+            source = op.clause("")[0].type
+        else:
+            source = None
         if source is not None and op.types and source.shape is not None and op.types[0].shape is not None:
             yield op, source, op.types[0]
 
@@ -56,7 +59,9 @@ def check_result(program: Program) -> Iterator[Finding]:
 
 def _logical_strides(of: Type) -> list[int]:
     """Return the strides in bits, in logical order; none where there is no order."""
-    return [] if of.order is None else list(of.order.to_logical(of.memory_strides))
+    if of.order is None:
+        return []
+    return list(of.order.to_logical(of.memory_strides))
 
 
 @BOOK.rule(

@@ -21,7 +21,10 @@ def main(args: argparse.Namespace) -> int:
     timeline = gemini.simulate(
         ir, asm=args.asm, dram_gibps=args.dram_gibps, freq_ghz=args.freq_ghz, noc_bytes_per_cycle=args.noc_bytes
     )
-    differences = trace_differences(ir, timeline, args.asm, args.trace) if args.trace is not None else None
+    if args.trace is not None:
+        differences = trace_differences(ir, timeline, args.asm, args.trace)
+    else:
+        differences = None
     figures = run_figures(ir, timeline)
     _draw(args, ir, timeline)
     if args.json:

@@ -16,7 +16,10 @@ def main(args: argparse.Namespace) -> int:
     small = slice_layers(ir, layers)
     write_json(args.output, small.to_json())
     errors = sum(finding.severity == "error" for finding in small.check())
-    verdict = "checks clean" if not errors else f"{plural(errors, 'error')}: this is a bug of buda-emu"
+    if not errors:
+        verdict = "checks clean"
+    else:
+        verdict = f"{plural(errors, 'error')}: this is a bug of buda-emu"
     say(
         f"wrote {args.output}: {len(small.workloads())} of {plural(len(ir.workloads()), 'workload')}, {len(layers)} "
         f"layers, {verdict}"

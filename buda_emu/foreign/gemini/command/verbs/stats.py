@@ -16,7 +16,10 @@ from buda_emu.support.files import read_yaml
 def main(args: argparse.Namespace) -> int:
     """Count and print. Exit code 2 for an unusable energy table."""
     counts = statistics(gemini.load(args.file))
-    spent = energy(counts.accesses, _table(args.energy)) if args.energy is not None else None
+    if args.energy is not None:
+        spent = energy(counts.accesses, _table(args.energy))
+    else:
+        spent = None
     if args.json:
         content = asdict(counts)
         content["links"] = [{"from": a, "to": b, "bytes": size} for (a, b), size in counts.links.items()]

@@ -17,9 +17,18 @@ from buda_emu.support.errors import HostError, VpuxError
 def main(args: argparse.Namespace) -> int:
     """Print the argument buffers. Exit code 2 for a document that is refused, or a task without a kernel."""
     document = load(args.file)
-    unreadable = [] if document.functions else check_document(document, args.arch)
-    function = None if unreadable else document.function(args.function, args.split)
-    findings = unreadable if function is None else check_function(function, args.arch)
+    if document.functions:
+        unreadable = []
+    else:
+        unreadable = check_document(document, args.arch)
+    if unreadable:
+        function = None
+    else:
+        function = document.function(args.function, args.split)
+    if function is None:
+        findings = unreadable
+    else:
+        findings = check_function(function, args.arch)
     errors = [buffer for buffer in findings if buffer.severity == "error"]
     if errors or function is None:
         raise VpuxError(render(errors), errors)
@@ -50,7 +59,10 @@ def _decode_buffers(function: Any, args: argparse.Namespace) -> Iterator[dict[st
         declaration = callee(function, task.op)
         for number, call in enumerate(make_invocations(program, task.op)):
             decoded = unpack(call.data, len(call.tensors), call.scalar_types, call.abi)
-            kernel = "" if declaration is None else entry_point(declaration)
+            if declaration is None:
+                kernel = ""
+            else:
+                kernel = entry_point(declaration)
             yield {
                 "task": task.index,
                 "run": number,

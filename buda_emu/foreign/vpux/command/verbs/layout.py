@@ -43,7 +43,9 @@ def _parse_order(text: str | None, rank: int) -> Any:
             return DimsOrder.from_code(int(text, 16))
         except ValueError:
             raise HostError(f"--order {text}: not a code") from None
-    return DimsOrder.from_affine_map(text) if text.startswith("affine_map") else DimsOrder.from_name(text)
+    if text.startswith("affine_map"):
+        return DimsOrder.from_affine_map(text)
+    return DimsOrder.from_name(text)
 
 
 def _parse_numbers(text: str, between: str) -> tuple[int, ...]:
@@ -58,4 +60,6 @@ def _parse_requirement(text: str) -> tuple[object, ...]:
     kind, _, value = rest.partition(":")
     if not dim.isdecimal() or (value and not value.isdecimal()):
         raise HostError(f"--req {text}: expected DIM:KIND or DIM:KIND:BITS")
-    return (int(dim), kind, int(value)) if value else (int(dim), kind)
+    if value:
+        return (int(dim), kind, int(value))
+    return (int(dim), kind)

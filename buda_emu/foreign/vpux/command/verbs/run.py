@@ -23,9 +23,18 @@ from buda_emu.support.version import RESULT_VERSION
 def main(args: argparse.Namespace) -> int:
     """Run a function, or compare two. Exit code 0; 1 when --compare finds a difference; 2 refused; 3 not emulated; 4
     deadlock or fault."""
-    model = None if args.model is None else CostModel.from_text(args.model)
-    duration = one_step if model is None else model.duration
-    words = "one step for each task, no durations" if model is None else f"modelled, assumed: {_parameters(model)}"
+    if args.model is None:
+        model = None
+    else:
+        model = CostModel.from_text(args.model)
+    if model is None:
+        duration = one_step
+    else:
+        duration = model.duration
+    if model is None:
+        words = "one step for each task, no durations"
+    else:
+        words = f"modelled, assumed: {_parameters(model)}"
     document = load(args.file)
     inputs = _read_inputs(args.input)
     if args.compare is not None:
@@ -76,7 +85,9 @@ def _show(args: argparse.Namespace, result: RunResult, words: str) -> None:
 def _show_comparison(args: argparse.Namespace, comparison: Comparison, words: str) -> int:
     say_lines(comparison_lines(comparison))
     _write(args, comparison.second, words)
-    return Exit.OK if comparison.is_equal else Exit.DIFFERS
+    if comparison.is_equal:
+        return Exit.OK
+    return Exit.DIFFERS
 
 
 def _write(args: argparse.Namespace, result: RunResult, words: str) -> None:
