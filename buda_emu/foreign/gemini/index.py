@@ -177,28 +177,26 @@ class Index:
         """Return whether the record of a transfer's producer agrees with itself: the piece lies in its workload, and
         the size is that of the box. Otherwise G031, G032 or G038 reports it, and other rules conclude nothing from the
         record."""
-        made = self.outputs_by_id.get(number)
         out = self.outs.get(number)
-        in_bits = self.ir.form.in_bits
         if out is not None and out.type == "weight":
-            if in_bits:
+            if self.ir.form.in_bits:
                 return out.size % (8 * out.box.shape[1]) == 0
             return out.size == weight_bytes(out.box)
-        item = out or (made.piece if made else None)
-        if item is None:
+        if out is not None:
+            return self._has_size_of_box(number, out)
+        output = self.outputs_by_id.get(number)
+        if output is None:
             return False
-        if made is not None and out is None:
-            if in_bits:
-                whole = made.work.box
-            else:
-                whole = made.work.box.within(made.work.box)
-            if not item.box.inside(whole):
-                return False
+        extent = output.work.box if self.ir.form.in_bits else output.work.box.within(output.work.box)
+        return output.piece.box.inside(extent) and self._has_size_of_box(number, output.piece)
+
+    def _has_size_of_box(self, number: int, record: DramOut | Ofmap) -> bool:
+        """Return whether a feature map has the size of its box, in any bitwidth where its own is unknown."""
+        if self.ir.form.in_bits:
+            return record.size == fmap_bits(record.box)
         bits = self.bitwidths.get(number)
-        sizes = [fmap_bytes(item.box, one) for one in ((bits,) if bits else BITWIDTHS)]
-        if in_bits:
-            return item.size == fmap_bits(item.box)
-        return item.size in sizes
+        bitwidths = (bits,) if bits else BITWIDTHS
+        return record.size in [fmap_bytes(record.box, width) for width in bitwidths]
 
     @cached_property
     def snapshots_with_duplicates(self) -> frozenset[tuple[int, int]]:

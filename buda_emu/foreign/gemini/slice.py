@@ -1,13 +1,13 @@
 """Cut a small schedule out of a large one. Operands of the chosen layers that other layers make come from DRAM instead,
 and results that no remaining layer reads go to DRAM."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from buda_emu.foreign.gemini.boxes import Box, hull
 from buda_emu.foreign.gemini.document import Document, load
 from buda_emu.foreign.gemini.index import Index, WorkloadOutput, find_read_tensor
-from buda_emu.foreign.gemini.model import IR, Ofmap, Region, Workload
+from buda_emu.foreign.gemini.model import IR, Ofmap, Region, Source, Tensor, Workload
 from buda_emu.foreign.gemini.rings import pieces
 from buda_emu.foreign.gemini.rules import check
 from buda_emu.foreign.gemini.sizes import UNIT, channel_multiple, fmap_bits, fmap_bytes, round_up
@@ -107,72 +107,86 @@ class _Cut:
     # ------------------------------------------------------------------------------------------------ workloads
     def _workload(self, work: Workload) -> Json:
         entry: Json = self.content[str(work.core)][work.index]
-        for piece, item in zip(work.ofmap, entry["ofmap"], strict=True):
-            item["destination"] = [
-                to
-                for to in item["destination"]
-                if to["type"] == "DRAM" or (to[self.core_key], to["workload_id"]) in self.steps
-            ]
+        for piece, ofmap in zip(work.ofmap, entry["ofmap"], strict=True):
+            ofmap["destination"] = [to for to in ofmap["destination"] if self._reaches(to)]
             if piece.transfer_id in self.stored and not piece.to_dram:
-                item["destination"].append({"type": "DRAM", self.core_key: self.dram})
-        entry["buffer"] = [
-            item for tensor, item in zip(work.buffer, entry["buffer"], strict=True) if self._tensor(work, tensor, item)
-        ]
-        if self.in_bits:
-            return entry
-        for operand, item in zip(work.ifmap, entry["ifmap"], strict=True):
-            tensor = find_read_tensor(work, operand)
-            if tensor is not None:
-                number = self.fresh.get((work.core, tensor.tensor_id))
-            else:
-                number = None
-            if number is not None:
-                item["transfer_id"] = [number]
-        names = ("wl0_buffer", "wl1_buffer")
-        wanted = {one.weight.transfer_id for one in self.kept[work.core] if one.weight}
-        for name in names:
-            if entry.get(name):
-                entry[name] = [one for one in entry[name] if tuple(one["transfer_id"]) in wanted] or None
+                ofmap["destination"].append({"type": "DRAM", self.core_key: self.dram})
+        tensors: list[Json] = []
+        for tensor, tensor_entry in zip(work.buffer, entry["buffer"], strict=True):
+            if self._tensor(work, tensor, tensor_entry):
+                tensors.append(tensor_entry)
+        entry["buffer"] = tensors
+        if not self.in_bits:
+            self._rename_loaded_operands(work, entry)
+            self._drop_unused_weight_stores(work, entry)
         return entry
 
-    def _tensor(self, work: Workload, tensor: Any, entry: Json) -> bool:
+    def _reaches(self, destination: Json) -> bool:
+        """Return whether a destination is DRAM or a workload that remains."""
+        if destination["type"] == "DRAM":
+            return True
+        return (destination[self.core_key], destination["workload_id"]) in self.steps
+
+    def _rename_loaded_operands(self, work: Workload, entry: Json) -> None:
+        """Let operands whose tensor is loaded because of the cut name that load."""
+        for operand, ifmap in zip(work.ifmap, entry["ifmap"], strict=True):
+            tensor = find_read_tensor(work, operand)
+            if tensor is not None and (work.core, tensor.tensor_id) in self.fresh:
+                ifmap["transfer_id"] = [self.fresh[work.core, tensor.tensor_id]]
+
+    def _drop_unused_weight_stores(self, work: Workload, entry: Json) -> None:
+        """Remove entries of the weight store whose weights no remaining workload of the core uses."""
+        used = {reader.weight.transfer_id for reader in self.kept[work.core] if reader.weight}
+        for name in ("wl0_buffer", "wl1_buffer"):
+            if entry.get(name):
+                entry[name] = [store for store in entry[name] if tuple(store["transfer_id"]) in used] or None
+
+    def _tensor(self, work: Workload, tensor: Tensor, entry: Json) -> bool:
         """Return whether a buffer entry stays. Sources whose maker is cut off become loads from DRAM."""
-        works = self.kept[work.core]
         if tensor.type == "ofmap":
             output = self.index.output_by_room.get((work.core, tensor.tensor_id))
             return self.in_bits or (output is not None and self._keeps(output))
-        ids = set(tensor.transfer_id)
-        readers = [reader for reader in works if ids & set(reader.reads) and reader.index >= work.index]
-        if self.in_bits and tensor.type == "ifmap":
-            readers = [reader for reader in readers if reader.workload_id == tensor.workload_id]
+        readers = self._later_readers(work, tensor)
         if not readers:
             return False
-        gone = [
-            source
-            for source in tensor.source
-            if source.type == "core" and not self._keeps(self.index.outputs_by_id[source.transfer_id])
-        ]
-        if not gone:
-            return True
-        if self.in_bits:
-            for source, reader in zip(tensor.source, entry["source"], strict=True):
-                if source in gone:
-                    reader.update(type="DRAM", id=0)
+        cut_sources = [source for source in tensor.source if self._is_cut_off(source)]
+        if cut_sources and self.in_bits:
+            for source, source_entry in zip(tensor.source, entry["source"], strict=True):
+                if source in cut_sources:
+                    source_entry.update(type="DRAM", id=0)
                     self._load(source.transfer_id, source.box, source.layer_name or "", readers)
-            return True
-        if len(gone) < len(tensor.source):
-            raise UnsupportedError(
-                f"{work}: tensor {tensor.tensor_id} holds pieces of layers on both sides of the cut: choose "
-                f"them together"
-            )
+        elif cut_sources:
+            if len(cut_sources) < len(tensor.source):
+                raise UnsupportedError(
+                    f"{work}: tensor {tensor.tensor_id} holds pieces of layers on both sides of the cut: choose "
+                    f"them together"
+                )
+            self._load_tensor(work, tensor, entry, readers)
+        return True
+
+    def _later_readers(self, work: Workload, tensor: Tensor) -> list[Workload]:
+        """Return the remaining workloads of the core that read the tensor in this snapshot or a later one."""
+        ids = set(tensor.transfer_id)
+        readers = [reader for reader in self.kept[work.core] if reader.index >= work.index and ids & set(reader.reads)]
+        if self.in_bits and tensor.type == "ifmap":
+            return [reader for reader in readers if reader.workload_id == tensor.workload_id]
+        return readers
+
+    def _is_cut_off(self, source: Source) -> bool:
+        """Return whether the workload that makes a source does not remain."""
+        return source.type == "core" and not self._keeps(self.index.outputs_by_id[source.transfer_id])
+
+    def _load_tensor(self, work: Workload, tensor: Tensor, entry: Json, readers: Sequence[Workload]) -> None:
+        """Replace all sources of a tensor of dialect A by one load from DRAM."""
         key = (work.core, tensor.tensor_id)
         if key not in self.fresh:
             self.fresh[key] = self.free
             self.free += 1
         number = self.fresh[key]
-        boxes = [self._box_in_layer(source.transfer_id) for source in gone]
-        reading = [reader for reader in readers if tensor.tensor_id in _tensors_read(reader)]
-        self._load(number, hull(boxes), gone[0].layer_name or "", reading)
+        layer = tensor.source[0].layer_name
+        bounds = hull(self._box_in_layer(source.transfer_id) for source in tensor.source)
+        operand_readers = [reader for reader in readers if tensor.tensor_id in _tensors_read(reader)]
+        self._load(number, bounds, layer or "", operand_readers)
         self.bits[number] = tensor.bitwidth
         entry["transfer_id"] = [number]
         entry["source"] = [
@@ -183,10 +197,9 @@ class _Cut:
                 "size": entry["size"],
                 "lower": entry["lower"],
                 "upper": entry["upper"],
-                "layer_name": gone[0].layer_name,
+                "layer_name": layer,
             }
         ]
-        return True
 
     def _box_in_layer(self, number: int) -> Box:
         output = self.index.outputs_by_id[number]
@@ -199,68 +212,66 @@ class _Cut:
     # ------------------------------------------------------------------------------------------------ DRAM
     def _dram_in_entries(self) -> list[Json]:
         before = {entry["transfer_id"]: entry for entry in self.content["-1"]["in"]}
-        out_ids = {item["transfer_id"] for item in self.content["-1"]["out"] if self._is_read(item["transfer_id"])}
-        found: list[Json] = []
+        outs = self.content["-1"]["out"]
+        out_ids = {out["transfer_id"] for out in outs if self._is_read(out["transfer_id"])}
+        entries: list[Json] = []
         for works in self.kept.values():
             for work in works:
                 for piece in work.ofmap:
-                    if piece.transfer_id not in self.stored:
-                        continue
-                    if self.in_bits:
-                        box = piece.box
-                    else:
-                        box = piece.box.moved(work.box.lower)
-                    entry = before.get(
-                        piece.transfer_id,
-                        {
-                            "core_id": work.core,
-                            "workload_id": work.workload_id,
-                            "transfer_id": piece.transfer_id,
-                            "lower": list(box.lower),
-                            "upper": list(box.upper),
-                            **({} if self.in_bits else {"layer_name": work.layer_name}),
-                        },
-                    )
-                    related = [number for number in entry.get("related_ofmap", ()) if number in out_ids]
-                    found.append({**entry, "related_ofmap": related})
-        return found
+                    if piece.transfer_id in self.stored:
+                        entry = before.get(piece.transfer_id) or self._make_dram_in(work, piece)
+                        related = [number for number in entry.get("related_ofmap", ()) if number in out_ids]
+                        entries.append({**entry, "related_ofmap": related})
+        return entries
+
+    def _make_dram_in(self, work: Workload, piece: Ofmap) -> Json:
+        """Return the `in` entry of a result that is stored because of the cut."""
+        box = piece.box if self.in_bits else piece.box.moved(work.box.lower)
+        entry: Json = {
+            "core_id": work.core,
+            "workload_id": work.workload_id,
+            "transfer_id": piece.transfer_id,
+            "lower": list(box.lower),
+            "upper": list(box.upper),
+        }
+        if not self.in_bits:
+            entry["layer_name"] = work.layer_name
+        return entry
 
     def _is_read(self, number: int) -> bool:
         return any((work.core, work.workload_id) in self.steps for work in self.index.readers.get(number, ()))
 
     def _dram_out_entries(self) -> list[Json]:
-        found: list[Json] = []
-        for item in self.content["-1"]["out"]:
-            if not self._is_read(item["transfer_id"]):
-                continue
-            to = [one for one in item["destination"] if (one[self.core_key], one["workload_id"]) in self.steps]
-            related = [number for number in item["related_ifmap"] if number in self.stored]
-            found.append({**item, "destination": to, "related_ifmap": related})
+        entries: list[Json] = []
+        for out in self.content["-1"]["out"]:
+            if self._is_read(out["transfer_id"]):
+                destination = [to for to in out["destination"] if self._reaches(to)]
+                related = [number for number in out["related_ifmap"] if number in self.stored]
+                entries.append({**out, "destination": destination, "related_ifmap": related})
         for number, (box, _layer, readers) in self.loads.items():
-            if self.in_bits:
-                size = fmap_bits(box)
-            else:
-                size = fmap_bytes(box, self.bits[number])
-            to = [{self.core_key: work.core, "type": "core", "workload_id": work.workload_id} for work in readers]
-            if self.in_bits:
-                names: Json = {"layer_name": readers[0].layer_name}
-            else:
-                names = {}
+            entries.append(self._make_dram_out(number, box, readers))
+        return entries
+
+    def _make_dram_out(self, number: int, box: Box, readers: Sequence[Workload]) -> Json:
+        """Return the `out` entry of a tensor that is loaded because of the cut."""
+        destinations: list[Json] = []
+        for reader in readers:
+            destination: Json = {self.core_key: reader.core, "type": "core", "workload_id": reader.workload_id}
             if not self.in_bits:
-                to = [{**one, "layer_name": work.layer_name} for one, work in zip(to, readers, strict=True)]
-            found.append(
-                {
-                    "transfer_id": number,
-                    "type": "fmap",
-                    "size": size,
-                    "lower": list(box.lower),
-                    "upper": list(box.upper),
-                    "destination": to,
-                    "related_ifmap": [],
-                    **names,
-                }
-            )
-        return found
+                destination["layer_name"] = reader.layer_name
+            destinations.append(destination)
+        entry: Json = {
+            "transfer_id": number,
+            "type": "fmap",
+            "size": fmap_bits(box) if self.in_bits else fmap_bytes(box, self.bits[number]),
+            "lower": list(box.lower),
+            "upper": list(box.upper),
+            "destination": destinations,
+            "related_ifmap": [],
+        }
+        if self.in_bits:
+            entry["layer_name"] = readers[0].layer_name
+        return entry
 
     # ------------------------------------------------------------------------------------------------ L2 (A)
     def _add_store_rooms(self, cores: Mapping[str, list[Json]]) -> None:
@@ -304,30 +315,35 @@ class _Cut:
 
     def _renumber_orders(self, cores: Mapping[str, list[Json]]) -> None:
         """Number tensor_order anew: loads by the workload whose snapshot shows them first, stores after their maker."""
-        items: dict[tuple[str, Any], tuple[int, int, int]] = {}
-        places: dict[tuple[str, Any], list[Json]] = {}
+        sort_keys: dict[tuple[str, Any], tuple[int, int, int]] = {}
+        records_by_key: dict[tuple[str, Any], list[Json]] = {}
         for core, entries in cores.items():
             for entry in entries:
-                number = entry["workload_id"]
-                for tensor in entry["buffer"]:
-                    key = (core, tensor["tensor_id"])
-                    dram = tensor["type"] == "ofmap" or any(one["type"] == "DRAM" for one in tensor["source"])
-                    places.setdefault(key, []).append(tensor)
-                    if dram:
-                        items.setdefault(key, (number, int(tensor["type"] == "ofmap"), tensor["tensor_order"]))
-                for one in entry.get("wl0_buffer") or entry.get("wl1_buffer") or ():
-                    if one["source"] == "DDR":
-                        key = (core, f"order {one['tensor_order']}")
-                        places.setdefault(key, []).append(one)
-                        items.setdefault(key, (number, 0, one["tensor_order"]))
-        ordered = sorted(items, key=lambda key: (items[key], int(key[0]), str(key[1])))
-        for key, held in places.items():
-            if key in items:
-                order = ordered.index(key)
-            else:
-                order = len(ordered)
-            for one in held:
-                one["tensor_order"] = order
+                for name, record, kind in _ordered_records(entry):
+                    records_by_key.setdefault((core, name), []).append(record)
+                    if kind is not None:
+                        sort_key = (entry["workload_id"], kind, record["tensor_order"])
+                        sort_keys.setdefault((core, name), sort_key)
+        ordered = sorted(sort_keys, key=lambda key: (sort_keys[key], int(key[0]), str(key[1])))
+        numbers = {key: number for number, key in enumerate(ordered)}
+        for key, records in records_by_key.items():
+            for record in records:
+                record["tensor_order"] = numbers.get(key, len(ordered))
+
+
+def _ordered_records(entry: Json) -> Iterator[tuple[Any, Json, int | None]]:
+    """Yield the records of a workload that have a tensor_order: name, record, and 0 for a load, 1 for a store, None for
+    a tensor that does not go through DRAM."""
+    for tensor in entry["buffer"]:
+        kind: int | None = None
+        if tensor["type"] == "ofmap":
+            kind = 1
+        elif any(source["type"] == "DRAM" for source in tensor["source"]):
+            kind = 0
+        yield tensor["tensor_id"], tensor, kind
+    for store in entry.get("wl0_buffer") or entry.get("wl1_buffer") or ():
+        if store["source"] == "DDR":
+            yield f"order {store['tensor_order']}", store, 0
 
 
 def _tensors_read(work: Workload) -> set[int]:

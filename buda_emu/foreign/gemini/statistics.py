@@ -1,7 +1,7 @@
 """Count what a schedule moves and computes, without any time: bytes by kind and layer, reuse, traffic of links, and
 accesses, which a user's energy table turns into energy."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from buda_emu.foreign.gemini.index import Index, tensors_holding
@@ -129,43 +129,44 @@ def _bytes_read(index: Index, work: Workload) -> int:
 
 
 def _count_by_layer(index: Index, plan: Plan) -> tuple[LayerBytes, ...]:
-    works: dict[str, list[Workload]] = {}
+    works_by_layer: dict[str, list[Workload]] = {}
     for work in index.ir.workloads():
-        works.setdefault(work.layer_name, []).append(work)
+        works_by_layer.setdefault(work.layer_name, []).append(work)
     sent: dict[str, int] = {}
     for send in plan.sends:
         name = index.ir.cores[send.step[0]][send.step[1]].layer_name
         sent[name] = sent.get(name, 0) + send.bytes
-    rows: list[LayerBytes] = []
-    for name, items in works.items():
-        ids = {number for work in items for number in work.reads}
-        cores = {work.core for work in items}
-        loads = [transfer for transfer in plan.queue if transfer.transfer_id in ids and transfer.core in cores | {-1}]
-        loaded = sum(transfer.bytes for transfer in loads if transfer.kind == "load")
-        weights = sum(transfer.bytes for transfer in loads if transfer.kind == "weight")
-        output_ids = {piece.transfer_id for work in items for piece in work.ofmap}
-        stored = sum(
-            transfer.bytes for transfer in plan.queue if transfer.kind == "store" and transfer.transfer_id in output_ids
-        )
-        read = sum(_bytes_read(index, work) for work in items)
-        if loaded + weights:
-            reuse = read / (loaded + weights)
-        else:
-            reuse = None
-        count = sum(count_macs(index, work) for work in items)
-        rows.append(
-            LayerBytes(
-                layer=name,
-                workloads=len(items),
-                loaded=loaded,
-                weights=weights,
-                stored=stored,
-                sent=sent.get(name, 0),
-                macs=count,
-                reuse=reuse,
-            )
-        )
+    rows = [_count_layer(index, plan, works, sent.get(name, 0)) for name, works in works_by_layer.items()]
     return tuple(rows)
+
+
+def _count_layer(index: Index, plan: Plan, works: Sequence[Workload], sent: int) -> LayerBytes:
+    """Return the counts of one layer's workloads, of which `sent` bytes go to other cores."""
+    read_ids: set[int] = set()
+    output_ids: set[int] = set()
+    for work in works:
+        read_ids.update(work.reads)
+        output_ids.update(piece.transfer_id for piece in work.ofmap)
+    cores = {work.core for work in works} | {-1}
+    moved = {"load": 0, "weight": 0, "store": 0}
+    for transfer in plan.queue:
+        if transfer.kind == "store":
+            counts = transfer.transfer_id in output_ids
+        else:
+            counts = transfer.transfer_id in read_ids and transfer.core in cores
+        if counts:
+            moved[transfer.kind] += transfer.bytes
+    loaded = moved["load"] + moved["weight"]
+    return LayerBytes(
+        layer=works[0].layer_name,
+        workloads=len(works),
+        loaded=moved["load"],
+        weights=moved["weight"],
+        stored=moved["store"],
+        sent=sent,
+        macs=sum(count_macs(index, work) for work in works),
+        reuse=sum(_bytes_read(index, work) for work in works) / loaded if loaded else None,
+    )
 
 
 def _count_accesses(index: Index, plan: Plan) -> dict[str, int]:

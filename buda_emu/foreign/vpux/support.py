@@ -57,23 +57,25 @@ def type_reasons(type_: Type) -> Iterator[str]:
     """Yield the names of what is not emulated in a type."""
     if type_.kind in ("other", "bounded"):
         yield f"type:{type_.name}"
-        return
-    if type_.kind == "barrier":
-        return
-    if type_.is_distributed:
-        mode = type_.traits.get("mode")
-        if mode != "DUPLICATED":
-            yield f"type:DistributedBuffer:{mode}"
+    elif type_.kind != "barrier":
+        yield from _buffer_reasons(type_)
+        for trait in TRAITS:
+            if trait in type_.traits:
+                yield f"type:{trait}"
+        for name, trait in type_.traits.items():
+            if isinstance(trait, Type) or "." in name:  # a layout of another kind
+                yield f"type:{name}"
+
+
+def _buffer_reasons(type_: Type) -> Iterator[str]:
+    """Yield what is not emulated of a buffer's distribution, shape and elements."""
+    mode = type_.traits.get("mode")
+    if type_.is_distributed and mode != "DUPLICATED":
+        yield f"type:DistributedBuffer:{mode}"
     if type_.shape is None or DYNAMIC in type_.shape:
         yield "type:dynamic"
     if type_.bits == 0 or (type_.bits % 8 and type_.strides is not None):
         yield f"type:{type_.element_name}"
-    for trait in TRAITS:
-        if trait in type_.traits:
-            yield f"type:{trait}"
-    for name, trait in type_.traits.items():
-        if isinstance(trait, Type) or "." in name:  # a layout of another kind
-            yield f"type:{name}"
 
 
 def _own_reasons(program: Program, op: Op, kernels: Mapping[str, object], raw: Collection[str]) -> Iterator[str]:

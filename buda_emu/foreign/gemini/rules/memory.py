@@ -6,7 +6,7 @@ from itertools import pairwise
 from buda_emu.foreign.gemini.book import BOOK
 from buda_emu.foreign.gemini.frontend import Network
 from buda_emu.foreign.gemini.index import Index, Life, find_read_tensor, operand_entries, sources_reached
-from buda_emu.foreign.gemini.model import IR, Region, Tensor, Workload
+from buda_emu.foreign.gemini.model import IR, Ofmap, Region, Tensor, Workload
 from buda_emu.foreign.gemini.rings import pieces, region_of
 from buda_emu.foreign.gemini.sizes import fmap_bytes, is_legal_alignment, weight_bytes
 from buda_emu.support.checker import Finding
@@ -301,22 +301,29 @@ def _outputs_without_room(index: Index) -> Iterator[tuple[Workload, str, int, st
             number = piece.transfer_id
             if number in index.duplicate_ids or not index.is_consistent(number):
                 continue
-            readers = [
-                index.find_target(to) for to in piece.destination if to.type == "core" and to.core_id == work.core
-            ]
-            read = any(reader and number in reader.reads for reader in readers)
-            if read and not _tensors_claiming(index, work, number) and not _comes_back_later(index, work, number):
+            if _lacks_local_room(index, work, piece):
                 yield work, piece.place, number, "no tensor of its snapshot has it as source"
-            if (
-                piece.to_dram
-                and number in index.ins
-                and number not in index.room_of_output
-                and not _has_faulty_room(index, work)
-            ):
-                why = (
-                    f"its snapshot has no `ofmap` tensor of layer {work.layer_name!r} and shape {list(piece.box.shape)}"
-                )
+            if _lacks_store_room(index, work, piece):
+                shape = list(piece.box.shape)
+                why = f"its snapshot has no `ofmap` tensor of layer {work.layer_name!r} and shape {shape}"
                 yield work, piece.place, number, why
+
+
+def _lacks_local_room(index: Index, work: Workload, piece: Ofmap) -> bool:
+    """Return whether the core itself reads the piece, and no tensor holds it while the workload runs."""
+    number = piece.transfer_id
+    local = [to for to in piece.destination if to.type == "core" and to.core_id == work.core]
+    readers = [index.find_target(to) for to in local]
+    if not any(reader and number in reader.reads for reader in readers):
+        return False
+    return not _tensors_claiming(index, work, number) and not _comes_back_later(index, work, number)
+
+
+def _lacks_store_room(index: Index, work: Workload, piece: Ofmap) -> bool:
+    """Return whether the piece goes to DRAM and has no `ofmap` tensor, without a fault of such a tensor as reason."""
+    number = piece.transfer_id
+    stored = piece.to_dram and number in index.ins
+    return stored and number not in index.room_of_output and not _has_faulty_room(index, work)
 
 
 def _tensors_claiming(index: Index, work: Workload, number: int) -> list[Tensor]:
@@ -377,24 +384,26 @@ def check_residence(index: Index, _: Network | None) -> Iterator[Finding]:
     """Check each operand that its own core makes, except those that G045 reports and ids that are defined twice."""
     if not index.ir.form.addressed:
         return
-    homeless = {number for _work, _place, number, _why in _outputs_without_room(index)}
+    without_room = {number for _work, _place, number, _why in _outputs_without_room(index)}
     for work in index.ir.workloads():
-        for item in work.ifmap:
-            for number in item.transfer_id:
-                made = index.outputs_by_id.get(number)
-                if made is None or number in index.outs or number in index.duplicate_ids or number in homeless:
+        for ifmap in work.ifmap:
+            for number in ifmap.transfer_id:
+                output = index.outputs_by_id.get(number)
+                if output is None or number in index.outs or number in index.duplicate_ids or number in without_room:
                     continue
-                if made.work.core != work.core or made.work.index >= work.index:
-                    continue
-                held = [(work.core, tensor.tensor_id) for tensor in _tensors_claiming(index, made.work, number)]
-                wanted = set(range(made.work.index, work.index + 1))
-                if any((work.core, at) in index.snapshots_with_duplicates for at in wanted):
-                    continue  # G042 tells
-                if not any(wanted <= set(index.lives[key].at) for key in held):
-                    said = (
-                        f"{work} reads transfer {number}, which L2 does not keep all the time since {made.work} made it"
-                    )
-                    yield Finding(f"{item.place}/transfer_id", said, about=held[0] if held else number)
+                if output.work.core == work.core and output.work.index < work.index:
+                    yield from _check_resident(index, work, output.work, number, f"{ifmap.place}/transfer_id")
+
+
+def _check_resident(index: Index, reader: Workload, maker: Workload, number: int, place: str) -> Iterator[Finding]:
+    """Check that one tensor holds the transfer in every snapshot from the maker's to the reader's."""
+    keys = [(reader.core, tensor.tensor_id) for tensor in _tensors_claiming(index, maker, number)]
+    snapshots = set(range(maker.index, reader.index + 1))
+    if any((reader.core, at) in index.snapshots_with_duplicates for at in snapshots):
+        return  # G042 tells
+    if not any(snapshots <= set(index.lives[key].at) for key in keys):
+        problem = f"{reader} reads transfer {number}, which L2 does not keep all the time since {maker} made it"
+        yield Finding(place, problem, about=keys[0] if keys else number)
 
 
 def _weight_workloads(index: Index) -> list[Workload]:
@@ -472,43 +481,66 @@ def check_orders(index: Index, _: Network | None) -> Iterator[Finding]:
     missing (G045, G050), a number may be missing."""
     if not index.ir.form.addressed:
         return
-    claimed: dict[int, list[str]] = {}
-    spare: set[int] = set()
+    places_by_order, spare_orders, count = _collect_orders(index)
+    for order, places in sorted(places_by_order.items()):
+        for place in places[1:]:
+            yield Finding(place, f"order {order} is also that of {places[0].rsplit('/', 1)[0]}")
+    repeated = any(len(places) > 1 for places in places_by_order.values())
+    if repeated or spare_orders or index.snapshots_with_duplicates:
+        return
+    top = count + len(_weights_without_entry(index) | _stores_without_room(index))
+    for order in sorted(set(places_by_order) - set(range(top))):
+        problem = f"order {order} is beyond those of {count} loads and stores, 0 to {count - 1}"
+        yield Finding(places_by_order[order][0], problem)
+
+
+def _collect_orders(index: Index) -> tuple[dict[int, list[str]], set[int], int]:
+    """Return the places that claim each order, the orders of tensors that may have several or whose source is unknown,
+    and the number of DRAM transfers."""
+    places_by_order: dict[int, list[str]] = {}
+    spare_orders: set[int] = set()
     count = 0
     for life in index.lives.values():
         if life.first.type == "ofmap" or _comes_from_dram(index, life.first):
             count += 1
-            every = {item.tensor_order for item in life.tensors}
-            if len(every) == 1:
-                claimed.setdefault(life.first.tensor_order, []).append(f"{life.first.place}/tensor_order")
-            spare |= every if len(every) > 1 else set()
+            orders = {tensor.tensor_order for tensor in life.tensors}
+            if len(orders) == 1:
+                places_by_order.setdefault(life.first.tensor_order, []).append(f"{life.first.place}/tensor_order")
+            else:
+                spare_orders |= orders
         elif not life.first.source:
-            spare.add(life.first.tensor_order)  # of which nothing tells where it comes from (G036)
-    direct: dict[tuple[int, int | None], str] = {}
-    for work in _weight_workloads(index):
-        for item in work.wl0:
-            if item.source == "DDR":
-                direct.setdefault((work.core, item.tensor_order), f"{item.place}/tensor_order")
-    for (_core, order), place in direct.items():
+            spare_orders.add(life.first.tensor_order)  # nothing tells where it comes from (G036)
+    for order, place in _direct_orders(index):
         count += 1
-        claimed.setdefault(-1 if order is None else order, []).append(place)
-    for order, places in sorted(claimed.items()):
-        for place in places[1:]:
-            yield Finding(place, f"order {order} is also that of {places[0].rsplit('/', 1)[0]}")
-    lacking = {
-        number
-        for work in _weight_workloads(index)
-        for number in (work.weight.transfer_id if work.weight else ())
-        if not any(number in item.transfer_id for item in (*work.buffer, *work.wl0))
-    }
-    lacking |= {
-        piece.transfer_id
-        for work in _weight_workloads(index)
-        for piece in work.ofmap
-        if piece.to_dram and piece.transfer_id not in index.room_of_output
-    }
-    if any(len(places) > 1 for places in claimed.values()) or spare or index.snapshots_with_duplicates:
-        return
-    top = count + len(lacking)
-    for order in sorted(set(claimed) - set(range(top))):
-        yield Finding(claimed[order][0], f"order {order} is beyond those of {count} loads and stores, 0 to {count - 1}")
+        places_by_order.setdefault(-1 if order is None else order, []).append(place)
+    return places_by_order, spare_orders, count
+
+
+def _direct_orders(index: Index) -> list[tuple[int | None, str]]:
+    """Return order and first place of each weight that goes straight from DRAM to a core's weight store."""
+    places: dict[tuple[int, int | None], str] = {}
+    for work in _weight_workloads(index):
+        for entry in work.wl0:
+            if entry.source == "DDR":
+                places.setdefault((work.core, entry.tensor_order), f"{entry.place}/tensor_order")
+    return [(order, place) for (_core, order), place in places.items()]
+
+
+def _weights_without_entry(index: Index) -> set[int]:
+    """Return the ids of weights that their workload's snapshot does not show."""
+    numbers: set[int] = set()
+    for work in _weight_workloads(index):
+        for number in work.weight.transfer_id if work.weight else ():
+            if not any(number in entry.transfer_id for entry in (*work.buffer, *work.wl0)):
+                numbers.add(number)
+    return numbers
+
+
+def _stores_without_room(index: Index) -> set[int]:
+    """Return the ids of results for DRAM that no `ofmap` tensor holds."""
+    numbers: set[int] = set()
+    for work in _weight_workloads(index):
+        for piece in work.ofmap:
+            if piece.to_dram and piece.transfer_id not in index.room_of_output:
+                numbers.add(piece.transfer_id)
+    return numbers

@@ -6,7 +6,7 @@ from buda_emu.foreign.gemini.book import BOOK
 from buda_emu.foreign.gemini.boxes import Box, fills
 from buda_emu.foreign.gemini.frontend import Network
 from buda_emu.foreign.gemini.index import Index, find_read_tensor, operand_entries
-from buda_emu.foreign.gemini.model import DramOut, Ifmap, Source, Tensor, Workload
+from buda_emu.foreign.gemini.model import DramOut, Ifmap, Source, Tensor, Weight, Workload
 from buda_emu.foreign.gemini.sizes import (
     BITWIDTHS,
     KIB,
@@ -82,35 +82,42 @@ def _possible_sizes(box: Box, bitwidth: int | None) -> tuple[int, ...]:
 
 def _fmap_sizes(index: Index) -> Iterator[tuple[str, str, int, tuple[int, ...], object]]:
     """Yield place, description, stated size, possible sizes and owner of every feature map that states a size."""
-    bits = index.bitwidths
-    in_bits = index.ir.form.in_bits
-
-    def possible(box: Box, bitwidth: int | None) -> tuple[int, ...]:
-        if in_bits:
-            return (fmap_bits(box),)
-        return _possible_sizes(box, bitwidth)
-
     for out in index.ir.dram_out:
         if out.type == "fmap":
-            sizes = possible(out.box, bits.get(out.transfer_id))
+            sizes = _sizes_in_dialect(index, out.box, index.bitwidths.get(out.transfer_id))
             yield out.place, f"transfer {out.transfer_id}", out.size, sizes, None
     for work in index.ir.workloads():
-        if in_bits:
-            whole = work.box
-        else:
-            whole = work.box.within(work.box)
-        for piece in work.ofmap:
-            if piece.box.inside(whole):  # else G038 tells
-                sizes = possible(piece.box, bits.get(piece.transfer_id))
-                yield piece.place, f"transfer {piece.transfer_id}", piece.size, sizes, None
-        for item in () if in_bits else work.ifmap:
-            tensor = find_read_tensor(work, item)
-            if _is_aligned(item) and (tensor is None or item.box.inside(tensor.box)):  # else G030, G044
-                yield item.place, f"an operand of {work}", item.size, possible(item.box, item.bitwidth), None
+        yield from _sizes_of_workload(index, work)
     for work, tensor in _distinct_tensors(index):
-        if tensor.type == "ofmap" if in_bits else (tensor.type != "weight" and _is_aligned(tensor)):
-            sizes = possible(tensor.box, tensor.bitwidth)
+        if index.ir.form.in_bits:
+            has_size = tensor.type == "ofmap"
+        else:
+            has_size = tensor.type != "weight" and _is_aligned(tensor)
+        if has_size:
+            sizes = _sizes_in_dialect(index, tensor.box, tensor.bitwidth)
             yield tensor.place, f"tensor {tensor.tensor_id}", tensor.size, sizes, (work.core, tensor.tensor_id)
+
+
+def _sizes_in_dialect(index: Index, box: Box, bitwidth: int | None) -> tuple[int, ...]:
+    """Return the sizes that a feature map may state, in bytes (dialect A) or bits (dialect B)."""
+    if index.ir.form.in_bits:
+        return (fmap_bits(box),)
+    return _possible_sizes(box, bitwidth)
+
+
+def _sizes_of_workload(index: Index, work: Workload) -> Iterator[tuple[str, str, int, tuple[int, ...], object]]:
+    """Yield what `_fmap_sizes` yields, for a workload's results and operands."""
+    in_bits = index.ir.form.in_bits
+    extent = work.box if in_bits else work.box.within(work.box)
+    for piece in work.ofmap:
+        if piece.box.inside(extent):  # else G038 tells
+            sizes = _sizes_in_dialect(index, piece.box, index.bitwidths.get(piece.transfer_id))
+            yield piece.place, f"transfer {piece.transfer_id}", piece.size, sizes, None
+    for ifmap in () if in_bits else work.ifmap:
+        tensor = find_read_tensor(work, ifmap)
+        if _is_aligned(ifmap) and (tensor is None or ifmap.box.inside(tensor.box)):  # else G030, G044
+            sizes = _sizes_in_dialect(index, ifmap.box, ifmap.bitwidth)
+            yield ifmap.place, f"an operand of {work}", ifmap.size, sizes, None
 
 
 @BOOK.rule(
@@ -134,25 +141,30 @@ def check_fmap_size(index: Index, _: Network | None) -> Iterator[Finding]:
 )  # fmt: skip
 def check_weight_size(index: Index, _: Network | None) -> Iterator[Finding]:
     """Check weights of `out` entries, workloads and tensors."""
-    in_bits = index.ir.form.in_bits
-    named: list[tuple[str, int, Box, object]] = [
-        (out.place, out.size, out.box, out.place) for out in index.ir.dram_out if out.type == "weight"
-    ]
+    for place, size, box, about in _weight_sizes(index):
+        if not index.ir.form.in_bits:
+            if size != weight_bytes(box):
+                problem = f"a weight has size {size}; its box makes {weight_bytes(box)}"
+                yield Finding(f"{place}/size", problem, about=about)
+        elif size < 0 or size % (8 * box.shape[1]):
+            channels = f"{box.shape[1]} output channels"
+            problem = f"a weight of {size} bits is not a whole number of bytes for each of {channels}"
+            yield Finding(f"{place}/size", problem, about=about)
+
+
+def _weight_sizes(index: Index) -> Iterator[tuple[str, int, Box, object]]:
+    """Yield place, stated size, box and owner of every weight that states a size."""
+    for out in index.ir.dram_out:
+        if out.type == "weight":
+            yield out.place, out.size, out.box, out.place
     for work in index.ir.workloads():
         if work.weight is not None and work.weight.size is not None:
-            named.append((work.weight.place, work.weight.size, work.weight.box, work.weight.place))
-    if not in_bits:
-        named += [
-            (item.place, item.size, item.box, (work.core, item.tensor_id))
-            for work, item in _distinct_tensors(index)
-            if item.type == "weight"
-        ]
-    for place, size, box, about in named:
-        if in_bits and (size < 0 or size % (8 * box.shape[1])):
-            said = f"a weight of {size} bits is not a whole number of bytes for each of {box.shape[1]} output channels"
-            yield Finding(f"{place}/size", said, about=about)
-        elif not in_bits and size != weight_bytes(box):
-            yield Finding(f"{place}/size", f"a weight has size {size}; its box makes {weight_bytes(box)}", about=about)
+            yield work.weight.place, work.weight.size, work.weight.box, work.weight.place
+    if index.ir.form.in_bits:
+        return  # tensors of dialect B state blocks (G034)
+    for work, tensor in _distinct_tensors(index):
+        if tensor.type == "weight":
+            yield tensor.place, tensor.size, tensor.box, (work.core, tensor.tensor_id)
 
 
 @BOOK.rule(
@@ -184,31 +196,47 @@ def check_ofmap_size(index: Index, _: Network | None) -> Iterator[Finding]:
 def check_address(index: Index, _: Network | None) -> Iterator[Finding]:
     """Check addresses (dialect A) or blocks (dialect B)."""
     if index.ir.form.addressed:
-        seen: set[tuple[int, int, int]] = set()
-        for work in index.ir.workloads():
-            for tensor in work.buffer:
-                key = (work.core, tensor.tensor_id, tensor.address)
-                if tensor.address % UNIT and key not in seen:
-                    seen.add(key)
-                    said = f"address {tensor.address} is not a multiple of {UNIT}"
-                    yield Finding(f"{tensor.place}/address", said, about=(work.core, tensor.tensor_id))
-        return
+        yield from _check_addresses(index)
+    else:
+        yield from _check_blocks(index)
+
+
+def _check_addresses(index: Index) -> Iterator[Finding]:
+    """Check that addresses are multiples of 64, each address of a tensor once."""
+    seen: set[tuple[int, int, int]] = set()
+    for work in index.ir.workloads():
+        for tensor in work.buffer:
+            key = (work.core, tensor.tensor_id, tensor.address)
+            if tensor.address % UNIT and key not in seen:
+                seen.add(key)
+                problem = f"address {tensor.address} is not a multiple of {UNIT}"
+                yield Finding(f"{tensor.place}/address", problem, about=(work.core, tensor.tensor_id))
+
+
+def _check_blocks(index: Index) -> Iterator[Finding]:
+    """Check that `block` is the size in KiB."""
     for _work, tensor in _distinct_tensors(index):
-        if tensor.activations:
-            continue
-        if tensor.type == "ofmap":
-            wanted = {_STREAM_BLOCKS}
-        elif tensor.type == "ifmap":
-            wanted = {round_up(fmap_bits(tensor.box), KIB) // KIB}
-        elif not tensor.source:
-            continue
-        else:  # as the sources say, and as what they come from says: G035 and G010 tell where they differ
-            outs = [index.outs.get(source.transfer_id) for source in tensor.source]
-            stated = sum(source.size for source in tensor.source)
-            made = sum(out.size if out else own.size for out, own in zip(outs, tensor.source, strict=True))
-            wanted = {round_up(size, KIB) // KIB for size in (stated, made)}
-        if tensor.block not in wanted:
-            yield Finding(f"{tensor.place}/block", f"block is {tensor.block} for {min(wanted)} KiB")
+        if not tensor.activations:
+            expected = _possible_blocks(index, tensor)
+            if expected and tensor.block not in expected:
+                yield Finding(f"{tensor.place}/block", f"block is {tensor.block} for {min(expected)} KiB")
+
+
+def _possible_blocks(index: Index, tensor: Tensor) -> set[int]:
+    """Return the numbers of blocks that a tensor may have, none for a weight without sources."""
+    if tensor.type == "ofmap":
+        return {_STREAM_BLOCKS}
+    if tensor.type == "ifmap":
+        return {round_up(fmap_bits(tensor.box), KIB) // KIB}
+    if not tensor.source:
+        return set()
+    # by the sources' sizes and by those of their producers: G035 and G010 tell where they differ
+    stated = sum(source.size for source in tensor.source)
+    produced = 0
+    for source in tensor.source:
+        out = index.outs.get(source.transfer_id)
+        produced += out.size if out else source.size
+    return {round_up(size, KIB) // KIB for size in (stated, produced)}
 
 
 @BOOK.rule(
@@ -219,26 +247,36 @@ def check_records_agree(index: Index, _: Network | None) -> Iterator[Finding]:
     """Check `in` entries, sources and weights, each against its ofmap or `out` entry."""
     for entry in index.ir.dram_in:
         output = index.outputs_by_id.get(entry.transfer_id)
-        if output is None or entry.transfer_id in index.duplicate_ids or not index.is_consistent(entry.transfer_id):
+        if output is None or not _is_reliable(index, entry.transfer_id):
             continue
         if entry.box.shape != output.piece.box.shape:
             problem = f"transfer {entry.transfer_id} arrives as {entry.box}, its ofmap is {output.piece.box}"
             yield Finding(f"{entry.place}/upper", problem)
     for work, tensor in _distinct_tensors(index):
         for source in tensor.source:
-            wrong = _find_difference(index, source)
-            if wrong:
-                yield Finding(f"{source.place}/{wrong[0]}", wrong[1], about=(work.core, tensor.tensor_id))
+            difference = _find_difference(index, source)
+            if difference:
+                key, reason = difference
+                yield Finding(f"{source.place}/{key}", reason, about=(work.core, tensor.tensor_id))
     for work in index.ir.workloads():
-        if work.weight is None or work.weight.from_ofmap:
+        if work.weight is not None and not work.weight.from_ofmap:
+            yield from _check_weight_boxes(index, work, work.weight)
+
+
+def _is_reliable(index: Index, number: int) -> bool:
+    """Return whether the transfer is defined once, by a record that agrees with itself."""
+    return number not in index.duplicate_ids and index.is_consistent(number)
+
+
+def _check_weight_boxes(index: Index, work: Workload, weight: Weight) -> Iterator[Finding]:
+    """Check that a workload's weight has the box of the `out` entries that it comes from."""
+    for number in weight.transfer_id:
+        out = index.outs.get(number)
+        if out is None or out.type != "weight" or not _is_reliable(index, number):
             continue
-        for number in work.weight.transfer_id:
-            out = index.outs.get(number)
-            if out is None or out.type != "weight" or number in index.duplicate_ids or not index.is_consistent(number):
-                continue
-            if out.box != work.weight.box:
-                problem = f"{work} uses {work.weight.box} of weight {number}, which is {out.box}"
-                yield Finding(f"{work.weight.place}/upper", problem, about=work.weight.place)
+        if out.box != weight.box:
+            problem = f"{work} uses {weight.box} of weight {number}, which is {out.box}"
+            yield Finding(f"{weight.place}/upper", problem, about=weight.place)
 
 
 def _find_difference(index: Index, source: Source) -> tuple[str, str] | None:

@@ -90,36 +90,47 @@ def _related_pairs(index: Index) -> Iterator[tuple[DramIn, DramOut]]:
 )  # fmt: skip
 def check_related_ids(index: Index, _: Network | None) -> Iterator[Finding]:
     """Check the relation from both sides. An id that G012 or G016 reports counts as known."""
+    yield from _check_related_ofmaps(index)
+    yield from _check_related_ifmaps(index)
+
+
+def _check_related_ofmaps(index: Index) -> Iterator[Finding]:
+    """Check that what leaves DRAM names each piece that claims to be read by it."""
     for entry in index.ir.dram_in:
         for number in entry.related_ofmap:
             out = index.outs.get(number)
-            if (
-                number in index.duplicate_ids
-                or entry.transfer_id in index.duplicate_ids
-                or (not out and number in index.ids_without_producer)
-            ):
+            if index.duplicate_ids.keys() & {number, entry.transfer_id}:
                 continue
-            if out is None or entry.transfer_id not in out.related_ifmap:
-                if out is None:
-                    why = "nothing leaves under that id"
-                else:
-                    why = "that does not name it in related_ifmap"
-                problem = f"what arrives as {entry.transfer_id} is said to be read by {number}, but {why}"
-                yield Finding(f"{entry.place}/related_ofmap", problem)
+            if out is None:
+                why = "nothing leaves under that id"
+                if number in index.ids_without_producer:
+                    continue  # G016 tells
+            elif entry.transfer_id not in out.related_ifmap:
+                why = "that does not name it in related_ifmap"
+            else:
+                continue
+            problem = f"what arrives as {entry.transfer_id} is said to be read by {number}, but {why}"
+            yield Finding(f"{entry.place}/related_ofmap", problem)
+
+
+def _check_related_ifmaps(index: Index) -> Iterator[Finding]:
+    """Check that what arrives in DRAM names each load that claims to need it."""
     for out in index.ir.dram_out:
         for number in out.related_ifmap:
             entry = index.ins.get(number)
-            made = index.outputs_by_id.get(number)
-            told = made is not None and made.piece.to_dram and entry is None
-            if number in index.duplicate_ids or out.transfer_id in index.duplicate_ids or told:
+            if index.duplicate_ids.keys() & {number, out.transfer_id}:
                 continue
-            if entry is None or out.transfer_id not in entry.related_ofmap:
-                if entry is None:
-                    why = "nothing arrives under that id"
-                else:
-                    why = "that does not name it in related_ofmap"
-                problem = f"what leaves as {out.transfer_id} is said to need {number}, but {why}"
-                yield Finding(f"{out.place}/related_ifmap", problem)
+            if entry is None:
+                why = "nothing arrives under that id"
+                output = index.outputs_by_id.get(number)
+                if output is not None and output.piece.to_dram:
+                    continue  # G012 tells
+            elif out.transfer_id not in entry.related_ofmap:
+                why = "that does not name it in related_ofmap"
+            else:
+                continue
+            problem = f"what leaves as {out.transfer_id} is said to need {number}, but {why}"
+            yield Finding(f"{out.place}/related_ifmap", problem)
 
 
 @BOOK.rule(
@@ -164,36 +175,40 @@ def check_targets(index: Index, _: Network | None) -> Iterator[Finding]:
 def check_reads(index: Index, _: Network | None) -> Iterator[Finding]:
     """Check operands, weights, then sources of tensors that nobody reads."""
     for work in index.ir.workloads():
-        named = [("operand", ifmap.place, number) for ifmap in work.ifmap for number in ifmap.transfer_id]
+        for ifmap in work.ifmap:
+            for number in ifmap.transfer_id:
+                yield from _check_read(index, work, "operand", ifmap.place, number)
         if work.weight is not None:
-            named += [("weight", work.weight.place, number) for number in work.weight.transfer_id]
-        for role, place, number in named:
-            maker = index.producer(number)
-            if maker is None and number in index.ids_of_empty_workloads:
-                continue  # G038 tells
-            if maker is None:
-                yield Finding(
-                    f"{place}/transfer_id", f"{work} reads {role} {number}, which nothing makes", about=number
-                )
-            elif not index.ir.form.activations_as_weights and number not in index.duplicate_ids:
-                is_weight = isinstance(maker, DramOut) and maker.type == "weight"
-                if is_weight != (role == "weight"):
-                    problem = (
-                        f"{work} reads {number} as {role}, which is {'a weight' if is_weight else 'a feature map'}"
-                    )
-                    yield Finding(f"{place}/transfer_id", problem, about=number)
+            for number in work.weight.transfer_id:
+                yield from _check_read(index, work, "weight", work.weight.place, number)
+    yield from _check_sources(index)
+
+
+def _check_read(index: Index, work: Workload, role: str, place: str, number: int) -> Iterator[Finding]:
+    """Check one transfer that a workload reads in this role, "operand" or "weight"."""
+    producer = index.producer(number)
+    if producer is None:
+        if number not in index.ids_of_empty_workloads:  # else G038 tells
+            problem = f"{work} reads {role} {number}, which nothing makes"
+            yield Finding(f"{place}/transfer_id", problem, about=number)
+    elif not index.ir.form.activations_as_weights and number not in index.duplicate_ids:
+        is_weight = isinstance(producer, DramOut) and producer.type == "weight"
+        if is_weight != (role == "weight"):
+            kind = "a weight" if is_weight else "a feature map"
+            yield Finding(f"{place}/transfer_id", f"{work} reads {number} as {role}, which is {kind}", about=number)
+
+
+def _check_sources(index: Index) -> Iterator[Finding]:
+    """Check that something makes each source of a tensor, each once for a core. Ids that a workload reads, and those
+    of workloads without ofmaps, are left out."""
     seen: set[tuple[int, int]] = set()
     for work in index.ir.workloads():
         for tensor in work.buffer:
             for source in tensor.source:
                 number = source.transfer_id
-                if number in index.ids_of_empty_workloads:
+                if number in index.ids_of_empty_workloads or number in index.ids_without_producer:
                     continue
-                if (
-                    index.producer(number) is None
-                    and number not in index.ids_without_producer
-                    and (work.core, number) not in seen
-                ):
+                if index.producer(number) is None and (work.core, number) not in seen:
                     seen.add((work.core, number))
                     problem = f"a tensor's source is transfer {number}, which nothing makes"
                     yield Finding(f"{source.place}/transfer_id", problem, about=(work.core, tensor.tensor_id))
@@ -256,31 +271,35 @@ def _makers_of(index: Index, number: int) -> list[tuple[WorkloadOutput, str]]:
 )  # fmt: skip
 def check_order(index: Index, _: Network | None) -> Iterator[Finding]:
     """Check each core by itself (dialect A) or all cores by id (dialect B), then cycles over cores (dialect A)."""
-    finding_made = False
-    all_cores = index.ir.form.global_ids
+    findings = list(_find_late_makers(index))
+    if findings or index.ir.form.global_ids:
+        yield from findings
+    else:
+        yield from _find_circle(index)
+
+
+def _find_late_makers(index: Index) -> Iterator[Finding]:
+    """Yield a finding for each result that is made after the workload that reads it, or by that workload."""
     for work in index.ir.workloads():
-        if (
-            work.core in index.unordered_cores
-            or index.reads_unmade(work)
-            or (work.core, work.index) in index.inconsistent_readers
-        ):
+        inconsistent = (work.core, work.index) in index.inconsistent_readers
+        if work.core in index.unordered_cores or index.reads_unmade(work) or inconsistent:
             continue
         for number in work.reads:
-            for output, how in () if number in index.duplicate_ids else _makers_of(index, number):
-                other = output.work
-                same = all_cores or other.core == work.core
-                if all_cores:
-                    late = other.workload_id >= work.workload_id
-                else:
-                    late = other.index >= work.index
-                if same and late and other.core not in index.unordered_cores:
-                    finding_made = True
-                    problem = f"{work} reads transfer {number}{how}, which {other} makes " + (
-                        "itself" if other is work else "later"
-                    )
+            if number in index.duplicate_ids:
+                continue
+            for output, route in _makers_of(index, number):
+                maker = output.work
+                if maker.core not in index.unordered_cores and _is_late(index, maker, work):
+                    when = "itself" if maker is work else "later"
+                    problem = f"{work} reads transfer {number}{route}, which {maker} makes {when}"
                     yield Finding(f"{work.place}/ifmap", problem)
-    if not finding_made and not all_cores:
-        yield from _find_circle(index)
+
+
+def _is_late(index: Index, maker: Workload, reader: Workload) -> bool:
+    """Return whether the maker does not come before the reader, in an order that both belong to."""
+    if index.ir.form.global_ids:
+        return maker.workload_id >= reader.workload_id
+    return maker.core == reader.core and maker.index >= reader.index
 
 
 def _find_circle(index: Index) -> Iterator[Finding]:

@@ -133,26 +133,28 @@ def _list_transfers_a(index: Index) -> Iterator[tuple[int, DramTransfer]]:
             if entry.source == "DDR" and entry.tensor_order is not None:
                 direct_entries.setdefault((work.core, entry.tensor_order), (entry, work.index))
     for (core, order), (entry, gate) in direct_entries.items():
-        outs = [index.outs[number] for number in entry.transfer_id if number in index.outs]
-        if len(outs) != len(entry.transfer_id) or not outs:
-            numbers = list(entry.transfer_id)
-            raise ProgramError(f"{entry.place}: nothing leaves DRAM as transfers {numbers} for the weight store")
-        after = ((core, gate - 1),) if gate else ()
-        related = tuple(number for out in outs for number in out.related_ifmap)
-        size = _require_size(sum(out.size for out in outs), entry.place)
-        yield (
-            order,
-            DramTransfer(
-                kind="weight",
-                transfer_id=entry.transfer_id[0],
-                bytes=size,
-                core=core,
-                after=after,
-                stores=related,
-                tensor_id=None,
-                gate=gate,
-            ),
-        )
+        yield order, _make_direct_load(index, core, entry, gate)
+
+
+def _make_direct_load(index: Index, core: int, entry: WeightStore, gate: int) -> DramTransfer:
+    """Return the load of a weight straight into a core's weight store. Raises ProgramError where it has no `out`."""
+    outs = [index.outs[number] for number in entry.transfer_id if number in index.outs]
+    if len(outs) != len(entry.transfer_id) or not outs:
+        numbers = list(entry.transfer_id)
+        raise ProgramError(f"{entry.place}: nothing leaves DRAM as transfers {numbers} for the weight store")
+    related: list[int] = []
+    for out in outs:
+        related += out.related_ifmap
+    return DramTransfer(
+        kind="weight",
+        transfer_id=entry.transfer_id[0],
+        bytes=_require_size(sum(out.size for out in outs), entry.place),
+        core=core,
+        after=((core, gate - 1),) if gate else (),
+        stores=tuple(related),
+        tensor_id=None,
+        gate=gate,
+    )
 
 
 def _make_load(index: Index, life: Life) -> DramTransfer:

@@ -3,10 +3,11 @@
 import re
 import struct
 from collections.abc import Mapping
+from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Final
 
-from buda_emu.foreign.vpux.layout import DimsOrder
+from buda_emu.foreign.vpux.layout import MOST_DIMS, DimsOrder
 from buda_emu.foreign.vpux.model import DYNAMIC, AffineMap, Attribute, Dense, Opaque, Symbol, Type
 from buda_emu.foreign.vpux.reader.scanner import SYMBOL, ReadError, Scanner
 from buda_emu.support.errors import HostError
@@ -279,74 +280,96 @@ class ValueReader:
 
     def _shaped(self, kind: str, name: str, text: str) -> Type:
         scanner = self._scanner
-        shape: tuple[int, ...] | None = None
-        if not scanner.take("*x"):
-            scanner.space()
-            dims = scanner.match(_DIMS) or ""
-            shape = tuple(DYNAMIC if item == "?" else _parse_dim(scanner, item) for item in dims.split("x")[:-1])
-            count = 1
-            for size in shape:
-                count *= max(size, 1)
-                if count > MOST_ELEMENTS:
-                    raise scanner.fail(f"a shape of more than {MOST_ELEMENTS} elements")
-        of = self.type() if scanner.sees("!") else None
-        if of is not None:
-            element = of.text
-        else:
-            element = scanner.need(_ELEMENT, "the type of the elements")
-        if of is None and scanner.sees("<"):
-            element += f"<{scanner.skip_angle()}>"
-        space: str | None = None
-        index: int | None = None
-        if shape is None or len(shape) > 15:
-            order: DimsOrder | None = None
-        else:
-            order = DimsOrder.identity(len(shape))
-        strides: tuple[int, ...] | None = None
-        traits: dict[str, Attribute] = {}
+        shape = self._shape()
+        layout = _Layout()
+        if shape is not None and len(shape) <= MOST_DIMS:
+            layout.order = DimsOrder.identity(len(shape))
+        element = self._element_name()
         while scanner.take(","):
             if scanner.sees(">"):  # a design document writes memref<*xf16,>
                 break
-            part = self.attribute()
-            if isinstance(part, AffineMap):
-                order = part.order
-            elif isinstance(part, Symbol | str):  # a string in the old dialect
-                if isinstance(part, Symbol):
-                    space = part.leaf
-                else:
-                    space = part
-            elif isinstance(part, tuple):
-                space, index = _memory_space(scanner, part)
-            elif isinstance(part, Mapping) and "mode" in part:  # of a distribution, with words of its own
-                traits.update(part)
-            elif isinstance(part, Mapping):
-                if "order" in part:
-                    written = part["order"]
-                    if isinstance(written, AffineMap):
-                        order = written.order
-                    else:
-                        order = None
-                if "strides" in part:
-                    strides = _check_strides(scanner, part["strides"])
-                traits.update((key, value) for key, value in part.items() if key not in _LAYOUT_FIELDS)
-            elif isinstance(part, Opaque):
-                traits[_trait_name(part.name)] = part
-            elif isinstance(part, Type):  # strided<[..]> and others
-                traits[part.name] = part
-            elif not isinstance(part, int):  # a number is a memory space of the old dialect: no name
-                raise scanner.fail(f"{part} is neither a layout nor a memory space")
+            layout.add(scanner, self.attribute())
         return Type(
             kind=kind,
             name=name,
             text=text,
             shape=shape,
             element_name=element,
-            order=order,
-            strides=strides,
-            space=space,
-            space_index=index,
-            traits=MappingProxyType(traits),
+            order=layout.order,
+            strides=layout.strides,
+            space=layout.space,
+            space_index=layout.index,
+            traits=MappingProxyType(layout.traits),
         )
+
+    def _shape(self) -> tuple[int, ...] | None:
+        """Read `1x?x`; return None for the unranked `*x`."""
+        scanner = self._scanner
+        if scanner.take("*x"):
+            return None
+        scanner.space()
+        dims = scanner.match(_DIMS) or ""
+        shape = tuple(DYNAMIC if dim == "?" else _parse_dim(scanner, dim) for dim in dims.split("x")[:-1])
+        count = 1
+        for size in shape:
+            count *= max(size, 1)
+            if count > MOST_ELEMENTS:
+                raise scanner.fail(f"a shape of more than {MOST_ELEMENTS} elements")
+        return shape
+
+    def _element_name(self) -> str:
+        """Read the type of the elements and return its text."""
+        scanner = self._scanner
+        if scanner.sees("!"):
+            return self.type().text
+        name = scanner.need(_ELEMENT, "the type of the elements")
+        if scanner.sees("<"):
+            name += f"<{scanner.skip_angle()}>"
+        return name
+
+
+@dataclass(slots=True)
+class _Layout:
+    """The layout of a type, collected from the attributes behind its shape."""
+
+    order: DimsOrder | None = None
+    strides: tuple[int, ...] | None = None
+    space: str | None = None
+    index: int | None = None
+    traits: dict[str, Attribute] = field(default_factory=dict[str, "Attribute"])
+
+    def add(self, scanner: Scanner, part: Attribute) -> None:
+        """Add one attribute. Raises ReadError where it is neither a layout nor a memory space."""
+        match part:
+            case AffineMap():
+                self.order = part.order
+            case Symbol():
+                self.space = part.leaf
+            case str():  # the old dialect
+                self.space = part
+            case tuple():
+                self.space, self.index = _memory_space(scanner, part)
+            case Mapping():
+                self._add_fields(scanner, part)
+            case Opaque():
+                self.traits[_trait_name(part.name)] = part
+            case Type():  # strided<[..]> and others
+                self.traits[part.name] = part
+            case int():  # a memory space of the old dialect, which has no name
+                pass
+            case _:
+                raise scanner.fail(f"{part} is neither a layout nor a memory space")
+
+    def _add_fields(self, scanner: Scanner, fields: Mapping[str, Attribute]) -> None:
+        if "mode" in fields:  # a distribution, with words of its own
+            self.traits.update(fields)
+            return
+        if "order" in fields:
+            written = fields["order"]
+            self.order = written.order if isinstance(written, AffineMap) else None
+        if "strides" in fields:
+            self.strides = _check_strides(scanner, fields["strides"])
+        self.traits.update((key, value) for key, value in fields.items() if key not in _LAYOUT_FIELDS)
 
 
 def _read_affine_map(text: str) -> AffineMap:
