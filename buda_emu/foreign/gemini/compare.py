@@ -1,12 +1,12 @@
 """Compare two schedules of one network, and a timeline with a reference trace of its schedule."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from buda_emu.foreign.gemini.figures import LayerTime, Peak, RunFigures, run_figures
 from buda_emu.foreign.gemini.model import IR, WeightStore, Workload
 from buda_emu.foreign.gemini.statistics import LayerBytes, statistics
-from buda_emu.foreign.gemini.time.assembler import COMPUTE, read_assembler
+from buda_emu.foreign.gemini.time.assembler import Instruction, read_assembler, workload_spans
 from buda_emu.foreign.gemini.time.schedule import simulate, simulate_at
 from buda_emu.foreign.gemini.time.timing import Rates, Span, Timeline
 from buda_emu.support.errors import ScheduleError
@@ -122,9 +122,11 @@ def _prefetch_distances(ir: IR) -> dict[tuple[str, str], tuple[int, ...]]:
 
 def _list_operand_sources(work: Workload) -> list[tuple[int, str]]:
     """Return the transfer ids that a workload reads, each with the layer that makes it, or "weight"."""
-    names = {source.transfer_id: source.layer_name for tensor in work.buffer for source in tensor.source}
-    read = [(number, names.get(number) or "operand") for operand in work.ifmap for number in operand.transfer_id]
-    return read + [(number, "weight") for number in (work.weight.transfer_id if work.weight else ())]
+    names: dict[int, str | None] = {}
+    for tensor in work.buffer:
+        names.update((source.transfer_id, source.layer_name) for source in tensor.source)
+    operands = [(number, names.get(number) or "operand") for number in work.operand_ids]
+    return operands + [(number, "weight") for number in (work.weight.transfer_id if work.weight else ())]
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,38 +168,49 @@ def trace_differences(ir: IR, timeline: Timeline, asm: str | None, trace: str) -
     """Compare a timeline with a reference trace. Raises ScheduleError for a trace that cannot be read or that belongs
     to another assembler file."""
     lines = read_assembler(trace)
-    spans = [Span(*instruction.span) for instruction in lines if instruction.span is not None]
+    spans = [Span(*line.span) for line in lines if line.span is not None]
     if len(spans) != len(lines):
         raise ScheduleError(f"{trace}: instructions without a time: this is not a trace")
     exact = equal = compared = None
     if asm is not None:
-        ours = simulate(ir, asm=asm, durations=trace).instructions
-        exact = sum(a.start == b.start for a, b in zip(ours, spans, strict=True))
-        pairs = [
-            (a, b)
-            for instruction, a, b in zip(lines, timeline.instructions, spans, strict=True)
-            if instruction.prefix != "ct"
-        ]
-        compared = len(pairs)
-        equal = sum(a.end - a.start == b.end - b.start for a, b in pairs)
-    works: dict[int, Span] = {}
-    for instruction, span in zip(lines, spans, strict=True):
-        if instruction.name in COMPUTE:
-            before = works.get(instruction.wkl, span)
-            works[instruction.wkl] = Span(min(before.start, span.start), max(before.end, span.end))
-    rows: list[WorkloadDifference] = []
-    for work in ir.workloads():
-        simulated = timeline.workloads.get((work.core, work.workload_id))
-        traced = works.get(work.workload_id)
-        if simulated is not None and traced is not None:
-            rows.append(WorkloadDifference(work.workload_id, work.layer_name, *simulated, *traced))
-    total = max((span.end for span in spans), default=0)
+        replayed = simulate(ir, asm=asm, durations=trace).instructions
+        exact = sum(a.start == b.start for a, b in zip(replayed, spans, strict=True))
+        compared, equal = _count_equal_durations(lines, timeline.instructions, spans)
     return TraceDifferences(
         total=timeline.total,
-        trace_total=total,
+        trace_total=max((span.end for span in spans), default=0),
         instructions=len(lines),
         exact_starts=exact,
         equal_durations=equal,
         compared_durations=compared,
-        workloads=tuple(rows),
+        workloads=tuple(_workload_differences(ir, timeline, workload_spans(lines, spans))),
     )
+
+
+def _count_equal_durations(
+    lines: Sequence[Instruction], simulated: Sequence[Span], traced: Sequence[Span]
+) -> tuple[int, int]:
+    """Return how many durations were compared, and how many of them are equal. Those of ct_* are left out."""
+    compared = 0
+    equal = 0
+    for line, a, b in zip(lines, simulated, traced, strict=True):
+        if line.prefix != "ct":
+            compared += 1
+            equal += a.end - a.start == b.end - b.start
+    return compared, equal
+
+
+def _workload_differences(ir: IR, timeline: Timeline, traced: Mapping[int, Span]) -> Iterator[WorkloadDifference]:
+    """Yield the workloads that both the timeline and the trace have."""
+    for work in ir.workloads():
+        simulated = timeline.workloads.get((work.core, work.workload_id))
+        reference = traced.get(work.workload_id)
+        if simulated is not None and reference is not None:
+            yield WorkloadDifference(
+                workload_id=work.workload_id,
+                layer=work.layer_name,
+                start=simulated.start,
+                end=simulated.end,
+                trace_start=reference.start,
+                trace_end=reference.end,
+            )

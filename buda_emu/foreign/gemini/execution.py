@@ -447,31 +447,18 @@ class _Run:
             self._note(work, f"{differs} of {result.size} elements differ from the un-tiled run")
 
     def _tiles(self, work: Workload, layer: Layer, result: Array) -> None:
-        if layer.name in self.values.weights:
-            weights = self._weights(work)
-        else:
-            weights = None
+        """Compute a workload tile by tile, into `result` and into the core's own L2. Raises Fault."""
+        weights = self._weights(work) if layer.name in self.values.weights else None
         operands = self._operands(work, layer)
         places = self._result_places(work)
-        begin = work.box.lower
         for tile in work.tiles:
-            tile_box = tile.ofmap.within(Box(begin, begin))
+            tile_box = tile.ofmap.within(work.box)
             if not tile_box.inside(work.box.within(work.box)):
                 raise Fault(f"a tile makes {tile.ofmap}, beyond the workload")
-            if not all(0 <= one < max(layer.window) for one in tile.padding):
+            if not all(0 <= rows < max(layer.window) for rows in tile.padding):
                 raise Fault(f"a tile has padding {list(tile.padding)} for a window of {list(layer.window)}")
-            read = [self._operand(work, ifmap, tensor, tile, second) for ifmap, tensor, second in operands]
-            if len({one.shape for one in read}) > 1:
-                raise Fault(f"the tile of {tile.ofmap} reads operands of different shapes")
-            if weights is None or work.weight is None:
-                part = None
-            else:
-                part = _select_channels(weights, tile, work.weight.box)
-            array = self.values.operators[layer.name].run(read, tile.padding, part)
-            if array.shape != tile.ofmap.shape:
-                raise Fault(
-                    f"the tile of {tile.ofmap} has shape {list(array.shape)}, it needs {list(tile.ofmap.shape)}"
-                )
+            inputs = [self._operand(work, ifmap, tensor, tile, second) for ifmap, tensor, second in operands]
+            array = self._compute_tile(work, layer, tile, inputs, weights)
             result[tile_box.slices()] = array
             for piece, tensor, corner in places:
                 common = tile_box.common(piece)
@@ -479,6 +466,20 @@ class _Run:
                     target = common.within(piece).moved(corner)
                     inner = array[common.within(tile_box).slices()]
                     self.l2[work.core].write_map(work.regions, tensor, target, inner)
+
+    def _compute_tile(
+        self, work: Workload, layer: Layer, tile: Tile, inputs: Sequence[Array], weights: LaidWeights | None
+    ) -> Array:
+        """Return the result of one tile. Raises Fault where shapes of operands or of the result do not fit."""
+        if len({values.shape for values in inputs}) > 1:
+            raise Fault(f"the tile of {tile.ofmap} reads operands of different shapes")
+        part = None
+        if weights is not None and work.weight is not None:
+            part = _select_channels(weights, tile, work.weight.box)
+        array = self.values.operators[layer.name].run(inputs, tile.padding, part)
+        if array.shape != tile.ofmap.shape:
+            raise Fault(f"the tile of {tile.ofmap} has shape {list(array.shape)}, it needs {list(tile.ofmap.shape)}")
+        return array
 
     def _result_places(self, work: Workload) -> list[tuple[Box, Tensor, Sequence[int]]]:
         """Return where the results of a workload go in its core's own L2: the piece of the workload, the tensor, and
@@ -531,31 +532,25 @@ class _Run:
         if work.weight is None or not work.weight.transfer_id:
             raise Fault("it has no weight")
         number = work.weight.transfer_id[0]
-        direct = any(store.source == "DDR" and number in store.transfer_id for store in work.wl0)
-        if direct and number in self.index.outs:
-            image = self._image(self.index.outs[number])
-        else:
-            tensor = next(
-                (
-                    candidate
-                    for candidate in work.buffer
-                    if candidate.type == "weight" and number in candidate.transfer_id
-                ),
-                None,
-            )
-            if tensor is None:
-                raise Fault(f"weight {number} is not there")
-            image = self.l2[work.core].read_weight(work.regions, tensor)
+        image = self._weight_bytes(work, number)
         _, count, channels, taps = work.weight.box.shape
         if image.size % count or (image.size // count - EXTRA) % taps:
             raise Fault(f"weight {number} has {image.size} bytes, not those of {work.weight.box}")
         rows = image.reshape(count, -1)
         body = np.ascontiguousarray(rows[:, :-EXTRA]).view(np.int8).reshape(count, taps, -1)[:, :, :channels]
-        scale, bias = (
-            np.ascontiguousarray(rows[:, at : at + 4]).view(np.float32).reshape(count)
-            for at in (rows.shape[1] - EXTRA, rows.shape[1] - EXTRA + 4)
-        )
+        scale = np.ascontiguousarray(rows[:, -EXTRA : 4 - EXTRA]).view(np.float32).reshape(count)
+        bias = np.ascontiguousarray(rows[:, 4 - EXTRA : 8 - EXTRA]).view(np.float32).reshape(count)
         return LaidWeights(body, scale, bias)
+
+    def _weight_bytes(self, work: Workload, number: int) -> NDArray[np.uint8]:
+        """Return the bytes of a weight that a workload uses. Raises Fault where it is not there."""
+        direct = any(store.source == "DDR" and number in store.transfer_id for store in work.wl0)
+        if direct and number in self.index.outs:
+            return self._image(self.index.outs[number])
+        for tensor in work.buffer:
+            if tensor.type == "weight" and number in tensor.transfer_id:
+                return self.l2[work.core].read_weight(work.regions, tensor)
+        raise Fault(f"weight {number} is not there")
 
     # ---------------------------------------------------------------------------------------------- outputs
     def outputs(self) -> dict[str, Array]:

@@ -237,6 +237,36 @@ def _convolution(layer: Layer) -> Callable[..., Array]:
     quant = _group(layer, layer.content, "quant_info")
     zero = _number(layer, quant, "input_zero_point1")
     scale = float(_number(layer, quant, "input_scale1"))
+    _require_plain_convolution(layer, zero)
+    offset = np.int16(zero)
+    activation = layer.content.get("activation_type")
+    requantise: Callable[[Array], Floats] | None = None
+    if layer.output_dtype == "int8":
+        requantise = _make_affine(layer, quant, "output_scale", "output_zero_point")
+
+    def run(operands: Sequence[Array], padding: Padding, weights: LaidWeights | None) -> Array:
+        if weights is None:
+            raise ScheduleError(f"layer {layer.name!r}: there are no weights")
+        windows = _windows(layer, _pad(operands[0].astype(np.int16) + offset, padding, 0))
+        if not windows:
+            return _empty_result(layer)
+        n, _c, rows, columns = windows[0].shape
+        sums = _sum_products(windows, weights)
+        factor = (scale * weights.scale.astype(np.float64)).astype(np.float32)
+        y = sums.astype(np.float32) * factor + weights.bias
+        if activation == "relu":
+            y = np.maximum(np.float32(0), y)
+        if requantise is not None:
+            y = requantise(y)
+        result = _convert_output(layer, y)
+        return np.ascontiguousarray(result.reshape(n, rows, columns, -1).transpose(0, 3, 1, 2))
+
+    return run
+
+
+def _require_plain_convolution(layer: Layer, zero: float) -> None:
+    """Raise UnsupportedError, by name, for a convolution that is not emulated. `zero` is its input_zero_point1, which
+    must keep sums within int32 and values within int16."""
     if layer.input_dtype[:2] != ("int8", "int8"):
         raise _unsupported_error(layer, f"{layer.operation} of {' and '.join(layer.input_dtype[:2])}")
     activation = layer.content.get("activation_type")
@@ -250,36 +280,19 @@ def _convolution(layer: Layer) -> Callable[..., Array]:
     taps = layer.input_shapes[1][1] * layer.window[0] * layer.window[1]
     if zero != int(zero) or (128 + abs(zero)) * 128 * taps > MOST_SUM or abs(zero) > 1 << 14:
         raise _unsupported_error(layer, f"input_zero_point1 {zero}")
-    offset = np.int16(zero)
-    scaled = layer.output_dtype == "int8"
-    if scaled:
-        last = _make_affine(layer, quant, "output_scale", "output_zero_point")
-    else:
-        last = None
 
-    def run(operands: Sequence[Array], padding: Padding, weights: LaidWeights | None) -> Array:
-        if weights is None:
-            raise ScheduleError(f"layer {layer.name!r}: there are no weights")
-        values = _pad(operands[0].astype(np.int16) + offset, padding, 0)
-        windows = _windows(layer, values)
-        if not windows:
-            return _empty_result(layer)
-        n, c, rows, columns = windows[0].shape
-        patches = np.empty((n, rows, columns, len(windows), c), np.int16)
-        for tap, part in enumerate(windows):
-            patches[:, :, :, tap] = part.transpose(0, 2, 3, 1)
-        count = weights.values.shape[0]
-        sums = np.empty((n * rows * columns, count), np.int32)
-        columns_of = np.ascontiguousarray(weights.values.reshape(count, -1), np.int16)
-        integer_product(patches.reshape(len(sums), -1), columns_of, sums)
-        factor = (scale * weights.scale.astype(np.float64)).astype(np.float32)
-        y = sums.astype(np.float32) * factor + weights.bias
-        if activation == "relu":
-            y = np.maximum(np.float32(0), y)
-        result = _convert_output(layer, last(y) if last is not None else y)
-        return np.ascontiguousarray(result.reshape(n, rows, columns, count).transpose(0, 3, 1, 2))
 
-    return run
+def _sum_products(windows: Sequence[Array], weights: LaidWeights) -> NDArray[np.int32]:
+    """Return the exact sums of products, [N * rows * columns, K]."""
+    n, c, rows, columns = windows[0].shape
+    patches = np.empty((n, rows, columns, len(windows), c), np.int16)
+    for tap, part in enumerate(windows):
+        patches[:, :, :, tap] = part.transpose(0, 2, 3, 1)
+    count = weights.values.shape[0]
+    sums = np.empty((n * rows * columns, count), np.int32)
+    flat_weights = np.ascontiguousarray(weights.values.reshape(count, -1), np.int16)
+    integer_product(patches.reshape(len(sums), -1), flat_weights, sums)
+    return sums
 
 
 _MAKERS: Final[Mapping[str, Callable[[Layer], Callable[..., Array]]]] = {
@@ -376,19 +389,16 @@ class Values:
         self.operators[layer.name] = make_operator(layer)
         names = self.network.operands(layer)
         if len(names) > min(len(layer.input_shapes), len(layer.input_dtype)):
-            said = f"reads {plural(len(names), 'operand')}, and has fewer shapes or types of inputs"
-            raise ScheduleError(f"layer {layer.name!r} {said}")
+            problem = f"reads {plural(len(names), 'operand')}, and has fewer shapes or types of inputs"
+            raise ScheduleError(f"layer {layer.name!r} {problem}")
         for name, shape, dtype in zip(names, layer.input_shapes, layer.input_dtype, strict=False):
             if name not in self.network.layers and name not in self.inputs:
-                _require_size(layer, shape)
-                if dtype != "float16":
-                    raise UnsupportedError(f"layer {layer.name!r}: a network input of {dtype!r} is not emulated")
-                self.inputs[name] = seeded_input(name, shape, seed)
+                self._add_input(layer, name, shape, dtype, seed)
             source_array = self.of(name)
             if source_array.shape != shape or source_array.dtype != DTYPES[dtype]:
-                found = f"{list(source_array.shape)} {source_array.dtype}"
-                raise ScheduleError(f"layer {layer.name!r} reads {list(shape)} {dtype} of {name!r}, which is {found}")
-        if len(names) < (2 if layer.operation == "element_wise_add" else 1):
+                actual = f"{list(source_array.shape)} {source_array.dtype}"
+                raise ScheduleError(f"layer {layer.name!r} reads {list(shape)} {dtype} of {name!r}, which is {actual}")
+        if len(names) < _count_operands(layer):
             raise ScheduleError(f"layer {layer.name!r}: {layer.operation} of {plural(len(names), 'operand')}")
         _require_size(layer, layer.output_shape)
         if layer.operation in CONVOLUTIONS:
@@ -397,9 +407,15 @@ class Values:
             [self.of(name) for name in names], layer.needs(layer.box)[1], self.weights_in_memory(layer.name)
         )
         if values.shape != layer.output_shape:
-            said = f"computes {list(values.shape)}, output_shape is {list(layer.output_shape)}"
-            raise ScheduleError(f"layer {layer.name!r} {said}")
+            problem = f"computes {list(values.shape)}, output_shape is {list(layer.output_shape)}"
+            raise ScheduleError(f"layer {layer.name!r} {problem}")
         self.outputs[layer.name] = values
+
+    def _add_input(self, layer: Layer, name: str, shape: Coordinates, dtype: str, seed: int) -> None:
+        _require_size(layer, shape)
+        if dtype != "float16":
+            raise UnsupportedError(f"layer {layer.name!r}: a network input of {dtype!r} is not emulated")
+        self.inputs[name] = seeded_input(name, shape, seed)
 
     def _weights(self, layer: Layer, seed: int, caller_weights: Mapping[str, Weights]) -> Weights:
         shape = layer.input_shapes[1]

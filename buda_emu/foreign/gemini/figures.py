@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from buda_emu.foreign.gemini.index import Index, find_read_tensor, tensors_holding
 from buda_emu.foreign.gemini.model import IR, Tensor, Workload
 from buda_emu.foreign.gemini.rings import region_of
+from buda_emu.foreign.gemini.time.plan import Send
 from buda_emu.foreign.gemini.time.timing import WAIT_KINDS, Timeline
 from buda_emu.performance.timeline import Access, Hazard, Ring, happens_before, idle, order_conflicts, time_by_category
 from buda_emu.performance.timeline.schedule import BUSY, END
@@ -29,42 +30,51 @@ def l2_accesses(timeline: Timeline) -> list[L2Access]:
     if index is None or plan is None or not index.ir.form.addressed:
         return []
     accesses: list[L2Access] = []
-    for item, task in zip(plan.queue, timeline.item_tasks, strict=True):
-        if item.tensor_id is not None:
-            tensor = index.lives[item.core, item.tensor_id].first
-            work = index.ir.cores[item.core][item.gate]
-            accesses += _access(task, work, tensor, writes=item.kind != "store")
+    for transfer, task in zip(plan.queue, timeline.item_tasks, strict=True):
+        if transfer.tensor_id is not None:
+            tensor = index.lives[transfer.core, transfer.tensor_id].first
+            work = index.ir.cores[transfer.core][transfer.gate]
+            accesses += _access(task, work, tensor, writes=transfer.kind != "store")
     for work in index.ir.workloads():
+        touched = list(_tensors_of_workload(index, work))
         for task in timeline.tasks_of[work.core, work.index]:
-            for tensor, writes in _tensors_touched(index, work):
+            for tensor, writes in touched:
                 accesses += _access(task, work, tensor, writes=writes)
     for send, task in zip(plan.sends, timeline.send_tasks, strict=True):
-        for core, at in send.shown.items():
-            work = index.ir.cores[core][at]
-            for tensor, _source in tensors_holding(work, send.transfer_id):
-                accesses += _access(task, work, tensor, writes=True)
+        accesses += _accesses_of_send(index, send, task)
     return accesses
 
 
-def _tensors_touched(index: Index, work: Workload) -> Iterator[tuple[Tensor, bool]]:
+def _accesses_of_send(index: Index, send: Send, task: int) -> list[L2Access]:
+    """Return the accesses of a piece that arrives in the L2 of each destination core."""
+    accesses: list[L2Access] = []
+    for core, at in send.shown.items():
+        work = index.ir.cores[core][at]
+        for tensor, _source in tensors_holding(work, send.transfer_id):
+            accesses += _access(task, work, tensor, writes=True)
+    return accesses
+
+
+def _tensors_of_workload(index: Index, work: Workload) -> Iterator[tuple[Tensor, bool]]:
     """Yield the tensors that a workload touches, each with whether the workload writes it."""
     for operand in work.ifmap:
         tensor = find_read_tensor(work, operand)
         if tensor is not None:
             yield tensor, False
-    if work.weight:
-        ids = set(work.weight.transfer_id)
-    else:
-        ids = set[int]()
-    rooms = {index.room_of_output.get(piece.transfer_id) for piece in work.ofmap}
-    produced_ids = {piece.transfer_id for piece in work.ofmap}
+    weight_ids = set(work.weight.transfer_id) if work.weight else set[int]()
     for tensor in work.buffer:
-        if tensor.type == "weight" and ids & set(tensor.transfer_id):
+        if tensor.type == "weight" and weight_ids & set(tensor.transfer_id):
             yield tensor, False
-        elif (tensor.type == "ofmap" and (work.core, tensor.tensor_id) in rooms) or (
-            tensor.type == "ifmap" and produced_ids & {source.transfer_id for source in tensor.source}
-        ):
+        elif _holds_result(index, work, tensor):
             yield tensor, True
+
+
+def _holds_result(index: Index, work: Workload, tensor: Tensor) -> bool:
+    """Return whether the workload writes a piece of its result to the tensor."""
+    produced_ids = {piece.transfer_id for piece in work.ofmap}
+    if tensor.type == "ofmap":
+        return (work.core, tensor.tensor_id) in {index.room_of_output.get(number) for number in produced_ids}
+    return tensor.type == "ifmap" and any(source.transfer_id in produced_ids for source in tensor.source)
 
 
 def _access(task: int, work: Workload, tensor: Tensor, *, writes: bool) -> Sequence[L2Access]:

@@ -123,16 +123,15 @@ class Index:
     def ids_of_empty_workloads(self) -> frozenset[int]:
         """Transfer ids that nothing makes, and whose sources name a workload without ofmaps (G038)."""
         empty = {(work.core, work.layer_name) for work in self.ir.workloads() if not work.ofmap}
-        return frozenset(
-            source.transfer_id
-            for work in self.ir.workloads()
-            if empty
-            for tensor in work.buffer
-            for source in tensor.source
-            if source.type == "core"
-            and (source.core_id, source.layer_name) in empty
-            and self.producer(source.transfer_id) is None
-        )
+        if not empty:
+            return frozenset()
+        ids: set[int] = set()
+        for _work, tensor in self.ir.buffer_entries():
+            for source in tensor.source:
+                named = source.type == "core" and (source.core_id, source.layer_name) in empty
+                if named and self.producer(source.transfer_id) is None:
+                    ids.add(source.transfer_id)
+        return frozenset(ids)
 
     def reads_unmade(self, work: Workload) -> bool:
         """Return whether the workload reads a transfer that nothing makes, a weight as an operand, or a feature map as
@@ -143,7 +142,7 @@ class Index:
     def _steps_reading_unmade(self) -> frozenset[tuple[int, int]]:
         steps: set[tuple[int, int]] = set()
         for work in self.ir.workloads():
-            operands = {number for ifmap in work.ifmap for number in ifmap.transfer_id}
+            operands = set(work.operand_ids)
             for number in work.reads:
                 out = self.outs.get(number)
                 is_weight = out is not None and out.type == "weight"
@@ -261,34 +260,28 @@ class Index:
         """Bitwidth of each transfer: that of a tensor that has the id as a source, else that of its `ofmap` tensor
         (facts GEMINI 4, G032). An id that is defined twice has none (G010)."""
         widths: dict[int, int] = {}
-        steady = (
-            tensor
-            for work in self.ir.workloads()
-            for tensor in work.buffer
-            if is_legal_alignment(tensor.align, tensor.bitwidth)
-            and (work.core, tensor.tensor_id) not in self.changing_tensors
-        )
-        for tensor in steady:
-            for source in tensor.source:
-                if source.transfer_id not in self.duplicate_ids:
+        for work, tensor in self.ir.buffer_entries():
+            if self._has_steady_width((work.core, tensor.tensor_id), tensor):
+                for source in tensor.source:
                     widths.setdefault(source.transfer_id, tensor.bitwidth)
         for number, key in self.room_of_output.items():
             room = self.lives[key].first
-            steady = key not in self.changing_tensors and room.type == "ofmap"
-            if steady and number not in self.duplicate_ids and is_legal_alignment(room.align, room.bitwidth):
+            if room.type == "ofmap" and self._has_steady_width(key, room):
                 widths.setdefault(number, room.bitwidth)
-        return widths
+        return {number: bits for number, bits in widths.items() if number not in self.duplicate_ids}
+
+    def _has_steady_width(self, key: tuple[int, int], tensor: Tensor) -> bool:
+        """Return whether the bitwidth of a tensor (core, tensor_id) is legal and does not change."""
+        return key not in self.changing_tensors and is_legal_alignment(tensor.align, tensor.bitwidth)
 
 
 def tensors_holding(work: Workload, number: int) -> list[tuple[Tensor, Source]]:
     """Return the `ifmap` tensors of a workload's snapshot that have the transfer as a source, each with that source."""
-    return [
-        (tensor, source)
-        for tensor in work.buffer
-        if tensor.type == "ifmap"
-        for source in tensor.source
-        if source.transfer_id == number
-    ]
+    pairs: list[tuple[Tensor, Source]] = []
+    for tensor in work.buffer:
+        if tensor.type == "ifmap":
+            pairs += [(tensor, source) for source in tensor.source if source.transfer_id == number]
+    return pairs
 
 
 def find_read_tensor(work: Workload, operand: Ifmap) -> Tensor | None:

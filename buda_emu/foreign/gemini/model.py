@@ -4,9 +4,10 @@ Both dialects are read into the same records. A field that a dialect lacks is No
 ranges of output channels (dialect B) stand at the second coordinate. `place` of a record is its JSON pointer.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass, field
+from itertools import chain
 from typing import Any, Literal
 
 from buda_emu.foreign.gemini.boxes import Box
@@ -191,15 +192,18 @@ class Workload:
     wl0: tuple[WeightStore, ...] = ()
 
     @property
+    def operand_ids(self) -> list[int]:
+        """Transfer ids of all operands, in order; an id that two operands read stands there twice."""
+        ids: list[int] = []
+        for ifmap in self.ifmap:
+            ids += ifmap.transfer_id
+        return ids
+
+    @property
     def reads(self) -> tuple[int, ...]:
         """Transfer ids of all operands and of the weight, each once."""
-        if self.weight is not None:
-            weight_ids = self.weight.transfer_id
-        else:
-            weight_ids = ()
-        return tuple(
-            dict.fromkeys([number for operand in self.ifmap for number in operand.transfer_id] + list(weight_ids))
-        )
+        weight_ids = self.weight.transfer_id if self.weight is not None else ()
+        return tuple(dict.fromkeys([*self.operand_ids, *weight_ids]))
 
     def __str__(self) -> str:
         return f"core {self.core} workload {self.workload_id} ({self.layer_name})"
@@ -255,12 +259,21 @@ class IR:
     @property
     def transfers(self) -> tuple[int, ...]:
         """Ids of everything that moves: results of workloads, and tensors that leave DRAM."""
-        output_ids = [piece.transfer_id for work in self.workloads() for piece in work.ofmap]
-        return tuple(dict.fromkeys([*output_ids, *(dram_out.transfer_id for dram_out in self.dram_out)]))
+        ids: list[int] = []
+        for work in self.workloads():
+            ids += [piece.transfer_id for piece in work.ofmap]
+        ids += [out.transfer_id for out in self.dram_out]
+        return tuple(dict.fromkeys(ids))
 
     def workloads(self) -> list[Workload]:
         """Return the workloads of all cores, core by core."""
-        return [work for works in self.cores.values() for work in works]
+        return list(chain.from_iterable(self.cores.values()))
+
+    def buffer_entries(self) -> Iterator[tuple[Workload, Tensor]]:
+        """Yield every buffer entry of every workload, with the workload."""
+        for work in self.workloads():
+            for tensor in work.buffer:
+                yield work, tensor
 
     def position(self, core: int) -> tuple[int, int]:
         """Return column x and row y of a core on the mesh (facts GEMINI 2 and 3)."""

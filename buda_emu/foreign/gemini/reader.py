@@ -4,7 +4,7 @@ G003)."""
 import json
 import os
 import zlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any, Final
 
@@ -221,24 +221,21 @@ def _read_nested_ids(values: Values, entry: Object, place: str, *, optional: boo
 def make_source_reader(key: str, *, named: bool, channel: bool) -> Callable[[Values, Object, str], Source]:
     """Return a function that reads a piece of a tensor. `key` names the core in this dialect; `named` pieces have a
     layer, `channel` pieces a range of channels."""
+    has_box = channel or named or key == "core_id"  # else it is a weight of dialect B, with a range of channels
 
-    def read(values: Values, item: Object, place: str) -> Source:
-        if channel:
-            found = values.integers(item, "channel", place)
-        else:
-            found = ()
-        if channel and len(found) != 2 and "channel" in item:
-            values.note_type(place, "channel", "two integers", list(found))
-        plain = channel or named or key == "core_id"
+    def read(values: Values, entry: Object, place: str) -> Source:
+        bounds = values.integers(entry, "channel", place) if channel else ()
+        if channel and len(bounds) != 2 and "channel" in entry:
+            values.note_type(place, "channel", "two integers", list(bounds))
         return Source(
             place=place,
-            type=values.word(item, "type", place, PLACES),
-            core_id=values.integer(item, key, place),
-            transfer_id=values.integer(item, "transfer_id", place),
-            size=values.integer(item, "size", place),
-            box=values.box(item, place) if plain else read_channels(values, item, place),
-            layer_name=values.text(item, "layer_name", place) if named else None,
-            channel=(found[0], found[1]) if len(found) == 2 else None,
+            type=values.word(entry, "type", place, PLACES),
+            core_id=values.integer(entry, key, place),
+            transfer_id=values.integer(entry, "transfer_id", place),
+            size=values.integer(entry, "size", place),
+            box=values.box(entry, place) if has_box else read_channels(values, entry, place),
+            layer_name=values.text(entry, "layer_name", place) if named else None,
+            channel=(bounds[0], bounds[1]) if len(bounds) == 2 else None,
         )
 
     return read
@@ -502,25 +499,12 @@ def _read_top(values: Values, document: Any) -> IR | None:
     for name in ("in", "out"):
         if as_list(dram.get(name)) is None:
             values.note_finding("G001", "-1", f"there is no '-1' with a list {name!r}: what goes through DRAM")
-    sizes: dict[str, int] = {}
-    for name in ("xlen", "ylen", *(("buffersize",) if dialect == "A" else ())):
-        value = top.get(name)
-        if type(value) is int and 0 < value < 1 << 62:
-            sizes[name] = value
-        else:
-            values.note_finding("G001", name, f"{name!r} is an integer of 1 or more, not {describe(value)}")
+    sizes = _read_sizes(values, top, dialect)
     if values.findings:
         return None
-    read = workload_reader(dialect)
-    works: dict[int, tuple[Workload, ...]] = {}
-    for core, key in cores.items():
-        works[core] = tuple(
-            read(values, item, place, core, at)
-            for at, entry in enumerate(top[key])
-            if (item := values.object(entry, place := f"{key}/{at}")) is not None
-        )
-    arrives = values.items(top["-1"], "in", "-1", lambda v, item, place: read_dram_in(v, item, place, dialect))
-    leaves = values.items(top["-1"], "out", "-1", lambda v, item, place: read_dram_out(v, item, place, dialect))
+    works = {core: _read_workloads(values, top[key], dialect, core, key) for core, key in cores.items()}
+    arrives = values.items(top["-1"], "in", "-1", lambda v, entry, place: read_dram_in(v, entry, place, dialect))
+    leaves = values.items(top["-1"], "out", "-1", lambda v, entry, place: read_dram_out(v, entry, place, dialect))
     return IR(
         form=FORMS[dialect],
         cores=works,
@@ -532,6 +516,34 @@ def _read_top(values: Values, document: Any) -> IR | None:
         path=values.path,
         document=top,
     )
+
+
+def _read_sizes(values: Values, top: Object, dialect: Dialect) -> dict[str, int]:
+    """Read the mesh, and in dialect A the size of L2."""
+    names = ["xlen", "ylen"]
+    if dialect == "A":
+        names.append("buffersize")
+    sizes: dict[str, int] = {}
+    for name in names:
+        value = top.get(name)
+        if type(value) is int and 0 < value < 1 << 62:
+            sizes[name] = value
+        else:
+            values.note_finding("G001", name, f"{name!r} is an integer of 1 or more, not {describe(value)}")
+    return sizes
+
+
+def _read_workloads(
+    values: Values, entries: Sequence[Any], dialect: Dialect, core: int, key: str
+) -> tuple[Workload, ...]:
+    """Read the workloads of the core that has this key."""
+    read = workload_reader(dialect)
+    works: list[Workload] = []
+    for at, entry in enumerate(entries):
+        content = values.object(entry, f"{key}/{at}")
+        if content is not None:
+            works.append(read(values, content, f"{key}/{at}", core, at))
+    return tuple(works)
 
 
 def _core_keys(values: Values, top: Object) -> dict[int, str]:

@@ -2,6 +2,7 @@
 and results that no remaining layer reads go to DRAM."""
 
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import chain
 from typing import Any
 
 from buda_emu.foreign.gemini.boxes import Box, hull
@@ -72,18 +73,16 @@ class _Cut:
         self.dram = ir.form.dram
         self.content = ir.to_json()
         self.kept = {core: [work for work in works if work.layer_name in layers] for core, works in ir.cores.items()}
-        self.steps = {(work.core, work.workload_id) for works in self.kept.values() for work in works}
+        self.steps = {(work.core, work.workload_id) for work in chain.from_iterable(self.kept.values())}
         self.loads: dict[int, tuple[Box, str, list[Workload]]] = {}  # transfer that is loaded now: box, layer, readers
         self.fresh: dict[tuple[int, int], int] = {}  # core and tensor_id of tensors that are loaded now: their transfer
         self.bits: dict[int, int] = {}
         self.free = 1 + max([*ir.transfers, *self.index.ins, -1])
-        self.stored = {
-            piece.transfer_id
-            for works in self.kept.values()
-            for work in works
-            for piece in work.ofmap
-            if piece.to_dram or not self._readers(piece)
-        }
+        self.stored: set[int] = set()
+        for work in chain.from_iterable(self.kept.values()):
+            for piece in work.ofmap:
+                if piece.to_dram or not self._readers(piece):
+                    self.stored.add(piece.transfer_id)
 
     def _keeps(self, output: WorkloadOutput) -> bool:
         return (output.work.core, output.work.workload_id) in self.steps

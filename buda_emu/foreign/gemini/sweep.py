@@ -1,6 +1,6 @@
 """Time a schedule at several rates, buffer sizes and meshes. Every point is a model."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
 from typing import Any
@@ -123,7 +123,10 @@ def _fit_into_buffer(ir: IR, size: int | None) -> tuple[IR | None, str]:
 def move_to_mesh(ir: IR, xlen: int, ylen: int) -> IR:
     """Return the schedule on another mesh, where the core of number n = y * xlen + x keeps its number. Raises HostError
     when a core has no place there."""
-    numbers = {core: y * ir.xlen + x for core in ir.cores for x, y in (ir.position(core),)}
+    numbers: dict[int, int] = {}
+    for core in ir.cores:
+        x, y = ir.position(core)
+        numbers[core] = y * ir.xlen + x
     if max(numbers.values(), default=0) >= xlen * ylen:
         raise HostError(f"a mesh of {xlen} x {ylen} has no place for core number {max(numbers.values())}")
     if not ir.form.columns_of_dram:
@@ -141,10 +144,16 @@ def move_to_mesh(ir: IR, xlen: int, ylen: int) -> IR:
 
 def _renumber_cores(content: dict[str, Any], keys: dict[int, int]) -> None:
     """Replace `id` in every destination and source of dialect B."""
-    places: list[dict[str, Any]] = [to for out in content["-1"]["out"] for to in out["destination"]]
+    for out in content["-1"]["out"]:
+        _renumber(out["destination"], keys)
     for key in (name for name in content if name.isdecimal()):
         for work in content[key]:
-            places += [to for piece in work["ofmap"] for to in piece["destination"]]
-            places += [source for tensor in work["buffer"] for source in tensor.get("source") or ()]
-    for place in places:
-        place["id"] = keys.get(place["id"], place["id"])
+            for piece in work["ofmap"]:
+                _renumber(piece["destination"], keys)
+            for tensor in work["buffer"]:
+                _renumber(tensor.get("source") or (), keys)
+
+
+def _renumber(records: Iterable[dict[str, Any]], keys: dict[int, int]) -> None:
+    for record in records:
+        record["id"] = keys.get(record["id"], record["id"])

@@ -299,7 +299,10 @@ class Function:
 
     def module_ops(self, name: str) -> list[tuple["Module", Op]]:
         """Return the ops of that name that stand in an enclosing module, not in a function; innermost module first."""
-        return [(module, op) for module in reversed(self.modules) for op in module.ops if op.name == name]
+        pairs: list[tuple[Module, Op]] = []
+        for module in reversed(self.modules):
+            pairs += [(module, op) for op in module.ops if op.name == name]
+        return pairs
 
 
 @dataclass(slots=True, eq=False)

@@ -35,7 +35,9 @@ def barrier_pressure(result: RunResult) -> Pressure:
     for time in sorted(deltas):
         count += deltas[time]
         changes.append((time, count))
-    tiles = {space for buffer in program.buffers.values() for space in buffer.spaces if space.startswith("CMX")}
+    tiles: set[str] = set()
+    for buffer in program.buffers.values():
+        tiles.update(space for space in buffer.spaces if space.startswith("CMX"))
     tiles |= {task.unit for task in program.tasks if task.unit.startswith("SHAVE_ACT")}
     numbers = {name.rpartition(":")[2].removeprefix("CMX") for name in tiles}
     return Pressure(tuple(changes), program.arch.available_barriers(len(numbers)))

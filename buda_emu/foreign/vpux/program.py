@@ -265,11 +265,7 @@ class Program:
         of number `fresh`, was placed, else 0."""
         role = OPS[op.name].role
         if role == "view":
-            source = op.clause("outputs") or op.clause("inputs") or op.clause("")
-            base = self.buffer(source[0]) if source else None
-            if base is not None and op.results:
-                address = base.address + (_view_offset(op, base) if op.name == "VPUIP.SubView" else 0)
-                self._place(op.results[0], base.spaces, address)
+            self._locate_view(op)
         elif role in ("dma", "kernel", "sequential"):
             targets = [self.buffer(use) for use in written_uses(op)]
             for value, target in zip(op.results, targets, strict=False):
@@ -279,6 +275,14 @@ class Program:
                 self._place(op.results[0], (f"Result{fresh}",), 0)
                 return 1
         return 0
+
+    def _locate_view(self, op: Op) -> None:
+        """Place the result of a view at its output, or else at its input."""
+        source = op.clause("outputs") or op.clause("inputs") or op.clause("")
+        base = self.buffer(source[0]) if source else None
+        if base is not None and op.results:
+            offset = _view_offset(op, base) if op.name == "VPUIP.SubView" else 0
+            self._place(op.results[0], base.spaces, base.address + offset)
 
     def _place_result(self, op: Op, spaces: tuple[str, ...], address: int) -> None:
         if op.results and spaces:

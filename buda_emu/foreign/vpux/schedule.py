@@ -69,18 +69,20 @@ def make_schedule(program: Program, duration: Duration = one_step) -> Scheduled:
     barriers = tuple(timeline.object(f"barrier {barrier.name}") for barrier in program.barriers)
     waits: list[list[Wait]] = [[] for _ in program.tasks]
     signals: list[list[tuple[int, int]]] = [[] for _ in program.tasks]
+
+    def connect(counter: int, producers: Sequence[int], consumers: Sequence[int]) -> None:
+        """Let the consumers wait until each producer has signalled the timeline's object."""
+        for task in consumers:
+            waits[task].append(Wait(counter, len(producers), takes=False))
+        for task in producers:
+            signals[task].append((counter, 1))
+
     for number, barrier in enumerate(program.barriers):
-        for task in barrier.consumers:
-            waits[task].append(Wait(barriers[number], len(barrier.producers), takes=False))
-        for task in barrier.producers:
-            signals[task].append((barriers[number], 1))
+        connect(barriers[number], barrier.producers, barrier.consumers)
     for count, (before, after) in enumerate(find_reuses(program)):
         number = _find_reused_number(program, after[0], before)
         ended = timeline.object(f"tasks of the previous use of barrier number {number} (reuse {count})")
-        for task in before:
-            signals[task].append((ended, 1))
-        for task in after:
-            waits[task].append(Wait(ended, len(before), takes=False))
+        connect(ended, before, after)
     for task in program.tasks:
         line = program.function.document.line(task.op.offset)
         label = f"task {task.index} ({task.op.name} on {task.unit}, line {line})"

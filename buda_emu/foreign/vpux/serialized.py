@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from buda_emu.foreign.vpux.execute.invocation import make_invocations
-from buda_emu.foreign.vpux.model import Document, Function, Module
+from buda_emu.foreign.vpux.model import Document, Function
 from buda_emu.foreign.vpux.program import Program, callee, entry_point, is_cache_op
 from buda_emu.foreign.vpux.rules import check_function
 from buda_emu.foreign.vpux.rules.kernels import stack_sizes
@@ -113,7 +113,9 @@ class _Serializer:
 
 def kernel_functions(function: Function) -> list[Function]:
     """Return the declarations of modules @VPU.SW, those of the nearest module first, then those further outside."""
-    modules: list[Module] = [
-        inner for module in reversed(function.modules) for inner in module.modules if inner.name == "VPU.SW"
-    ]
-    return [declaration for inner in modules for declaration in inner.functions]
+    declarations: list[Function] = []
+    for module in reversed(function.modules):
+        for inner in module.modules:
+            if inner.name == "VPU.SW":
+                declarations += inner.functions
+    return declarations

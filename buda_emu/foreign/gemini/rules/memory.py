@@ -1,6 +1,6 @@
 """Rules of L2 and of the DRAM queue: addresses, rings, residence, weights (G044 to G053)."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Sequence, Set
 from itertools import pairwise
 
 from buda_emu.foreign.gemini.book import BOOK
@@ -111,28 +111,39 @@ def check_overlaps(index: Index, _: Network | None) -> Iterator[Finding]:
     for work, regions in _snapshots_with_regions(index):
         if _bytes_beyond_buffer(index, work) > 0:
             continue
-        stretches: list[tuple[int, int, Tensor]] = []
-        for tensor in work.buffer:
-            region = region_of(regions, tensor.address)
-            key = (work.core, tensor.tensor_id)
-            if region is None or not 0 < _bytes_held(tensor) <= region[1] - region[0] or key in moved:
-                continue
-            stretches += [(*piece, tensor) for piece in pieces(region, tensor.address, _bytes_held(tensor))]
-        stretches.sort(key=lambda stretch: stretch[:2])
-        for number, (low, high, tensor) in enumerate(stretches):
-            for other_low, other_high, other in stretches[number + 1 :]:
-                if other_low >= high:
-                    break
-                first, second = sorted((tensor, other), key=lambda stretch: stretch.tensor_id)
-                key = (work.core, first.tensor_id, second.tensor_id)
-                if first.tensor_id == second.tensor_id or key in seen:
-                    continue
+        for first, second, (low, high) in _overlapping_tensors(_list_stretches(work, regions, moved)):
+            key = (work.core, first.tensor_id, second.tensor_id)
+            if first.tensor_id != second.tensor_id and key not in seen:
                 seen.add(key)
                 names = f"tensors {first.tensor_id} and {second.tensor_id}"
-                problem = (
-                    f"{names} share bytes {max(low, other_low)} to {min(high, other_high) - 1} of core {work.core}"
-                )
+                problem = f"{names} share bytes {low} to {high - 1} of core {work.core}"
                 yield Finding(f"{second.place}/address", problem)
+
+
+def _list_stretches(
+    work: Workload, regions: Sequence[Region], moved: Set[tuple[int, int]]
+) -> list[tuple[int, int, Tensor]]:
+    """Return the byte ranges of a snapshot's tensors in ascending order, without tensors that move or fit nowhere."""
+    stretches: list[tuple[int, int, Tensor]] = []
+    for tensor in work.buffer:
+        region = region_of(regions, tensor.address)
+        if region is None or (work.core, tensor.tensor_id) in moved:
+            continue
+        if 0 < _bytes_held(tensor) <= region[1] - region[0]:
+            stretches += [(*piece, tensor) for piece in pieces(region, tensor.address, _bytes_held(tensor))]
+    return sorted(stretches, key=lambda stretch: stretch[:2])
+
+
+def _overlapping_tensors(
+    stretches: Sequence[tuple[int, int, Tensor]],
+) -> Iterator[tuple[Tensor, Tensor, tuple[int, int]]]:
+    """Yield pairs of tensors, the smaller tensor_id first, with the bytes that they share."""
+    for number, (low, high, tensor) in enumerate(stretches):
+        for other_low, other_high, other in stretches[number + 1 :]:
+            if other_low >= high:
+                break
+            first, second = sorted((tensor, other), key=lambda entry: entry.tensor_id)
+            yield first, second, (max(low, other_low), min(high, other_high))
 
 
 def _tensors_that_move(index: Index) -> set[tuple[int, int]]:
@@ -243,21 +254,20 @@ def check_room(index: Index, _: Network | None) -> Iterator[Finding]:
 )  # fmt: skip
 def check_operands(index: Index, _: Network | None) -> Iterator[Finding]:
     """Check each operand, then each flag (dialect A), or the workload's own buffer entry (dialect B)."""
-    if index.ir.form.joint_operands:
-        for work in index.ir.workloads():
-            trusted = work.core not in index.unordered_cores and not index.reads_unmade(work)
-            if trusted and work.ifmap and not operand_entries(work):
-                problem = f"the buffer of {work} has no entry of its layer and id"
-                yield Finding(f"{work.place}/buffer", problem)
-        return
     for work in index.ir.workloads():
-        wavers = any((work.core, tensor.tensor_id) in index.changing_tensors for tensor in work.buffer)
-        if (
-            not index.reads_unmade(work)
-            and not wavers
-            and not any(_disagrees_with_sources(tensor) for tensor in work.buffer)
-        ):
-            yield from _check_workload_operands(work)
+        if index.reads_unmade(work):
+            continue  # G016 tells
+        if not index.ir.form.joint_operands:
+            if not any(_has_other_fault(index, work, tensor) for tensor in work.buffer):
+                yield from _check_workload_operands(work)
+        elif work.core not in index.unordered_cores and work.ifmap and not operand_entries(work):
+            problem = f"the buffer of {work} has no entry of its layer and id"
+            yield Finding(f"{work.place}/buffer", problem)
+
+
+def _has_other_fault(index: Index, work: Workload, tensor: Tensor) -> bool:
+    """Return whether G036 or G042 reports the tensor, whose ids then say nothing about operands."""
+    return (work.core, tensor.tensor_id) in index.changing_tensors or _disagrees_with_sources(tensor)
 
 
 def _disagrees_with_sources(tensor: Tensor) -> bool:
@@ -424,13 +434,25 @@ def _all_ids(tensor: Tensor) -> set[int]:
 def check_weights_present(index: Index, _: Network | None) -> Iterator[Finding]:
     """Check each weight of each workload, except ids that G016 reports."""
     for work in _weight_workloads(index):
-        held = {
-            number for entry in work.buffer if index.may_be("weight", entry, work.core) for number in _all_ids(entry)
-        }
-        held |= {number for entry in work.wl0 if entry.source == "DDR" for number in entry.transfer_id}
-        for number in work.weight.transfer_id if work.weight else ():
-            if number not in held and not index.reads_unmade(work):
-                yield Finding(f"{work.weight.place}/transfer_id", f"{work} uses weight {number}, which is not there")  # type: ignore[union-attr]
+        weight = work.weight
+        if weight is None or index.reads_unmade(work):
+            continue
+        shown_ids = _weight_ids_shown(index, work)
+        for number in weight.transfer_id:
+            if number not in shown_ids:
+                yield Finding(f"{weight.place}/transfer_id", f"{work} uses weight {number}, which is not there")
+
+
+def _weight_ids_shown(index: Index, work: Workload) -> set[int]:
+    """Return the ids of weights that a workload's snapshot shows, in L2 or as loads straight from DRAM."""
+    ids: set[int] = set()
+    for tensor in work.buffer:
+        if index.may_be("weight", tensor, work.core):
+            ids |= _all_ids(tensor)
+    for store in work.wl0:
+        if store.source == "DDR":
+            ids.update(store.transfer_id)
+    return ids
 
 
 @BOOK.rule("G051", "error", "entries of the weight store overlap", source="GEMINI 2.5")
@@ -463,11 +485,11 @@ def check_core_entries(index: Index, _: Network | None) -> Iterator[Finding]:
 def _comes_from_dram(index: Index, tensor: Tensor) -> bool:
     """Return whether a tensor comes from DRAM, by the producer of its transfers, or by its sources where nothing makes
     them; G035 reports where they differ."""
-    return any(
-        number in index.outs or (index.producer(number) is None and source.type == "DRAM")
-        for source in tensor.source
-        for number in (source.transfer_id,)
-    )
+    for source in tensor.source:
+        unmade = index.producer(source.transfer_id) is None
+        if source.transfer_id in index.outs or (unmade and source.type == "DRAM"):
+            return True
+    return False
 
 
 @BOOK.rule(

@@ -223,26 +223,23 @@ def check_readers_named(index: Index, _: Network | None) -> Iterator[Finding]:
     """Check each reader of each feature map. Transfers with a destination that does not exist are left out, and
     workloads whose operands G016 or G044 reports."""
     for number, works in index.readers.items():
-        maker = index.producer(number)
-        if maker is None or number in index.duplicate_ids or number in index.ids_sent_nowhere:
+        producer = index.producer(number)
+        if producer is None or number in index.duplicate_ids or number in index.ids_sent_nowhere:
             continue
-        if isinstance(maker, DramOut) and maker.type == "weight":
+        record = producer if isinstance(producer, DramOut) else producer.piece
+        if isinstance(record, DramOut) and record.type == "weight":
             continue
-        if isinstance(maker, DramOut):
-            record = maker
-        else:
-            record = maker.piece
         named = {(to.core_id, to.workload_id) for to in record.destination}
         for work in works:
-            if (
-                index.reads_unmade(work)
-                or (work.core, work.index) in index.inconsistent_readers
-                or work.core in index.unordered_cores
-            ):
-                continue
-            if (work.core, work.workload_id) not in named:
+            if (work.core, work.workload_id) not in named and not _has_faulty_reads(index, work):
                 problem = f"{work} reads transfer {number} and is not among its destinations"
                 yield Finding(f"{record.place}/destination", problem)
+
+
+def _has_faulty_reads(index: Index, work: Workload) -> bool:
+    """Return whether another rule reports the ids or the operands of a workload (G005, G016, G044)."""
+    inconsistent = (work.core, work.index) in index.inconsistent_readers
+    return inconsistent or index.reads_unmade(work) or work.core in index.unordered_cores
 
 
 def _makers_of(index: Index, number: int) -> list[tuple[WorkloadOutput, str]]:
@@ -306,24 +303,27 @@ def _find_circle(index: Index) -> Iterator[Finding]:
     """Yield a finding for a cycle of workloads that wait for each other, at the first workload of it."""
     order: TopologicalSorter[tuple[int, int]] = TopologicalSorter()
     for work in index.ir.workloads():
-        if work.index:
-            before = [(work.core, work.index - 1)]
-        else:
-            before = []
-        if index.reads_unmade(work) or (work.core, work.index) in index.inconsistent_readers:
-            reads = ()
-        else:
-            reads = work.reads
-        makers = [output.work for number in reads for output, _how in _makers_of(index, number)]
-        order.add((work.core, work.index), *before, *((maker.core, maker.index) for maker in makers))
+        order.add((work.core, work.index), *_steps_before(index, work))
     try:
         order.prepare()
     except CycleError as error:
         circle: list[tuple[int, int]] = error.args[1]
         works: list[Workload] = [index.ir.cores[core][at] for core, at in circle]
-        first = min(works, key=lambda maker: (maker.core, maker.index))
-        names = " <- ".join(str(maker) for maker in works[:6])
+        first = min(works, key=lambda work: (work.core, work.index))
+        names = " <- ".join(str(work) for work in works[:6])
         yield Finding(f"{first.place}/ifmap", f"workloads wait for each other: {names}")
+
+
+def _steps_before(index: Index, work: Workload) -> list[tuple[int, int]]:
+    """Return the workloads (core, position) that a workload waits for: the one before it, and the makers of its
+    operands unless another rule reports these."""
+    steps: list[tuple[int, int]] = []
+    if work.index:
+        steps.append((work.core, work.index - 1))
+    if not index.reads_unmade(work) and (work.core, work.index) not in index.inconsistent_readers:
+        for number in work.reads:
+            steps += [(output.work.core, output.work.index) for output, _route in _makers_of(index, number)]
+    return steps
 
 
 @BOOK.rule(

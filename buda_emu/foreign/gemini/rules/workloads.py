@@ -1,12 +1,12 @@
 """Rules on cores, on workloads, and on a schedule against its network (G004, G005, G080 to G082 among them)."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from buda_emu.foreign.gemini.book import BOOK
 from buda_emu.foreign.gemini.boxes import fills, hull, overlapping_pairs
 from buda_emu.foreign.gemini.frontend import WINDOWS, Layer, Network
 from buda_emu.foreign.gemini.index import Index, find_read_tensor, operand_entries
-from buda_emu.foreign.gemini.model import Tile, Workload
+from buda_emu.foreign.gemini.model import Source, Tensor, Tile, Workload
 from buda_emu.support.checker import Finding
 from buda_emu.support.checker.suggest import near
 
@@ -91,13 +91,22 @@ def check_time(index: Index, _: Network | None) -> Iterator[Finding]:
 def check_complete(index: Index, _: Network | None) -> Iterator[Finding]:
     """Check operands, then weights (dialect B)."""
     for work in index.ir.workloads() if index.ir.form.joint_operands else ():
-        for operand in work.ifmap:
-            held = sum(source.box.volume for entry in operand_entries(work) for source in entry.source)
+        entries = operand_entries(work)
+        held = sum(source.box.volume for source in _list_sources(entries))
+        for operand in work.ifmap if entries else ():
             needed = operand.box.volume
-            if operand_entries(work) and (held < needed or (held > needed and work.layer_type != "element_wise")):
+            if held < needed or (held > needed and work.layer_type != "element_wise"):
                 yield Finding(operand.place, f"{work} reads {needed} elements, its sources hold {held}")
         if work.weight is not None and not work.weight.transfer_id:
             yield Finding(work.weight.place, f"the weight of {work} has no transfer_id")
+
+
+def _list_sources(entries: Sequence[Tensor]) -> list[Source]:
+    """Return the sources of all entries."""
+    sources: list[Source] = []
+    for entry in entries:
+        sources += entry.source
+    return sources
 
 
 @BOOK.rule(
@@ -251,7 +260,7 @@ def check_predecessors(index: Index, network: Network | None) -> Iterator[Findin
 def _layers_read(index: Index, work: Workload) -> list[str] | None:
     """Return the layers that a workload reads, one for each operand; None where an operand has no tensor (G044)."""
     if index.ir.form.joint_operands:
-        return [source.layer_name or "" for entry in operand_entries(work) for source in entry.source]
+        return [source.layer_name or "" for source in _list_sources(operand_entries(work))]
     names: list[str] = []
     for operand in work.ifmap:
         tensor = find_read_tensor(work, operand)

@@ -186,20 +186,21 @@ def _make_instruction(line: int, value: Any) -> Instruction:
     unit = UNITS.get(name.partition("_")[0])
     if unit is None:
         raise ValueError(f"the instruction {name!r} belongs to no unit")
-    position = items[1]
-    parameters = items[-1]
-    if len(items) == 4:
-        span = _read_span(items[2])
-    else:
-        span = None
-    wkl, tile = (position.get(key) for key in ("wkl", "tile"))
+    wkl = items[1].get("wkl")
+    tile = items[1].get("tile")
     if type(wkl) is not int or type(tile) is not int:
         raise ValueError(f"{name}: 'wkl' and 'tile' are integers")
+    _require_units(name, items[-1])
+    span = _read_span(items[2]) if len(items) == 4 else None
+    return Instruction(line=line, name=name, unit=unit, wkl=wkl, tile=tile, parameters=items[-1], span=span)
+
+
+def _require_units(name: str, parameters: Mapping[str, Any]) -> None:
+    """Raise ValueError where Prev_Insts or Next_Insts is no list of units."""
     for key in ("Prev_Insts", "Next_Insts"):
         units = as_texts(parameters.get(key, []))
-        if units is None or not all(unit_word in UNITS.values() for unit_word in units):
+        if units is None or not set(units) <= set(UNITS.values()):
             raise ValueError(f"{name}: {key!r} is a list of units ({', '.join(dict.fromkeys(UNITS.values()))})")
-    return Instruction(line=line, name=name, unit=unit, wkl=wkl, tile=tile, parameters=parameters, span=span)
 
 
 def _read_span(content: Mapping[str, Any]) -> tuple[int, int]:
@@ -221,13 +222,52 @@ _WAITS: dict[str, WaitKind] = {"LD": "load", "LW": "weight", "ST": "room"}
 def simulate_assembler(ir: IR | None, path: str, durations: str, rates: Rates) -> Timeline:
     """Simulate the instructions of an assembler file, as `simulate` does with `asm`."""
     instructions = read_assembler(path)
+    moved: dict[int, int] = {}
     if durations != "predicted":
         cycles = _read_durations(instructions, path, durations)
-        moved = None
     elif ir is None:
         raise HostError("predicted durations of an assembler file need its schedule, too")
     else:
         cycles, moved = _DurationModel(ir, path, rates).cycles(instructions)
+    schedule, kinds = _schedule_instructions(instructions, cycles)
+    timing = schedule.run()
+    spans = [Span(*pair) for pair in zip(timing.start.tolist(), timing.end.tolist(), strict=True)]
+    core = next(iter(ir.cores), 0) if ir is not None else 0
+    dram: list[DramSpan] = []
+    for position, (instruction, span) in enumerate(zip(instructions, spans, strict=True)):
+        if _uses_dram(instruction):
+            kind = _KINDS[instruction.prefix]
+            dram.append(DramSpan(kind=kind, transfer_id=-1, bytes=moved.get(position, 0), core=core, **span._asdict()))
+    return Timeline(
+        total=timing.makespan,
+        workloads={(core, number): span for number, span in workload_spans(instructions, spans).items()},
+        dram=tuple(sorted(dram, key=lambda transfer: transfer.start)),
+        noc=(),
+        links={},
+        instructions=tuple(spans),
+        mode="assembler",
+        rates=rates,
+        schedule=schedule,
+        timing=timing,
+        kinds=tuple(kinds),
+    )
+
+
+def workload_spans(instructions: Sequence[Instruction], spans: Sequence[Span]) -> dict[int, Span]:
+    """Return, for each workload id, the span from its first computing instruction to its last."""
+    works: dict[int, Span] = {}
+    for instruction, span in zip(instructions, spans, strict=True):
+        if instruction.name in COMPUTE:
+            before = works.get(instruction.wkl, span)
+            works[instruction.wkl] = Span(min(before.start, span.start), max(before.end, span.end))
+    return works
+
+
+def _schedule_instructions(
+    instructions: Sequence[Instruction], cycles: Sequence[int]
+) -> tuple[Schedule, list[WaitKind]]:
+    """Return the instructions as tasks on their units, and the kind of wait for each counted object: the tokens that
+    one unit gives another."""
     schedule = Schedule()
     units: dict[str, int] = {}
     objects: dict[tuple[str, str], int] = {}
@@ -240,43 +280,13 @@ def simulate_assembler(ir: IR | None, path: str, durations: str, rates: Rates) -
         return objects[giver, taker]
 
     for instruction, length in zip(instructions, cycles, strict=True):
-        unit = units.setdefault(instruction.unit, len(units))
-        if unit == len(schedule.units):
-            schedule.unit(instruction.unit)
+        if instruction.unit not in units:
+            units[instruction.unit] = schedule.unit(instruction.unit)
         takes = [(tokens(other, instruction.unit), 1) for other in instruction.parameters.get("Prev_Insts", ())]
         gives = [(tokens(instruction.unit, other), 1) for other in instruction.parameters.get("Next_Insts", ())]
-        schedule.task(
-            unit, length, takes, gives, f"{instruction.name} of workload {instruction.wkl} (line {instruction.line})"
-        )
-    timing = schedule.run()
-    spans = [Span(*pair) for pair in zip(timing.start.tolist(), timing.end.tolist(), strict=True)]
-    if ir is not None:
-        core = next(iter(ir.cores), 0)
-    else:
-        core = 0
-    works: dict[tuple[int, int], Span] = {}
-    for instruction, span in zip(instructions, spans, strict=True):
-        if instruction.name in COMPUTE:
-            before = works.get((core, instruction.wkl), span)
-            works[core, instruction.wkl] = Span(min(before.start, span.start), max(before.end, span.end))
-    dram = [
-        DramSpan(_KINDS[instruction.prefix], -1, moved[place] if moved else 0, core, *span)
-        for place, (instruction, span) in enumerate(zip(instructions, spans, strict=True))
-        if _uses_dram(instruction)
-    ]
-    return Timeline(
-        total=timing.makespan,
-        workloads=works,
-        dram=tuple(sorted(dram, key=lambda instruction: instruction.start)),
-        noc=(),
-        links={},
-        instructions=tuple(spans),
-        mode="assembler",
-        rates=rates,
-        schedule=schedule,
-        timing=timing,
-        kinds=tuple(kinds),
-    )
+        label = f"{instruction.name} of workload {instruction.wkl} (line {instruction.line})"
+        schedule.task(units[instruction.unit], length, takes, gives, label)
+    return schedule, kinds
 
 
 def _uses_dram(instruction: Instruction) -> bool:

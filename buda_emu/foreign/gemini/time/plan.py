@@ -1,7 +1,7 @@
 """Plan a schedule: the DRAM queue, the pieces sent between cores, and what each workload waits for (facts GEMINI 5.3 to
 5.5). Timing (`schedule`) and execution (`execution`) follow the same plan."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -98,17 +98,24 @@ def _plan_a(index: Index) -> Plan:
     needs: dict[Step, Needs] = {}
     for work in index.ir.workloads():
         step = (work.core, work.index)
-        items: list[int] = []
-        for number in work.reads:
-            places = [place for place in feeds.get((work.core, number), ()) if queue[place].gate <= work.index]
-            if places:  # of several with one id: the latest
-                items.append(max(places, key=lambda place: queue[place].gate))
-        if _tile_by_tile(work):
-            late = tuple(direct.get(step, ()))
-        else:
-            late = ()
-        needs[step] = Needs(tuple(items), _remote_pieces(index, work), tuple(leaving.get(step, ())), late)
-    return Plan(queue, tuple(_list_sends(index, gated=True)), needs, {key: tuple(at) for key, at in stored.items()})
+        needs[step] = Needs(
+            items=tuple(_find_latest_loads(work, queue, feeds)),
+            pieces=_remote_pieces(index, work),
+            rooms=tuple(leaving.get(step, ())),
+            late=tuple(direct.get(step, ())) if _tile_by_tile(work) else (),
+        )
+    sends = tuple(_list_sends(index, gated=True))
+    return Plan(queue, sends, needs, {number: tuple(places) for number, places in stored.items()})
+
+
+def _find_latest_loads(
+    work: Workload, queue: Sequence[DramTransfer], feeds: Mapping[tuple[int, int], Sequence[int]]
+) -> Iterator[int]:
+    """Yield, for each loaded transfer that a workload reads, the position of its latest load up to the workload."""
+    for number in work.reads:
+        places = [place for place in feeds.get((work.core, number), ()) if queue[place].gate <= work.index]
+        if places:
+            yield max(places, key=lambda place: queue[place].gate)
 
 
 def _tile_by_tile(work: Workload) -> bool:
@@ -288,55 +295,54 @@ def find_first_works(works: Sequence[Workload]) -> dict[int, Workload]:
 
 def _plan_b(index: Index) -> Plan:
     works = index.ir.workloads()
-    shown = find_first_works(works)
-    items: list[tuple[tuple[int, int, int], DramTransfer]] = []
+    transfers = sorted([*_list_loads_b(index, works), *_list_stores_b(index, works)], key=lambda pair: pair[0])
+    queue = tuple(transfer for _key, transfer in transfers)
+    loaded: dict[int, int] = {}
+    stored: dict[int, tuple[int, ...]] = {}
+    for place, transfer in enumerate(queue):
+        if transfer.kind == "store":
+            stored[transfer.transfer_id] = (place,)
+        else:
+            loaded[transfer.transfer_id] = place
+    needs: dict[Step, Needs] = {}
+    for work in works:
+        items = tuple(loaded[number] for number in work.reads if number in loaded)
+        needs[work.core, work.index] = Needs(items, _remote_pieces(index, work))
+    return Plan(queue, tuple(_list_sends(index, gated=False)), needs, stored)
+
+
+def _list_loads_b(index: Index, works: Sequence[Workload]) -> Iterator[tuple[tuple[int, int, int], DramTransfer]]:
+    """Yield the loads of dialect B, each with its sort key in the DRAM queue."""
+    first_works = find_first_works(works)
     for out in index.outs.values():
         if out.transfer_id in index.readers:
-            first = shown[out.transfer_id]
-            if out.type == "weight":
-                kind: TransferKind = "weight"
-            else:
-                kind = "load"
-            if first.index:
-                after = ((first.core, first.index - 1),)
-            else:
-                after = ()
-            size = _require_size(-(-out.size // 8), out.place)
-            transfer = DramTransfer(
-                kind=kind,
+            first = first_works[out.transfer_id]
+            load = DramTransfer(
+                kind="weight" if out.type == "weight" else "load",
                 transfer_id=out.transfer_id,
-                bytes=size,
+                bytes=_require_size(-(-out.size // 8), out.place),
                 core=first.core,
-                after=after,
+                after=((first.core, first.index - 1),) if first.index else (),
                 stores=out.related_ifmap,
                 tensor_id=None,
                 gate=first.index,
             )
-            items.append((load_order(index, out.transfer_id, first), transfer))
+            yield load_order(index, out.transfer_id, first), load
+
+
+def _list_stores_b(index: Index, works: Sequence[Workload]) -> Iterator[tuple[tuple[int, int, int], DramTransfer]]:
+    """Yield the stores of dialect B, each with its sort key in the DRAM queue."""
     for work in works:
         for piece in work.ofmap:
             if piece.to_dram and index.outputs_by_id[piece.transfer_id].piece is piece:
-                size = _require_size(-(-piece.size // 8), piece.place)
-                step = (work.core, work.index)
-                transfer = DramTransfer(
+                store = DramTransfer(
                     kind="store",
                     transfer_id=piece.transfer_id,
-                    bytes=size,
+                    bytes=_require_size(-(-piece.size // 8), piece.place),
                     core=work.core,
-                    after=(step,),
+                    after=((work.core, work.index),),
                     stores=(),
                     tensor_id=None,
                     gate=work.index,
                 )
-                items.append(((work.workload_id, 1, piece.transfer_id), transfer))
-    items.sort(key=lambda pair: pair[0])
-    queue = tuple(transfer for _key, transfer in items)
-    loaded = {transfer.transfer_id: place for place, transfer in enumerate(queue) if transfer.kind != "store"}
-    stored = {transfer.transfer_id: (place,) for place, transfer in enumerate(queue) if transfer.kind == "store"}
-    needs = {
-        (work.core, work.index): Needs(
-            tuple(loaded[number] for number in work.reads if number in loaded), _remote_pieces(index, work)
-        )
-        for work in works
-    }
-    return Plan(queue, tuple(_list_sends(index, gated=False)), needs, stored)
+                yield (work.workload_id, 1, piece.transfer_id), store

@@ -13,7 +13,7 @@ from buda_emu.foreign.vpux.execute.memory import Region, Watch, round_to
 from buda_emu.foreign.vpux.kernels import Call, Kernel, Tensor
 from buda_emu.foreign.vpux.kernels.declare import fail_op
 from buda_emu.foreign.vpux.layout import DimsOrder
-from buda_emu.foreign.vpux.model import Op, Use
+from buda_emu.foreign.vpux.model import Op, Use, Value
 from buda_emu.foreign.vpux.program import Buffer, Program
 from buda_emu.support.checker.text import plural
 from buda_emu.support.errors import HostError, ProgramError
@@ -78,12 +78,7 @@ def make_invocations(program: Program, kernel: Op) -> list[Invocation]:
 
 def _make_invocation(program: Program, kernel: Op, run: Op) -> Invocation:
     constants = {op.results[0]: op for op in kernel.body if op.name == "constant" and op.results}
-    places = {
-        use.inner: (clause, number, use)
-        for clause in ("inputs", "outputs")
-        for number, use in enumerate(kernel.clause(clause))
-        if use.inner is not None
-    }
+    operands = _list_inner_operands(kernel)
     tensors: list[TensorArg] = []
     relocations: list[Relocation] = []
     shapes: list[Relocation | None] = []
@@ -95,36 +90,51 @@ def _make_invocation(program: Program, kernel: Op, run: Op) -> Invocation:
             constant = constants[value]
             scalars.append((constant.types[0].text, constant.attributes["value"]))
             types.append(constant.types[0].text)
-        elif value in places:
-            clause, number, outer = places[value]
+        elif value in operands:
+            clause, number, outer = operands[value]
             relocation = _make_relocation(program, outer)
             shape = _shape_operand(program, kernel, clause, number)
             tensors.append(_make_tensor_arg(program, outer, relocation, shape))
             relocations.append(relocation)
             shapes.append(shape)
-    abi = program.abi
-    attrs = run.attributes.get("attrs")
-    try:
-        attributes = flatten(attrs if isinstance(attrs, tuple) else ())
-    except HostError as error:
-        fail_op(str(error))
-    for scalar in attributes:
-        if not isinstance(scalar, int | float):
-            fail_op(f"{scalar!r} is not a scalar of a kernel")
+    for scalar in _flatten_attributes(run):
         types.append("f32" if isinstance(scalar, float) else "i64")
-        scalars.append(scalar if abi == 36 else (types[-1], scalar))
+        scalars.append(scalar if program.abi == 36 else (types[-1], scalar))
     try:
-        data = pack(tensors, scalars, abi, arch=program.arch.name)
+        data = pack(tensors, scalars, program.abi, arch=program.arch.name)
     except HostError as error:
         fail_op(str(error))
     return Invocation(
         data=data,
-        abi=abi,
+        abi=program.abi,
         scalar_types=tuple(types),
         tensors=tuple(tensors),
         relocations=tuple(relocations),
         shape_relocations=tuple(shapes),
     )
+
+
+def _list_inner_operands(kernel: Op) -> dict[Value | None, tuple[str, int, Use]]:
+    """Return clause, number and outer operand of each value that a kernel's region knows."""
+    operands: dict[Value | None, tuple[str, int, Use]] = {}
+    for clause in ("inputs", "outputs"):
+        for number, use in enumerate(kernel.clause(clause)):
+            if use.inner is not None:
+                operands[use.inner] = (clause, number, use)
+    return operands
+
+
+def _flatten_attributes(run: Op) -> list[int | float]:
+    """Return the scalars among the attributes of a `.run`. Raises ProgramError (X046) for anything but scalars."""
+    attrs = run.attributes.get("attrs")
+    try:
+        scalars = flatten(attrs if isinstance(attrs, tuple) else ())
+    except HostError as error:
+        fail_op(str(error))
+    for scalar in scalars:
+        if not isinstance(scalar, int | float):
+            fail_op(f"{scalar!r} is not a scalar of a kernel")
+    return scalars
 
 
 def _make_relocation(program: Program, use: Use) -> Relocation:
@@ -176,17 +186,10 @@ def execute(watch: Watch, kernel: Kernel, call: Invocation) -> None:
     except HostError as error:
         fail_op(f"{kernel.name}: {error}")
     tensors: list[dict[str, Any]] = arguments["tensors"]
+    _require_tensors(kernel, call, tensors)
     # by position: a run may name one of the kernel's inputs as its output
     inputs = range(kernel.inputs)
     outputs = range(kernel.inputs, kernel.inputs + kernel.outputs)
-    if len(tensors) != outputs.stop:
-        fail_op(
-            f"{kernel.name} takes {plural(kernel.inputs, 'input')} and {plural(kernel.outputs, 'output')}, "
-            f"not {plural(len(tensors), 'tensor')}"
-        )
-    for n, tensor in enumerate(tensors):
-        if math.prod(tensor["dims"] or call.tensors[n].shape) > MOST_ELEMENTS:
-            raise ProgramError(f"{kernel.name}: an operand of more than {MOST_ELEMENTS} elements", kind="limit")
     # bits are moved as they are only between equal types; otherwise their values are converted (VPUX 5)
     moved = kernel.moves_raw and all(tensors[n]["dtype"] == tensors[0]["dtype"] for n in outputs)
     decoded = [_read_input(watch, kernel, call, n, tensors[n], moved and n == 0) for n in inputs]
@@ -198,12 +201,21 @@ def execute(watch: Watch, kernel: Kernel, call: Invocation) -> None:
             computed = kernel.compute(Call(tuple(decoded), attributes, shapes, orders))
     except (ValueError, IndexError, OverflowError) as error:
         fail_op(f"{kernel.name}: {error}")
-    if isinstance(computed, np.ndarray | np.generic):
-        results = [computed]
-    else:
-        results = list(computed)
+    results = [computed] if isinstance(computed, np.ndarray | np.generic) else list(computed)
     for n, values in zip(outputs, results, strict=True):
         _write_output(watch, kernel, call, n, tensors[n], shapes[n - kernel.inputs], np.asarray(values), moved)
+
+
+def _require_tensors(kernel: Kernel, call: Invocation, tensors: Sequence[Mapping[str, Any]]) -> None:
+    """Raise ProgramError where a kernel gets another number of tensors than it takes, or one that is too large."""
+    if len(tensors) != kernel.inputs + kernel.outputs:
+        fail_op(
+            f"{kernel.name} takes {plural(kernel.inputs, 'input')} and {plural(kernel.outputs, 'output')}, "
+            f"not {plural(len(tensors), 'tensor')}"
+        )
+    for n, tensor in enumerate(tensors):
+        if math.prod(tensor["dims"] or call.tensors[n].shape) > MOST_ELEMENTS:
+            raise ProgramError(f"{kernel.name}: an operand of more than {MOST_ELEMENTS} elements", kind="limit")
 
 
 def _result_shape(

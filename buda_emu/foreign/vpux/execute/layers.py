@@ -162,48 +162,42 @@ def descriptor_regions(op: Op, source: Buffer, target: Buffer) -> tuple[list[Reg
 
     Raises ProgramError for fields that are not integers, and for numbers that no memory holds.
     """
-    fields = op.attributes.get("dma_descriptor")
-    assert isinstance(fields, Opaque)
-
-    def number(name: str) -> int:
-        field_value = fields.fields.get(name, 0)
-        if type(field_value) is not int:  # `true` is not a number either
-            raise ProgramError(f"{op.name}: {name} of its descriptor is not an integer", kind="op")
-        return field_value
-
-    planes, length = number("numPlanes"), number("len")
+    planes = _descriptor_field(op, "numPlanes")
+    length = _descriptor_field(op, "len")
     if planes == 0 or length == 0:
         return [], []
     if planes < 0 or length < 0 or planes * length > MOST_BYTES:
         raise ProgramError(f"{op.name}: a descriptor of {planes} planes of {length} bytes", kind="limit")
-    sides: list[list[Region]] = []
-    for side, buffer in (("src", source), ("dst", target)):
-        width, stride, plane = (number(side + name) for name in ("Width", "Stride", "PlaneStride"))
-        if width < 0 or max(abs(stride), abs(plane)) > MOST_BYTES:
-            raise ProgramError(f"{op.name}: {side} rows of {width} bytes, {stride} apart", kind="limit")
-        if width:
-            rows, rest = divmod(length, width)
-        else:
-            rows, rest = (0, length)
-        parts: list[Region] = []
-        space = buffer.spaces[0]
-        address = buffer.address
-        if rows:
-            parts.append(
-                Region(space=space, address=address, shape=(planes, rows, width), strides=(plane, stride, 1), element=1)
-            )
-        if rest:
-            parts.append(
-                Region(
-                    space=space,
-                    address=address + rows * stride,
-                    shape=(planes, 1, rest),
-                    strides=(plane, stride, 1),
-                    element=1,
-                )
-            )
-        sides.append(parts)
-    return sides[0], sides[1]
+    return _side_regions(op, "src", source, planes, length), _side_regions(op, "dst", target, planes, length)
+
+
+def _descriptor_field(op: Op, name: str) -> int:
+    """Return a field of an op's descriptor, 0 where it is absent. Raises ProgramError where it is no integer."""
+    descriptor = op.attributes.get("dma_descriptor")
+    assert isinstance(descriptor, Opaque)
+    field_value = descriptor.fields.get(name, 0)
+    if type(field_value) is not int:  # `true` is not a number either
+        raise ProgramError(f"{op.name}: {name} of its descriptor is not an integer", kind="op")
+    return field_value
+
+
+def _side_regions(op: Op, side: str, buffer: Buffer, planes: int, length: int) -> list[Region]:
+    """Return the regions of one side, "src" or "dst", of a descriptor that moves `length` bytes in each plane."""
+    width, stride, plane = (_descriptor_field(op, side + name) for name in ("Width", "Stride", "PlaneStride"))
+    if width < 0 or max(abs(stride), abs(plane)) > MOST_BYTES:
+        raise ProgramError(f"{op.name}: {side} rows of {width} bytes, {stride} apart", kind="limit")
+    rows = length // width if width else 0
+    rest = length - rows * width
+    space = buffer.spaces[0]
+    strides = (plane, stride, 1)
+    parts: list[Region] = []
+    if rows:
+        shape = (planes, rows, width)
+        parts.append(Region(space=space, address=buffer.address, shape=shape, strides=strides, element=1))
+    if rest:
+        address = buffer.address + rows * stride
+        parts.append(Region(space=space, address=address, shape=(planes, 1, rest), strides=strides, element=1))
+    return parts
 
 
 def _read_planes(watch: Watch, parts: Sequence[Region]) -> Bytes:
@@ -246,22 +240,24 @@ def logical_values(op: Op) -> Array:
 
 
 def _decode_values(content: Dense, of: Type) -> Array:
-    if content.type is not None:
-        written = content.type.element
-    else:
-        written = None
     target = of.element
     assert target is not None
+    written = content.type.element if content.type is not None else None
     if not content.text:
         return np.zeros(0, target.numpy)
-    if content.text.startswith('"'):
+    if not content.text.startswith('"'):
+        values = _decode_numbers(content.text, written or target)
+    else:
         values = _decode_hex(content.text.strip('"'), written or target)
         if written is not None and written.name == "bf16" != target.name:
             values = bf16_values(values)
-        elif (written or target).name == target.name:
+        elif written is None or written.name == target.name:
             return values
-    else:
-        values = _decode_numbers(content.text, written or target)
+    return _convert_constant(values, written, target)
+
+
+def _convert_constant(values: Array, written: Element | None, target: Element) -> Array:
+    """Return the values of a constant, which were written as one type, in another one."""
     if target.name == "bf16" and (written is None or written.kind != "quant"):
         return bf16_bits(values)
     if target.is_raw:

@@ -24,7 +24,7 @@ from buda_emu.foreign.vpux.execute.memory import (
     store_values,
 )
 from buda_emu.foreign.vpux.kernels import KERNELS, Kernel
-from buda_emu.foreign.vpux.model import Document, Opaque
+from buda_emu.foreign.vpux.model import Document, Op, Opaque
 from buda_emu.foreign.vpux.program import Buffer, Program, Task, callee, entry_point, is_cache_op
 from buda_emu.foreign.vpux.reader.table import OPS
 from buda_emu.foreign.vpux.rules import check_document, check_function
@@ -248,19 +248,28 @@ class _Run:
         buffers = list(program.buffers.values())
         for op in program.ops:
             if op.known and OPS[op.name].role in ("dma", "kernel", "sequential"):
-                buffers += [found for found in map(program.buffer, op.uses()) if found is not None]
+                operands = [program.buffer(use) for use in op.uses()]
+                buffers += [buffer for buffer in operands if buffer is not None]
             if isinstance(op.attributes.get("dma_descriptor"), Opaque):
-                source, target = movement.operands(program, op)
-                if source is not None and target is not None:
-                    read, written = movement.descriptor_regions(op, source, target)
-                    yield from ((part.space, *part.extent) for part in read)
-                    yield from ((space, *part.extent) for part in written for space in target.spaces)
+                yield from self._descriptor_extents(op)
         for buffer in buffers:
             if buffer.type.is_laid_out:
                 for region in regions_of(buffer):
                     if region.size > limit:
                         raise ProgramError(f"{buffer.name} has more than {limit >> 20} MiB", kind="limit")
                     yield (region.space, *region.extent)
+
+    def _descriptor_extents(self, op: Op) -> Iterator[tuple[str, int, int]]:
+        """Yield space, first byte and end of everything that a DMA with a descriptor touches."""
+        source, target = movement.operands(self._program, op)
+        if source is None or target is None:
+            return
+        read, written = movement.descriptor_regions(op, source, target)
+        for part in read:
+            yield (part.space, *part.extent)
+        for part in written:
+            for space in target.spaces:
+                yield (space, *part.extent)
 
     def _load(self, inputs: Mapping[int, Array]) -> None:
         """Fill constants and inputs. Raises HostError for an input that the function does not have."""

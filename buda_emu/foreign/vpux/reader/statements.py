@@ -282,8 +282,9 @@ class StatementReader:
         if scanner.take("->"):
             parts.types = self._values.types()
         reader.annotations(parts, before_region=True)
-        inner = [use.inner for word in ("inputs", "outputs") for use in parts.operands.get(word, ()) if use.inner]
         if scanner.sees("{"):
+            uses = parts.operands.get("inputs", ()) + parts.operands.get("outputs", ())
+            inner = [use.inner for use in uses if use.inner is not None]
             parts.body, parts.blocks = self._region(ChainMap({value.name: value for value in inner}))
             reader.annotations(parts)
         return parts

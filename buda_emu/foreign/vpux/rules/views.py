@@ -44,17 +44,18 @@ def check_result(program: Program) -> Iterator[Finding]:
         sizes = op.integers("sizes")
         if sizes is not None and target.shape != sizes:
             yield finding(program, op, f"its result has shape {list(target.shape or ())}, its sizes are {list(sizes)}")
-            continue
-        if source.is_distributed or target.is_distributed or not (source.is_laid_out and target.is_laid_out):
-            continue
-        steps = op.integers("steps") or (1,) * len(target.shape or ())
-        expected = [stride * step for stride, step in zip(_logical_strides(source), steps, strict=False)]
-        if source.bits == target.bits and expected != _logical_strides(target):
-            yield finding(
-                program,
-                op,
-                f"strides of its result are {_logical_strides(target)} bits, of its source they follow as {expected}",
-            )
+        elif _is_plain(source) and _is_plain(target) and source.bits == target.bits:
+            steps = op.integers("steps") or (1,) * len(target.shape or ())
+            expected = [stride * step for stride, step in zip(_logical_strides(source), steps, strict=False)]
+            actual = _logical_strides(target)
+            if expected != actual:
+                problem = f"strides of its result are {actual} bits, of its source they follow as {expected}"
+                yield finding(program, op, problem)
+
+
+def _is_plain(of: Type) -> bool:
+    """Return whether a buffer lies in one piece, with known strides."""
+    return of.is_laid_out and not of.is_distributed
 
 
 def _logical_strides(of: Type) -> list[int]:
@@ -90,13 +91,19 @@ def check_casts(program: Program) -> Iterator[Finding]:
     for op in program.ops_of("VPUIP.GenericReshape", "VPUIP.PermuteCast", "VPUIP.ShapeCast"):
         uses = op.clause("inputs")
         source = uses[0].type if uses else None
-        if source is None or not op.types or not source.is_laid_out or not op.types[0].is_laid_out:
-            continue
-        target = op.types[0]
-        if op.name == "VPUIP.ShapeCast":
-            if source.order != target.order:
-                yield finding(program, op, f"order {source.order} becomes {target.order}")
-        elif source.count != target.count:
-            yield finding(program, op, f"{source.count} elements become {target.count}")
-        elif op.name == "VPUIP.GenericReshape" and not (source.is_compact and target.is_compact):
-            yield finding(program, op, "elements with gaps cannot be reshaped")
+        if source is not None and op.types and source.is_laid_out and op.types[0].is_laid_out:
+            problem = _cast_problem(op.name, source, op.types[0])
+            if problem:
+                yield finding(program, op, problem)
+
+
+def _cast_problem(name: str, source: Type, target: Type) -> str:
+    """Return what a cast of this name changes and must keep, "" for a legal cast."""
+    if name == "VPUIP.ShapeCast":
+        if source.order != target.order:
+            return f"order {source.order} becomes {target.order}"
+    elif source.count != target.count:
+        return f"{source.count} elements become {target.count}"
+    elif name == "VPUIP.GenericReshape" and not (source.is_compact and target.is_compact):
+        return "elements with gaps cannot be reshaped"
+    return ""
