@@ -43,7 +43,7 @@ class Box(NamedTuple):
             return None
         return Box(_map_axes(max, self.lower, other.lower), _map_axes(min, self.upper, other.upper))
 
-    def moved(self, by: Sequence[int]) -> "Box":
+    def shift(self, by: Sequence[int]) -> "Box":
         """Return the box with `by` added to every coordinate."""
         a, b, c, d = by
         (n0, c0, h0, w0), (n1, c1, h1, w1) = self
@@ -51,7 +51,7 @@ class Box(NamedTuple):
 
     def within(self, other: "Box") -> "Box":
         """Return the box in coordinates that count from the other box's lower corner."""
-        return self.moved([-value for value in other.lower])
+        return self.shift([-value for value in other.lower])
 
     def slices(self) -> tuple[slice, slice, slice, slice]:
         """Return the index that selects this box from an array N C H W."""

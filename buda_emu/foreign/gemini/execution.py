@@ -415,7 +415,7 @@ class _Run:
         if tensor is None:
             raise Fault(f"tensor {transfer.tensor_id} is not in the snapshot of {work}")
         array = self.l2[transfer.core].read_map(work.regions, tensor, tensor.box)
-        box = output.piece.box.moved(output.work.box.lower)
+        box = output.piece.box.shift(output.work.box.lower)
         self.dram.write(output.work.layer_name, box, array)
 
     # ---------------------------------------------------------------------------------------------- compute
@@ -463,7 +463,7 @@ class _Run:
             for piece, tensor, corner in places:
                 common = tile_box.common(piece)
                 if common is not None:
-                    target = common.within(piece).moved(corner)
+                    target = common.within(piece).shift(corner)
                     inner = array[common.within(tile_box).slices()]
                     self.l2[work.core].write_map(work.regions, tensor, target, inner)
 
@@ -524,7 +524,7 @@ class _Run:
         else:
             tile_range = tile.ifmap
         origin = hull(boxes).lower
-        box = tile_range.within(Box(origin, origin)).moved(ifmap.box.lower)
+        box = tile_range.within(Box(origin, origin)).shift(ifmap.box.lower)
         return self.l2[work.core].read_map(work.regions, tensor, box)
 
     def _weights(self, work: Workload) -> LaidWeights:

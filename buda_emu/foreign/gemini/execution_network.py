@@ -306,7 +306,7 @@ _MAKERS: Final[Mapping[str, Callable[[Layer], Callable[..., Array]]]] = {
 
 
 Weights: TypeAlias = tuple[NDArray[np.int8], NDArray[np.float32], NDArray[np.float32]]
-"""Of a layer: [K, C, R, S], scale [K], bias [K]."""
+"""The weights of a layer: values [K, C, R, S], scale [K], bias [K]."""
 
 _MOST = 1 << 31  # elements
 

@@ -257,10 +257,10 @@ def _layers(ir: IR, timeline: Timeline, waited: dict[tuple[int, int], int]) -> t
         works.setdefault(work.layer_name, []).append(work)
     rows: list[LayerTime] = []
     for name, items in works.items():
-        gaps = sum(waited.get((item.core, item.index), 0) for item in items)
-        cycles = sum(_busy_cycles(timeline, item) for item in items)
+        gaps = sum(waited.get((work.core, work.index), 0) for work in items)
+        cycles = sum(_busy_cycles(timeline, work) for work in items)
         rows.append(LayerTime(name, len(items), cycles, gaps))
-    return tuple(sorted(rows, key=lambda item: (-item.cycles - item.waited, item.layer)))
+    return tuple(sorted(rows, key=lambda row: (-row.cycles - row.waited, row.layer)))
 
 
 def _busy_cycles(timeline: Timeline, work: Workload) -> int:

@@ -133,13 +133,13 @@ class Index:
                     ids.add(source.transfer_id)
         return frozenset(ids)
 
-    def reads_unmade(self, work: Workload) -> bool:
+    def reads_missing_transfer(self, work: Workload) -> bool:
         """Return whether the workload reads a transfer that nothing makes, a weight as an operand, or a feature map as
         a weight (G016)."""
-        return (work.core, work.index) in self._steps_reading_unmade
+        return (work.core, work.index) in self._steps_with_missing_transfers
 
     @cached_property
-    def _steps_reading_unmade(self) -> frozenset[tuple[int, int]]:
+    def _steps_with_missing_transfers(self) -> frozenset[tuple[int, int]]:
         steps: set[tuple[int, int]] = set()
         for work in self.ir.workloads():
             operands = set(work.operand_ids)
@@ -168,7 +168,7 @@ class Index:
                 steps.add((work.core, work.index))
             for ifmap in work.ifmap:
                 tensor = find_read_tensor(work, ifmap)
-                if tensor is None or sources_reached(tensor, ifmap) != set(ifmap.transfer_id):
+                if tensor is None or reached_sources(tensor, ifmap) != set(ifmap.transfer_id):
                     steps.add((work.core, work.index))
         return frozenset(steps)
 
@@ -289,11 +289,11 @@ def find_read_tensor(work: Workload, operand: Ifmap) -> Tensor | None:
     several such tensors, one whose touched sources are exactly the operand's ids is preferred."""
     ids = set(operand.transfer_id)
     fits = [tensor for tensor in work.buffer if tensor.cur_wl_ifmap and ids <= set(tensor.transfer_id)]
-    exact = [tensor for tensor in fits if operand.box.inside(tensor.box) and sources_reached(tensor, operand) == ids]
+    exact = [tensor for tensor in fits if operand.box.inside(tensor.box) and reached_sources(tensor, operand) == ids]
     return next(iter(exact or fits), None)
 
 
-def sources_reached(tensor: Tensor, operand: Ifmap) -> set[int]:
+def reached_sources(tensor: Tensor, operand: Ifmap) -> set[int]:
     """Return the transfer ids of the sources that the operand's box reaches."""
     return {source.transfer_id for source in tensor.source if source.box.meets(operand.box)}
 

@@ -9,13 +9,10 @@ _SHOWN = 40
 
 def as_list(value: Any, count: int | None = None) -> list[Any] | None:
     """Return the value if it is a list, and of length `count` where that is given."""
-    if isinstance(value, list):
-        found = cast("list[Any]", value)
-    else:
-        found = None
-    if found is not None and count in (None, len(found)):
-        return found
-    return None
+    if not isinstance(value, list):
+        return None
+    entries = cast("list[Any]", value)
+    return entries if count in (None, len(entries)) else None
 
 
 def as_object(value: Any) -> Mapping[str, Any] | None:
@@ -25,12 +22,14 @@ def as_object(value: Any) -> Mapping[str, Any] | None:
     return None
 
 
-def as_integers(value: Any, count: int | None = None, least: int = -(1 << 62), most: int = 1 << 62) -> list[int] | None:
+def as_integers(
+    value: Any, count: int | None = None, least: int = -(1 << 62), limit: int = 1 << 62
+) -> list[int] | None:
     """Return the value if it is a list (of length `count` where given) of integers from `least` up to, not including,
-    `most`. Booleans are not integers."""
-    found = as_list(value, count)
-    if found is not None and all(type(one) is int and least <= one < most for one in found):
-        return found
+    `limit`. Booleans are not integers."""
+    entries = as_list(value, count)
+    if entries is not None and all(type(entry) is int and least <= entry < limit for entry in entries):
+        return entries
     return None
 
 

@@ -48,11 +48,14 @@ Facts = Mapping[int, tuple[str, Mapping[str, Detail]]]
 
 def _task_facts(ir: IR, timeline: Timeline) -> Facts:
     """Return category and details of each task of a simulated schedule."""
-    found: dict[int, tuple[str, Mapping[str, Detail]]] = {}
-    for item, task in zip(timeline.dram, timeline.item_tasks, strict=True):
-        found[task] = item.kind, {"bytes": item.bytes, "transfer": item.transfer_id, "core": item.core}
-    for item, task in zip(timeline.noc, timeline.send_tasks, strict=True):
-        found[task] = "send", {"bytes": item.bytes, "transfer": item.transfer_id, "to": ", ".join(map(str, item.cores))}
+    facts: dict[int, tuple[str, Mapping[str, Detail]]] = {}
+    for transfer, task in zip(timeline.dram, timeline.item_tasks, strict=True):
+        facts[task] = transfer.kind, {"bytes": transfer.bytes, "transfer": transfer.transfer_id, "core": transfer.core}
+    for piece, task in zip(timeline.noc, timeline.send_tasks, strict=True):
+        facts[task] = (
+            "send",
+            {"bytes": piece.bytes, "transfer": piece.transfer_id, "to": ", ".join(map(str, piece.cores))},
+        )
     for work in ir.workloads():
         details = {
             "layer": work.layer_name,
@@ -61,8 +64,8 @@ def _task_facts(ir: IR, timeline: Timeline) -> Facts:
             "tiles": len(work.tiles),
         }
         for task in timeline.tasks_of[work.core, work.index]:
-            found[task] = work.layer_type or "other", details
-    return found
+            facts[task] = work.layer_type or "other", details
+    return facts
 
 
 def _unit_facts(timeline: Timeline) -> Facts:
@@ -87,9 +90,9 @@ def _tensor_lives(ir: IR, timeline: Timeline) -> list[Live]:
     if index is None or plan is None:
         return []
     stored = {
-        (item.core, item.tensor_id): span.end
-        for item, span in zip(plan.queue, timeline.dram, strict=True)
-        if item.kind == "store"
+        (transfer.core, transfer.tensor_id): span.end
+        for transfer, span in zip(plan.queue, timeline.dram, strict=True)
+        if transfer.kind == "store"
     }
     lives: list[Live] = []
     for key, life in index.lives.items():

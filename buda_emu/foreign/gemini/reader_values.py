@@ -30,7 +30,7 @@ class Values:
         self.findings: list[Diagnostic] = []
 
     def note_finding(self, rule: str, place: str, message: str, hint: str = "") -> None:
-        """Add a finding."""
+        """Add a finding of a rule at a place of the document."""
         self.findings.append(BOOK.diagnostic(self.path, rule, place, message, hint))
 
     def note_missing(self, entry: Object, key: str, place: str) -> None:
@@ -61,7 +61,7 @@ class Values:
         return 0
 
     def number(self, entry: Object, key: str, place: str) -> float:
-        """Read a finite number."""
+        """Read a finite number; a boolean is none, and absurdly large ones are refused."""
         if key not in entry:
             self.note_missing(entry, key, place)
             return 0
@@ -72,7 +72,7 @@ class Values:
         return 0
 
     def text(self, entry: Object, key: str, place: str) -> str:
-        """Read a string."""
+        """Read a string, "" in place of a wrong value."""
         if key not in entry:
             self.note_missing(entry, key, place)
             return ""

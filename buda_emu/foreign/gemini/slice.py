@@ -97,7 +97,7 @@ class _Cut:
         top = {key: value for key, value in self.content.items() if not key.isdecimal() and key != "-1"}
         result: Json = {"-1": {"in": self._dram_in_entries(), "out": self._dram_out_entries()}, **top, **cores}
         if not self.in_bits:
-            _mark_newly_added(cores)
+            _set_newly_added_flags(cores)
             _mark_last_sends(cores)
             self._add_store_rooms(cores)
             self._renumber_orders(cores)
@@ -202,7 +202,7 @@ class _Cut:
 
     def _box_in_layer(self, number: int) -> Box:
         output = self.index.outputs_by_id[number]
-        return output.piece.box.moved(output.work.box.lower)
+        return output.piece.box.shift(output.work.box.lower)
 
     def _load(self, number: int, box: Box, layer: str, readers: Sequence[Workload]) -> None:
         _box, _layer, known_readers = self.loads.setdefault(number, (box, layer, []))
@@ -225,7 +225,7 @@ class _Cut:
 
     def _make_dram_in(self, work: Workload, piece: Ofmap) -> Json:
         """Return the `in` entry of a result that is stored because of the cut."""
-        box = piece.box if self.in_bits else piece.box.moved(work.box.lower)
+        box = piece.box if self.in_bits else piece.box.shift(work.box.lower)
         entry: Json = {
             "core_id": work.core,
             "workload_id": work.workload_id,
@@ -368,7 +368,7 @@ def _mark_last_sends(cores: Mapping[str, list[Json]]) -> None:
             tensor["start_send"] = tensor["start_send"] or number not in started
 
 
-def _mark_newly_added(cores: Mapping[str, list[Json]]) -> None:
+def _set_newly_added_flags(cores: Mapping[str, list[Json]]) -> None:
     """Recompute newly_added of every buffer entry."""
     for entries in cores.values():
         before: set[int] = set()

@@ -20,7 +20,7 @@ ACCESSES: Mapping[str, str] = {
     "dram_write_byte": "bytes that stores put into DRAM",
     "noc_byte_hop": "bytes between cores, times the links that they go over",
 }
-"""What is counted, and what an energy table may give a value for: name and meaning."""
+"""Name and meaning of each count, for which an energy table may give a value."""
 
 
 @dataclass(frozen=True, slots=True)

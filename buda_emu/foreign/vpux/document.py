@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from buda_emu.performance.timeline.picture import TimelinePicture
 
 MOST_MIB: Final = 64
-"""Of a file; a larger one is refused."""
+"""The size of the largest file that is read."""
 
 
 class Document(model.Document):

@@ -55,7 +55,7 @@ def task_table(result: RunResult) -> str:
         right=(0, 3, 4, 7),
         prose=(5, 6),
     )
-    return _note_omitted(text, len(result.tasks))
+    return _note_omission(text, len(result.tasks))
 
 
 def barrier_table(result: RunResult) -> str:
@@ -71,10 +71,10 @@ def barrier_table(result: RunResult) -> str:
         for barrier in result.barriers[:MOST_ROWS]
     ]
     text = table(("barrier", "number", "producers", "consumers", "completed"), rows, right=(1, 2, 3, 4))
-    return _note_omitted(text, len(result.barriers))
+    return _note_omission(text, len(result.barriers))
 
 
-def _note_omitted(text: str, count: int) -> str:
+def _note_omission(text: str, count: int) -> str:
     if count <= MOST_ROWS:
         return text
     return f"{text}\n... and {count - MOST_ROWS} more (--json FILE has all)"

@@ -20,7 +20,7 @@ SPLAT_TRANSFORMS: Final = frozenset(
 TRANSFORMS: Final = frozenset({"Reorder", "ConvertElemType", "CastElemType", "Reshape"})
 
 
-def find_not_emulated(
+def find_unsupported(
     program: Program, kernels: Mapping[str, object], raw: Collection[str]
 ) -> Iterator[tuple[str, Op | None]]:
     """Yield the names of what is not emulated, with the op; None for the function's arguments and blocks. The first one

@@ -51,4 +51,4 @@ def _diff() -> Any:
 SCHEMAS: Final[Mapping[str, Callable[[], Any]]] = {
     "gemini run": _run, "gemini exec": _exec, "gemini stats": _stats, "gemini diff": _diff,
 }  # fmt: skip
-"""By verb."""
+"""The schema of each verb's JSON."""

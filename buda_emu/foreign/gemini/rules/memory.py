@@ -5,7 +5,7 @@ from itertools import pairwise
 
 from buda_emu.foreign.gemini.book import BOOK
 from buda_emu.foreign.gemini.frontend import Network
-from buda_emu.foreign.gemini.index import Index, Life, find_read_tensor, operand_entries, sources_reached
+from buda_emu.foreign.gemini.index import Index, Life, find_read_tensor, operand_entries, reached_sources
 from buda_emu.foreign.gemini.model import IR, Ofmap, Region, Tensor, Workload
 from buda_emu.foreign.gemini.rings import pieces, region_of
 from buda_emu.foreign.gemini.sizes import fmap_bytes, is_legal_alignment, weight_bytes
@@ -55,7 +55,7 @@ def _snapshots_with_regions(index: Index) -> Iterator[tuple[Workload, Sequence[R
             yield work, work.regions
 
 
-def _bytes_held(tensor: Tensor) -> int:
+def _count_bytes(tensor: Tensor) -> int:
     """Return the bytes that a tensor holds. Where its size and its box differ, which G031 or G032 reports, the smaller
     one counts."""
     if tensor.type == "weight":
@@ -71,7 +71,7 @@ def _legal(tensor: Tensor) -> bool:
 
 def _bytes_beyond_buffer(index: Index, work: Workload) -> int:
     """Return how many bytes a snapshot needs beyond the buffer; negative where it fits."""
-    return sum(map(_bytes_held, work.buffer)) - (index.ir.buffersize or 0)
+    return sum(map(_count_bytes, work.buffer)) - (index.ir.buffersize or 0)
 
 
 @BOOK.rule(
@@ -85,7 +85,7 @@ def check_regions(index: Index, _: Network | None) -> Iterator[Finding]:
         for tensor in work.buffer:
             key = (work.core, tensor.tensor_id, tensor.address, tensor.size)
             region = region_of(regions, tensor.address)
-            if key in seen or (region is not None and _bytes_held(tensor) <= region[1] - region[0]):
+            if key in seen or (region is not None and _count_bytes(tensor) <= region[1] - region[0]):
                 continue
             seen.add(key)
             if region is None:
@@ -93,7 +93,7 @@ def check_regions(index: Index, _: Network | None) -> Iterator[Finding]:
                 yield Finding(f"{tensor.place}/address", problem, about=(work.core, tensor.tensor_id))
             else:
                 problem = (
-                    f"tensor {tensor.tensor_id} has {_bytes_held(tensor)} bytes, its region {region[1] - region[0]}"
+                    f"tensor {tensor.tensor_id} has {_count_bytes(tensor)} bytes, its region {region[1] - region[0]}"
                 )
                 yield Finding(f"{tensor.place}/size", problem, about=(work.core, tensor.tensor_id))
 
@@ -129,8 +129,8 @@ def _list_stretches(
         region = region_of(regions, tensor.address)
         if region is None or (work.core, tensor.tensor_id) in moved:
             continue
-        if 0 < _bytes_held(tensor) <= region[1] - region[0]:
-            stretches += [(*piece, tensor) for piece in pieces(region, tensor.address, _bytes_held(tensor))]
+        if 0 < _count_bytes(tensor) <= region[1] - region[0]:
+            stretches += [(*piece, tensor) for piece in pieces(region, tensor.address, _count_bytes(tensor))]
     return sorted(stretches, key=lambda stretch: stretch[:2])
 
 
@@ -203,7 +203,7 @@ def check_identity(index: Index, _: Network | None) -> Iterator[Finding]:
     "G043", "error", "newly_added is not \"absent from the snapshot before\"", source="GEMINI 2.3",
     unless=("G042", "G048"),
 )  # fmt: skip
-def check_newly_added(index: Index, _: Network | None) -> Iterator[Finding]:
+def check_newly_added_flags(index: Index, _: Network | None) -> Iterator[Finding]:
     """Check each entry except those that wait to be stored, which have no newly_added."""
     for works in index.ir.cores.values() if index.ir.form.addressed else ():
         before: set[int] = set()
@@ -255,7 +255,7 @@ def check_room(index: Index, _: Network | None) -> Iterator[Finding]:
 def check_operands(index: Index, _: Network | None) -> Iterator[Finding]:
     """Check each operand, then each flag (dialect A), or the workload's own buffer entry (dialect B)."""
     for work in index.ir.workloads():
-        if index.reads_unmade(work):
+        if index.reads_missing_transfer(work):
             continue  # G016 tells
         if not index.ir.form.joint_operands:
             if not any(_has_other_fault(index, work, tensor) for tensor in work.buffer):
@@ -293,9 +293,9 @@ def _check_workload_operands(work: Workload) -> Iterator[Finding]:
         if not ifmap.box.inside(tensor.box):
             problem = f"{work} reads {ifmap.box} of tensor {tensor.tensor_id}, which is {tensor.box}"
             yield Finding(f"{ifmap.place}/upper", problem, about=about)
-        elif sources_reached(tensor, ifmap) != set(ifmap.transfer_id):
+        elif reached_sources(tensor, ifmap) != set(ifmap.transfer_id):
             problem = (
-                f"{ifmap.box} reaches transfers {sorted(sources_reached(tensor, ifmap))}, not {list(ifmap.transfer_id)}"
+                f"{ifmap.box} reaches transfers {sorted(reached_sources(tensor, ifmap))}, not {list(ifmap.transfer_id)}"
             )
             yield Finding(f"{ifmap.place}/transfer_id", problem, about=about)
     for tensor in work.buffer:
@@ -431,19 +431,19 @@ def _all_ids(tensor: Tensor) -> set[int]:
     "G050", "error", "a weight is neither in L2 nor loaded straight into the weight store",
     source="GEMINI 2.5", fix="show a weight tensor with the id, or a DDR entry, in the workload's snapshot",
 )  # fmt: skip
-def check_weights_present(index: Index, _: Network | None) -> Iterator[Finding]:
+def check_weights_exist(index: Index, _: Network | None) -> Iterator[Finding]:
     """Check each weight of each workload, except ids that G016 reports."""
     for work in _weight_workloads(index):
         weight = work.weight
-        if weight is None or index.reads_unmade(work):
+        if weight is None or index.reads_missing_transfer(work):
             continue
-        shown_ids = _weight_ids_shown(index, work)
+        shown_ids = _visible_weight_ids(index, work)
         for number in weight.transfer_id:
             if number not in shown_ids:
                 yield Finding(f"{weight.place}/transfer_id", f"{work} uses weight {number}, which is not there")
 
 
-def _weight_ids_shown(index: Index, work: Workload) -> set[int]:
+def _visible_weight_ids(index: Index, work: Workload) -> set[int]:
     """Return the ids of weights that a workload's snapshot shows, in L2 or as loads straight from DRAM."""
     ids: set[int] = set()
     for tensor in work.buffer:

@@ -22,7 +22,7 @@ from buda_emu.support.checker import Finding
 _STREAM_BLOCKS = 10  # of a streaming buffer (B)
 
 
-def _is_aligned(record: Tensor | Ifmap) -> bool:
+def _has_legal_alignment(record: Tensor | Ifmap) -> bool:
     """Return whether align and bitwidth of the record are legal."""
     return is_legal_alignment(record.align, record.bitwidth)
 
@@ -59,17 +59,17 @@ def check_alignment(index: Index, _: Network | None) -> Iterator[Finding]:
     if not index.ir.form.addressed:
         return
     for work, tensor in _distinct_tensors(index):
-        if not _is_aligned(tensor):
+        if not _has_legal_alignment(tensor):
             problem = f"align {tensor.align} with bitwidth {tensor.bitwidth}"
             yield Finding(f"{tensor.place}/align", problem, about=(work.core, tensor.tensor_id))
     for work in index.ir.workloads():
         for ifmap in work.ifmap:
             tensor = find_read_tensor(work, ifmap)
-            if not _is_aligned(ifmap):
+            if not _has_legal_alignment(ifmap):
                 yield Finding(f"{ifmap.place}/align", f"align {ifmap.align} with bitwidth {ifmap.bitwidth}")
             elif tensor is None or (work.core, tensor.tensor_id) in index.changing_tensors:
                 continue  # G044, G042 tell
-            elif _is_aligned(tensor) and tensor.bitwidth != ifmap.bitwidth:
+            elif _has_legal_alignment(tensor) and tensor.bitwidth != ifmap.bitwidth:
                 problem = f"an operand of {ifmap.bitwidth} bits is read from a tensor of {tensor.bitwidth}"
                 yield Finding(f"{ifmap.place}/bitwidth", problem)
 
@@ -92,7 +92,7 @@ def _fmap_sizes(index: Index) -> Iterator[tuple[str, str, int, tuple[int, ...], 
         if index.ir.form.in_bits:
             has_size = tensor.type == "ofmap"
         else:
-            has_size = tensor.type != "weight" and _is_aligned(tensor)
+            has_size = tensor.type != "weight" and _has_legal_alignment(tensor)
         if has_size:
             sizes = _sizes_in_dialect(index, tensor.box, tensor.bitwidth)
             yield tensor.place, f"tensor {tensor.tensor_id}", tensor.size, sizes, (work.core, tensor.tensor_id)
@@ -115,7 +115,7 @@ def _sizes_of_workload(index: Index, work: Workload) -> Iterator[tuple[str, str,
             yield piece.place, f"transfer {piece.transfer_id}", piece.size, sizes, None
     for ifmap in () if in_bits else work.ifmap:
         tensor = find_read_tensor(work, ifmap)
-        if _is_aligned(ifmap) and (tensor is None or ifmap.box.inside(tensor.box)):  # else G030, G044
+        if _has_legal_alignment(ifmap) and (tensor is None or ifmap.box.inside(tensor.box)):  # else G030, G044
             sizes = _sizes_in_dialect(index, ifmap.box, ifmap.bitwidth)
             yield ifmap.place, f"an operand of {work}", ifmap.size, sizes, None
 

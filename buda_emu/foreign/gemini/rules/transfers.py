@@ -163,7 +163,7 @@ def check_targets(index: Index, _: Network | None) -> Iterator[Finding]:
         if work is None:
             yield Finding(place, f"transfer {number} goes to {name}, which does not exist")
         elif isinstance(maker, DramOut) and number not in work.reads:
-            if index.reads_unmade(work) or (work.core, work.index) in index.inconsistent_readers:
+            if index.reads_missing_transfer(work) or (work.core, work.index) in index.inconsistent_readers:
                 continue
             yield Finding(place, f"transfer {number} goes to {work}, which does not read it")
 
@@ -219,7 +219,7 @@ def _check_sources(index: Index) -> Iterator[Finding]:
     why="Weights name only their first readers; everything else names all.",
     source="GEMINI 2.1, 2.2", fix="add the reader to the destinations",
 )  # fmt: skip
-def check_readers_named(index: Index, _: Network | None) -> Iterator[Finding]:
+def check_reader_names(index: Index, _: Network | None) -> Iterator[Finding]:
     """Check each reader of each feature map. Transfers with a destination that does not exist are left out, and
     workloads whose operands G016 or G044 reports."""
     for number, works in index.readers.items():
@@ -239,7 +239,7 @@ def check_readers_named(index: Index, _: Network | None) -> Iterator[Finding]:
 def _has_faulty_reads(index: Index, work: Workload) -> bool:
     """Return whether another rule reports the ids or the operands of a workload (G005, G016, G044)."""
     inconsistent = (work.core, work.index) in index.inconsistent_readers
-    return inconsistent or index.reads_unmade(work) or work.core in index.unordered_cores
+    return inconsistent or index.reads_missing_transfer(work) or work.core in index.unordered_cores
 
 
 def _makers_of(index: Index, number: int) -> list[tuple[WorkloadOutput, str]]:
@@ -279,7 +279,7 @@ def _find_late_makers(index: Index) -> Iterator[Finding]:
     """Yield a finding for each result that is made after the workload that reads it, or by that workload."""
     for work in index.ir.workloads():
         inconsistent = (work.core, work.index) in index.inconsistent_readers
-        if work.core in index.unordered_cores or index.reads_unmade(work) or inconsistent:
+        if work.core in index.unordered_cores or index.reads_missing_transfer(work) or inconsistent:
             continue
         for number in work.reads:
             if number in index.duplicate_ids:
@@ -320,7 +320,7 @@ def _steps_before(index: Index, work: Workload) -> list[tuple[int, int]]:
     steps: list[tuple[int, int]] = []
     if work.index:
         steps.append((work.core, work.index - 1))
-    if not index.reads_unmade(work) and (work.core, work.index) not in index.inconsistent_readers:
+    if not index.reads_missing_transfer(work) and (work.core, work.index) not in index.inconsistent_readers:
         for number in work.reads:
             steps += [(output.work.core, output.work.index) for output, _route in _makers_of(index, number)]
     return steps

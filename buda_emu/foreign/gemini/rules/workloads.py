@@ -175,7 +175,7 @@ _KNOWN = (*WINDOWS, "dense", "quantize", "element_wise_add")
     "G080", "error", "a layer is unknown to the network, never computed, or not computed whole",
     source="GEMINI 4", fix="compare with the front-end IR",
 )  # fmt: skip
-def check_network_covered(index: Index, network: Network | None) -> Iterator[Finding]:
+def check_network_coverage(index: Index, network: Network | None) -> Iterator[Finding]:
     """Check each workload's layer, then each layer of the network. Layers of the host are not part of a schedule."""
     if network is None:
         return
@@ -184,15 +184,15 @@ def check_network_covered(index: Index, network: Network | None) -> Iterator[Fin
         works.setdefault(work.layer_name, []).append(work)
         if work.layer_name not in network.layers:
             hint = near(work.layer_name, network.layers)
-            said = f"{work}: the network has no such layer"
-            yield Finding(f"{work.place}/layer_name", said, hint, about=work.layer_name)
+            problem = f"{work}: the network has no such layer"
+            yield Finding(f"{work.place}/layer_name", problem, hint, about=work.layer_name)
     lost = any(name not in network.layers for name in works)
     for name, layer in network.layers.items():
         if name in works:
-            whole = hull(work.box for work in works[name])
-            if whole.upper != layer.box.upper:
-                said = f"the workloads of {name!r} compute {whole}, the layer has {list(layer.output_shape)}"
-                yield Finding(f"{works[name][0].place}/workload", said, about=name)
+            bounds = hull(work.box for work in works[name])
+            if bounds.upper != layer.box.upper:
+                problem = f"the workloads of {name!r} compute {bounds}, the layer has {list(layer.output_shape)}"
+                yield Finding(f"{works[name][0].place}/workload", problem, about=name)
         elif not layer.on_host and not lost:
             yield Finding("", f"layer {name!r} is never computed", about=name)
 
@@ -245,7 +245,7 @@ def check_predecessors(index: Index, network: Network | None) -> Iterator[Findin
             layer = network.layers.get(work.layer_name)
         else:
             layer = None
-        if network is None or layer is None or index.reads_unmade(work):
+        if network is None or layer is None or index.reads_missing_transfer(work):
             continue
         read = _layers_read(index, work)
         expected = sorted(network.operands(layer))

@@ -69,7 +69,7 @@ UNITS: Final[Mapping[str, str]] = {
     "ct": "CT", "lda": "LD", "ldw": "LD", "lw": "LW", "pe": "PE", "vp": "VP", "dt": "DT", "sta": "ST",
     "si": "SI", "so": "SO",
 }  # fmt: skip
-"""Prefix to unit."""
+"""The unit that executes instructions whose name begins with this prefix."""
 
 
 def read_assembler(path: str) -> list[Instruction]:

@@ -50,7 +50,7 @@ class Send:
 
 @dataclass(frozen=True, slots=True)
 class Needs:
-    """What one workload waits for. `items`, `rooms` and `late` are positions in the DRAM queue, `pieces` ids from other
+    """The waits of one workload. `items`, `rooms` and `late` are positions in the DRAM queue, `pieces` ids from other
     cores."""
 
     items: tuple[int, ...] = ()

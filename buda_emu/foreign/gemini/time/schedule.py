@@ -166,7 +166,7 @@ class _Replay:
                 needs = self.plan.needs[core, work.index]
                 waits = [_wait_without_taking(self._item_done[place]) for place in (*needs.items, *needs.rooms)]
                 for number in needs.pieces:
-                    sent = self._sent.get(number) or [self._object_never_given(number)]
+                    sent = self._sent.get(number) or [self._add_missing_object(number)]
                     waits += [_wait_without_taking(wait_object) for wait_object in sent]
                 done = [(self._work_done[core, work.index], 1)]
                 if not self.ir.form.tiled:
@@ -183,7 +183,7 @@ class _Replay:
                 all_tasks.append([first, rest])
         return all_tasks
 
-    def _object_never_given(self, number: int) -> int:
+    def _add_missing_object(self, number: int) -> int:
         """Add an object that no task gives, for a piece that its maker does not send."""
         counted_object = self._add_object(f"transfer {number}, which its maker does not send", "producer")
         self._sent[number] = [counted_object]

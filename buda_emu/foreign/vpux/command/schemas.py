@@ -78,4 +78,4 @@ def _layout() -> Any:
 SCHEMAS: Final[Mapping[str, Callable[[], Any]]] = {
     "vpux run": _run, "vpux args": _args, "vpux serialize": _serialize, "vpux layout": _layout,
 }  # fmt: skip
-"""By verb."""
+"""The schema of each verb's JSON."""

@@ -19,7 +19,7 @@ from buda_emu.support.checker.text import plural
 from buda_emu.support.errors import HostError, ProgramError
 
 MOST_ELEMENTS: Final = 1 << 26
-"""Of one operand of a kernel, which computes with 8 bytes for each."""
+"""The largest operand of a kernel, which computes with 8 bytes for each element."""
 
 # where kernels see memory that is not CMX: the emulator's own map (VPUX 6, D)
 _BASES: Final[Mapping[str, tuple[int, int]]] = {

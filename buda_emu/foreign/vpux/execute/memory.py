@@ -19,7 +19,7 @@ from buda_emu.support.errors import ProgramError
 Bytes = NDArray[np.uint8]
 
 MOST_BYTES: Final = 768 << 20
-"""That a function may hold unless a run is given another limit."""
+"""The memory that a function may hold unless a run is given another limit."""
 
 
 MOST_ADDRESS: Final = 1 << 48

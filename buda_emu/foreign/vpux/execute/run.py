@@ -29,7 +29,7 @@ from buda_emu.foreign.vpux.program import Buffer, Program, Task, callee, entry_p
 from buda_emu.foreign.vpux.reader.table import OPS
 from buda_emu.foreign.vpux.rules import check_document, check_function
 from buda_emu.foreign.vpux.schedule import Duration, Scheduled, make_schedule, one_step
-from buda_emu.foreign.vpux.support import find_not_emulated
+from buda_emu.foreign.vpux.support import find_unsupported
 from buda_emu.performance.timeline import Hazard, order_conflicts
 from buda_emu.support.checker.render import render
 from buda_emu.support.checker.suggest import near
@@ -179,14 +179,14 @@ def run(
         raise VpuxError(render(diagnostics), diagnostics)
     table = {**KERNELS, **(kernels or {})}
     program = Program(chosen, limits)
-    require_emulated(program, table)
+    require_support(program, table)
     return _Run(program, table, duration, digests, memory_limit).run(inputs or {})
 
 
-def require_emulated(program: Program, kernels: Mapping[str, Kernel]) -> None:
+def require_support(program: Program, kernels: Mapping[str, Kernel]) -> None:
     """Raise UnsupportedError for the first feature, in program order, that is not emulated."""
     raw = {name for name, kernel in kernels.items() if kernel.moves_raw}
-    for feature, op in find_not_emulated(program, kernels, raw):
+    for feature, op in find_unsupported(program, kernels, raw):
         function = program.function
         if op is None:
             place = function.place

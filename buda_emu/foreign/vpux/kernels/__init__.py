@@ -21,6 +21,6 @@ def _table() -> Mapping[str, Kernel]:
 
 
 KERNELS: Final = _table()
-"""By entry point."""
+"""All kernels by entry point."""
 
 __all__ = ["KERNELS", "Call", "Kernel", "Tensor"]

@@ -153,9 +153,9 @@ class FormatReader:
             scanner.expect("=")
             parts.attributes[plain[1:]] = self.values.attribute()
         else:
-            self._worded(plain, optional, parts)
+            self._read_word(plain, optional, parts)
 
-    def _worded(self, plain: str, optional: bool, parts: Parts) -> None:
+    def _read_word(self, plain: str, optional: bool, parts: Parts) -> None:
         """Read an element that begins with a word of the text, or a bare attribute."""
         scanner = self.scanner
         word = _leading_word(plain)

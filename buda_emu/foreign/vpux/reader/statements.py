@@ -28,7 +28,7 @@ _PAIRS: Final = {")": "(", "]": "[", "}": "{"}
 _EMPTY: Final = MappingProxyType[str, Attribute]({})
 MOST_RESULTS: Final = 10_000
 MOST_MODULES: Final = 1_000
-"""Inside each other."""
+"""The deepest nesting of modules that is read."""
 
 
 class StatementReader:
@@ -41,7 +41,7 @@ class StatementReader:
         self._split = split
         self._modules: list[Module] = []
         self.functions: list[Function] = []
-        """Those with a body, in program order."""
+        """Functions with a body, in program order."""
 
     def read(self) -> Module:
         """Read the whole split and return it as a module. Raises ReadError."""
@@ -193,7 +193,7 @@ class StatementReader:
         if generic is not None:
             scanner.at = generic.end()
             self._skip()
-            return self._make_unknown(generic[1], start, generic.end(), names, scope)
+            return self._make_unknown_op(generic[1], start, generic.end(), names, scope)
         name = scanner.need(_NAME, "a statement")
         end = scanner.at
         spec = OPS.get(name)
@@ -201,7 +201,7 @@ class StatementReader:
             if "." not in name and not names:
                 raise scanner.fail(f"expected a statement, found {name!r}", start)
             self._skip()
-            return self._make_unknown(name, start, end, names, scope)
+            return self._make_unknown_op(name, start, end, names, scope)
         reader = FormatReader(scanner=scanner, values=self._values, region=self._region, skip=self._skip, scope=scope)
         if spec.formats == ("kernel",):
             parts = self._kernel(reader)
@@ -224,7 +224,7 @@ class StatementReader:
             blocks=parts.blocks,
         )
 
-    def _make_unknown(self, name: str, start: int, end: int, names: list[str], scope: Scope) -> Op:
+    def _make_unknown_op(self, name: str, start: int, end: int, names: list[str], scope: Scope) -> Op:
         results = tuple(Value(result_name, None) for result_name in names)
         scope.update((value.name, value) for value in results)
         self._aliases_of_results(names, results, scope)

@@ -74,9 +74,9 @@ class ValueReader:
         number = scanner.match(_NUMBER)
         if number is not None:
             return self._number(number)
-        return self._worded()
+        return self._read_word()
 
-    def _worded(self) -> Attribute:
+    def _read_word(self) -> Attribute:
         scanner = self._scanner
         start = scanner.at
         for word, value in (("true", True), ("false", False), ("unit", True)):
@@ -261,7 +261,9 @@ class ValueReader:
         """Read a type with its parameters, which end at `stop`."""
         scanner = self._scanner
         if name in ("memref", "tensor", "!VPUIP.DistributedBuffer"):
-            parsed = self._shaped({"!VPUIP.DistributedBuffer": "distributed"}.get(name, name), name.lstrip("!"), text)
+            parsed = self._read_shaped_type(
+                {"!VPUIP.DistributedBuffer": "distributed"}.get(name, name), name.lstrip("!"), text
+            )
         elif name == "!VPUIP.BoundedBuffer":
             parts: list[Type] = []
             while not scanner.sees(">"):
@@ -278,7 +280,7 @@ class ValueReader:
             raise scanner.fail(f"expected '>', found {scanner.describe_next()}")
         return parsed
 
-    def _shaped(self, kind: str, name: str, text: str) -> Type:
+    def _read_shaped_type(self, kind: str, name: str, text: str) -> Type:
         scanner = self._scanner
         shape = self._shape()
         layout = _Layout()

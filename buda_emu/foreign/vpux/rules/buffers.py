@@ -52,7 +52,7 @@ def check_indices_not_empty(program: Program) -> Iterator[Finding]:
     "X007", "error", "a buffer in CMX has no index", stage="public", source="VPUX 7", unless=_GROUP[:2],
     fix="write the slice: <CMX_NN> [0] <offset>",
 )  # fmt: skip
-def check_index_present(program: Program) -> Iterator[Finding]:
+def check_index_exists(program: Program) -> Iterator[Finding]:
     """Report plain buffers in CMX without an index; distributed buffers may leave it out."""
     for op, of, section, index in _declarations(program):
         if section == "CMX_NN" and index is None and not of.is_distributed:
@@ -98,7 +98,7 @@ def check_one_index(program: Program) -> Iterator[Finding]:
     "X005", "error", "a buffer in DDR has a type without memory space", stage="public", source="VPUX 7",
     unless=_GROUP[:6], fix="write @DDR in the type",
 )  # fmt: skip
-def check_space_present(program: Program) -> Iterator[Finding]:
+def check_space_exists(program: Program) -> Iterator[Finding]:
     """Check buffers of section DDR only."""
     for op, of, section, _ in _declarations(program):
         if section == "DDR" and of.space is None:
