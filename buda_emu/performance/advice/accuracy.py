@@ -1,6 +1,8 @@
-"""What a change costs in accuracy: the ops that it touches, in the chip's arithmetic, against float32.
+"""The loss of accuracy of a change: the ops that it touches are computed in the chip's arithmetic and compared with
+float32.
 
-Operands are random, standard normal, positive for functions of positive numbers; each op computes one input by itself.
+Operands are random, standard normal, positive for functions of positive numbers. Each op computes one input by
+itself.
 """
 
 import zlib
@@ -30,9 +32,11 @@ _LEAST: Final = 1 / 16
 
 @dataclass(frozen=True, slots=True)
 class Loss:
-    """PCC of an op's result against float32, before and after; `error`: its relative root mean square error after.
+    """PCC of an op's result against float32, before and after a change, and its relative root mean square error after
+    it.
 
-    None: not defined, as where the result is constant.
+    A figure is None if it is not defined, for example for a constant result. `reason` says why the op could not be
+    computed.
     """
 
     op: str
@@ -43,7 +47,7 @@ class Loss:
 
     @property
     def pcc_lost(self) -> float:
-        """What the change costs; infinite where it is not known."""
+        """Return the PCC that the change costs; infinite if the op could not be computed."""
         if self.reason:
             return float("inf")
         return max((self.pcc_before or 0.0) - (self.pcc_after or 0.0), 0.0)
@@ -51,13 +55,13 @@ class Loss:
 
 @dataclass(slots=True)
 class Accuracy:
-    """Computes losses, each once. `seed`: of the operands."""
+    """Computes losses, each once. `seed` is that of the operands."""
 
     seed: int = 0
     _known: dict[tuple[Op, tuple[Edit, ...]], Loss] = field(default_factory=dict[tuple[Op, tuple[Edit, ...]], Loss])
 
     def loss(self, netlist: Netlist, edits: Sequence[Edit]) -> Loss:
-        """Of the op that loses most, among those whose fields the edits change."""
+        """Return the loss of the op that loses most, among those whose fields the edits change."""
         after = edited(netlist, edits)
         names = dict.fromkeys(edit.name for edit in edits if edit.kind == "op" and edit.path != ("grid_loc",))
         losses = [self._of(netlist, after, name, edits) for name in names]
@@ -95,7 +99,7 @@ class Accuracy:
         return Loss(name, first.pcc, second.pcc, second.rms)
 
     def _operand(self, netlist: Netlist, op: Op, place: int) -> NDArray[np.float32]:
-        """The source tensor of an input, before TMs: float32[1, tiles, 1024]."""
+        """Return random values of the source tensor of an input, before TMs: float32[1, tiles, 1024]."""
         name = op.inputs[place]
         blocking = (netlist.queues.get(name) or netlist.ops[name]).blocking
         made = np.random.default_rng([self.seed, zlib.crc32(name.encode())])
@@ -104,7 +108,7 @@ class Accuracy:
 
 
 def _unfit(op: Op) -> str:
-    """Why an op cannot be computed by itself on made-up operands; "" where it can."""
+    """Return the reason why an op cannot be computed by itself on random operands, "" if it can."""
     if any(is_raw(df) or is_integer(df) for df in (*op.in_df, op.out_df)):
         return "its operands are integers"
     if op.gradient_op:
@@ -116,7 +120,7 @@ def _unfit(op: Op) -> str:
 
 
 def _step(netlist: Netlist, name: str) -> Run:
-    """The op as planned for the device."""
+    """Return the step of the op in a plan for the device."""
     labels = {queue.name: queue.df for queue in netlist.queues.values()}
     graph = netlist.ops[name].graph
     temporal = next(item for item in netlist.temporal_graphs if graph in item.graphs)

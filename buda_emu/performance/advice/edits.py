@@ -1,4 +1,4 @@
-"""Changes of fields: what a proposal is made of, and the netlist that has them."""
+"""Edits of fields: the parts of a proposal, and their application to a netlist."""
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
@@ -12,10 +12,10 @@ Value = int | bool | str | tuple[Any, ...]
 
 @dataclass(frozen=True, slots=True)
 class Edit:
-    """One field of an op or a queue gets another value.
+    """A new value for one field of an op or a queue.
 
-    `path`: keys and places from the object's map to the value, such as ("attributes", "approximate_mode") or
-    ("input_0_tms", 1, "broadcast", "c"). Numbers in `hexadecimal` fields are written so.
+    `path` has the keys and places from the object's map to the value, such as ("attributes", "approximate_mode") or
+    ("input_0_tms", 1, "broadcast", "c").
     """
 
     kind: Literal["op", "queue"]
@@ -25,7 +25,7 @@ class Edit:
 
     @property
     def place(self) -> tuple[str, str, tuple[str | int, ...]]:
-        """What it changes."""
+        """Return the field that the edit changes: two edits of one place exclude each other."""
         return self.kind, self.name, self.path
 
     def __str__(self) -> str:
@@ -33,7 +33,7 @@ class Edit:
 
     @property
     def text(self) -> str:
-        """The value as a netlist writes it on one line."""
+        """Return the value as a netlist writes it on one line."""
         if self.path[-1] == "kernel_broadcast" and isinstance(self.value, tuple):
             return f"{{{', '.join(f'input_{operand}: {tiles}' for operand, tiles in self.value)}}}"
         return text_of(self.value)
@@ -41,7 +41,7 @@ class Edit:
 
 @dataclass(frozen=True, slots=True)
 class Proposal:
-    """Edits that belong together. `host`: what the host has to do otherwise, "" for nothing."""
+    """Edits that belong together. `host` says what the host has to do differently, "" if nothing."""
 
     move: str
     target: str  # the op or queue that it is about
@@ -53,12 +53,12 @@ class Proposal:
 
     @property
     def key(self) -> tuple[Edit, ...]:
-        """What makes it another one."""
+        """Return the edits: proposals with the same edits are the same proposal."""
         return self.edits
 
 
 def text_of(value: Value) -> str:
-    """A value as a netlist writes it on one line."""
+    """Return a value as a netlist writes it on one line."""
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, tuple):
@@ -73,12 +73,13 @@ def _element(item: Any) -> str:
 
 
 def merged(edits: Iterable[Edit]) -> tuple[Edit, ...]:
-    """The last edit of each place."""
+    """Return the last edit of each place."""
     return tuple({edit.place: edit for edit in edits}.values())
 
 
 def edited(netlist: Netlist, edits: Iterable[Edit]) -> Netlist:
-    """The netlist with these values. Nothing is checked; what derives from other fields stays as it was."""
+    """Return the netlist with the values of these edits. Nothing is checked, and fields that derive from others are not
+    updated."""
     of_ops: dict[str, list[Edit]] = {}
     of_queues: dict[str, list[Edit]] = {}
     for edit in edits:

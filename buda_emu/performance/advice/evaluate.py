@@ -1,4 +1,4 @@
-"""How fast an edited netlist is: only the epochs that an edit touches are modelled again."""
+"""Figures of edited netlists: only the epochs that an edit touches are modelled again."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -21,8 +21,8 @@ _AHEAD = 4  # proposals for each worker that are modelled at once, though one of
 
 @dataclass(frozen=True, slots=True)
 class Figures:
-    """What an epoch is judged by: cycles for each input (`pace`), how much of its units would set them (`load`), and
-    cycles of all its runs, those of loading it among them."""
+    """The figures by which an epoch is compared: cycles for each input (`pace`), how close its units are to setting the
+    pace (`load`), and the cycles of all its runs and of their loading."""
 
     pace: float
     load: float
@@ -31,7 +31,7 @@ class Figures:
 
     @staticmethod
     def of(report: EpochReport) -> "Figures":
-        """Those of a report."""
+        """Return the figures of a report."""
         pace = max(report.pace, 1.0)
         busy = [item.cycles / pace for _, item in report.timing.busy()]
         load = sum(share**_POWER for share in busy if share > _NEAR) * pace**_POWER
@@ -40,8 +40,8 @@ class Figures:
 
 @dataclass(frozen=True, slots=True)
 class Variant:
-    """A netlist as edited so far, and its epochs. `reports` lacks those of epochs that workers have modelled, until
-    `Evaluator.whole`."""
+    """A netlist with the edits so far, and its epochs. `reports` is outdated for the epochs in `missing`, which workers
+    have modelled, until `Evaluator.whole`."""
 
     netlist: Netlist
     edits: tuple[Edit, ...]
@@ -50,23 +50,23 @@ class Variant:
     missing: tuple[int, ...] = ()
 
     def score(self, epoch: int) -> tuple[float, float]:
-        """How slow an epoch is: cycles for each input, then how much of its units would set them."""
+        """Return the slowness of an epoch: cycles for each input, then how close its units are to setting the pace."""
         figures = self.figures[epoch]
         return figures.pace, figures.load
 
     @property
     def cycles(self) -> float:
-        """Of all programs."""
+        """Return the cycles of all programs."""
         return sum(epoch.cycles for epoch in self.figures)
 
     @property
     def loading(self) -> float:
-        """Of these cycles those in which epochs are loaded."""
+        """Return the part of these cycles in which epochs are loaded."""
         return sum(epoch.loading for epoch in self.figures)
 
     @property
     def slowest(self) -> float:
-        """Cycles for each input of the slowest epoch."""
+        """Return the cycles for each input of the slowest epoch."""
         return max((epoch.pace for epoch in self.figures), default=0.0)
 
 
@@ -76,7 +76,7 @@ Reports = tuple[tuple[int, EpochReport], ...]
 
 @dataclass(frozen=True, slots=True)
 class _About:
-    """What a worker makes its own evaluator of."""
+    """The arguments from which a worker makes its own evaluator."""
 
     netlist: Netlist
     programs: tuple[Program, ...]
@@ -85,7 +85,8 @@ class _About:
 
 
 def modeller(about: _About) -> Callable[[tuple[tuple[Edit, ...], tuple[Edit, ...]]], dict[int, Figures] | None]:
-    """The work of a search on workers: the figures of epochs that edits touch, on top of edits before them."""
+    """Return the job of a worker: it takes earlier edits and new ones, and returns the figures of the epochs that the
+    new ones touch, None if an op cannot be modelled."""
     evaluator = Evaluator(about.netlist, about.programs, about.parameters, about.chip)
 
     def work(item: tuple[tuple[Edit, ...], tuple[Edit, ...]]) -> dict[int, Figures] | None:
@@ -97,7 +98,7 @@ def modeller(about: _About) -> Callable[[tuple[tuple[Edit, ...], tuple[Edit, ...
 
 
 class Evaluator:
-    """Models edited netlists. Raises as `timing.model.model_netlist` when it is made."""
+    """Models edited netlists. The constructor raises the same errors as `timing.model.model_netlist`."""
 
     def __init__(
         self,
@@ -123,7 +124,7 @@ class Evaluator:
         self.start = Variant(netlist, (), reports, tuple(map(Figures.of, reports)))
 
     def _touched_by(self, netlist: Netlist) -> Mapping[str, frozenset[int]]:
-        """Name of an op or queue -> the epochs whose figures it is part of."""
+        """Return for the name of each op or queue the epochs whose figures depend on it."""
         found: dict[str, set[int]] = {}
         for number, epoch in enumerate(self.epochs):
             ops = [op for name in epoch.temporal.graphs for op in netlist.graphs[name].ops]
@@ -135,11 +136,11 @@ class Evaluator:
         return {name: frozenset(numbers) for name, numbers in found.items()}
 
     def epochs_of(self, name: str) -> frozenset[int]:
-        """The epochs that an op or queue is part of."""
+        """Return the epochs that an op or queue is part of."""
         return self._readers.get(name, frozenset())
 
     def with_edits(self, base: Variant, edits: Iterable[Edit]) -> Variant | None:
-        """`base` with more edits; None where its ops cannot be modelled so."""
+        """Return `base` with further edits; None if its ops cannot be modelled then."""
         more = tuple(edits)
         netlist = edited(base.netlist, more)
         self.tries += len(self._changed(more))
@@ -154,17 +155,20 @@ class Evaluator:
         return Variant(netlist, (*base.edits, *more), tuple(reports), tuple(figures))
 
     def reports(self, netlist: Netlist, more: Sequence[Edit]) -> Reports | None:
-        """Of the epochs that `more` edits touch, in a netlist with them; None where its ops cannot be modelled so."""
+        """Return the reports of the epochs that the edits touch, in a netlist that has them; None if its ops cannot be
+        modelled."""
         try:
             return tuple((number, self._model(netlist, self.epochs[number])) for number in self._changed(more))
         except BudaError:
             return None
 
     def _changed(self, more: Sequence[Edit]) -> list[int]:
+        """Return the epochs that the edits touch, in order."""
         return sorted(frozenset[int]().union(*(self.epochs_of(edit.name) for edit in more)))
 
     def _by_worker(self, base: Variant, more: tuple[Edit, ...], found: dict[int, Figures] | None) -> Variant | None:
-        """What counts as a try is counted here, so that it does not depend on what is modelled ahead."""
+        """Return `base` with further edits and the figures that a worker returned. Tries are counted here, so that
+        their number does not depend on how many are modelled ahead."""
         changed = self._changed(more)
         self.tries += len(changed)
         if found is None:
@@ -179,7 +183,7 @@ class Evaluator:
         )
 
     def whole(self, variant: Variant) -> Variant:
-        """With the reports that are missing; they are modelled here once more."""
+        """Return the variant with all reports; missing ones are modelled again here."""
         reports = list(variant.reports)
         for number in variant.missing:
             reports[number] = self._model(variant.netlist, self.epochs[number])
@@ -192,8 +196,8 @@ class Evaluator:
     def each(
         self, base: Variant, proposals: Iterator[Proposal], most: int
     ) -> Iterator[tuple[Proposal, Variant | None]]:
-        """`base` with each proposal by itself, as `with_edits`, in their order, until there were `most` tries; workers
-        model ahead of who asks."""
+        """Yield `base` with each proposal by itself, in order, until there were `most` tries. Workers model ahead of
+        the caller."""
         if self.workers.alone:
             while self.tries < most and (proposal := next(proposals, None)) is not None:
                 yield proposal, self.with_edits(base, proposal.edits)
@@ -207,12 +211,13 @@ class Evaluator:
                 yield proposal, self._by_worker(base, proposal.edits, found)
 
     def again(self, base: Variant, netlist: Netlist) -> Variant:
-        """The same epochs of a netlist that was read again: what a fresh model of it says."""
+        """Model all epochs of a netlist that was read again, and return them as a variant of `base`."""
         reports = tuple(self._model(netlist, epoch) for epoch in self.epochs)
         return replace(base, netlist=netlist, reports=reports, figures=tuple(map(Figures.of, reports)))
 
     def op_cycles(self, variant: Variant, op: Op, epoch: int) -> float | None:
-        """What each core of an op, as it is given, would take for one input; None where nothing is known of it."""
+        """Return the cycles that each core of an op, which may be an edited one, takes for one input; None if the op
+        cannot be modelled."""
         try:
             return self._model.cycles(variant.netlist, op, variant.reports[epoch].edges)
         except BudaError:

@@ -1,4 +1,4 @@
-"""Which op is on which cores, and how to make room for an op of another size."""
+"""The cores on which the ops of an epoch stand, and how to make room for an op of another size."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -20,7 +20,7 @@ class Layout:
 
     @classmethod
     def of(cls, netlist: Netlist, graphs: Sequence[str], chip: int, grid: tuple[int, int]) -> "Layout":
-        """Of the graphs that run together on that chip."""
+        """Return the layout of the graphs that run together, on that chip."""
         ops = [
             op
             for name in graphs
@@ -32,15 +32,16 @@ class Layout:
 
     @property
     def free(self) -> frozenset[Cell]:
-        """Cores that no op stands on."""
+        """Return the cores on which no op stands."""
         rows, columns = self.grid
         every = {(row, column) for row in range(rows) for column in range(columns)}
         return frozenset(every.difference(*(cells(place) for place in self.places.values())))
 
     def room_for(self, name: str, rows: int, columns: int) -> dict[str, Place] | None:
-        """Places of the ops that move so that `name` gets so many rows and columns; None where that does not go.
+        """Return new places so that `name` gets this many rows and columns: its own and those of the ops that move;
+        None if there is no room.
 
-        As few others as possible move, each keeps its shape, and the op stays near to where it was.
+        As few other ops as possible move, each keeps its shape, and the op stays near to where it was.
         """
         own = self.places[name]
         best: tuple[tuple[int, int], dict[str, Place]] | None = None
@@ -54,7 +55,7 @@ class Layout:
         return best[1] if best is not None else None
 
     def _moved(self, name: str, place: Place) -> dict[str, Place] | None:
-        """New places of the other ops that stand where `place` is."""
+        """Return new places of the other ops that stand where `place` is; None if one of them fits nowhere."""
         taken = cells(place)
         others = [other for other, own in self.places.items() if other != name and not taken.isdisjoint(cells(own))]
         if len(others) > _MOST_MOVED:
@@ -73,7 +74,7 @@ class Layout:
 
 
 def cells(place: Place) -> frozenset[Cell]:
-    """The cores of a place."""
+    """Return the cores of a place."""
     row, column, rows, columns = place
     return frozenset((row + i, column + j) for i in range(rows) for j in range(columns))
 
@@ -84,7 +85,7 @@ def _place(op: Op) -> Place:
 
 
 def _nearest(place: Place, free: set[Cell]) -> Place | None:
-    """A place of the same shape among free cores, the nearest."""
+    """Return the nearest place of the same shape among free cores, None if there is none."""
     row, column, rows, columns = place
     fits = [cell for cell in free if cells((*cell, rows, columns)) <= free]
     if not fits:

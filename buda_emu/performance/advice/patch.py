@@ -1,6 +1,6 @@
 """Edits in the text of a netlist: only the values change, comments and layout stay.
 
-Places come from the tree of the loaded document. What is written is read again, and has to be what was meant; a value
+Places come from the tree of the loaded document. The new text is read again and must give the edited netlist. A value
 that several objects share (an alias, a graph that stands for several chips) cannot be edited for one of them.
 """
 
@@ -19,11 +19,11 @@ _BOM: Final = b"\xef\xbb\xbf"
 
 
 class UnwritableError(Exception):
-    """An edit that the text cannot take. Says why."""
+    """An edit that cannot be written into the text. The message says why."""
 
 
 def patched(data: bytes, netlist: Netlist, edits: Iterable[Edit]) -> bytes:
-    """The text of `netlist`, which was read from `data`, with these edits. Raises UnwritableError."""
+    """Return the text of `netlist`, which was read from `data`, with these edits. Raises UnwritableError."""
     text = decode(data)
     starts = [0, *(found.end() for found in _BREAK.finditer(text))]
     changes = [_change(_Text(text, starts), netlist, edit) for edit in edits]
@@ -40,7 +40,8 @@ def patched(data: bytes, netlist: Netlist, edits: Iterable[Edit]) -> bytes:
 
 
 def checked(data: bytes, netlist: Netlist, edits: Sequence[Edit]) -> tuple[bytes, NetlistResult]:
-    """The new text and what the checker says of it. Raises UnwritableError where it is not the edited netlist."""
+    """Return the new text and the findings of the checker. Raises UnwritableError if the text does not give the edited
+    netlist."""
     new = patched(data, netlist, edits)
     result = check_bytes(new, netlist.path, netlist.arch_name)
     if result.netlist is not None:
@@ -56,11 +57,11 @@ class _Text:
         self._starts = starts
 
     def start(self, node: nodes.Node) -> int:
-        """Of its first character."""
+        """Return the position of a node's first character."""
         return self._starts[node.line - 1] + node.column - 1
 
     def end(self, node: nodes.Node) -> int:
-        """After its last character. Raises UnwritableError."""
+        """Return the position after a node's last character. Raises UnwritableError."""
         start = self.start(node)
         if isinstance(node, nodes.Scalar):
             if node.end_column <= node.column + 1 and len(node.text) > 1:
@@ -72,7 +73,8 @@ class _Text:
         return max((self.end(child) for child in children), default=start)
 
     def _closed(self, start: int) -> int:
-        """After the bracket that closes the one at `start`; quotes and comments hold none."""
+        """Return the position after the bracket that closes the one at `start`. Brackets in quotes and comments do not
+        count."""
         depth = 0
         at = start
         for found in _FLOW.finditer(self.text, start):
@@ -90,7 +92,7 @@ _FLOW: Final = re.compile(r"""[\[\]{}]|"(?:\\.|[^"\\])*"|'(?:''|[^'])*'|(?<!\S)\
 
 
 def _change(text: _Text, netlist: Netlist, edit: Edit) -> tuple[int, int, str]:
-    """(start, end, new) in the text."""
+    """Return (start, end, new text) of an edit."""
     item = netlist.ops[edit.name] if edit.kind == "op" else netlist.queues[edit.name]
     node = item.source
     for depth, key in enumerate(edit.path):
@@ -115,7 +117,7 @@ def _below(node: nodes.Node | None, key: str | int) -> nodes.Node | None:
 
 
 def _added(text: _Text, node: nodes.Node | None, path: Sequence[str | int], value: str) -> tuple[int, int, str]:
-    """A key that was not written, after the last one of its map."""
+    """Return the edit that inserts a key after the last one of its map."""
     if not isinstance(node, nodes.Mapping) or not node.pairs:
         raise UnwritableError(f"there is no map to write {path[0]} into")
     for key in reversed(path[1:]):

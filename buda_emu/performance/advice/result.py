@@ -16,7 +16,7 @@ from buda_emu.support.version import RESULT_VERSION
 
 @dataclass(frozen=True, slots=True)
 class Point:
-    """A netlist of the Pareto front. `lost`: PCC against float32 that its changed ops lose, added up."""
+    """A netlist of the Pareto front. `lost` is the sum of the PCC against float32 that its changed ops lose."""
 
     what: str
     cycles: float  # of all programs
@@ -26,7 +26,7 @@ class Point:
 
 @dataclass(frozen=True, slots=True)
 class Advice:
-    """What would make a netlist faster. `text`: the netlist with everything that was taken together.
+    """Changes that make a netlist faster. `text` is the netlist with all changes that were combined.
 
     `before` and `after` are figures of a fresh model of the two texts.
     """
@@ -41,19 +41,20 @@ class Advice:
 
     @property
     def before(self) -> Variant:
-        """The netlist as it is."""
+        """Return the netlist as it is."""
         return self.found.start
 
     @property
     def ranked(self) -> list[Tried]:
-        """Proposals alone: those that make the slowest epoch faster first, then those that save most cycles."""
+        """Return the proposals by themselves: those that make the slowest epoch fastest first, then those that save
+        most cycles."""
         return sorted(
             self.found.alone, key=lambda item: (item.slowest, item.total, -item.saved, item.proposal.sentence)
         )
 
     @property
     def reason(self) -> str:
-        """Why nothing was found, with what bounds the programs; "" where something was."""
+        """Return why no change helped, and what limits the programs; "" if some change did."""
         if self.found.taken or not self.before.reports:
             return ""
         held = max(self.before.reports, key=lambda report: report.runs * report.cycles)
@@ -70,11 +71,12 @@ class Advice:
 
     @property
     def lost(self) -> float:
-        """PCC that the ops that were changed together lose, added up."""
+        """Return the sum of the PCC that the ops that were changed together lose."""
         return self.found.lost
 
     def front(self) -> list[Point]:
-        """The netlists that were modelled than which no other is faster and as exact: the exact ones first."""
+        """Return the Pareto front of the modelled netlists: no other one is faster and at least as exact. The most
+        exact ones come first."""
         points = list(self._points())
         best: list[Point] = []
         for point in sorted(points, key=lambda item: (item.lost, item.cycles)):
@@ -95,7 +97,7 @@ class Advice:
             yield Point(every, variant.cycles, variant.slowest, lost)
 
     def to_json(self) -> dict[str, Any]:
-        """Everything, as `buda-emu advise --json` writes it."""
+        """Return everything, as `buda-emu advise --json` writes it."""
         return {
             "schema_version": RESULT_VERSION,
             "netlist": self.netlist,

@@ -24,7 +24,7 @@ _WORSE = 1e-3  # of the pace of another epoch, that is allowed
 
 @dataclass(frozen=True, slots=True)
 class Tried:
-    """A proposal alone, on the netlist as it is. Cycles for each input of the epoch that it is for."""
+    """A proposal by itself, on the netlist as it is. `before` and `after` are cycles for each input of its epoch."""
 
     proposal: Proposal
     epoch: int
@@ -36,13 +36,13 @@ class Tried:
 
     @property
     def saved(self) -> float:
-        """Cycles for each input."""
+        """Return the cycles that are saved for each input."""
         return self.before - self.after
 
 
 @dataclass(slots=True)
 class Found:
-    """What a search found: proposals alone, those that were taken together, and the netlist with these."""
+    """The result of a search: proposals by themselves, those that were combined, and the netlist with these."""
 
     start: Variant
     best: Variant
@@ -54,14 +54,14 @@ class Found:
 
     @property
     def lost(self) -> float:
-        """PCC that the changes taken together lose: those of their ops, added up."""
+        """Return the sum of the PCC that the ops changed by the combined proposals lose."""
         return sum(loss.pcc_lost for _, loss in self.taken if loss is not None)
 
 
 @dataclass(slots=True)
 class Search:
-    """`data`: the text of the netlist. `most_loss`: of PCC, that all changes together may cost their ops; `tries`:
-    epochs that are modelled, at most."""
+    """A search for faster variants of the netlist with text `data`. `most_loss` is the PCC that all changes together
+    may cost their ops; `tries` is the greatest number of epochs that are modelled."""
 
     data: bytes
     evaluator: Evaluator
@@ -73,7 +73,7 @@ class Search:
     _known: frozenset[tuple[str, str]] = frozenset()
 
     def run(self) -> Found:
-        """Search. Deterministic: nothing in it depends on time."""
+        """Run the search. It is deterministic: nothing depends on time."""
         start = self.evaluator.start
         self._known = frozenset((item.rule, item.message) for item in start.netlist.diagnostics)
         found = Found(start, start)
@@ -84,7 +84,7 @@ class Search:
 
     # ----------------------------------------------------------------------------------------- one change at a time
     def _alone(self, found: Found) -> None:
-        """Every proposal for the slowest epochs, half of the tries."""
+        """Try every proposal for the slowest epochs by itself, with a third of the tries."""
         order = sorted(range(len(found.start.reports)), key=lambda epoch: -found.start.reports[epoch].pace)
         seen: set[tuple[Edit, ...]] = set()
         for epoch in order:
@@ -113,7 +113,7 @@ class Search:
 
     # -------------------------------------------------------------------------------------------- greedily together
     def _together(self, found: Found) -> None:
-        """The slowest epoch again and again, until nothing is left that makes it faster."""
+        """Improve the slowest epoch again and again, until no change makes any epoch faster."""
         refused: set[tuple[Edit, ...]] = set()
         exhausted: set[int] = set()
         while self.evaluator.tries < self.tries and len(exhausted) < len(found.best.reports):
@@ -126,12 +126,12 @@ class Search:
                 exhausted.add(epoch)
 
     def _gains(self, before: Variant, after: Variant, epoch: int) -> bool:
-        """The epoch is faster, and with it the programs."""
+        """Return whether the epoch is faster, and all programs together, too."""
         faster = after.score(epoch)[0] < before.score(epoch)[0] * (1 - _BETTER)
         return faster and after.cycles < before.cycles
 
     def _step(self, found: Found, epoch: int, refused: set[tuple[Edit, ...]]) -> bool:
-        """Take one change for an epoch, the most promising that makes it faster."""
+        """Take one change for an epoch: the first proposal that makes it better. Return whether there was one."""
         new = islice(self._new(found.best, epoch, set(refused)), _TOGETHER)
         for proposal, variant in self.evaluator.each(found.best, new, self.tries):
             found.modelled += 1
@@ -154,7 +154,8 @@ class Search:
         return False
 
     def _is_better(self, before: Variant, after: Variant, epoch: int) -> bool:
-        """The epoch is faster, or as fast with less work in what holds it; no other one is slower, nor the programs."""
+        """Return whether the epoch is faster, or as fast with less load on the units that limit it, while no other
+        epoch and no program becomes slower."""
         if after.cycles > before.cycles:
             return False
         (pace, load) = before.score(epoch)
@@ -171,21 +172,23 @@ class Search:
 
     # ----------------------------------------------------------------------------------------------------- helpers
     def _new(self, variant: Variant, epoch: int, seen: set[tuple[Edit, ...]]) -> Iterator[Proposal]:
-        """Those that have not been seen; now they have."""
+        """Yield proposals that are not in `seen`, and add them to it."""
         for proposal in self._proposals(variant, epoch):
             if proposal.key not in seen:
                 seen.add(proposal.key)
                 yield proposal
 
     def _proposals(self, variant: Variant, epoch: int) -> Iterator[Proposal]:
-        """Of what holds an epoch back most first; of one target the exact and the most promising first."""
+        """Yield the proposals for an epoch, by target; those for one target begin with the exact and most promising
+        ones."""
         for target in targets(variant.reports[epoch]):
             here = Situation(self.evaluator, variant, epoch, target)
             own = [proposal for move in self.moves for proposal in move.proposals(here)]
             yield from sorted(own, key=lambda item: (item.lossy, -item.gain))
 
     def _refusal(self, start: Variant, edits: Iterable[Edit]) -> str:
-        """Why the checker does not take a netlist; "" where it finds nothing that it did not find before."""
+        """Return why the checker refuses a netlist with these edits; "" if it has no finding that it did not have
+        before."""
         try:
             _, result = checked(self.data, start.netlist, merged(edits))
         except UnwritableError as error:
@@ -195,7 +198,7 @@ class Search:
 
 
 def _without_idle_steps(found: Found) -> None:
-    """Leave out the last steps where they gained nothing: they were taken for others to follow, and none did."""
+    """Drop the last steps if they gained nothing: they were taken so that others could follow, and none did."""
     while found.steps:
         before = found.steps[-2] if len(found.steps) > 1 else found.start
         if found.best.cycles < before.cycles * (1 - _GAIN):
@@ -206,8 +209,8 @@ def _without_idle_steps(found: Found) -> None:
 
 
 def targets(report: EpochReport) -> list[Target]:
-    """What holds an epoch back, the first first: units that set its pace, then what its cycles are made of; where a
-    single input goes through the ops one by one, the other way round."""
+    """Return the targets of an epoch in order: units that set its pace, then the longest steps of its critical path. If
+    no unit is busy enough to set the pace, the steps come first."""
     steps = [Target(step.kind, step.name, step.cycles) for step in critical_steps(report.timing)[:_TARGETS]]
     busy = report.timing.busy()
     most = max((item.cycles for _, item in busy), default=0.0)

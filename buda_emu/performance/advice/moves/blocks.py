@@ -1,6 +1,5 @@
-"""Changes of how an op works through its tiles: larger ublocks, and an operand that is the same for all parts kept by
-the core.
-"""
+"""Moves that change how an op works through its tiles: larger ublocks, and an operand of one tile that the core
+keeps."""
 
 from collections.abc import Iterator
 from typing import Final

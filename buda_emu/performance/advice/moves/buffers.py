@@ -1,6 +1,5 @@
-"""Changes of buffers: more macroblocks in an op's output buffer, other DRAM channels for queues, and the free space in
-DRAM that these need.
-"""
+"""Moves of buffers: more macroblocks in an op's output buffer, other DRAM channels for queues, and the allocation of
+the DRAM that these need."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
@@ -45,7 +44,7 @@ _FIRST = 0x10000000  # of a channel that no queue lies in: above what the backen
 
 
 class Channels:
-    """The DRAM of one chip, as a netlist's queues lie in it; addresses are given out after the last of each."""
+    """Allocates DRAM of one chip after the last queue of each channel."""
 
     def __init__(self, variant: Variant, chip: int, count: int) -> None:
         self._end = dict.fromkeys(range(count), _FIRST)
@@ -62,14 +61,14 @@ class Channels:
         self._end.update(ends)
 
     def place(self, queue: Queue, channel: int) -> Buffer:
-        """Room for one buffer of a queue, which is taken then."""
+        """Allocate one buffer of a queue."""
         address = align_up(self._end[channel], _ALIGNMENT)
         self._end[channel] = address + buffer_bytes(queue, self._netlist, self._ops)
         return Buffer(channel, address)
 
 
 def may_move(variant: Variant, queue: Queue) -> bool:
-    """Whether a queue can lie elsewhere: it is in DRAM, and nobody else sees its memory.
+    """Return whether a queue can lie elsewhere: it is in DRAM, and no other queue shares its memory.
 
     Queues that share bytes see each other's values: a ram that an op writes and one that the next run reads, as in
     caches of transformers (NETLIST 1.10).
@@ -92,7 +91,7 @@ def may_move(variant: Variant, queue: Queue) -> bool:
 
 
 def _ranges(queue: Queue, size: int) -> dict[int, list[tuple[int, int]]]:
-    """Channel -> (first byte, end) of the buffers in it."""
+    """Return (first byte, end) of the buffers in each channel."""
     found: dict[int, list[tuple[int, int]]] = {}
     for buffer in queue.buffers:
         found.setdefault(buffer.channel, []).append((buffer.address, buffer.address + size))
@@ -106,7 +105,7 @@ _ENOUGH: Final = 0.02  # of the fullest channel: what is less is not worth anoth
 
 @dataclass(frozen=True, slots=True)
 class _Loads:
-    """Bytes of an input: of each buffer that moves some, and of each channel of one chip."""
+    """Bytes that each buffer, and each channel of one chip, transfers for one input."""
 
     buffers: Mapping[tuple[str, int], float]  # queue, place of the buffer in its list
     channels: tuple[float, ...]
@@ -123,7 +122,7 @@ def _propose_channels(here: Situation) -> Iterator[Proposal]:
 
 
 def _alone(here: Situation, loads: _Loads, channel: int, chip: int) -> Iterator[Proposal]:
-    """What a queue has in this channel, in the emptiest one."""
+    """Propose for each queue to put its buffers of this channel into the emptiest one."""
     netlist = here.variant.netlist
     total = loads.channels
     sizes: dict[str, float] = {}
@@ -142,8 +141,8 @@ def _alone(here: Situation, loads: _Loads, channel: int, chip: int) -> Iterator[
 
 
 def _together(here: Situation, loads: _Loads, chip: int) -> Iterator[Proposal]:
-    """Buffers out of the fullest channels into the emptiest ones until all carry about as much: of queues that no
-    other epoch touches, or of all."""
+    """Propose to move buffers out of the fullest channels into the emptiest ones until all carry about as much: first
+    only queues that no other epoch touches, then any."""
     seen: set[tuple[Edit, ...]] = set()
     for own in (True, False):
         moves, after = _balanced(here, loads, own)
@@ -158,7 +157,8 @@ def _together(here: Situation, loads: _Loads, chip: int) -> Iterator[Proposal]:
 
 
 def _balanced(here: Situation, loads: _Loads, own: bool) -> tuple[dict[tuple[str, int], int], list[float]]:
-    """Buffers with their new channels, and what the channels carry then. `own`: of queues of this epoch alone."""
+    """Return the buffers that move with their new channels, and the load of the channels then. With `own` only queues
+    of this epoch alone are moved."""
     netlist = here.variant.netlist
     at = {key: netlist.queues[key[0]].buffers[key[1]].channel for key in loads.buffers}
     free = {
@@ -187,7 +187,7 @@ def _balanced(here: Situation, loads: _Loads, own: bool) -> tuple[dict[tuple[str
 
 
 def _loads(here: Situation, chip: int) -> _Loads:
-    """What every buffer moves for an input; what is loaded once counts, too."""
+    """Return the bytes that every buffer transfers for an input; those that are loaded once count, too."""
     buffers: dict[tuple[str, int], float] = {}
     channels = [0.0] * here.evaluator.chip.dram_channels
     for edge in here.report.edges:
@@ -204,7 +204,7 @@ def _loads(here: Situation, chip: int) -> _Loads:
 
 
 def _edits(here: Situation, moves: Mapping[tuple[str, int], int], chip: int) -> Iterator[Edit]:
-    """The lists of the queues, whose buffers get room after all others of their new channels."""
+    """Yield the edits of the queues' buffer lists. New buffers lie after all others of their channels."""
     room = Channels(here.variant, chip, here.evaluator.chip.dram_channels)
     for name in dict.fromkeys(name for name, _ in moves):
         queue: Queue = here.variant.netlist.queues[name]

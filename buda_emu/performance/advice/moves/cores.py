@@ -1,4 +1,5 @@
-"""More cores for the op that sets the pace, and other rows and columns of cores for identity matmuls."""
+"""Moves of cores: more cores for the op that sets the pace, and other rows and columns of cores for identity
+matmuls."""
 
 from collections.abc import Iterator, Mapping
 from math import prod
@@ -14,7 +15,7 @@ from buda_emu.support.checker.text import plural
 
 
 def merged_columns(op: Op) -> Iterator[tuple[Edit, ...]]:
-    """Edits that give an identity matmul fewer columns of cores. The data of its queues stay as they are."""
+    """Yield edits that give an identity matmul fewer columns of cores. The data of its queues stay as they are."""
     rows, columns = op.blocking.grid_size
     if not op.attributes.identity or columns < 2 or len(op.inputs) != 3 or op.grid_transpose:
         return
@@ -31,7 +32,7 @@ def merged_columns(op: Op) -> Iterator[tuple[Edit, ...]]:
 
 
 def _broadcast_place(op: Op, operand: int, columns: int) -> int | None:
-    """Where in an operand's TMs its broadcast to the columns stands."""
+    """Return the place of an operand's broadcast to the columns among its TMs, None if it has none."""
     chain = op.input_tms[operand] if operand < len(op.input_tms) else ()
     for place, tm in enumerate(chain):
         if tm.name == "broadcast" and tm.args == ("c", columns):
@@ -73,7 +74,7 @@ def _proposals(here: Situation) -> Iterator[Proposal]:
 
 
 def can_be_cut(here: Situation, op: Op) -> bool:
-    """Whether the cores of an op may be others in number: its work is cut by its blocks alone."""
+    """Return whether an op can run on another number of cores: its work is cut by its blocks alone."""
     own = op.attributes
     fed = not all(may_move(here.variant, queue) and queue.blocking == op.blocking for queue in _fed(here, op))
     special = own.identity or own.kernel_broadcast or own.kernel_broadcast_per_t or own.single_tile
@@ -86,7 +87,7 @@ def _fed(here: Situation, op: Op) -> list[Queue]:
 
 
 def _queue_edits(here: Situation, op: Op, edits: tuple[Edit, ...]) -> Iterator[Edit]:
-    """Queues that an op feeds have a buffer for each of its cores, in its blocks."""
+    """Yield the edits of queues that an op feeds: one buffer for each of its cores, in its blocks."""
     queues = _fed(here, op)
     if not queues:
         return
@@ -103,7 +104,7 @@ def _queue_edits(here: Situation, op: Op, edits: tuple[Edit, ...]) -> Iterator[E
 
 
 def _cuts(op: Op) -> Iterator[tuple[Edit, ...]]:
-    """Other grids for the same tensor: t, inner blocks and, where it goes, ublocks stay."""
+    """Yield edits for other grids of the same tensor. t and inner blocks stay, and ublocks if possible."""
     own = op.blocking
     rows = _sides(own.grid_size[0], own.mblock[0], own.ublock[0])
     columns = _sides(own.grid_size[1], own.mblock[1], own.ublock[1])
@@ -114,7 +115,8 @@ def _cuts(op: Op) -> Iterator[tuple[Edit, ...]]:
 
 
 def _sides(grid: int, mblock: int, ublock: int) -> dict[int, tuple[int, int]]:
-    """Cores along one side -> (mblock, ublock) of each: the ublock is kept, or cut where the mblock is 1 already."""
+    """Return for each number of cores along one side the (mblock, ublock) of each: the ublock is kept, or cut if the
+    mblock is 1 already."""
     found = {r: (grid * mblock // r, ublock) for r in range(1, grid * mblock + 1) if grid * mblock % r == 0}
     for cut in range(2, ublock + 1):
         if ublock % cut == 0:
@@ -128,7 +130,7 @@ def _block_edits(op: Op, grid: tuple[int, int], mblock: tuple[int, int], ublock:
 
 
 def new_grid(edits: tuple[Edit, ...]) -> tuple[int, int]:
-    """Of an op that gets another grid: rows and columns of cores."""
+    """Return rows and columns of cores of an op that gets another grid."""
     grid = next(edit.value for edit in edits if edit.kind == "op" and edit.path == ("grid_size",))
     assert isinstance(grid, tuple)
     return grid[0], grid[1]
@@ -139,7 +141,8 @@ def _cells(edits: tuple[Edit, ...]) -> int:
 
 
 def make_room(here: Situation, op: Op, edits: tuple[Edit, ...], now: float) -> tuple[tuple[Edit, ...], str] | None:
-    """Edits of grid_loc, and of ops that give cores away, so that an op gets its new grid; and what is said of it."""
+    """Return edits of grid_loc, and of ops that give cores away, so that an op gets its new grid, and words that
+    describe them; None if there is no room."""
     layout = here.layout(op)
     rows, columns = new_grid(edits)
     donors: list[tuple[Edit, ...]] = []
@@ -173,7 +176,8 @@ def _placed(here: Situation, before: Mapping[str, Place], moved: Mapping[str, Pl
 
 
 def _givers(here: Situation, op: Op, now: float) -> Iterator[tuple[Op, tuple[Edit, ...]]]:
-    """Ops of the same chip that can do with fewer cores, those that take the least then first."""
+    """Yield ops of the same chip that can do with fewer cores and the edits for it, those that take the fewest cycles
+    then first."""
     found: list[tuple[float, str, Op, tuple[Edit, ...]]] = []
     for other in here.ops.values():
         cells = other.blocking.cells
@@ -192,7 +196,8 @@ def _givers(here: Situation, op: Op, now: float) -> Iterator[tuple[Op, tuple[Edi
 
 
 def _fitting(here: Situation, name: str, edits: tuple[Edit, ...]) -> tuple[Edit, ...]:
-    """The same, with a smaller output buffer where L1 asks for it; () where that is not enough."""
+    """Return the edits, with an output buffer of one macroblock if L1 is too small otherwise; () if it is too small
+    even then."""
     arch = here.variant.netlist.arch
     for smaller in (edits, (*edits, Edit("op", name, ("buf_size_mb",), 1))):
         op = edited(here.variant.netlist, smaller).ops[name]
@@ -265,7 +270,8 @@ def _propose_rows(here: Situation) -> Iterator[Proposal]:
 
 
 def _encoded(here: Situation, op: Op) -> tuple[Queue, Queue] | None:
-    """The queues of the sparse tiles and of their encoding, if the host fills them for this op alone."""
+    """Return the queues of the sparse tiles and of their encoding, if the host fills them for this op alone; else
+    None."""
     netlist = here.variant.netlist
     found = [netlist.queues.get(op.inputs[operand]) for operand in (0, 2)] if len(op.inputs) == 3 else []
     readers = [name for other in netlist.ops.values() for name in other.inputs]
@@ -282,7 +288,8 @@ def _encoded(here: Situation, op: Op) -> tuple[Queue, Queue] | None:
 
 
 def _row_queue_edits(here: Situation, queues: tuple[Queue, Queue], rows: int) -> Iterator[Edit]:
-    """As many rows of buffers as the op has rows of cores, each as large as before: a row may need all of it."""
+    """Yield edits that give the queues as many rows of buffers as the op has rows of cores. Each buffer stays as large
+    as before, since one row may need all of it."""
     count = here.evaluator.chip.dram_channels
     room = Channels(here.variant, queues[0].target_device, count)
     for queue in queues:

@@ -1,6 +1,5 @@
-"""Changes of precision: a lower math fidelity, a narrower number format for a tensor that is moved, the vector unit's
-faster and less accurate form of a function.
-"""
+"""Moves of precision: a lower math fidelity, a narrower number format for a tensor that is transferred, and the vector
+unit's faster and less accurate form of a function."""
 
 from collections.abc import Iterator
 from typing import Final

@@ -57,7 +57,7 @@ class Nocs:
         self._cores: dict[int, list[tuple[int, int]]] = {}
         self._multicasts: dict[tuple[str, int], Multicast] = {}
         self._directs: dict[tuple[str, str, Multicast], int | None] = {}
-        self._ways: dict[tuple[str, str], int] = {}
+        self._link_cycles: dict[tuple[str, str], int] = {}
         self._assign_ports()
 
     def routed(self) -> list[Route]:
@@ -212,9 +212,9 @@ class Nocs:
     def _between(self, source: Op, target: Op) -> int:
         """`_grid_to_grid`, worked out once for two ops."""
         key = source.name, target.name
-        found = self._ways.get(key)
+        found = self._link_cycles.get(key)
         if found is None:
-            found = self._ways[key] = self._grid_to_grid(source, target)
+            found = self._link_cycles[key] = self._grid_to_grid(source, target)
         return found
 
     def _grid_to_grid(self, source: Op, target: Op) -> int:
