@@ -22,7 +22,7 @@ from buda_emu.emulator.ops.operands import run_relu
 from buda_emu.emulator.runtime.graph.plan import build_plan, relu_behind
 from buda_emu.emulator.runtime.graph.steps import Run, topology
 from buda_emu.netlist.model import Netlist, Op
-from buda_emu.performance.advice.edits import Edit, edited
+from buda_emu.performance.advice.edits import Edit, apply_edits
 from buda_emu.spec.formats import is_integer, is_raw
 from buda_emu.support.errors import BudaError
 
@@ -62,23 +62,23 @@ class Accuracy:
 
     def loss(self, netlist: Netlist, edits: Sequence[Edit]) -> Loss:
         """Return the loss of the op that loses most, among those whose fields the edits change."""
-        after = edited(netlist, edits)
+        after = apply_edits(netlist, edits)
         names = dict.fromkeys(edit.name for edit in edits if edit.kind == "op" and edit.path != ("grid_loc",))
-        losses = [self._of(netlist, after, name, edits) for name in names]
-        return max(losses, key=lambda item: item.pcc_lost)
+        losses = [self._loss_of_op(netlist, after, name, edits) for name in names]
+        return max(losses, key=lambda loss: loss.pcc_lost)
 
-    def _of(self, before: Netlist, after: Netlist, name: str, edits: Sequence[Edit]) -> Loss:
+    def _loss_of_op(self, before: Netlist, after: Netlist, name: str, edits: Sequence[Edit]) -> Loss:
         key = before.ops[name], tuple(edit for edit in edits if edit.name == name)
-        known = self._known.get(key)
-        if known is None:
+        loss = self._known.get(key)
+        if loss is None:
             try:
-                known = self._computed(before, after, name)
+                loss = self._compute_loss(before, after, name)
             except BudaError as error:
-                known = Loss(op=name, pcc_before=None, pcc_after=None, error=None, reason=str(error).splitlines()[0])
-            self._known[key] = known
-        return known
+                loss = Loss(op=name, pcc_before=None, pcc_after=None, error=None, reason=str(error).splitlines()[0])
+            self._known[key] = loss
+        return loss
 
-    def _computed(self, before: Netlist, after: Netlist, name: str) -> Loss:
+    def _compute_loss(self, before: Netlist, after: Netlist, name: str) -> Loss:
         op = before.ops[name]
         reason = _unfit(op)
         if reason:
@@ -89,21 +89,21 @@ class Accuracy:
         expected = np.empty((1, op.blocking.t * op.blocking.rows * op.blocking.cols, 1024), np.float32)
         sources = [operand.values for operand in operands]
         run_relu(old.implementation, old.call, sources, relu_behind(op), expected, serial)
-        found: list[ErrorSum] = []
+        totals: list[ErrorSum] = []
         for step in (old, new):
             assert step.device is not None
             total = ErrorSum(op)
             total.add(expected, computed(step.device, operands, KernelUnits(step.device.core), serial))
-            found.append(total)
-        first, second = (total.result() for total in found)
+            totals.append(total)
+        first, second = (total.result() for total in totals)
         return Loss(name, first.pcc, second.pcc, second.rms)
 
     def _operand(self, netlist: Netlist, op: Op, place: int) -> NDArray[np.float32]:
         """Return random values of the source tensor of an input, before TMs: float32[1, tiles, 1024]."""
         name = op.inputs[place]
         blocking = (netlist.queues.get(name) or netlist.ops[name]).blocking
-        made = np.random.default_rng([self.seed, zlib.crc32(name.encode())])
-        values = made.standard_normal((1, blocking.t * blocking.rows * blocking.cols, 1024), np.float32)
+        random = np.random.default_rng([self.seed, zlib.crc32(name.encode())])
+        values = random.standard_normal((1, blocking.t * blocking.rows * blocking.cols, 1024), np.float32)
         return np.abs(values) + np.float32(_LEAST) if op.has("takes positive numbers") else values
 
 
@@ -123,6 +123,6 @@ def _step(netlist: Netlist, name: str) -> Run:
     """Return the step of the op in a plan for the device."""
     labels = {queue.name: queue.df for queue in netlist.queues.values()}
     graph = netlist.ops[name].graph
-    temporal = next(item for item in netlist.temporal_graphs if graph in item.graphs)
+    temporal = next(candidate for candidate in netlist.temporal_graphs if graph in candidate.graphs)
     plan = build_plan(netlist, topology(netlist, temporal), labels, True, core_of(netlist.arch_name))
     return next(step for step in plan.steps if isinstance(step, Run) and step.op.name == name)

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from itertools import islice
 
 from buda_emu.netlist.model import Netlist, Op, Program
-from buda_emu.performance.advice.edits import Edit, Proposal, edited
+from buda_emu.performance.advice.edits import Edit, Proposal, apply_edits
 from buda_emu.performance.timing.model import EpochModel, epochs
 from buda_emu.performance.timing.result import EpochReport
 from buda_emu.performance.timing.transfers.rates import speed
@@ -33,7 +33,7 @@ class Figures:
     def of(report: EpochReport) -> "Figures":
         """Return the figures of a report."""
         pace = max(report.pace, 1.0)
-        busy = [item.cycles / pace for _, item in report.timing.busy()]
+        busy = [unit.cycles / pace for _, unit in report.timing.busy()]
         load = sum(share**_POWER for share in busy if share > _NEAR) * pace**_POWER
         return Figures(report.pace, load, report.runs * report.cycles, report.runs * report.load.cycles)
 
@@ -75,7 +75,7 @@ Reports = tuple[tuple[int, EpochReport], ...]
 
 
 @dataclass(frozen=True, slots=True)
-class _About:
+class _WorkerArguments:
     """The arguments from which a worker makes its own evaluator."""
 
     netlist: Netlist
@@ -84,15 +84,17 @@ class _About:
     chip: Device
 
 
-def modeller(about: _About) -> Callable[[tuple[tuple[Edit, ...], tuple[Edit, ...]]], dict[int, Figures] | None]:
+def modeller(
+    about: _WorkerArguments,
+) -> Callable[[tuple[tuple[Edit, ...], tuple[Edit, ...]]], dict[int, Figures] | None]:
     """Return the job of a worker: it takes earlier edits and new ones, and returns the figures of the epochs that the
     new ones touch, None if an op cannot be modelled."""
     evaluator = Evaluator(about.netlist, about.programs, about.parameters, about.chip)
 
-    def work(item: tuple[tuple[Edit, ...], tuple[Edit, ...]]) -> dict[int, Figures] | None:
-        before, more = item
-        found = evaluator.reports(edited(edited(about.netlist, before), more), more)
-        return None if found is None else {number: Figures.of(report) for number, report in found}
+    def work(job: tuple[tuple[Edit, ...], tuple[Edit, ...]]) -> dict[int, Figures] | None:
+        before, new_edits = job
+        reports = evaluator.reports(apply_edits(apply_edits(about.netlist, before), new_edits), new_edits)
+        return None if reports is None else {number: Figures.of(report) for number, report in reports}
 
     return work
 
@@ -111,7 +113,7 @@ class Evaluator:
         self.chip = chip or device(netlist.arch_name)
         self.tries = 0
         self.workers = workers or Workers()
-        about = _About(netlist, tuple(programs), dict(parameters), self.chip)
+        about = _WorkerArguments(netlist, tuple(programs), dict(parameters), self.chip)
         self._pool = JobPool(Job("buda_emu.performance.advice.evaluate:modeller", about), self.workers)
         self._model = EpochModel(speed(self.chip, {}), self.chip)
         self.epochs = [
@@ -125,15 +127,15 @@ class Evaluator:
 
     def _touched_by(self, netlist: Netlist) -> Mapping[str, frozenset[int]]:
         """Return for the name of each op or queue the epochs whose figures depend on it."""
-        found: dict[str, set[int]] = {}
+        epochs_of_name: dict[str, set[int]] = {}
         for number, epoch in enumerate(self.epochs):
             ops = [op for name in epoch.temporal.graphs for op in netlist.graphs[name].ops]
             names = {op.name for op in ops} | {name for op in ops for name in op.inputs}
-            own = {op.name for op in ops}
-            names |= {queue.name for queue in netlist.queues.values() if queue.input in own}
+            op_names = {op.name for op in ops}
+            names |= {queue.name for queue in netlist.queues.values() if queue.input in op_names}
             for name in names:
-                found.setdefault(name, set()).add(number)
-        return {name: frozenset(numbers) for name, numbers in found.items()}
+                epochs_of_name.setdefault(name, set()).add(number)
+        return {name: frozenset(numbers) for name, numbers in epochs_of_name.items()}
 
     def epochs_of(self, name: str) -> frozenset[int]:
         """Return the epochs that an op or queue is part of."""
@@ -141,42 +143,44 @@ class Evaluator:
 
     def with_edits(self, base: Variant, edits: Iterable[Edit]) -> Variant | None:
         """Return `base` with further edits; None if its ops cannot be modelled then."""
-        more = tuple(edits)
-        netlist = edited(base.netlist, more)
-        self.tries += len(self._changed(more))
-        found = self.reports(netlist, more)
-        if found is None:
+        new_edits = tuple(edits)
+        netlist = apply_edits(base.netlist, new_edits)
+        self.tries += len(self._changed_epochs(new_edits))
+        new_reports = self.reports(netlist, new_edits)
+        if new_reports is None:
             return None
         reports = list(base.reports)
         figures = list(base.figures)
-        for number, report in found:
+        for number, report in new_reports:
             reports[number] = report
             figures[number] = Figures.of(report)
-        return Variant(netlist, (*base.edits, *more), tuple(reports), tuple(figures))
+        return Variant(netlist, (*base.edits, *new_edits), tuple(reports), tuple(figures))
 
-    def reports(self, netlist: Netlist, more: Sequence[Edit]) -> Reports | None:
+    def reports(self, netlist: Netlist, edits: Sequence[Edit]) -> Reports | None:
         """Return the reports of the epochs that the edits touch, in a netlist that has them; None if its ops cannot be
         modelled."""
         try:
-            return tuple((number, self._model(netlist, self.epochs[number])) for number in self._changed(more))
+            return tuple((number, self._model(netlist, self.epochs[number])) for number in self._changed_epochs(edits))
         except BudaError:
             return None
 
-    def _changed(self, more: Sequence[Edit]) -> list[int]:
+    def _changed_epochs(self, edits: Sequence[Edit]) -> list[int]:
         """Return the epochs that the edits touch, in order."""
-        return sorted(frozenset[int]().union(*(self.epochs_of(edit.name) for edit in more)))
+        return sorted(frozenset[int]().union(*(self.epochs_of(edit.name) for edit in edits)))
 
-    def _by_worker(self, base: Variant, more: tuple[Edit, ...], found: dict[int, Figures] | None) -> Variant | None:
+    def _variant_from_worker(
+        self, base: Variant, new_edits: tuple[Edit, ...], new_figures: dict[int, Figures] | None
+    ) -> Variant | None:
         """Return `base` with further edits and the figures that a worker returned. Tries are counted here, so that
         their number does not depend on how many are modelled ahead."""
-        changed = self._changed(more)
+        changed = self._changed_epochs(new_edits)
         self.tries += len(changed)
-        if found is None:
+        if new_figures is None:
             return None
-        figures = tuple(found.get(number, known) for number, known in enumerate(base.figures))
+        figures = tuple(new_figures.get(number, old_figures) for number, old_figures in enumerate(base.figures))
         return Variant(
-            netlist=edited(base.netlist, more),
-            edits=(*base.edits, *more),
+            netlist=apply_edits(base.netlist, new_edits),
+            edits=(*base.edits, *new_edits),
             reports=base.reports,
             figures=figures,
             missing=tuple(changed),
@@ -194,21 +198,21 @@ class Evaluator:
         self._pool.close()
 
     def each(
-        self, base: Variant, proposals: Iterator[Proposal], most: int
+        self, base: Variant, proposals: Iterator[Proposal], limit: int
     ) -> Iterator[tuple[Proposal, Variant | None]]:
-        """Yield `base` with each proposal by itself, in order, until there were `most` tries. Workers model ahead of
+        """Yield `base` with each proposal by itself, in order, until there were `limit` tries. Workers model ahead of
         the caller."""
         if self.workers.alone:
-            while self.tries < most and (proposal := next(proposals, None)) is not None:
+            while self.tries < limit and (proposal := next(proposals, None)) is not None:
                 yield proposal, self.with_edits(base, proposal.edits)
             return
         size = _AHEAD * self.workers.count
         while part := list(islice(proposals, size)):
             items = [(base.edits, proposal.edits) for proposal in part]
-            for proposal, found in zip(part, list(in_order(self._pool.spread(items))), strict=True):
-                if self.tries >= most:
+            for proposal, new_figures in zip(part, list(in_order(self._pool.spread(items))), strict=True):
+                if self.tries >= limit:
                     return
-                yield proposal, self._by_worker(base, proposal.edits, found)
+                yield proposal, self._variant_from_worker(base, proposal.edits, new_figures)
 
     def again(self, base: Variant, netlist: Netlist) -> Variant:
         """Model all epochs of a netlist that was read again, and return them as a variant of `base`."""

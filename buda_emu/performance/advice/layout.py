@@ -43,34 +43,38 @@ class Layout:
 
         As few other ops as possible move, each keeps its shape, and the op stays near to where it was.
         """
-        own = self.places[name]
+        old_place = self.places[name]
         best: tuple[tuple[int, int], dict[str, Place]] | None = None
         for row in range(self.grid[0] - rows + 1):
             for column in range(self.grid[1] - columns + 1):
                 place = row, column, rows, columns
-                away = abs(row - own[0]) + abs(column - own[1])
-                moved = self._moved(name, place)
+                away = abs(row - old_place[0]) + abs(column - old_place[1])
+                moved = self._make_others_move(name, place)
                 if moved is not None and (best is None or (len(moved), away) < best[0]):
                     best = (len(moved), away), {name: place, **moved}
         return best[1] if best is not None else None
 
-    def _moved(self, name: str, place: Place) -> dict[str, Place] | None:
+    def _make_others_move(self, name: str, place: Place) -> dict[str, Place] | None:
         """Return new places of the other ops that stand where `place` is; None if one of them fits nowhere."""
-        taken = cells(place)
-        others = [other for other, own in self.places.items() if other != name and not taken.isdisjoint(cells(own))]
+        place_cells = cells(place)
+        others = [
+            other
+            for other, other_place in self.places.items()
+            if other != name and not place_cells.isdisjoint(cells(other_place))
+        ]
         if len(others) > _MOST_MOVED:
             return None
         free = set(self.free | cells(self.places[name]))
         free.update(*(cells(self.places[other]) for other in others))
-        free -= taken
-        found: dict[str, Place] = {}
+        free -= place_cells
+        new_places: dict[str, Place] = {}
         for other in sorted(others, key=lambda other: -len(cells(self.places[other]))):
             new = _nearest(self.places[other], free)
             if new is None:
                 return None
-            found[other] = new
+            new_places[other] = new
             free -= cells(new)
-        return found
+        return new_places
 
 
 def cells(place: Place) -> frozenset[Cell]:

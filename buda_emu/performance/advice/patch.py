@@ -12,7 +12,7 @@ from buda_emu.netlist import nodes
 from buda_emu.netlist.load import NetlistResult, check_bytes
 from buda_emu.netlist.model import Netlist
 from buda_emu.netlist.yaml_reader import decode
-from buda_emu.performance.advice.edits import Edit, edited
+from buda_emu.performance.advice.edits import Edit, apply_edits
 
 _BREAK: Final = re.compile("\r\n|[\n\r\x85\u2028\u2029]")
 _BOM: Final = b"\xef\xbb\xbf"
@@ -22,10 +22,10 @@ class UnwritableError(Exception):
     """An edit that cannot be written into the text. The message says why."""
 
 
-def patched(data: bytes, netlist: Netlist, edits: Iterable[Edit]) -> bytes:
+def patch_text(data: bytes, netlist: Netlist, edits: Iterable[Edit]) -> bytes:
     """Return the text of `netlist`, which was read from `data`, with these edits. Raises UnwritableError."""
     text = decode(data)
-    starts = [0, *(found.end() for found in _BREAK.finditer(text))]
+    starts = [0, *(line_break.end() for line_break in _BREAK.finditer(text))]
     changes = [_change(_Text(text, starts), netlist, edit) for edit in edits]
     changes.sort(key=lambda change: (change[0], change[1]))
     parts: list[str] = []
@@ -39,13 +39,13 @@ def patched(data: bytes, netlist: Netlist, edits: Iterable[Edit]) -> bytes:
     return _BOM + result if data.startswith(_BOM) else result
 
 
-def checked(data: bytes, netlist: Netlist, edits: Sequence[Edit]) -> tuple[bytes, NetlistResult]:
+def check_patch(data: bytes, netlist: Netlist, edits: Sequence[Edit]) -> tuple[bytes, NetlistResult]:
     """Return the new text and the findings of the checker. Raises UnwritableError if the text does not give the edited
     netlist."""
-    new = patched(data, netlist, edits)
+    new = patch_text(data, netlist, edits)
     result = check_bytes(new, netlist.path, netlist.arch_name)
     if result.netlist is not None:
-        meant = edited(netlist, edits)
+        meant = apply_edits(netlist, edits)
         if result.netlist.ops != meant.ops or dict(result.netlist.queues) != dict(meant.queues):
             raise UnwritableError("other objects share the text that would have to change")
     return new, result
@@ -68,18 +68,18 @@ class _Text:
                 raise UnwritableError(f"a value of several lines in line {node.line}")
             return self._starts[node.line - 1] + node.end_column - 1
         if self.text[start] in "[{":
-            return self._closed(start)
+            return self._closing_bracket(start)
         children = node.items if isinstance(node, nodes.Sequence) else [part for pair in node.pairs for part in pair]
         return max((self.end(child) for child in children), default=start)
 
-    def _closed(self, start: int) -> int:
+    def _closing_bracket(self, start: int) -> int:
         """Return the position after the bracket that closes the one at `start`. Brackets in quotes and comments do not
         count."""
         depth = 0
         at = start
-        for found in _FLOW.finditer(self.text, start):
-            word = found[0]
-            at = found.end()
+        for match in _FLOW.finditer(self.text, start):
+            word = match[0]
+            at = match.end()
             depth += word in "[{"
             depth -= word in "]}"
             if depth == 0:
@@ -93,12 +93,12 @@ _FLOW: Final = re.compile(r"""[\[\]{}]|"(?:\\.|[^"\\])*"|'(?:''|[^'])*'|(?<!\S)\
 
 def _change(text: _Text, netlist: Netlist, edit: Edit) -> tuple[int, int, str]:
     """Return (start, end, new text) of an edit."""
-    item = netlist.ops[edit.name] if edit.kind == "op" else netlist.queues[edit.name]
-    node = item.source
+    entity = netlist.ops[edit.name] if edit.kind == "op" else netlist.queues[edit.name]
+    node = entity.source
     for depth, key in enumerate(edit.path):
         below = _below(node, key)
         if below is None:
-            return _added(text, node, edit.path[depth:], edit.text)
+            return _insert_key(text, node, edit.path[depth:], edit.text)
         node = below
     assert node is not None
     start = text.start(node)
@@ -116,7 +116,7 @@ def _below(node: nodes.Node | None, key: str | int) -> nodes.Node | None:
     raise UnwritableError(f"there is no {key} in the text")
 
 
-def _added(text: _Text, node: nodes.Node | None, path: Sequence[str | int], value: str) -> tuple[int, int, str]:
+def _insert_key(text: _Text, node: nodes.Node | None, path: Sequence[str | int], value: str) -> tuple[int, int, str]:
     """Return the edit that inserts a key after the last one of its map."""
     if not isinstance(node, nodes.Mapping) or not node.pairs:
         raise UnwritableError(f"there is no map to write {path[0]} into")
@@ -127,6 +127,6 @@ def _added(text: _Text, node: nodes.Node | None, path: Sequence[str | int], valu
     end = text.end(last)
     if text.text[text.start(node)] == "{":
         return end, end, f", {path[0]}: {value}"
-    found = _BREAK.search(text.text, end)  # a comment stays after the value it follows
-    line_end = found.start() if found is not None else len(text.text)
+    line_break = _BREAK.search(text.text, end)  # a comment stays after the value it follows
+    line_end = line_break.start() if line_break is not None else len(text.text)
     return line_end, line_end, f"\n{' ' * (first.column - 1)}{path[0]}: {value}"

@@ -30,12 +30,12 @@ from buda_emu.support.garbage import no_collections
 ARCHS: Final = ("grayskull", "wormhole_b0")
 """Architectures whose pipes and streams are made."""
 
-NOT_JUDGED: Final = "V359"
+UNSUPPORTED_RULE: Final = "V359"
 """The rule of what no pipes are made for."""
 RECOMMENDED: Final = ("V357", "V358", "V360")
 """Rules of what net2pipe takes, but recommends less of."""
 
-_OF_STREAMS: Final = {
+_STREAM_RULES: Final = {
     "readers_of_a_queue": "V350",
     "ncrisc_readers": "V342",
     "ncrisc_writers": "V343",
@@ -87,26 +87,30 @@ def with_routes(result: NetlistResult, text: str, cluster: Cluster | None = None
         return result
     lines = split_lines(text)
     with no_collections():  # over all epochs: after each it would go through all that was made for it
-        found = list(findings(netlist, cluster))
-    if found and has_ignores(text):
-        found = without_ignored(found, lines, netlist.path)
-    found = with_source_lines(dict.fromkeys(found), lines)
-    every = tuple(sorted((*result.diagnostics, *found), key=lambda one: (one.line, one.column, one.rule)))
-    refused = any(one.severity == "error" for one in found)
+        route_findings = list(findings(netlist, cluster))
+    if route_findings and has_ignores(text):
+        route_findings = without_ignored(route_findings, lines, netlist.path)
+    route_findings = with_source_lines(dict.fromkeys(route_findings), lines)
+    every = tuple(
+        sorted((*result.diagnostics, *route_findings), key=lambda finding: (finding.line, finding.column, finding.rule))
+    )
+    refused = any(finding.severity == "error" for finding in route_findings)
     return NetlistResult(None if refused else replace(netlist, diagnostics=every), every)
 
 
 def findings(netlist: Netlist, cluster: Cluster | None = None) -> Iterator[Diagnostic]:
     """What refuses the pipes and streams of a netlist, epoch by epoch; one finding for each op and rule."""
     if netlist.arch_name not in ARCHS:
-        yield _diagnostic(netlist, NOT_JUDGED, f"no pipes are made for {netlist.arch_name}", netlist_mark(netlist))
+        yield _diagnostic(
+            netlist, UNSUPPORTED_RULE, f"no pipes are made for {netlist.arch_name}", netlist_mark(netlist)
+        )
         return
     for epoch in epochs(netlist, cluster):
         try:
-            yield from _of_epoch(netlist, epoch)
+            yield from _epoch_findings(netlist, epoch)
         except UnsupportedError as error:
-            where = netlist.graphs[epoch.graphs[0]]
-            yield _diagnostic(netlist, NOT_JUDGED, f"graph {where.name}: {error}", where.at())
+            first_graph = netlist.graphs[epoch.graphs[0]]
+            yield _diagnostic(netlist, UNSUPPORTED_RULE, f"graph {first_graph.name}: {error}", first_graph.at())
 
 
 def netlist_mark(netlist: Netlist) -> Mark:
@@ -115,53 +119,62 @@ def netlist_mark(netlist: Netlist) -> Mark:
     return first.at() if first is not None else Mark(1, 1, 2)
 
 
-def _of_epoch(netlist: Netlist, epoch: Epoch) -> Iterator[Diagnostic]:
+def _epoch_findings(netlist: Netlist, epoch: Epoch) -> Iterator[Diagnostic]:
     built = build(epoch)
     refusals: list[Refusal] = built.refusals
     if built.graph is not None:
         refusals = [*_stream_refusals(built, route(built.graph, netlist.arch_name)), *warned(epoch, built.edges)]
-    for one, others in _worst(refusals):
-        item = netlist.queues.get(one.op) or epoch.ops.get(one.op)
-        kind = "queue" if one.op in netlist.queues else "op"
-        said = f"{kind} {one.op}: {one.what}" if one.op else f"graph {epoch.graphs[0]}: {one.what}"
-        more = f", and so for {others} more of its cores" if others else ""
-        yield _diagnostic(netlist, one.rule, said + more, _mark(item or netlist.graphs[epoch.graphs[0]], one), one.hint)
+    for refusal, other_count in _worst(refusals):
+        entity = netlist.queues.get(refusal.op) or epoch.ops.get(refusal.op)
+        kind = "queue" if refusal.op in netlist.queues else "op"
+        statement = f"{kind} {refusal.op}: {refusal.what}" if refusal.op else f"graph {epoch.graphs[0]}: {refusal.what}"
+        suffix = f", and so for {other_count} more of its cores" if other_count else ""
+        yield _diagnostic(
+            netlist,
+            refusal.rule,
+            statement + suffix,
+            _mark(entity or netlist.graphs[epoch.graphs[0]], refusal),
+            refusal.hint,
+        )
 
 
 def _stream_refusals(built: Built, routed: streams.Routed) -> list[Refusal]:
     assert built.graph is not None
-    operands = (one for one in built.graph.buffers if one.buffer_type == "unpacker")
-    ops = {streams.Place(one.chip, one.row, one.column, one.ethernet_chan >= 0): one.op for one in operands}
-    found: list[Refusal] = []
-    for one in routed.refusals:
-        core = (one.place.row, one.place.column) if one.place is not None else None
-        found.append(
+    operands = (refusal for refusal in built.graph.buffers if refusal.buffer_type == "unpacker")
+    ops = {
+        streams.Place(refusal.chip, refusal.row, refusal.column, refusal.ethernet_chan >= 0): refusal.op
+        for refusal in operands
+    }
+    refusals: list[Refusal] = []
+    for refusal in routed.refusals:
+        core = (refusal.place.row, refusal.place.column) if refusal.place is not None else None
+        refusals.append(
             Refusal(
-                rule=_OF_STREAMS[one.what],
-                what=one.message,
-                op=ops.get(one.place, "") if one.place is not None else "",
+                rule=_STREAM_RULES[refusal.what],
+                what=refusal.message,
+                op=ops.get(refusal.place, "") if refusal.place is not None else "",
                 core=core,
-                used=one.number if one.number is not None else -1,
-                limit=one.limit if one.limit is not None else -1,
+                used=refusal.number if refusal.number is not None else -1,
+                limit=refusal.limit if refusal.limit is not None else -1,
             )
         )
-    return found
+    return refusals
 
 
 def _worst(refusals: Iterable[Refusal]) -> Iterator[tuple[Refusal, int]]:
     """For each rule and op the refusal that is furthest beyond its limit, and how many others there are."""
     groups: dict[tuple[str, str], list[Refusal]] = {}
-    for one in refusals:
-        groups.setdefault((one.rule, one.op), []).append(one)
+    for refusal in refusals:
+        groups.setdefault((refusal.rule, refusal.op), []).append(refusal)
     for group in groups.values():
-        yield max(group, key=lambda one: one.used), len(group) - 1
+        yield max(group, key=lambda refusal: refusal.used), len(group) - 1
 
 
-def _mark(item: Sourced, refusal: Refusal) -> Mark:
+def _mark(entity: Sourced, refusal: Refusal) -> Mark:
     if refusal.input < 0:
-        return item.at()
-    tms = item.at(f"input_{refusal.input}_tms", "")
-    return tms if tms != item.at() else item_mark(item, "inputs", refusal.input)
+        return entity.at()
+    tms = entity.at(f"input_{refusal.input}_tms", "")
+    return tms if tms != entity.at() else item_mark(entity, "inputs", refusal.input)
 
 
 def _diagnostic(netlist: Netlist, rule: str, message: str, mark: Mark, hint: str = "") -> Diagnostic:

@@ -8,7 +8,7 @@ from buda_emu.performance.routing.pipes.epoch import Epoch, epochs
 from buda_emu.performance.routing.pipes.model import PipeGraph
 from buda_emu.performance.routing.pipes.refusal import Refusal as RefusedPipes
 from buda_emu.performance.routing.streams.model import Place, Refusal, Routed
-from buda_emu.performance.routing.streams.route import known_arch, route
+from buda_emu.performance.routing.streams.route import require_arch, route
 from buda_emu.spec.boards import Cluster
 from buda_emu.support.errors import UnsupportedError
 from buda_emu.support.records import dataclass
@@ -32,31 +32,31 @@ def route_netlist(netlist: Netlist, *, phases: bool = False, cluster: Cluster | 
     Ethernet other than through copies with channels.
     """
     for epoch in epochs(netlist, cluster):
-        yield _routed(epoch, phases)
+        yield _route_epoch(epoch, phases)
 
 
 def route_epochs(netlist: Netlist, numbers: Container[int]) -> dict[int, RoutedEpoch | str]:
     """Some epochs by their numbers; for one that is not routed, the reason. Programs execute none of the others."""
-    found: dict[int, RoutedEpoch | str] = {}
+    routed_epochs: dict[int, RoutedEpoch | str] = {}
     for epoch in epochs(netlist):
         if epoch.number in numbers:
             try:
-                found[epoch.number] = _routed(epoch, phases=False)
+                routed_epochs[epoch.number] = _route_epoch(epoch, phases=False)
             except UnsupportedError as error:
-                found[epoch.number] = str(error)
-    return found
+                routed_epochs[epoch.number] = str(error)
+    return routed_epochs
 
 
-def _routed(epoch: Epoch, phases: bool) -> RoutedEpoch:
-    arch = known_arch(epoch.netlist.arch_name)
+def _route_epoch(epoch: Epoch, phases: bool) -> RoutedEpoch:
+    arch = require_arch(epoch.netlist.arch_name)
     built = build(epoch)
-    refused = tuple(map(_as_refusal, built.refusals))
+    refused = tuple(map(_convert_refusal, built.refusals))
     routed = Routed((), refused) if built.graph is None or refused else route(built.graph, arch, phases=phases)
     return RoutedEpoch(epoch.number, epoch.graphs, built.graph, routed)
 
 
-def _as_refusal(refused: RefusedPipes) -> Refusal:
-    where = f"{refused.op}: " if refused.op else ""
+def _convert_refusal(refused: RefusedPipes) -> Refusal:
+    prefix = f"{refused.op}: " if refused.op else ""
     place = None if refused.core is None else Place(0, *refused.core)
     number, limit = (refused.used, refused.limit) if refused.limit >= 0 else (None, None)
-    return Refusal(what=refused.rule, message=f"{where}{refused.what}", place=place, number=number, limit=limit)
+    return Refusal(what=refused.rule, message=f"{prefix}{refused.what}", place=place, number=number, limit=limit)

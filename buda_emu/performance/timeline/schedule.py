@@ -173,7 +173,7 @@ class Schedule(Tasks):
         is given by one unit and taken by at most one, since then each task always waits for the same tasks."""
         timed = self.runs()
         order = np.argsort(timed(np.ones(len(self), np.int64)).start, kind="stable")
-        pairs = self._before()
+        pairs = self._fixed_predecessors()
         if pairs is None:
             return lambda durations: timed(durations).makespan
         rank = np.empty(len(self), np.int64)
@@ -185,7 +185,7 @@ class Schedule(Tasks):
         end = np.zeros(len(self), np.int64)
         return lambda durations: run_in_order(order, first, before, durations, end)
 
-    def _before(self) -> tuple[Ints, Ints] | None:
+    def _fixed_predecessors(self) -> tuple[Ints, Ints] | None:
         """Return pairs of tasks, as two arrays: a task starts as soon as the first tasks of all its pairs have ended.
         None if the pairs depend on durations. The schedule must be free of deadlocks."""
         unit = _ints(self._unit)

@@ -123,12 +123,12 @@ class Tasks:
         first = len(self)
         _extend(self._unit, np.full(count, unit, np.int64))
         _extend(self._duration, np.full(count, duration, np.int64))
-        held = self._counted(count, waits, self._wait_first, self._wait_objects, self._wait_tokens)
+        held = self._append_counts(count, waits, self._wait_first, self._wait_objects, self._wait_tokens)
         self._takes.frombytes(bytes(held))
-        self._counted(count, signals, self._signal_first, self._signal_objects, self._signal_tokens)
+        self._append_counts(count, signals, self._signal_first, self._signal_objects, self._signal_tokens)
         return range(first, len(self))
 
-    def _counted(
+    def _append_counts(
         self, count: int, items: Sequence[Counted], first: "array[int]", objects: "array[int]", tokens: "array[int]"
     ) -> int:
         """Append the waits, or the signals, of many tasks to their lists; return their number."""
@@ -213,7 +213,7 @@ def pieces(address: int, size: int, ring: Ring | None = None) -> tuple[tuple[int
     return (address, ring.high), (ring.low, ring.low + end - ring.high)
 
 
-def covered(ranges: Iterable[tuple[int, int]]) -> int:
+def count_covered(ranges: Iterable[tuple[int, int]]) -> int:
     """Count the numbers that lie in at least one of the ranges (first, one after the last)."""
     total = reached = 0
     for start, end in sorted(ranges):

@@ -52,7 +52,7 @@ def epochs(netlist: Netlist, programs: Sequence[Program], parameters: Mapping[st
         steps = StepBudget(DEFAULT_STEP_LIMIT)
         steps.begin_run()
         Interpreter(program, walk, steps, looks_ahead=True).run(parameters)
-        result += walk.found.values()
+        result += walk.epochs.values()
     return result
 
 
@@ -62,14 +62,14 @@ class _Walk:
 
     program: str
     gathered: GatheredExecutes
-    found: dict[int, Epoch] = field(default_factory=dict[int, Epoch])
+    epochs: dict[int, Epoch] = field(default_factory=dict[int, Epoch])
 
     def execute(self, instruction: Execute, variables: Variables) -> None:
         """Count a run of an epoch when all its graphs have been executed (NETLIST 4.3)."""
         epoch = self.gathered.add(instruction, variables)
         if epoch is not None:
             temporal = epoch.temporal
-            self.found.setdefault(temporal.id, Epoch(self.program, temporal, epoch.executes)).runs += 1
+            self.epochs.setdefault(temporal.id, Epoch(self.program, temporal, epoch.executes)).runs += 1
 
     def variable_written(self, text: str, variables: Variables) -> None:
         """Ignore the write: pointers of queues do not change times."""
@@ -195,8 +195,8 @@ class EpochModel:
 
     def __call__(self, netlist: Netlist, epoch: Epoch) -> EpochReport:
         """Model one epoch of the netlist. Raises the same errors as `model_netlist`."""
-        edges, paths_of_edges, costs = self._parts(netlist, epoch)
-        timing, load = self._timed(netlist, epoch, edges, paths_of_edges, costs)
+        edges, paths_of_edges, costs = self._transfers_and_costs(netlist, epoch)
+        timing, load = self._time_epoch(netlist, epoch, edges, paths_of_edges, costs)
         chips = tuple(netlist.graphs[name].target_device for name in epoch.temporal.graphs)
         return EpochReport(
             program=epoch.program,
@@ -212,9 +212,9 @@ class EpochModel:
         )
 
     def totals(self, netlist: Netlist, epoch: Epoch, modelled_epochs: ModelledEpochs) -> Totals:
-        """Return the totals of one epoch; an epoch whose key is in `modelled_epochs` is not modelled again. Raises the
+        """Return the totals of one epoch. An epoch whose key is in `modelled_epochs` is not modelled again. Raises the
         same errors as `model_netlist`."""
-        edges, paths_of_edges, costs = self._parts(netlist, epoch)
+        edges, paths_of_edges, costs = self._transfers_and_costs(netlist, epoch)
         places: dict[str, int] = {}
         key = (
             netlist.graphs[epoch.temporal.graphs[0]].input_count,
@@ -250,14 +250,14 @@ class EpochModel:
             ),
         )
         if key not in modelled_epochs:
-            timing, load = self._timed(netlist, epoch, edges, paths_of_edges, costs)
+            timing, load = self._time_epoch(netlist, epoch, edges, paths_of_edges, costs)
             modelled_epochs[key] = self._fast.setup + load.cycles + timing.total, paths_of_edges
         ops = (op for name in epoch.temporal.graphs for op in netlist.graphs[name].ops)
         math = sum(costs[op.name].math * op.blocking.cells for op in ops)
         host = max(netlist.graphs[epoch.temporal.graphs[0]].input_count, 1) * _host_bytes(netlist, edges)
         return Totals(epoch.runs * modelled_epochs[key][0], epoch.runs * host / self._fast.host, math)
 
-    def _parts(self, netlist: Netlist, epoch: Epoch) -> tuple[list[Flow], list[Path], dict[str, Cost]]:
+    def _transfers_and_costs(self, netlist: Netlist, epoch: Epoch) -> tuple[list[Flow], list[Path], dict[str, Cost]]:
         """Return the edges of an epoch, the path of each edge, and the cost of each op."""
         edges = flows(netlist, epoch.temporal, epoch.executes)
         sources = _Sources(edges)
@@ -265,7 +265,7 @@ class EpochModel:
         costs = {op.name: self._costs.of(netlist, op, sources) for op in ops}
         return edges, paths(netlist, edges, self._chip), costs
 
-    def _timed(
+    def _time_epoch(
         self,
         netlist: Netlist,
         epoch: Epoch,
@@ -323,7 +323,7 @@ class _Costs:
 
     def __init__(self, model: Model) -> None:
         self._model: Model = model
-        self._known: dict[object, Cost] = {}
+        self._cache: dict[object, Cost] = {}
 
     def of(self, netlist: Netlist, op: Op, sources: _Sources) -> Cost:
         """Return the cost of an op, the sum over its parts. Measured costs include reading from DRAM: operands that are
@@ -333,13 +333,13 @@ class _Costs:
         calls = calls_of(netlist, op)
         reads = [_reads(from_memory, operands) for operands in operands_of(netlist, op)]
         key = (calls, *reads, from_op)
-        cost = self._known.get(key)
+        cost = self._cache.get(key)
         if cost is None:
             parts = [
                 _part(call, self._model, from_dram, from_op=from_op)
                 for call, from_dram in zip(calls, reads, strict=True)
             ]
-            cost = self._known[key] = Cost(
+            cost = self._cache[key] = Cost(
                 sum(part.cycles for part in parts),
                 sum(part.math for part in parts),
                 "; ".join(dict.fromkeys(part.provenance for part in parts)),

@@ -16,14 +16,23 @@ from buda_emu.support.checker.text import plural
 _MOST: Final = 64
 
 
-def _propose_buffers(here: Situation) -> Iterator[Proposal]:
-    if here.target.kind == "memory":
+def _propose_buffers(situation: Situation) -> Iterator[Proposal]:
+    if situation.target.kind == "memory":
         return
-    edge = here.edge
-    names = [here.target.name] if here.target.kind == "op" else [edge.source, edge.target] if edge is not None else []
-    waits = {item.op: item.waiting_for_room / here.report.timing.modelled for item in here.report.timing.ops}
+    edge = situation.edge
+    names = (
+        [situation.target.name]
+        if situation.target.kind == "op"
+        else [edge.source, edge.target]
+        if edge is not None
+        else []
+    )
+    waits = {
+        op_timing.op: op_timing.waiting_for_room / situation.report.timing.modelled
+        for op_timing in situation.report.timing.ops
+    }
     for name in names:
-        op = here.ops.get(name)
+        op = situation.ops.get(name)
         if op is None or not waits.get(name) or op.has("Ethernet"):
             continue
         count = 2 * max(op.buf_size_mb, 1)
@@ -77,25 +86,25 @@ def may_move(variant: Variant, queue: Queue) -> bool:
         return False
     netlist = variant.netlist
     ops = netlist.ops
-    own = _ranges(queue, buffer_bytes(queue, netlist, ops))
+    ranges = _ranges(queue, buffer_bytes(queue, netlist, ops))
     for other in netlist.queues.values():
         if other is queue or other.target_device != queue.target_device or other.loc.lower() != "dram":
             continue
         if other.alias == queue.name:
             return False
-        if not own.keys().isdisjoint(buffer.channel for buffer in other.buffers):
+        if not ranges.keys().isdisjoint(buffer.channel for buffer in other.buffers):
             for channel, theirs in _ranges(other, buffer_bytes(other, netlist, ops)).items():
-                if any(a < d and c < b for a, b in own.get(channel, ()) for c, d in theirs):
+                if any(a < d and c < b for a, b in ranges.get(channel, ()) for c, d in theirs):
                     return False
     return True
 
 
 def _ranges(queue: Queue, size: int) -> dict[int, list[tuple[int, int]]]:
     """Return (first byte, end) of the buffers in each channel."""
-    found: dict[int, list[tuple[int, int]]] = {}
+    ranges: dict[int, list[tuple[int, int]]] = {}
     for buffer in queue.buffers:
-        found.setdefault(buffer.channel, []).append((buffer.address, buffer.address + size))
-    return found
+        ranges.setdefault(buffer.channel, []).append((buffer.address, buffer.address + size))
+    return ranges
 
 
 _QUEUES: Final = 8  # of a channel that are tried alone, the largest streams first
@@ -111,60 +120,63 @@ class _Loads:
     channels: tuple[float, ...]
 
 
-def _propose_channels(here: Situation) -> Iterator[Proposal]:
-    place = channel_of(here.target.name) if here.target.kind == "memory" else None
-    if place is None or place[0] >= here.evaluator.chip.dram_channels:
+def _propose_channels(situation: Situation) -> Iterator[Proposal]:
+    place = channel_of(situation.target.name) if situation.target.kind == "memory" else None
+    if place is None or place[0] >= situation.evaluator.chip.dram_channels:
         return
     channel, chip = place
-    loads = _loads(here, chip)
-    yield from _together(here, loads, chip)
-    yield from _alone(here, loads, channel, chip)
+    loads = _loads(situation, chip)
+    yield from _propose_balanced_channels(situation, loads, chip)
+    yield from _propose_single_queues(situation, loads, channel, chip)
 
 
-def _alone(here: Situation, loads: _Loads, channel: int, chip: int) -> Iterator[Proposal]:
+def _propose_single_queues(situation: Situation, loads: _Loads, channel: int, chip: int) -> Iterator[Proposal]:
     """Propose for each queue to put its buffers of this channel into the emptiest one."""
-    netlist = here.variant.netlist
+    netlist = situation.variant.netlist
     total = loads.channels
     sizes: dict[str, float] = {}
     for (name, number), size in loads.buffers.items():
         if netlist.queues[name].buffers[number].channel == channel:
             sizes[name] = sizes.get(name, 0.0) + size
     least = min(range(len(total)), key=lambda number: (total[number], number))
-    for name, size in sorted(sizes.items(), key=lambda item: (-item[1], item[0]))[:_QUEUES]:
+    for name, size in sorted(sizes.items(), key=lambda entry: (-entry[1], entry[0]))[:_QUEUES]:
         queue = netlist.queues[name]
-        if least == channel or total[least] + size >= total[channel] or not may_move(here.variant, queue):
+        if least == channel or total[least] + size >= total[channel] or not may_move(situation.variant, queue):
             continue
         moves = {(name, number): least for number, buffer in enumerate(queue.buffers) if buffer.channel == channel}
         sentence = f"{name} in {channel_name(least, chip)} instead of {channel}"
         gain = total[channel] - max(total[least] + size, total[channel] - size)
-        yield Proposal("channel", name, sentence, tuple(_edits(here, moves, chip)), gain=gain)
+        yield Proposal("channel", name, sentence, tuple(_edits(situation, moves, chip)), gain=gain)
 
 
-def _together(here: Situation, loads: _Loads, chip: int) -> Iterator[Proposal]:
+def _propose_balanced_channels(situation: Situation, loads: _Loads, chip: int) -> Iterator[Proposal]:
     """Propose to move buffers out of the fullest channels into the emptiest ones until all carry about as much: first
     only queues that no other epoch touches, then any."""
     seen: set[tuple[Edit, ...]] = set()
-    for own in (True, False):
-        moves, after = _balanced(here, loads, own)
-        edits = tuple(_edits(here, moves, chip))
+    for this_epoch_only in (True, False):
+        moves, after = _balance_channels(situation, loads, this_epoch_only)
+        edits = tuple(_edits(situation, moves, chip))
         names = list(dict.fromkeys(edit.name for edit in edits))
         if len(names) < 2 or edits in seen:  # a single one is proposed alone
             continue
         seen.add(edits)
-        more = "one more queue" if len(names) == 2 else f"{len(names) - 1} more queues"
-        sentence = f"{names[0]} and {more} in other DRAM channels: all carry about as much"
+        remainder = "one more queue" if len(names) == 2 else f"{len(names) - 1} more queues"
+        sentence = f"{names[0]} and {remainder} in other DRAM channels: all carry about as much"
         yield Proposal("channel", names[0], sentence, edits, gain=max(loads.channels) - max(after))
 
 
-def _balanced(here: Situation, loads: _Loads, own: bool) -> tuple[dict[tuple[str, int], int], list[float]]:
-    """Return the buffers that move with their new channels, and the load of the channels then. With `own` only queues
-    of this epoch alone are moved."""
-    netlist = here.variant.netlist
+def _balance_channels(
+    situation: Situation, loads: _Loads, this_epoch_only: bool
+) -> tuple[dict[tuple[str, int], int], list[float]]:
+    """Return the buffers that move with their new channels, and the load of the channels then. With `this_epoch_only`,
+    only queues that no other epoch touches are moved."""
+    netlist = situation.variant.netlist
     at = {key: netlist.queues[key[0]].buffers[key[1]].channel for key in loads.buffers}
     free = {
         name
         for name in dict.fromkeys(name for name, _ in loads.buffers)
-        if may_move(here.variant, netlist.queues[name]) and not (own and len(here.evaluator.epochs_of(name)) > 1)
+        if may_move(situation.variant, netlist.queues[name])
+        and not (this_epoch_only and len(situation.evaluator.epochs_of(name)) > 1)
     }
     total = list(loads.channels)
     moves = dict[tuple[str, int], int]()
@@ -186,28 +198,28 @@ def _balanced(here: Situation, loads: _Loads, own: bool) -> tuple[dict[tuple[str
     return moves, total
 
 
-def _loads(here: Situation, chip: int) -> _Loads:
+def _loads(situation: Situation, chip: int) -> _Loads:
     """Return the bytes that every buffer transfers for an input; those that are loaded once count, too."""
     buffers: dict[tuple[str, int], float] = {}
-    channels = [0.0] * here.evaluator.chip.dram_channels
-    for edge in here.report.edges:
+    channels = [0.0] * situation.evaluator.chip.dram_channels
+    for edge in situation.report.edges:
         if edge.memory != "dram" or edge.chip != chip:
             continue
         name = edge.source if edge.operand >= 0 else edge.target
-        own = here.variant.netlist.queues[name].buffers
-        size = sum(edge.memory_bytes.values()) / max(len(own), 1)
-        for number, buffer in enumerate(own):
+        buffers_of_queue = situation.variant.netlist.queues[name].buffers
+        size = sum(edge.memory_bytes.values()) / max(len(buffers_of_queue), 1)
+        for number, buffer in enumerate(buffers_of_queue):
             buffers[name, number] = buffers.get((name, number), 0.0) + size
             if buffer.channel < len(channels):
                 channels[buffer.channel] += size
     return _Loads(buffers, tuple(channels))
 
 
-def _edits(here: Situation, moves: Mapping[tuple[str, int], int], chip: int) -> Iterator[Edit]:
+def _edits(situation: Situation, moves: Mapping[tuple[str, int], int], chip: int) -> Iterator[Edit]:
     """Yield the edits of the queues' buffer lists. New buffers lie after all others of their channels."""
-    room = Channels(here.variant, chip, here.evaluator.chip.dram_channels)
+    room = Channels(situation.variant, chip, situation.evaluator.chip.dram_channels)
     for name in dict.fromkeys(name for name, _ in moves):
-        queue: Queue = here.variant.netlist.queues[name]
+        queue: Queue = situation.variant.netlist.queues[name]
         buffers = tuple(
             room.place(queue, moves[name, number])
             if moves.get((name, number), buffer.channel) != buffer.channel

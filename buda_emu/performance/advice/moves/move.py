@@ -63,16 +63,18 @@ class Situation:
         return self.evaluator.op_cycles(self.variant, op, self.epoch)
 
 
-def streams(here: Situation) -> list[tuple[Flow, float]]:
+def streams(situation: Situation) -> list[tuple[Flow, float]]:
     """Return the flows through the DRAM channel that is the target with their bytes for each input, largest first; []
     for another target."""
-    place = channel_of(here.target.name) if here.target.kind == "memory" else None
-    found = [
+    place = channel_of(situation.target.name) if situation.target.kind == "memory" else None
+    flows = [
         (edge, float(edge.memory_bytes.get(place[0], 0)))
-        for edge in here.report.edges
+        for edge in situation.report.edges
         if place is not None and edge.memory == "dram" and edge.chip == place[1] and not edge.once
     ]
-    return sorted((item for item in found if item[1]), key=lambda item: (-item[1], item[0].source, item[0].target))
+    return sorted(
+        (entry for entry in flows if entry[1]), key=lambda entry: (-entry[1], entry[0].source, entry[0].target)
+    )
 
 
 @dataclass(frozen=True, slots=True)

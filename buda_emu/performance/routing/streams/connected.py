@@ -156,13 +156,13 @@ class Connected:
     def _number(self, node: BufferNode) -> None:
         for offset in _pieces(node.buffer):
             if self._by_id.setdefault(node.id + offset, (node, offset)) != (node, offset):
-                raise refused(f"two buffers have the id {node.id + offset}")
+                raise invalid_graph(f"two buffers have the id {node.id + offset}")
 
     def _at(self, id: int, pipe: PipeNode) -> tuple[BufferNode, int]:
-        found = self._by_id.get(id)
-        if found is None:
-            raise refused(f"pipe {pipe.id} names buffer {id}, which there is not")
-        return found
+        entry = self._by_id.get(id)
+        if entry is None:
+            raise invalid_graph(f"pipe {pipe.id} names buffer {id}, which there is not")
+        return entry
 
     def _connect(self, pipe: PipeNode) -> None:
         pipe.inputs = tuple(self._at(id, pipe) for id in pipe.pipe.inputs)
@@ -171,7 +171,7 @@ class Connected:
         step = pipe.consumer_repeat
         written = pipe.pipe
         if not pipe.inputs or not written.outputs:
-            raise refused(f"pipe {pipe.id} has no input or no output")
+            raise invalid_graph(f"pipe {pipe.id} has no input or no output")
         pipe.duplicates = step > 1 or _repeats(written.outputs[::step])
         for index, padding in enumerate(written.output_padding[::step]):
             if padding != NO_PADDING:
@@ -182,7 +182,7 @@ class Connected:
                 node.input = pipe
         pipe.places = [Place(*place) for place in written.mcast_core_rc[::step]]
         if len(pipe.places) < len(pipe.outputs):
-            raise refused(f"pipe {pipe.id} has {len(pipe.outputs)} scatter indices and {len(pipe.places)} cores")
+            raise invalid_graph(f"pipe {pipe.id} has {len(pipe.outputs)} scatter indices and {len(pipe.places)} cores")
 
     def _padding(self, pipe: PipeNode, id: int) -> Inputs:
         node, _ = self._at(id, pipe)
@@ -190,7 +190,9 @@ class Connected:
         tiles = sum(source.buffer.scatter_gather_num_tiles for source, _ in pipe.inputs)
         count, left = divmod(tiles, node.buffer.scatter_gather_num_tiles)
         if left:
-            raise refused(f"pipe {pipe.id}: padding buffer {id} does not divide the {tiles} tiles of a scatter index")
+            raise invalid_graph(
+                f"pipe {pipe.id}: padding buffer {id} does not divide the {tiles} tiles of a scatter index"
+            )
         return tuple(repeat((node, 0), count))
 
     def _embeddings(self) -> None:
@@ -201,9 +203,11 @@ class Connected:
                 operands.setdefault(node.place, []).append(node)
         for pipe in tables:
             table = pipe.outputs[0][0]
-            index = next((one for one in operands.get(table.place, ()) if one is not table), None)
+            index = next((candidate for candidate in operands.get(table.place, ()) if candidate is not table), None)
             if index is None or index.input is None or len(index.input.inputs) != 1:
-                raise refused(f"pipe {pipe.id} reads an embedding table, but no pipe with one input reads its indices")
+                raise invalid_graph(
+                    f"pipe {pipe.id} reads an embedding table, but no pipe with one input reads its indices"
+                )
             pipe.inputs = (*pipe.inputs, (index, 0))
             index.outputs[pipe] = None
             queue = index.input.inputs[0][0].buffer
@@ -247,16 +251,16 @@ class Connected:
     def _post_tm_relays(self) -> None:
         gone = set[PipeNode | BufferNode]()
         added = list[PipeNode]()
-        for fetch, relay, reader in self._relayed():
+        for fetch, relay, reader in self._relay_chains():
             _hand_over(fetch, reader, fetch.inputs)
             gone |= {fetch, relay}
             if reader.single_output is None:
-                added += _one_for_each_output(reader)
+                added += _split_by_output(reader)
                 gone.add(reader)
         self.buffers = [node for node in self.buffers if node not in gone]
         self.pipes = [pipe for pipe in self.pipes if pipe not in gone] + added
 
-    def _relayed(self) -> Iterator[tuple[PipeNode, BufferNode, PipeNode]]:
+    def _relay_chains(self) -> Iterator[tuple[PipeNode, BufferNode, PipeNode]]:
         for fetch in self.pipes:
             relay = fetch.single_output
             if relay is None or not any(source.post_tm for source, _ in fetch.inputs):
@@ -273,7 +277,7 @@ def _pieces(buffer: Buffer) -> Iterable[int]:
     return (piece * buffer.scatter_gather_num_tiles for piece in range(pieces))
 
 
-def refused(message: str) -> RefusedError:
+def invalid_graph(message: str) -> RefusedError:
     """For what is not a pipe graph that pipegen2 knows."""
     return RefusedError(Refusal("pipe_graph", message))
 
@@ -291,14 +295,14 @@ def _hand_over(old: PipeNode, new: PipeNode, inputs: Inputs) -> None:
     new.periodic_repeat = old.periodic_repeat
 
 
-def _one_for_each_output(pipe: PipeNode) -> list[PipeNode]:
-    made = list[PipeNode]()
+def _split_by_output(pipe: PipeNode) -> list[PipeNode]:
+    pipes = list[PipeNode]()
     for number, output in enumerate(pipe.outputs[0]):
-        one = PipeNode(pipe.pipe, pipe.id + number + 1)
-        one.consumer_repeat = 1
-        one.outputs = [[output]]
-        one.places = [output.place]
-        output.input = one
-        _hand_over(pipe, one, pipe.inputs)
-        made.append(one)
-    return made
+        copy = PipeNode(pipe.pipe, pipe.id + number + 1)
+        copy.consumer_repeat = 1
+        copy.outputs = [[output]]
+        copy.places = [output.place]
+        output.input = copy
+        _hand_over(pipe, copy, pipe.inputs)
+        pipes.append(copy)
+    return pipes

@@ -35,7 +35,7 @@ class Linking:
 
     def __init__(self, phases: Phases, makers: Makers, steps: Steps) -> None:
         self._phases = phases
-        self._made = makers.made
+        self._streams_of = makers.streams_of
         self._steps = steps
 
     def link(self, pipe: Simple) -> None:
@@ -52,8 +52,8 @@ class Linking:
         assert isinstance(sender, Draft)
         steps = self._steps.setdefault(sender, [])
         sends = self._phases.sent(node, pipe)
-        known = {step.begin for step in steps}
-        if sends[0].begin in known:
+        begins_in_steps = {step.begin for step in steps}
+        if sends[0].begin in begins_in_steps:
             new = steps
         else:
             new = [Step(phase, node.turn or 0) for phase in sends]
@@ -73,18 +73,18 @@ class Linking:
 
     def one_receiver(self, pipe: Simple) -> None:
         """Operands, relays: one stream for one node."""
-        (stream,) = self._made[pipe]
+        (stream,) = self._streams_of[pipe]
         self._receive(stream, pipe, pipe.outputs[0])
         for source in pipe.sources:
             self._send(pipe, source, [stream])
 
     def gather(self, pipe: Simple) -> None:
         """Relays that take turns; the last stream gathers."""
-        *relays, gather = self._made[pipe]
+        *relays, gather = self._streams_of[pipe]
         self._receive(gather, pipe, pipe.outputs[0])
         for number, relay in enumerate(relays):
-            own = self._steps[gather][number :: len(relays)]
-            self._steps[relay] = [Step(Phase(step.begin, step.tiles)) for step in own]
+            turns = self._steps[gather][number :: len(relays)]
+            self._steps[relay] = [Step(Phase(step.begin, step.tiles)) for step in turns]
             relay.iterations = gather.iterations
             for step in self._steps[relay]:
                 step.receivers = (gather,)
@@ -95,19 +95,19 @@ class Linking:
 
     def multicast(self, pipe: Simple) -> None:
         """A stream that multicasts, be it the sender itself, and the receivers."""
-        made = self._made[pipe]
+        streams = self._streams_of[pipe]
         source = pipe.sources[0]
         sender = source.stream
         assert isinstance(sender, Draft)
-        if len(made) > len(pipe.outputs):
-            sender, *made = made
+        if len(streams) > len(pipe.outputs):
+            sender, *streams = streams
             self._receive(sender, pipe, pipe.outputs[0])
             self._send(pipe, source, [sender])
         elif sender.kind == "packer_multicast":
             self._send(pipe, source, [])
-        for stream, output in zip(made, pipe.outputs, strict=True):
+        for stream, output in zip(streams, pipe.outputs, strict=True):
             self._receive(stream, pipe, output)
-        self._all(sender, made)
+        self._all(sender, streams)
 
     def _all(self, sender: Draft, receivers: list[Draft]) -> None:
         for step in self._steps[sender]:
@@ -126,7 +126,7 @@ class Linking:
             for step in self._steps.pop(other):
                 self._steps[first].append(step)
                 for sent in self._steps[step.source] if step.source is not None else ():
-                    sent.receivers = tuple(first if one is other else one for one in sent.receivers)
+                    sent.receivers = tuple(first if receiver is other else receiver for receiver in sent.receivers)
         self._steps[first].sort(key=lambda step: step.begin)
 
     def to_dram(self, pipe: Simple) -> None:
@@ -136,31 +136,31 @@ class Linking:
 
     def intermediate(self, pipe: Simple) -> None:
         """A kernel's own buffer."""
-        stream = self._made[pipe][0] if pipe.beside is None else pipe.beside.stream
+        stream = self._streams_of[pipe][0] if pipe.beside is None else pipe.beside.stream
         assert isinstance(stream, Draft)
         self._receive(stream, pipe, pipe.outputs[0])
         stream.iterations = 1
 
     def dram_read(self, pipe: Simple) -> None:
         """Chunks from DRAM: as many tiles in a phase as divide the buffer."""
-        made = self._made[pipe]
-        reader = made[0]
-        merged = len(made) == 1 and pipe.outputs[0].kernel_operand is not None and pipe.kind is not Kind.POST_TM
-        most = settled_phase_tiles(pipe, reader.bytes // reader.msg_size)
+        streams = self._streams_of[pipe]
+        reader = streams[0]
+        merged = len(streams) == 1 and pipe.outputs[0].kernel_operand is not None and pipe.kind is not Kind.POST_TM
+        max_tiles = settled_phase_tiles(pipe, reader.bytes // reader.msg_size)
         queue = pipe.sources[0].owner  # or what is written through PCIe
         sent = sorted(phase for source in pipe.sources for phase in self._phases.sent(source, pipe))
-        self._steps[reader] = _merged(sent, queue.tiles, most)
+        self._steps[reader] = _cut_and_merge(sent, queue.tiles, max_tiles)
         reader.iterations = pipe.outputs[-1].iterations
         if pipe.kind in MULTICASTS:
-            for stream in made[1:]:
-                self._read_through(stream, pipe, pipe.outputs[0], queue, most)
-            self._all(reader, made[1:])
-        elif len(made) > 1 and not merged:
-            self._read_through(made[1], pipe, pipe.outputs[0], queue, most)
-            self._all(reader, made[1:])
+            for stream in streams[1:]:
+                self._read_through(stream, pipe, pipe.outputs[0], queue, max_tiles)
+            self._all(reader, streams[1:])
+        elif len(streams) > 1 and not merged:
+            self._read_through(streams[1], pipe, pipe.outputs[0], queue, max_tiles)
+            self._all(reader, streams[1:])
 
-    def _read_through(self, stream: Draft, pipe: Simple, output: Node, queue: Node, most: int) -> None:
-        self._steps[stream] = _merged(self._phases.received(output), queue.tiles, most)
+    def _read_through(self, stream: Draft, pipe: Simple, output: Node, queue: Node, max_tiles: int) -> None:
+        self._steps[stream] = _cut_and_merge(self._phases.received(output), queue.tiles, max_tiles)
         stream.iterations = pipe.outputs[-1].iterations
 
 
@@ -190,9 +190,9 @@ _LINKS: dict[Kind, Callable[[Linking, Simple], None]] = {
 }
 
 
-def _merged(phases: Sequence[Phase], at_once: int, most: int) -> list[Step]:
-    """Phases cut into what comes at once, and put together again up to `most` tiles."""
-    size = min(most, at_once)
+def _cut_and_merge(phases: Sequence[Phase], at_once: int, max_tiles: int) -> list[Step]:
+    """Phases cut into what comes at once, and put together again up to `max_tiles` tiles."""
+    size = min(max_tiles, at_once)
     pieces = list[int]()
     for phase in phases:
         if phase.tiles <= size:
@@ -202,7 +202,7 @@ def _merged(phases: Sequence[Phase], at_once: int, most: int) -> list[Step]:
             pieces += [part] * (phase.tiles // part)
     steps = list[Step]()
     for number, tiles in enumerate(pieces):
-        if steps and steps[-1].tiles + tiles <= most:
+        if steps and steps[-1].tiles + tiles <= max_tiles:
             steps[-1].tiles += tiles
         else:
             steps.append(Step(Phase(phases[0].begin + number, tiles)))
@@ -212,22 +212,22 @@ def _merged(phases: Sequence[Phase], at_once: int, most: int) -> list[Step]:
 def count(steps: Steps, limits: CoreLimits) -> None:
     """Fill in `phases` of all streams of an epoch."""
     footprint: dict[Place, int] = {}
-    for stream, own in steps.items():
-        footprint[stream.place] = footprint.get(stream.place, 0) + len(own) * PHASE_BYTES * stream.buffering
+    for stream, stream_steps in steps.items():
+        footprint[stream.place] = footprint.get(stream.place, 0) + len(stream_steps) * PHASE_BYTES * stream.buffering
     room = limits.blob_bytes - EPOCH_BYTES
     for component in _components(steps):
-        most = min(room // footprint[stream.place] for stream in component)
+        max_steps = min(room // footprint[stream.place] for stream in component)
         for stream in component:
             source = _source(steps[stream])
             if stream.kind == "unpacker" and source is not None and source.union:
                 _merge_turns(stream, steps[stream])
-        _unroll(component, steps, most)
+        _unroll(component, steps, max_steps)
 
 
 def _components(steps: Steps) -> Iterable[list[Draft]]:
     near: dict[Draft, dict[Draft, None]] = {stream: {} for stream in steps}
-    for stream, own in steps.items():
-        for step in own:
+    for stream, stream_steps in steps.items():
+        for step in stream_steps:
             others = step.receivers if step.source is None else (*step.receivers, step.source)
             for other in others:
                 near[stream][other] = near[other][stream] = None
@@ -246,26 +246,26 @@ def _components(steps: Steps) -> Iterable[list[Draft]]:
             yield component
 
 
-def _source(own: list[Step]) -> Draft | None:
-    return own[0].source
+def _source(stream_steps: list[Step]) -> Draft | None:
+    return stream_steps[0].source
 
 
-def _merge_turns(stream: Draft, own: list[Step]) -> None:
+def _merge_turns(stream: Draft, stream_steps: list[Step]) -> None:
     """An operand that relays feed in turn takes as many tiles in a phase as its kernel clears at once."""
-    merged = [own[0]]
-    for step in own[1:]:
+    merged = [stream_steps[0]]
+    for step in stream_steps[1:]:
         if merged[-1].tiles + step.tiles <= stream.clears:
             merged[-1].tiles += step.tiles
         else:
             merged.append(step)
-    own[:] = merged
+    stream_steps[:] = merged
 
 
-def _tiles(own: list[Step]) -> int:
-    return sum(step.tiles for step in own if step.turn == own[0].turn)
+def _tiles(stream_steps: list[Step]) -> int:
+    return sum(step.tiles for step in stream_steps if step.turn == stream_steps[0].turn)
 
 
-def _unroll(component: list[Draft], steps: Steps, most: int) -> None:
+def _unroll(component: list[Draft], steps: Steps, max_times: int) -> None:
     limit = 1 << 32
     skip = 1
     for stream in component:
@@ -276,35 +276,41 @@ def _unroll(component: list[Draft], steps: Steps, most: int) -> None:
         if fitting <= stream.iterations:
             limit = min(limit, fitting)
     for stream in component:
-        times = _times(stream.iterations, most, limit, skip)
-        own = steps[stream]
-        stream.phases = len(own) * times
-        if times > 1 and _is_one_again(stream, own, steps) and _tiles(own) * times <= TILES_A_PHASE:
+        times = _times(stream.iterations, max_times, limit, skip)
+        stream_steps = steps[stream]
+        stream.phases = len(stream_steps) * times
+        if (
+            times > 1
+            and _is_single_phase(stream, stream_steps, steps)
+            and _tiles(stream_steps) * times <= TILES_A_PHASE
+        ):
             stream.phases = 1
 
 
-def _times(iterations: int, most: int, limit: int, skip: int) -> int:
+def _times(iterations: int, max_times: int, limit: int, skip: int) -> int:
     """How many iterations are written out as phases."""
-    highest = min(most, iterations, limit or iterations)
-    times = max((one for one in range(skip, highest + 1, skip) if iterations % one == 0), default=0)
+    highest = min(max_times, iterations, limit or iterations)
+    times = max(
+        (times_tried for times_tried in range(skip, highest + 1, skip) if iterations % times_tried == 0), default=0
+    )
     if times:
         return times
-    if limit and limit <= most and limit < iterations:
+    if limit and limit <= max_times and limit < iterations:
         return limit if iterations % limit == 0 else skip
-    return iterations if iterations <= most else skip
+    return iterations if iterations <= max_times else skip
 
 
-def _is_one_again(stream: Draft, own: list[Step], steps: Steps) -> bool:
-    source = _source(own)
+def _is_single_phase(stream: Draft, stream_steps: list[Step], steps: Steps) -> bool:
+    source = _source(stream_steps)
     if source is None or stream.kind not in ("unpacker", "multicast", "gather_multicast", "relay"):
         return False
-    if any(step.source is not source for step in own):
+    if any(step.source is not source for step in stream_steps):
         return False
     if stream.kind.endswith("multicast") and source.kind != "relay":
         return False
     return not source.union and not _changes_receiver(steps[source])
 
 
-def _changes_receiver(own: list[Step]) -> bool:
-    first = own[0].receivers[:1]
-    return any(step.receivers[:1] != first for step in own)
+def _changes_receiver(stream_steps: list[Step]) -> bool:
+    first = stream_steps[0].receivers[:1]
+    return any(step.receivers[:1] != first for step in stream_steps)

@@ -9,10 +9,10 @@ from buda_emu.performance.routing.streams.connected import (
     Inputs,
     PipeNode,
     by_source,
-    refused,
+    invalid_graph,
 )
 from buda_emu.performance.routing.streams.model import CoreLimits, Place
-from buda_emu.performance.routing.streams.rational import Kind, Node, Simple, streamed
+from buda_emu.performance.routing.streams.rational import Kind, Node, Simple, pcie_buffer
 
 
 class Subgraph:
@@ -52,13 +52,13 @@ class Subgraph:
         rows = len(self._limits.rows)
         columns = len(self._limits.columns)
         if place.row >= rows or place.column >= columns:
-            raise refused(f"there is no {place}: a chip has {rows} rows and {columns} columns of worker cores")
+            raise invalid_graph(f"there is no {place}: a chip has {rows} rows and {columns} columns of worker cores")
         return place
 
     def _ethernet(self, chip: int, channel: int) -> Place:
         cores = self._limits.ethernet_cores
         if channel >= len(cores):
-            raise refused(f"there is no Ethernet channel {channel}: the chip has {len(cores)}")
+            raise invalid_graph(f"there is no Ethernet channel {channel}: the chip has {len(cores)}")
         return Place(chip, *cores[channel], True)
 
     def _pipe_place(self, pipe: PipeNode, index: int) -> Place:
@@ -123,35 +123,35 @@ class Subgraph:
             self._read(self._simple(kind, pipe, index, pipe.periodic_repeat), pipe, index).fill(self._node_of[target])
         elif one_source or (pipe.reads_dram and not one_output):
             kind = Kind.DRAM_MULTICAST if pipe.reads_dram else Kind.MULTICAST
-            made = self._read(self._simple(kind, pipe, index, pipe.periodic_repeat), pipe, index)
-            made.direct = kind is Kind.MULTICAST and direct
+            simple = self._read(self._simple(kind, pipe, index, pipe.periodic_repeat), pipe, index)
+            simple.direct = kind is Kind.MULTICAST and direct
             for output in outputs:
-                made.fill(self._node_of[output])
+                simple.fill(self._node_of[output])
         elif (kind := self._join_kind(pipe, target, joins)) is not None:
             self._join(kind, pipe, index, target)
         else:
-            raise refused(f"pipe {pipe.id}, scatter index {index}, is of no kind that pipegen2 knows")
+            raise invalid_graph(f"pipe {pipe.id}, scatter index {index}, is of no kind that pipegen2 knows")
 
     def _simple(self, kind: Kind, pipe: PipeNode, index: int, repeat: int) -> Simple:
-        made = Simple(kind, pipe, self._pipe_place(pipe, index), repeat)
-        made.turn = index
-        self.pipes.append(made)
-        return made
+        simple = Simple(kind, pipe, self._pipe_place(pipe, index), repeat)
+        simple.turn = index
+        self.pipes.append(simple)
+        return simple
 
-    def _read(self, made: Simple, pipe: PipeNode, index: int) -> Simple:
-        """Let `made` read the inputs of a scatter index: the pipe's, or padding."""
+    def _read(self, simple: Simple, pipe: PipeNode, index: int) -> Simple:
+        """Let `simple` read the inputs of a scatter index: the pipe's, or padding."""
         sources = pipe.sources
         entries = pipe.entries
         counts = pipe.counts
         padding = pipe.padded.get(index)
         if padding is not None:
             sources, entries, counts = by_source(padding)
-        made.sources = [self._node_of[source] for source in sources]
-        made.entries = entries
-        made.counts = counts
-        for node in made.sources:
-            node.outputs.append(made)
-        return made
+        simple.sources = [self._node_of[source] for source in sources]
+        simple.entries = entries
+        simple.counts = counts
+        for node in simple.sources:
+            node.outputs.append(simple)
+        return simple
 
     @staticmethod
     def _joins_intermediates(pipe: PipeNode) -> bool:
@@ -185,7 +185,7 @@ class Subgraph:
         if source.place.chip == relay.place.chip:
             return Kind.RELAY
         if {source.buffer.buffer_type, relay.buffer.buffer_type} != {"ethernet_relay"}:
-            raise refused(
+            raise invalid_graph(
                 f"relay {relay.id} is on another chip than its source, and one of them is not an Ethernet relay"
             )
         return Kind.ETHERNET_FIRMWARE_RELAY if relay.buffer.use_ethernet_fw_stream else Kind.ETHERNET_RELAY
@@ -206,12 +206,12 @@ class Subgraph:
         if kind is Kind.DRAM_EMBEDDING:
             self._stand_for(self._node_of[pipe.inputs[-1][0]])
         repeat = 1 if kind is Kind.SHARED_INTERMEDIATE else pipe.periodic_repeat
-        made = self._read(self._simple(kind, pipe, index, repeat), pipe, index)
+        simple = self._read(self._simple(kind, pipe, index, repeat), pipe, index)
         if kind in (Kind.DRAM_EMBEDDING, Kind.SHARED_INTERMEDIATE):  # indices come last, or the packer's buffer
-            made.beside = made.sources.pop()
-            made.entries = pipe.entries[:-1]
-            made.counts = pipe.counts[:-1]
-        made.fill(self._node_of[output])
+            simple.beside = simple.sources.pop()
+            simple.entries = pipe.entries[:-1]
+            simple.counts = pipe.counts[:-1]
+        simple.fill(self._node_of[output])
 
     def _receive_and_send(
         self, pipe: PipeNode, index: int, outputs: list[BufferNode], sending: dict[tuple[int, ...], Simple]
@@ -233,13 +233,13 @@ class Subgraph:
             kind = Kind.MULTICAST
         else:
             kind = self._relay_kind(source, outputs[0]) if outputs[0].relay else Kind.UNICAST
-        made = self._simple(kind, pipe, index, 1)
+        simple = self._simple(kind, pipe, index, 1)
         for output in outputs:
-            made.fill(self._node_of[output])
-        if not _listed_twice(pipe):
-            return made
-        between = self._virtual(None, made.place, 0)
-        made.read(between)
+            simple.fill(self._node_of[output])
+        if not _has_repeated_outputs(pipe):
+            return simple
+        between = self._virtual(None, simple.place, 0)
+        simple.read(between)
         union = self._simple(Kind.UNION, pipe, index, 1)
         union.fill(between)
         return union
@@ -249,15 +249,15 @@ class Subgraph:
     ) -> None:
         """Write on a core of the one chip, and read on a core of the other."""
         inputs = pipe.padded.get(index) or pipe.inputs
-        between = streamed(inputs, outputs)
+        between = pcie_buffer(inputs, outputs)
         gathers = len(inputs) > 1 or any(source.buffer.is_scatter for source, _ in inputs)
         kind = Kind.GATHER_TO_PCIE if gathers else Kind.TO_PCIE
         writes = Simple(kind, pipe, self._writing_place(inputs, index), pipe.periodic_repeat)
         writes.turn = index
         key = tuple(output.id for output in outputs)
-        union = sending.get(key) if _listed_twice(pipe) else None
+        union = sending.get(key) if _has_repeated_outputs(pipe) else None
         read = union is not None
-        if _listed_twice(pipe):
+        if _has_repeated_outputs(pipe):
             if union is None:
                 union = sending[key] = self._simple(Kind.UNION, pipe, index, 1)
                 union.fill(self._virtual(between, between.place, between.buffer.tile_size))
@@ -289,8 +289,8 @@ class Subgraph:
 
     # Forks
 
-    def _serial_forks(self, pipe: PipeNode, made: Iterable[Simple]) -> None:
-        behind = set(made)
+    def _serial_forks(self, pipe: PipeNode, simple_pipes: Iterable[Simple]) -> None:
+        behind = set(simple_pipes)
         buffers = dict.fromkeys(pipe.sources)
         for padding in pipe.padded.values():
             buffers |= dict.fromkeys(node for node, _ in padding)
@@ -313,20 +313,20 @@ class Subgraph:
     def _put_fork(self, node: Node, fork: Simple, behind: set[Simple]) -> None:
         serial = fork.kind in (Kind.SERIAL_FORK, Kind.PADDING_SERIAL_FORK)
         fork.sources = [node]
-        kept = list[Simple]()
+        other_pipes = list[Simple]()
         for pipe in node.outputs:
             if pipe not in behind:
-                kept.append(pipe)
+                other_pipes.append(pipe)
                 continue
             virtual = self._virtual(node.of, pipe.place if serial else node.place, node.tile_size)
             virtual.turn = pipe.turn if serial else None
             fork.fill(virtual)
             pipe.read_through(node, virtual)
-        node.outputs = [*kept, fork]
+        node.outputs = [*other_pipes, fork]
         self.pipes.append(fork)
 
 
-def _listed_twice(pipe: PipeNode) -> bool:
+def _has_repeated_outputs(pipe: PipeNode) -> bool:
     written = pipe.pipe.outputs[:: pipe.consumer_repeat]
     return len(pipe.outputs) > 1 and len(set(written)) < len(written)
 
@@ -345,15 +345,17 @@ def _check_role(buffer: BufferNode) -> None:
     """That pipegen2 knows what the buffer is for."""
     kind = buffer.buffer.buffer_type
     if buffer.intermediate:
-        known = kind in ("gradient_op", "intermediate")
+        has_role = kind in ("gradient_op", "intermediate")
     elif buffer.input is None:
-        known = buffer.dram_input or buffer.kernel_output
+        has_role = buffer.dram_input or buffer.kernel_output
     elif not buffer.outputs or buffer.embedding_index:
-        known = buffer.in_dram or buffer.kernel_input
+        has_role = buffer.in_dram or buffer.kernel_input
     else:
-        known = buffer.relay
-    if not known:
-        raise refused(f"buffer {buffer.id} ({kind}) is neither an input, an output, an intermediate buffer nor a relay")
+        has_role = buffer.relay
+    if not has_role:
+        raise invalid_graph(
+            f"buffer {buffer.id} ({kind}) is neither an input, an output, an intermediate buffer nor a relay"
+        )
 
 
 def subgraphs(connected: Connected, limits: CoreLimits) -> Iterable[Subgraph]:
@@ -396,12 +398,12 @@ class _Groups:
             id = parent[id]
         return id
 
-    def _join(self, one: int, other: int) -> None:
-        one = self.root(one)
-        other = self.root(other)
-        if one == other:
+    def _join(self, left: int, right: int) -> None:
+        left = self.root(left)
+        right = self.root(right)
+        if left == right:
             return
-        if self._size[one] < self._size[other]:
-            one, other = other, one
-        self._size[one] += self._size[other]
-        self._parent[other] = one
+        if self._size[left] < self._size[right]:
+            left, right = right, left
+        self._size[left] += self._size[right]
+        self._parent[right] = left

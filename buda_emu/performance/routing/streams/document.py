@@ -65,7 +65,7 @@ def _stream(stream: Stream) -> Iterator[str]:
         yield f"op: {_word(stream.op)}"
     if stream.operand is not None:
         yield f"operand: {stream.operand}"
-    yield f"pipes: [{_listed(stream.pipes)}]"
+    yield f"pipes: [{_join_numbers(stream.pipes)}]"
     for key, value in (
         ("buffer_bytes", stream.buffer_bytes),
         ("phases", stream.phases),
@@ -76,7 +76,7 @@ def _stream(stream: Stream) -> Iterator[str]:
             yield f"{key}: {value}"
 
 
-def _listed(numbers: Iterable[int]) -> str:
+def _join_numbers(numbers: Iterable[int]) -> str:
     return ", ".join(map(str, numbers))
 
 
@@ -87,10 +87,10 @@ def _word(text: str) -> str:
         return text
     if text.isprintable():
         return "'" + text.replace("'", "''") + "'"
-    return '"' + "".join(map(_escaped, text)) + '"'
+    return '"' + "".join(map(_escape, text)) + '"'
 
 
-def _escaped(character: str) -> str:
+def _escape(character: str) -> str:
     if character in '"\\':
         return "\\" + character
     return character if character.isprintable() else f"\\U{ord(character):08x}"

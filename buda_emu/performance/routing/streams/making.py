@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from buda_emu.performance.routing.streams.connected import BufferNode, refused
+from buda_emu.performance.routing.streams.connected import BufferNode, invalid_graph
 from buda_emu.performance.routing.streams.dram_reads import (
     Chunks,
     first_queue,
@@ -35,7 +35,8 @@ class Draft:
         "ethernet",
         "firmware",
         "forks",
-        "given",
+        "given_bytes",
+        "has_l1",
         "id",
         "iterations",
         "kind",
@@ -46,7 +47,6 @@ class Draft:
         "phases",
         "pipes",
         "place",
-        "placed",
         "reads",
         "shared_id",
         "shares",
@@ -68,9 +68,9 @@ class Draft:
         self.shared_id = self.buf_id = -1
         self.padding: tuple[int, ...] | None = None
         self.reads = self.writes = self.tracked = 0
-        self.ethernet = self.firmware = self.deleted = self.placed = False
+        self.ethernet = self.firmware = self.deleted = self.has_l1 = False
         self.id: int | None = None  # -1 where there is none left
-        self.given = 0  # bytes of L1 that this stream alone takes
+        self.given_bytes = 0  # bytes of L1 that this stream alone takes
         self.iterations = self.buffering = self.clears = 1
         self.phases: int | None = None
         self.union = False
@@ -86,14 +86,14 @@ class Makers:
 
     def __init__(self) -> None:
         self.streams: list[Draft] = []
-        self.made: dict[Simple, list[Draft]] = {}
+        self.streams_of: dict[Simple, list[Draft]] = {}
         self._chunks = Chunks()
 
     def make(self, pipe: Simple) -> None:
         """Add the streams of `pipe`."""
         first = len(self.streams)
         _MAKERS[pipe.kind](self, pipe)
-        self.made[pipe] = self.streams[first:]
+        self.streams_of[pipe] = self.streams[first:]
 
     def _add(self, kind: str, place: Place, size: int, msg_size: int, pipe: Simple) -> Draft:
         stream = Draft(kind=kind, place=place, size=size, msg_size=msg_size, pipe=pipe)
@@ -119,9 +119,9 @@ class Makers:
         """A packer's buffer: one stream for each pipe that reads it."""
         buffer = pipe.sources[0].buffer
         if not buffer.kernel_output or buffer.intermediate:
-            raise refused(f"buffer {buffer.id} is forked, and is neither a packer's nor in DRAM")
-        made = self._forks("packer", pipe, buffer)
-        for stream in made:
+            raise invalid_graph(f"buffer {buffer.id} is forked, and is neither a packer's nor in DRAM")
+        streams = self._forks("packer", pipe, buffer)
+        for stream in streams:
             stream.operand = buffer.buffer.operand
             stream.op = buffer.buffer.op
             stream.shared_id = buffer.shared
@@ -139,16 +139,16 @@ class Makers:
     def _forks(self, kind: str, pipe: Simple, buffer: BufferNode) -> list[Draft]:
         written = buffer.buffer
         size = written.tile_size * written.size_tiles * (written.replicate or 1)
-        made = list[Draft]()
+        streams = list[Draft]()
         for output in pipe.outputs:
             stream = self._add(kind, pipe.place, size, written.tile_size, output.outputs[0])
             output.stream = stream
-            made.append(stream)
-        for stream in made:
-            stream.forks = made
+            streams.append(stream)
+        for stream in streams:
+            stream.forks = streams
             if written.replicate:
                 stream.buffering = max(1, written.size_tiles // max(1, written.scatter_gather_num_tiles))
-        return made
+        return streams
 
     def serial_fork(self, pipe: Simple) -> None:
         """One stream that sends to receivers in turn."""
@@ -260,7 +260,9 @@ class Makers:
             node.stream = stream
         elif merged is None:
             if pipe.kind in (Kind.DRAM_EMBEDDING, Kind.DRAM_TILIZER):
-                raise refused(f"pipe {pipe.pipe.id}: a table's rows and the operand share a buffer, which is too large")
+                raise invalid_graph(
+                    f"pipe {pipe.pipe.id}: a table's rows and the operand share a buffer, which is too large"
+                )
             self._unpacker(pipe, node)
 
     def post_tm(self, pipe: Simple) -> None:
@@ -359,7 +361,7 @@ class Makers:
         buffer = pipe.outputs[0].buffer
         stream = pipe.beside.stream if pipe.beside is not None else None
         if not isinstance(stream, Draft):
-            raise refused(f"intermediate buffer {buffer.id} shares L1 with a buffer that no pipe reads")
+            raise invalid_graph(f"intermediate buffer {buffer.id} shares L1 with a buffer that no pipe reads")
         written = buffer.buffer
         stream.kind = "intermediate"
         stream.place = pipe.outputs[0].place
@@ -420,7 +422,7 @@ def _dram_place(buffer: BufferNode) -> tuple[int, ...]:
 def _operand(pipe: Simple, node: Node) -> BufferNode:
     operand = node.kernel_operand
     if operand is None:
-        raise refused(f"pipe {pipe.pipe.id} does not end in a kernel's operand")
+        raise invalid_graph(f"pipe {pipe.pipe.id} does not end in a kernel's operand")
     if pipe.kind not in _READS and node.max_tiles == 0:
         message = f"buffer {operand.id}: no phase of a stream holds a whole number of its source's inputs"
         raise RefusedError(Refusal("phases", message, node.place))
@@ -437,7 +439,7 @@ _READS = {
 
 def _stream(node: Node) -> Draft:
     if not isinstance(node.stream, Draft):
-        raise refused("a pipe reads tiles that no stream brings")
+        raise invalid_graph("a pipe reads tiles that no stream brings")
     return node.stream
 
 

@@ -4,9 +4,9 @@ from collections.abc import Callable, Iterable, Sequence
 from math import isqrt, lcm
 from typing import NamedTuple
 
-from buda_emu.performance.routing.streams.connected import refused
+from buda_emu.performance.routing.streams.connected import invalid_graph
 from buda_emu.performance.routing.streams.model import MOST_PHASES, PHASES_AN_ITERATION, TILES_A_PHASE
-from buda_emu.performance.routing.streams.rational import Kind, Node, Simple, Walk, in_order, walked
+from buda_emu.performance.routing.streams.rational import Kind, Node, Simple, Walk, in_order, run_walk
 from buda_emu.support.errors import UnsupportedError
 
 
@@ -15,7 +15,7 @@ def measure(nodes: Iterable[Node]) -> None:
     for component in _components(nodes):
         roots = [node for node in component if node.input is None]
         if not roots:
-            raise refused("pipes form a circle")
+            raise invalid_graph("pipes form a circle")
         roots.sort(key=is_padding)
         order = in_order(roots, readers)
         _note_single_source_paths(order)
@@ -84,27 +84,29 @@ def _granularity(node: Node) -> int:
 def _note_single_source_paths(order: Sequence[Node]) -> None:
     """Note for each node of `order` whether one source alone, whole and once, feeds it and all after it."""
     for node in order:
-        whole = not _is_scattered(node) and (node.input is None or node.input.inputs == 1)
-        node.on_single_path = whole and (node.input is None or node.input.sources[0].on_single_path)
+        single = not _is_scattered(node) and (node.input is None or node.input.inputs == 1)
+        node.on_single_path = single and (node.input is None or node.input.sources[0].on_single_path)
     for node in reversed(order):
         node.on_single_path = node.on_single_path and all(reader.on_single_path for reader in readers(node))
 
 
 def _count_iterations(leaves: list[Node], roots: list[Node], order: list[Node]) -> None:
     if all(map(_takes_epoch_at_once, leaves)):
-        _each(order, lambda _: 1)
+        _set_iterations(order, lambda _: 1)
     elif all(leaf.on_single_path for leaf in leaves):
         count = _single_source_iterations(roots[0], leaves)
-        _each(order, lambda _: count)
+        _set_iterations(order, lambda _: count)
     else:
-        _each(order, _iterations)
+        _set_iterations(order, _iterations)
 
 
-def _each(order: list[Node], count: Callable[[Node], int]) -> None:
+def _set_iterations(order: list[Node], count: Callable[[Node], int]) -> None:
     for node in order:
         node.iterations = count(node)
         if node.iterations < 1:
-            raise refused(f"buffer {node.of.id if node.of else '?'}: its tiles are not a whole number of iterations")
+            raise invalid_graph(
+                f"buffer {node.of.id if node.of else '?'}: its tiles are not a whole number of iterations"
+            )
 
 
 def _takes_epoch_at_once(leaf: Node) -> bool:
@@ -130,14 +132,14 @@ def _single_source_iterations(root: Node, leaves: list[Node]) -> int:
     if tiles % at_once:
         return tiles
     fitting = sorted(_divisors(tiles // at_once))
-    fewer = [one for one in fitting if 1 < one <= ideal]
-    more = [one for one in fitting if ideal < one < tiles]
-    return fewer[-1] if fewer else more[0] if more else tiles
+    smaller = [count for count in fitting if 1 < count <= ideal]
+    greater = [count for count in fitting if ideal < count < tiles]
+    return smaller[-1] if smaller else greater[0] if greater else tiles
 
 
 def _divisors(number: int) -> set[int]:
-    low = [one for one in range(1, isqrt(number) + 1) if number % one == 0]
-    return {*low, *(number // one for one in low)}
+    low = [divisor for divisor in range(1, isqrt(number) + 1) if number % divisor == 0]
+    return {*low, *(number // divisor for divisor in low)}
 
 
 def _at_once(root: Node, leaf: Node) -> int:
@@ -162,8 +164,8 @@ def _max_tiles(node: Node, tiles_per_input: int) -> int:
     divisor = max(1, divisor)
     if node.tiles > TILES_A_PHASE:
         divisor = lcm(divisor, node.subtree)
-    if 0 < tiles_per_input <= TILES_A_PHASE and (both := lcm(divisor, tiles_per_input)) <= TILES_A_PHASE:
-        divisor = both
+    if 0 < tiles_per_input <= TILES_A_PHASE and (common := lcm(divisor, tiles_per_input)) <= TILES_A_PHASE:
+        divisor = common
     return TILES_A_PHASE // divisor * divisor
 
 
@@ -215,16 +217,16 @@ class Phases:
             self._flow(root)
         counted = set[Node]()
         for node in self._flows:
-            walked(self._paths(node, counted))
+            run_walk(self._paths(node, counted))
         for root in roots:
-            walked(self._find_subgraphs(root))
+            run_walk(self._find_subgraphs(root))
         visits: dict[Node, int] = {}
         for root in roots:
-            walked(self._find_leaves(root, visits, 0))
+            run_walk(self._find_leaves(root, visits, 0))
         for order in self._orders.values():
             self._in_order(order)
         for order in self._orders.values():
-            self._copy(order)
+            self._copy_to_neighbours(order)
 
     def sent(self, node: Node, pipe: Simple) -> list[Phase]:
         """What `node` sends into `pipe`."""
@@ -238,10 +240,10 @@ class Phases:
     def _flow(self, node: Node) -> None:
         ahead = [node]
         while ahead:
-            one = ahead.pop()
-            if one not in self._flows:
-                self._flows[one] = Flow(one)
-                ahead += readers(one)
+            node_ahead = ahead.pop()
+            if node_ahead not in self._flows:
+                self._flows[node_ahead] = Flow(node_ahead)
+                ahead += readers(node_ahead)
 
     def _paths(self, node: Node, seen: set[Node]) -> Walk[int]:
         """How often what is after `node` has to be gone through: once for each set of inputs of unions before it."""
@@ -284,9 +286,9 @@ class Phases:
         begin = 0
         for group in order:
             if group:
-                begin += walked(self._go(next(iter(group)), None, begin))
+                begin += run_walk(self._move_tiles(next(iter(group)), None, begin))
 
-    def _copy(self, order: list[dict[Node, None]]) -> None:
+    def _copy_to_neighbours(self, order: list[dict[Node, None]]) -> None:
         done = set[Node]()
         for group in order:
             first, *others = group or (None,)
@@ -298,7 +300,7 @@ class Phases:
                 for source in first.input.sources:
                     self._flows[source].sends[other] = self._flows[source].sends[first]
 
-    def _go(self, node: Node, to: Node | None, begin: int) -> Walk[int]:
+    def _move_tiles(self, node: Node, to: Node | None, begin: int) -> Walk[int]:
         """Let all that `node` takes in this time come in, and send it on; the phases that it takes."""
         flow = self._flows[node]
         if node.input is None:
@@ -315,47 +317,48 @@ class Phases:
 
     def _send_from_root(self, node: Node, to: Node, begin: int) -> int:
         if node.max_tiles < 1:
-            raise refused(f"buffer {node.buffer.id} can send no phase of whole inputs")
+            raise invalid_graph(f"buffer {node.buffer.id} can send no phase of whole inputs")
         sends = self._flows[node].sends.setdefault(to, [])
-        whole, rest = divmod(node.tiles, node.max_tiles)
-        if whole > MOST_PHASES:
+        full_phases, last_tiles = divmod(node.tiles, node.max_tiles)
+        if full_phases > MOST_PHASES:
             raise UnsupportedError(
-                f"buffer {node.buffer.id}: {whole:,} phases in an iteration: no more than {MOST_PHASES:,} are followed"
+                f"buffer {node.buffer.id}: {full_phases:,} phases in an iteration: no more than {MOST_PHASES:,} "
+                "are followed"
             )
-        made = [node.max_tiles] * whole + ([rest] if rest else [])
-        sends += [Phase(begin + number, tiles) for number, tiles in enumerate(made)]
-        return len(made)
+        sizes = [node.max_tiles] * full_phases + ([last_tiles] if last_tiles else [])
+        sends += [Phase(begin + number, tiles) for number, tiles in enumerate(sizes)]
+        return len(sizes)
 
     def _receive(self, node: Node, flow: Flow, begin: int) -> Walk[int]:
         received = flow.groups.setdefault(flow.done, [])
         at = begin
-        most = node.max_tiles
+        max_tiles = node.max_tiles
         previous: Node | None = None
         offset = 0
         first = flow.done % flow.sets * flow.per_group
-        for source, here in flow.inputs[first : first + flow.per_group]:
+        for source, source_offset in flow.inputs[first : first + flow.per_group]:
             sends = self._flows[source].sends.setdefault(node, [])
-            known = len(sends)
-            goes_on = source is previous and here == offset + source.tiles
-            if not (goes_on and self._lengthened(source, sends, received, most)):
-                at += yield self._go(source, node, at)
+            old_count = len(sends)
+            goes_on = source is previous and source_offset == offset + source.tiles
+            if not (goes_on and self._extend_last_phase(source, sends, received, max_tiles)):
+                at += yield self._move_tiles(source, node, at)
             if source is not previous:
-                received += sends[known:]
-            elif received[-1].tiles + source.tiles <= most:
+                received += sends[old_count:]
+            elif received[-1].tiles + source.tiles <= max_tiles:
                 received[-1] = Phase(received[-1].begin, received[-1].tiles + source.tiles)
             else:
                 received.append(Phase(at - 1, source.tiles))
             previous = source
-            offset = here
+            offset = source_offset
         return at - begin
 
     @staticmethod
-    def _lengthened(source: Node, sends: list[Phase], received: list[Phase], most: int) -> bool:
+    def _extend_last_phase(source: Node, sends: list[Phase], received: list[Phase], max_tiles: int) -> bool:
         """Whether the last phase from `source` takes its next tiles, too."""
         reads = source.input is None and not source.virtual and source.buffer.dram_input
         if reads or (source.input is not None and source.input.kind is Kind.DRAM_FORK):
             return False  # reads from DRAM are merged later
-        if received and received[-1].tiles + source.tiles > most:
+        if received and received[-1].tiles + source.tiles > max_tiles:
             return False
         if sends[-1].tiles + source.tiles > source.max_tiles:
             return False

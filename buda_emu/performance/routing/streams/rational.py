@@ -10,7 +10,7 @@ from math import gcd
 from typing import Any, TypeAlias, TypeVar
 
 from buda_emu.performance.routing.pipes.model import Buffer
-from buda_emu.performance.routing.streams.connected import BufferNode, Inputs, PipeNode, refused
+from buda_emu.performance.routing.streams.connected import BufferNode, Inputs, PipeNode, invalid_graph
 from buda_emu.performance.routing.streams.model import MERGED_READ_BYTES, WRITE_BYTES, Place
 
 
@@ -94,7 +94,7 @@ class Node:
     def buffer(self) -> BufferNode:
         """The buffer that the node is or stands for."""
         if self.of is None:
-            raise refused("a pipe has no buffer where it needs one")
+            raise invalid_graph("a pipe has no buffer where it needs one")
         return self.of
 
     @property
@@ -149,7 +149,7 @@ class Simple:
     def pipe(self) -> PipeNode:
         """The pipe that this is a part of; a fork of a buffer that several pipes read is part of none."""
         if self.of is None:
-            raise refused("a fork stands where a part of a pipe is needed")
+            raise invalid_graph("a fork stands where a part of a pipe is needed")
         return self.of
 
     def read(self, node: Node) -> None:
@@ -192,20 +192,20 @@ Walk: TypeAlias = Generator["Walk[Any]", Any, R]
 """A function that yields the calls of itself, and is given what they return."""
 
 
-def walked(walk: Walk[R]) -> R:
+def run_walk(walk: Walk[R]) -> R:
     """What a walk returns."""
     stack: list[Walk[Any]] = [walk]
-    found: Any = None
+    returned: Any = None
     while stack:
         try:
-            ahead = stack[-1].send(found)
+            ahead = stack[-1].send(returned)
         except StopIteration as end:
             stack.pop()
-            found = end.value
+            returned = end.value
         else:
             stack.append(ahead)
-            found = None
-    return found
+            returned = None
+    return returned
 
 
 def in_order(roots: Iterable[T], followers: Callable[[T], Iterable[T]], seen: set[T] | None = None) -> list[T]:
@@ -222,7 +222,7 @@ def in_order(roots: Iterable[T], followers: Callable[[T], Iterable[T]], seen: se
         path: list[tuple[T, Iterator[T]]] = [(root, iter(followers(root)))]
         while path:
             node, ahead = path[-1]
-            following = next((one for one in ahead if one not in seen), None)
+            following = next((follower for follower in ahead if follower not in seen), None)
             if following is None:
                 done.append(node)
                 path.pop()
@@ -233,14 +233,14 @@ def in_order(roots: Iterable[T], followers: Callable[[T], Iterable[T]], seen: se
     return done
 
 
-def streamed(inputs: Inputs, outputs: list[BufferNode]) -> BufferNode:
+def pcie_buffer(inputs: Inputs, outputs: list[BufferNode]) -> BufferNode:
     """What a core writes to, and another reads from, as if it were a queue: `size_tiles` at once, `q_slots` times."""
     tile = inputs[0][0].buffer.tile_size
-    at_once = _written_at_once(inputs, outputs, tile)
+    at_once = _tiles_per_write(inputs, outputs, tile)
     if len(outputs) == 1:
-        kept = outputs[0].buffer.size_tiles
+        receiver_tiles = outputs[0].buffer.size_tiles
     else:
-        kept = at_once * (2 if 2 * at_once * tile <= MERGED_READ_BYTES else 1)
+        receiver_tiles = at_once * (2 if 2 * at_once * tile <= MERGED_READ_BYTES else 1)
     return BufferNode(
         Buffer(
             id=-1,
@@ -251,13 +251,13 @@ def streamed(inputs: Inputs, outputs: list[BufferNode]) -> BufferNode:
             size_tiles=at_once,
             tile_size=tile,
             scatter_gather_num_tiles=1,
-            q_slots=max(1, kept // at_once),
+            q_slots=max(1, receiver_tiles // at_once),
             dram_io_flag=True,
         )
     )
 
 
-def _written_at_once(inputs: Inputs, outputs: list[BufferNode], tile: int) -> int:
+def _tiles_per_write(inputs: Inputs, outputs: list[BufferNode], tile: int) -> int:
     """Tiles that divide what each core in turn sends, and the receiver's buffer, and that one write can move."""
     runs = list[int]()
     place = None

@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 
 from buda_emu.performance.routing.pipes.model import PipeGraph
-from buda_emu.performance.routing.streams.connected import Connected, refused
+from buda_emu.performance.routing.streams.connected import Connected, invalid_graph
 from buda_emu.performance.routing.streams.counting import Linking, Steps, count
 from buda_emu.performance.routing.streams.decompose import Subgraph, subgraphs
 from buda_emu.performance.routing.streams.making import Draft, Makers
@@ -73,18 +73,18 @@ class Core:
         kind = stream.kind
         if kind == "packer_multicast" and not self.place.ethernet:
             self.multicasts += 1
-            self._take(stream, self.limits.multicast_streams - 1 - ((stream.operand or 16) - 16))
+            self._assign(stream, self.limits.multicast_streams - 1 - ((stream.operand or 16) - 16))
         elif kind in GATHERS:
             self.multicasts += 1
-            self._take(stream, self._free(range(self._multicast_limit)))
+            self._assign(stream, self._free(range(self._multicast_limit)))
         elif stream.ethernet and not stream.firmware and kind in ("relay", "unpacker"):
             self.transfers += 1
-            self._take(stream, self._free((*ETHERNET_STREAMS, *ETHERNET_MULTICAST_STREAMS)))
+            self._assign(stream, self._free((*ETHERNET_STREAMS, *ETHERNET_MULTICAST_STREAMS)))
         elif stream.operand is not None and (first or kind == "intermediate") and not self.place.ethernet:
-            self._take(stream, self.limits.operand_streams[stream.operand])
+            self._assign(stream, self.limits.operand_streams[stream.operand])
         else:
             self.extra += 1
-            self._take(stream, self._free(ETHERNET_EXTRA_STREAMS if self.place.ethernet else EXTRA_STREAMS))
+            self._assign(stream, self._free(ETHERNET_EXTRA_STREAMS if self.place.ethernet else EXTRA_STREAMS))
 
     @property
     def _multicast_limit(self) -> int:
@@ -93,7 +93,7 @@ class Core:
     def _free(self, ids: Iterable[int]) -> int:
         return next((id for id in ids if id not in self._ids), -1)
 
-    def _take(self, stream: Draft, id: int) -> None:
+    def _assign(self, stream: Draft, id: int) -> None:
         if id >= 0 and id in self._ids:
             self.twice.append(stream)
         self._ids.add(id)
@@ -142,7 +142,7 @@ class Core:
             kernel_inputs=self.inputs,
             kernel_outputs=self.outputs,
             tile_header_bytes=(sizes - 1) * TILE_HEADER_BUFFER,
-            stream_bytes=sum(stream.given for stream in self.streams),
+            stream_bytes=sum(stream.given_bytes for stream in self.streams),
             fallback_bytes=max(0, tracked - TRACKED_QUEUES) * TRACKING_BYTES,
             blob_bytes=self.blob,
             available_bytes=ETHERNET_L1_BYTES if ethernet else self.limits.l1_bytes,
@@ -156,7 +156,7 @@ def _stream(stream: Draft) -> Stream:
         operand=stream.operand,
         op=stream.op,
         pipes=tuple(stream.pipes),
-        buffer_bytes=stream.given,
+        buffer_bytes=stream.given_bytes,
         phases=stream.phases,
         reads_queues=stream.reads,
         writes_queues=stream.writes,
@@ -168,21 +168,21 @@ def give_l1(streams: list[Draft]) -> None:
     _find_sharers(streams)
     padding = set[tuple[object, ...]]()
     for stream in streams:
-        if stream.placed or stream.kind in ("gather", "gather_multicast"):
+        if stream.has_l1 or stream.kind in ("gather", "gather_multicast"):
             continue
         key = None if stream.padding is None else (stream.place, stream.bytes, *stream.padding)
         if key is None or key not in padding:
-            stream.given = stream.bytes
+            stream.given_bytes = stream.bytes
         if key is not None:
             padding.add(key)
-        _place(stream)
+        _mark_placed(stream)
         if stream.shares is not None:
-            _place(stream.shares)
+            _mark_placed(stream.shares)
 
 
-def _place(stream: Draft) -> None:
-    for one in stream.forks if stream.forks is not None and stream.kind != "intermediate" else (stream,):
-        one.placed = True
+def _mark_placed(stream: Draft) -> None:
+    for fork in stream.forks if stream.forks is not None and stream.kind != "intermediate" else (stream,):
+        fork.has_l1 = True
 
 
 def _find_sharers(streams: list[Draft]) -> None:
@@ -209,23 +209,23 @@ def route(graph: PipeGraph, arch: str, *, phases: bool = False) -> Routed:
     checks: what the pipes are, readers and writers of DRAM, kernel operands, phases, ids, L1. After one that leaves no
     streams to speak of, there are no cores. UnsupportedError for other architectures, for too many tiles or phases.
     """
-    limits = LIMITS[known_arch(arch)]
+    limits = LIMITS[require_arch(arch)]
     for buffer in graph.buffers:
         if buffer.epoch_tiles > MOST_EPOCH_TILES:
             what = f"{buffer.op or 'a queue'}: {buffer.epoch_tiles:,} tiles in an epoch"
             raise UnsupportedError(f"{what}: streams of no more than {MOST_EPOCH_TILES:,} are followed")
     with no_collections():
-        return _routed(graph, limits, phases)
+        return _route_graph(graph, limits, phases)
 
 
-def known_arch(arch: str) -> str:
+def require_arch(arch: str) -> str:
     """The same. UnsupportedError for one whose streams are not known."""
     if arch not in LIMITS:
         raise UnsupportedError(f"routing knows {' and '.join(LIMITS)}, and not {arch!r}")
     return arch
 
 
-def _routed(graph: PipeGraph, limits: CoreLimits, phases: bool) -> Routed:
+def _route_graph(graph: PipeGraph, limits: CoreLimits, phases: bool) -> Routed:
     refusals: list[Refusal] = []
     try:
         parts: list[Subgraph] = []
@@ -244,12 +244,12 @@ def _routed(graph: PipeGraph, limits: CoreLimits, phases: bool) -> Routed:
             count(steps, limits)
     except RefusedError as stopped:
         return Routed((), (*refusals, stopped.refusal))
-    return _allocated(streams, cores, limits, refusals)
+    return _allocate(streams, cores, limits, refusals)
 
 
 def _on_a_core(place: Place, limits: CoreLimits) -> None:
     if place.ethernet and (place.row, place.column) not in limits.ethernet_cores:
-        raise refused(
+        raise invalid_graph(
             f"a stream is on [{place.row}, {place.column}] of the NoC, which is neither a worker nor an Ethernet core"
         )
 
@@ -270,14 +270,14 @@ def _ncrisc(part: Subgraph) -> Iterable[Refusal]:
         elif pipe.kind in (Kind.GRADIENT, Kind.TO_PCIE, Kind.GATHER_TO_PCIE):
             place = pipe.outputs[0].place if pipe.kind is Kind.GRADIENT else pipe.place
             writers[place] = writers.get(place, 0) + 1
-    yield from _above(readers, "ncrisc_readers", "streams that read from DRAM", NCRISC_READERS)
-    yield from _above(writers, "ncrisc_writers", "streams that write to DRAM", NCRISC_WRITERS)
+    yield from _check_limit(readers, "ncrisc_readers", "streams that read from DRAM", NCRISC_READERS)
+    yield from _check_limit(writers, "ncrisc_writers", "streams that write to DRAM", NCRISC_WRITERS)
 
 
 _READ_ON_PIPES_CORE = {Kind.DRAM_GATHER, Kind.DRAM_MULTICAST, Kind.DRAM_EMBEDDING, Kind.PCIE_MULTICAST}
 
 
-def _above(counts: dict[Place, int], what: str, words: str, limit: int) -> Iterable[Refusal]:
+def _check_limit(counts: dict[Place, int], what: str, words: str, limit: int) -> Iterable[Refusal]:
     for place, number in counts.items():
         if number > limit:
             message = f"{place} needs {number} {words} for pipes that are connected, and its NCRISC has {limit}"
@@ -294,11 +294,11 @@ def _too_many_readers(fork: Simple) -> Refusal:
 
 def _limit_gathers(parts: Iterable[Subgraph], limits: CoreLimits) -> None:
     """Make relays of those gathers for which no stream that gathers is left on their core."""
-    taken: dict[Place, int] = {}
+    used_streams: dict[Place, int] = {}
     for part in parts:
         for pipe in part.pipes:
             if pipe.kind in MULTICASTS:
-                taken[pipe.place] = taken.get(pipe.place, 0) + 1
+                used_streams[pipe.place] = used_streams.get(pipe.place, 0) + 1
     for part in parts:
         for pipe in part.pipes:
             if pipe.kind is not Kind.GATHER:
@@ -306,8 +306,8 @@ def _limit_gathers(parts: Iterable[Subgraph], limits: CoreLimits) -> None:
             follower = pipe.outputs[0].outputs[0]
             if follower.kind is Kind.MULTICAST and follower.place == pipe.place:
                 continue
-            if pipe.place not in taken or taken[pipe.place] < _multicasts(pipe.place, limits):
-                taken[pipe.place] = taken.get(pipe.place, 0) + 1
+            if pipe.place not in used_streams or used_streams[pipe.place] < _multicasts(pipe.place, limits):
+                used_streams[pipe.place] = used_streams.get(pipe.place, 0) + 1
             else:
                 pipe.kind = Kind.DORMANT_RELAY
 
@@ -370,7 +370,7 @@ def _followers(pipe: Simple) -> Iterable[Simple]:
     return (follower for node in pipe.outputs for follower in node.outputs)
 
 
-def _allocated(streams: list[Draft], cores: dict[Place, Core], limits: CoreLimits, refusals: list[Refusal]) -> Routed:
+def _allocate(streams: list[Draft], cores: dict[Place, Core], limits: CoreLimits, refusals: list[Refusal]) -> Routed:
     for stream in streams:
         if stream.place not in cores:
             cores[stream.place] = Core(stream.place, limits)

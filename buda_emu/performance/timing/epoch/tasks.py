@@ -114,14 +114,14 @@ class EpochTasks:
         self._link_cycles_once = {link: size / rates.over(link) for link, size in loads(edges, once=True).items()}
         self._transfers: list[Busy] = []
         self._tasks: dict[str, range] = {}
-        self._ways_of: list[range] = []  # of each edge the tasks that are its way over links and ports
+        self._path_tasks: list[range] = []  # of each edge the tasks that are its way over links and ports
         for edge, path in edges:
-            self._add(edge, path)
+            self._add_transfer(edge, path)
         for op in ops:
             self._compute(op)
 
     # ------------------------------------------------------------------------------------------------- transfers
-    def _add(self, edge: Flow, path: Path) -> None:
+    def _add_transfer(self, edge: Flow, path: Path) -> None:
         if edge.operand < 0:
             self._write(edge, path)
         elif edge.source in self._parts:
@@ -179,7 +179,7 @@ class EpochTasks:
                 arrives = [_one_token(arrived, number)]
                 self.schedule.tasks(unit, cycles, count, room, arrives)
             self._arrivals[op].append((arrived, parts))
-        self._ways_of.append(range(begin, begin + self._inputs * parts))
+        self._path_tasks.append(range(begin, begin + self._inputs * parts))
 
     def _load(self, edge: Flow, path: Path) -> None:
         """Add the transfer of an operand that is loaded before the first input: out of every channel, and into the
@@ -190,7 +190,7 @@ class EpochTasks:
             lasts, _ = step_cycles(edge, path, cycles, 1, self._rates)
             self.schedule.task(self.schedule.unit(unit), lasts, (), [(loaded, 1)])
             self._load_objects[edge.target].append(loaded)
-        self._ways_of.append(range(len(self.schedule) - 1, len(self.schedule)))
+        self._path_tasks.append(range(len(self.schedule) - 1, len(self.schedule)))
 
     def _between(self, edge: Flow, path: Path) -> None:
         """Add the transfer between two ops, in as many steps as the finer of the two has parts."""
@@ -208,7 +208,7 @@ class EpochTasks:
         entry, index = np.divmod(step, steps)
         needed = entry * produced_parts + _ceil_div((index + 1) * produced_parts, steps)
         waits = [(self._done[producer], needed), *self._input_room(edge, entry * parts + index * parts // steps)]
-        self._ways_of.append(
+        self._path_tasks.append(
             self.schedule.tasks(
                 unit, duration, len(step), waits, [_one_token(arrived, step), (freed, np.diff(needed, prepend=0))]
             )
@@ -229,7 +229,7 @@ class EpochTasks:
                 unit, duration, len(number), [(self._done[op], number + 1)], [_one_token(freed, number)]
             )
             self._freed[op].append(freed)
-        self._ways_of.append(range(begin, begin + self._inputs * self._parts[op]))
+        self._path_tasks.append(range(begin, begin + self._inputs * self._parts[op]))
 
     def _input_room(self, edge: Flow, part: Ints) -> list[Counted]:
         """Wait until the consumer's buffer has room: for two parts, or more if `input_buf_min_size_tiles` makes it
@@ -292,7 +292,7 @@ class EpochTasks:
             first_input=ends[0],
             last_pack=ends[-1] + beyond,
             total=timing.makespan + beyond,
-            ops=tuple(self._op(op, timing, waited) for op in self._ops),
+            ops=tuple(self._op_timing(op, timing, waited) for op in self._ops),
             memory=tuple(Busy(name, cycles) for name, cycles in self._memory.items()),
             transfers=tuple(self._transfers),
             links=self._busiest_links(),
@@ -302,7 +302,7 @@ class EpochTasks:
             rooms=rooms,
             timing=timing,
             schedule=self.schedule,
-            ways=tuple(self._ways_of),
+            ways=tuple(self._path_tasks),
             again=again,
         )
 
@@ -310,7 +310,7 @@ class EpochTasks:
         order = sorted(self._link_cycles.items(), key=lambda entry: (-entry[1], str(entry[0])))
         return tuple(Busy(str(link), cycles) for link, cycles in order[:LINKS])
 
-    def _op(self, op: Op, timing: Timing, waited: Ints) -> OpTiming:
+    def _op_timing(self, op: Op, timing: Timing, waited: Ints) -> OpTiming:
         tasks = self._tasks[op.name]
         parts = self._parts[op.name]
         span = slice(tasks.start, tasks.stop)
