@@ -1,6 +1,5 @@
-"""Checks a netlist against the chip's routing: its pipes and streams are made, and refusals are reported as findings of
-the netlist's rules (V081, V084, V160, V320 to V364, V366 to V368).
-"""
+"""Checks a netlist against the chip's routing: makes its pipes and streams, and reports refusals as findings of the
+netlist's rules (V081, V084, V160, V320 to V364, V366 to V368)."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
@@ -16,7 +15,7 @@ from buda_emu.netlist.rules.context import item_mark
 from buda_emu.netlist.sourced import Sourced
 from buda_emu.netlist.yaml_reader import StrPath, UnreadableError, decode, read_bytes, split_lines
 from buda_emu.performance.routing.pipes.build import Built, build
-from buda_emu.performance.routing.pipes.core_use import warned
+from buda_emu.performance.routing.pipes.core_use import find_warnings
 from buda_emu.performance.routing.pipes.epoch import Epoch, epochs
 from buda_emu.performance.routing.pipes.refusal import Refusal
 from buda_emu.performance.routing.streams import model as streams
@@ -55,7 +54,8 @@ _STREAM_RULES: Final = {
 def check(
     path: StrPath, arch: str | None = None, *, cache: bool = True, cluster: Cluster | None = None
 ) -> NetlistResult:
-    """`netlist.check` with `strict`, and the netlist's pipes and streams, too; never raises for what is in the file."""
+    """Check a file as `netlist.check` does with `strict`, and its pipes and streams, too. Never raises for the contents
+    of the file."""
     result = load.check(path, arch, strict=True, cache=cache)
     if result.netlist is None:
         return result
@@ -66,7 +66,7 @@ def check(
 
 
 def check_bytes(data: bytes, path: str, arch: str | None = None, *, cluster: Cluster | None = None) -> NetlistResult:
-    """The same for what a file holds; `path` is the name that findings give."""
+    """Check the bytes of a file as `check` does; `path` is the name in findings."""
     try:
         return check_text(decode(data), path, arch, cluster=cluster)
     except UnreadableError as error:
@@ -76,12 +76,13 @@ def check_bytes(data: bytes, path: str, arch: str | None = None, *, cluster: Clu
 def check_text(
     text: str, path: str = "<text>", arch: str | None = None, *, cluster: Cluster | None = None
 ) -> NetlistResult:
-    """The same for a text."""
+    """Check a text as `check` does."""
     return with_routes(load.check_text(text, path, arch, strict=True), text, cluster)
 
 
 def with_routes(result: NetlistResult, text: str, cluster: Cluster | None = None) -> NetlistResult:
-    """What a netlist was found to be, and what its pipes and streams add. `cluster`: the links between its chips."""
+    """Add the findings of pipes and streams to the result of a check. `cluster` describes the links between the
+    chips."""
     netlist = result.netlist
     if netlist is None:
         return result
@@ -99,7 +100,7 @@ def with_routes(result: NetlistResult, text: str, cluster: Cluster | None = None
 
 
 def findings(netlist: Netlist, cluster: Cluster | None = None) -> Iterator[Diagnostic]:
-    """What refuses the pipes and streams of a netlist, epoch by epoch; one finding for each op and rule."""
+    """Yield the refusals of a netlist's pipes and streams, epoch by epoch, one finding for each op and rule."""
     if netlist.arch_name not in ARCHS:
         yield _diagnostic(
             netlist, UNSUPPORTED_RULE, f"no pipes are made for {netlist.arch_name}", netlist_mark(netlist)
@@ -114,7 +115,7 @@ def findings(netlist: Netlist, cluster: Cluster | None = None) -> Iterator[Diagn
 
 
 def netlist_mark(netlist: Netlist) -> Mark:
-    """The place of what is said of the netlist as a whole: its first graph."""
+    """Return the place of findings about the netlist as a whole: its first graph."""
     first = next(iter(netlist.graphs.values()), None)
     return first.at() if first is not None else Mark(1, 1, 2)
 
@@ -123,7 +124,7 @@ def _epoch_findings(netlist: Netlist, epoch: Epoch) -> Iterator[Diagnostic]:
     built = build(epoch)
     refusals: list[Refusal] = built.refusals
     if built.graph is not None:
-        refusals = [*_stream_refusals(built, route(built.graph, netlist.arch_name)), *warned(epoch, built.edges)]
+        refusals = [*_stream_refusals(built, route(built.graph, netlist.arch_name)), *find_warnings(epoch, built.edges)]
     for refusal, other_count in _worst(refusals):
         entity = netlist.queues.get(refusal.op) or epoch.ops.get(refusal.op)
         kind = "queue" if refusal.op in netlist.queues else "op"
@@ -162,7 +163,7 @@ def _stream_refusals(built: Built, routed: streams.Routed) -> list[Refusal]:
 
 
 def _worst(refusals: Iterable[Refusal]) -> Iterator[tuple[Refusal, int]]:
-    """For each rule and op the refusal that is furthest beyond its limit, and how many others there are."""
+    """Yield for each rule and op the refusal that is furthest beyond its limit, and the number of the others."""
     groups: dict[tuple[str, str], list[Refusal]] = {}
     for refusal in refusals:
         groups.setdefault((refusal.rule, refusal.op), []).append(refusal)

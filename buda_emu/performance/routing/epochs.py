@@ -1,4 +1,4 @@
-"""A netlist's epochs, from pipes to streams."""
+"""Routing of a netlist's epochs, from pipes to streams."""
 
 from collections.abc import Container, Iterator
 
@@ -16,7 +16,8 @@ from buda_emu.support.records import dataclass
 
 @dataclass(frozen=True, slots=True)
 class RoutedEpoch:
-    """One temporal epoch: `pipes` is None where its netlist cannot be turned into pipes, and `routed` says why."""
+    """The routing of one temporal epoch. `pipes` is None if the epoch cannot be turned into pipes; `routed` then has
+    the refusals."""
 
     number: int
     graphs: tuple[str, ...]
@@ -25,18 +26,19 @@ class RoutedEpoch:
 
 
 def route_netlist(netlist: Netlist, *, phases: bool = False, cluster: Cluster | None = None) -> Iterator[RoutedEpoch]:
-    """Each epoch that programs execute, with its streams' `phases` if they are asked for. `cluster`: the links between
-    chips of wormhole_b0.
+    """Yield the routing of each epoch that programs execute. With `phases` the phases of streams are counted. `cluster`
+    describes the links between chips of wormhole_b0.
 
-    UnsupportedError for other architectures than grayskull and wormhole_b0, and, without a cluster, for what goes over
-    Ethernet other than through copies with channels.
+    Raises UnsupportedError for architectures other than grayskull and wormhole_b0, and, without a cluster, for data
+    that crosses chips over Ethernet other than through copies with channels.
     """
     for epoch in epochs(netlist, cluster):
         yield _route_epoch(epoch, phases)
 
 
 def route_epochs(netlist: Netlist, numbers: Container[int]) -> dict[int, RoutedEpoch | str]:
-    """Some epochs by their numbers; for one that is not routed, the reason. Programs execute none of the others."""
+    """Return the routing of epochs by their numbers, or the reason why an epoch cannot be routed. Epochs that no
+    program executes are missing."""
     routed_epochs: dict[int, RoutedEpoch | str] = {}
     for epoch in epochs(netlist):
         if epoch.number in numbers:

@@ -1,8 +1,8 @@
-"""A pipe graph whose buffers and pipes know each other, completed as pipegen2 completes it.
+"""A pipe graph with references between buffers and pipes, completed as pipegen2 completes it.
 
 An embedding's table pipe also waits for the indices. An intermediate buffer gets a pipe of its own, from a copy of
 itself, and from the packer's buffer whose L1 it shares. A queue that is written and read in one epoch becomes two
-buffers. A relay between operands that are fetched after their TMs and their readers is left out.
+buffers. A relay between a fetch of operands after their TMs and the reader is removed.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -19,7 +19,7 @@ NOWHERE = Place(0, 255, 255)
 
 
 class BufferNode:
-    """A buffer, who fills it and who reads it."""
+    """A buffer with the pipe that fills it and the pipes that read it."""
 
     __slots__ = (
         "buffer",
@@ -77,7 +77,8 @@ Inputs = tuple[tuple[BufferNode, int], ...]
 
 
 class PipeNode:
-    """A pipe between buffers; `outputs` for each scatter index, those that `pipe_consumer_repeat` repeats once."""
+    """A pipe between buffers. `outputs` has a list for each scatter index; outputs that `pipe_consumer_repeat` repeats
+    stand once."""
 
     __slots__ = (
         "consumer_repeat",
@@ -113,7 +114,7 @@ class PipeNode:
         self.reads_dram = self.post_tm = self.from_l1 = False
 
     def settle(self) -> None:
-        """Note what is asked often, once inputs and outputs no longer change."""
+        """Compute the figures that are read often, once inputs and outputs no longer change."""
         self.sources, self.entries, self.counts = by_source(self.inputs)
         self.reads_dram = all(source.reads_dram for source in self.sources)
         self.post_tm = any(source.post_tm for source in self.sources)
@@ -121,12 +122,13 @@ class PipeNode:
 
     @property
     def single_output(self) -> BufferNode | None:
-        """The only buffer that the pipe fills, where there is only one."""
+        """Return the only buffer that the pipe fills, None if there are several."""
         return self.outputs[0][0] if len(self.outputs) == 1 and len(self.outputs[0]) == 1 else None
 
 
 def by_source(inputs: Inputs) -> tuple[list[BufferNode], tuple[tuple[int, int], ...], list[int]]:
-    """Distinct buffers; which of them, and where, each input is; how many inputs each buffer is."""
+    """Return the distinct buffers of the inputs, for each input (number of its buffer, place in it), and the number of
+    inputs from each buffer."""
     index: dict[BufferNode, int] = {}
     entries = tuple((index.setdefault(buffer, len(index)), offset) for buffer, offset in inputs)
     counts = [0] * len(index)
@@ -136,7 +138,7 @@ def by_source(inputs: Inputs) -> tuple[list[BufferNode], tuple[tuple[int, int], 
 
 
 class Connected:
-    """All buffers and pipes, in pipegen2's order."""
+    """All buffers and pipes of a graph, in pipegen2's order."""
 
     def __init__(self, graph: PipeGraph) -> None:
         self.buffers = [BufferNode(buffer) for buffer in graph.buffers]
@@ -272,13 +274,13 @@ class Connected:
 
 
 def _pieces(buffer: Buffer) -> Iterable[int]:
-    """Where the pieces of a buffer that is scattered begin, in tiles; another is of one piece."""
+    """Return the first tile of each piece of a buffer; a buffer that is not scattered is one piece."""
     pieces = max(1, buffer.replicate) if buffer.is_scatter else 1
     return (piece * buffer.scatter_gather_num_tiles for piece in range(pieces))
 
 
 def invalid_graph(message: str) -> RefusedError:
-    """For what is not a pipe graph that pipegen2 knows."""
+    """Return the error for a pipe graph that pipegen2 does not accept."""
     return RefusedError(Refusal("pipe_graph", message))
 
 
@@ -287,7 +289,7 @@ def _repeats(outputs: Sequence[tuple[int, ...]]) -> bool:
 
 
 def _hand_over(old: PipeNode, new: PipeNode, inputs: Inputs) -> None:
-    """Let `new` read what `old` reads, as often."""
+    """Let `new` read the inputs of `old`, repeated as often."""
     new.inputs = inputs
     for source, _ in inputs:
         source.outputs.pop(old, None)
@@ -296,6 +298,7 @@ def _hand_over(old: PipeNode, new: PipeNode, inputs: Inputs) -> None:
 
 
 def _split_by_output(pipe: PipeNode) -> list[PipeNode]:
+    """Return a copy of a pipe for each of its outputs."""
     pipes = list[PipeNode]()
     for number, output in enumerate(pipe.outputs[0]):
         copy = PipeNode(pipe.pipe, pipe.id + number + 1)

@@ -1,7 +1,8 @@
-"""How many phases each stream has: those in which tiles come and go, over the iterations that are unrolled.
+"""The number of phases of each stream: those in which tiles are received and sent, over the iterations that are
+unrolled.
 
-What an iteration of the firmware would repeat is written out as further phases, as often as the blobs of all cores on
-the way have room for; where a stream changes neither source nor receiver, those become one phase again.
+Iterations of the firmware are unrolled into phases as far as the blobs of all cores on the way have room. If a stream
+changes neither source nor receiver, its unrolled phases become one phase again.
 """
 
 from bisect import bisect_right
@@ -16,7 +17,7 @@ from buda_emu.performance.routing.streams.rational import MULTICASTS, Kind, Node
 
 
 class Step:
-    """A phase of a stream: whence its tiles come, and whither they go."""
+    """A phase of a stream with the stream that its tiles come from and those that they go to."""
 
     __slots__ = ("begin", "receivers", "source", "tiles", "turn")
 
@@ -31,7 +32,7 @@ Steps = dict[Draft, list[Step]]
 
 
 class Linking:
-    """Gives the streams of one subgraph their phases, and connects them; pipes come in topological order."""
+    """Gives the streams of one subgraph their phases and connects them. Pipes must come in topological order."""
 
     def __init__(self, phases: Phases, makers: Makers, steps: Steps) -> None:
         self._phases = phases
@@ -39,7 +40,7 @@ class Linking:
         self._steps = steps
 
     def link(self, pipe: Simple) -> None:
-        """Phases of the streams of `pipe`, and of those that send into it."""
+        """Give phases to the streams of `pipe`, and to those that send into it."""
         _LINKS.get(pipe.kind, Linking.nothing)(self, pipe)
 
     def _receive(self, stream: Draft, pipe: Simple, output: Node) -> None:
@@ -47,7 +48,7 @@ class Linking:
         stream.iterations = pipe.outputs[-1].iterations
 
     def _send(self, pipe: Simple, node: Node, receivers: list[Draft]) -> None:
-        """Phases of the stream of `node` into `pipe`, whose receivers take turns."""
+        """Add the phases in which the stream of `node` sends into `pipe`, whose receivers take turns."""
         sender = node.stream
         assert isinstance(sender, Draft)
         steps = self._steps.setdefault(sender, [])
@@ -69,17 +70,17 @@ class Linking:
                 self._steps[receivers[receiver]][turn].source = sender
 
     def nothing(self, pipe: Simple) -> None:
-        """Forks have no phases of their own."""
+        """Do nothing: forks have no phases of their own."""
 
     def one_receiver(self, pipe: Simple) -> None:
-        """Operands, relays: one stream for one node."""
+        """Link operands and relays, which are one stream for one node."""
         (stream,) = self._streams_of[pipe]
         self._receive(stream, pipe, pipe.outputs[0])
         for source in pipe.sources:
             self._send(pipe, source, [stream])
 
     def gather(self, pipe: Simple) -> None:
-        """Relays that take turns; the last stream gathers."""
+        """Link relays that take turns, and the last stream, which gathers."""
         *relays, gather = self._streams_of[pipe]
         self._receive(gather, pipe, pipe.outputs[0])
         for number, relay in enumerate(relays):
@@ -94,7 +95,7 @@ class Linking:
             self._send(pipe, source, relays)
 
     def multicast(self, pipe: Simple) -> None:
-        """A stream that multicasts, be it the sender itself, and the receivers."""
+        """Link a stream that multicasts, which may be the sender itself, and the receivers."""
         streams = self._streams_of[pipe]
         source = pipe.sources[0]
         sender = source.stream
@@ -110,6 +111,7 @@ class Linking:
         self._all(sender, streams)
 
     def _all(self, sender: Draft, receivers: list[Draft]) -> None:
+        """Connect a sender with receivers that all get the same tiles."""
         for step in self._steps[sender]:
             step.receivers = tuple(receivers)
         for receiver in receivers:
@@ -117,7 +119,7 @@ class Linking:
                 step.source = sender
 
     def union(self, pipe: Simple) -> None:
-        """The first of the relays takes the phases of the others."""
+        """Give the phases of all relays to the first one."""
         first, *others = dict.fromkeys(source.stream for source in pipe.sources)
         assert isinstance(first, Draft)
         first.union = True
@@ -130,19 +132,19 @@ class Linking:
         self._steps[first].sort(key=lambda step: step.begin)
 
     def to_dram(self, pipe: Simple) -> None:
-        """Packers' phases."""
+        """Link packers that write to DRAM."""
         for source in pipe.sources:
             self._send(pipe, source, [])
 
     def intermediate(self, pipe: Simple) -> None:
-        """A kernel's own buffer."""
+        """Link the stream of a kernel's own buffer."""
         stream = self._streams_of[pipe][0] if pipe.beside is None else pipe.beside.stream
         assert isinstance(stream, Draft)
         self._receive(stream, pipe, pipe.outputs[0])
         stream.iterations = 1
 
     def dram_read(self, pipe: Simple) -> None:
-        """Chunks from DRAM: as many tiles in a phase as divide the buffer."""
+        """Link a stream that reads chunks from DRAM. A phase has a number of tiles that divides the buffer."""
         streams = self._streams_of[pipe]
         reader = streams[0]
         merged = len(streams) == 1 and pipe.outputs[0].kernel_operand is not None and pipe.kind is not Kind.POST_TM
@@ -191,7 +193,7 @@ _LINKS: dict[Kind, Callable[[Linking, Simple], None]] = {
 
 
 def _cut_and_merge(phases: Sequence[Phase], at_once: int, max_tiles: int) -> list[Step]:
-    """Phases cut into what comes at once, and put together again up to `max_tiles` tiles."""
+    """Cut phases into pieces that arrive at once, and merge them up to `max_tiles` tiles."""
     size = min(max_tiles, at_once)
     pieces = list[int]()
     for phase in phases:
@@ -210,7 +212,7 @@ def _cut_and_merge(phases: Sequence[Phase], at_once: int, max_tiles: int) -> lis
 
 
 def count(steps: Steps, limits: CoreLimits) -> None:
-    """Fill in `phases` of all streams of an epoch."""
+    """Compute `phases` of all streams of an epoch."""
     footprint: dict[Place, int] = {}
     for stream, stream_steps in steps.items():
         footprint[stream.place] = footprint.get(stream.place, 0) + len(stream_steps) * PHASE_BYTES * stream.buffering
@@ -225,6 +227,7 @@ def count(steps: Steps, limits: CoreLimits) -> None:
 
 
 def _components(steps: Steps) -> Iterable[list[Draft]]:
+    """Yield the streams that are connected with each other."""
     near: dict[Draft, dict[Draft, None]] = {stream: {} for stream in steps}
     for stream, stream_steps in steps.items():
         for step in stream_steps:
@@ -251,7 +254,7 @@ def _source(stream_steps: list[Step]) -> Draft | None:
 
 
 def _merge_turns(stream: Draft, stream_steps: list[Step]) -> None:
-    """An operand that relays feed in turn takes as many tiles in a phase as its kernel clears at once."""
+    """Let an operand that relays feed in turn take as many tiles in a phase as its kernel clears at once."""
     merged = [stream_steps[0]]
     for step in stream_steps[1:]:
         if merged[-1].tiles + step.tiles <= stream.clears:
@@ -288,7 +291,7 @@ def _unroll(component: list[Draft], steps: Steps, max_times: int) -> None:
 
 
 def _times(iterations: int, max_times: int, limit: int, skip: int) -> int:
-    """How many iterations are written out as phases."""
+    """Return the number of iterations that are unrolled into phases."""
     highest = min(max_times, iterations, limit or iterations)
     times = max(
         (times_tried for times_tried in range(skip, highest + 1, skip) if iterations % times_tried == 0), default=0
@@ -301,6 +304,8 @@ def _times(iterations: int, max_times: int, limit: int, skip: int) -> int:
 
 
 def _is_single_phase(stream: Draft, stream_steps: list[Step], steps: Steps) -> bool:
+    """Return whether the unrolled phases of a stream are one phase: neither its source nor the source's receiver
+    changes."""
     source = _source(stream_steps)
     if source is None or stream.kind not in ("unpacker", "multicast", "gather_multicast", "relay"):
         return False

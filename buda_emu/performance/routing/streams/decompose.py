@@ -1,4 +1,4 @@
-"""Pipes to simple pipes, subgraph by subgraph, in pipegen2's order."""
+"""Decomposition of pipes into simple pipes, subgraph by subgraph, in pipegen2's order."""
 
 from collections.abc import Iterable, Sequence
 
@@ -16,7 +16,7 @@ from buda_emu.performance.routing.streams.rational import Kind, Node, Simple, pc
 
 
 class Subgraph:
-    """Simple pipes and nodes of buffers and pipes that are connected with each other, and with no others."""
+    """A connected component of buffers and pipes, as simple pipes and nodes."""
 
     def __init__(self, buffers: Sequence[BufferNode], pipes: Sequence[PipeNode], limits: CoreLimits) -> None:
         self.nodes: list[Node] = []
@@ -70,7 +70,7 @@ class Subgraph:
         return self._on_noc(place) if pipe.pipe.ethernet_pipe else self._worker(place)
 
     def _on_noc(self, place: Place) -> Place:
-        """The core of a pipe between chips, which is given as the NoC counts, be it a worker core or not."""
+        """Return the core of a pipe between chips, which is given in NoC coordinates: a worker core or another one."""
         limits, chip, row, column = self._limits, *place[:3]
         if row not in limits.rows or column not in limits.columns:
             return Place(chip, row, column, True)  # of no matter where no stream is made there
@@ -82,7 +82,7 @@ class Subgraph:
         return node
 
     def _stand_for(self, node: Node) -> None:
-        """Put a virtual node where `node` was: a stream passes on what comes into a relay, or waits for indices."""
+        """Replace `node` by a virtual node: a stream passes on the tiles of a relay, or waits for indices."""
         virtual = self._virtual(node.of, node.place, node.tile_size)
         if node.input is not None:
             filled = node.input.outputs
@@ -139,7 +139,7 @@ class Subgraph:
         return simple
 
     def _read(self, simple: Simple, pipe: PipeNode, index: int) -> Simple:
-        """Let `simple` read the inputs of a scatter index: the pipe's, or padding."""
+        """Let a simple pipe read the inputs of a scatter index: those of the pipe, or padding."""
         sources = pipe.sources
         entries = pipe.entries
         counts = pipe.counts
@@ -247,7 +247,7 @@ class Subgraph:
     def _through_pcie(
         self, pipe: PipeNode, index: int, outputs: list[BufferNode], sending: dict[tuple[int, ...], Simple]
     ) -> None:
-        """Write on a core of the one chip, and read on a core of the other."""
+        """Make a write on a core of one chip, and a read on a core of the other."""
         inputs = pipe.padded.get(index) or pipe.inputs
         between = pcie_buffer(inputs, outputs)
         gathers = len(inputs) > 1 or any(source.buffer.is_scatter for source, _ in inputs)
@@ -282,7 +282,7 @@ class Subgraph:
             reads.fill(self._node_of[output])
 
     def _writing_place(self, inputs: Inputs, index: int) -> Place:
-        """The first sender's core, and in every other turn another sender's, where there is one."""
+        """Return the core that writes: the first sender's, and in odd turns another sender's if there is one."""
         places = [self._node_of[buffer].place for buffer, _ in inputs]
         first = places[0]
         return first if index % 2 == 0 else next((place for place in places if place != first), first)
@@ -342,7 +342,7 @@ def _leads_to_packer_multicast(node: Node) -> bool:
 
 
 def _check_role(buffer: BufferNode) -> None:
-    """That pipegen2 knows what the buffer is for."""
+    """Raise RefusedError for a buffer whose role pipegen2 does not know."""
     kind = buffer.buffer.buffer_type
     if buffer.intermediate:
         has_role = kind in ("gradient_op", "intermediate")
@@ -359,7 +359,7 @@ def _check_role(buffer: BufferNode) -> None:
 
 
 def subgraphs(connected: Connected, limits: CoreLimits) -> Iterable[Subgraph]:
-    """Each set of connected buffers and pipes, in the order in which pipegen2 takes them."""
+    """Yield each connected set of buffers and pipes, in the order in which pipegen2 takes them."""
     groups = _Groups(connected)
     buffers: dict[int, list[BufferNode]] = {}
     pipes: dict[int, list[PipeNode]] = {}
@@ -372,7 +372,7 @@ def subgraphs(connected: Connected, limits: CoreLimits) -> Iterable[Subgraph]:
 
 
 class _Groups:
-    """Union by size of the ids of buffers and pipes: the root's id gives a group's place among the others."""
+    """Union-find by size over the ids of buffers and pipes. The id of the root orders the groups."""
 
     def __init__(self, connected: Connected) -> None:
         self._parent: dict[int, int] = {}

@@ -1,4 +1,4 @@
-"""What was allocated, as YAML to read and to compare."""
+"""The result of routing as YAML, to read and to compare."""
 
 from collections.abc import Iterable, Iterator
 
@@ -15,7 +15,8 @@ from buda_emu.performance.routing.streams.model import (
 
 
 def as_yaml(routed: Routed, name: str, arch: str) -> str:
-    """Streams by core with their pipes, the use of what a core has, and refusals: the same text for the same pipes."""
+    """Return streams by core with their pipes, the use of each core's resources, and refusals. Equal pipes give equal
+    text."""
     lines = [f"graph: {_word(name)}", f"arch: {arch}", "refusals:" if routed.refusals else "refusals: []"]
     for refusal in routed.refusals:
         lines += _refusal(refusal)
@@ -81,7 +82,8 @@ def _join_numbers(numbers: Iterable[int]) -> str:
 
 
 def _word(text: str) -> str:
-    """`text` as YAML reads it: names as they are, all else quoted, and what cannot be printed escaped."""
+    """Return `text` as YAML reads it: names as they are, other text quoted, characters that cannot be printed
+    escaped."""
     plain = text.replace("_", "").replace(".", "").replace("-", "")
     if plain.isalnum() and text[0].isalpha() and text.isascii() and text.lower() not in _NO_TEXT:
         return text

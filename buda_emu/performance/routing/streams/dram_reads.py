@@ -1,4 +1,5 @@
-"""Reads from DRAM: in what chunks, through which buffers, by one stream or by two."""
+"""Reads from DRAM: the size of chunks and of the buffers that they go through, and the choice between one stream and
+two."""
 
 from functools import cache
 from math import gcd, lcm
@@ -16,7 +17,7 @@ from buda_emu.performance.routing.streams.rational import Kind, Node, Simple
 
 
 def first_queue(pipe: Simple) -> BufferNode:
-    """The buffer in DRAM that `pipe` reads first."""
+    """Return the buffer in DRAM that `pipe` reads first. Raises RefusedError if it reads none."""
     queue = pipe.sources[0].of
     if queue is None or not queue.dram_input:
         raise invalid_graph(f"pipe {pipe.pipe.id} does not read from DRAM")
@@ -24,8 +25,8 @@ def first_queue(pipe: Simple) -> BufferNode:
 
 
 def merged_bytes(pipe: Simple, chunk: int, operand: BufferNode, read_tiles: int) -> int | None:
-    """Bytes of a buffer that both reads chunks from DRAM and is the kernel's operand; None if there has to be a
-    stream for each. `read_tiles`: tiles that the netlist gives reads, or 0."""
+    """Return the bytes of a buffer that both reads chunks from DRAM and is the kernel's operand; None if two streams
+    are needed. `read_tiles` is the buffer for reads that the netlist states in tiles, or 0."""
     if pipe.place != operand.place:
         return None
     tile = operand.buffer.tile_size
@@ -39,7 +40,7 @@ def _most_bytes(read_tiles: int, tile_size: int) -> int:
 
 
 def scaled_bytes(pipe: Simple, base: int, max_tiles: int) -> int:
-    """A buffer of `base` bytes made as many times larger as keeps reads coming."""
+    """Return the size of a read buffer: the multiple of `base` bytes that keeps reads in flight."""
     tile = first_queue(pipe).buffer.tile_size
     phase = max_tiles * tile
     read_tiles = pipe.pipe.pipe.op_input_dram_io_buf_size_tiles
@@ -57,7 +58,7 @@ def scaled_bytes(pipe: Simple, base: int, max_tiles: int) -> int:
 
 
 def phase_tiles(pipe: Simple, merged: bool) -> int:
-    """Tiles of a phase at most, before the buffer that reads is sized."""
+    """Return the most tiles of a phase before the size of the read buffer is known."""
     output = pipe.outputs[0]
     if merged and output.tiles > TILES_A_PHASE:
         return _largest_multiple(
@@ -67,7 +68,7 @@ def phase_tiles(pipe: Simple, merged: bool) -> int:
 
 
 def settled_phase_tiles(pipe: Simple, tiles: int) -> int:
-    """Tiles of a phase at most, in whole buffers of `tiles`. RefusedError where no phase can hold them."""
+    """Return the most tiles of a phase, in whole buffers of `tiles`. Raises RefusedError if no phase can hold one."""
     queue = first_queue(pipe)
     output = pipe.outputs[0]
     if output.tiles > TILES_A_PHASE:
@@ -97,7 +98,7 @@ def _largest_multiple(tiles_per_input: int, tiles: int, iterations: int, pipe: S
 
 
 class Chunks:
-    """Tiles that each pipe of one subgraph reads from DRAM at once."""
+    """The number of tiles that each pipe of one subgraph reads from DRAM at once."""
 
     def __init__(self) -> None:
         self.of = cache(self._of)
@@ -125,7 +126,8 @@ def _limit(pipe: Simple, node: Node) -> int:
 
 
 def whole_chunk(chunk: int, least: int, tile_size: int, most_tiles: int, most_bytes: int) -> int:
-    """The largest part of `chunk` tiles, itself a multiple of `least`, that one transfer can move; else `least`."""
+    """Return the largest divisor of `chunk` tiles that is a multiple of `least` and fits one transfer; `least` if there
+    is none."""
     max_tiles = min(most_tiles, most_bytes // max(1, tile_size))
     if chunk <= max_tiles:
         return chunk
@@ -133,7 +135,7 @@ def whole_chunk(chunk: int, least: int, tile_size: int, most_tiles: int, most_by
 
 
 def _cleared_at_once(pipe: Simple) -> int:
-    """What divides the tiles that all buffers after `pipe` give back at once."""
+    """Return a common divisor of the tiles that the buffers after `pipe` free at once."""
     divisor = 0
     for node in pipe.outputs:
         buffer = node.of

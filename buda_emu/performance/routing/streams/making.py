@@ -1,4 +1,4 @@
-"""The streams that each simple pipe is, before they have ids and L1."""
+"""The streams of each simple pipe, before they get ids and L1."""
 
 from collections.abc import Callable
 
@@ -24,7 +24,8 @@ from buda_emu.performance.routing.streams.rational import READS_DRAM, Kind, Node
 
 
 class Draft:
-    """A stream to be. `forks` are all streams of one buffer in L1, `shares` another stream in whose L1 it lies."""
+    """A stream before allocation. `forks` are all streams of one buffer in L1; `shares` is another stream in whose L1
+    it lies."""
 
     __slots__ = (
         "buf_id",
@@ -76,13 +77,13 @@ class Draft:
         self.union = False
 
     def join(self, pipe: Simple) -> None:
-        """Take part in a further pipe."""
+        """Add a further pipe that the stream takes part in."""
         if pipe.of is not None:
             self.pipes[pipe.of.id] = None
 
 
 class Makers:
-    """Makes the streams of one subgraph; pipes come in topological order."""
+    """Makes the streams of one subgraph. Pipes must come in topological order."""
 
     def __init__(self) -> None:
         self.streams: list[Draft] = []
@@ -101,7 +102,7 @@ class Makers:
         return stream
 
     def _unpacker(self, pipe: Simple, node: Node) -> Draft:
-        """The stream that hands an operand to the kernel."""
+        """Add the stream that hands an operand to the kernel."""
         operand = _operand(pipe, node)
         written = operand.buffer
         size = written.tile_size * written.size_tiles
@@ -116,7 +117,7 @@ class Makers:
     # Between cores
 
     def fork(self, pipe: Simple) -> None:
-        """A packer's buffer: one stream for each pipe that reads it."""
+        """Add the streams of a packer's buffer: one for each pipe that reads it."""
         buffer = pipe.sources[0].buffer
         if not buffer.kernel_output or buffer.intermediate:
             raise invalid_graph(f"buffer {buffer.id} is forked, and is neither a packer's nor in DRAM")
@@ -128,7 +129,7 @@ class Makers:
             stream.buf_id = -1 if buffer.buffer.replicate else buffer.id
 
     def pre_tm_fork(self, pipe: Simple) -> None:
-        """An operand that is kept in L1 as it lies in DRAM: relays, as many as pipes read it."""
+        """Add the streams of an operand that is kept in L1 as it lies in DRAM: a relay for each pipe that reads it."""
         buffer = pipe.sources[0].buffer
         for stream in self._forks("relay", pipe, buffer):
             stream.reads = 1
@@ -151,12 +152,12 @@ class Makers:
         return streams
 
     def serial_fork(self, pipe: Simple) -> None:
-        """One stream that sends to receivers in turn."""
+        """Use the one incoming stream for all receivers, in turn."""
         for output in pipe.outputs:
             output.stream = _incoming(pipe)
 
     def padding_serial_fork(self, pipe: Simple) -> None:
-        """Padding, which each core that sends it keeps for itself."""
+        """Add a stream of padding on each core that sends it."""
         base = _incoming(pipe)
         base.deleted = True
         by_place: dict[Place, Draft] = {}
@@ -172,7 +173,7 @@ class Makers:
             output.stream = stream
 
     def gather(self, pipe: Simple) -> None:
-        """Relays that take turns, and the stream that passes on what they hold."""
+        """Add relays that take turns, and the stream that sends on their tiles."""
         relays = min(len(pipe.sources), GATHER_RELAYS)
         tile = pipe.sources[0].tile_size
         for source in pipe.sources:
@@ -182,7 +183,7 @@ class Makers:
         _fill(pipe, self._add("gather", pipe.place, 0, tile, pipe))
 
     def dormant_relay(self, pipe: Simple) -> None:
-        """One relay that takes from all sources in turn."""
+        """Add one relay that takes tiles from all sources in turn."""
         tile = pipe.outputs[0].tile_size
         for source in pipe.sources:
             _stream(source).join(pipe)
@@ -190,7 +191,7 @@ class Makers:
         _fill(pipe, self._add("relay", pipe.place, size, tile, pipe))
 
     def relay(self, pipe: Simple) -> None:
-        """The stream of a relay's buffer."""
+        """Add the stream of a relay's buffer."""
         node = pipe.outputs[0]
         buffer = node.buffer
         sender = _incoming(pipe)
@@ -204,14 +205,15 @@ class Makers:
         node.stream = stream
 
     def unicast(self, pipe: Simple) -> None:
-        """The receiver's operand."""
+        """Add the stream of the receiver's operand."""
         sender = _incoming(pipe)
         stream = self._unpacker(pipe, pipe.outputs[0])
         if sender.place.chip != stream.place.chip:
             sender.ethernet = stream.ethernet = True
 
     def multicast(self, pipe: Simple) -> None:
-        """What comes in, made to multicast where it can be, and the receivers' operands."""
+        """Let the incoming stream multicast if it can, else add one that does; add the streams of the receivers'
+        operands."""
         sender = _incoming(pipe)
         by_itself = sender.kind == "packer" and pipe.direct
         if by_itself:
@@ -225,7 +227,7 @@ class Makers:
             self._unpacker(pipe, output)
 
     def union(self, pipe: Simple) -> None:
-        """One of the relays that come in does the work of all."""
+        """Let the first incoming relay do the work of all."""
         first, *others = (_stream(source) for source in pipe.sources)
         for other in others:
             other.deleted = True
@@ -235,7 +237,8 @@ class Makers:
     # From and to DRAM
 
     def dram_read(self, pipe: Simple) -> None:
-        """Chunks from DRAM, by the operand's stream alone if its buffer can be made to fit, else by a relay."""
+        """Add streams that read chunks from DRAM: the operand's stream alone if its buffer fits, else a relay before
+        it."""
         queue = first_queue(pipe)
         node = pipe.outputs[0]
         relay = node.of is not None and node.of.relay
@@ -266,7 +269,7 @@ class Makers:
             self._unpacker(pipe, node)
 
     def post_tm(self, pipe: Simple) -> None:
-        """An operand that is kept in L1 as its kernel reads it."""
+        """Add the stream of an operand that is kept in L1 as its kernel reads it."""
         queue = first_queue(pipe)
         node = pipe.outputs[0]
         size = _post_tm_bytes(pipe, queue)
@@ -279,7 +282,7 @@ class Makers:
         self._read(pipe, stream, queue)
 
     def dram_multicast(self, pipe: Simple) -> None:
-        """A stream that reads from DRAM and multicasts, and the receivers' operands."""
+        """Add a stream that reads from DRAM and multicasts, and the streams of the receivers' operands."""
         queue = first_queue(pipe)
         tile = queue.buffer.tile_size
         stream = self._add("multicast", pipe.place, self._chunks.of(pipe) * tile, tile, pipe)
@@ -295,11 +298,11 @@ class Makers:
         stream.tracked = stream.reads if queue.in_dram else 0
 
     def to_pcie(self, pipe: Simple) -> None:
-        """A packer's stream that writes to another chip."""
+        """Let a packer's stream write to another chip."""
         self.to_dram(pipe)
 
     def gather_to_pcie(self, pipe: Simple) -> None:
-        """A relay that takes from packers in turn and writes to another chip."""
+        """Add a relay that takes tiles from packers in turn and writes them to another chip."""
         between = pipe.outputs[0].buffer.buffer
         for source in pipe.sources:
             _stream(source).join(pipe)
@@ -308,7 +311,8 @@ class Makers:
         _fill(pipe, stream)
 
     def pcie_read(self, pipe: Simple) -> None:
-        """What another chip writes, by the operand's stream alone if its buffer can be made to fit, else by a relay."""
+        """Add streams that read data of another chip: the operand's stream alone if its buffer fits, else a relay
+        before it."""
         between = pipe.sources[0].buffer.buffer
         node = pipe.outputs[0]
         merged = merged_bytes(pipe, between.size_tiles, _operand(pipe, node), 0)
@@ -324,7 +328,7 @@ class Makers:
             self._unpacker(pipe, node)
 
     def pcie_multicast(self, pipe: Simple) -> None:
-        """What another chip writes, for several cores."""
+        """Add a stream that multicasts data of another chip, and the streams of the receivers' operands."""
         between = pipe.sources[0].buffer.buffer
         base = between.size_tiles * between.tile_size * between.q_slots
         self._read(pipe, self._add("multicast", pipe.place, base, between.tile_size, pipe), pipe.sources[0].buffer)
@@ -332,19 +336,19 @@ class Makers:
             self._unpacker(pipe, output)
 
     def to_dram(self, pipe: Simple) -> None:
-        """Packers' streams that write to a queue."""
+        """Let packers' streams write to a queue."""
         for source in pipe.sources:
             stream = _stream(source)
             stream.writes = stream.tracked = 1
             stream.join(pipe)
 
     def nothing(self, pipe: Simple) -> None:
-        """A queue that several pipes read takes no streams by itself."""
+        """Do nothing: a queue that several pipes read takes no streams of its own."""
 
     # Intermediate buffers
 
     def intermediate(self, pipe: Simple) -> None:
-        """A kernel's own buffer."""
+        """Add the stream of a kernel's own buffer."""
         buffer = pipe.outputs[0].buffer
         written = buffer.buffer
         place = pipe.outputs[0].place
@@ -357,7 +361,7 @@ class Makers:
         stream.writes = 1 if pipe.kind is Kind.GRADIENT else 0
 
     def shared_intermediate(self, pipe: Simple) -> None:
-        """A kernel's own buffer in the packer's L1: one of the packer's streams."""
+        """Use one of the packer's streams for a kernel's own buffer in the packer's L1."""
         buffer = pipe.outputs[0].buffer
         stream = pipe.beside.stream if pipe.beside is not None else None
         if not isinstance(stream, Draft):

@@ -1,4 +1,4 @@
-"""How many tiles move through the nodes of a subgraph, and the phases in which they do."""
+"""The tiles that move through the nodes of a subgraph, and the phases in which they do."""
 
 from collections.abc import Callable, Iterable, Sequence
 from math import isqrt, lcm
@@ -11,7 +11,7 @@ from buda_emu.support.errors import UnsupportedError
 
 
 def measure(nodes: Iterable[Node]) -> None:
-    """Fill in `iterations`, `tiles`, `subtree` and `max_tiles` of all nodes of a subgraph."""
+    """Compute `iterations`, `tiles`, `subtree` and `max_tiles` of all nodes of a subgraph."""
     for component in _components(nodes):
         roots = [node for node in component if node.input is None]
         if not roots:
@@ -31,7 +31,7 @@ def measure(nodes: Iterable[Node]) -> None:
 
 
 def readers(node: Node) -> list[Node]:
-    """What the pipes that read `node` fill."""
+    """Return the nodes that are filled by the pipes that read `node`."""
     outputs = node.outputs
     if len(outputs) == 1 and outputs[0].beside is not node:
         return outputs[0].outputs
@@ -59,7 +59,7 @@ def _components(nodes: Iterable[Node]) -> Iterable[list[Node]]:
 
 
 def is_padding(node: Node) -> bool:
-    """Padding in DRAM: such a root comes after the others."""
+    """Return whether the node is padding in DRAM; such roots come after the others."""
     return not node.virtual and node.buffer.dram_input and node.buffer.buffer.is_padding
 
 
@@ -76,13 +76,13 @@ def _is_dram_input(node: Node) -> bool:
 
 
 def _granularity(node: Node) -> int:
-    """Tiles that a kernel clears at once, where the node is its operand."""
+    """Return the tiles that a kernel clears at once if the node is its operand, else 1."""
     operand = None if node.virtual else node.kernel_operand
     return 1 if operand is None else max(1, operand.buffer.tile_clear_granularity)
 
 
 def _note_single_source_paths(order: Sequence[Node]) -> None:
-    """Note for each node of `order` whether one source alone, whole and once, feeds it and all after it."""
+    """Set for each node of `order` whether one source alone, whole and once, feeds it and all nodes after it."""
     for node in order:
         single = not _is_scattered(node) and (node.input is None or node.input.inputs == 1)
         node.on_single_path = single and (node.input is None or node.input.sources[0].on_single_path)
@@ -173,14 +173,15 @@ _FORKS = {Kind.FORK, Kind.PRE_TM_FORK, Kind.DRAM_FORK}
 
 
 class Phase(NamedTuple):
-    """`tiles` that move from the phase `begin` on."""
+    """A phase number `begin`, and the `tiles` that move in it."""
 
     begin: int
     tiles: int
 
 
 class Flow:
-    """What one node sends and receives. `groups` holds the phases of each set of inputs that a union takes in turn."""
+    """The phases in which one node sends and receives. `groups` has the phases of each set of inputs that a union takes
+    in turn."""
 
     __slots__ = ("done", "groups", "inputs", "paths", "per_group", "sends", "sets", "span")
 
@@ -204,7 +205,7 @@ class Flow:
 
 
 class Phases:
-    """Phases of all nodes of one subgraph, whose tiles have been measured."""
+    """The phases of all nodes of one subgraph whose tiles were measured."""
 
     def __init__(self, nodes: Iterable[Node]) -> None:
         self._flows: dict[Node, Flow] = {}
@@ -229,11 +230,11 @@ class Phases:
             self._copy_to_neighbours(order)
 
     def sent(self, node: Node, pipe: Simple) -> list[Phase]:
-        """What `node` sends into `pipe`."""
+        """Return the phases in which `node` sends into `pipe`."""
         return self._flows[node].sends[pipe.outputs[-1]]
 
     def received(self, node: Node) -> list[Phase]:
-        """What comes into `node`."""
+        """Return the phases in which `node` receives tiles."""
         groups = self._flows[node].groups
         return [phase for group in sorted(groups) for phase in groups[group]]
 
@@ -246,7 +247,7 @@ class Phases:
                 ahead += readers(node_ahead)
 
     def _paths(self, node: Node, seen: set[Node]) -> Walk[int]:
-        """How often what is after `node` has to be gone through: once for each set of inputs of unions before it."""
+        """Return how often the part after `node` is walked: once for each set of inputs of unions before it."""
         flow = self._flows[node]
         if node not in seen and node.input is not None:
             seen.add(node)
@@ -255,7 +256,7 @@ class Phases:
         return flow.paths
 
     def _find_subgraphs(self, node: Node) -> Walk[None]:
-        """Number the nodes: after each root, and after each branch of a fork, a number of its own."""
+        """Number the nodes: nodes after each root, and after each branch of a fork, get a number of their own."""
         if node in self._subgraph:
             return
         number = self._subgraph[node] = self._number
@@ -282,7 +283,7 @@ class Phases:
             yield self._find_leaves(reader, visits, turn)
 
     def _in_order(self, order: list[dict[Node, None]]) -> None:
-        """Let tiles come to one leaf of each turn; its neighbours get the same."""
+        """Compute the phases of one leaf of each turn; `_copy_to_neighbours` gives its neighbours the same."""
         begin = 0
         for group in order:
             if group:
@@ -301,7 +302,7 @@ class Phases:
                     self._flows[source].sends[other] = self._flows[source].sends[first]
 
     def _move_tiles(self, node: Node, to: Node | None, begin: int) -> Walk[int]:
-        """Let all that `node` takes in this time come in, and send it on; the phases that it takes."""
+        """Receive all tiles that `node` takes in this turn and send them on. Returns the number of phases."""
         flow = self._flows[node]
         if node.input is None:
             assert to is not None
@@ -354,7 +355,7 @@ class Phases:
 
     @staticmethod
     def _extend_last_phase(source: Node, sends: list[Phase], received: list[Phase], max_tiles: int) -> bool:
-        """Whether the last phase from `source` takes its next tiles, too."""
+        """Extend the last phase from `source` by its next tiles if possible. Returns whether it was."""
         reads = source.input is None and not source.virtual and source.buffer.dram_input
         if reads or (source.input is not None and source.input.kind is Kind.DRAM_FORK):
             return False  # reads from DRAM are merged later

@@ -1,4 +1,4 @@
-"""From the pipes of an epoch to the streams of its cores."""
+"""Routing of one epoch: from its pipes to the streams of its cores."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator
@@ -41,7 +41,7 @@ GATHERS = {"gather", "gather_multicast", "multicast", "packer_multicast"}
 
 
 class Core:
-    """One core's streams while they get ids."""
+    """The streams of one core while they get ids."""
 
     def __init__(self, place: Place, limits: CoreLimits) -> None:
         self.place = place
@@ -55,13 +55,13 @@ class Core:
         self.twice: list[Draft] = []
 
     def need_blob(self, size: int) -> None:
-        """Make room for a blob of `size` bytes, in whole blocks of 4 kB beyond what every core has."""
+        """Make room for a blob of `size` bytes, in whole blocks of 4 kB beyond the room that every core has."""
         beyond = size - self.limits.blob_bytes
         if beyond > 0 and not self.blob:
             self.blob = beyond & ~0xFFF
 
     def number(self, stream: Draft) -> None:
-        """Give `stream`, and the others of its packer's buffer, their ids."""
+        """Give ids to `stream` and to the other streams of its packer's buffer."""
         if stream.kind == "packer" and stream.forks:
             for place, fork in enumerate(stream.forks):
                 if fork.id is None and not fork.deleted:
@@ -100,7 +100,7 @@ class Core:
         stream.id = id
 
     def short_of(self) -> Iterator[Refusal]:
-        """Kinds of streams of which there are too few."""
+        """Yield a refusal for each kind of stream of which the core has too few."""
         for stream in self.twice:
             message = f"{self.place}: two streams serve operand {stream.operand}"
             yield Refusal(what="operand_stream", message=message, place=self.place, number=2, limit=1)
@@ -118,7 +118,7 @@ class Core:
         yield from self._beyond("extra_streams", "extra streams", self.extra, extra)
 
     def short_of_kernel_operands(self) -> Iterator[Refusal]:
-        """Kernel inputs and outputs of which there are too many."""
+        """Yield refusals for too many kernel inputs or outputs."""
         yield from self._beyond("kernel_inputs", "kernel inputs", self.inputs, KERNEL_INPUTS)
         yield from self._beyond("kernel_outputs", "kernel outputs", self.outputs, KERNEL_OUTPUTS)
 
@@ -129,7 +129,8 @@ class Core:
             yield Refusal(what=what, message=message, place=self.place, number=number, limit=limit)
 
     def use(self, on_chip: int) -> CoreUse:
-        """What the core holds; worker cores of the chip move tiles of `on_chip` distinct sizes."""
+        """Return the use of the core's resources. `on_chip` is the number of tile sizes that the worker cores of the
+        chip move."""
         ethernet = self.place.ethernet
         sizes = len({stream.msg_size for stream in self.streams}) if ethernet else on_chip
         tracked = sum(stream.tracked for stream in self.streams)
@@ -164,7 +165,8 @@ def _stream(stream: Draft) -> Stream:
 
 
 def give_l1(streams: list[Draft]) -> None:
-    """Note in `given` what each stream's buffer takes: forks have one in common, sharers one, padding one a core."""
+    """Set `given_bytes` of each stream to the L1 of its buffer. Forks have one buffer in common, as have sharers;
+    padding has one on each core."""
     _find_sharers(streams)
     padding = set[tuple[object, ...]]()
     for stream in streams:
@@ -197,17 +199,17 @@ def _find_sharers(streams: list[Draft]) -> None:
 
 
 def tile_sizes(streams: Iterable[Draft]) -> Counter[int]:
-    """How many distinct sizes of tiles the worker cores of each chip move."""
+    """Return the number of tile sizes that the worker cores of each chip move."""
     sizes = {(stream.place.chip, stream.msg_size) for stream in streams if not stream.place.ethernet}
     return Counter(chip for chip, _ in sizes)
 
 
 def route(graph: PipeGraph, arch: str, *, phases: bool = False) -> Routed:
-    """The streams that `graph` needs on each core of an `arch` (`grayskull`, `wormhole_b0`), and what is refused.
+    """Return the streams that `graph` needs on each core of an `arch` (`grayskull`, `wormhole_b0`), and the refusals.
 
-    Phases are counted where they are asked for, which takes twice as long. Refusals come in the order of pipegen2's
-    checks: what the pipes are, readers and writers of DRAM, kernel operands, phases, ids, L1. After one that leaves no
-    streams to speak of, there are no cores. UnsupportedError for other architectures, for too many tiles or phases.
+    With `phases` phases are counted, which takes twice as long. Refusals come in the order of pipegen2's checks:
+    structure of pipes, readers and writers of DRAM, kernel operands, phases, ids, L1. A refusal after which no streams
+    can be made leaves no cores. Raises UnsupportedError for other architectures, and for too many tiles or phases.
     """
     limits = LIMITS[require_arch(arch)]
     for buffer in graph.buffers:
@@ -219,7 +221,7 @@ def route(graph: PipeGraph, arch: str, *, phases: bool = False) -> Routed:
 
 
 def require_arch(arch: str) -> str:
-    """The same. UnsupportedError for one whose streams are not known."""
+    """Return `arch`. Raises UnsupportedError for an architecture whose streams are not known."""
     if arch not in LIMITS:
         raise UnsupportedError(f"routing knows {' and '.join(LIMITS)}, and not {arch!r}")
     return arch
@@ -255,7 +257,7 @@ def _on_a_core(place: Place, limits: CoreLimits) -> None:
 
 
 def _ncrisc(part: Subgraph) -> Iterable[Refusal]:
-    """What the NCRISCs of the cores cannot keep track of; pipegen2 counts each subgraph by itself."""
+    """Yield refusals for queues that the NCRISCs of the cores cannot serve; pipegen2 counts each subgraph by itself."""
     readers: dict[Place, int] = {}
     writers: dict[Place, int] = {}
     for pipe in part.pipes:
@@ -293,7 +295,7 @@ def _too_many_readers(fork: Simple) -> Refusal:
 
 
 def _limit_gathers(parts: Iterable[Subgraph], limits: CoreLimits) -> None:
-    """Make relays of those gathers for which no stream that gathers is left on their core."""
+    """Turn gathers into relays if no stream that can gather is left on their core."""
     used_streams: dict[Place, int] = {}
     for part in parts:
         for pipe in part.pipes:
@@ -317,7 +319,7 @@ def _multicasts(place: Place, limits: CoreLimits) -> int:
 
 
 def _cores(parts: Iterable[Subgraph], limits: CoreLimits) -> dict[Place, Core]:
-    """Cores with their kernels' operands and blobs."""
+    """Return cores with the operands and blobs of their kernels."""
     cores: dict[Place, Core] = {}
     for part in parts:
         for node in part.nodes:
@@ -342,7 +344,7 @@ def _cores(parts: Iterable[Subgraph], limits: CoreLimits) -> dict[Place, Core]:
 
 
 def _streams(part: Subgraph, steps: Steps | None) -> list[Draft]:
-    """The streams of a subgraph; their phases are noted in `steps`, if there is one."""
+    """Return the streams of a subgraph, and add their phases to `steps` if it is given."""
     measure(part.nodes)
     makers = Makers()
     pipes = _creation_order(part.pipes)
