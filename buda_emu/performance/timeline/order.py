@@ -50,7 +50,7 @@ class Order:
             ask_before(rows, start, earlier, later, answer)
         return answer
 
-    def unordered(self, space: Ints, low: Ints, high: Ints, task: Ints, writes: Flags) -> Ints:
+    def find_races(self, space: Ints, low: Ints, high: Ints, task: Ints, writes: Flags) -> Ints:
         """Return pairs of accesses [pairs, 2] that touch common bytes in no fixed order, at least one of them writing.
         The accesses must be sorted by space and first byte.
 
@@ -139,7 +139,7 @@ class _Signals:
         signals = self.given.setdefault(chain, [])
         signals.append((task, tokens + (signals[-1][1] if signals else 0)))
 
-    def needed(self, tokens: int) -> Iterator[int]:
+    def required_tasks(self, tokens: int) -> Iterator[int]:
         """Yield the last task of each chain without which there would be fewer than `tokens` tokens."""
         spare = self.total - tokens
         for signals in self.given.values():
@@ -175,7 +175,7 @@ def _object_edges(schedule: Schedule, chains: Collection[int]) -> Iterator[tuple
             if tokens >= object_signals.total:
                 yield object_nodes.setdefault(wait.object, tasks + len(object_nodes)), task
             else:
-                yield from ((signalling_task, task) for signalling_task in object_signals.needed(tokens))
+                yield from ((signalling_task, task) for signalling_task in object_signals.required_tasks(tokens))
     for number, node in object_nodes.items():
         yield from ((signals_of_chain[-1][0], node) for signals_of_chain in signals[number].given.values())
 
@@ -226,7 +226,7 @@ def order_conflicts(order: Order, accesses: Iterable[Access]) -> list[Hazard]:
     rows.sort()
     table = np.array(rows, np.int64)
     columns = [np.ascontiguousarray(table[:, column]) for column in range(4)]
-    pairs = order.unordered(columns[0], columns[1], columns[2], columns[3], table[:, 4].astype(np.bool_))
+    pairs = order.find_races(columns[0], columns[1], columns[2], columns[3], table[:, 4].astype(np.bool_))
     meetings: dict[tuple[int, int, int], ByteSet] = {}
     lowest: dict[tuple[int, int, int], int] = {}
     indices: list[list[int]] = pairs.tolist()

@@ -95,7 +95,7 @@ def _chain(tasks: Tasks, timing: Timing, heads: dict[int, int]) -> Iterator[str]
         seen.append(task)
         number = int(timing.held_by[task])
         wait = next(entry for entry in tasks.waits_of(task) if entry.object == number)
-        tokens_signalled = tasks.tokens_at_first(number) + _tokens_signalled(tasks, timing, number)
+        tokens_signalled = tasks.tokens_at_first(number) + _signalled_tokens(tasks, timing, number)
         have = int(timing.tokens[number]) if wait.takes else tokens_signalled
         text = f"{tasks.label(task)} waits for {wait.tokens} of {tasks.objects[number]}, which has {have}"
         servers = [entry for entry in np.flatnonzero(timing.end < 0).tolist() if _signals_object(tasks, entry, number)]
@@ -116,7 +116,7 @@ def _signals_object(tasks: Tasks, task: int, number: int) -> bool:
     return any(number_signalled == number and count for number_signalled, count in tasks.signals_of(task))
 
 
-def _tokens_signalled(tasks: Tasks, timing: Timing, number: int) -> int:
+def _signalled_tokens(tasks: Tasks, timing: Timing, number: int) -> int:
     """Return the tokens of an object that finished tasks have given."""
     done = np.flatnonzero(timing.end >= 0).tolist()
     return sum(
@@ -157,7 +157,7 @@ class Schedule(Tasks):
         unit_tasks = unit_first, order.astype(np.int64)
         names = tuple(self.units), tuple(self.objects)
 
-        def timed(durations: Ints) -> Timing:
+        def run_with(durations: Ints) -> Timing:
             written = Written(*(np.full(tasks, -1, np.int64) for _ in range(4)))
             level = _ints(self._initial).copy()
             ended = run_timeline(unit_tasks, durations, waits, takes, signals, level, written)
@@ -166,7 +166,7 @@ class Schedule(Tasks):
                 raise ProgramError(explain(self, timing), kind="deadlock")
             return timing
 
-        return timed
+        return run_with
 
     def makespans(self) -> Callable[[Ints], int]:
         """Return a function that computes the makespan for any durations. It is much faster than `runs` if each object

@@ -213,7 +213,7 @@ def pieces(address: int, size: int, ring: Ring | None = None) -> tuple[tuple[int
     return (address, ring.high), (ring.low, ring.low + end - ring.high)
 
 
-def count_covered(ranges: Iterable[tuple[int, int]]) -> int:
+def union_length(ranges: Iterable[tuple[int, int]]) -> int:
     """Count the numbers that lie in at least one of the ranges (first, one after the last)."""
     total = reached = 0
     for start, end in sorted(ranges):

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from buda_emu.netlist.model import Netlist, Op
 from buda_emu.netlist.rules.queues.memory import l1_bytes
 from buda_emu.netlist.sizes import buffer_bytes
-from buda_emu.performance.timeline.tasks import count_covered
+from buda_emu.performance.timeline.tasks import union_length
 from buda_emu.spec.devices import Device
 
 
@@ -42,6 +42,6 @@ def dram_use(netlist: Netlist, chip: Device) -> tuple[ChannelUse, ...]:
             place = queue.target_device, buffer.channel
             ranges.setdefault(place, []).append((buffer.address, buffer.address + size))
     return tuple(
-        ChannelUse(device, channel, count_covered(ranges[device, channel]), chip.dram_channel_bytes)
+        ChannelUse(device, channel, union_length(ranges[device, channel]), chip.dram_channel_bytes)
         for device, channel in sorted(ranges)
     )

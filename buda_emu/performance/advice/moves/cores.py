@@ -259,11 +259,11 @@ def _propose_rows(situation: Situation) -> Iterator[Proposal]:
             if mblock[0] % times or rows * times > _MOST:
                 continue
             grid = (rows * times, base.blocking.grid_size[1])
-            own = (
+            row_edits = (
                 Edit("op", op.name, ("grid_size",), grid),
                 Edit("op", op.name, ("mblock",), (mblock[0] // times, mblock[1])),
             )
-            edits = merge_edits((*columns, *own))
+            edits = merge_edits((*columns, *row_edits))
             cycles_after = situation.cycles(apply_edits(situation.variant.netlist, edits).ops[op.name])
             if cycles_after is not None and cycles_after < cycles_before:
                 candidates.append(
@@ -275,11 +275,13 @@ def _propose_rows(situation: Situation) -> Iterator[Proposal]:
             continue
         others, words = room
         rows = new_grid(edits)[0]
-        own = f"{op.name} on {plural(count, 'core')}, {plural(rows, 'row')}, instead of {op.blocking.cells}{words}"
+        row_edits = (
+            f"{op.name} on {plural(count, 'core')}, {plural(rows, 'row')}, instead of {op.blocking.cells}{words}"
+        )
         yield Proposal(
             "rows",
             op.name,
-            own,
+            row_edits,
             merge_edits((*edits, *others)),
             gain=(cycles_before - cycles_after) / max(count - op.blocking.cells, 1),
             host=f"encodes {' and '.join(queue.name for queue in queues)} for {plural(rows, 'row')} of cores",

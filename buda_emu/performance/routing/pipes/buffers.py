@@ -81,7 +81,7 @@ class QueueBuffers:
                     QueueBuffer(id=id, queue=queue, cell=cell, core=core, emitted=not is_gradient, fields=fields)
                 )
 
-    def emitted(self, ports: Mapping[int, int]) -> Iterator[Buffer]:
+    def emit(self, ports: Mapping[int, int]) -> Iterator[Buffer]:
         """Yield the buffers, each with its DRAM port."""
         for buffer in self.made:
             if not buffer.emitted:
@@ -268,7 +268,7 @@ class PaddingBuffers:
             return id
         id = self._known[op.name, index, core] = self._ids.new()
         cut = self.cuts[name]
-        fields = self._streamed(name, cut) if streams else self._kept(op, index, cut, core[1:])
+        fields = self._streaming_fields(name, cut) if streams else self._prologue_fields(op, index, cut, core[1:])
         self.made[id] = Buffer(
             id=id,
             operand=0,
@@ -282,7 +282,7 @@ class PaddingBuffers:
         )
         return id
 
-    def known(self, op: Op, index: int, core: tuple[int, int, int]) -> int:
+    def existing_id(self, op: Op, index: int, core: tuple[int, int, int]) -> int:
         """Return the id of a buffer that was made before."""
         return self._known[op.name, index, core]
 
@@ -291,7 +291,7 @@ class PaddingBuffers:
             self._addresses = addresses(self.epoch.netlist)
         return self._addresses[op.in_df[index], pad_value(op, index)]
 
-    def _streamed(self, name: str, cut: Cut) -> dict[str, Any]:
+    def _streaming_fields(self, name: str, cut: Cut) -> dict[str, Any]:
         """Return the fields of padding in DRAM, as long as the queue's entry."""
         queue = self.epoch.netlist.queues[name]
         slot, size = self._queues.slot(queue)
@@ -307,7 +307,7 @@ class PaddingBuffers:
             "prefetch_type": -1,
         }
 
-    def _kept(self, op: Op, index: int, cut: Cut, core: Place) -> dict[str, Any]:
+    def _prologue_fields(self, op: Op, index: int, cut: Cut, core: Place) -> dict[str, Any]:
         """Return the fields of padding in L1, as long as one piece."""
         name = op.inputs[index]
         count = self.epoch.input_count
@@ -342,14 +342,14 @@ def addresses(netlist: Netlist) -> dict[tuple[str, float], int]:
         for op in sorted(graph.ops, key=lambda op: op.name):
             for index in range(kind_of(op).input_buffers(op)):
                 key = (op.in_df[index], pad_value(op, index))
-                if key not in result and is_padded(op, index):
+                if key not in result and has_padding(op, index):
                     result[key] = address
                     size = tile_bytes(op.in_df[index], *op.input_tile_dims[index], netlist.arch.alignment, True)
                     address += size * TILES
     return result
 
 
-def is_padded(op: Op, index: int) -> bool:
+def has_padding(op: Op, index: int) -> bool:
     """Return whether an operand is padded, after its TMs or by one of them."""
     pad = op.input_pad[index] if index < len(op.input_pad) else Pad()
     tms = op.input_tms[index] if index < len(op.input_tms) else ()
@@ -381,7 +381,9 @@ class Buffers:
                     self.queues.make(queue)
         self.core: dict[int, Place] = dict(self.ops.core)
         """The core of every buffer in L1."""
-        self.core |= {one.id: one.core for one in self.queues.made if one.core is not None}
+        self.core |= {
+            queue_buffer.id: queue_buffer.core for queue_buffer in self.queues.made if queue_buffer.core is not None
+        }
 
     def bases(self, reader: str, source: str) -> list[int]:
         """Return the ids of the buffers of a source: core by core of an op, buffer by buffer of a queue."""
@@ -389,8 +391,8 @@ class Buffers:
             return self.ops.outputs[source]
         return self.queues.forks[source, reader] if source in self.epoch.prologue else self.queues.ids[source]
 
-    def emitted(self, ports: Mapping[int, int]) -> Iterator[Buffer]:
+    def emit(self, ports: Mapping[int, int]) -> Iterator[Buffer]:
         """Yield all buffers. `ports` has the DRAM ports of queues' buffers, by id."""
         yield from self.ops.made.values()
-        yield from self.queues.emitted(ports)
+        yield from self.queues.emit(ports)
         yield from self.padding.made.values()

@@ -54,19 +54,19 @@ def find_refusals(epoch: Epoch) -> Iterator[Refusal]:
     yield from _unread(epoch)
     for op in epoch.ops.values():
         if is_ethernet(op) and not netlist.arch.eth_cores:
-            what = f"{netlist.arch.name} has no Ethernet cores"
-            yield Refusal(rule="V159", what=what, hint="read the op on the other chip", op=op.name)
+            message = f"{netlist.arch.name} has no Ethernet cores"
+            yield Refusal(rule="V159", what=message, hint="read the op on the other chip", op=op.name)
             continue
         if is_ethernet(op) and op.attributes.dest_device == _NOWHERE:
-            what = "dest_device is missing: it goes to no chip"
-            yield Refusal(rule="V366", what=what, hint="name the chip that it goes to", op=op.name)
+            message = "dest_device is missing: it goes to no chip"
+            yield Refusal(rule="V366", what=message, hint="name the chip that it goes to", op=op.name)
             continue
         if is_ethernet(op):
             yield from _copy_refusals(epoch, op)
         for index, name in enumerate(op.inputs):
             if name not in netlist.queues and name not in epoch.ops:
-                what = f"{name} is an op of a graph that is not executed together with this one"
-                yield Refusal(rule="V126", what=what, hint="execute both", op=op.name, input=index)
+                message = f"{name} is an op of a graph that is not executed together with this one"
+                yield Refusal(rule="V126", what=message, hint="execute both", op=op.name, input=index)
                 continue
             source = epoch.source(name)
             if isinstance(source, Op):
@@ -80,8 +80,8 @@ def find_refusals(epoch: Epoch) -> Iterator[Refusal]:
             elif not is_remote(source, op):
                 continue
             elif name in epoch.prologue:
-                what = f"a prologue would load {name} from chip {source.target_device}"
-                yield Refusal(rule="V161", what=what, hint=_LOCAL, op=op.name, input=index)
+                message = f"a prologue would load {name} from chip {source.target_device}"
+                yield Refusal(rule="V161", what=message, hint=_LOCAL, op=op.name, input=index)
             chip = source.target_device
             yield from _check_reach(epoch, op, chip, f"{name} is on chip {chip}", index)
             yield from _small_tiles(epoch, source, op.name, f"{name} is on chip {chip}", index)
@@ -96,18 +96,18 @@ def find_refusals(epoch: Epoch) -> Iterator[Refusal]:
 
 def _copy_refusals(epoch: Epoch, op: Op) -> Iterator[Refusal]:
     """Yield the refusals of a copy between chips. Raises UnsupportedError if no pipes are made of it."""
-    if what := off_links(epoch, op):
-        yield Refusal(rule="V363", what=what, hint="name both ends of one link", op=op.name)
-    elif what := unsupported_by_ethernet(epoch, op):
-        yield Refusal(rule="V368", what=what, hint="let another op do that before or after it", op=op.name)
+    if message := off_links(epoch, op):
+        yield Refusal(rule="V363", what=message, hint="name both ends of one link", op=op.name)
+    elif message := unsupported_by_ethernet(epoch, op):
+        yield Refusal(rule="V368", what=message, hint="let another op do that before or after it", op=op.name)
     elif why := missing_channels(epoch, op):
         raise UnsupportedError(f"op {op.name}: no pipes are made of this {op.type}: {why}")
 
 
 def _small_tiles(epoch: Epoch, source: Queue | Op, op: str, location: str, index: int = -1) -> Iterator[Refusal]:
     if epoch.links is not None and source.blocking.tile_dim != (32, 32):
-        what = f"{location}, and relays have tiles of 32 by 32 only"
-        yield Refusal(rule="V368", what=what, hint=_LOCAL, op=op, input=index)
+        message = f"{location}, and relays have tiles of 32 by 32 only"
+        yield Refusal(rule="V368", what=message, hint=_LOCAL, op=op, input=index)
 
 
 def _off_cluster(epoch: Epoch) -> Iterator[Refusal]:
@@ -121,8 +121,8 @@ def _off_cluster(epoch: Epoch) -> Iterator[Refusal]:
     entries += [("graph", graph.name, graph.target_device) for graph in graphs.values()]
     for kind, name, chip in entries:
         if chip not in cluster_chips:
-            what = f"{kind} {name} is on chip {chip}, the cluster has chips {', '.join(map(str, cluster_chips))}"
-            yield Refusal(rule="V160", what=what, op=name if kind == "queue" else "")
+            message = f"{kind} {name} is on chip {chip}, the cluster has chips {', '.join(map(str, cluster_chips))}"
+            yield Refusal(rule="V160", what=message, op=name if kind == "queue" else "")
 
 
 def _unlinked_chips(epoch: Epoch) -> Iterator[Refusal]:
@@ -131,19 +131,19 @@ def _unlinked_chips(epoch: Epoch) -> Iterator[Refusal]:
     if epoch.links is None or len(chips) < 2:
         return
     for chip in sorted(chips - epoch.links.ends.keys()):
-        what = f"chip {chip} runs a graph of it, and no link of the cluster leads there"
-        yield Refusal(rule="V367", what=what, hint="run the graph in its own epoch")
+        message = f"chip {chip} runs a graph of it, and no link of the cluster leads there"
+        yield Refusal(rule="V367", what=message, hint="run the graph in its own epoch")
 
 
 def _unread(epoch: Epoch) -> Iterator[Refusal]:
     """Yield refusals of operands that the kernel does not read."""
     for op in epoch.ops.values():
-        fused = epoch.fused(op)
+        fused = epoch.fused_use_of(op)
         for index in range(len(op.inputs)):
             unread = f"input{index}" not in fused.readers if fused is not None else index > 0 and _reads_one(op)
             if unread:
-                what = f"input {index}, {op.inputs[index]}, is read by nothing of the op"
-                yield Refusal(rule="V361", what=what, hint="leave it out", op=op.name, input=index)
+                message = f"input {index}, {op.inputs[index]}, is read by nothing of the op"
+                yield Refusal(rule="V361", what=message, hint="leave it out", op=op.name, input=index)
 
 
 def _reads_one(op: Op) -> bool:
@@ -162,8 +162,8 @@ def _without_channel(epoch: Epoch) -> Iterator[Refusal]:
             else []
         )
         if wrong_channels:
-            what = f"DRAM channel {wrong_channels[0]}, {arch.name} has channels 0 to {arch.dram_channels - 1}"
-            yield Refusal(rule="V151", what=what, hint="use one of these channels", op=queue.name)
+            message = f"DRAM channel {wrong_channels[0]}, {arch.name} has channels 0 to {arch.dram_channels - 1}"
+            yield Refusal(rule="V151", what=message, hint="use one of these channels", op=queue.name)
 
 
 def _without_core(epoch: Epoch) -> Iterator[Refusal]:
@@ -174,15 +174,15 @@ def _without_core(epoch: Epoch) -> Iterator[Refusal]:
             continue
         ends = [first + size for first, size in zip(op.grid_loc, op.cores, strict=True)]
         if min(op.grid_loc) < 0 or any(end > size for end, size in zip(ends, arch.grid, strict=True)):
-            what = f"is on cores up to {[end - 1 for end in ends]}, the last one of {arch.name} is"
-            yield Refusal(rule="V150", what=f"{what} {[size - 1 for size in arch.grid]}", op=op.name)
+            message = f"is on cores up to {[end - 1 for end in ends]}, the last one of {arch.name} is"
+            yield Refusal(rule="V150", what=f"{message} {[size - 1 for size in arch.grid]}", op=op.name)
 
 
 def _ring(epoch: Epoch) -> Iterator[Refusal]:
     used = chips(epoch.netlist)
     if used[-1] - used[0] >= len(used):
-        what = f"chips {', '.join(map(str, used))} form no ring, some between them are left out"
-        yield Refusal(rule="V337", what=what, hint="use chips whose numbers follow each other")
+        message = f"chips {', '.join(map(str, used))} form no ring, some between them are left out"
+        yield Refusal(rule="V337", what=message, hint="use chips whose numbers follow each other")
     if not epoch.ops:
         yield Refusal(rule="V345", what="an epoch without ops", hint="leave out its graphs")
 
@@ -198,20 +198,22 @@ def unreachable(epoch: Epoch, drafts: Sequence[Draft]) -> Iterator[Refusal]:
         if queue is None or op is None or not is_remote(queue, op):
             continue
         if len(draft.inputs) > 1 or len(draft.outputs) > 1 or len(draft.outputs[0]) > 1:
-            what = f"{queue.name} is on chip {queue.target_device}, from which pipes neither gather nor multicast"
+            message = f"{queue.name} is on chip {queue.target_device}, from which pipes neither gather nor multicast"
             hint = "cut it as the op is cut, without TMs"
-            yield Refusal(rule="V338", what=what, hint=hint, op=op.name, input=draft.operand)
+            yield Refusal(rule="V338", what=message, hint=hint, op=op.name, input=draft.operand)
 
 
 def _check_reach(epoch: Epoch, op: Op, chip: int, location: str, index: int = -1) -> Iterator[Refusal]:
     netlist = epoch.netlist
     if over_pcie(netlist):
         if is_after(netlist, op.target_device, chip) is None:
-            what = f"{location}, chip {op.target_device} reaches its neighbours in the ring only"
-            yield Refusal(rule="V337", what=what, hint="copy it over the chips between them", op=op.name, input=index)
+            message = f"{location}, chip {op.target_device} reaches its neighbours in the ring only"
+            yield Refusal(
+                rule="V337", what=message, hint="copy it over the chips between them", op=op.name, input=index
+            )
     elif epoch.links is None and chip not in {netlist.graphs[graph].target_device for graph in epoch.graphs}:
-        what = f"{location}, which runs no graph in this epoch"
-        yield Refusal(rule="V339", what=what, hint="add a graph without ops on that chip", op=op.name, input=index)
+        message = f"{location}, which runs no graph in this epoch"
+        yield Refusal(rule="V339", what=message, hint="add a graph without ops on that chip", op=op.name, input=index)
 
 
 MOST_TILES: Final = 1 << 23
@@ -267,9 +269,9 @@ def plan_of(epoch: Epoch, refusals: list[Refusal]) -> Plan:
     count = epoch.input_count
     for op in epoch.ops.values():
         if not epoch.readers.get(op.name) and not is_drainer(op):
-            what = "nothing reads its result"
+            message = "nothing reads its result"
             refusals.append(
-                Refusal(rule="V336", what=what, hint="add a queue that it feeds, or leave it out", op=op.name)
+                Refusal(rule="V336", what=message, hint="add a queue that it feeds, or leave it out", op=op.name)
             )
         try:
             edges = plan.edges[op.name] = op_edges(epoch.inputs(op), count, epoch.prologue)
@@ -294,11 +296,11 @@ def execution_refusals(epoch: Epoch) -> Iterator[Refusal]:
         if len(graph) < 2:
             yield Refusal(rule="V346", what=f"{graph} is a name of one character", hint="give the graph a longer name")
     if epoch.skipped:
-        what = f"the earlier graph {epoch.skipped[0]} is never executed"
-        yield Refusal(rule="V347", what=what, hint="execute it, put it after the others, or leave it out")
+        message = f"the earlier graph {epoch.skipped[0]} is never executed"
+        yield Refusal(rule="V347", what=message, hint="execute it, put it after the others, or leave it out")
     for graph, queue in epoch.unsteady.items():
-        what = f"{graph} is executed with different prologue or epilogue of {queue}"
-        yield Refusal(rule="V348", what=what, hint="use a second graph")
+        message = f"{graph} is executed with different prologue or epilogue of {queue}"
+        yield Refusal(rule="V348", what=message, hint="use a second graph")
 
 
 def _cut_sources(epoch: Epoch, plan: Plan, refusals: list[Refusal]) -> None:
@@ -321,7 +323,7 @@ def _make_graph(epoch: Epoch, plan: Plan) -> Built:
     if crossing_refusals:
         return Built(epoch, None, crossing_refusals)
     counter = Counter(epoch, buffers, pipes)
-    use = counter.counted()
+    use = counter.count_use()
     refusals = list(over_limits(use, buffers))
     if refusals:
         return Built(epoch, None, refusals, use)
@@ -339,8 +341,8 @@ def _make_graph(epoch: Epoch, plan: Plan) -> Built:
         else cut.tiles
         for draft in pipes.made
     ]
-    routed_pipes = finish_pipes(epoch, pipes.made, nocs.routed(), sizes)
-    all_buffers = (*buffers.emitted(nocs.ports), *relays(epoch, buffers, pipes, hops))
+    routed_pipes = finish_pipes(epoch, pipes.made, nocs.route_pipes(), sizes)
+    all_buffers = (*buffers.emit(nocs.ports), *relays(epoch, buffers, pipes, hops))
     graph = PipeGraph(epoch.graphs[0], all_buffers, tuple(routed_pipes))
     return Built(epoch=epoch, graph=graph, refusals=[], use=use, edges=plan.edges)
 

@@ -157,13 +157,15 @@ class Account:
         self.readers: dict[int, set[int]] = {}
         self.tiles: dict[int, int] = {}
         """Bytes of a tile of each relay."""
-        self._queues: dict[int, Queue] = {one.id: one.queue for one in buffers.queues.made if one.core is None}
+        self._queues: dict[int, Queue] = {
+            queue_buffer.id: queue_buffer.queue for queue_buffer in buffers.queues.made if queue_buffer.core is None
+        }
         self._buffers()
         for draft in drafts:
             self.connect(draft)
             if not draft.link:
                 for core in self.cores_of(draft):
-                    self.budget(core).bytes += self.held(draft)
+                    self.budget(core).bytes += self.held_bytes(draft)
 
     def budget(self, core: Core) -> CoreBudget:
         """Return the budget of a core."""
@@ -204,7 +206,7 @@ class Account:
         results = dict[Core, list[int]]()
         arrived = dict[Core, list[int]]()
         for id, buffer in buffers_by_id.items():
-            core = self._placed(id, Core(buffer.chip, buffer.row, buffer.column, buffer.ethernet_chan))
+            core = self._set_core(id, Core(buffer.chip, buffer.row, buffer.column, buffer.ethernet_chan))
             budget = self.budget(core)
             budget.buffers += 1
             budget.has_op |= buffer.buffer_type == "unpacker"
@@ -222,14 +224,14 @@ class Account:
                 self._relays_of(op.name)
                 continue
             for id in ops.outputs[op.name]:
-                core = self._placed(id, Core(op.target_device, *self.buffers.core[id]))
+                core = self._set_core(id, Core(op.target_device, *self.buffers.core[id]))
                 buffer_sizes = results.get(core, [0])
                 self.budget(core).bytes += max(buffer_sizes) if shares_output(op) else sum(buffer_sizes)
         for (name, reader), ids in self.buffers.queues.forks.items():
             if reader in self.epoch.ops and not self.buffers.edges[reader].as_read.get(name, False):
                 tiles, size = self.buffers.queues.slot(self.epoch.netlist.queues[name])
                 for id in ids:
-                    core = self._placed(id, Core(self.epoch.ops[reader].target_device, *self.buffers.core[id]))
+                    core = self._set_core(id, Core(self.epoch.ops[reader].target_device, *self.buffers.core[id]))
                     self.budget(core).bytes += tiles * size
         for queue_buffer in self.buffers.queues.made:
             self.chips.setdefault(queue_buffer.id, queue_buffer.queue.target_device)
@@ -238,13 +240,13 @@ class Account:
         op = self.epoch.ops[name]
         for cell, id in enumerate(self.buffers.ops.relays[name]):
             end = sends_from(self.epoch, op, cell)
-            budget = self.budget(self._placed(id, Core(end.chip, end.row, end.column, end.channel)))
+            budget = self.budget(self._set_core(id, Core(end.chip, end.row, end.column, end.channel)))
             self.tiles[id] = self.buffers.ops.operands[name][0].tile_size
             budget.bytes += self.tiles[id]
             budget.relays += 1
             budget.buffers += 1
 
-    def _placed(self, id: int, core: Core) -> Core:
+    def _set_core(self, id: int, core: Core) -> Core:
         self.cores[id], self.chips[id] = core, core.chip
         return core
 
@@ -254,7 +256,7 @@ class Account:
 
     def place_relay(self, id: int, core: Core, tiles: int) -> int:
         """Put a relay on a core and return its number there."""
-        self._placed(id, core)
+        self._set_core(id, core)
         number = self.budget(core).put(self.tiles[id], tiles)
         if core.channel < 0:
             self.budget(core).use.extra += len(self.readers.get(id, ()))
@@ -283,7 +285,7 @@ class Account:
     def carry(self, draft: Draft, turn: int = 0, sign: int = 1) -> None:
         """Count a turn of a pipe on its core, or, with `sign` -1, remove it from the count."""
         core = self.cores_of(draft)[turn]
-        needs = self.asked(draft)
+        needs = self.needs_of(draft)
         self._count(core, (draft.id, draft.outputs[turn]), needs, len(draft.inputs), sign)
 
     def _count(
@@ -306,7 +308,10 @@ class Account:
         """Count the ends of a pipe that crosses chips, as far as they are on Ethernet cores."""
         if not self.crosses(draft):
             return
-        ends = {base_of(one) for one in (*draft.inputs, *(one for outputs in draft.outputs for one in outputs))}
+        ends = {
+            base_of(buffer_id)
+            for buffer_id in (*draft.inputs, *(buffer_id for outputs in draft.outputs for buffer_id in outputs))
+        }
         for core in {self.cores[id] for id in ends if id in self.cores and self.cores[id].channel >= 0}:
             self.budget(core).transfers += sign
 
@@ -327,7 +332,7 @@ class Account:
             return [self.cores[draft.outputs[0][0]]]
         return [Core(*place, draft.channel) for place in draft.cores]
 
-    def asked(self, draft: Draft) -> PipeNeeds:
+    def needs_of(self, draft: Draft) -> PipeNeeds:
         """Return the needs of a pipe on each of its cores."""
         if draft.link:
             return PipeNeeds()
@@ -344,11 +349,11 @@ class Account:
             to_dram=to_dram,
             gathers=gathers,
             multicasts=is_multicast or spread,
-            spread=min(len({base_of(one) for one in draft.inputs}), GATHER_STREAMS) if gathers else 0,
-            held=self.held(draft),
+            spread=min(len({base_of(buffer_id) for buffer_id in draft.inputs}), GATHER_STREAMS) if gathers else 0,
+            held=self.held_bytes(draft),
         )
 
-    def held(self, draft: Draft) -> int:
+    def held_bytes(self, draft: Draft) -> int:
         """Return the bytes of its inputs that a pipe holds, beside the buffers that it fills."""
         in_prologue = draft.source in self.epoch.prologue
         if len(draft.outputs) > 1 or in_prologue or draft.link:
@@ -357,14 +362,14 @@ class Account:
         from_dram = self.queue_of(draft.inputs[0]) is not None
         if from_dram and draft.to_relay:
             piece = self.cuts[draft.source].tiles * tile
-            held_bytes = piece * max(1, READ_BYTES // piece)
+            total = piece * max(1, READ_BYTES // piece)
         else:
-            places = {self.cores[base_of(one)] for one in draft.inputs if base_of(one) in self.cores}
+            places = {self.cores[base_of(buffer_id)] for buffer_id in draft.inputs if base_of(buffer_id) in self.cores}
             single_core = len(draft.inputs) == 1 or len(places) == 1
-            held_bytes = 0 if single_core else gathered_bytes(len(draft.inputs), 2, 1, tile, from_dram=False)
+            total = 0 if single_core else gathered_bytes(len(draft.inputs), 2, 1, tile, from_dram=False)
         if len(draft.outputs[0]) > 1:
-            held_bytes += HELD_TILES * tile
-        return held_bytes * 2 if from_dram and held_bytes * 2 <= MOST_DOUBLED else held_bytes
+            total += HELD_TILES * tile
+        return total * 2 if from_dram and total * 2 <= MOST_DOUBLED else total
 
     def tile_of(self, id: int) -> int:
         """Return the bytes of a tile of a buffer."""

@@ -110,7 +110,7 @@ def over_limits(use: Mapping[ChipCore, CoreUse], buffers: Buffers) -> Iterator[R
         for id in buffers.ops.outputs[op.name] if not is_ethernet(op) else ():
             ops[op.target_device, *buffers.core[id]] = op.name
     for core, core_use in sorted(use.items()):
-        for rule, what, used, limit, hint in (
+        for rule, message, used, limit, hint in (
             ("V340", "streams beyond those of operands", core_use.extra, EXTRA_STREAMS, _LESS_FAN_OUT),
             ("V342", "pipes that read from DRAM", core_use.dram_inputs, DRAM_INPUTS, _FEWER_QUEUES),
             ("V343", "pipes that write to DRAM", core_use.dram_outputs, DRAM_OUTPUTS, _FEWER_QUEUES),
@@ -118,7 +118,9 @@ def over_limits(use: Mapping[ChipCore, CoreUse], buffers: Buffers) -> Iterator[R
         ):
             if used > limit:
                 chip, row, column = core
-                text = f"core [{row}, {column}]{f' of chip {chip}' if chip else ''} needs {used} {what}, it has {limit}"
+                text = (
+                    f"core [{row}, {column}]{f' of chip {chip}' if chip else ''} needs {used} {message}, it has {limit}"
+                )
                 place = (row, column)
                 yield Refusal(rule=rule, what=text, hint=hint, op=ops.get(core, ""), core=place, used=used, limit=limit)
 
@@ -151,7 +153,7 @@ class Counter:
         """Return the use of the core of an op's buffer."""
         return self.at((op.target_device, *self.buffers.core[id]))
 
-    def counted(self) -> dict[ChipCore, CoreUse]:
+    def count_use(self) -> dict[ChipCore, CoreUse]:
         """Count the use of all pipes that were made."""
         readers: dict[int, set[int]] = {}
         for draft in self.pipes.made:
@@ -159,7 +161,7 @@ class Counter:
             for base in draft.bases:
                 readers.setdefault(base, set()).add(draft.id)
         self._forks(readers)
-        self._kept(readers)
+        self._count_prologues(readers)
         return self.use
 
     def _pipe(self, draft: Draft) -> None:
@@ -241,7 +243,7 @@ class Counter:
         if count > 1:
             self._at(op, id).extra += count - 1
 
-    def _kept(self, readers: Mapping[int, set[int]]) -> None:
+    def _count_prologues(self, readers: Mapping[int, set[int]]) -> None:
         """Count the pipes that read queues which L1 keeps as they lie in DRAM."""
         for (name, reader), ids in self.buffers.queues.forks.items():
             op = self.epoch.ops.get(reader)
@@ -278,8 +280,8 @@ def find_warnings(epoch: Epoch, edges: Mapping[str, OpEdges]) -> Iterator[Refusa
         if sum(_dests(edge) for _, edge, _ in readers) > FORKS:
             yield from _above(op, "V357", [_forks(edge) for _, edge, _ in readers], FORKS, _FORKED)
         if sum(2 * edge.tiles for edge in (*from_ops, *(edge for _, edge, _ in readers))) > PHASES:
-            received = [_times(2, _count_received(edge)) for edge in from_ops]
-            sent = [_sent(op, epoch, reader, edge, index) for reader, edge, index in readers]
+            received = [_times(2, _count_source_changes(edge)) for edge in from_ops]
+            sent = [_count_sends(op, epoch, reader, edge, index) for reader, edge, index in readers]
             yield from _above(op, "V358", [*received, *sent], PHASES, _MANY_PHASES)
         from_queues = [(edge, index) for name, edge, index in operands if name in epoch.netlist.queues]
         if sum(edge.tiles for edge, _ in from_queues) > DRAM_READS:
@@ -355,7 +357,7 @@ def _count_items(items: Iterable[int]) -> Counts:
     return counts
 
 
-def _count_received(edge: EdgeMap) -> Counts:
+def _count_source_changes(edge: EdgeMap) -> Counts:
     """Return for each core of a reader how often the core changes that it takes tiles from."""
     counts: Counts = {}
     for pipe in edge.pipes:
@@ -367,10 +369,10 @@ def _count_received(edge: EdgeMap) -> Counts:
 
 
 def _clear_tiles(epoch: Epoch, op: Op, index: int) -> int:
-    return epoch.inputs(op).cleared(index)
+    return epoch.inputs(op).tiles_per_clear(index)
 
 
-def _sent(op: Op, epoch: Epoch, reader: Op, edge: EdgeMap, index: int) -> Counts:
+def _count_sends(op: Op, epoch: Epoch, reader: Op, edge: EdgeMap, index: int) -> Counts:
     """Return the phases in which each core of a producer sends; twice as many if its buffer is double."""
     counts: Counts = {}
     cleared = _clear_tiles(epoch, reader, index)

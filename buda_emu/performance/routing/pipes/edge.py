@@ -49,9 +49,9 @@ def phases(source: SourceMap, consumer: Consumer) -> Phases:
     return Phases((factors[0], factors[1]), (padding[0], padding[1]))
 
 
-def _require(holds: bool, what: str, rule: str) -> None:
+def _require(holds: bool, message: str, rule: str) -> None:
     if not holds:
-        raise RefusedError(rule, what, _HINT)
+        raise RefusedError(rule, message, _HINT)
 
 
 def _check_order(source: SourceMap) -> None:
@@ -67,10 +67,12 @@ def _check_order(source: SourceMap) -> None:
         else:
             fine = not seen
         if not fine:
-            what = f"stacks {source.buffered} buffered mblocks of t {source.producer.t} in phases, but {name} follows"
+            message = (
+                f"stacks {source.buffered} buffered mblocks of t {source.producer.t} in phases, but {name} follows"
+            )
             raise RefusedError(
                 "V321",
-                f"{what} {' and '.join(sorted(seen - {name})) or name}",
+                f"{message} {' and '.join(sorted(seen - {name})) or name}",
                 "let stacks be the last TMs, or buffer all of t",
             )
 
@@ -111,19 +113,21 @@ def _pieces(source: SourceMap) -> tuple[list[int], list[int]]:
     else:
         block[first] *= slices
         factors[first], factors[second] = inner // slices, outer
-    return _merge_buffered(source, factors, first), block
+    return _merge_pieces(source, factors, first), block
 
 
-def _merge_buffered(source: SourceMap, factors: list[int], first: int) -> list[int]:
+def _merge_pieces(source: SourceMap, factors: list[int], first: int) -> list[int]:
     """Count pieces that the producer buffers together as one."""
     second = 1 - first
-    what = f"its producer buffers {source.buffered} mblocks, pieces are stacked by"
-    _require(divides(factors[first], source.buffered), f"{what} {factors[first]}: neither divides the other", "V322")
+    message = f"its producer buffers {source.buffered} mblocks, pieces are stacked by"
+    _require(divides(factors[first], source.buffered), f"{message} {factors[first]}: neither divides the other", "V322")
     if factors[first] > source.buffered:
         factors[first] //= source.buffered
         return factors
     factors[first] = 1
-    _require(divides(factors[second], source.buffered), f"{what} {factors[second]}: neither divides the other", "V322")
+    _require(
+        divides(factors[second], source.buffered), f"{message} {factors[second]}: neither divides the other", "V322"
+    )
     factors[second] = factors[second] // source.buffered if factors[second] > source.buffered else 1
     return factors
 
@@ -177,8 +181,8 @@ def _check_scan_order(source: SourceMap, consumer: Consumer, factors: list[int],
             fine = row_major and rows == 1 and (n == 1 or one_ublock_row)
         else:
             fine = columns == u_columns and not row_major and (n == 1 or not consumer.row_major)
-        what = f"stacked pieces of {rows}x{columns} tiles lie within ublocks of {u_rows}x{u_columns}"
-        _require(fine, f"{what}, which are read row by row", "V326")
+        message = f"stacked pieces of {rows}x{columns} tiles lie within ublocks of {u_rows}x{u_columns}"
+        _require(fine, f"{message}, which are read row by row", "V326")
     elif consumer.row_major and columns < n * u_columns:
         _require(
             row_major or factors[0] == 1,
@@ -371,13 +375,13 @@ def _trace_pipes(source: SourceMap, reading: Reading) -> tuple[list[EdgePipe], i
     rows, columns = reading.cut
     size = (reading.t, rows * reading.mblock[0] * reading.ublock[0], columns * reading.mblock[1] * reading.ublock[1])
     if size != source.tiles.shape:
-        what = f"(t, tile rows, tile columns) of the operand is {size}, of its source after TMs {source.tiles.shape}"
-        raise RefusedError("V179", what)
+        message = f"(t, tile rows, tile columns) of the operand is {size}, of its source after TMs {source.tiles.shape}"
+        raise RefusedError("V179", message)
     buffered = source.buffered
     t = source.producer.t
     if reading.kept and not reading.kept_per_t and (buffered, t) != (1, 1):
-        what = f"kernel_broadcast of a producer with t {t} that buffers {buffered} mblocks"
-        raise RefusedError("V328", what, "use kernel_broadcast_per_t, or a producer with t 1 and buf_size_mb 1 or 2")
+        message = f"kernel_broadcast of a producer with t {t} that buffers {buffered} mblocks"
+        raise RefusedError("V328", message, "use kernel_broadcast_per_t, or a producer with t 1 and buf_size_mb 1 or 2")
     table = read_in_order(source.tiles, reading)
     if not reading.kept and buffered > t:
         within_bounds(table.size * (buffered // t))
@@ -535,8 +539,8 @@ def flat_rows_map(producer: Blocking, grid: tuple[int, int], rows_per_input: int
     loops = 1
     if producer.ublock_order == "r":
         if producer.mblock[0] % down:
-            what = f"rows of {producer.mblock[0]} mblocks for {down} rows of cores"
-            raise RefusedError("V330", f"{what}: flat data is cut by whole mblocks", "use another grid or mblock")
+            message = f"rows of {producer.mblock[0]} mblocks for {down} rows of cores"
+            raise RefusedError("V330", f"{message}: flat data is cut by whole mblocks", "use another grid or mblock")
         loops = producer.mblock[0] // down
         count //= loops
     within_bounds(grid[0] * grid[1] * producer.t * loops * (producer.mblock[1] // across) * count)
@@ -556,14 +560,14 @@ def _cut_of_flat_data(producer: Blocking, grid: tuple[int, int], op: str) -> tup
     """Return rows and columns of cores for each buffer of the queue."""
     rows, columns = producer.grid_size
     if grid[0] % rows or grid[1] % columns:
-        what = f"a grid of {grid[0]}x{grid[1]} cores reads a queue of {rows}x{columns} buffers"
-        raise RefusedError("V330", f"{what}: each buffer needs a whole number of cores")
+        message = f"a grid of {grid[0]}x{grid[1]} cores reads a queue of {rows}x{columns} buffers"
+        raise RefusedError("V330", f"{message}: each buffer needs a whole number of cores")
     down = grid[0] // rows
     across = grid[1] // columns
     if producer.mblock[1] % across:
-        what = f"{across} columns of cores share {producer.mblock[1]} columns of mblocks of a buffer"
+        message = f"{across} columns of cores share {producer.mblock[1]} columns of mblocks of a buffer"
         hint = f"{op} cuts flat data by whole mblocks, never within a ublock: use smaller ublocks in the queue"
-        raise RefusedError("V330", what, hint)
+        raise RefusedError("V330", message, hint)
     return down, across
 
 

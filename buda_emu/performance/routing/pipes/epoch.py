@@ -62,7 +62,7 @@ class Epoch:
                 yield queue
         yield from self.fed.get(op.name, ())
 
-    def fused(self, op: Op) -> FusedUse | None:
+    def fused_use_of(self, op: Op) -> FusedUse | None:
         """Return the use of the definition of a fused op, None for other ops."""
         if not op.has("sub-ops"):
             return None
@@ -78,7 +78,7 @@ class Epoch:
             inputs = OpInputs(
                 op=op,
                 sources=tuple(map(self.source, op.inputs)),
-                fused=self.fused(op),
+                fused=self.fused_use_of(op),
                 arch=self.netlist.arch,
                 kind=kind_of(op),
             )

@@ -112,12 +112,12 @@ def arrives_at(epoch: Epoch, op: Op, cell: int) -> EthernetCore:
 def off_links(epoch: Epoch, op: Op) -> str:
     """Return which channels of a copy are not the two ends of a link of the cluster; "" if all are."""
     links = epoch.links
-    here = op.target_device
+    sending_chip = op.target_device
     other_chip = op.attributes.dest_device
     if links is None:
         return ""
     channels = channels_of(epoch, op)
-    direct = bool(links.between(here, other_chip))
+    direct = bool(links.between(sending_chip, other_chip))
     if op.inputs[0] in epoch.netlist.queues and not channels[0]:
         return "it reads a queue, and then does not get channels automatically"
     if any(len(channels_of_chip) != op.blocking.cells for channels_of_chip in channels):
@@ -125,11 +125,11 @@ def off_links(epoch: Epoch, op: Op) -> str:
             return "it names more or fewer channels than its grid has cells, or not as many of both chips"
         return f"no link leads from chip {epoch.source(op.inputs[0]).target_device} or from chip {other_chip}"
     for near, far in zip(*channels, strict=False):
-        for chip, channel in ((here, near), (other_chip, far)):
+        for chip, channel in ((sending_chip, near), (other_chip, far)):
             if channel not in links.ends.get(chip, {}):
                 return f"channel {channel} of chip {chip} leads to no other chip of the cluster"
-        if direct and not links.connects((here, near), (other_chip, far)):
-            ends = f"channels {near} of chip {here} and {far} of chip {other_chip}"
+        if direct and not links.connects((sending_chip, near), (other_chip, far)):
+            ends = f"channels {near} of chip {sending_chip} and {far} of chip {other_chip}"
             return f"{ends} are not the ends of a link of the cluster"
     return ""
 
@@ -157,8 +157,8 @@ def unsupported_by_ethernet(epoch: Epoch, op: Op) -> str:
     for channel in channels_of(epoch, op)[0] if any(pad.rt or pad.ct for pad in op.input_pad) else ():
         column = ETHERNET_CORES[epoch.netlist.arch_name][channel][1]
         if column >= width:
-            what = f"none has column {column}, as channel {channel}"
-            return f"padding is kept on a worker core of the same place, and {what}"
+            message = f"none has column {column}, as channel {channel}"
+            return f"padding is kept on a worker core of the same place, and {message}"
     return ""
 
 

@@ -63,8 +63,8 @@ class Hops:
             and not draft.scattered
             and not {account.chip_of(buffer_id) for buffer_id in draft.outputs[0]} <= chips
         ):
-            what = f"{draft.source} of another chip would be padded after the way"
-            raise RefusedError("V368", what, "pad it on the chip that it comes from", draft.reader)
+            message = f"{draft.source} of another chip would be padded after the way"
+            raise RefusedError("V368", message, "pad it on the chip that it comes from", draft.reader)
 
     def _detour(self, draft: Draft) -> None:
         """Lay a copy between chips that no link connects: over the link of its first channel to a relay, from there as
@@ -97,12 +97,12 @@ class Hops:
             tile_bytes=size,
         )
         if buffer == arrival:
-            made = self.account.buffers.ops.made[arrival]
-            hop.tiles = made.size_tiles
-            hop.result = result_fields(self.account.epoch.ops[made.op])
+            arrival_buffer = self.account.buffers.ops.made[arrival]
+            hop.tiles = arrival_buffer.size_tiles
+            hop.result = result_fields(self.account.epoch.ops[arrival_buffer.op])
         if budget.relays >= RELAYS or budget.free_bytes < hop.tiles * size:
-            what = f"channel {core.channel} of chip {core.chip} has no room for a relay of {hop.tiles} tiles"
-            raise RefusedError("V362", what, "send it in smaller blocks, or over chips that links connect")
+            message = f"channel {core.channel} of chip {core.chip} has no room for a relay of {hop.tiles} tiles"
+            raise RefusedError("V362", message, "send it in smaller blocks, or over chips that links connect")
         self._new(hop)
         self._settle(hop, core)
         return hop
@@ -114,15 +114,15 @@ class Hops:
         for draft in [
             candidate for candidate in self.drafts.values() if candidate.scattered and self._crosses(candidate)
         ]:
-            if not fixed or self._is_fixed(draft):
+            if not fixed or self._gathers_at_source(draft):
                 self._scatter(draft)
         for draft in [candidate for candidate in self.drafts.values() if self._crosses(candidate)]:
-            if fixed and not self._is_fixed(draft):
+            if fixed and not self._gathers_at_source(draft):
                 continue
             if len(draft.inputs) > 1 or len(draft.outputs[0]) > 1:
                 self._split(draft)
 
-    def _is_fixed(self, draft: Draft) -> bool:
+    def _gathers_at_source(self, draft: Draft) -> bool:
         if draft.scattered:  # of an op: a queue's pieces need no turns
             return self._one_source(draft)
         if len(draft.inputs) == 1:
@@ -202,8 +202,8 @@ class Hops:
             else self._place(gather, chip, sources, first if in_dram else None, alone=one_source)
         )
         if last is None and core.channel >= 0:
-            what = f"{draft.source} would be gathered on an Ethernet core of chip {chip}"
-            raise RefusedError("V364", what, _FEWER, draft.reader)
+            message = f"{draft.source} would be gathered on an Ethernet core of chip {chip}"
+            raise RefusedError("V364", message, _FEWER, draft.reader)
         if last is None:
             self._at(self._pipe(draft, [first.id], outputs, from_relay=True), core)
         self._at(gather, core)
@@ -289,7 +289,7 @@ class Hops:
     ) -> Core:
         """Return the first core that can carry out a pipe, with its relay if there is one: a preferred core, else one
         of the chip. With `alone` only preferred cores are tried. Raises RefusedError if there is none."""
-        needs = self.account.asked(draft)
+        needs = self.account.needs_of(draft)
         wide = self.account.counter.wide
         size = -1 if relay is None else relay.tile_bytes
         tried = set(preferred)
@@ -299,8 +299,8 @@ class Hops:
         for core, budget in () if alone else self.account.workers(chip):
             if core not in tried and budget.takes(needs, wide, size):
                 return core
-        what = f"no core of chip {chip} has room for what {draft.source or 'another chip'} sends on"
-        raise RefusedError("V364", what, _FEWER, draft.reader)
+        message = f"no core of chip {chip} has room for what {draft.source or 'another chip'} sends on"
+        raise RefusedError("V364", message, _FEWER, draft.reader)
 
     def _put(self, hop: Hop, preferred: Sequence[Core]) -> Core:
         """Choose a core for a relay, put it there and return the core."""
@@ -349,13 +349,15 @@ class Hops:
         account = self.account
         source = draft.inputs[0]
         target = draft.outputs[0][0]
-        here, other_chip = self._ends(draft)
+        source_chip, other_chip = self._ends(draft)
         from_dram = self._in_dram(draft)
         to_dram = account.queue_of(target) is not None
-        steps = self.links.way(here, other_chip, lambda a, b: self._weight(a, b, from_dram=from_dram, to_dram=to_dram))
+        steps = self.links.way(
+            source_chip, other_chip, lambda a, b: self._weight(a, b, from_dram=from_dram, to_dram=to_dram)
+        )
         if not steps:
-            what = f"no Ethernet link from chip {here} to chip {other_chip} has room for one more pipe"
-            raise RefusedError("V362", what, _FEWER, draft.reader)
+            message = f"no Ethernet link from chip {source_chip} to chip {other_chip} has room for one more pipe"
+            raise RefusedError("V362", message, _FEWER, draft.reader)
         piece = self._piece(source)
         tiles = self._epoch_tiles(source)
         size = account.tile_of(source)
@@ -397,7 +399,7 @@ class Hops:
         if last != target:
             end = self._pipe(draft, [last], (target,), from_relay=True, to_relay=draft.to_relay)
             self._at(end, account.cores[last])
-        if begin is not None and account.asked(begin).held:
+        if begin is not None and account.needs_of(begin).held:
             self._before_link(begin, first)
 
     def _before_link(self, draft: Draft, first: int) -> None:
@@ -419,7 +421,7 @@ class Hops:
         )
         read = self._pipe(draft, [source], (hop.id,), to_relay=True)
         self._at(self._pipe(draft, [hop.id], (first,), from_relay=True, to_relay=True), account.cores[first])
-        needs = account.asked(read)
+        needs = account.needs_of(read)
         wide = account.counter.wide
         budgets = [
             (core, budget) for core, budget in account.workers(hop.chip) if budget.takes(needs, wide, hop.tile_bytes)
@@ -448,15 +450,15 @@ class Hops:
     def _link(self, near: int, far: int, size: int, from_dram: bool, to_dram: bool, draft: Draft) -> tuple[int, int]:
         """Return the channels of the link with the fewest buffers that has room. Raises RefusedError if none has."""
 
-        def used(link: tuple[int, int]) -> int:
+        def greatest_use(link: tuple[int, int]) -> int:
             return max(self._budget(near, link[0]).buffers, self._budget(far, link[1]).buffers)
 
-        for channel, other_channel in sort_as_vendor(self.links.between(near, far), used):
+        for channel, other_channel in sort_as_vendor(self.links.between(near, far), greatest_use):
             sends = self._budget(near, channel).takes_transfer(size, from_dram=from_dram, to_dram=False)
             if sends and self._budget(far, other_channel).takes_transfer(size, from_dram=False, to_dram=to_dram):
                 return channel, other_channel
-        what = f"no Ethernet link from chip {near} to chip {far} has room for one more relay"
-        raise RefusedError("V362", what, _FEWER, draft.reader)
+        message = f"no Ethernet link from chip {near} to chip {far} has room for one more relay"
+        raise RefusedError("V362", message, _FEWER, draft.reader)
 
 
 def _unit_weight(_near: int, _far: int) -> int:

@@ -154,8 +154,8 @@ class PipeMaker:
     def _outputs(self, op: Op, index: int, dest: Place) -> tuple[int, ...]:
         rows, columns = op.blocking.grid_size
         if dest[0] >= rows or dest[1] >= columns:
-            what = f"pieces of {op.inputs[index]} and their padding are more than {rows} x {columns} cores can share"
-            raise RefusedError("V324", what, op=op.name)
+            message = f"pieces of {op.inputs[index]} and their padding are more than {rows} x {columns} cores can share"
+            raise RefusedError("V324", message, op=op.name)
         inputs = self.buffers.ops.inputs
         if dest[0] == ALL:
             return tuple(inputs[op.name, row, dest[1]][index] for row in range(rows))
@@ -193,7 +193,7 @@ class PipeMaker:
         )
         draft.bases = [bases[core] for core in read if core >= 0]
         if read[0] < 0:
-            draft.bases.append(self.buffers.padding.known(op, index, turn_cores[0]))
+            draft.bases.append(self.buffers.padding.existing_id(op, index, turn_cores[0]))
         draft.cleared = self.buffers.ops.operands[op.name][index].cleared
         if len(outputs) > 1:
             draft.scattered = True
@@ -238,8 +238,8 @@ class PipeMaker:
             else:
                 piece_count = self.buffers.ops.results[name].replicate
         if pieces.end >= max(piece_count, 1) * cut.tiles or not pieces.aligned:
-            what = f"{name} is read from places that are not pieces of {cut.tiles} tiles"
-            raise RefusedError("V081", what, "cut producer and consumer alike, or choose other ublocks", reader)
+            message = f"{name} is read from places that are not pieces of {cut.tiles} tiles"
+            raise RefusedError("V081", message, "cut producer and consumer alike, or choose other ublocks", reader)
 
     def _cores(
         self, op: Op, index: int, pipe: EdgePipe, read: list[int], outputs: list[tuple[int, ...]], how: Multicast
@@ -265,8 +265,8 @@ class PipeMaker:
         if link_buffers := self._on_links(op, producer, None if in_turn else only, outputs):
             channels = {self.buffers.ops.channel[link_buffer] for link_buffer in link_buffers}
             if len(channels) > 1:
-                what = f"pieces of {name} go in turn to cells on several channels, and are gathered on one"
-                raise RefusedError("V368", what, "name one channel, or let an op stack them", op.name)
+                message = f"pieces of {name} go in turn to cells on several channels, and are gathered on one"
+                raise RefusedError("V368", message, "name one channel, or let an op stack them", op.name)
             chip = chip_of_result(producer) if producer is not None else 0
             chips = [
                 op.target_device if link_buffer == turn[0] else chip

@@ -61,7 +61,7 @@ class Nocs:
         self._link_cycles: dict[tuple[str, str], int] = {}
         self._assign_ports()
 
-    def routed(self) -> list[Route]:
+    def route_pipes(self) -> list[Route]:
         """Return the route of each pipe that was made, in their order."""
         last: dict[tuple[str, int], _Seen] = {}
         routes = [self._route(draft, last) for draft in self.pipes.made]
@@ -83,7 +83,7 @@ class Nocs:
             cores = self.device.dram_cores[channel]
             counts = chip[channel]
             pieces = self.buffers.queues.pieces(queue) if self.pipes.cuts[queue.name].scattered else 1
-            ports_taken = _least_used(counts, pieces)
+            ports_taken = _choose_ports(counts, pieces)
             self._cores[buffer.id] = [cores[port] for port in ports_taken]
             self.ports[buffer.id] = ports_taken[0]
         for (name, _), ids in self.buffers.queues.forks.items():  # all are told the port of the queue's first buffer
@@ -125,7 +125,7 @@ class Nocs:
         op = self.epoch.ops.get(draft.reader)
         if op is None or draft.to_relay or is_ethernet(op):
             return Route(self._into_relay(draft), 0, UNICAST_VC, UNICAST_VC)
-        shared = self._shared(op, draft.operand)
+        shared = self._multicast_of(op, draft.operand)
         is_multicast = len(draft.outputs[0]) > 1
         noc1 = shared.noc1 or (not shared.rows and not shared.columns and op.grid_transpose != bool(draft.operand % 2))
         how = Multicast(shared.rows and is_multicast, shared.columns and is_multicast, shared.noc1)
@@ -181,7 +181,7 @@ class Nocs:
         last[op.name, draft.operand] = _Seen(route, loops, how.rows or how.columns)
         return route
 
-    def _shared(self, op: Op, operand: int) -> Multicast:
+    def _multicast_of(self, op: Op, operand: int) -> Multicast:
         result = self._multicasts.get((op.name, operand))
         if result is None:
             result = self._multicasts[op.name, operand] = multicast(self.epoch.inputs(op), operand)
@@ -277,7 +277,7 @@ class Nocs:
                 moves -= 1
 
 
-def _least_used(counts: list[int], pieces: int) -> list[int]:
+def _choose_ports(counts: list[int], pieces: int) -> list[int]:
     """Return the port of each piece: the one with the fewest so far, of equal ones the first. `counts` is updated."""
     ports: list[int] = []
     while len(ports) < pieces and min(counts) < max(counts):

@@ -186,7 +186,7 @@ class OpBuffers:
         self._chunks_of(op, operands)
         offset = _flat_offsets(op, inputs.sources[0], operands) if op.type == "tilizer" else None
         fields = [self._operand_fields(op, index, operand) for index, operand in enumerate(operands)]
-        fused = self.epoch.fused(op)
+        fused = self.epoch.fused_use_of(op)
         number = self.epoch.netlist.fused_ops[op.attributes.fused_op_id].intermediates if fused is not None else 0
         shared_fields = result_fields(op)
         passes = mblock_k(op)
@@ -360,8 +360,8 @@ def _shared_tiles(op: Op, operand: int, result: int) -> int:
     """Return the tiles of the one buffer that is operand and result of a copy between chips."""
     size = max(operand, result)
     if size % min(operand, result):
-        what = f"its result has {result} tiles, its operand {operand}: they share bytes, so one divides the other"
-        raise RefusedError("V080", what, "choose another buf_size_mb or ublock", op.name)
+        message = f"its result has {result} tiles, its operand {operand}: they share bytes, so one divides the other"
+        raise RefusedError("V080", message, "choose another buf_size_mb or ublock", op.name)
     return size
 
 

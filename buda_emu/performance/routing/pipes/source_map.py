@@ -24,10 +24,10 @@ MOST_TILES: Final = 1 << 22
 """Of one operand, after its TMs: sixteen times what the largest public netlist has."""
 
 
-def within_bounds(tiles: int, most: int = MOST_TILES) -> None:
+def within_bounds(tiles: int, limit: int = MOST_TILES) -> None:
     """Raise UnsupportedError for more tiles than pipes are made of, before memory is taken for them."""
-    if tiles > most:
-        raise UnsupportedError(f"{tiles:,} tiles are read: pipes are made of no more than {most:,}")
+    if tiles > limit:
+        raise UnsupportedError(f"{tiles:,} tiles are read: pipes are made of no more than {limit:,}")
 
 
 def places(tiles: Tiles) -> Tiles:

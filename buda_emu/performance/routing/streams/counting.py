@@ -44,7 +44,7 @@ class Linking:
         _LINKS.get(pipe.kind, Linking.nothing)(self, pipe)
 
     def _receive(self, stream: Draft, pipe: Simple, output: Node) -> None:
-        self._steps[stream] = [Step(phase) for phase in self._phases.received(output)]
+        self._steps[stream] = [Step(phase) for phase in self._phases.receiving_phases(output)]
         stream.iterations = pipe.outputs[-1].iterations
 
     def _send(self, pipe: Simple, node: Node, receivers: list[Draft]) -> None:
@@ -52,7 +52,7 @@ class Linking:
         sender = node.stream
         assert isinstance(sender, Draft)
         steps = self._steps.setdefault(sender, [])
-        sends = self._phases.sent(node, pipe)
+        sends = self._phases.sending_phases(node, pipe)
         begins_in_steps = {step.begin for step in steps}
         if sends[0].begin in begins_in_steps:
             new = steps
@@ -62,7 +62,7 @@ class Linking:
             steps.sort(key=lambda step: step.begin)
             sender.iterations = pipe.outputs[-1].iterations
         if receivers:
-            begins = [phase.begin for phase in self._phases.received(pipe.outputs[0])]
+            begins = [phase.begin for phase in self._phases.receiving_phases(pipe.outputs[0])]
             for step in new:
                 index = bisect_right(begins, step.begin) - 1
                 turn, receiver = divmod(index, len(receivers))
@@ -150,7 +150,7 @@ class Linking:
         merged = len(streams) == 1 and pipe.outputs[0].kernel_operand is not None and pipe.kind is not Kind.POST_TM
         max_tiles = settled_phase_tiles(pipe, reader.bytes // reader.msg_size)
         queue = pipe.sources[0].owner  # or what is written through PCIe
-        sent = sorted(phase for source in pipe.sources for phase in self._phases.sent(source, pipe))
+        sent = sorted(phase for source in pipe.sources for phase in self._phases.sending_phases(source, pipe))
         self._steps[reader] = _cut_and_merge(sent, queue.tiles, max_tiles)
         reader.iterations = pipe.outputs[-1].iterations
         if pipe.kind in MULTICASTS:
@@ -162,7 +162,7 @@ class Linking:
             self._all(reader, streams[1:])
 
     def _read_through(self, stream: Draft, pipe: Simple, output: Node, queue: Node, max_tiles: int) -> None:
-        self._steps[stream] = _cut_and_merge(self._phases.received(output), queue.tiles, max_tiles)
+        self._steps[stream] = _cut_and_merge(self._phases.receiving_phases(output), queue.tiles, max_tiles)
         stream.iterations = pipe.outputs[-1].iterations
 
 

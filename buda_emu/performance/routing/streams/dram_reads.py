@@ -114,7 +114,7 @@ class Chunks:
         chunk = TILES_A_PHASE // clear * clear
         pipes = [output.outputs[0] for output in reader.outputs] if reader.kind is Kind.DRAM_FORK else [reader]
         for pipe in pipes:
-            chunk = gcd(chunk, _tiles_moved(pipe))
+            chunk = gcd(chunk, _moved_tiles(pipe))
         least = min(map(self._tiles_at_once, pipes))
         chunk = lcm(chunk, least)
         return whole_chunk(chunk, least, node.buffer.buffer.tile_size, READ_TILES, max_bytes)
@@ -150,7 +150,7 @@ def _cleared_at_once(pipe: Simple) -> int:
     return max(1, divisor)
 
 
-def _tiles_moved(pipe: Simple) -> int:
+def _moved_tiles(pipe: Simple) -> int:
     if pipe.kind is not Kind.DRAM_EMBEDDING:
         return pipe.outputs[0].tiles
     queue = _indices(pipe)

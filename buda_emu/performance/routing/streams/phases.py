@@ -63,7 +63,7 @@ def is_padding(node: Node) -> bool:
     return not node.virtual and node.buffer.dram_input and node.buffer.buffer.is_padding
 
 
-def _is_scattered(node: Node) -> bool:
+def _has_pieces(node: Node) -> bool:
     return not node.virtual and node.input is None and not _is_intermediate(node) and node.buffer.buffer.replicate > 0
 
 
@@ -84,7 +84,7 @@ def _granularity(node: Node) -> int:
 def _note_single_source_paths(order: Sequence[Node]) -> None:
     """Set for each node of `order` whether one source alone, whole and once, feeds it and all nodes after it."""
     for node in order:
-        single = not _is_scattered(node) and (node.input is None or node.input.inputs == 1)
+        single = not _has_pieces(node) and (node.input is None or node.input.inputs == 1)
         node.on_single_path = single and (node.input is None or node.input.sources[0].on_single_path)
     for node in reversed(order):
         node.on_single_path = node.on_single_path and all(reader.on_single_path for reader in readers(node))
@@ -158,7 +158,7 @@ def _tiles(node: Node) -> int:
 
 def _max_tiles(node: Node, tiles_per_input: int) -> int:
     pipe = node.input
-    if pipe is not None and pipe.inputs == 1 and not _is_scattered(pipe.sources[0]):
+    if pipe is not None and pipe.inputs == 1 and not _has_pieces(pipe.sources[0]):
         return pipe.sources[0].max_tiles
     divisor = node.buffer.buffer.size_tiles if pipe is None and not _is_dram_input(node) else 1
     divisor = max(1, divisor)
@@ -229,11 +229,11 @@ class Phases:
         for order in self._orders.values():
             self._copy_to_neighbours(order)
 
-    def sent(self, node: Node, pipe: Simple) -> list[Phase]:
+    def sending_phases(self, node: Node, pipe: Simple) -> list[Phase]:
         """Return the phases in which `node` sends into `pipe`."""
         return self._flows[node].sends[pipe.outputs[-1]]
 
-    def received(self, node: Node) -> list[Phase]:
+    def receiving_phases(self, node: Node) -> list[Phase]:
         """Return the phases in which `node` receives tiles."""
         groups = self._flows[node].groups
         return [phase for group in sorted(groups) for phase in groups[group]]

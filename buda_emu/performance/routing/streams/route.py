@@ -122,11 +122,11 @@ class Core:
         yield from self._beyond("kernel_inputs", "kernel inputs", self.inputs, KERNEL_INPUTS)
         yield from self._beyond("kernel_outputs", "kernel outputs", self.outputs, KERNEL_OUTPUTS)
 
-    def _beyond(self, what: str, words: str, number: int, limit: int) -> Iterator[Refusal]:
+    def _beyond(self, resource: str, words: str, number: int, limit: int) -> Iterator[Refusal]:
         if number > limit:
             ops = f" ({', '.join(self.ops)})" if self.ops else ""
             message = f"{self.place}{ops} needs {number} {words}, and has {limit}"
-            yield Refusal(what=what, message=message, place=self.place, number=number, limit=limit)
+            yield Refusal(what=resource, message=message, place=self.place, number=number, limit=limit)
 
     def use(self, on_chip: int) -> CoreUse:
         """Return the use of the core's resources. `on_chip` is the number of tile sizes that the worker cores of the
@@ -177,12 +177,12 @@ def give_l1(streams: list[Draft]) -> None:
             stream.given_bytes = stream.bytes
         if key is not None:
             padding.add(key)
-        _mark_placed(stream)
+        _mark_l1(stream)
         if stream.shares is not None:
-            _mark_placed(stream.shares)
+            _mark_l1(stream.shares)
 
 
-def _mark_placed(stream: Draft) -> None:
+def _mark_l1(stream: Draft) -> None:
     for fork in stream.forks if stream.forks is not None and stream.kind != "intermediate" else (stream,):
         fork.has_l1 = True
 
@@ -214,8 +214,8 @@ def route(graph: PipeGraph, arch: str, *, phases: bool = False) -> Routed:
     limits = LIMITS[require_arch(arch)]
     for buffer in graph.buffers:
         if buffer.epoch_tiles > MOST_EPOCH_TILES:
-            what = f"{buffer.op or 'a queue'}: {buffer.epoch_tiles:,} tiles in an epoch"
-            raise UnsupportedError(f"{what}: streams of no more than {MOST_EPOCH_TILES:,} are followed")
+            subject = f"{buffer.op or 'a queue'}: {buffer.epoch_tiles:,} tiles in an epoch"
+            raise UnsupportedError(f"{subject}: streams of no more than {MOST_EPOCH_TILES:,} are followed")
     with no_collections():
         return _route_graph(graph, limits, phases)
 
@@ -279,11 +279,11 @@ def _ncrisc(part: Subgraph) -> Iterable[Refusal]:
 _READ_ON_PIPES_CORE = {Kind.DRAM_GATHER, Kind.DRAM_MULTICAST, Kind.DRAM_EMBEDDING, Kind.PCIE_MULTICAST}
 
 
-def _check_limit(counts: dict[Place, int], what: str, words: str, limit: int) -> Iterable[Refusal]:
+def _check_limit(counts: dict[Place, int], resource: str, words: str, limit: int) -> Iterable[Refusal]:
     for place, number in counts.items():
         if number > limit:
             message = f"{place} needs {number} {words} for pipes that are connected, and its NCRISC has {limit}"
-            yield Refusal(what=what, message=message, place=place, number=number, limit=limit)
+            yield Refusal(what=resource, message=message, place=place, number=number, limit=limit)
 
 
 def _too_many_readers(fork: Simple) -> Refusal:

@@ -45,7 +45,7 @@ class Dense(OpKind):
         attributes = op.attributes
         return attributes.m_k * (attributes.z if attributes.accumulate else 1)
 
-    def shared(self, inputs: OpInputs, index: int) -> Shared:
+    def sharing(self, inputs: OpInputs, index: int) -> Shared:
         return Shared(rows=index == 0, columns=index == 1)
 
     def keeps_blocks(self, inputs: OpInputs, index: int) -> bool:
@@ -76,7 +76,7 @@ class Dense(OpKind):
             return t * k * n * c, (1 if attributes.min_buffer_input == 1 else n) * c * attributes.u_kt
         return super().block(inputs, index)
 
-    def cleared(self, inputs: OpInputs, index: int) -> int:
+    def tiles_per_clear(self, inputs: OpInputs, index: int) -> int:
         attributes = inputs.op.attributes
         (m, n) = inputs.op.blocking.mblock
         (r, c) = inputs.op.blocking.ublock
@@ -93,7 +93,7 @@ class Sparse(Dense):
     def passes(self, op: Op) -> int:
         return IDENTITY_K
 
-    def shared(self, inputs: OpInputs, index: int) -> Shared:
+    def sharing(self, inputs: OpInputs, index: int) -> Shared:
         return Shared(columns=index == 1)
 
     def keeps_blocks(self, inputs: OpInputs, index: int) -> bool:
@@ -123,7 +123,7 @@ class Sparse(Dense):
         tiles = attributes.num_sparse_tiles if index == 0 else attributes.num_index_tiles
         return tiles, tiles
 
-    def cleared(self, inputs: OpInputs, index: int) -> int:
+    def tiles_per_clear(self, inputs: OpInputs, index: int) -> int:
         attributes = inputs.op.attributes
         (r, c) = inputs.op.blocking.ublock
         return (attributes.num_sparse_tiles, inputs.op.blocking.mblock[1] * c * attributes.u_kt, 1, r * c)[index]
@@ -143,7 +143,7 @@ class Depthwise(OpKind):
     def passes(self, op: Op) -> int:
         return op.attributes.m_k
 
-    def shared(self, inputs: OpInputs, index: int) -> Shared:
+    def sharing(self, inputs: OpInputs, index: int) -> Shared:
         return Shared(rows=index == 0, columns=index == 1)
 
     def keeps_blocks(self, inputs: OpInputs, index: int) -> bool:
@@ -170,7 +170,7 @@ class Depthwise(OpKind):
             return t * n * c * attributes.m_k * attributes.u_kt, n * c * attributes.u_kt
         return super().block(inputs, index)
 
-    def cleared(self, inputs: OpInputs, index: int) -> int:
+    def tiles_per_clear(self, inputs: OpInputs, index: int) -> int:
         attributes = inputs.op.attributes
         (m, n) = inputs.op.blocking.mblock
         (r, c) = inputs.op.blocking.ublock
@@ -212,7 +212,7 @@ class Reduce(OpKind):
             return t * attributes.m_k * attributes.u_kt * m * r, r * attributes.u_kt
         return t * attributes.z * tiles, tiles
 
-    def cleared(self, inputs: OpInputs, index: int) -> int:
+    def tiles_per_clear(self, inputs: OpInputs, index: int) -> int:
         attributes = inputs.op.attributes
         (r, c) = inputs.op.blocking.ublock
         return c * attributes.u_kt if attributes.dim == "r" else r * attributes.u_kt if attributes.dim == "c" else r * c
@@ -230,10 +230,10 @@ class TopK(OpKind):
         return replace(reading, mblock=(reading.mblock[0], attributes.m_k), ublock=(reading.ublock[0], attributes.u_kt))
 
     def block(self, inputs: OpInputs, index: int) -> tuple[int, int]:
-        ublock = self.cleared(inputs, index)
+        ublock = self.tiles_per_clear(inputs, index)
         return inputs.op.blocking.t * ublock * inputs.op.blocking.mblock[0] * inputs.op.attributes.m_k, ublock
 
-    def cleared(self, inputs: OpInputs, index: int) -> int:
+    def tiles_per_clear(self, inputs: OpInputs, index: int) -> int:
         return inputs.op.blocking.ublock[0] * inputs.op.attributes.u_kt
 
 
@@ -242,7 +242,7 @@ class StripBuffer(OpKind):
 
     keeps_strips = True
 
-    def shared(self, inputs: OpInputs, index: int) -> Shared:
+    def sharing(self, inputs: OpInputs, index: int) -> Shared:
         return Shared(rows=index == 1, columns=index == 0)
 
     def reading(self, inputs: OpInputs, index: int, source: Shape) -> Reading:
@@ -269,7 +269,7 @@ class StripBuffer(OpKind):
         gathered = (1 if attributes.min_buffer_input == 1 else n) * c * attributes.u_kt
         return op.blocking.t * attributes.m_k * attributes.u_kt * n * c, gathered
 
-    def cleared(self, inputs: OpInputs, index: int) -> int:
+    def tiles_per_clear(self, inputs: OpInputs, index: int) -> int:
         op = inputs.op
         attributes = inputs.op.attributes
         columns = 1 if attributes.min_buffer_input == 0 else op.blocking.mblock[1]
@@ -327,7 +327,7 @@ class Embedding(OpKind):
         op = inputs.op
         return table_rows_map(inputs.sources[0].blocking, op.blocking.grid_size, op.attributes.num_indices)
 
-    def shared(self, inputs: OpInputs, index: int) -> Shared:
+    def sharing(self, inputs: OpInputs, index: int) -> Shared:
         return Shared(rows=index > 0)
 
     def reading(self, inputs: OpInputs, index: int, source: Shape) -> Reading:
@@ -346,7 +346,7 @@ class Embedding(OpKind):
         tiles = -(-(count // (rows * columns)) // (source.tile_dim[0] * source.tile_dim[1]))
         return tiles, tiles
 
-    def cleared(self, inputs: OpInputs, index: int) -> int:
+    def tiles_per_clear(self, inputs: OpInputs, index: int) -> int:
         return inputs.sources[0].blocking.tile_dim[0] if index == 0 else 1
 
 
@@ -369,7 +369,7 @@ class Tilizer(OpKind):
         count = source.mblock[0] // down * source.ublock[0] * source.tile_dim[0]
         return blocking.t * count * (source.mblock[1] // _across(inputs.op, source)), count
 
-    def cleared(self, inputs: OpInputs, index: int) -> int:
+    def tiles_per_clear(self, inputs: OpInputs, index: int) -> int:
         source = inputs.sources[index].blocking
         return source.ublock[0] * source.tile_dim[0]
 
@@ -385,7 +385,7 @@ class Fused(OpKind):
     def intermediates(self, op: Op, of_fused: int) -> int:
         return max(of_fused, 0) if of_fused > 0 or op.gradient_op else 0
 
-    def shared(self, inputs: OpInputs, index: int) -> Shared:
+    def sharing(self, inputs: OpInputs, index: int) -> Shared:
         op = inputs.op
         products = [(number, *_reader(inputs, number)) for number in range(len(op.inputs))]
         rows = [number for number, name, sub in products if sub.has("rows by columns") and name == sub.inputs[0]]
@@ -393,9 +393,9 @@ class Fused(OpKind):
         down, across = op.blocking.grid_size
         total = len(rows) * (across > 1) + len(columns) * (down > 1)
         if total > 2:
-            what = f"{total} operands are multicast, at most 2 can be"
+            message = f"{total} operands are multicast, at most 2 can be"
             hint = "split the fused op"
-            raise RefusedError("V084", what, hint, op.name)
+            raise RefusedError("V084", message, hint, op.name)
         second = any(index in group[1:] for group in (rows, columns))
         return Shared(index in rows, index in columns, second)
 
@@ -449,7 +449,7 @@ class Fused(OpKind):
             )
         return t * m * n * r * c, m * n * r * c
 
-    def cleared(self, inputs: OpInputs, index: int) -> int:
+    def tiles_per_clear(self, inputs: OpInputs, index: int) -> int:
         assert inputs.fused is not None
         name, sub = _reader(inputs, index)
         (r, c) = sub.ublock
@@ -464,9 +464,9 @@ class Fused(OpKind):
     def least_bytes(self, inputs: OpInputs, index: int, size: int, covering: int) -> int:
         name, sub = _reader(inputs, index)
         if sub.has("rows by columns") and name == sub.inputs[1]:
-            return 2 * size * sub.attributes.m_k * sub.mblock[1] * inputs.cleared(index)
+            return 2 * size * sub.attributes.m_k * sub.mblock[1] * inputs.tiles_per_clear(index)
         if sub.has("rows by columns") and name == sub.inputs[0] and sub.mblock[1] > 1:
-            return 2 * size * sub.attributes.m_k * inputs.cleared(index)
+            return 2 * size * sub.attributes.m_k * inputs.tiles_per_clear(index)
         return share_among_operands(inputs.op, covering)
 
 

@@ -20,7 +20,7 @@ class Multicast:
 def multicast(inputs: OpInputs, index: int) -> Multicast:
     """Return the multicast of operand `index`. Raises RefusedError for a fused op with more than two shared
     operands."""
-    shared = inputs.shared(index)
+    shared = inputs.sharing(index)
     across = shared.rows if inputs.op.grid_transpose else shared.columns
     return Multicast(shared.rows, shared.columns, across != shared.other_noc)
 

@@ -56,7 +56,7 @@ class OpInputs:
 
     def operand(self, index: int) -> Operand:
         """Return the buffer of operand `index`."""
-        cleared = self.cleared(index)
+        cleared = self.tiles_per_clear(index)
         block, gathered = self.kind.block(self, index)
         kept_tiles, per_t = kernel_broadcast(self.op, index)
         if kept_tiles:
@@ -77,9 +77,9 @@ class OpInputs:
         kept_tiles, per_t = kernel_broadcast(self.op, index)
         return replace(reading, kept=kept_tiles, kept_per_t=per_t) if kept_tiles else reading
 
-    def cleared(self, index: int) -> int:
+    def tiles_per_clear(self, index: int) -> int:
         """Return the tiles that the kernel clears at a time."""
-        return kernel_broadcast(self.op, index)[0] or self.kind.cleared(self, index)
+        return kernel_broadcast(self.op, index)[0] or self.kind.tiles_per_clear(self, index)
 
     def tile_size(self, index: int) -> int:
         """Return the bytes of one tile; for flat data, of one row of a ublock."""
@@ -91,11 +91,11 @@ class OpInputs:
             raise RefusedError("V082", f"input 0 of {op.type} must be a queue in DRAM")
         return flat_row_bytes(op.in_df[index], source.blocking, self.arch)
 
-    def shared(self, index: int) -> Shared:
+    def sharing(self, index: int) -> Shared:
         """Return `OpKind.shared`, computed once."""
         shared = self._shared.get(index)
         if shared is None:
-            shared = self._shared[index] = self.kind.shared(self, index)
+            shared = self._shared[index] = self.kind.sharing(self, index)
         return shared
 
     def size_tiles(self, index: int) -> int:
@@ -109,7 +109,7 @@ class OpInputs:
         op = self.op
         header = not self.kind.is_flat(index)
         size = tile_bytes(op.in_df[index], *op.input_tile_dims[index], self.arch.alignment, header)
-        cleared = self.cleared(index) * size
+        cleared = self.tiles_per_clear(index) * size
         least = 0
         if not kernel_broadcast(op, index)[0]:
             covering = _covering(LATENCY_CYCLES * (ETH_BYTES if is_ethernet(op) else NOC_BYTES), size)
@@ -156,7 +156,7 @@ class OpKind:
         """Return the pipes of the flat operand."""
         raise NotImplementedError
 
-    def shared(self, inputs: OpInputs, index: int) -> Shared:
+    def sharing(self, inputs: OpInputs, index: int) -> Shared:
         """Return the rows and columns of cores that get the same tiles of an operand. Raises RefusedError if more
         operands are shared than can be multicast."""
         return Shared()
@@ -182,7 +182,7 @@ class OpKind:
         tiles = mblock_tiles(inputs.op)
         return inputs.op.blocking.t * tiles, tiles
 
-    def cleared(self, inputs: OpInputs, index: int) -> int:
+    def tiles_per_clear(self, inputs: OpInputs, index: int) -> int:
         """Return the tiles that the kernel clears at a time. The default is one ublock."""
         r, c = inputs.op.blocking.ublock
         return r * c
