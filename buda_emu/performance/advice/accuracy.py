@@ -104,7 +104,9 @@ class Accuracy:
         blocking = (netlist.queues.get(name) or netlist.ops[name]).blocking
         random = np.random.default_rng([self.seed, zlib.crc32(name.encode())])
         values = random.standard_normal((1, blocking.t * blocking.rows * blocking.cols, 1024), np.float32)
-        return np.abs(values) + np.float32(_LEAST) if op.has("takes positive numbers") else values
+        if op.has("takes positive numbers"):
+            return np.abs(values) + np.float32(_LEAST)
+        return values
 
 
 def _unfit(op: Op) -> str:

@@ -60,7 +60,9 @@ class Proposal:
 def text_of(value: Value) -> str:
     """Return a value as a netlist writes it on one line."""
     if isinstance(value, bool):
-        return "true" if value else "false"
+        if value:
+            return "true"
+        return "false"
     if isinstance(value, tuple):
         return f"[{', '.join(_element(element) for element in value)}]"
     return str(value)

@@ -94,7 +94,9 @@ def modeller(
     def work(job: tuple[tuple[Edit, ...], tuple[Edit, ...]]) -> dict[int, Figures] | None:
         before, new_edits = job
         reports = evaluator.reports(apply_edits(apply_edits(about.netlist, before), new_edits), new_edits)
-        return None if reports is None else {number: Figures.of(report) for number, report in reports}
+        if reports is None:
+            return None
+        return {number: Figures.of(report) for number, report in reports}
 
     return work
 

@@ -52,7 +52,9 @@ class Layout:
                 moved = self._make_others_move(name, place)
                 if moved is not None and (best is None or (len(moved), away) < best[0]):
                     best = (len(moved), away), {name: place, **moved}
-        return best[1] if best is not None else None
+        if best is not None:
+            return best[1]
+        return None
 
     def _make_others_move(self, name: str, place: Place) -> dict[str, Place] | None:
         """Return new places of the other ops that stand where `place` is; None if one of them fits nowhere."""

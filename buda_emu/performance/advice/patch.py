@@ -36,7 +36,9 @@ def patch_text(data: bytes, netlist: Netlist, edits: Iterable[Edit]) -> bytes:
         parts += [text[at:start], new]
         at = end
     result = ("".join(parts) + text[at:]).encode("utf-8")
-    return _BOM + result if data.startswith(_BOM) else result
+    if data.startswith(_BOM):
+        return _BOM + result
+    return result
 
 
 def check_patch(data: bytes, netlist: Netlist, edits: Sequence[Edit]) -> tuple[bytes, NetlistResult]:
@@ -69,7 +71,10 @@ class _Text:
             return self._starts[node.line - 1] + node.end_column - 1
         if self.text[start] in "[{":
             return self._closing_bracket(start)
-        children = node.items if isinstance(node, nodes.Sequence) else [part for pair in node.pairs for part in pair]
+        if isinstance(node, nodes.Sequence):
+            children = node.items
+        else:
+            children = [part for pair in node.pairs for part in pair]
         return max((self.end(child) for child in children), default=start)
 
     def _closing_bracket(self, start: int) -> int:
@@ -93,7 +98,10 @@ _FLOW: Final = re.compile(r"""[\[\]{}]|"(?:\\.|[^"\\])*"|'(?:''|[^'])*'|(?<!\S)\
 
 def _change(text: _Text, netlist: Netlist, edit: Edit) -> tuple[int, int, str]:
     """Return (start, end, new text) of an edit."""
-    entity = netlist.ops[edit.name] if edit.kind == "op" else netlist.queues[edit.name]
+    if edit.kind == "op":
+        entity = netlist.ops[edit.name]
+    else:
+        entity = netlist.queues[edit.name]
     node = entity.source
     for depth, key in enumerate(edit.path):
         below = _below(node, key)
@@ -128,5 +136,8 @@ def _insert_key(text: _Text, node: nodes.Node | None, path: Sequence[str | int],
     if text.text[text.start(node)] == "{":
         return end, end, f", {path[0]}: {value}"
     line_break = _BREAK.search(text.text, end)  # a comment stays after the value it follows
-    line_end = line_break.start() if line_break is not None else len(text.text)
+    if line_break is not None:
+        line_end = line_break.start()
+    else:
+        line_end = len(text.text)
     return line_end, line_end, f"\n{' ' * (first.column - 1)}{path[0]}: {value}"

@@ -94,7 +94,10 @@ class Advice:
         lost = 0.0
         for number, (variant, (_, loss)) in enumerate(zip(self.found.steps, combined, strict=True), 1):
             lost += _lost(loss)
-            every = "all that are taken together" if number == len(combined) else f"the first {number} of them together"
+            if number == len(combined):
+                every = "all that are taken together"
+            else:
+                every = f"the first {number} of them together"
             yield Point(every, variant.cycles, variant.slowest, lost)
 
     def to_json(self) -> dict[str, Any]:
@@ -145,7 +148,9 @@ class Advice:
 
 
 def _lost(loss: Loss | None) -> float:
-    return loss.pcc_lost if loss is not None else 0.0
+    if loss is not None:
+        return loss.pcc_lost
+    return 0.0
 
 
 def _figures(variant: Variant) -> dict[str, Any]:
@@ -160,7 +165,10 @@ def _figures(variant: Variant) -> dict[str, Any]:
 
 
 def _proposal_json(proposal: Proposal, loss: Loss | None) -> dict[str, Any]:
-    pcc_lost = None if loss is None or loss.reason else loss.pcc_lost
+    if loss is None or loss.reason:
+        pcc_lost = None
+    else:
+        pcc_lost = loss.pcc_lost
     return {
         "move": proposal.move,
         "target": proposal.target,

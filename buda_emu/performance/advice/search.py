@@ -98,7 +98,10 @@ class Search:
                 if reason:
                     result.refused.append((proposal, reason))
                     continue
-                loss = self.accuracy.loss(result.start.netlist, proposal.edits) if proposal.lossy else None
+                if proposal.lossy:
+                    loss = self.accuracy.loss(result.start.netlist, proposal.edits)
+                else:
+                    loss = None
                 result.alone.append(
                     Tried(
                         proposal=proposal,
@@ -137,7 +140,10 @@ class Search:
             result.modelled += 1
             if variant is None or not self._is_better(result.best, variant, epoch):
                 continue
-            loss = self.accuracy.loss(result.best.netlist, proposal.edits) if proposal.lossy else None
+            if proposal.lossy:
+                loss = self.accuracy.loss(result.best.netlist, proposal.edits)
+            else:
+                loss = None
             if loss is not None and result.lost + loss.pcc_lost > self.most_loss:
                 refused.add(proposal.key)
                 continue
@@ -194,13 +200,18 @@ class Search:
         except UnwritableError as error:
             return f"cannot be written: {error}"
         new = [finding for finding in result.diagnostics if (finding.rule, finding.message) not in self._known]
-        return f"{new[0].rule}: {new[0].message}" if new else ""
+        if new:
+            return f"{new[0].rule}: {new[0].message}"
+        return ""
 
 
 def _drop_idle_steps(result: Found) -> None:
     """Drop the last steps if they gained nothing: they were taken so that others could follow, and none did."""
     while result.steps:
-        before = result.steps[-2] if len(result.steps) > 1 else result.start
+        if len(result.steps) > 1:
+            before = result.steps[-2]
+        else:
+            before = result.start
         if result.best.cycles < before.cycles * (1 - _GAIN):
             return
         result.steps.pop()
@@ -219,5 +230,8 @@ def targets(report: EpochReport) -> list[Target]:
         if unit.cycles >= _CLOSE * greatest and (kind == "op" or kind == "memory" or kind == "transfer"):
             units.append(Target(kind, unit.name, unit.cycles))
     sets_pace = greatest >= _CLOSE * report.pace
-    order = [*units[:_TARGETS], *steps] if sets_pace else [*steps, *units[:_TARGETS]]
+    if sets_pace:
+        order = [*units[:_TARGETS], *steps]
+    else:
+        order = [*steps, *units[:_TARGETS]]
     return list({target.name: target for target in reversed(order)}.values())[::-1]

@@ -117,7 +117,9 @@ def findings(netlist: Netlist, cluster: Cluster | None = None) -> Iterator[Diagn
 def netlist_mark(netlist: Netlist) -> Mark:
     """Return the place of findings about the netlist as a whole: its first graph."""
     first = next(iter(netlist.graphs.values()), None)
-    return first.at() if first is not None else Mark(1, 1, 2)
+    if first is not None:
+        return first.at()
+    return Mark(1, 1, 2)
 
 
 def _epoch_findings(netlist: Netlist, epoch: Epoch) -> Iterator[Diagnostic]:
@@ -127,9 +129,18 @@ def _epoch_findings(netlist: Netlist, epoch: Epoch) -> Iterator[Diagnostic]:
         refusals = [*_stream_refusals(built, route(built.graph, netlist.arch_name)), *find_warnings(epoch, built.edges)]
     for refusal, other_count in _worst(refusals):
         entity = netlist.queues.get(refusal.op) or epoch.ops.get(refusal.op)
-        kind = "queue" if refusal.op in netlist.queues else "op"
-        statement = f"{kind} {refusal.op}: {refusal.what}" if refusal.op else f"graph {epoch.graphs[0]}: {refusal.what}"
-        suffix = f", and so for {other_count} more of its cores" if other_count else ""
+        if refusal.op in netlist.queues:
+            kind = "queue"
+        else:
+            kind = "op"
+        if refusal.op:
+            statement = f"{kind} {refusal.op}: {refusal.what}"
+        else:
+            statement = f"graph {epoch.graphs[0]}: {refusal.what}"
+        if other_count:
+            suffix = f", and so for {other_count} more of its cores"
+        else:
+            suffix = ""
         yield _diagnostic(
             netlist,
             refusal.rule,
@@ -148,7 +159,10 @@ def _stream_refusals(built: Built, routed: streams.Routed) -> list[Refusal]:
     }
     refusals: list[Refusal] = []
     for refusal in routed.refusals:
-        core = (refusal.place.row, refusal.place.column) if refusal.place is not None else None
+        if refusal.place is not None:
+            core = (refusal.place.row, refusal.place.column)
+        else:
+            core = None
         refusals.append(
             Refusal(
                 rule=_STREAM_RULES[refusal.what],
@@ -175,7 +189,9 @@ def _mark(entity: Sourced, refusal: Refusal) -> Mark:
     if refusal.input < 0:
         return entity.at()
     tms = entity.at(f"input_{refusal.input}_tms", "")
-    return tms if tms != entity.at() else item_mark(entity, "inputs", refusal.input)
+    if tms != entity.at():
+        return tms
+    return item_mark(entity, "inputs", refusal.input)
 
 
 def _diagnostic(netlist: Netlist, rule: str, message: str, mark: Mark, hint: str = "") -> Diagnostic:

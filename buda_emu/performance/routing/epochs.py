@@ -53,12 +53,21 @@ def _route_epoch(epoch: Epoch, phases: bool) -> RoutedEpoch:
     arch = require_arch(epoch.netlist.arch_name)
     built = build(epoch)
     refused = tuple(map(_convert_refusal, built.refusals))
-    routed = Routed((), refused) if built.graph is None or refused else route(built.graph, arch, phases=phases)
+    if built.graph is None or refused:
+        routed = Routed((), refused)
+    else:
+        routed = route(built.graph, arch, phases=phases)
     return RoutedEpoch(epoch.number, epoch.graphs, built.graph, routed)
 
 
 def _convert_refusal(refused: RefusedPipes) -> Refusal:
-    prefix = f"{refused.op}: " if refused.op else ""
-    place = None if refused.core is None else Place(0, *refused.core)
+    if refused.op:
+        prefix = f"{refused.op}: "
+    else:
+        prefix = ""
+    if refused.core is None:
+        place = None
+    else:
+        place = Place(0, *refused.core)
     number, limit = (refused.used, refused.limit) if refused.limit >= 0 else (None, None)
     return Refusal(what=refused.rule, message=f"{prefix}{refused.what}", place=place, number=number, limit=limit)

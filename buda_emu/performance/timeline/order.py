@@ -90,7 +90,10 @@ def happens_before(schedule: Schedule, in_order: Collection[int] | None = None) 
     ProgramError, kind "deadlock", if tasks come before themselves.
     """
     tasks = len(schedule)
-    chains = frozenset(range(len(schedule.units))) if in_order is None else frozenset(in_order)
+    if in_order is None:
+        chains = frozenset(range(len(schedule.units)))
+    else:
+        chains = frozenset(in_order)
     edges = [*_unit_edges(schedule, chains), *_object_edges(schedule, chains)]
     nodes = max(tasks, 1 + max((node for edge in edges for node in edge), default=0))
     followers: list[list[int]] = [[] for _ in range(nodes)]
@@ -145,7 +148,10 @@ class _Signals:
         for signals in self.given.values():
             # without a task its followers give nothing either: all but what came before it
             least = signals[-1][1] - spare  # needed while less than that was given before
-            number = bisect_right(signals, least - 1, key=lambda signal: signal[1]) if least > 0 else -1
+            if least > 0:
+                number = bisect_right(signals, least - 1, key=lambda signal: signal[1])
+            else:
+                number = -1
             if number >= 0:
                 yield signals[min(number, len(signals) - 1)][0]
 

@@ -78,7 +78,9 @@ class Memory:
     def peak(self) -> int:
         """Return the greatest number of bytes that its tensors take at any time."""
         held = occupancy(live._replace(space=self.name) for live in self.lives)
-        return held[self.name].peak if held else 0
+        if held:
+            return held[self.name].peak
+        return 0
 
 
 class Stretch(NamedTuple):

@@ -96,7 +96,10 @@ def _chain(tasks: Tasks, timing: Timing, heads: dict[int, int]) -> Iterator[str]
         number = int(timing.held_by[task])
         wait = next(entry for entry in tasks.waits_of(task) if entry.object == number)
         tokens_signalled = tasks.tokens_at_first(number) + _signalled_tokens(tasks, timing, number)
-        have = int(timing.tokens[number]) if wait.takes else tokens_signalled
+        if wait.takes:
+            have = int(timing.tokens[number])
+        else:
+            have = tokens_signalled
         text = f"{tasks.label(task)} waits for {wait.tokens} of {tasks.objects[number]}, which has {have}"
         servers = [entry for entry in np.flatnonzero(timing.end < 0).tolist() if _signals_object(tasks, entry, number)]
         if not servers:
@@ -104,7 +107,10 @@ def _chain(tasks: Tasks, timing: Timing, heads: dict[int, int]) -> Iterator[str]
             return
         server = servers[0]
         head = heads[int(timing.unit[server])]
-        after = f", which comes after {tasks.label(head)}" if head != server else ""
+        if head != server:
+            after = f", which comes after {tasks.label(head)}"
+        else:
+            after = ""
         if len(seen) <= _SHOWN:
             yield f"{text}: {tasks.label(server)} would give it{after}"
         task = head
@@ -139,7 +145,10 @@ class Schedule(Tasks):
         Raises ProgramError (kind "deadlock") if some tasks wait for ever, with a report of the tasks and objects, and
         HostError if the durations add up to more than 2^62.
         """
-        duration = self.durations if durations is None else durations
+        if durations is None:
+            duration = self.durations
+        else:
+            duration = durations
         if sum(duration.tolist()) >= MOST:
             raise HostError("the durations of all tasks add up to more than 2^62")
         return self.runs()(duration)

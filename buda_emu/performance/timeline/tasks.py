@@ -244,10 +244,16 @@ class ByteSet:
         """Yield the stretches of low to high - 1 that are not in the set, in order."""
         at = bisect_right(self._highs, low)
         while low < high:
-            first = self._lows[at] if at < len(self._lows) else high
+            if at < len(self._lows):
+                first = self._lows[at]
+            else:
+                first = high
             if low < first:
                 yield low, min(first, high)
-            low = self._highs[at] if at < len(self._highs) else high
+            if at < len(self._highs):
+                low = self._highs[at]
+            else:
+                low = high
             at += 1
 
     def __len__(self) -> int:

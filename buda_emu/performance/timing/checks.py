@@ -116,4 +116,6 @@ def _samples_per_second(run: PerfRun) -> float | None:
         return None
     inputs = sum(epoch.runs * epoch.timing.inputs for epoch in run.epochs[:1])
     cycles = sum(epoch.runs * epoch.timing.last_pack for epoch in run.epochs[:-1])
-    return inputs / run.seconds(cycles) if cycles else None
+    if cycles:
+        return inputs / run.seconds(cycles)
+    return None

@@ -55,7 +55,10 @@ def op_figures(netlist: Netlist, run: PerfRun, epoch: EpochReport) -> Iterator[O
     for op_timing in timing.ops:
         op = ops[op_timing.op]
         total = op_timing.last_end - op_timing.first_start + (timing.inputs - timing.modelled) * (pace or 0.0)
-        nanoseconds = run.seconds(pace) * 1e9 if pace else 0.0
+        if pace:
+            nanoseconds = run.seconds(pace) * 1e9
+        else:
+            nanoseconds = 0.0
         output = output_bytes.get(op_timing.op, 0)
         yield OpFigures(
             op=op_timing.op,

@@ -128,7 +128,10 @@ def require_places(netlist: Netlist, chip: Device) -> None:
     """Raise HostError for an op on cores that the chip does not have. For the chip of a board, raise it also for a
     queue in a DRAM channel that the board does not have; rule V151 only warns of other chips."""
     rows, columns = chip.grid
-    chip_name = f"the chip of {chip.board}" if chip.board else "the chip"
+    if chip.board:
+        chip_name = f"the chip of {chip.board}"
+    else:
+        chip_name = "the chip"
     for op in netlist.ops.values():
         if len(op.grid_loc) == 2:
             top, left, bottom, right = rectangle(op)
@@ -138,7 +141,10 @@ def require_places(netlist: Netlist, chip: Device) -> None:
                     f"{chip_name} has {rows}x{columns}"
                 )
     for queue in netlist.queues.values() if chip.board else ():
-        last = max((buffer.channel for buffer in queue.buffers), default=0) if queue.loc == "dram" else 0
+        if queue.loc == "dram":
+            last = max((buffer.channel for buffer in queue.buffers), default=0)
+        else:
+            last = 0
         if last >= chip.dram_channels:
             raise HostError(f"queue {queue.name} lies in DRAM channel {last}, {chip_name} has {chip.dram_channels}")
 
@@ -359,11 +365,17 @@ def _part(call: OpCall, model: Model, from_memory: frozenset[int] | None, *, fro
     """Return the cost of one call. The cache outlives a netlist, since the search for a placement models the same calls
     many times."""
     cost = op_cost(call, model=model, reads=OPERANDS if from_memory is None else from_memory)
-    factor = in_graph(call) if from_op and model == "fitted" else 1.0
+    if from_op and model == "fitted":
+        factor = in_graph(call)
+    else:
+        factor = 1.0
     cycles = factor * (cost.core_cycles if from_memory is None else cost.cycles)
     unpack, math, pack = ideal_threads(call)
     threads = (unpack, factor * cost.core_cycles if call.is_sfpu else math, pack)
-    note = f", times {factor:g} in a graph" if factor != 1 else ""
+    if factor != 1:
+        note = f", times {factor:g} in a graph"
+    else:
+        note = ""
     return Cost(cycles, _math(call, cost), cost.provenance + note, threads)
 
 

@@ -134,7 +134,10 @@ def bottleneck(
     `assumed` names hypothetical assumptions."""
     busiest = _busiest(timing)
     sentence = busiest.sentence
-    shared = contention(timing, edges, paths, busiest.name, channels) if busiest.name else None
+    if busiest.name:
+        shared = contention(timing, edges, paths, busiest.name, channels)
+    else:
+        shared = None
     if shared is not None:
         sentence += f"; {shared.sentence(timing.pace if busiest.kind in ('memory', 'link') else None)}"
     if timing.input_buffers != INPUT_BUFFERS:

@@ -14,7 +14,10 @@ _SHAPES: Final = 3
 
 def _propose_ublocks(situation: Situation) -> Iterator[Proposal]:
     op = situation.op
-    cycles_before = situation.cycles(op) if op is not None else None
+    if op is not None:
+        cycles_before = situation.cycles(op)
+    else:
+        cycles_before = None
     if op is None or cycles_before is None or not can_be_cut(situation, op):
         return
     blocking = op.blocking
@@ -60,7 +63,10 @@ def _propose_kept_operand(situation: Situation) -> Iterator[Proposal]:
     attributes = op.attributes
     if source is None or attributes.kernel_broadcast or attributes.kernel_broadcast_per_t or op.has("rows by columns"):
         return
-    chain = op.input_tms[edge.operand] if edge.operand < len(op.input_tms) else ()
+    if edge.operand < len(op.input_tms):
+        chain = op.input_tms[edge.operand]
+    else:
+        chain = ()
     tiles = source.blocking.t * source.blocking.rows * source.blocking.cols
     if tiles != 1 or not chain or any(tm.name != "broadcast" for tm in chain):
         return

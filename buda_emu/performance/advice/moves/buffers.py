@@ -20,13 +20,12 @@ def _propose_buffers(situation: Situation) -> Iterator[Proposal]:
     if situation.target.kind == "memory":
         return
     edge = situation.edge
-    names = (
-        [situation.target.name]
-        if situation.target.kind == "op"
-        else [edge.source, edge.target]
-        if edge is not None
-        else []
-    )
+    if situation.target.kind == "op":
+        names = [situation.target.name]
+    elif edge is not None:
+        names = [edge.source, edge.target]
+    else:
+        names = []
     waits = {
         op_timing.op: op_timing.waiting_for_room / situation.report.timing.modelled
         for op_timing in situation.report.timing.ops
@@ -121,7 +120,10 @@ class _Loads:
 
 
 def _propose_channels(situation: Situation) -> Iterator[Proposal]:
-    place = channel_of(situation.target.name) if situation.target.kind == "memory" else None
+    if situation.target.kind == "memory":
+        place = channel_of(situation.target.name)
+    else:
+        place = None
     if place is None or place[0] >= situation.evaluator.chip.dram_channels:
         return
     channel, chip = place
@@ -160,7 +162,10 @@ def _propose_balanced_channels(situation: Situation, loads: _Loads, chip: int) -
         if len(names) < 2 or edits in seen:  # a single one is proposed alone
             continue
         seen.add(edits)
-        remainder = "one more queue" if len(names) == 2 else f"{len(names) - 1} more queues"
+        if len(names) == 2:
+            remainder = "one more queue"
+        else:
+            remainder = f"{len(names) - 1} more queues"
         sentence = f"{names[0]} and {remainder} in other DRAM channels: all carry about as much"
         yield Proposal("channel", names[0], sentence, edits, gain=max(loads.channels) - max(after))
 
@@ -205,7 +210,10 @@ def _loads(situation: Situation, chip: int) -> _Loads:
     for edge in situation.report.edges:
         if edge.memory != "dram" or edge.chip != chip:
             continue
-        name = edge.source if edge.operand >= 0 else edge.target
+        if edge.operand >= 0:
+            name = edge.source
+        else:
+            name = edge.target
         buffers_of_queue = situation.variant.netlist.queues[name].buffers
         size = sum(edge.memory_bytes.values()) / max(len(buffers_of_queue), 1)
         for number, buffer in enumerate(buffers_of_queue):

@@ -33,7 +33,10 @@ def merged_columns(op: Op) -> Iterator[tuple[Edit, ...]]:
 
 def _broadcast_place(op: Op, operand: int, columns: int) -> int | None:
     """Return the place of an operand's broadcast to the columns among its TMs, None if it has none."""
-    chain = op.input_tms[operand] if operand < len(op.input_tms) else ()
+    if operand < len(op.input_tms):
+        chain = op.input_tms[operand]
+    else:
+        chain = ()
     for place, tm in enumerate(chain):
         if tm.name == "broadcast" and tm.args == ("c", columns):
             return place
@@ -47,7 +50,10 @@ _SPARE: Final = 0.85  # of the cycles that the op takes now: what a donor may ta
 
 def _propose_cores(situation: Situation) -> Iterator[Proposal]:
     op = situation.op
-    cycles_before = situation.cycles(op) if op is not None else None
+    if op is not None:
+        cycles_before = situation.cycles(op)
+    else:
+        cycles_before = None
     if op is None or cycles_before is None or not can_be_cut(situation, op):
         return
     candidates: list[tuple[float, int, tuple[Edit, ...]]] = []
@@ -173,7 +179,10 @@ def make_room(
         return None
     donor_names = [edit.name for cut in donors for edit in cut[:1]]
     others = [name for name in moved if name != op.name]
-    words = f"; {', '.join(donor_names)} {'gives' if len(donor_names) == 1 else 'give'} cores" if donor_names else ""
+    if donor_names:
+        words = f"; {', '.join(donor_names)} {'gives' if len(donor_names) == 1 else 'give'} cores"
+    else:
+        words = ""
     words += f"; {plural(len(others), 'other')} moved" if others else ""
     return (*(edit for cut in donors for edit in cut), *_placement_edits(situation, layout.places, moved)), words
 
@@ -195,9 +204,10 @@ def _donor_edits(situation: Situation, op: Op, cycles_before: float) -> Iterator
         fewest: tuple[float, tuple[Edit, ...]] | None = None
         for merge in _merges(other) if can_be_cut(situation, other) else _merged_columns(situation, other):
             edits = _fit_into_l1(situation, other.name, merge)
-            cycles_after = (
-                situation.cycles(apply_edits(situation.variant.netlist, edits).ops[other.name]) if edits else None
-            )
+            if edits:
+                cycles_after = situation.cycles(apply_edits(situation.variant.netlist, edits).ops[other.name])
+            else:
+                cycles_after = None
             if (
                 cycles_after is not None
                 and cycles_after < _SPARE * cycles_before
@@ -222,7 +232,9 @@ def _fit_into_l1(situation: Situation, name: str, edits: tuple[Edit, ...]) -> tu
 
 
 def _merged_columns(situation: Situation, op: Op) -> Iterator[tuple[Edit, ...]]:
-    return iter(()) if _queues_of(situation, op) else merged_columns(op)
+    if _queues_of(situation, op):
+        return iter(())
+    return merged_columns(op)
 
 
 def _merges(op: Op) -> Iterator[tuple[Edit, ...]]:
@@ -244,7 +256,10 @@ MOVE: Final = Move(
 
 def _propose_rows(situation: Situation) -> Iterator[Proposal]:
     op = situation.op
-    cycles_before = situation.cycles(op) if op is not None else None
+    if op is not None:
+        cycles_before = situation.cycles(op)
+    else:
+        cycles_before = None
     if op is None or cycles_before is None or not op.attributes.identity or len(op.grid_loc) != 2 or op.grid_transpose:
         return
     queues = _encoding_queues(situation, op)
@@ -292,7 +307,10 @@ def _encoding_queues(situation: Situation, op: Op) -> tuple[Queue, Queue] | None
     """Return the queues of the sparse tiles and of their encoding, if the host fills them for this op alone; else
     None."""
     netlist = situation.variant.netlist
-    queues_read = [netlist.queues.get(op.inputs[operand]) for operand in (0, 2)] if len(op.inputs) == 3 else []
+    if len(op.inputs) == 3:
+        queues_read = [netlist.queues.get(op.inputs[operand]) for operand in (0, 2)]
+    else:
+        queues_read = []
     readers = [name for other in netlist.ops.values() for name in other.inputs]
     queues = [
         queue
@@ -303,7 +321,9 @@ def _encoding_queues(situation: Situation, op: Op) -> tuple[Queue, Queue] | None
         and may_move(situation.variant, queue)
         and queue.blocking.grid_size[0] == op.blocking.grid_size[0]
     ]
-    return (queues[0], queues[1]) if len(queues) == 2 else None
+    if len(queues) == 2:
+        return (queues[0], queues[1])
+    return None
 
 
 def _row_queue_edits(situation: Situation, queues: tuple[Queue, Queue], rows: int) -> Iterator[Edit]:

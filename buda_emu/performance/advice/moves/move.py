@@ -46,7 +46,9 @@ class Situation:
     @property
     def op(self) -> Op | None:
         """Return the target if it is an op, else None."""
-        return self.ops.get(self.target.name) if self.target.kind == "op" else None
+        if self.target.kind == "op":
+            return self.ops.get(self.target.name)
+        return None
 
     @cached_property
     def edge(self) -> Flow | None:
@@ -66,7 +68,10 @@ class Situation:
 def streams(situation: Situation) -> list[tuple[Flow, float]]:
     """Return the flows through the DRAM channel that is the target with their bytes for each input, largest first; []
     for another target."""
-    place = channel_of(situation.target.name) if situation.target.kind == "memory" else None
+    if situation.target.kind == "memory":
+        place = channel_of(situation.target.name)
+    else:
+        place = None
     flows = [
         (edge, float(edge.memory_bytes.get(place[0], 0)))
         for edge in situation.report.edges

@@ -14,7 +14,10 @@ _LOWER: Final = {4: ("HiFi3", "HiFi2", "LoFi"), 3: ("HiFi2", "LoFi"), 2: ("LoFi"
 
 def _propose_fidelities(situation: Situation) -> Iterator[Proposal]:
     op = situation.op
-    cycles_before = situation.cycles(op) if op is not None else None
+    if op is not None:
+        cycles_before = situation.cycles(op)
+    else:
+        cycles_before = None
     if op is None or cycles_before is None:
         return
     for word in _LOWER.get(PHASES.get(op.math_fidelity, 4), ()):
@@ -54,12 +57,21 @@ def _narrow_edge(situation: Situation, edge: Flow, cycles: float) -> Iterator[Pr
     netlist = situation.variant.netlist
     ops = netlist.ops
     queue = netlist.queues.get(edge.source) or netlist.queues.get(edge.target)
-    name = queue.name if queue is not None else edge.source
-    before = queue.df if queue is not None else ops[name].out_df
+    if queue is not None:
+        name = queue.name
+    else:
+        name = edge.source
+    if queue is not None:
+        before = queue.df
+    else:
+        before = ops[name].out_df
     narrow = _NARROWER.get(before)
     if narrow is None or (queue is not None and (queue.alias or queue.layout != "tilized")):
         return
-    edits = [Edit("queue", queue.name, ("df",), narrow)] if queue is not None else []
+    if queue is not None:
+        edits = [Edit("queue", queue.name, ("df",), narrow)]
+    else:
+        edits = []
     if queue is None or not queue.host_fed:  # the op that makes it makes it for everybody
         producer = ops.get(queue.input if queue is not None else name)
         if producer is None or producer.out_df != before:
@@ -87,7 +99,10 @@ NARROWER_FORMAT: Final = Move(
 
 def _propose_approximations(situation: Situation) -> Iterator[Proposal]:
     op = situation.op
-    cycles_before = situation.cycles(op) if op is not None else None
+    if op is not None:
+        cycles_before = situation.cycles(op)
+    else:
+        cycles_before = None
     if op is None or cycles_before is None or not op.has("vector unit") or op.attributes.approximate_mode:
         return
     edits = (Edit("op", op.name, ("attributes", "approximate_mode"), True),)

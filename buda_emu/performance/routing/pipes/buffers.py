@@ -62,21 +62,28 @@ class QueueBuffers:
         producer = epoch.producer(queue)
         is_gradient = producer is not None and producer.gradient_op and queue.input in epoch.ops
         in_prologue = name in epoch.prologue
-        readers = (
-            [reader_name for reader_name in dict.fromkeys(epoch.readers.get(name, ())) if reader_name in epoch.ops]
-            if in_prologue
-            else []
-        )
+        if in_prologue:
+            readers = [
+                reader_name for reader_name in dict.fromkeys(epoch.readers.get(name, ())) if reader_name in epoch.ops
+            ]
+        else:
+            readers = []
         fields = self._fields(queue, producer)
         for number, reader in enumerate(readers or [""]):
-            ids = self.ids[name] if number == 0 else self._ids.several(len(self.ids[name]))
+            if number == 0:
+                ids = self.ids[name]
+            else:
+                ids = self._ids.several(len(self.ids[name]))
             if in_prologue:
                 self.forks[name, reader] = ids
             op = epoch.ops.get(reader)
             if op is not None:
                 fields = fields | self._kept_fields(queue, op)
             for cell, id in enumerate(ids):
-                core = held_by(queue, op, *divmod(cell, queue.blocking.grid_size[1])) if op is not None else None
+                if op is not None:
+                    core = held_by(queue, op, *divmod(cell, queue.blocking.grid_size[1]))
+                else:
+                    core = None
                 self.made.append(
                     QueueBuffer(id=id, queue=queue, cell=cell, core=core, emitted=not is_gradient, fields=fields)
                 )
@@ -154,7 +161,10 @@ class QueueBuffers:
         if cut.scattered:
             replicate = slot // cut.tiles
             tiles //= replicate
-            piece = slot // replicate if in_prologue else slot
+            if in_prologue:
+                piece = slot // replicate
+            else:
+                piece = slot
         fields: dict[str, Any] = {
             "operand": 0,
             "op": queue.name,
@@ -268,7 +278,10 @@ class PaddingBuffers:
             return id
         id = self._known[op.name, index, core] = self._ids.new()
         cut = self.cuts[name]
-        fields = self._streaming_fields(name, cut) if streams else self._prologue_fields(op, index, cut, core[1:])
+        if streams:
+            fields = self._streaming_fields(name, cut)
+        else:
+            fields = self._prologue_fields(op, index, cut, core[1:])
         self.made[id] = Buffer(
             id=id,
             operand=0,
@@ -295,7 +308,10 @@ class PaddingBuffers:
         """Return the fields of padding in DRAM, as long as the queue's entry."""
         queue = self.epoch.netlist.queues[name]
         slot, size = self._queues.slot(queue)
-        replicate = slot // cut.tiles if cut.scattered else 0
+        if cut.scattered:
+            replicate = slot // cut.tiles
+        else:
+            replicate = 0
         return {
             "size_tiles": slot,
             "tiles_per_input": slot,
@@ -312,10 +328,16 @@ class PaddingBuffers:
         name = op.inputs[index]
         count = self.epoch.input_count
         tiles = count * cut.tiles
-        producer = self.epoch.ops.get(name) if name not in self.epoch.netlist.queues else None
+        if name not in self.epoch.netlist.queues:
+            producer = self.epoch.ops.get(name)
+        else:
+            producer = None
         if producer is not None:
             single = buffered_mblocks(producer)
-            tiles = cut.tiles if count * producer.blocking.t <= single else tiles * producer.blocking.t // single
+            if count * producer.blocking.t <= single:
+                tiles = cut.tiles
+            else:
+                tiles = tiles * producer.blocking.t // single
         as_read = producer is None and self.edges[op.name].as_read.get(name, False)
         return {
             "row": core[0],
@@ -351,14 +373,22 @@ def addresses(netlist: Netlist) -> dict[tuple[str, float], int]:
 
 def has_padding(op: Op, index: int) -> bool:
     """Return whether an operand is padded, after its TMs or by one of them."""
-    pad = op.input_pad[index] if index < len(op.input_pad) else Pad()
-    tms = op.input_tms[index] if index < len(op.input_tms) else ()
+    if index < len(op.input_pad):
+        pad = op.input_pad[index]
+    else:
+        pad = Pad()
+    if index < len(op.input_tms):
+        tms = op.input_tms[index]
+    else:
+        tms = ()
     return pad.rt > 0 or pad.ct > 0 or any(tm.name == "pad" for tm in tms)
 
 
 def pad_value(op: Op, index: int) -> float:
     """Return the value with which an operand is padded."""
-    return op.input_pad[index].value if index < len(op.input_pad) else 0.0
+    if index < len(op.input_pad):
+        return op.input_pad[index].value
+    return 0.0
 
 
 class Buffers:
@@ -389,7 +419,9 @@ class Buffers:
         """Return the ids of the buffers of a source: core by core of an op, buffer by buffer of a queue."""
         if source not in self.epoch.netlist.queues:
             return self.ops.outputs[source]
-        return self.queues.forks[source, reader] if source in self.epoch.prologue else self.queues.ids[source]
+        if source in self.epoch.prologue:
+            return self.queues.forks[source, reader]
+        return self.queues.ids[source]
 
     def emit(self, ports: Mapping[int, int]) -> Iterator[Buffer]:
         """Yield all buffers. `ports` has the DRAM ports of queues' buffers, by id."""

@@ -140,7 +140,10 @@ def _unread(epoch: Epoch) -> Iterator[Refusal]:
     for op in epoch.ops.values():
         fused = epoch.fused_use_of(op)
         for index in range(len(op.inputs)):
-            unread = f"input{index}" not in fused.readers if fused is not None else index > 0 and _reads_one(op)
+            if fused is not None:
+                unread = f"input{index}" not in fused.readers
+            else:
+                unread = index > 0 and _reads_one(op)
             if unread:
                 message = f"input {index}, {op.inputs[index]}, is read by nothing of the op"
                 yield Refusal(rule="V361", what=message, hint="leave it out", op=op.name, input=index)
@@ -156,11 +159,12 @@ def _without_channel(epoch: Epoch) -> Iterator[Refusal]:
     `--strict` only warns."""
     arch = epoch.netlist.arch
     for queue in {queue.name: queue for op in epoch.ops.values() for queue in epoch.queues_of(op)}.values():
-        wrong_channels = (
-            [buffer.channel for buffer in queue.buffers if not 0 <= buffer.channel < arch.dram_channels]
-            if queue.loc == "dram"
-            else []
-        )
+        if queue.loc == "dram":
+            wrong_channels = [
+                buffer.channel for buffer in queue.buffers if not 0 <= buffer.channel < arch.dram_channels
+            ]
+        else:
+            wrong_channels = []
         if wrong_channels:
             message = f"DRAM channel {wrong_channels[0]}, {arch.name} has channels 0 to {arch.dram_channels - 1}"
             yield Refusal(rule="V151", what=message, hint="use one of these channels", op=queue.name)

@@ -68,8 +68,14 @@ class CoreBudget:
         """Return whether a pipe with these needs can be carried out here. `wide` is the number of pipes that may spread
         their gathers; `relay` is the bytes of a relay beside the pipe, -1 if there is none."""
         use = self.use
-        spread = 1 if needs.spread > 1 and use.busy_pipes >= wide else needs.spread
-        held_bytes = needs.held if needs.gathers or relay >= 0 else 0
+        if needs.spread > 1 and use.busy_pipes >= wide:
+            spread = 1
+        else:
+            spread = needs.spread
+        if needs.gathers or relay >= 0:
+            held_bytes = needs.held
+        else:
+            held_bytes = 0
         return (
             use.dram_outputs + needs.to_dram <= DRAM_OUTPUTS
             and use.dram_inputs + needs.from_dram <= DRAM_INPUTS
@@ -118,7 +124,9 @@ class CoreBudget:
         return self.relays - 1
 
     def _headers(self, tile_bytes: int) -> int:
-        return TILE_HEADERS if self.sizes and tile_bytes not in self.sizes else 0
+        if self.sizes and tile_bytes not in self.sizes:
+            return TILE_HEADERS
+        return 0
 
 
 def choose_core(budgets: Collection[tuple[Core, CoreBudget]]) -> Core | None:
@@ -172,7 +180,10 @@ class Account:
         budget = self.budgets.get(core)
         if budget is None:
             worker = core.channel < 0
-            use = self.counter.at((core.chip, *core.place)) if worker else CoreUse()
+            if worker:
+                use = self.counter.at((core.chip, *core.place))
+            else:
+                use = CoreUse()
             budget = self.budgets[core] = CoreBudget(WORKER_BYTES if worker else L1_BYTES, use)
             if worker:
                 budget.sizes = set(self._tile_sizes)
@@ -202,7 +213,10 @@ class Account:
                 tile_bytes(op.out_df, 32, 32, self.epoch.netlist.arch.alignment, not op.untilize_output),
             )
         }
-        self._tile_sizes = sizes if len(sizes) > 1 else set[int]()
+        if len(sizes) > 1:
+            self._tile_sizes = sizes
+        else:
+            self._tile_sizes = set[int]()
         results = dict[Core, list[int]]()
         arrived = dict[Core, list[int]]()
         for id, buffer in buffers_by_id.items():
@@ -324,7 +338,9 @@ class Account:
         """Return the chip on which a buffer is."""
         base = base_of(id)
         chip = self.chips.get(base)
-        return self.buffers.padding.made[base].chip if chip is None else chip
+        if chip is None:
+            return self.buffers.padding.made[base].chip
+        return chip
 
     def cores_of(self, draft: Draft) -> list[Core]:
         """Return the core that carries out each turn of a pipe."""
@@ -339,7 +355,10 @@ class Account:
         to_dram = self.queue_of(draft.outputs[0][0]) is not None
         is_multicast = len(draft.outputs[0]) > 1
         if draft.from_relay:
-            held_bytes = HELD_TILES * self.tile_of(draft.inputs[0]) if is_multicast else 0
+            if is_multicast:
+                held_bytes = HELD_TILES * self.tile_of(draft.inputs[0])
+            else:
+                held_bytes = 0
             return PipeNeeds(to_dram=to_dram, multicasts=is_multicast, held=held_bytes)
         from_dram = self.queue_of(draft.inputs[0]) is not None
         gathers = self.counter.takes_streams(draft)
@@ -366,10 +385,15 @@ class Account:
         else:
             places = {self.cores[base_of(buffer_id)] for buffer_id in draft.inputs if base_of(buffer_id) in self.cores}
             single_core = len(draft.inputs) == 1 or len(places) == 1
-            total = 0 if single_core else gathered_bytes(len(draft.inputs), 2, 1, tile, from_dram=False)
+            if single_core:
+                total = 0
+            else:
+                total = gathered_bytes(len(draft.inputs), 2, 1, tile, from_dram=False)
         if len(draft.outputs[0]) > 1:
             total += HELD_TILES * tile
-        return total * 2 if from_dram and total * 2 <= MOST_DOUBLED else total
+        if from_dram and total * 2 <= MOST_DOUBLED:
+            return total * 2
+        return total
 
     def tile_of(self, id: int) -> int:
         """Return the bytes of a tile of a buffer."""
@@ -378,4 +402,6 @@ class Account:
         if buffer is not None:
             return buffer.tile_size
         queue = self.queue_of(base)
-        return self.buffers.queues.slot(queue)[1] if queue is not None else self.tiles[base]
+        if queue is not None:
+            return self.buffers.queues.slot(queue)[1]
+        return self.tiles[base]

@@ -140,7 +140,10 @@ class Counter:
         self.epoch = epoch
         self.buffers = buffers
         self.pipes = pipes
-        self.wide = 3 if epoch.netlist.arch_name == "grayskull" else device(epoch.netlist.arch_name).multicast_streams
+        if epoch.netlist.arch_name == "grayskull":
+            self.wide = 3
+        else:
+            self.wide = device(epoch.netlist.arch_name).multicast_streams
         self.use: dict[ChipCore, CoreUse] = {}
         self.gathers: dict[int, bool] = {}
         self.drafts = {draft.id: draft for draft in pipes.made}
@@ -247,7 +250,10 @@ class Counter:
         """Count the pipes that read queues which L1 keeps as they lie in DRAM."""
         for (name, reader), ids in self.buffers.queues.forks.items():
             op = self.epoch.ops.get(reader)
-            edges = self.buffers.edges[reader] if op is not None else None
+            if op is not None:
+                edges = self.buffers.edges[reader]
+            else:
+                edges = None
             if op is None or edges is None or edges.as_read.get(name, False):
                 continue
             for id in ids:

@@ -128,7 +128,10 @@ def _merge_pieces(source: SourceMap, factors: list[int], first: int) -> list[int
     _require(
         divides(factors[second], source.buffered), f"{message} {factors[second]}: neither divides the other", "V322"
     )
-    factors[second] = factors[second] // source.buffered if factors[second] > source.buffered else 1
+    if factors[second] > source.buffered:
+        factors[second] = factors[second] // source.buffered
+    else:
+        factors[second] = 1
     return factors
 
 
@@ -281,10 +284,16 @@ class Pieces:
         """Cut tiles into pieces of `size` tiles each."""
         first = int(tiles.min()) // CORE - 1
         last = int(tiles.max()) // CORE - 1
-        read = [first] if first == last else np.unique(cores(tiles)).tolist()
+        if first == last:
+            read = [first]
+        else:
+            read = np.unique(cores(tiles)).tolist()
         heads = tiles[::size]
         place = places(heads)
-        real_places = place if first >= 0 else place[place >= 0]
+        if first >= 0:
+            real_places = place
+        else:
+            real_places = place[place >= 0]
         return cls(cores(heads), place, read, int(place.max()), size == 1 or not (real_places % size).any())
 
 
@@ -332,9 +341,9 @@ def edge_map(source: Source, path: Path, reading: Reading) -> EdgeMap:
     """Return the pipes of an edge. Raises RefusedError for a refusal of the vendor's net2pipe, UnsupportedError for too
     many tiles."""
     tiles = reading.tiles * max(1, source.buffered // source.blocking.t)
-    return (
-        _edge_map(source, path, reading) if tiles <= MOST_KEPT_TILES else _edge_map.__wrapped__(source, path, reading)
-    )
+    if tiles <= MOST_KEPT_TILES:
+        return _edge_map(source, path, reading)
+    return _edge_map.__wrapped__(source, path, reading)
 
 
 @lru_cache(maxsize=2048)
@@ -396,7 +405,10 @@ def _trace_pipes(source: SourceMap, reading: Reading) -> tuple[list[EdgePipe], i
         return [EdgePipe(tiles, [dest], [False]) for tiles, dest in zip(table, dests, strict=True)], granularity
     ends = np.where(beyond.any(axis=1), beyond.argmax(axis=1), table.shape[1])
     for tiles, end, dest in zip(table, ends, dests, strict=True):
-        kept_tiles = _kept_tiles(tiles[:end], reading) if reading.kept else tiles[:end]
+        if reading.kept:
+            kept_tiles = _kept_tiles(tiles[:end], reading)
+        else:
+            kept_tiles = tiles[:end]
         if len(kept_tiles):
             granularity = _granularity(kept_tiles[None], granularity)
             pipes.append(EdgePipe(kept_tiles, [dest], [False]))
@@ -409,7 +421,10 @@ def read_in_order(tiles: Tiles, reading: Reading) -> Tiles:
     (m, n) = reading.mblock
     (r, c) = reading.ublock
     blocks = tiles.reshape(reading.t, rows, m, r, columns, n, c)
-    order = (1, 4, 0, 2, 5, 3, 6) if reading.row_major else (1, 4, 0, 5, 2, 3, 6)
+    if reading.row_major:
+        order = (1, 4, 0, 2, 5, 3, 6)
+    else:
+        order = (1, 4, 0, 5, 2, 3, 6)
     return blocks.transpose(order).reshape(rows * columns, -1)
 
 
@@ -439,7 +454,10 @@ def _kept_tiles(tiles: Tiles, reading: Reading) -> Tiles:
     """Return the tiles that a kernel broadcast keeps. Raises RefusedError unless all others repeat them."""
     block = reading.mblock[0] * reading.mblock[1] * reading.ublock[0] * reading.ublock[1]
     number = np.arange(len(tiles))
-    within = number % block if reading.kept_per_t else number
+    if reading.kept_per_t:
+        within = number % block
+    else:
+        within = number
     kept_tiles = tiles[within < reading.kept]
     repeated_index = number % reading.kept
     if reading.kept_per_t:
@@ -450,7 +468,10 @@ def _kept_tiles(tiles: Tiles, reading: Reading) -> Tiles:
         or (kept_tiles[repeated_index[repeats]] != tiles[repeats]).any()
     )
     if wrong:
-        name = "kernel_broadcast_per_t" if reading.kept_per_t else "kernel_broadcast"
+        if reading.kept_per_t:
+            name = "kernel_broadcast_per_t"
+        else:
+            name = "kernel_broadcast"
         raise RefusedError("V329", f"{name} keeps {reading.kept} tiles, but the operand does not repeat them")
     return kept_tiles
 
@@ -476,8 +497,14 @@ def _serve_in_turn(pipes: list[EdgePipe], reading: Reading, stack_phases: Phases
         pipe.padding = []
         for turn in range(period):
             down, across = divmod(turn, c_factor) if row_major else (turn % r_factor, turn // r_factor)
-            dest_row = ALL if row == ALL else row + down * rows // r_factor
-            dest_column = ALL if column == ALL else column + across * columns // c_factor
+            if row == ALL:
+                dest_row = ALL
+            else:
+                dest_row = row + down * rows // r_factor
+            if column == ALL:
+                dest_column = ALL
+            else:
+                dest_column = column + across * columns // c_factor
             pipe.dests.append((dest_row, dest_column))
             pipe.padding.append(down >= r_factor - r_padding or across >= c_factor - c_padding)
 
@@ -577,7 +604,10 @@ _NO_PAD = Pad()
 def path_of(op: Op, index: int) -> Path:
     """Return the path to operand `index`."""
     pads = [pads[index] if index < len(pads) else _NO_PAD for pads in (op.input_unpad, op.input_pad)]
-    tms = op.input_tms[index] if index < len(op.input_tms) else ()
+    if index < len(op.input_tms):
+        tms = op.input_tms[index]
+    else:
+        tms = ()
     return Path(tms, pads[0], pads[1])
 
 

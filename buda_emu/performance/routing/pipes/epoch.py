@@ -52,7 +52,9 @@ class Epoch:
 
     def producer(self, queue: Queue) -> Op | None:
         """Return the op that feeds a queue, of any graph; None for the host."""
-        return None if queue.host_fed else self.all_ops.get(queue.input)
+        if queue.host_fed:
+            return None
+        return self.all_ops.get(queue.input)
 
     def queues_of(self, op: Op) -> Iterator[Queue]:
         """Yield the queues that an op reads, then those that it writes."""
@@ -89,23 +91,37 @@ class Epoch:
         """Return the embedding or tilizer that reads a queue as flat rows, if its first reader is one."""
         if queue not in self._flat:
             readers = self.readers.get(queue)
-            first = self.ops.get(readers[0]) if readers else None
+            if readers:
+                first = self.ops.get(readers[0])
+            else:
+                first = None
             flat = first is not None and kind_of(first).is_flat(0) and first.inputs[0] == queue
-            self._flat[queue] = first if flat else None
+            if flat:
+                self._flat[queue] = first
+            else:
+                self._flat[queue] = None
         return self._flat[queue]
 
     def index_reader(self, queue: str) -> Op | None:
         """Return the embedding that takes its indices from a queue, if its first reader is one."""
         readers = self.readers.get(queue)
-        first = self.ops.get(readers[0]) if readers else None
+        if readers:
+            first = self.ops.get(readers[0])
+        else:
+            first = None
         reads_indices = first is not None and first.has("row-wise index") and first.inputs.index(queue) == 1
-        return first if reads_indices else None
+        if reads_indices:
+            return first
+        return None
 
 
 def epochs(netlist: Netlist, cluster: Cluster | None = None) -> list[Epoch]:
     """Return the epochs whose graphs programs execute, in order of their numbers; settings are those of a graph's first
     execute. `cluster` describes the links between chips of architectures with Ethernet."""
-    links = Links(cluster) if cluster is not None and netlist.arch.eth_cores else None
+    if cluster is not None and netlist.arch.eth_cores:
+        links = Links(cluster)
+    else:
+        links = None
     first: dict[str, Execute] = {}
     unsteady: dict[str, str] = {}
     for name in netlist.program_order:
@@ -162,7 +178,8 @@ def epoch_of(
     all_ops: Mapping[str, Op] | None = None,
 ) -> Epoch:
     """Return the epoch of some graphs. `order` and `all_ops` are those of the netlist, if the caller has them."""
-    order = tuple(in_table_order(netlist.queues)) if order is None else order
+    if order is None:
+        order = tuple(in_table_order(netlist.queues))
     fed: dict[str, list[Queue]] = {}
     for name in order:
         queue = netlist.queues[name]

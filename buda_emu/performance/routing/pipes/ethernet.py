@@ -31,7 +31,9 @@ def is_after(netlist: Netlist, chip: int, other_chip: int) -> bool | None:
     used = chips(netlist)
     if other_chip == (chip + 1 if chip < used[-1] else used[0]):
         return True
-    return False if other_chip == (chip - 1 if chip > used[0] else used[-1]) else None
+    if other_chip == (chip - 1 if chip > used[0] else used[-1]):
+        return False
+    return None
 
 
 def window(epoch: Epoch, queue: Queue) -> int | None:
@@ -49,7 +51,9 @@ def _user(epoch: Epoch, queue: Queue) -> Op | None:
     if queue.input in epoch.ops and not queue.host_fed:
         return epoch.ops[queue.input]
     readers = epoch.readers.get(queue.name, ())
-    return epoch.ops.get(readers[0]) if readers else None
+    if readers:
+        return epoch.ops.get(readers[0])
+    return None
 
 
 def chips(netlist: Netlist) -> list[int]:
@@ -136,7 +140,9 @@ def off_links(epoch: Epoch, op: Op) -> str:
 
 def chip_of_result(op: Op) -> int:
     """Return the chip on which the result of an op is."""
-    return op.attributes.dest_device if is_ethernet(op) else op.target_device
+    if is_ethernet(op):
+        return op.attributes.dest_device
+    return op.target_device
 
 
 def missing_channels(epoch: Epoch, op: Op) -> str:
@@ -179,8 +185,12 @@ def gathered_bytes(inputs: int, cores: int, piece: int, tile_bytes: int, *, from
     come from."""
     if from_dram:
         held_bytes = piece * tile_bytes * max(1, DRAM_READ_BYTES // (piece * tile_bytes))
-        return held_bytes if held_bytes * 2 > 100 << 10 else held_bytes * 2
-    return 0 if inputs == 1 or cores == 1 else min(inputs, MOST_GATHERED) * GATHERED_TILES * tile_bytes
+        if held_bytes * 2 > 100 << 10:
+            return held_bytes
+        return held_bytes * 2
+    if inputs == 1 or cores == 1:
+        return 0
+    return min(inputs, MOST_GATHERED) * GATHERED_TILES * tile_bytes
 
 
 def arrived_bytes(sizes: Collection[int]) -> int:

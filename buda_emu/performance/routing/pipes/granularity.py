@@ -71,7 +71,9 @@ def _flat_piece(queue: Queue, reader: Op, epoch: Epoch) -> int:
     if reader.has("row-wise index") or blocking.mblock[1] != 1:
         return 1
     row = flat_row_bytes(queue.df, blocking, epoch.netlist.arch)
-    return blocking.tile_dim[0] if blocking.tile_dim[0] * row <= DRAM_PIECE_BYTES else 1
+    if blocking.tile_dim[0] * row <= DRAM_PIECE_BYTES:
+        return blocking.tile_dim[0]
+    return 1
 
 
 def _edges_to(epoch: Epoch, producer: str, edges: Mapping[str, OpEdges]) -> Iterable[tuple[Op, EdgeMap]]:

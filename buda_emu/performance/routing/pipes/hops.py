@@ -155,12 +155,18 @@ class Hops:
             if hop is None:
                 hop = self._relay(source.chip, draft, outputs[0], outputs[0])
                 draft.outputs[turn] = (hop.id,)
-                core = account.cores[outputs[0]] if len(outputs) == 1 else old
+                if len(outputs) == 1:
+                    core = account.cores[outputs[0]]
+                else:
+                    core = old
                 self._at(self._pipe(draft, [hop.id], outputs, from_relay=True), core)
                 hops_by_outputs[outputs] = hop
                 self._put(hop, ())
             draft.outputs[turn] = (hop.id,)
-            core = source if one_source else self._place(draft, source.chip, [source])
+            if one_source:
+                core = source
+            else:
+                core = self._place(draft, source.chip, [source])
             draft.cores[turn] = (core.chip, *core.place)
             account.carry(draft, turn)
         draft.to_relay = True
@@ -186,7 +192,10 @@ class Hops:
             self._at(middle, self._put(last, [account.cores[buffer_id] for buffer_id in outputs]))
             return
         first = self._relay(chip, draft, outputs[0], inputs[0])
-        last = self._relay(other_chip, draft, outputs[0], inputs[0]) if len(outputs) > 1 else None
+        if len(outputs) > 1:
+            last = self._relay(other_chip, draft, outputs[0], inputs[0])
+        else:
+            last = None
         gather = self._pipe(draft, inputs, (first.id,), to_relay=True)
         end = None
         middle = None
@@ -196,11 +205,10 @@ class Hops:
             end = self._pipe(draft, [last.id], outputs, from_relay=True)
             begins = self._place(end, other_chip, [old])
             self._at(end, begins)
-        core = (
-            old
-            if old.chip == chip
-            else self._place(gather, chip, sources, first if in_dram else None, alone=one_source)
-        )
+        if old.chip == chip:
+            core = old
+        else:
+            core = self._place(gather, chip, sources, first if in_dram else None, alone=one_source)
         if last is None and core.channel >= 0:
             message = f"{draft.source} would be gathered on an Ethernet core of chip {chip}"
             raise RefusedError("V364", message, _FEWER, draft.reader)
@@ -238,7 +246,9 @@ class Hops:
             return self.made[base].piece
         queue = self.account.queue_of(base)
         buffers = self.account.buffers.ops.made
-        return self.account.cuts[queue.name].tiles if queue is not None else buffers[base].scatter_gather_num_tiles
+        if queue is not None:
+            return self.account.cuts[queue.name].tiles
+        return buffers[base].scatter_gather_num_tiles
 
     def _epoch_tiles(self, id: int) -> int:
         base = base_of(id)
@@ -291,7 +301,10 @@ class Hops:
         of the chip. With `alone` only preferred cores are tried. Raises RefusedError if there is none."""
         needs = self.account.needs_of(draft)
         wide = self.account.counter.wide
-        size = -1 if relay is None else relay.tile_bytes
+        if relay is None:
+            size = -1
+        else:
+            size = relay.tile_bytes
         tried = set(preferred)
         for core in preferred:
             if self.account.budget(core).takes(needs, wide, size):

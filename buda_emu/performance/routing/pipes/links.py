@@ -59,13 +59,18 @@ class Links:
         for channel in reversed(ends):
             by_side.setdefault(self._side(chip, ends[channel][0]), []).append(channel)
         side = self._side(chip, other)
-        direction = side if any(side) else _UP
+        if any(side):
+            direction = side
+        else:
+            direction = _UP
         return next((by_side[candidate] for candidate in (direction, *_SIDES) if candidate in by_side), list[int]())
 
     def _side(self, chip: int, other: int) -> tuple[int, int]:
         """Return the direction of another chip: one step along x, else along y; (0, 0) if both have one place."""
         (x, y, *_), (other_x, other_y, *_) = self.cluster.places[chip], self.cluster.places[other]
-        return (1 if other_x > x else -1, 0) if other_x != x else (0, (other_y > y) - (other_y < y))
+        if other_x != x:
+            return (1 if other_x > x else -1, 0)
+        return (0, (other_y > y) - (other_y < y))
 
     def way(self, start: int, end: int, weight: Callable[[int, int], int]) -> list[tuple[int, int]]:
         """Return the steps from chip to chip with the least sum of weights, as Boost's Dijkstra finds them; empty if

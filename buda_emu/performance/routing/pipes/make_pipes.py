@@ -71,7 +71,9 @@ class Draft:
     @property
     def repeats(self) -> int:
         """Return how often each output comes in a row."""
-        return consumer_repeat(self.outputs, [pad != NO_PADDING for pad in self.padding]) if self.scattered else 1
+        if self.scattered:
+            return consumer_repeat(self.outputs, [pad != NO_PADDING for pad in self.padding])
+        return 1
 
 
 class PipeMaker:
@@ -250,7 +252,10 @@ class PipeMaker:
         epoch = self.epoch
         name = op.inputs[index]
         rows, columns = op.blocking.grid_size
-        producer = epoch.ops.get(name) if name not in epoch.netlist.queues else None
+        if name not in epoch.netlist.queues:
+            producer = epoch.ops.get(name)
+        else:
+            producer = None
         in_prologue = name in epoch.prologue
         from_l1 = producer is not None or (in_prologue and not self.edges[op.name].as_read.get(name, False))
         from_l1 = from_l1 or name in epoch.epilogue
@@ -267,7 +272,10 @@ class PipeMaker:
             if len(channels) > 1:
                 message = f"pieces of {name} go in turn to cells on several channels, and are gathered on one"
                 raise RefusedError("V368", message, "name one channel, or let an op stack them", op.name)
-            chip = chip_of_result(producer) if producer is not None else 0
+            if producer is not None:
+                chip = chip_of_result(producer)
+            else:
+                chip = 0
             chips = [
                 op.target_device if link_buffer == turn[0] else chip
                 for link_buffer, turn in zip(link_buffers, outputs, strict=True)
@@ -283,8 +291,14 @@ class PipeMaker:
                 turn_cores.append(((producer or op).target_device, *core_of(producer or op, *only)))
                 continue
             at_end = how.noc1
-            at_row = (rows - 1 if at_end else 0) if down else max(row, 0)
-            at_column = (columns - 1 if at_end else 0) if across else max(column, 0)
+            if down:
+                at_row = rows - 1 if at_end else 0
+            else:
+                at_row = max(row, 0)
+            if across:
+                at_column = columns - 1 if at_end else 0
+            else:
+                at_column = max(column, 0)
             turn_cores.append((op.target_device, *core_of(op, at_row, at_column)))
         return turn_cores, -1
 
@@ -300,11 +314,16 @@ class PipeMaker:
     def _on_links(self, op: Op, producer: Op | None, only: Place | None, outputs: list[tuple[int, ...]]) -> list[int]:
         """Return the buffers on Ethernet cores on which the turns of a pipe are gathered; none if worker cores gather
         them."""
-        source = producer if producer is not None and is_ethernet(producer) else None
+        if producer is not None and is_ethernet(producer):
+            source = producer
+        else:
+            source = None
         if source is not None and only is not None and all(len(turn) == 1 for turn in outputs):
             buffer_id = self.buffers.ops.outputs[source.name][only[0] * source.blocking.grid_size[1] + only[1]]
             return [buffer_id] * len(outputs)
-        return [turn[0] for turn in outputs] if is_ethernet(op) and only is None else []
+        if is_ethernet(op) and only is None:
+            return [turn[0] for turn in outputs]
+        return []
 
     def _of_queue(self, queue: Queue, op: Op) -> None:
         ids = self.buffers.queues.ids[queue.name]
@@ -332,7 +351,10 @@ class PipeMaker:
             base = bases[pieces.read[0]]  # one core fills a buffer: V078
             inputs: list[int] = (pieces.places + base).tolist()
             channel = self.buffers.ops.channel.get(base, -1)
-            chip = op.target_device if channel < 0 else op.attributes.dest_device
+            if channel < 0:
+                chip = op.target_device
+            else:
+                chip = op.attributes.dest_device
             core = (chip, *self.buffers.core[base])
             target = (ids[row * queue.blocking.grid_size[1] + column],)
             draft = Draft(
@@ -357,7 +379,9 @@ def _only_core(read: list[int], columns: int, wrap: Place | None) -> Place | Non
     read_cores = {divmod(core_number, columns) for core_number in read}
     if wrap is not None:
         read_cores = {(row % wrap[0], column % wrap[1]) for row, column in read_cores}
-    return read_cores.pop() if len(read_cores) == 1 else None
+    if len(read_cores) == 1:
+        return read_cores.pop()
+    return None
 
 
 def _merge_alike(draft: Draft) -> None:
@@ -402,7 +426,9 @@ def period(inputs: Sequence[int], tiles: int, cleared: int) -> int:
         if candidate >= MIN_PERIOD:
             break
         small = candidate
-    return small if best > MAX_PERIOD and small else best
+    if best > MAX_PERIOD and small:
+        return small
+    return best
 
 
 def relays(epoch: Epoch, buffers: Buffers, pipes: PipeMaker, hops: Mapping[int, Hop]) -> Iterator[Buffer]:

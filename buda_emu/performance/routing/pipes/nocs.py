@@ -82,7 +82,10 @@ class Nocs:
             chip = used.setdefault(queue.target_device, [[0] * len(ports) for ports in self.device.dram_cores])
             cores = self.device.dram_cores[channel]
             counts = chip[channel]
-            pieces = self.buffers.queues.pieces(queue) if self.pipes.cuts[queue.name].scattered else 1
+            if self.pipes.cuts[queue.name].scattered:
+                pieces = self.buffers.queues.pieces(queue)
+            else:
+                pieces = 1
             ports_taken = _choose_ports(counts, pieces)
             self._cores[buffer.id] = [cores[port] for port in ports_taken]
             self.ports[buffer.id] = ports_taken[0]
@@ -95,7 +98,9 @@ class Nocs:
         base = base_of(id)
         cores = self._cores.get(base)
         if cores is not None:
-            return cores[(id - base) // tiles] if len(cores) > 1 else cores[0]
+            if len(cores) > 1:
+                return cores[(id - base) // tiles]
+            return cores[0]
         if base in self.buffers.padding.made:
             return self.device.dram_cores[0][0]
         if base in self.buffers.ops.channel:
@@ -107,10 +112,14 @@ class Nocs:
         """Return the hops from x, y to x, y: rightward and down on NoC 0, leftward and up on NoC 1."""
         sizes = self.device.noc_grid
         ahead = [b - a + (size if b < a else 0) for a, b, size in zip(start, end, sizes, strict=True)]
-        return sum(ahead) if noc == 0 else sum(size - hops for hops, size in zip(ahead, sizes, strict=True) if hops)
+        if noc == 0:
+            return sum(ahead)
+        return sum(size - hops for hops, size in zip(ahead, sizes, strict=True) if hops)
 
     def _nearer(self, start: tuple[int, int], end: tuple[int, int]) -> int:
-        return 1 if self.distance(0, start, end) > self.distance(1, start, end) else 0
+        if self.distance(0, start, end) > self.distance(1, start, end):
+            return 1
+        return 0
 
     def _route(self, draft: Draft, last: dict[tuple[str, int], _Seen]) -> Route:
         queues = self.epoch.netlist.queues
@@ -130,7 +139,10 @@ class Nocs:
         noc1 = shared.noc1 or (not shared.rows and not shared.columns and op.grid_transpose != bool(draft.operand % 2))
         how = Multicast(shared.rows and is_multicast, shared.columns and is_multicast, shared.noc1)
         if draft.from_relay:
-            vc = MULTICAST_VC if how.rows or how.columns else UNICAST_VC
+            if how.rows or how.columns:
+                vc = MULTICAST_VC
+            else:
+                vc = UNICAST_VC
             route = Route(self._straight(draft), int(noc1), UNICAST_VC, vc)
             last[op.name, draft.operand] = _Seen(route, True, how.rows or how.columns)
             return route
@@ -168,14 +180,20 @@ class Nocs:
         elif draft.steps == 2 or (
             padding.dram_buf_flag if padding is not None else draft.source in self.epoch.prologue
         ):
-            route.incoming = 0 if noc1 else 1
+            if noc1:
+                route.incoming = 0
+            else:
+                route.incoming = 1
         else:
             _, row, column = draft.cores[0]
             first = self._physical(draft.inputs[0], self.pipes.cuts[draft.source].tiles)
             route.incoming = self._nearer(first, self.device.physical(row, column))
             if draft.source in queues and is_remote(queues[draft.source], op):
                 route.ethernet = not over_pcie(self.epoch.netlist)
-                route.incoming_vc = UNICAST_VC if route.ethernet else WRITE_VC
+                if route.ethernet:
+                    route.incoming_vc = UNICAST_VC
+                else:
+                    route.incoming_vc = WRITE_VC
         loops = ((how.rows or how.columns) and beside is None) or draft.scattered or not alone
         loops |= route.downstream is not None
         last[op.name, draft.operand] = _Seen(route, loops, how.rows or how.columns)
@@ -200,7 +218,9 @@ class Nocs:
 
     def _gathered_at(self, draft: Draft) -> tuple[int, int]:
         _, row, column = draft.cores[0]
-        return (column, row) if draft.channel >= 0 else self.device.physical(row, column)
+        if draft.channel >= 0:
+            return (column, row)
+        return self.device.physical(row, column)
 
     def _to_queue(self, draft: Draft) -> Route:
         queue = self.epoch.netlist.queues[draft.reader]
@@ -236,7 +256,9 @@ class Nocs:
                 forward = self._along(0, edges[1], edges[2])
                 backward = self._along(1, edges[0], edges[3])
                 return int(forward > backward)
-            return 1 if before else 0
+            if before:
+                return 1
+            return 0
         raise AssertionError("an overlap along neither axis")
 
     def _along(self, noc: int, start: int, end: int) -> int:
@@ -254,7 +276,8 @@ class Nocs:
         for axis in (0, 1):
             for step in range(sizes[axis]):
                 if starts[axis] <= (begin[axis] + step) % grid[axis] <= ends[axis]:
-                    before = step if common[axis] == 0 else before
+                    if common[axis] == 0:
+                        before = step
                     common[axis] += 1
         return (common[0], common[1]), before
 
@@ -269,8 +292,16 @@ class Nocs:
                 if operand.route.direct or not operand.multicast:
                     movable[operand.route.outgoing] += 1
         excess = load[0] - load[1]
-        busy = 0 if excess > 1 and movable[0] else 1 if -excess > 1 and movable[1] else None
-        moves = abs(excess) // 2 if busy is not None else 0
+        if excess > 1 and movable[0]:
+            busy = 0
+        elif -excess > 1 and movable[1]:
+            busy = 1
+        else:
+            busy = None
+        if busy is not None:
+            moves = abs(excess) // 2
+        else:
+            moves = 0
         for operand in operands:
             if moves and operand.loops_back and not operand.multicast and operand.route.outgoing == busy:
                 operand.route.outgoing = 1 - operand.route.outgoing
@@ -322,7 +353,10 @@ def _pipe(epoch: Epoch, draft: Draft, route: Route, tiles: int, extra: dict[str,
     if tiles and (period_inputs := period(inputs, tiles, draft.cleared)):
         inputs, repeat = inputs[:period_inputs], len(inputs) // period_inputs
     op = epoch.ops.get(draft.reader)
-    sizes = op.input_dram_io_buf_size_tiles if op is not None else ()
+    if op is not None:
+        sizes = op.input_dram_io_buf_size_tiles
+    else:
+        sizes = ()
     return Pipe(
         id=draft.id,
         inputs=tuple(inputs),
@@ -415,4 +449,6 @@ def _groups(epoch: Epoch, drafts: Sequence[Draft]) -> dict[Group, list[tuple[lis
 
 def _group_of(op: Op, queue: str, forks: dict[Group, bool]) -> Group:
     forked_inputs = dict(op.forked_dram_inputs)
-    return (queue, op.name) if (queue, op.name) in forks else (queue, forked_inputs[queue])
+    if (queue, op.name) in forks:
+        return (queue, op.name)
+    return (queue, forked_inputs[queue])

@@ -70,8 +70,14 @@ def output(op: Op, core: int, cut: Cut, input_count: int, arch: Arch) -> Output:
     size = tile_bytes(op.out_df, *blocking.tile_dim, arch.alignment, not op.untilize_output)
     per_input = blocking.t * block
     if not cut.scattered:
-        runs = _strips(op, core) if strips else blocking.t
-        row = blocking.block_cols * blocking.ublock[0] if op.untilize_output else block
+        if strips:
+            runs = _strips(op, core)
+        else:
+            runs = blocking.t
+        if op.untilize_output:
+            row = blocking.block_cols * blocking.ublock[0]
+        else:
+            row = block
         return Output(
             tile_size=size,
             epoch_tiles=input_count * runs * block,
@@ -83,7 +89,10 @@ def output(op: Op, core: int, cut: Cut, input_count: int, arch: Arch) -> Output:
     total = input_count * blocking.t
     held_mblocks = min(single, total)
     replicate = held_mblocks * block // cut.tiles
-    full = held_mblocks if total <= single else op.buf_size_mb
+    if total <= single:
+        full = held_mblocks
+    else:
+        full = op.buf_size_mb
     return Output(
         tile_size=size,
         epoch_tiles=total * block // replicate,
@@ -116,7 +125,10 @@ def intermediate_buffers(
             df = op.in_df[index]
             tiles = op.blocking.mblock[0] * attributes.m_k * op.blocking.ublock[0] * attributes.u_kt
         size = tile_bytes(df, *op.blocking.tile_dim, arch.alignment, True)
-        epoch_tiles = tiles if op.gradient_op else input_count * tiles
+        if op.gradient_op:
+            epoch_tiles = tiles
+        else:
+            epoch_tiles = input_count * tiles
         buffers.append(Intermediate(size, epoch_tiles, _size(op, out, fused, index, tiles), tiles))
     return buffers
 
@@ -125,8 +137,12 @@ def _size(op: Op, out: Output, fused: FusedUse | None, index: int, tiles: int) -
     if shares_output(op):
         return out.size_tiles * (out.replicate or 1)
     if op.has("sub-ops"):
-        return fused.intermediate_tiles[index] if fused is not None else 1
-    return op.blocking.t * tiles if op.gradient_op else tiles
+        if fused is not None:
+            return fused.intermediate_tiles[index]
+        return 1
+    if op.gradient_op:
+        return op.blocking.t * tiles
+    return tiles
 
 
 def mblock_k(op: Op) -> int:
@@ -184,10 +200,16 @@ class OpBuffers:
             self._copies(op, operands[0])
             return
         self._chunks_of(op, operands)
-        offset = _flat_offsets(op, inputs.sources[0], operands) if op.type == "tilizer" else None
+        if op.type == "tilizer":
+            offset = _flat_offsets(op, inputs.sources[0], operands)
+        else:
+            offset = None
         fields = [self._operand_fields(op, index, operand) for index, operand in enumerate(operands)]
         fused = self.epoch.fused_use_of(op)
-        number = self.epoch.netlist.fused_ops[op.attributes.fused_op_id].intermediates if fused is not None else 0
+        if fused is not None:
+            number = self.epoch.netlist.fused_ops[op.attributes.fused_op_id].intermediates
+        else:
+            number = 0
         shared_fields = result_fields(op)
         passes = mblock_k(op)
         intermediate_fields: dict[str, Any] = {"buffer_type": "intermediate", "mblock_k": passes, **shared_fields}
@@ -207,10 +229,16 @@ class OpBuffers:
             self.core[id] = core
             intermediate_ids = self._ids.several(len(intermediates))
             if has_output_buffer(op):
-                shared = intermediate_ids[0] if intermediates and shares_output(op) else -1
+                if intermediates and shares_output(op):
+                    shared = intermediate_ids[0]
+                else:
+                    shared = -1
                 self.made[id] = self._output(op, out, id, core, shared, passes, shared_fields)
             for place, (intermediate_id, intermediate) in enumerate(zip(intermediate_ids, intermediates, strict=True)):
-                extra = self._gradient_fields(op, cell, place) if op.gradient_op else {}
+                if op.gradient_op:
+                    extra = self._gradient_fields(op, cell, place)
+                else:
+                    extra = {}
                 operand = INTERMEDIATE_OPERAND + len(intermediates) - 1 - place
                 self.core[intermediate_id] = core
                 self.made[intermediate_id] = _intermediate(

@@ -45,7 +45,10 @@ class BufferNode:
 
     def __init__(self, buffer: Buffer, id: int | None = None) -> None:
         self.buffer = buffer
-        self.id = buffer.id if id is None else id
+        if id is None:
+            self.id = buffer.id
+        else:
+            self.id = id
         self.place = Place(buffer.chip, buffer.row, buffer.column)
         self.input: PipeNode | None = None
         self.outputs: dict[PipeNode, None] = {}
@@ -100,7 +103,10 @@ class PipeNode:
 
     def __init__(self, pipe: Pipe, id: int | None = None) -> None:
         self.pipe = pipe
-        self.id = pipe.id if id is None else id
+        if id is None:
+            self.id = pipe.id
+        else:
+            self.id = id
         self.inputs: Inputs = ()
         self.outputs: list[list[BufferNode]] = []
         self.padded: dict[int, Inputs] = {}
@@ -123,7 +129,9 @@ class PipeNode:
     @property
     def single_output(self) -> BufferNode | None:
         """Return the only buffer that the pipe fills, None if there are several."""
-        return self.outputs[0][0] if len(self.outputs) == 1 and len(self.outputs[0]) == 1 else None
+        if len(self.outputs) == 1 and len(self.outputs[0]) == 1:
+            return self.outputs[0][0]
+        return None
 
 
 def by_source(inputs: Inputs) -> tuple[list[BufferNode], tuple[tuple[int, int], ...], list[int]]:
@@ -275,7 +283,10 @@ class Connected:
 
 def _pieces(buffer: Buffer) -> Iterable[int]:
     """Return the first tile of each piece of a buffer; a buffer that is not scattered is one piece."""
-    pieces = max(1, buffer.replicate) if buffer.is_scatter else 1
+    if buffer.is_scatter:
+        pieces = max(1, buffer.replicate)
+    else:
+        pieces = 1
     return (piece * buffer.scatter_gather_num_tiles for piece in range(pieces))
 
 

@@ -138,7 +138,10 @@ class Linking:
 
     def intermediate(self, pipe: Simple) -> None:
         """Link the stream of a kernel's own buffer."""
-        stream = self._streams_of[pipe][0] if pipe.beside is None else pipe.beside.stream
+        if pipe.beside is None:
+            stream = self._streams_of[pipe][0]
+        else:
+            stream = pipe.beside.stream
         assert isinstance(stream, Draft)
         self._receive(stream, pipe, pipe.outputs[0])
         stream.iterations = 1
@@ -231,7 +234,10 @@ def _components(steps: Steps) -> Iterable[list[Draft]]:
     near: dict[Draft, dict[Draft, None]] = {stream: {} for stream in steps}
     for stream, stream_steps in steps.items():
         for step in stream_steps:
-            others = step.receivers if step.source is None else (*step.receivers, step.source)
+            if step.source is None:
+                others = step.receivers
+            else:
+                others = (*step.receivers, step.source)
             for other in others:
                 near[stream][other] = near[other][stream] = None
     seen = set[Draft]()
@@ -299,8 +305,12 @@ def _times(iterations: int, max_times: int, limit: int, skip: int) -> int:
     if times:
         return times
     if limit and limit <= max_times and limit < iterations:
-        return limit if iterations % limit == 0 else skip
-    return iterations if iterations <= max_times else skip
+        if iterations % limit == 0:
+            return limit
+        return skip
+    if iterations <= max_times:
+        return iterations
+    return skip
 
 
 def _is_single_phase(stream: Draft, stream_steps: list[Step], steps: Steps) -> bool:

@@ -46,7 +46,9 @@ class Subgraph:
         channel = buffer.buffer.ethernet_chan
         if buffer.place[1:3] == NOWHERE[1:3]:
             return buffer.place
-        return self._ethernet(buffer.place.chip, channel) if channel >= 0 else self._worker(buffer.place)
+        if channel >= 0:
+            return self._ethernet(buffer.place.chip, channel)
+        return self._worker(buffer.place)
 
     def _worker(self, place: Place) -> Place:
         rows = len(self._limits.rows)
@@ -67,7 +69,9 @@ class Subgraph:
             return place
         if pipe.pipe.ethernet_chan >= 0:
             return self._ethernet(place.chip, pipe.pipe.ethernet_chan)
-        return self._on_noc(place) if pipe.pipe.ethernet_pipe else self._worker(place)
+        if pipe.pipe.ethernet_pipe:
+            return self._on_noc(place)
+        return self._worker(place)
 
     def _on_noc(self, place: Place) -> Place:
         """Return the core of a pipe between chips, which is given in NoC coordinates: a worker core or another one."""
@@ -122,7 +126,10 @@ class Subgraph:
             kind = self._direct_kind(pipe, index, target)
             self._read(self._simple(kind, pipe, index, pipe.periodic_repeat), pipe, index).fill(self._node_of[target])
         elif one_source or (pipe.reads_dram and not one_output):
-            kind = Kind.DRAM_MULTICAST if pipe.reads_dram else Kind.MULTICAST
+            if pipe.reads_dram:
+                kind = Kind.DRAM_MULTICAST
+            else:
+                kind = Kind.MULTICAST
             simple = self._read(self._simple(kind, pipe, index, pipe.periodic_repeat), pipe, index)
             simple.direct = kind is Kind.MULTICAST and direct
             for output in outputs:
@@ -177,8 +184,12 @@ class Subgraph:
         if output.in_dram:
             return Kind.TO_DRAM
         if len(pipe.inputs) == 1 and source.intermediate and pipe.single_output is not None and output.intermediate:
-            return Kind.GRADIENT if output.buffer.buffer_type == "gradient_op" else Kind.INTERMEDIATE
-        return self._relay_kind(source, output) if output.relay else Kind.UNICAST
+            if output.buffer.buffer_type == "gradient_op":
+                return Kind.GRADIENT
+            return Kind.INTERMEDIATE
+        if output.relay:
+            return self._relay_kind(source, output)
+        return Kind.UNICAST
 
     @staticmethod
     def _relay_kind(source: BufferNode, relay: BufferNode) -> Kind:
@@ -188,7 +199,9 @@ class Subgraph:
             raise invalid_graph(
                 f"relay {relay.id} is on another chip than its source, and one of them is not an Ethernet relay"
             )
-        return Kind.ETHERNET_FIRMWARE_RELAY if relay.buffer.use_ethernet_fw_stream else Kind.ETHERNET_RELAY
+        if relay.buffer.use_ethernet_fw_stream:
+            return Kind.ETHERNET_FIRMWARE_RELAY
+        return Kind.ETHERNET_RELAY
 
     @staticmethod
     def _join_kind(pipe: PipeNode, output: BufferNode, joins: bool) -> Kind | None:
@@ -200,12 +213,17 @@ class Subgraph:
             return Kind.POST_TM
         if pipe.reads_dram:
             return Kind.DRAM_GATHER
-        return Kind.TO_DRAM if output.in_dram else None
+        if output.in_dram:
+            return Kind.TO_DRAM
+        return None
 
     def _join(self, kind: Kind, pipe: PipeNode, index: int, output: BufferNode) -> None:
         if kind is Kind.DRAM_EMBEDDING:
             self._stand_for(self._node_of[pipe.inputs[-1][0]])
-        repeat = 1 if kind is Kind.SHARED_INTERMEDIATE else pipe.periodic_repeat
+        if kind is Kind.SHARED_INTERMEDIATE:
+            repeat = 1
+        else:
+            repeat = pipe.periodic_repeat
         simple = self._read(self._simple(kind, pipe, index, repeat), pipe, index)
         if kind in (Kind.DRAM_EMBEDDING, Kind.SHARED_INTERMEDIATE):  # indices come last, or the packer's buffer
             simple.beside = simple.sources.pop()
@@ -217,7 +235,10 @@ class Subgraph:
         self, pipe: PipeNode, index: int, outputs: list[BufferNode], sending: dict[tuple[int, ...], Simple]
     ) -> None:
         one_relay = len(pipe.sources) == 1 or pipe.duplicates or pipe.pipe.dis_gather_opt
-        kind = Kind.DORMANT_RELAY if one_relay else Kind.GATHER
+        if one_relay:
+            kind = Kind.DORMANT_RELAY
+        else:
+            kind = Kind.GATHER
         receiving = self._read(self._simple(kind, pipe, index, pipe.periodic_repeat), pipe, index)
         source = (pipe.padded.get(index) or pipe.inputs)[0][0]
         between = self._virtual(None, receiving.place, source.buffer.tile_size)
@@ -232,7 +253,10 @@ class Subgraph:
         if len(outputs) > 1:
             kind = Kind.MULTICAST
         else:
-            kind = self._relay_kind(source, outputs[0]) if outputs[0].relay else Kind.UNICAST
+            if outputs[0].relay:
+                kind = self._relay_kind(source, outputs[0])
+            else:
+                kind = Kind.UNICAST
         simple = self._simple(kind, pipe, index, 1)
         for output in outputs:
             simple.fill(self._node_of[output])
@@ -251,11 +275,17 @@ class Subgraph:
         inputs = pipe.padded.get(index) or pipe.inputs
         between = pcie_buffer(inputs, outputs)
         gathers = len(inputs) > 1 or any(source.buffer.is_scatter for source, _ in inputs)
-        kind = Kind.GATHER_TO_PCIE if gathers else Kind.TO_PCIE
+        if gathers:
+            kind = Kind.GATHER_TO_PCIE
+        else:
+            kind = Kind.TO_PCIE
         writes = Simple(kind, pipe, self._writing_place(inputs, index), pipe.periodic_repeat)
         writes.turn = index
         key = tuple(output.id for output in outputs)
-        union = sending.get(key) if _has_repeated_outputs(pipe) else None
+        if _has_repeated_outputs(pipe):
+            union = sending.get(key)
+        else:
+            union = None
         read = union is not None
         if _has_repeated_outputs(pipe):
             if union is None:
@@ -272,7 +302,10 @@ class Subgraph:
             self._read_from_pcie(pipe, index, outputs, between)
 
     def _read_from_pcie(self, pipe: PipeNode, index: int, outputs: list[BufferNode], between: BufferNode) -> None:
-        kind = Kind.PCIE_MULTICAST if len(outputs) > 1 else Kind.PCIE_UNICAST
+        if len(outputs) > 1:
+            kind = Kind.PCIE_MULTICAST
+        else:
+            kind = Kind.PCIE_UNICAST
         reads = self._simple(kind, pipe, index, 1)
         reads.place = reads.place._replace(chip=outputs[0].place.chip)
         source = self._virtual(between, between.place, between.buffer.tile_size)
@@ -285,7 +318,9 @@ class Subgraph:
         """Return the core that writes: the first sender's, and in odd turns another sender's if there is one."""
         places = [self._node_of[buffer].place for buffer, _ in inputs]
         first = places[0]
-        return first if index % 2 == 0 else next((place for place in places if place != first), first)
+        if index % 2 == 0:
+            return first
+        return next((place for place in places if place != first), first)
 
     # Forks
 
@@ -296,14 +331,22 @@ class Subgraph:
             buffers |= dict.fromkeys(node for node, _ in padding)
         for buffer in buffers:
             node = self._node_of[buffer]
-            kind = Kind.PADDING_SERIAL_FORK if buffer.buffer.is_padding else Kind.SERIAL_FORK
+            if buffer.buffer.is_padding:
+                kind = Kind.PADDING_SERIAL_FORK
+            else:
+                kind = Kind.SERIAL_FORK
             fork = Simple(kind, pipe, node.place)
             fork.serial_outputs = len(pipe.outputs)
             fork.padded_outputs = len(pipe.padded)
             self._put_fork(node, fork, behind)
 
     def _fork(self, buffer: BufferNode) -> None:
-        kind = Kind.FORK if not buffer.dram_input else Kind.PRE_TM_FORK if buffer.pre_tm else Kind.DRAM_FORK
+        if not buffer.dram_input:
+            kind = Kind.FORK
+        elif buffer.pre_tm:
+            kind = Kind.PRE_TM_FORK
+        else:
+            kind = Kind.DRAM_FORK
         node = self._node_of[buffer]
         fork = Simple(kind, None, node.place)
         self._put_fork(node, fork, set(node.outputs))
@@ -319,7 +362,10 @@ class Subgraph:
                 other_pipes.append(pipe)
                 continue
             virtual = self._virtual(node.of, pipe.place if serial else node.place, node.tile_size)
-            virtual.turn = pipe.turn if serial else None
+            if serial:
+                virtual.turn = pipe.turn
+            else:
+                virtual.turn = None
             fork.fill(virtual)
             pipe.read_through(node, virtual)
         node.outputs = [*other_pipes, fork]

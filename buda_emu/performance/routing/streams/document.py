@@ -95,7 +95,9 @@ def _word(text: str) -> str:
 def _escape(character: str) -> str:
     if character in '"\\':
         return "\\" + character
-    return character if character.isprintable() else f"\\U{ord(character):08x}"
+    if character.isprintable():
+        return character
+    return f"\\U{ord(character):08x}"
 
 
 _NO_TEXT = {"null", "true", "false", "yes", "no", "on", "off", "y", "n"}

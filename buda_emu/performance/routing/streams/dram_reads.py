@@ -32,11 +32,15 @@ def merged_bytes(pipe: Simple, chunk: int, operand: BufferNode, read_tiles: int)
     tile = operand.buffer.tile_size
     operand_bytes = tile * operand.buffer.size_tiles
     needed = lcm(chunk * first_queue(pipe).buffer.tile_size, operand_bytes)
-    return needed if needed <= max(_most_bytes(read_tiles, tile), operand_bytes) else None
+    if needed <= max(_most_bytes(read_tiles, tile), operand_bytes):
+        return needed
+    return None
 
 
 def _most_bytes(read_tiles: int, tile_size: int) -> int:
-    return read_tiles * tile_size if read_tiles > 0 else MERGED_READ_BYTES
+    if read_tiles > 0:
+        return read_tiles * tile_size
+    return MERGED_READ_BYTES
 
 
 def scaled_bytes(pipe: Simple, base: int, max_tiles: int) -> int:
@@ -112,7 +116,10 @@ class Chunks:
         reader = node.outputs[0]
         clear = _cleared_at_once(reader)
         chunk = TILES_A_PHASE // clear * clear
-        pipes = [output.outputs[0] for output in reader.outputs] if reader.kind is Kind.DRAM_FORK else [reader]
+        if reader.kind is Kind.DRAM_FORK:
+            pipes = [output.outputs[0] for output in reader.outputs]
+        else:
+            pipes = [reader]
         for pipe in pipes:
             chunk = gcd(chunk, _moved_tiles(pipe))
         least = min(map(self._tiles_at_once, pipes))
@@ -122,7 +129,9 @@ class Chunks:
 
 def _limit(pipe: Simple, node: Node) -> int:
     read_tiles = pipe.pipe.pipe.op_input_dram_io_buf_size_tiles
-    return min(READ_BYTES, read_tiles * node.buffer.buffer.tile_size) if read_tiles else READ_BYTES
+    if read_tiles:
+        return min(READ_BYTES, read_tiles * node.buffer.buffer.tile_size)
+    return READ_BYTES
 
 
 def whole_chunk(chunk: int, least: int, tile_size: int, most_tiles: int, most_bytes: int) -> int:
@@ -156,7 +165,9 @@ def _moved_tiles(pipe: Simple) -> int:
     queue = _indices(pipe)
     inputs = queue.indices_per_input
     tile = queue.indices_per_tile
-    return gcd(inputs, tile) if inputs > tile else inputs
+    if inputs > tile:
+        return gcd(inputs, tile)
+    return inputs
 
 
 def _tiles_at_once(pipe: Simple) -> int:
@@ -164,7 +175,9 @@ def _tiles_at_once(pipe: Simple) -> int:
         return _tile_rows(pipe)
     if pipe.kind is Kind.DRAM_EMBEDDING:
         rows = _tile_rows(pipe)
-        return 1 if _indices(pipe).indices_per_input < rows else rows
+        if _indices(pipe).indices_per_input < rows:
+            return 1
+        return rows
     return pipe.tiles_at_once()
 
 

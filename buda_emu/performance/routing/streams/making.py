@@ -61,7 +61,10 @@ class Draft:
         self.place = place
         self.bytes = size
         self.msg_size = msg_size
-        self.pipes = {} if pipe.of is None else {pipe.of.id: None}
+        if pipe.of is None:
+            self.pipes = {}
+        else:
+            self.pipes = {pipe.of.id: None}
         self.operand: int | None = None
         self.op = ""
         self.forks: list[Draft] | None = None
@@ -126,7 +129,10 @@ class Makers:
             stream.operand = buffer.buffer.operand
             stream.op = buffer.buffer.op
             stream.shared_id = buffer.shared
-            stream.buf_id = -1 if buffer.buffer.replicate else buffer.id
+            if buffer.buffer.replicate:
+                stream.buf_id = -1
+            else:
+                stream.buf_id = buffer.id
 
     def pre_tm_fork(self, pipe: Simple) -> None:
         """Add the streams of an operand that is kept in L1 as it lies in DRAM: a relay for each pipe that reads it."""
@@ -222,7 +228,10 @@ class Makers:
             tile = pipe.sources[0].tile_size
             self._add("multicast", pipe.place, _relay_tiles(1, False) * tile, tile, pipe)
         else:
-            sender.kind = "multicast" if sender.kind != "gather" else "gather_multicast"
+            if sender.kind != "gather":
+                sender.kind = "multicast"
+            else:
+                sender.kind = "gather_multicast"
         for output in pipe.outputs:
             self._unpacker(pipe, output)
 
@@ -242,15 +251,20 @@ class Makers:
         queue = first_queue(pipe)
         node = pipe.outputs[0]
         relay = node.of is not None and node.of.relay
-        operand = None if relay else _operand(pipe, node)
+        if relay:
+            operand = None
+        else:
+            operand = _operand(pipe, node)
         chunk = self._chunks.of(pipe)
-        merged = (
-            None
-            if operand is None
-            else merged_bytes(pipe, chunk, operand, pipe.pipe.pipe.op_input_dram_io_buf_size_tiles)
-        )
+        if operand is None:
+            merged = None
+        else:
+            merged = merged_bytes(pipe, chunk, operand, pipe.pipe.pipe.op_input_dram_io_buf_size_tiles)
         if merged is None:
-            base = _post_tm_bytes(pipe, queue) if queue.post_tm else chunk * queue.buffer.tile_size
+            if queue.post_tm:
+                base = _post_tm_bytes(pipe, queue)
+            else:
+                base = chunk * queue.buffer.tile_size
             stream = self._add("relay", pipe.place, base, queue.buffer.tile_size, pipe)
         else:
             stream = self._unpacker(pipe, node)
@@ -295,7 +309,10 @@ class Makers:
     def _read(pipe: Simple, stream: Draft, queue: BufferNode) -> None:
         settled_phase_tiles(pipe, stream.bytes // stream.msg_size)
         stream.reads = len(pipe.sources)
-        stream.tracked = stream.reads if queue.in_dram else 0
+        if queue.in_dram:
+            stream.tracked = stream.reads
+        else:
+            stream.tracked = 0
 
     def to_pcie(self, pipe: Simple) -> None:
         """Let a packer's stream write to another chip."""
@@ -358,12 +375,18 @@ class Makers:
         stream.op = written.op
         stream.buf_id = buffer.id
         stream.pipes = {}  # its pipe stands in no file
-        stream.writes = 1 if pipe.kind is Kind.GRADIENT else 0
+        if pipe.kind is Kind.GRADIENT:
+            stream.writes = 1
+        else:
+            stream.writes = 0
 
     def shared_intermediate(self, pipe: Simple) -> None:
         """Use one of the packer's streams for a kernel's own buffer in the packer's L1."""
         buffer = pipe.outputs[0].buffer
-        stream = pipe.beside.stream if pipe.beside is not None else None
+        if pipe.beside is not None:
+            stream = pipe.beside.stream
+        else:
+            stream = None
         if not isinstance(stream, Draft):
             raise invalid_graph(f"intermediate buffer {buffer.id} shares L1 with a buffer that no pipe reads")
         written = buffer.buffer
@@ -410,8 +433,13 @@ _MAKERS: dict[Kind, Callable[[Makers, Simple], None]] = {
 
 
 def _relay_tiles(sources: int, ethernet: bool) -> int:
-    least = ETHERNET_GATHER_TILES if ethernet else GATHER_TILES
-    return least // sources if GATHER_RELAY_TILES * sources < least else GATHER_RELAY_TILES
+    if ethernet:
+        least = ETHERNET_GATHER_TILES
+    else:
+        least = GATHER_TILES
+    if GATHER_RELAY_TILES * sources < least:
+        return least // sources
+    return GATHER_RELAY_TILES
 
 
 def _post_tm_bytes(pipe: Simple, queue: BufferNode) -> int:

@@ -15,7 +15,10 @@ class Place(NamedTuple):
     ethernet: bool = False
 
     def __str__(self) -> str:
-        kind = "Ethernet core" if self.ethernet else "core"
+        if self.ethernet:
+            kind = "Ethernet core"
+        else:
+            kind = "core"
         return f"{kind} [{self.row}, {self.column}] of chip {self.chip}"
 
 

@@ -23,7 +23,10 @@ def measure(nodes: Iterable[Node]) -> None:
         for node in order:
             node.tiles = _tiles(node)
         for node in reversed(order):
-            node.subtree = lcm(*(reader.subtree for reader in readers(node))) if readers(node) else _granularity(node)
+            if readers(node):
+                node.subtree = lcm(*(reader.subtree for reader in readers(node)))
+            else:
+                node.subtree = _granularity(node)
         seen = set[Node]()
         for root in roots:
             for node in in_order([root], readers, seen):
@@ -48,7 +51,10 @@ def _components(nodes: Iterable[Node]) -> Iterable[list[Node]]:
         ahead = [start]
         while ahead:
             node = ahead.pop()
-            sources = node.input.sources if node.input is not None else []
+            if node.input is not None:
+                sources = node.input.sources
+            else:
+                sources = []
             for near in (*sources, *readers(node)):
                 if near not in seen:
                     seen.add(near)
@@ -77,8 +83,13 @@ def _is_dram_input(node: Node) -> bool:
 
 def _granularity(node: Node) -> int:
     """Return the tiles that a kernel clears at once if the node is its operand, else 1."""
-    operand = None if node.virtual else node.kernel_operand
-    return 1 if operand is None else max(1, operand.buffer.tile_clear_granularity)
+    if node.virtual:
+        operand = None
+    else:
+        operand = node.kernel_operand
+    if operand is None:
+        return 1
+    return max(1, operand.buffer.tile_clear_granularity)
 
 
 def _note_single_source_paths(order: Sequence[Node]) -> None:
@@ -134,7 +145,11 @@ def _single_source_iterations(root: Node, leaves: list[Node]) -> int:
     fitting = sorted(_divisors(tiles // at_once))
     smaller = [count for count in fitting if 1 < count <= ideal]
     greater = [count for count in fitting if ideal < count < tiles]
-    return smaller[-1] if smaller else greater[0] if greater else tiles
+    if smaller:
+        return smaller[-1]
+    if greater:
+        return greater[0]
+    return tiles
 
 
 def _divisors(number: int) -> set[int]:
@@ -144,7 +159,9 @@ def _divisors(number: int) -> set[int]:
 
 def _at_once(root: Node, leaf: Node) -> int:
     if not leaf.virtual and leaf.buffer.in_dram:
-        return max(1, root.buffer.buffer.scatter_gather_num_tiles) if not _is_intermediate(root) else 1
+        if not _is_intermediate(root):
+            return max(1, root.buffer.buffer.scatter_gather_num_tiles)
+        return 1
     return _granularity(leaf)
 
 
@@ -152,7 +169,10 @@ def _tiles(node: Node) -> int:
     pipe = node.input
     if pipe is None:
         return node.buffer.buffer.epoch_tiles // node.iterations
-    groups = len(pipe.sources) if pipe.kind is Kind.UNION else 1
+    if pipe.kind is Kind.UNION:
+        groups = len(pipe.sources)
+    else:
+        groups = 1
     return pipe.tiles_of_inputs() // groups
 
 
@@ -160,7 +180,10 @@ def _max_tiles(node: Node, tiles_per_input: int) -> int:
     pipe = node.input
     if pipe is not None and pipe.inputs == 1 and not _has_pieces(pipe.sources[0]):
         return pipe.sources[0].max_tiles
-    divisor = node.buffer.buffer.size_tiles if pipe is None and not _is_dram_input(node) else 1
+    if pipe is None and not _is_dram_input(node):
+        divisor = node.buffer.buffer.size_tiles
+    else:
+        divisor = 1
     divisor = max(1, divisor)
     if node.tiles > TILES_A_PHASE:
         divisor = lcm(divisor, node.subtree)
@@ -195,7 +218,10 @@ class Flow:
                 self.inputs = [(source, 0) for source in sources]
             else:
                 self.inputs = [(sources[index], offset) for index, offset in pipe.entries]
-            self.sets = len(sources) if pipe.kind is Kind.UNION else 1
+            if pipe.kind is Kind.UNION:
+                self.sets = len(sources)
+            else:
+                self.sets = 1
         self.per_group = len(self.inputs) // self.sets
         self.paths = self.sets
         self.done = 0
@@ -261,7 +287,10 @@ class Phases:
             return
         number = self._subgraph[node] = self._number
         pipe = node.input
-        turns = 1 if pipe is None else pipe.serial_outputs
+        if pipe is None:
+            turns = 1
+        else:
+            turns = pipe.serial_outputs
         order = self._orders.setdefault(number, [])
         order += [{} for _ in range(turns - len(order))]
         for reader in readers(node):
@@ -278,7 +307,10 @@ class Phases:
         if not behind:
             self._orders[self._subgraph[node]][turn][node] = None
             return
-        turn = turn if node.turn is None else node.turn
+        if node.turn is None:
+            turn = turn
+        else:
+            turn = node.turn
         for reader in behind:
             yield self._find_leaves(reader, visits, turn)
 

@@ -175,7 +175,9 @@ class Simple:
     @property
     def inputs(self) -> int:
         """Return the number of inputs; a source counts as often as it is read."""
-        return len(self.sources) if self.entries is None else len(self.entries)
+        if self.entries is None:
+            return len(self.sources)
+        return len(self.entries)
 
     def tiles_of_inputs(self) -> int:
         """Return the tiles of all inputs in one iteration."""
@@ -216,7 +218,8 @@ def in_order(roots: Iterable[T], followers: Callable[[T], Iterable[T]], seen: se
 
     The last root and its last follower come first, as in pipegen2. In a cycle each node stands once.
     """
-    seen = set() if seen is None else seen
+    if seen is None:
+        seen = set()
     done: list[T] = []
     for root in roots:
         if root in seen:

@@ -88,7 +88,9 @@ class Core:
 
     @property
     def _multicast_limit(self) -> int:
-        return len(ETHERNET_MULTICAST_STREAMS) if self.place.ethernet else self.limits.multicast_streams
+        if self.place.ethernet:
+            return len(ETHERNET_MULTICAST_STREAMS)
+        return self.limits.multicast_streams
 
     def _free(self, ids: Iterable[int]) -> int:
         return next((id for id in ids if id not in self._ids), -1)
@@ -105,7 +107,10 @@ class Core:
             message = f"{self.place}: two streams serve operand {stream.operand}"
             yield Refusal(what="operand_stream", message=message, place=self.place, number=2, limit=1)
         ethernet = self.place.ethernet
-        transfers = len(ETHERNET_STREAMS) + len(ETHERNET_MULTICAST_STREAMS) if ethernet else 0
+        if ethernet:
+            transfers = len(ETHERNET_STREAMS) + len(ETHERNET_MULTICAST_STREAMS)
+        else:
+            transfers = 0
         extra = len(ETHERNET_EXTRA_STREAMS if ethernet else EXTRA_STREAMS)
         gathers = "streams that gather or multicast"
         yield from self._beyond("multicast_streams", gathers, self.multicasts, self._multicast_limit)
@@ -124,7 +129,10 @@ class Core:
 
     def _beyond(self, resource: str, words: str, number: int, limit: int) -> Iterator[Refusal]:
         if number > limit:
-            ops = f" ({', '.join(self.ops)})" if self.ops else ""
+            if self.ops:
+                ops = f" ({', '.join(self.ops)})"
+            else:
+                ops = ""
             message = f"{self.place}{ops} needs {number} {words}, and has {limit}"
             yield Refusal(what=resource, message=message, place=self.place, number=number, limit=limit)
 
@@ -132,7 +140,10 @@ class Core:
         """Return the use of the core's resources. `on_chip` is the number of tile sizes that the worker cores of the
         chip move."""
         ethernet = self.place.ethernet
-        sizes = len({stream.msg_size for stream in self.streams}) if ethernet else on_chip
+        if ethernet:
+            sizes = len({stream.msg_size for stream in self.streams})
+        else:
+            sizes = on_chip
         tracked = sum(stream.tracked for stream in self.streams)
         return CoreUse(
             place=self.place,
@@ -172,7 +183,10 @@ def give_l1(streams: list[Draft]) -> None:
     for stream in streams:
         if stream.has_l1 or stream.kind in ("gather", "gather_multicast"):
             continue
-        key = None if stream.padding is None else (stream.place, stream.bytes, *stream.padding)
+        if stream.padding is None:
+            key = None
+        else:
+            key = (stream.place, stream.bytes, *stream.padding)
         if key is None or key not in padding:
             stream.given_bytes = stream.bytes
         if key is not None:
@@ -190,7 +204,10 @@ def _mark_l1(stream: Draft) -> None:
 def _find_sharers(streams: list[Draft]) -> None:
     by_buffer = {stream.buf_id: stream for stream in reversed(streams) if stream.buf_id != -1}
     for stream in streams:
-        other = by_buffer.get(stream.shared_id) if stream.shared_id != -1 else None
+        if stream.shared_id != -1:
+            other = by_buffer.get(stream.shared_id)
+        else:
+            other = None
         if other is None or "intermediate" in (stream.kind, other.kind) or stream.shares is not None:
             continue
         stream.shares = other
@@ -264,13 +281,19 @@ def _ncrisc(part: Subgraph) -> Iterable[Refusal]:
         if pipe.kind is Kind.DRAM_FORK and len(pipe.outputs) > READERS_OF_A_QUEUE:
             yield _too_many_readers(pipe)
         elif pipe.kind in READS_DRAM or pipe.kind in (Kind.POST_TM, Kind.PCIE_UNICAST, Kind.PCIE_MULTICAST):
-            place = pipe.place if pipe.kind in _READ_ON_PIPES_CORE or len(pipe.sources) > 1 else pipe.outputs[0].place
+            if pipe.kind in _READ_ON_PIPES_CORE or len(pipe.sources) > 1:
+                place = pipe.place
+            else:
+                place = pipe.outputs[0].place
             readers[place] = readers.get(place, 0) + 1
         elif pipe.kind is Kind.TO_DRAM:
             for source in pipe.sources:
                 writers[source.place] = writers.get(source.place, 0) + 1
         elif pipe.kind in (Kind.GRADIENT, Kind.TO_PCIE, Kind.GATHER_TO_PCIE):
-            place = pipe.outputs[0].place if pipe.kind is Kind.GRADIENT else pipe.place
+            if pipe.kind is Kind.GRADIENT:
+                place = pipe.outputs[0].place
+            else:
+                place = pipe.place
             writers[place] = writers.get(place, 0) + 1
     yield from _check_limit(readers, "ncrisc_readers", "streams that read from DRAM", NCRISC_READERS)
     yield from _check_limit(writers, "ncrisc_writers", "streams that write to DRAM", NCRISC_WRITERS)
@@ -288,7 +311,10 @@ def _check_limit(counts: dict[Place, int], resource: str, words: str, limit: int
 
 def _too_many_readers(fork: Simple) -> Refusal:
     queue = fork.sources[0].of
-    name = f"{queue.buffer.op!r}, buffer {queue.id}," if queue is not None else "a queue"
+    if queue is not None:
+        name = f"{queue.buffer.op!r}, buffer {queue.id},"
+    else:
+        name = "a queue"
     number = len(fork.outputs)
     message = f"queue {name} has {number} readers, and may have {READERS_OF_A_QUEUE}"
     return Refusal(what="readers_of_a_queue", message=message, place=None, number=number, limit=READERS_OF_A_QUEUE)
@@ -315,7 +341,9 @@ def _limit_gathers(parts: Iterable[Subgraph], limits: CoreLimits) -> None:
 
 
 def _multicasts(place: Place, limits: CoreLimits) -> int:
-    return 4 if place.ethernet else limits.multicast_streams
+    if place.ethernet:
+        return 4
+    return limits.multicast_streams
 
 
 def _cores(parts: Iterable[Subgraph], limits: CoreLimits) -> dict[Place, Core]:

@@ -104,7 +104,9 @@ def critical_steps(timing: EpochTiming) -> tuple[CriticalStep, ...]:
                 )
             )
     steps.sort(key=lambda step: (-step.cycles, step.name))
-    return (replace(steps[0], alike=_equally_long_steps(timing, steps[0].name)), *steps[1:]) if steps else ()
+    if steps:
+        return (replace(steps[0], alike=_equally_long_steps(timing, steps[0].name)), *steps[1:])
+    return ()
 
 
 def step_of(unit: str) -> str:
@@ -143,7 +145,9 @@ def _equally_long_steps(timing: EpochTiming, first: str) -> tuple[str, ...]:
 def _kind(name: str, ops: set[str], through: tuple[str, ...]) -> Kind:
     if name in ops:
         return "op"
-    return "memory" if through else "transfer"
+    if through:
+        return "memory"
+    return "transfer"
 
 
 def step_words(step: CriticalStep) -> str:
@@ -157,9 +161,18 @@ def chain_sentence(steps: tuple[CriticalStep, ...], limit: int = 3, assumed: str
     if not steps:
         return ""
     shown = [f"{step_words(step)} {100 * step.share:.0f} % ({CAUSE_WORDS[step.cause]})" for step in steps[:limit]]
-    remainder = f", and {len(steps) - limit} more" if len(steps) > limit else ""
-    alike = f"; as long as the first: {', '.join(steps[0].alike)}" if steps[0].alike else ""
-    note = f" (hypothetical: {assumed})" if assumed else ""
+    if len(steps) > limit:
+        remainder = f", and {len(steps) - limit} more"
+    else:
+        remainder = ""
+    if steps[0].alike:
+        alike = f"; as long as the first: {', '.join(steps[0].alike)}"
+    else:
+        alike = ""
+    if assumed:
+        note = f" (hypothetical: {assumed})"
+    else:
+        note = ""
     return f"its cycles are, link by link: {', '.join(shown)}{remainder}{alike}{note}"
 
 
@@ -194,7 +207,10 @@ class Contention:
         """Describe the contention to someone who places queues. `pace` is the cycles of an input if this channel or
         link sets the pace, else None."""
         named = ", ".join(f"{user.name} {100 * user.share:.0f} %" for user in self.users[:_NAMED])
-        remainder = f" and {len(self.users) - _NAMED} more" if len(self.users) > _NAMED else ""
+        if len(self.users) > _NAMED:
+            remainder = f" and {len(self.users) - _NAMED} more"
+        else:
+            remainder = ""
         text = f"it carries {named}{remainder}"
         name, cycles = self.rest
         least = max(cycles, self.spread or 0.0)
@@ -202,7 +218,10 @@ class Contention:
             text += f"; spread alike over {self.places} channels it would work {self.spread:,.0f} cycles"
         if pace is None or least >= pace or (self.spread is None and not name):
             return text
-        limit = f"{name}, {cycles:,.0f} cycles," if cycles >= (self.spread or 0.0) else "the channels"
+        if cycles >= (self.spread or 0.0):
+            limit = f"{name}, {cycles:,.0f} cycles,"
+        else:
+            limit = "the channels"
         if self.spread is None:
             text += "; with less to carry"
         return f"{text}, and {limit} would set the pace: at best {100 * (1 - least / pace):.0f} % fewer cycles"
@@ -226,8 +245,14 @@ def contention(
     is_dram = name.startswith(CHANNEL)
     chip = name.partition(",")[2]  # its channels have one name but for the number
     dram = [unit for unit in timing.memory if unit.name.startswith(CHANNEL) and unit.name.partition(",")[2] == chip]
-    spread = sum(unit.cycles for unit in dram) / channels if is_dram else None
-    aside = {unit.name for unit in dram} if is_dram else {name}
+    if is_dram:
+        spread = sum(unit.cycles for unit in dram) / channels
+    else:
+        spread = None
+    if is_dram:
+        aside = {unit.name for unit in dram}
+    else:
+        aside = {name}
     if not is_dram:  # a transfer is as slow as the fullest link on its way
         aside |= set(carried)
     others = [unit for _, unit in timing.busy() if unit.name not in aside]
@@ -248,7 +273,9 @@ def _bytes_over(edge: Flow, path: Path, name: str) -> float:
     if edge.once:
         return 0.0
     if name == "host link":
-        return sum(edge.memory_bytes.values()) if edge.memory == "host" else 0.0
+        if edge.memory == "host":
+            return sum(edge.memory_bytes.values())
+        return 0.0
     if name.startswith(CHANNEL):
         if edge.memory != "dram":
             return 0.0

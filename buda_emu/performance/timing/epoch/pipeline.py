@@ -147,7 +147,9 @@ def steady(timing: EpochTiming, op: str = "", inputs: int = INPUTS) -> Steady | 
 def describe_fill(timing: EpochTiming, stretch: Steady) -> str:
     """Describe how many ops work during a stretch: `all 12 ops at work`."""
     if stretch.working == len(timing.ops):
-        return f"all {plural(stretch.working, 'op')} at work" if stretch.working > 1 else "its op at work"
+        if stretch.working > 1:
+            return f"all {plural(stretch.working, 'op')} at work"
+        return "its op at work"
     return f"{stretch.working} of {len(timing.ops)} ops at work"
 
 

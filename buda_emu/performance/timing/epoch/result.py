@@ -75,7 +75,9 @@ class EpochTiming:
     @property
     def pace(self) -> float:
         """Return the cycles from one input to the next, or those of the only input."""
-        return self.cycles_per_input if self.cycles_per_input is not None else float(self.first_input)
+        if self.cycles_per_input is not None:
+            return self.cycles_per_input
+        return float(self.first_input)
 
     def busy(self) -> list[tuple[str, Busy]]:
         """List ops, memory channels, the three busiest links and the transfers, each with its kind and the cycles that

@@ -29,7 +29,9 @@ def parts_of_blocks(t: int, mblock: tuple[int, int]) -> int:
     small."""
     if t >= LEAST_PARTS:
         parts = next(parts for parts in range(min(t, MOST_PARTS), 0, -1) if t % parts == 0)
-        return parts if parts >= LEAST_PARTS else MOST_PARTS
+        if parts >= LEAST_PARTS:
+            return parts
+        return MOST_PARTS
     return t * max(1, min(mblock[0] * mblock[1], LEAST_PARTS // t))
 
 
@@ -65,7 +67,10 @@ def step_cycles(edge: Flow, path: Path, travel: float, steps: int, rates: Rates)
     """Return the cycles of the first step of a transfer over links and ports, and of each other step; `travel` is the
     cycles of all `steps`. The first step of a DRAM read includes the read latency, each step between two ops that of
     the way."""
-    latency = rates.read[path.far] if edge.memory == "dram" and edge.operand >= 0 else 0
+    if edge.memory == "dram" and edge.operand >= 0:
+        latency = rates.read[path.far]
+    else:
+        latency = 0
     if edge.once:
         return ceil(travel) + latency, 0
     cycles = max(1, ceil(travel / steps))
@@ -105,7 +110,10 @@ class EpochTasks:
         self._memory: dict[str, float] = {}  # cycles of a channel for one input of all its streams
         self._loading: dict[str, float] = {}  # and for all that is loaded once
         for edge, _ in edges:
-            busy = self._loading if edge.once else self._memory
+            if edge.once:
+                busy = self._loading
+            else:
+                busy = self._memory
             for channel, cycles in self._channels(edge):
                 busy[channel] = busy.get(channel, 0.0) + cycles
         self._link_cycles = {
@@ -137,7 +145,10 @@ class EpochTasks:
         rate = min(self._rates.gather if path.gathers else self._rates.stream, self._rates.of_packets(edge.packet))
         if edge.crosses:
             rate = min(rate, self._rates.ethernet)
-        link_cycles = self._link_cycles_once if edge.once else self._link_cycles
+        if edge.once:
+            link_cycles = self._link_cycles_once
+        else:
+            link_cycles = self._link_cycles
         return max(edge.core_bytes / rate, max((link_cycles[link] for link, _ in path.loads()), default=0.0))
 
     def _add_travel(self, edge: Flow, path: Path) -> float:
@@ -236,7 +247,10 @@ class EpochTasks:
         larger."""
         least = self._least[edge.target]
         tiles = edge.core_bytes / max(edge.packet, 1)
-        least_tiles = least[edge.operand] if edge.operand < len(least) else 0
+        if edge.operand < len(least):
+            least_tiles = least[edge.operand]
+        else:
+            least_tiles = 0
         buffers = max(self._buffers, int(least_tiles * self._parts[edge.target] / max(tiles, 1.0)))
         return [(self._consumed[edge.target], np.maximum(part + 1 - buffers, 0))]
 
@@ -247,7 +261,10 @@ class EpochTasks:
         unit = self._units[op.name]
         room = room_of(op, parts)
         part_cycles = max(1, round(self._costs[op.name].cycles / parts))
-        slices = op.blocking.t if parts >= op.blocking.t else parts
+        if parts >= op.blocking.t:
+            slices = op.blocking.t
+        else:
+            slices = parts
         together = parts // slices if op.has("rows by columns") else 1  # a product is packed when its sum is complete
         part = np.arange(self._inputs * parts)
         entry, index = np.divmod(part, parts)
@@ -278,11 +295,20 @@ class EpochTasks:
         ends = self.ends
         pace = None
         if count > 1:
-            pace = paces(ends)[1] if self._inputs < count else (ends[-1] - ends[0]) / (count - 1)
+            if self._inputs < count:
+                pace = paces(ends)[1]
+            else:
+                pace = (ends[-1] - ends[0]) / (count - 1)
         beyond = (count - self._inputs) * (pace or 0.0)
         waited = timing.waited()
-        steady_from = ends[-1 - max(len(ends) // 4, 1)] if len(ends) > 1 else 0
-        last = int(timing.end.argmax()) if len(timing.end) else -1
+        if len(ends) > 1:
+            steady_from = ends[-1 - max(len(ends) // 4, 1)]
+        else:
+            steady_from = 0
+        if len(timing.end):
+            last = int(timing.end.argmax())
+        else:
+            last = -1
         rooms = (*self._consumed.values(), *(number for freed in self._freed.values() for number in freed))
         return EpochTiming(
             graphs=temporal.graphs,

@@ -71,7 +71,9 @@ class OpCall:
     @property
     def data_df(self) -> str:
         """Return the format of the operand that carries the data; for a sparse matmul this is the dense one."""
-        return (self.in1_df or self.result_df) if self.sparse else self.in0_df
+        if self.sparse:
+            return self.in1_df or self.result_df
+        return self.in0_df
 
     @property
     def phases(self) -> int:
@@ -84,7 +86,9 @@ class OpCall:
         model."""
         if OP_TYPES[self.op_type].has("reduces"):
             return f"reduce_{self.reduce_dim}"
-        return "matmul_sparse" if self.sparse else self.op_type
+        if self.sparse:
+            return "matmul_sparse"
+        return self.op_type
 
     @property
     def ublocks(self) -> int:
@@ -104,7 +108,9 @@ class OpCall:
     @property
     def products(self) -> int:
         """Return the number of tile products of a dense matmul or depthwise, 0 for other ops."""
-        return self.tiles * self.m_k * self.u_kt if self.has_inner and not self.sparse else 0
+        if self.has_inner and not self.sparse:
+            return self.tiles * self.m_k * self.u_kt
+        return 0
 
     @property
     def has_inner(self) -> bool:

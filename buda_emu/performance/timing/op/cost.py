@@ -64,7 +64,9 @@ def number_class(df: str) -> str:
     """Return the class of a format: formats of a class are moved alike. All block formats are one class, others differ
     by kind and width."""
     spec = FORMATS[df]
-    return "block" if spec.kind == "block" else f"{spec.kind}{spec.bits}"
+    if spec.kind == "block":
+        return "block"
+    return f"{spec.kind}{spec.bits}"
 
 
 def numbers_of(call: OpCall) -> str:
@@ -80,7 +82,10 @@ def family_of(call: OpCall) -> Family:
 def sizes_of(call: OpCall) -> dict[str, int]:
     """Return the sizes whose measured range a set records: ublocks, tiles of one ublock, and the inner dimension in
     tiles (for a sparse matmul the encoded tiles)."""
-    inner = call.nz_tiles if call.sparse else max(call.z, 1) * max(call.m_k, 1) * max(call.u_kt, 1)
+    if call.sparse:
+        inner = call.nz_tiles
+    else:
+        inner = max(call.z, 1) * max(call.m_k, 1) * max(call.u_kt, 1)
     return {"ublocks": call.ublocks, "ublock_tiles": call.ublock_tiles, "inner": inner}
 
 
@@ -149,7 +154,9 @@ def _provenance(parameters: ParameterSet, call: OpCall) -> str:
         return f"estimated from {parameters.label}, beyond the measured sizes"
     same_formats = call.data_df in parameters.in_dfs and call.result_df in parameters.out_dfs
     same_phases = call.phases in parameters.phases or not OP_TYPES[call.op_type].has("multiplies")
-    return "measured" if same_formats and same_phases else "interpolated"
+    if same_formats and same_phases:
+        return "measured"
+    return "interpolated"
 
 
 def _nearest(call: OpCall) -> ParameterSet:
@@ -221,7 +228,9 @@ VECTOR_UNIT: Final[Mapping[str, float]] = {"grayskull": 1.59}
 
 def in_graph(call: OpCall) -> float:
     """Return the factor by which an op is slower when another op feeds it."""
-    return VECTOR_UNIT.get(call.arch, 1.0) if call.is_sfpu else 1.0
+    if call.is_sfpu:
+        return VECTOR_UNIT.get(call.arch, 1.0)
+    return 1.0
 
 
 ELTWISE_CYCLES = 8
@@ -242,7 +251,10 @@ def ideal_threads(call: OpCall) -> tuple[float, float, float]:
         results = call.t * call.mblock_n * call.ublock_ct
     elif call.kind == "reduce_c":
         results = call.t * call.mblock_m * call.ublock_rt
-    rate = UNTILIZE_PACK_BYTES if call.untilize else device(call.arch).pack_bytes_per_clock
+    if call.untilize:
+        rate = UNTILIZE_PACK_BYTES
+    else:
+        rate = device(call.arch).pack_bytes_per_clock
     return _ideal_unpack(call), ideal_math(call), results * tile_fraction(call) * payload(call.result_df) / rate
 
 
@@ -263,7 +275,10 @@ def ideal_math(call: OpCall) -> float:
         return call.nz_tiles * call.mblock_n * call.ublock_ct * fpu_cycles(call) * fraction
     if call.op_type == "matmul":
         return call.products * fpu_cycles(call) * fraction
-    phases = call.phases if call.op_type == "multiply" else 1
+    if call.op_type == "multiply":
+        phases = call.phases
+    else:
+        phases = 1
     return call.tiles * max(call.z if call.kind == "reduce_z" else 1, 1) * ELTWISE_CYCLES / 2 * phases * fraction
 
 
@@ -289,7 +304,10 @@ def math_active_cycles(call: OpCall) -> int:
         raise UnsupportedError(f"math-active cycles are known of dense matmul only, not of {call.kind}")
     spills = call.m_k - 1
     if call.l1_acc:
-        spills = min(spills, 1) if call.result_df.startswith("Bfp") else 0
+        if call.result_df.startswith("Bfp"):
+            spills = min(spills, 1)
+        else:
+            spills = 0
     if call.result_df == "Int32":
         spills = 0
     return call.products * fpu_cycles(call) + ELTWISE_CYCLES * spills * call.tiles
@@ -361,12 +379,17 @@ def _evaluate_choice(call: OpCall, choice: Choice, dram: Set[int] | None) -> flo
 
 def _stand_in(call: OpCall, choice: Choice) -> OpCall:
     """Return the op, or the measured op that stands in for it if the set is of another kind."""
-    return call if call.kind == choice.parameters.kind else replace(copy_of(call), op_type=choice.parameters.kind)
+    if call.kind == choice.parameters.kind:
+        return call
+    return replace(copy_of(call), op_type=choice.parameters.kind)
 
 
 def _evaluate(call: OpCall, choice: Choice, share: float, dram: Set[int] | None) -> float:
     """Evaluate a set for a call of which only a share of each tile is worked on."""
-    weights = choice.weights if share == 1.0 else _scale_to_share(choice.weights, share)
+    if share == 1.0:
+        weights = choice.weights
+    else:
+        weights = _scale_to_share(choice.weights, share)
     weights = {stage: _pay_for_dram(stage, stage_weights, dram) for stage, stage_weights in weights.items()}
     return evaluate(form_of(choice.parameters.kind), weights, features(call), fpu_cycles(call) * tile_fraction(call))
 

@@ -24,7 +24,10 @@ nop, in sizes that are powers of two: 34 KiB still do, 65 KiB do not)."""
 def features(call: OpCall) -> Features:
     """Count an op's features, by the names that the stages of `FORMS` use."""
     counts = {"inputs": 1.0, "ublocks": float(call.ublocks), "tiles": float(call.tiles)}
-    counts["streamed_tiles"] = float(call.tiles) if call.tiles * packed_bytes(call.result_df) >= STREAM_BYTES else 0.0
+    if call.tiles * packed_bytes(call.result_df) >= STREAM_BYTES:
+        counts["streamed_tiles"] = float(call.tiles)
+    else:
+        counts["streamed_tiles"] = 0.0
     if call.kind == "matmul_sparse":
         counts |= _count_sparse(call)
     elif call.kind in ("matmul", "depthwise"):
@@ -268,7 +271,9 @@ def form_of(kind: str) -> Form:
 
 def stages(form: Form) -> tuple[Stage, ...]:
     """Return all stages of a form, in the order they are written."""
-    return (form,) if isinstance(form, Stage) else tuple(stage for part in form.parts for stage in stages(part))
+    if isinstance(form, Stage):
+        return (form,)
+    return tuple(stage for part in form.parts for stage in stages(part))
 
 
 def fpu_cycles(call: OpCall) -> int:
@@ -281,6 +286,10 @@ def evaluate(form: Form, weights: Weights, counts: Features, product_cycles: flo
     if isinstance(form, Stage):
         stage_weights = weights[form.name]
         cycles = sum(stage_weights[name] * counts[name] for name in form.counts)
-        return cycles + product_cycles * counts[form.ideal] if form.ideal else cycles
+        if form.ideal:
+            return cycles + product_cycles * counts[form.ideal]
+        return cycles
     parts = [evaluate(part, weights, counts, product_cycles) for part in form.parts]
-    return sum(parts) if isinstance(form, Serial) else max(parts)
+    if isinstance(form, Serial):
+        return sum(parts)
+    return max(parts)

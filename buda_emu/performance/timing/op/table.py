@@ -40,7 +40,10 @@ def read_row(row: Mapping[str, str | None]) -> OpCall:
         elif column in FLAGS:
             fields[FLAGS[column]] = _flag(column, text)
         else:
-            fields[column] = text.lower() if column in LOWER else text
+            if column in LOWER:
+                fields[column] = text.lower()
+            else:
+                fields[column] = text
     try:
         return OpCall(**fields)  # type: ignore[arg-type]  # columns are fields, checked by OpCall
     except UnsupportedError as error:
@@ -87,7 +90,9 @@ def operands_of(netlist: Netlist, op: Op) -> tuple[Mapping[int, int], ...]:
     left out."""
     if not op.has("sub-ops"):
         operands = {number: number for number in range(len(op.inputs))}
-        return (operands, {}) if op.attributes.sfpu_op in SFPU_TYPES else (operands,)
+        if op.attributes.sfpu_op in SFPU_TYPES:
+            return (operands, {})
+        return (operands,)
     fused = netlist.fused_ops[op.attributes.fused_op_id]
     return tuple(_outer_operands(part.inputs) for schedule in fused.schedules for part in schedule)
 
@@ -101,8 +106,14 @@ def _outer_operands(inputs: tuple[str, ...]) -> Mapping[int, int]:
 
 def _sub_op_call(netlist: Netlist, op: Op, part: SubOp) -> OpCall:
     """Return the call of a sub-op. It works on its own mblock and ublock, once for each t of the op."""
-    mblock = part.mblock if part.mblock[0] > 0 else op.blocking.mblock
-    ublock = part.ublock if part.ublock[0] > 0 else op.blocking.ublock
+    if part.mblock[0] > 0:
+        mblock = part.mblock
+    else:
+        mblock = op.blocking.mblock
+    if part.ublock[0] > 0:
+        ublock = part.ublock
+    else:
+        ublock = op.blocking.ublock
     blocking = replace(op.blocking, mblock=mblock, ublock=ublock)
     formats = _sources(op)
     outside = [formats[number] for number in _outer_operands(part.inputs).values() if number < len(formats)]
@@ -150,11 +161,17 @@ def _make_call(
 
 
 def _arch(netlist: Netlist) -> str:
-    return netlist.arch_name if netlist.arch.documented else "wormhole_b0"
+    if netlist.arch.documented:
+        return netlist.arch_name
+    return "wormhole_b0"
 
 
 def _vector_mode(text: str) -> VectorMode:
-    return "r" if text == "r" else "c" if text == "c" else "rc"
+    if text == "r":
+        return "r"
+    if text == "c":
+        return "c"
+    return "rc"
 
 
 def _with_input_block(call: OpCall, attributes: Attributes) -> OpCall:
@@ -170,7 +187,11 @@ def _with_input_block(call: OpCall, attributes: Attributes) -> OpCall:
 
 
 def _reduce_dim(attributes: Attributes) -> ReduceDim:
-    return "r" if attributes.dim == "r" else "z" if attributes.dim == "z" else "c"
+    if attributes.dim == "r":
+        return "r"
+    if attributes.dim == "z":
+        return "z"
+    return "c"
 
 
 def _with_encoding(call: OpCall, attributes: Attributes) -> OpCall:
@@ -185,6 +206,7 @@ def _with_encoding(call: OpCall, attributes: Attributes) -> OpCall:
     ublocks = tiles
     if not attributes.indices_len or call.ublock_rt * call.u_kt > 1:
         ublocks = max(strips, strips * call.mblock_m // 4)
-        ublocks = min(ublocks, tiles) if attributes.indices_len else ublocks
+        if attributes.indices_len:
+            ublocks = min(ublocks, tiles)
         tiles = max(tiles, ublocks)
     return replace(call, sparse=True, nz_strips=strips, nz_ublocks=ublocks, nz_tiles=tiles)

@@ -65,8 +65,14 @@ def has_weights(op_type: str) -> bool:
 def weights_of(call: OpCall) -> Weights:
     """Return the last set of the op's list whose conditions all hold; unknown types use the list of nop."""
     sets = _content()["arch"][_TABLE_ARCH.get(call.arch, call.arch)]
-    name = "reduce_z" if call.kind == "reduce_z" else call.kind if call.sparse else call.op_type
-    name = "nop" if name in ("datacopy", "ethernet_datacopy") else name
+    if call.kind == "reduce_z":
+        name = "reduce_z"
+    elif call.sparse:
+        name = call.kind
+    else:
+        name = call.op_type
+    if name in ("datacopy", "ethernet_datacopy"):
+        name = "nop"
     for entry in reversed(sets.get(name, sets["nop"])):
         if all(_PREDICATES[word](call) for word in entry["when"].split("/")):
             return {key: single(value) for key, value in entry["weights"].items()}
@@ -101,7 +107,10 @@ def _eltwise(call: OpCall) -> float:
     weights = weights_of(call)
     nu = call.mblock_m * call.mblock_n
     nt = call.mblock_m * call.mblock_n * call.ublock_tiles
-    width = _WIDTH.get(call.result_df, 1.0) if OP_TYPES[call.op_type].is_binary and call.op_type != "maximum" else 1.0
+    if OP_TYPES[call.op_type].is_binary and call.op_type != "maximum":
+        width = _WIDTH.get(call.result_df, 1.0)
+    else:
+        width = 1.0
     rounds = 1
     extra = 0.0
     if call.kind == "reduce_z" and call.z > 1:
@@ -145,7 +154,9 @@ def _dense(call: OpCall) -> float:
 
 
 def _sparse(call: OpCall) -> float:
-    return float(_sparse_v2(call)) if _has_v2(call) else _sparse_v1(call)
+    if _has_v2(call):
+        return float(_sparse_v2(call))
+    return _sparse_v1(call)
 
 
 def _has_v2(call: OpCall) -> bool:
@@ -170,7 +181,10 @@ def _sparse_v1(call: OpCall) -> float:
     ublocks = max(t * k * m, filled)
     load = _sum(w["reload_config"], _mul(w["reload"], ct * rt))
     reload = _mul(_sum(_mul(ublocks, w["reload_wait_pop"]), _mul(filled, load)), n)
-    reload_again = _mul(m * t, load) if k > 1 else 0.0
+    if k > 1:
+        reload_again = _mul(m * t, load)
+    else:
+        reload_again = 0.0
     pack = _sum(_mul(w["pack_wait_push"], (ublocks - filled) * n), _mul(w["pack"], 2 * t * n * m * ct * rt))
     decode = _sum(
         _mul(tiles, w["nz_tile_decode"], 2 + n), _mul(ublocks, w["ublock_decode"]), _mul(filled, w["nz_ublock_decode"])
@@ -191,7 +205,10 @@ def _sparse_v2(call: OpCall) -> int:
         _mul(call.nz_strips, w["v2_nz_strip_decode"]),
     )
     stretched = int(_mul(tiles * n * call.ublock_ct * math, _HIFI_STRETCH.get(call.fidelity, 1.0)))
-    reloads = call.nz_ublocks * n * ut * reload if call.m_k > 1 else 0
+    if call.m_k > 1:
+        reloads = call.nz_ublocks * n * ut * reload
+    else:
+        reloads = 0
     return int(decode) + stretched + reloads + call.t * n * call.mblock_m * ut * pack
 
 

@@ -31,7 +31,9 @@ def stream_in_channel(channel: str, name: str) -> str:
 def channel_of(name: str) -> tuple[int, int] | None:
     """Return (number, chip) of a channel by its name or that of a stream through it; None for any other name."""
     match = _CHANNEL_NAME.match(name)
-    return (int(match[1]), int(match[2] or 0)) if match is not None else None
+    if match is not None:
+        return (int(match[1]), int(match[2] or 0))
+    return None
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +65,9 @@ class Flow:
     @property
     def name(self) -> str:
         """Return the name of the transfer in schedules and reports."""
-        return f"{self.ends}, once" if self.once else self.ends
+        if self.once:
+            return f"{self.ends}, once"
+        return self.ends
 
 
 def flows(netlist: Netlist, temporal: TemporalGraph, settings: Mapping[str, Execute]) -> list[Flow]:
@@ -93,19 +97,30 @@ def _prologue_queues(executes: Iterable[Execute]) -> frozenset[str]:
 def operand_shape(op: Op, operand: int, source: Shape) -> Shape:
     """Return (t, tile rows, tile columns) of an input after its TMs."""
     t, rows, cols = source
-    unpad = op.input_unpad[operand] if operand < len(op.input_unpad) else None
+    if operand < len(op.input_unpad):
+        unpad = op.input_unpad[operand]
+    else:
+        unpad = None
     if unpad is not None:
         rows = max(rows - unpad.rt, 1)
         cols = max(cols - unpad.ct, 1)
     for tm in op.input_tms[operand] if operand < len(op.input_tms) else ():
         t, rows, cols = _apply_tm(tm, t, rows, cols)
-    pad = op.input_pad[operand] if operand < len(op.input_pad) else None
-    return (t, rows + pad.rt, cols + pad.ct) if pad is not None else (t, rows, cols)
+    if operand < len(op.input_pad):
+        pad = op.input_pad[operand]
+    else:
+        pad = None
+    if pad is not None:
+        return (t, rows + pad.rt, cols + pad.ct)
+    return (t, rows, cols)
 
 
 def _apply_tm(tm: Tm, t: int, rows: int, cols: int) -> Shape:
     """Return (t, rows, columns) after one TM."""
-    count = int(tm.args[-1]) if tm.args and not isinstance(tm.args[-1], str) else 1
+    if tm.args and not isinstance(tm.args[-1], str):
+        count = int(tm.args[-1])
+    else:
+        count = 1
     match tm.name:
         case "broadcast":
             by = {"z": (count, 1, 1), "r": (1, count, 1), "c": (1, 1, count)}[str(tm.args[0])]
@@ -128,7 +143,9 @@ def _apply_tm(tm: Tm, t: int, rows: int, cols: int) -> Shape:
 
 def bytes_of_tile(df: str, tile_dim: tuple[int, int], arch: Arch) -> int:
     """Return the bytes of one tile with its header; 0 for a format without a size."""
-    return tile_bytes(df, *tile_dim, arch.alignment, True) if df in FORMATS else 0
+    if df in FORMATS:
+        return tile_bytes(df, *tile_dim, arch.alignment, True)
+    return 0
 
 
 def _tiles_per_core(op: Op, operand: int, shape: Shape) -> int:
@@ -150,10 +167,16 @@ def _tiles_per_core(op: Op, operand: int, shape: Shape) -> int:
 def _input_flow(netlist: Netlist, ops: Mapping[str, Op], op: Op, operand: int, name: str, static: bool) -> Flow:
     arch = netlist.arch
     queue = netlist.queues.get(name)
-    producer = None if queue is not None else ops.get(name) or netlist.ops.get(name)
+    if queue is not None:
+        producer = None
+    else:
+        producer = ops.get(name) or netlist.ops.get(name)
     producer_or_queue: Op | Queue | None = queue if queue is not None else producer
     assert producer_or_queue is not None, name
-    df = op.in_df[operand] if operand < len(op.in_df) else op.out_df
+    if operand < len(op.in_df):
+        df = op.in_df[operand]
+    else:
+        df = op.out_df
     size = bytes_of_tile(df, producer_or_queue.blocking.tile_dim, arch)
     shape = operand_shape(op, operand, producer_or_queue.blocking.shape)
     if operand == 0 and op.has("row-wise index"):
@@ -218,7 +241,9 @@ def _remote(queue: Queue, op: Op) -> bool:
 
 
 def _memory(queue: Queue) -> Memory:
-    return "host" if queue.loc.lower() == "host" else "dram"
+    if queue.loc.lower() == "host":
+        return "host"
+    return "dram"
 
 
 def _spread_over_channels(queue: Queue, total: int) -> dict[int, int]:

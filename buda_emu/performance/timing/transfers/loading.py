@@ -104,6 +104,9 @@ def _header_cycles(edges: Sequence[tuple[Flow, Path]], fast: Speed) -> Mapping[s
     header_cycles: dict[str, float] = {}
     for edge, path in edges:
         if edge.memory == "dram":
-            op = edge.source if edge.operand < 0 else edge.target
+            if edge.operand < 0:
+                op = edge.source
+            else:
+                op = edge.target
             header_cycles[op] = header_cycles.get(op, 0.0) + fast.read[path.far]
     return header_cycles

@@ -167,7 +167,9 @@ def steps_of(edges: Sequence[Flow], tasks: Sequence[range], alone: Sequence[floa
 def _kind(edge: Flow) -> int:
     if edge.operand < 0 or edge.memory == "host":
         return WRITES
-    return READS if edge.memory == "dram" else BETWEEN
+    if edge.memory == "dram":
+        return READS
+    return BETWEEN
 
 
 def _ints(items: Iterable[int]) -> Ints:
@@ -257,7 +259,11 @@ class _EdgeArrays:
         return np.array(chip_rates * len(self._blocks) + [rates.ethernet] * len(self._crossings), np.float64)
 
     def _far_ports(self, edge: Flow, other: Op | Queue) -> int:
-        return 0 if isinstance(other, Op) else 1 if edge.memory == "dram" else -1
+        if isinstance(other, Op):
+            return 0
+        if edge.memory == "dram":
+            return 1
+        return -1
 
     def _crossing(self, edge: Flow, op: Op, other: Op | Queue) -> int:
         if not edge.crosses:
@@ -270,12 +276,17 @@ class _EdgeArrays:
         """Return the bytes of one core, or of the whole edge if it crosses chips."""
         op, _ = ends_of(edge, self._ops, self._queues)
         tall, wide = shared_grid(op, edge.operand, op.blocking.grid_size)
-        return edge.core_bytes * op.blocking.cells / (tall * wide) if edge.crosses else float(edge.core_bytes)
+        if edge.crosses:
+            return edge.core_bytes * op.blocking.cells / (tall * wide)
+        return float(edge.core_bytes)
 
     def _add(self, edge: Flow, op: Op, other: Op | Queue) -> None:
         """Add the groups of an edge: none if it crosses chips or its cores are unknown."""
         near = cores_of(op, self._chip)
-        far = buffers_of(other, self._chip) if isinstance(other, Queue) else cores_of(other, self._chip)
+        if isinstance(other, Queue):
+            far = buffers_of(other, self._chip)
+        else:
+            far = cores_of(other, self._chip)
         gathers = False
         if not edge.crosses and near is not None and far is not None:
             first = len(self._places)
@@ -285,7 +296,10 @@ class _EdgeArrays:
             for cells, sources in sharing_groups(*shared_grid(op, edge.operand, near.grid), near.grid, far.grid):
                 shares: dict[int, float] = {}
                 for cell, share in sources:
-                    source = numbers[far.places[cell]] if isinstance(other, Queue) else cell
+                    if isinstance(other, Queue):
+                        source = numbers[far.places[cell]]
+                    else:
+                        source = cell
                     shares[source] = shares.get(source, 0.0) + share
                 gathers = gathers or len(shares) > 1
                 self._cells += cells

@@ -125,14 +125,25 @@ def route(chip: int, noc: int, start: Core, end: Core, grid: tuple[int, int]) ->
 def path(edge: Flow, op: Op, other: Op | Queue, chip: Device) -> Path:
     """Return the path of one edge between an op and its queue, or the op that it reads."""
     near = cores_of(op, chip)
-    far = buffers_of(other, chip) if isinstance(other, Queue) else cores_of(other, chip)
+    if isinstance(other, Queue):
+        far = buffers_of(other, chip)
+    else:
+        far = cores_of(other, chip)
     tall, wide = alike = shared_grid(op, edge.operand, op.blocking.grid_size)
     if edge.crosses:
-        chips = (op.target_device, other.target_device) if edge.operand < 0 else (other.target_device, op.target_device)
+        if edge.operand < 0:
+            chips = (op.target_device, other.target_device)
+        else:
+            chips = (other.target_device, op.target_device)
         return Path({}, False, {Crossing(*chips): edge.core_bytes * op.blocking.cells / (tall * wide)}, _ANYWHERE)
     if near is None or far is None:
         return _NOWHERE
-    kind = "core" if isinstance(other, Op) else "DRAM" if edge.memory == "dram" else None
+    if isinstance(other, Op):
+        kind = "core"
+    elif edge.memory == "dram":
+        kind = "DRAM"
+    else:
+        kind = None
     return _path_between_grids(
         op.target_device, edge.operand < 0, edge.core_bytes, alike, near, far, kind, chip.noc_grid
     )

@@ -74,7 +74,9 @@ def _of_packets(packets: tuple[tuple[int, float], ...], size: int) -> float:
     if not packets or size <= 0:
         return inf
     sizes, rates = zip(*packets, strict=True)
-    return rates[0] * size / sizes[0] if size < sizes[0] else float(np.interp(size, sizes, rates))
+    if size < sizes[0]:
+        return rates[0] * size / sizes[0]
+    return float(np.interp(size, sizes, rates))
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,7 +141,10 @@ def speed(device: Device, what_if: Mapping[str, float]) -> Speed:
     )
     for name, value in what_if.items():
         if name not in WHAT_IF:
-            hint = f" ({meant})" if (meant := near(name, WHAT_IF)) else ""
+            if meant := near(name, WHAT_IF):
+                hint = f" ({meant})"
+            else:
+                hint = ""
             raise HostError(f"what-if: {name!r} is not one of {', '.join(WHAT_IF)}{hint}")
         if not 0 < value < 1e12:
             raise HostError(f"what-if: {name} must be above 0, not {value:g}")

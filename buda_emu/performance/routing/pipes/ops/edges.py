@@ -46,7 +46,10 @@ def unroll_multicasts(edge: EdgeMap) -> EdgeMap:
     pipes: list[EdgePipe] = []
     for pipe in edge.pipes:
         row, column = pipe.dests[0]
-        dests = [(index, column) for index in range(rows)] if row == ALL else [(row, index) for index in range(columns)]
+        if row == ALL:
+            dests = [(index, column) for index in range(rows)]
+        else:
+            dests = [(row, index) for index in range(columns)]
         pipes += [EdgePipe(pipe.tiles, [dest], [False]) for dest in dests]
     return EdgeMap(
         granularity=edge.granularity,
@@ -100,7 +103,10 @@ def _chunks(tiles: Tiles, reading: Reading, size: int, column: int) -> tuple[lis
     number = np.arange(len(tiles))
     if reading.kept:
         block = len(tiles) // reading.t
-        within = number % block if reading.kept_per_t else number
+        if reading.kept_per_t:
+            within = number % block
+        else:
+            within = number
         is_kept = within < reading.kept
         if not is_kept.all():
             last = tiles[is_kept][-size:]

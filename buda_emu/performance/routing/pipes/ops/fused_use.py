@@ -47,7 +47,9 @@ def _growth(fused: FusedOp, name: str) -> int:
                 m_k = sub.attributes.m_k
         if read_here and ends_in_sum:
             growth = m_k
-    return growth if uses > 1 else 0
+    if uses > 1:
+        return growth
+    return 0
 
 
 def _intermediate_tiles(fused: FusedOp) -> tuple[int, ...]:

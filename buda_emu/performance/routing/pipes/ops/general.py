@@ -43,7 +43,9 @@ def kernel_broadcast(op: Op, index: int) -> tuple[int, bool]:
     for number, tiles in attributes.kernel_broadcast:
         if number == index:
             return tiles, False
-    return (1, False) if index in attributes.single_tile else (0, False)
+    if index in attributes.single_tile:
+        return (1, False)
+    return (0, False)
 
 
 def mblock_tiles(op: Op) -> int:

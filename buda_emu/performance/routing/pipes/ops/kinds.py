@@ -57,11 +57,9 @@ class Dense(OpKind):
         t = op.blocking.t * (attributes.z if attributes.accumulate else 1)
         if index == 0:
             return rows_of(op, t, (attributes.m_k, attributes.u_kt))
-        return (
-            columns_of(op, t, (attributes.m_k, attributes.u_kt))
-            if index == 1
-            else super().reading(inputs, index, source)
-        )
+        if index == 1:
+            return columns_of(op, t, (attributes.m_k, attributes.u_kt))
+        return super().reading(inputs, index, source)
 
     def block(self, inputs: OpInputs, index: int) -> tuple[int, int]:
         op = inputs.op
@@ -82,7 +80,9 @@ class Dense(OpKind):
         (r, c) = inputs.op.blocking.ublock
         if index == 0:
             return (1 if attributes.min_buffer_input == 0 else m) * r * attributes.u_kt
-        return (1 if attributes.min_buffer_input == 1 else n) * c * attributes.u_kt if index == 1 else r * c
+        if index == 1:
+            return (1 if attributes.min_buffer_input == 1 else n) * c * attributes.u_kt
+        return r * c
 
 
 class Sparse(Dense):
@@ -107,7 +107,10 @@ class Sparse(Dense):
             return columns_of(op, source[0], (attributes.m_k, attributes.u_kt))
         if index == 3:
             return OpKind.reading(self, inputs, index, source)
-        tiles = attributes.num_sparse_tiles if index == 0 else attributes.num_index_tiles
+        if index == 0:
+            tiles = attributes.num_sparse_tiles
+        else:
+            tiles = attributes.num_index_tiles
         return Reading(
             t=1, grid=op.blocking.grid_size, mblock=(1, tiles), ublock=(1, 1), row_major=op.blocking.ublock_order == "r"
         )
@@ -120,7 +123,10 @@ class Sparse(Dense):
             return op.blocking.t * attributes.m_k * attributes.u_kt * columns, columns * attributes.u_kt
         if index == 3:
             return OpKind.block(self, inputs, index)
-        tiles = attributes.num_sparse_tiles if index == 0 else attributes.num_index_tiles
+        if index == 0:
+            tiles = attributes.num_sparse_tiles
+        else:
+            tiles = attributes.num_index_tiles
         return tiles, tiles
 
     def tiles_per_clear(self, inputs: OpInputs, index: int) -> int:
@@ -129,7 +135,9 @@ class Sparse(Dense):
         return (attributes.num_sparse_tiles, inputs.op.blocking.mblock[1] * c * attributes.u_kt, 1, r * c)[index]
 
     def least_bytes(self, inputs: OpInputs, index: int, size: int, covering: int) -> int:
-        return 0 if index in (0, 2) else covering
+        if index in (0, 2):
+            return 0
+        return covering
 
 
 class Depthwise(OpKind):
@@ -176,7 +184,9 @@ class Depthwise(OpKind):
         (r, c) = inputs.op.blocking.ublock
         if index == 0:
             return (1 if attributes.min_buffer_input == 0 else m) * r * c
-        return (1 if attributes.min_buffer_input == 1 else n) * c * attributes.u_kt if index == 1 else r * c
+        if index == 1:
+            return (1 if attributes.min_buffer_input == 1 else n) * c * attributes.u_kt
+        return r * c
 
 
 class Reduce(OpKind):
@@ -215,7 +225,11 @@ class Reduce(OpKind):
     def tiles_per_clear(self, inputs: OpInputs, index: int) -> int:
         attributes = inputs.op.attributes
         (r, c) = inputs.op.blocking.ublock
-        return c * attributes.u_kt if attributes.dim == "r" else r * attributes.u_kt if attributes.dim == "c" else r * c
+        if attributes.dim == "r":
+            return c * attributes.u_kt
+        if attributes.dim == "c":
+            return r * attributes.u_kt
+        return r * c
 
 
 class TopK(OpKind):
@@ -272,8 +286,13 @@ class StripBuffer(OpKind):
     def tiles_per_clear(self, inputs: OpInputs, index: int) -> int:
         op = inputs.op
         attributes = inputs.op.attributes
-        columns = 1 if attributes.min_buffer_input == 0 else op.blocking.mblock[1]
-        return columns * op.blocking.ublock[1] * attributes.u_kt if index == 0 else 1
+        if attributes.min_buffer_input == 0:
+            columns = 1
+        else:
+            columns = op.blocking.mblock[1]
+        if index == 0:
+            return columns * op.blocking.ublock[1] * attributes.u_kt
+        return 1
 
 
 def rows_of(op: Op, t: int, k: tuple[int, int]) -> Reading:
@@ -347,7 +366,9 @@ class Embedding(OpKind):
         return tiles, tiles
 
     def tiles_per_clear(self, inputs: OpInputs, index: int) -> int:
-        return inputs.sources[0].blocking.tile_dim[0] if index == 0 else 1
+        if index == 0:
+            return inputs.sources[0].blocking.tile_dim[0]
+        return 1
 
 
 class Tilizer(OpKind):
@@ -383,7 +404,9 @@ class Fused(OpKind):
     """fused_op (OPS 8)."""
 
     def intermediates(self, op: Op, of_fused: int) -> int:
-        return max(of_fused, 0) if of_fused > 0 or op.gradient_op else 0
+        if of_fused > 0 or op.gradient_op:
+            return max(of_fused, 0)
+        return 0
 
     def sharing(self, inputs: OpInputs, index: int) -> Shared:
         op = inputs.op
@@ -424,11 +447,9 @@ class Fused(OpKind):
                 spread="columns",
             )
         reading = Reading(t=t, grid=grid, mblock=sub.mblock, ublock=sub.ublock, row_major=by_rows)
-        return (
-            reduce_reading(reading, attributes.dim, (attributes.m_k, attributes.u_kt), sub.name)
-            if sub.has("reduces")
-            else reading
-        )
+        if sub.has("reduces"):
+            return reduce_reading(reading, attributes.dim, (attributes.m_k, attributes.u_kt), sub.name)
+        return reading
 
     def block(self, inputs: OpInputs, index: int) -> tuple[int, int]:
         name, sub = _reader(inputs, index)
@@ -438,15 +459,13 @@ class Fused(OpKind):
         attributes = sub.attributes
         k = attributes.m_k * attributes.u_kt
         if sub.has("rows by columns"):
-            return (
-                (t * k * m * r, r * attributes.u_kt)
-                if name == sub.inputs[0]
-                else (t * k * n * c, attributes.m_k * c * attributes.u_kt)
-            )
+            if name == sub.inputs[0]:
+                return (t * k * m * r, r * attributes.u_kt)
+            return (t * k * n * c, attributes.m_k * c * attributes.u_kt)
         if sub.has("reduces"):
-            return (
-                (t * k * n * c, c * attributes.u_kt) if attributes.dim == "r" else (t * k * m * r, r * attributes.u_kt)
-            )
+            if attributes.dim == "r":
+                return (t * k * n * c, c * attributes.u_kt)
+            return (t * k * m * r, r * attributes.u_kt)
         return t * m * n * r * c, m * n * r * c
 
     def tiles_per_clear(self, inputs: OpInputs, index: int) -> int:
@@ -472,7 +491,9 @@ class Fused(OpKind):
 
 def share_among_operands(op: Op, covering: int) -> int:
     """Return the bytes that cover the latency; an op with more than three operands has a part of them for each."""
-    return covering * 3 // len(op.inputs) if len(op.inputs) > 3 else covering
+    if len(op.inputs) > 3:
+        return covering * 3 // len(op.inputs)
+    return covering
 
 
 def _reader(inputs: OpInputs, index: int) -> tuple[str, SubOp]:
@@ -497,7 +518,10 @@ class Splice(OpKind):
         reading = super().reading(inputs, index, source)
         (rows, columns) = op.blocking.grid_size
         (r, c) = op.blocking.ublock
-        t = op.blocking.t if op.attributes.granularity == "ublock" else source[0]
+        if op.attributes.granularity == "ublock":
+            t = op.blocking.t
+        else:
+            t = source[0]
         return replace(reading, t=t, mblock=(source[1] // (rows * r), source[2] // (columns * c)))
 
     def block(self, inputs: OpInputs, index: int) -> tuple[int, int]:
@@ -533,7 +557,9 @@ def kind_of(op: Op) -> OpKind:
     inputs."""
     kind = _BY_TYPE.get(op.type)
     if kind is not None:
-        return _SPARSE if op.type == "matmul" and op.attributes.identity else kind
+        if op.type == "matmul" and op.attributes.identity:
+            return _SPARSE
+        return kind
     if len(op.inputs) not in (1, 2):
         raise RefusedError("V085", f"{op.type} has input buffers for 2 operands, not for {len(op.inputs)}")
     return _TILE_BY_TILE

@@ -21,7 +21,10 @@ def multicast(inputs: OpInputs, index: int) -> Multicast:
     """Return the multicast of operand `index`. Raises RefusedError for a fused op with more than two shared
     operands."""
     shared = inputs.sharing(index)
-    across = shared.rows if inputs.op.grid_transpose else shared.columns
+    if inputs.op.grid_transpose:
+        across = shared.rows
+    else:
+        across = shared.columns
     return Multicast(shared.rows, shared.columns, across != shared.other_noc)
 
 
@@ -44,6 +47,11 @@ def direct(arch: str, grid: tuple[int, int], producer: Op, consumer: Op, shared:
         after = consumer.grid_loc[axis] == (producer.grid_loc[axis] + 1) % grid[axis]
         before = producer.grid_loc[axis] == (consumer.grid_loc[axis] + consumer.cores[axis]) % grid[axis]
         if after or before:
-            noc = 1 if before else 0
-            return noc if shared.noc1 == (noc == 1) else None
+            if before:
+                noc = 1
+            else:
+                noc = 0
+            if shared.noc1 == (noc == 1):
+                return noc
+            return None
     return None

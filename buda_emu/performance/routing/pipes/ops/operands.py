@@ -75,7 +75,9 @@ class OpInputs:
         and flat data are read row by row instead (`OpKind.flat_edge`)."""
         reading = self.kind.reading(self, index, source)
         kept_tiles, per_t = kernel_broadcast(self.op, index)
-        return replace(reading, kept=kept_tiles, kept_per_t=per_t) if kept_tiles else reading
+        if kept_tiles:
+            return replace(reading, kept=kept_tiles, kept_per_t=per_t)
+        return reading
 
     def tiles_per_clear(self, index: int) -> int:
         """Return the tiles that the kernel clears at a time."""
@@ -204,5 +206,8 @@ def _covering(bytes_wanted: int, size: int) -> int:
     if bytes_wanted % size == 0:
         return bytes_wanted
     lower = 1 << (size.bit_length() - 1)
-    divisor = 2 * lower if 2 * lower - size < size - lower else lower
+    if 2 * lower - size < size - lower:
+        divisor = 2 * lower
+    else:
+        divisor = lower
     return bytes_wanted // divisor * size
