@@ -307,9 +307,7 @@ class Phases:
         if not behind:
             self._orders[self._subgraph[node]][turn][node] = None
             return
-        if node.turn is None:
-            turn = turn
-        else:
+        if node.turn is not None:
             turn = node.turn
         for reader in behind:
             yield self._find_leaves(reader, visits, turn)
