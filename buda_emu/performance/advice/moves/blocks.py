@@ -14,10 +14,7 @@ _SHAPES: Final = 3
 
 def _propose_ublocks(situation: Situation) -> Iterator[Proposal]:
     op = situation.op
-    if op is not None:
-        cycles_before = situation.cycles(op)
-    else:
-        cycles_before = None
+    cycles_before = situation.op_cycles
     if op is None or cycles_before is None or not can_be_cut(situation, op):
         return
     blocking = op.blocking

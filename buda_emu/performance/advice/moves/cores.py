@@ -50,10 +50,7 @@ _SPARE: Final = 0.85  # of the cycles that the op takes now: what a donor may ta
 
 def _propose_cores(situation: Situation) -> Iterator[Proposal]:
     op = situation.op
-    if op is not None:
-        cycles_before = situation.cycles(op)
-    else:
-        cycles_before = None
+    cycles_before = situation.op_cycles
     if op is None or cycles_before is None or not can_be_cut(situation, op):
         return
     candidates: list[tuple[float, int, tuple[Edit, ...]]] = []
@@ -256,10 +253,7 @@ MOVE: Final = Move(
 
 def _propose_rows(situation: Situation) -> Iterator[Proposal]:
     op = situation.op
-    if op is not None:
-        cycles_before = situation.cycles(op)
-    else:
-        cycles_before = None
+    cycles_before = situation.op_cycles
     if op is None or cycles_before is None or not op.attributes.identity or len(op.grid_loc) != 2 or op.grid_transpose:
         return
     queues = _encoding_queues(situation, op)
@@ -290,13 +284,11 @@ def _propose_rows(situation: Situation) -> Iterator[Proposal]:
             continue
         others, words = room
         rows = new_grid(edits)[0]
-        row_edits = (
-            f"{op.name} on {plural(count, 'core')}, {plural(rows, 'row')}, instead of {op.blocking.cells}{words}"
-        )
+        sentence = f"{op.name} on {plural(count, 'core')}, {plural(rows, 'row')}, instead of {op.blocking.cells}{words}"
         yield Proposal(
             "rows",
             op.name,
-            row_edits,
+            sentence,
             merge_edits((*edits, *others)),
             gain=(cycles_before - cycles_after) / max(count - op.blocking.cells, 1),
             host=f"encodes {' and '.join(queue.name for queue in queues)} for {plural(rows, 'row')} of cores",

@@ -50,6 +50,13 @@ class Situation:
             return self.ops.get(self.target.name)
         return None
 
+    @property
+    def op_cycles(self) -> float | None:
+        """Return the cycles that the target takes for one input, None if it is no op or cannot be modelled."""
+        if self.op is None:
+            return None
+        return self.cycles(self.op)
+
     @cached_property
     def edge(self) -> Flow | None:
         """Return the flow of the target if it is a transfer or a stream of a memory channel, else None."""

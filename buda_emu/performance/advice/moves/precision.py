@@ -4,6 +4,7 @@ unit's faster and less accurate form of a function."""
 from collections.abc import Iterator
 from typing import Final
 
+from buda_emu.netlist.model import Netlist
 from buda_emu.performance.advice.edits import Edit, Proposal, apply_edits
 from buda_emu.performance.advice.moves.move import Move, Situation, streams
 from buda_emu.performance.timing.op.call import PHASES
@@ -14,10 +15,7 @@ _LOWER: Final = {4: ("HiFi3", "HiFi2", "LoFi"), 3: ("HiFi2", "LoFi"), 2: ("LoFi"
 
 def _propose_fidelities(situation: Situation) -> Iterator[Proposal]:
     op = situation.op
-    if op is not None:
-        cycles_before = situation.cycles(op)
-    else:
-        cycles_before = None
+    cycles_before = situation.op_cycles
     if op is None or cycles_before is None:
         return
     for word in _LOWER.get(PHASES.get(op.math_fidelity, 4), ()):
@@ -54,40 +52,43 @@ def _propose_formats(situation: Situation) -> Iterator[Proposal]:
 
 
 def _narrow_edge(situation: Situation, edge: Flow, cycles: float) -> Iterator[Proposal]:
+    """Propose a narrower format for the tensor of an edge, with its producer, its queues and its readers."""
     netlist = situation.variant.netlist
-    ops = netlist.ops
     queue = netlist.queues.get(edge.source) or netlist.queues.get(edge.target)
-    if queue is not None:
-        name = queue.name
-    else:
-        name = edge.source
-    if queue is not None:
-        before = queue.df
-    else:
-        before = ops[name].out_df
-    narrow = _NARROWER.get(before)
-    if narrow is None or (queue is not None and (queue.alias or queue.layout != "tilized")):
+    if queue is not None and (queue.alias or queue.layout != "tilized"):
         return
     if queue is not None:
-        edits = [Edit("queue", queue.name, ("df",), narrow)]
+        name = queue.name
+        before = queue.df
     else:
-        edits = []
+        name = edge.source
+        before = netlist.ops[name].out_df
+    narrow = _NARROWER.get(before)
+    if narrow is None:
+        return
+    names = {name}
+    edits: list[Edit] = []
+    if queue is not None:
+        edits.append(Edit("queue", name, ("df",), narrow))
     if queue is None or not queue.host_fed:  # the op that makes it makes it for everybody
-        producer = ops.get(queue.input if queue is not None else name)
+        producer = netlist.ops.get(queue.input if queue is not None else name)
         if producer is None or producer.out_df != before:
             return
         edits.append(Edit("op", producer.name, ("out_df",), narrow))
         fed = [other for other in netlist.queues.values() if other.input == producer.name and other is not queue]
         edits += [Edit("queue", other.name, ("df",), narrow) for other in fed]
-        names = {name, producer.name, *(other.name for other in fed)}
-    else:
-        names = {name}
-    for op in ops.values():
-        formats = tuple(narrow if source in names else df for source, df in zip(op.inputs, op.in_df, strict=False))
-        if formats != op.in_df and len(formats) == len(op.in_df):
-            edits.append(Edit("op", op.name, ("in_df",), formats))
+        names |= {producer.name, *(other.name for other in fed)}
+    edits += _reader_edits(netlist, names, narrow)
     sentence = f"{name} in {narrow} instead of {before}"
     yield Proposal("format", name, sentence, tuple(edits), lossy=True, gain=cycles)
+
+
+def _reader_edits(netlist: Netlist, names: set[str], narrow: str) -> Iterator[Edit]:
+    """Yield edits of the input formats of all ops that read one of the tensors."""
+    for op in netlist.ops.values():
+        formats = tuple(narrow if source in names else df for source, df in zip(op.inputs, op.in_df, strict=False))
+        if formats != op.in_df and len(formats) == len(op.in_df):
+            yield Edit("op", op.name, ("in_df",), formats)
 
 
 NARROWER_FORMAT: Final = Move(
@@ -99,10 +100,7 @@ NARROWER_FORMAT: Final = Move(
 
 def _propose_approximations(situation: Situation) -> Iterator[Proposal]:
     op = situation.op
-    if op is not None:
-        cycles_before = situation.cycles(op)
-    else:
-        cycles_before = None
+    cycles_before = situation.op_cycles
     if op is None or cycles_before is None or not op.has("vector unit") or op.attributes.approximate_mode:
         return
     edits = (Edit("op", op.name, ("attributes", "approximate_mode"), True),)

@@ -42,56 +42,73 @@ _LOCAL: Final = "keep it on the chip of the op"
 def find_refusals(epoch: Epoch) -> Iterator[Refusal]:
     """Yield the refusals of net2pipe for an epoch. Raises UnsupportedError for copies between chips of which no pipes
     are made."""
-    netlist = epoch.netlist
     if nowhere := [*_off_cluster(epoch)] or [*_unlinked_chips(epoch)]:
         yield from nowhere
         return
     yield from _without_channel(epoch)
     yield from _without_core(epoch)
-    pcie = over_pcie(netlist)
-    if pcie:
+    if over_pcie(epoch.netlist):
         yield from _ring(epoch)
     yield from _unread(epoch)
     for op in epoch.ops.values():
-        if is_ethernet(op) and not netlist.arch.eth_cores:
-            message = f"{netlist.arch.name} has no Ethernet cores"
-            yield Refusal(rule="V159", what=message, hint="read the op on the other chip", op=op.name)
-            continue
-        if is_ethernet(op) and op.attributes.dest_device == _NOWHERE:
-            message = "dest_device is missing: it goes to no chip"
-            yield Refusal(rule="V366", what=message, hint="name the chip that it goes to", op=op.name)
-            continue
         if is_ethernet(op):
+            misplaced = [*_without_ethernet(epoch, op)]
+            yield from misplaced
+            if misplaced:
+                continue
             yield from _copy_refusals(epoch, op)
-        for index, name in enumerate(op.inputs):
-            if name not in netlist.queues and name not in epoch.ops:
-                message = f"{name} is an op of a graph that is not executed together with this one"
-                yield Refusal(rule="V126", what=message, hint="execute both", op=op.name, input=index)
-                continue
-            source = epoch.source(name)
-            if isinstance(source, Op):
-                if chip_of_result(source) in (op.target_device, _NOWHERE):
-                    continue
-                if not pcie and epoch.links is None:
-                    raise UnsupportedError(
-                        f"op {op.name} reads {name} from another chip: no pipes are made of that without a cluster "
-                        "description, which is not given"
-                    )
-            elif not is_remote(source, op):
-                continue
-            elif name in epoch.prologue:
-                message = f"a prologue would load {name} from chip {source.target_device}"
-                yield Refusal(rule="V161", what=message, hint=_LOCAL, op=op.name, input=index)
-            chip = source.target_device
-            yield from _check_reach(epoch, op, chip, f"{name} is on chip {chip}", index)
-            yield from _small_tiles(epoch, source, op.name, f"{name} is on chip {chip}", index)
-        for queue in epoch.fed.get(op.name, ()):
-            if queue.loc != "host" and queue.target_device != chip_of_result(op):
-                location = f"{queue.name} is on chip {queue.target_device}"
-                if not pcie and epoch.links is None:
-                    yield Refusal(rule="V338", what=f"{location}, to which nothing writes", hint=_LOCAL, op=op.name)
-                yield from _check_reach(epoch, op, queue.target_device, location)
-                yield from _small_tiles(epoch, op, op.name, location)
+        for index in range(len(op.inputs)):
+            yield from _input_refusals(epoch, op, index)
+        yield from _output_refusals(epoch, op)
+
+
+def _without_ethernet(epoch: Epoch, op: Op) -> Iterator[Refusal]:
+    """Yield the refusal of a copy on a chip without Ethernet cores, or without a destination."""
+    if not epoch.netlist.arch.eth_cores:
+        message = f"{epoch.netlist.arch.name} has no Ethernet cores"
+        yield Refusal(rule="V159", what=message, hint="read the op on the other chip", op=op.name)
+    elif op.attributes.dest_device == _NOWHERE:
+        message = "dest_device is missing: it goes to no chip"
+        yield Refusal(rule="V366", what=message, hint="name the chip that it goes to", op=op.name)
+
+
+def _input_refusals(epoch: Epoch, op: Op, index: int) -> Iterator[Refusal]:
+    """Yield the refusals of an operand that is not there, or on another chip. Raises UnsupportedError for an op's
+    result on another chip if no cluster description is given."""
+    netlist = epoch.netlist
+    name = op.inputs[index]
+    if name not in netlist.queues and name not in epoch.ops:
+        message = f"{name} is an op of a graph that is not executed together with this one"
+        yield Refusal(rule="V126", what=message, hint="execute both", op=op.name, input=index)
+        return
+    source = epoch.source(name)
+    if isinstance(source, Op):
+        if chip_of_result(source) in (op.target_device, _NOWHERE):
+            return
+        if not over_pcie(netlist) and epoch.links is None:
+            raise UnsupportedError(
+                f"op {op.name} reads {name} from another chip: no pipes are made of that without a cluster "
+                "description, which is not given"
+            )
+    elif not is_remote(source, op):
+        return
+    elif name in epoch.prologue:
+        message = f"a prologue would load {name} from chip {source.target_device}"
+        yield Refusal(rule="V161", what=message, hint=_LOCAL, op=op.name, input=index)
+    location = f"{name} is on chip {source.target_device}"
+    yield from _check_reach(epoch, op, source.target_device, location, index)
+    yield from _small_tiles(epoch, source, op.name, location, index)
+
+
+def _output_refusals(epoch: Epoch, op: Op) -> Iterator[Refusal]:
+    """Yield the refusals of queues on other chips that an op feeds."""
+    for queue in epoch.fed.get(op.name, ()):
+        if queue.loc != "host" and queue.target_device != chip_of_result(op):
+            location = f"{queue.name} is on chip {queue.target_device}"
+            if not over_pcie(epoch.netlist) and epoch.links is None:
+                yield Refusal(rule="V338", what=f"{location}, to which nothing writes", hint=_LOCAL, op=op.name)
+            yield from _check_reach(epoch, op, queue.target_device, location)
+            yield from _small_tiles(epoch, op, op.name, location)
 
 
 def _copy_refusals(epoch: Epoch, op: Op) -> Iterator[Refusal]:

@@ -481,32 +481,41 @@ def _serve_in_turn(pipes: list[EdgePipe], reading: Reading, stack_phases: Phases
     (r_factor, c_factor) = stack_phases.factors
     (r_padding, c_padding) = stack_phases.padding
     cut_r, cut_c = reading.cut
-    rows, columns = reading.grid
     over_cores = (r_factor > 1 and cut_r > 1) or (c_factor > 1 and cut_c > 1)
     if not over_cores and not r_padding and not c_padding:
         return
-    # Where all pieces of one direction go to the same cores the dests repeat: one period of them is enough.
-    period = r_factor * c_factor
-    if row_major and cut_r == 1 and cut_c > 1 and not r_padding:
-        period = c_factor
-    elif not row_major and cut_c == 1 and cut_r > 1 and not c_padding:
-        period = r_factor
+    period = _turn_period(reading, stack_phases, row_major)
     for pipe in pipes:
-        (row, column) = pipe.dests[0]
+        first = pipe.dests[0]
         pipe.dests = []
         pipe.padding = []
         for turn in range(period):
             down, across = divmod(turn, c_factor) if row_major else (turn % r_factor, turn // r_factor)
-            if row == ALL:
-                dest_row = ALL
-            else:
-                dest_row = row + down * rows // r_factor
-            if column == ALL:
-                dest_column = ALL
-            else:
-                dest_column = column + across * columns // c_factor
-            pipe.dests.append((dest_row, dest_column))
+            pipe.dests.append(_dest_of_turn(first, reading.grid, stack_phases.factors, (down, across)))
             pipe.padding.append(down >= r_factor - r_padding or across >= c_factor - c_padding)
+
+
+def _turn_period(reading: Reading, stack_phases: Phases, row_major: bool) -> int:
+    """Return the number of turns after which dests repeat: all pieces, or those of one direction if the pieces of the
+    other one go to the same cores."""
+    (r_factor, c_factor) = stack_phases.factors
+    (r_padding, c_padding) = stack_phases.padding
+    cut_r, cut_c = reading.cut
+    if row_major and cut_r == 1 and cut_c > 1 and not r_padding:
+        return c_factor
+    if not row_major and cut_c == 1 and cut_r > 1 and not c_padding:
+        return r_factor
+    return r_factor * c_factor
+
+
+def _dest_of_turn(first: Dest, grid: tuple[int, int], factors: tuple[int, int], piece: tuple[int, int]) -> Dest:
+    """Return the dest of a piece (its row and column among the pieces), given the dest of the first piece."""
+    row, column = first
+    if row != ALL:
+        row += piece[0] * grid[0] // factors[0]
+    if column != ALL:
+        column += piece[1] * grid[1] // factors[1]
+    return row, column
 
 
 def _is_out_of_order(pipes: Sequence[EdgePipe], mblock_tiles: int) -> bool:

@@ -249,40 +249,18 @@ class PipeMaker:
         """Return the core that gathers each turn of a pipe, and the Ethernet channel of these cores, -1 for worker
         cores. It is the producer's core if the pipe reads only one, else the reader's; for a multicast the end of the
         row or column at which the NoC enters it."""
-        epoch = self.epoch
         name = op.inputs[index]
-        rows, columns = op.blocking.grid_size
-        if name not in epoch.netlist.queues:
-            producer = epoch.ops.get(name)
-        else:
-            producer = None
-        in_prologue = name in epoch.prologue
-        from_l1 = producer is not None or (in_prologue and not self.edges[op.name].as_read.get(name, False))
-        from_l1 = from_l1 or name in epoch.epilogue
-        only = None
-        if from_l1:
-            across = self.edges[op.name].maps[index].producer_grid[1]
-            only = _only_core(read, across, (rows, columns) if in_prologue else None)
+        producer = None
+        if name not in self.epoch.netlist.queues:
+            producer = self.epoch.ops.get(name)
+        only = self._only_core_in_l1(op, index, read, producer)
         in_turn = len(outputs) > 1 and consumer_repeat(outputs, pipe.padding) > 1
+        if link_buffers := self._on_links(op, producer, None if in_turn else only, outputs):
+            return self._cores_on_links(op, name, producer, link_buffers, outputs)
         beside = None
         if producer is not None and len(outputs) == 1 and only is not None:
             beside = self._beside(op, name, producer)
-        if link_buffers := self._on_links(op, producer, None if in_turn else only, outputs):
-            channels = {self.buffers.ops.channel[link_buffer] for link_buffer in link_buffers}
-            if len(channels) > 1:
-                message = f"pieces of {name} go in turn to cells on several channels, and are gathered on one"
-                raise RefusedError("V368", message, "name one channel, or let an op stack them", op.name)
-            if producer is not None:
-                chip = chip_of_result(producer)
-            else:
-                chip = 0
-            chips = [
-                op.target_device if link_buffer == turn[0] else chip
-                for link_buffer, turn in zip(link_buffers, outputs, strict=True)
-            ]
-            return [
-                (chip, *self.buffers.core[link_buffer]) for chip, link_buffer in zip(chips, link_buffers, strict=True)
-            ], channels.pop()
+        rows, columns = op.blocking.grid_size
         turn_cores: list[tuple[int, int, int]] = []
         for row, column in pipe.dests:
             down = row == ALL and rows > 1
@@ -290,17 +268,45 @@ class PipeMaker:
             if only is not None and (beside is not None or not (down or across or in_turn)):
                 turn_cores.append(((producer or op).target_device, *core_of(producer or op, *only)))
                 continue
-            at_end = how.noc1
-            if down:
-                at_row = rows - 1 if at_end else 0
-            else:
-                at_row = max(row, 0)
-            if across:
-                at_column = columns - 1 if at_end else 0
-            else:
-                at_column = max(column, 0)
+            at_row = max(row, 0)
+            at_column = max(column, 0)
+            if down and how.noc1:
+                at_row = rows - 1
+            if across and how.noc1:
+                at_column = columns - 1
             turn_cores.append((op.target_device, *core_of(op, at_row, at_column)))
         return turn_cores, -1
+
+    def _only_core_in_l1(self, op: Op, index: int, read: list[int], producer: Op | None) -> Place | None:
+        """Return the only core whose L1 a pipe reads; None if it reads several, or DRAM."""
+        name = op.inputs[index]
+        edges = self.edges[op.name]
+        in_prologue = name in self.epoch.prologue
+        kept_in_l1 = in_prologue and not edges.as_read.get(name, False)
+        if producer is None and not kept_in_l1 and name not in self.epoch.epilogue:
+            return None
+        wrap = None
+        if in_prologue:
+            wrap = op.blocking.grid_size
+        return _only_core(read, edges.maps[index].producer_grid[1], wrap)
+
+    def _cores_on_links(
+        self, op: Op, name: str, producer: Op | None, link_buffers: list[int], outputs: list[tuple[int, ...]]
+    ) -> tuple[list[tuple[int, int, int]], int]:
+        """Return the Ethernet core of each turn, and its channel. Raises RefusedError if the channels differ."""
+        channels = {self.buffers.ops.channel[link_buffer] for link_buffer in link_buffers}
+        if len(channels) > 1:
+            message = f"pieces of {name} go in turn to cells on several channels, and are gathered on one"
+            raise RefusedError("V368", message, "name one channel, or let an op stack them", op.name)
+        turn_cores: list[tuple[int, int, int]] = []
+        for link_buffer, turn in zip(link_buffers, outputs, strict=True):
+            chip = 0
+            if link_buffer == turn[0]:
+                chip = op.target_device
+            elif producer is not None:
+                chip = chip_of_result(producer)
+            turn_cores.append((chip, *self.buffers.core[link_buffer]))
+        return turn_cores, channels.pop()
 
     def _beside(self, op: Op, name: str, producer: Op) -> int | None:
         """Return the NoC over which a producer multicasts itself to the first operand that reads it, if it stands

@@ -122,6 +122,7 @@ class Nocs:
         return 0
 
     def _route(self, draft: Draft, last: dict[tuple[str, int], _Seen]) -> Route:
+        """Return the route of a pipe, and enter it in `last` if it brings an operand to worker cores."""
         queues = self.epoch.netlist.queues
         if draft.reader in queues and not draft.to_relay:
             return self._to_queue(draft)
@@ -138,66 +139,79 @@ class Nocs:
         is_multicast = len(draft.outputs[0]) > 1
         noc1 = shared.noc1 or (not shared.rows and not shared.columns and op.grid_transpose != bool(draft.operand % 2))
         how = Multicast(shared.rows and is_multicast, shared.columns and is_multicast, shared.noc1)
-        if draft.from_relay:
-            if how.rows or how.columns:
-                vc = MULTICAST_VC
-            else:
-                vc = UNICAST_VC
-            route = Route(self._straight(draft), int(noc1), UNICAST_VC, vc)
-            last[op.name, draft.operand] = _Seen(route, True, how.rows or how.columns)
-            return route
+        if not draft.from_relay:
+            return self._route_operand(draft, op, how, noc1, last)
+        route = Route(self._straight(draft), int(noc1), UNICAST_VC, _outgoing_vc(how))
+        last[op.name, draft.operand] = _Seen(route, True, how.rows or how.columns)
+        return route
+
+    def _route_operand(
+        self, draft: Draft, op: Op, how: Multicast, noc1: bool, last: dict[tuple[str, int], _Seen]
+    ) -> Route:
+        """Return the route of a pipe from an op or queue to an operand on worker cores."""
         padding = self.buffers.padding.made.get(base_of(draft.inputs[0]))
-        from_queue = draft.steps == 2 or draft.source in queues or padding is not None
-        alone = False
+        from_queue = draft.steps == 2 or draft.source in self.epoch.netlist.queues or padding is not None
+        alone = not from_queue and not draft.gathers_cores
         beside = None
-        if not from_queue:
-            alone = not draft.gathers_cores
-            producer = self.epoch.ops[draft.source]
-            if alone and not draft.scattered:
-                key = producer.name, op.name, how
-                if key not in self._directs:
-                    self._directs[key] = direct(self.epoch.netlist.arch_name, self.device.grid, producer, op, how)
-                beside = self._directs[key]
-            if beside is not None:
-                noc1 = beside == 1
+        if alone and not draft.scattered:
+            beside = self._direct(self.epoch.ops[draft.source], op, how)
+        if beside is not None:
+            noc1 = beside == 1
         route = Route(
             incoming=0,
             outgoing=int(noc1),
             incoming_vc=UNICAST_VC,
-            outgoing_vc=MULTICAST_VC if how.rows or how.columns else UNICAST_VC,
+            outgoing_vc=_outgoing_vc(how),
             direct=beside is not None,
         )
-        if not from_queue and is_ethernet(self.epoch.ops[draft.source]):
-            route.incoming = self._straight(draft)
-            alone = False
-        elif not from_queue:
-            route.incoming = self._between(self.epoch.ops[draft.source], op)
-            source_chip = self.epoch.ops[draft.source].target_device
-            if source_chip != op.target_device:
-                route.downstream = is_after(self.epoch.netlist, source_chip, op.target_device)
-                route.incoming = 0
-                route.incoming_vc = WRITE_VC
-        elif draft.steps == 2 or (
-            padding.dram_buf_flag if padding is not None else draft.source in self.epoch.prologue
-        ):
-            if noc1:
-                route.incoming = 0
-            else:
-                route.incoming = 1
+        if not from_queue:
+            self._route_from_op(route, draft, op)
+            alone = alone and not is_ethernet(self.epoch.ops[draft.source])
+        elif self._reads_l1(draft):
+            route.incoming = 1 - route.outgoing
         else:
-            _, row, column = draft.cores[0]
-            first = self._physical(draft.inputs[0], self.pipes.cuts[draft.source].tiles)
-            route.incoming = self._nearer(first, self.device.physical(row, column))
-            if draft.source in queues and is_remote(queues[draft.source], op):
-                route.ethernet = not over_pcie(self.epoch.netlist)
-                if route.ethernet:
-                    route.incoming_vc = UNICAST_VC
-                else:
-                    route.incoming_vc = WRITE_VC
+            self._route_from_dram(route, draft, op)
         loops = ((how.rows or how.columns) and beside is None) or draft.scattered or not alone
         loops |= route.downstream is not None
         last[op.name, draft.operand] = _Seen(route, loops, how.rows or how.columns)
         return route
+
+    def _direct(self, producer: Op, op: Op, how: Multicast) -> int | None:
+        """Return `direct` of two ops, computed once."""
+        key = producer.name, op.name, how
+        if key not in self._directs:
+            self._directs[key] = direct(self.epoch.netlist.arch_name, self.device.grid, producer, op, how)
+        return self._directs[key]
+
+    def _reads_l1(self, draft: Draft) -> bool:
+        """Return whether a pipe reads a queue, or its padding, that a prologue keeps in L1."""
+        padding = self.buffers.padding.made.get(base_of(draft.inputs[0]))
+        if draft.steps == 2:
+            return True
+        if padding is not None:
+            return padding.dram_buf_flag
+        return draft.source in self.epoch.prologue
+
+    def _route_from_op(self, route: Route, draft: Draft, op: Op) -> None:
+        producer = self.epoch.ops[draft.source]
+        if is_ethernet(producer):
+            route.incoming = self._straight(draft)
+            return
+        route.incoming = self._between(producer, op)
+        if producer.target_device != op.target_device:
+            route.downstream = is_after(self.epoch.netlist, producer.target_device, op.target_device)
+            route.incoming = 0
+            route.incoming_vc = WRITE_VC
+
+    def _route_from_dram(self, route: Route, draft: Draft, op: Op) -> None:
+        queues = self.epoch.netlist.queues
+        _, row, column = draft.cores[0]
+        first = self._physical(draft.inputs[0], self.pipes.cuts[draft.source].tiles)
+        route.incoming = self._nearer(first, self.device.physical(row, column))
+        if draft.source in queues and is_remote(queues[draft.source], op):
+            route.ethernet = not over_pcie(self.epoch.netlist)
+            if not route.ethernet:
+                route.incoming_vc = WRITE_VC
 
     def _multicast_of(self, op: Op, operand: int) -> Multicast:
         result = self._multicasts.get((op.name, operand))
@@ -292,20 +306,19 @@ class Nocs:
                 if operand.route.direct or not operand.multicast:
                     movable[operand.route.outgoing] += 1
         excess = load[0] - load[1]
-        if excess > 1 and movable[0]:
-            busy = 0
-        elif -excess > 1 and movable[1]:
-            busy = 1
-        else:
-            busy = None
-        if busy is not None:
-            moves = abs(excess) // 2
-        else:
-            moves = 0
-        for operand in operands:
-            if moves and operand.loops_back and not operand.multicast and operand.route.outgoing == busy:
-                operand.route.outgoing = 1 - operand.route.outgoing
-                moves -= 1
+        busy = int(excess < 0)
+        if abs(excess) <= 1 or not movable[busy]:
+            return
+        candidates = [operand.route for operand in operands if operand.loops_back and not operand.multicast]
+        on_busy = [route for route in candidates if route.outgoing == busy]
+        for route in on_busy[: abs(excess) // 2]:
+            route.outgoing = 1 - busy
+
+
+def _outgoing_vc(how: Multicast) -> int:
+    if how.rows or how.columns:
+        return MULTICAST_VC
+    return UNICAST_VC
 
 
 def _choose_ports(counts: list[int], pieces: int) -> list[int]:

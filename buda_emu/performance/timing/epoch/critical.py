@@ -11,9 +11,11 @@ from dataclasses import dataclass, replace
 from typing import Final, Literal
 
 import numpy as np
+from numpy.typing import NDArray
 
 from buda_emu.performance import timeline
-from buda_emu.performance.timing.epoch.result import EpochTiming
+from buda_emu.performance.timeline.schedule import Step
+from buda_emu.performance.timing.epoch.result import Busy, EpochTiming
 from buda_emu.performance.timing.transfers.flows import CHANNEL, Flow, channel_name
 from buda_emu.performance.timing.transfers.noc import Path
 
@@ -68,45 +70,51 @@ def critical_steps(timing: EpochTiming) -> tuple[CriticalStep, ...]:
         return ()
     words: dict[int, str] = dict.fromkeys(range(len(tasks.objects)), "data") | dict.fromkeys(timing.rooms, "room")
     chain = timeline.critical_steps(tasks, words, timing.last_task)
-    start = np.array([step.start for step in chain])
-    end = np.array([step.end for step in chain])
     cause = np.array([_WORDS.index(step.category) for step in chain])
     cause[0] = 0
-    weight = (end - start).astype(np.float64)
-    beyond = timing.total - float(end[-1])
-    if beyond > 0:  # the steady state goes on: its part of the chain is repeated
-        steady = np.clip(end - np.maximum(start, timing.steady_from), 0, None).astype(np.float64)
-        weight += steady * (beyond / float(steady.sum()))
-    total_weight = max(float(weight.sum()), 1.0)
-    ops = {op.op for op in timing.ops}
+    weight = _link_cycles(timing, chain)
     members: dict[str, dict[str, list[int]]] = {}  # of each step its units, of each of them links of the chain
-    for number, step in enumerate(chain):
-        unit = tasks.units[int(tasks.unit[step.task])]
+    for number, link in enumerate(chain):
+        unit = tasks.units[int(tasks.unit[link.task])]
         members.setdefault(step_of(unit), {}).setdefault(unit, []).append(number)
-    steps: list[CriticalStep] = []
-    for name, units in members.items():
-        links = np.array([number for numbers in units.values() for number in numbers])
-        by_cause = np.bincount(cause[links], weights=weight[links], minlength=len(_CAUSES)).tolist()
-        waits: list[tuple[Cause, float]] = list(zip(_CAUSES, by_cause, strict=True))
-        cycles = float(weight[links].sum())
-        if cycles:
-            by_length = sorted(units, key=lambda unit: -float(weight[units[unit]].sum()))
-            through = tuple(unit.partition(": ")[2] for unit in by_length if unit != name)
-            positive_waits = tuple(wait for wait in waits if wait[1])
-            steps.append(
-                CriticalStep(
-                    kind=_kind(name, ops, through),
-                    name=name,
-                    cycles=cycles,
-                    share=cycles / total_weight,
-                    waits=positive_waits,
-                    through=through,
-                )
-            )
+    steps = [_make_step(timing, name, units, cause, weight) for name, units in members.items()]
+    steps = [step for step in steps if step.cycles]
     steps.sort(key=lambda step: (-step.cycles, step.name))
     if steps:
         return (replace(steps[0], alike=_equally_long_steps(timing, steps[0].name)), *steps[1:])
     return ()
+
+
+def _link_cycles(timing: EpochTiming, chain: Sequence[Step]) -> NDArray[np.float64]:
+    """Return the cycles of each link of the chain, with those of the inputs beyond the modelled ones."""
+    start = np.array([link.start for link in chain])
+    end = np.array([link.end for link in chain])
+    cycles = (end - start).astype(np.float64)
+    beyond = timing.total - float(end[-1])
+    if beyond > 0:  # the steady state goes on: its part of the chain is repeated
+        steady = np.clip(end - np.maximum(start, timing.steady_from), 0, None).astype(np.float64)
+        cycles += steady * (beyond / float(steady.sum()))
+    return cycles
+
+
+def _make_step(
+    timing: EpochTiming, name: str, units: dict[str, list[int]], cause: NDArray[np.int64], weight: NDArray[np.float64]
+) -> CriticalStep:
+    """Return the step that the links of these units make up; `cause` and `weight` are those of all links."""
+    links = np.concatenate([np.array(numbers) for numbers in units.values()])
+    by_cause = np.bincount(cause[links], weights=weight[links], minlength=len(_CAUSES)).tolist()
+    waits: list[tuple[Cause, float]] = list(zip(_CAUSES, by_cause, strict=True))
+    by_length = sorted(units, key=lambda unit: -float(weight[units[unit]].sum()))
+    through = tuple(unit.partition(": ")[2] for unit in by_length if unit != name)
+    cycles = float(weight[links].sum())
+    return CriticalStep(
+        kind=_kind(name, {op.op for op in timing.ops}, through),
+        name=name,
+        cycles=cycles,
+        share=cycles / max(float(weight.sum()), 1.0),
+        waits=tuple(wait for wait in waits if wait[1]),
+        through=through,
+    )
 
 
 def step_of(unit: str) -> str:
@@ -242,30 +250,30 @@ def contention(
     total = sum(carried.values())
     users = [User(flow, size / total) for flow, size in carried.items()]
     users.sort(key=lambda user: (-user.share, user.name))
-    is_dram = name.startswith(CHANNEL)
-    chip = name.partition(",")[2]  # its channels have one name but for the number
-    dram = [unit for unit in timing.memory if unit.name.startswith(CHANNEL) and unit.name.partition(",")[2] == chip]
-    if is_dram:
-        spread = sum(unit.cycles for unit in dram) / channels
-    else:
-        spread = None
-    if is_dram:
-        aside = {unit.name for unit in dram}
-    else:
-        aside = {name}
-    if not is_dram:  # a transfer is as slow as the fullest link on its way
-        aside |= set(carried)
-    others = [unit for _, unit in timing.busy() if unit.name not in aside]
-    rest = max(others, key=lambda unit: unit.cycles, default=None)
+    spread = None
+    places = 1
+    aside = {name, *carried}  # a transfer is as slow as the fullest link on its way
+    if name.startswith(CHANNEL):
+        on_chip = _channels_beside(timing, name)
+        spread = sum(unit.cycles for unit in on_chip) / channels
+        places = channels
+        aside = {unit.name for unit in on_chip}
+    others = [(unit.name, unit.cycles) for _, unit in timing.busy() if unit.name not in aside]
     cycles = next(unit.cycles for unit in (*timing.memory, *timing.links) if unit.name == name)
     return Contention(
         name=name,
         cycles=cycles,
         users=tuple(users),
-        places=channels if is_dram else 1,
+        places=places,
         spread=spread,
-        rest=(rest.name, rest.cycles) if rest else ("", 0.0),
+        rest=max(others, key=lambda other: other[1], default=("", 0.0)),
     )
+
+
+def _channels_beside(timing: EpochTiming, name: str) -> list[Busy]:
+    """Return the busy DRAM channels of the same chip; their names differ in the number alone."""
+    chip = name.partition(",")[2]
+    return [unit for unit in timing.memory if unit.name.startswith(CHANNEL) and unit.name.partition(",")[2] == chip]
 
 
 def _bytes_over(edge: Flow, path: Path, name: str) -> float:
