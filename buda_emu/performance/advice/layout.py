@@ -21,13 +21,10 @@ class Layout:
     @classmethod
     def of(cls, netlist: Netlist, graphs: Sequence[str], chip: int, grid: tuple[int, int]) -> "Layout":
         """Return the layout of the graphs that run together, on that chip."""
-        ops = [
-            op
-            for name in graphs
-            if netlist.graphs[name].target_device == chip
-            for op in netlist.graphs[name].ops
-            if len(op.grid_loc) == 2 and not op.has("Ethernet")
-        ]
+        ops: list[Op] = []
+        for name in graphs:
+            if netlist.graphs[name].target_device == chip:
+                ops += [op for op in netlist.graphs[name].ops if len(op.grid_loc) == 2 and not op.has("Ethernet")]
         return cls(grid, {op.name: _place(op) for op in ops})
 
     @property

@@ -189,7 +189,9 @@ def _object_edges(schedule: Schedule, chains: Collection[int]) -> Iterator[tuple
 def _describe_cycle(schedule: Schedule, followers: Sequence[Sequence[int]], missing: Sequence[int]) -> str:
     """Describe a cycle among the nodes that are left."""
     left = {node for node, count in enumerate(missing) if count}
-    before = {other: node for node in left for other in followers[node] if other in left}
+    before: dict[int, int] = {}
+    for node in left:
+        before |= {other: node for other in followers[node] if other in left}
     node = min(before)
     seen: dict[int, int] = {}
     while node not in seen:

@@ -125,9 +125,10 @@ def _signals_object(tasks: Tasks, task: int, number: int) -> bool:
 def _signalled_tokens(tasks: Tasks, timing: Timing, number: int) -> int:
     """Return the tokens of an object that finished tasks have given."""
     done = np.flatnonzero(timing.end >= 0).tolist()
-    return sum(
-        count for task in done for object_signalled, count in tasks.signals_of(task) if object_signalled == number
-    )
+    total = 0
+    for task in done:
+        total += sum(count for object_signalled, count in tasks.signals_of(task) if object_signalled == number)
+    return total
 
 
 class Schedule(Tasks):

@@ -91,11 +91,20 @@ def may_move(variant: Variant, queue: Queue) -> bool:
             continue
         if other.alias == queue.name:
             return False
-        if not ranges.keys().isdisjoint(buffer.channel for buffer in other.buffers):
-            for channel, theirs in _ranges(other, buffer_bytes(other, netlist, ops)).items():
-                if any(a < d and c < b for a, b in ranges.get(channel, ()) for c, d in theirs):
-                    return False
+        if ranges.keys().isdisjoint(buffer.channel for buffer in other.buffers):
+            continue
+        if _overlap(ranges, _ranges(other, buffer_bytes(other, netlist, ops))):
+            return False
     return True
+
+
+def _overlap(ranges: Mapping[int, list[tuple[int, int]]], others: Mapping[int, list[tuple[int, int]]]) -> bool:
+    """Return whether two queues' ranges (see `_ranges`) have common bytes in any channel."""
+    for channel, other_ranges in others.items():
+        for start, end in ranges.get(channel, ()):
+            if any(start < other_end and other_start < end for other_start, other_end in other_ranges):
+                return True
+    return False
 
 
 def _ranges(queue: Queue, size: int) -> dict[int, list[tuple[int, int]]]:

@@ -201,43 +201,13 @@ class Account:
 
     def _buffers(self) -> None:
         """Count the buffers of ops and of prologues."""
-        ops = self.buffers.ops
-        buffers_by_id = self.buffers.ops.made
-        ops_of_epoch = self.epoch.ops.values()
-        sizes = {
-            size
-            for op in ops_of_epoch
-            for size in (
-                *(tile_bytes(df, 32, 32, self.epoch.netlist.arch.alignment, True) for df in op.in_df),
-                tile_bytes(op.intermed_df, 32, 32, self.epoch.netlist.arch.alignment, True),
-                tile_bytes(op.out_df, 32, 32, self.epoch.netlist.arch.alignment, not op.untilize_output),
-            )
-        }
-        if len(sizes) > 1:
-            self._tile_sizes = sizes
-        else:
-            self._tile_sizes = set[int]()
-        results = dict[Core, list[int]]()
-        arrived = dict[Core, list[int]]()
-        for id, buffer in buffers_by_id.items():
-            core = self._set_core(id, Core(buffer.chip, buffer.row, buffer.column, buffer.ethernet_chan))
-            budget = self.budget(core)
-            budget.buffers += 1
-            budget.has_op |= buffer.buffer_type == "unpacker"
-            size = buffer.size_tiles * max(1, buffer.replicate) * buffer.tile_size
-            if core.channel >= 0:
-                arrived.setdefault(core, []).extend([size] if buffer.buffer_type == "unpacker" else ())
-            elif buffer.buffer_type == "unpacker":
-                budget.bytes += size
-            else:
-                results.setdefault(core, []).append(size)
-        for core, sizes in arrived.items():
-            self.budget(core).bytes += arrived_bytes(sizes)
-        for op in ops_of_epoch:
+        self._tile_sizes = self._sizes_of_tiles()
+        results = self._count_op_buffers()
+        for op in self.epoch.ops.values():
             if is_ethernet(op):
                 self._relays_of(op.name)
                 continue
-            for id in ops.outputs[op.name]:
+            for id in self.buffers.ops.outputs[op.name]:
                 core = self._set_core(id, Core(op.target_device, *self.buffers.core[id]))
                 buffer_sizes = results.get(core, [0])
                 self.budget(core).bytes += max(buffer_sizes) if shares_output(op) else sum(buffer_sizes)
@@ -249,6 +219,39 @@ class Account:
                     self.budget(core).bytes += tiles * size
         for queue_buffer in self.buffers.queues.made:
             self.chips.setdefault(queue_buffer.id, queue_buffer.queue.target_device)
+
+    def _sizes_of_tiles(self) -> set[int]:
+        """Return the sizes of tiles in the epoch if there are several; a single one needs no further headers."""
+        alignment = self.epoch.netlist.arch.alignment
+        sizes: set[int] = set()
+        for op in self.epoch.ops.values():
+            sizes.update(tile_bytes(df, 32, 32, alignment, True) for df in op.in_df)
+            sizes.add(tile_bytes(op.intermed_df, 32, 32, alignment, True))
+            sizes.add(tile_bytes(op.out_df, 32, 32, alignment, not op.untilize_output))
+        if len(sizes) > 1:
+            return sizes
+        return set()
+
+    def _count_op_buffers(self) -> dict[Core, list[int]]:
+        """Count operands on their cores, and return the bytes of each result and intermediate buffer by worker core."""
+        results = dict[Core, list[int]]()
+        arrived = dict[Core, list[int]]()
+        for id, buffer in self.buffers.ops.made.items():
+            core = self._set_core(id, Core(buffer.chip, buffer.row, buffer.column, buffer.ethernet_chan))
+            budget = self.budget(core)
+            is_operand = buffer.buffer_type == "unpacker"
+            budget.buffers += 1
+            budget.has_op |= is_operand
+            size = buffer.size_tiles * max(1, buffer.replicate) * buffer.tile_size
+            if core.channel >= 0:
+                arrived.setdefault(core, []).extend([size] if is_operand else ())
+            elif is_operand:
+                budget.bytes += size
+            else:
+                results.setdefault(core, []).append(size)
+        for core, sizes in arrived.items():
+            self.budget(core).bytes += arrived_bytes(sizes)
+        return results
 
     def _relays_of(self, name: str) -> None:
         op = self.epoch.ops[name]

@@ -346,13 +346,11 @@ def _core(edge: EdgeMap, dest: tuple[int, int]) -> int:
 
 def _forks(edge: EdgeMap) -> Counts:
     """Return for each core of a producer the number of cores that it sends to."""
-    pairs = {
-        (core, _core(edge, dest))
-        for pipe in edge.pipes
-        for core in np.unique(cores(pipe.tiles)).tolist()
-        for dest in pipe.dests
-        if core >= 0
-    }
+    pairs: set[tuple[int, int]] = set()
+    for pipe in edge.pipes:
+        for core in np.unique(cores(pipe.tiles)).tolist():
+            if core >= 0:  # no padding
+                pairs.update((core, _core(edge, dest)) for dest in pipe.dests)
     return _count_items(core for core, _ in pairs)
 
 

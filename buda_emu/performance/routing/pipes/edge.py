@@ -179,13 +179,12 @@ def _check_scan_order(source: SourceMap, consumer: Consumer, factors: list[int],
     (u_rows, u_columns) = consumer.ublock
     m, n = consumer.mblock
     if columns < u_columns or rows < u_rows:
-        if columns < u_columns:
-            one_ublock_row = u_rows == 1 and (consumer.row_major or m == 1)
-            fine = row_major and rows == 1 and (n == 1 or one_ublock_row)
-        else:
-            fine = columns == u_columns and not row_major and (n == 1 or not consumer.row_major)
         message = f"stacked pieces of {rows}x{columns} tiles lie within ublocks of {u_rows}x{u_columns}"
-        _require(fine, f"{message}, which are read row by row", "V326")
+        _require(
+            _fills_ublocks_in_order(row_major, consumer, rows, columns),
+            f"{message}, which are read row by row",
+            "V326",
+        )
     elif consumer.row_major and columns < n * u_columns:
         _require(
             row_major or factors[0] == 1,
@@ -208,6 +207,16 @@ def _check_scan_order(source: SourceMap, consumer: Consumer, factors: list[int],
             f"pieces of {columns} tile columns are stacked downward within mblocks whose ublocks have {u_columns}",
             "V327",
         )
+
+
+def _fills_ublocks_in_order(row_major: bool, consumer: Consumer, rows: int, columns: int) -> bool:
+    """Return whether pieces smaller than an ublock come in the order in which its tiles are read."""
+    (u_rows, u_columns) = consumer.ublock
+    m, n = consumer.mblock
+    if columns < u_columns:
+        one_ublock_row = u_rows == 1 and (consumer.row_major or m == 1)
+        return row_major and rows == 1 and (n == 1 or one_ublock_row)
+    return columns == u_columns and not row_major and (n == 1 or not consumer.row_major)
 
 
 Spread = Literal["blocks", "rows", "columns"]

@@ -118,10 +118,31 @@ class Epoch:
 def epochs(netlist: Netlist, cluster: Cluster | None = None) -> list[Epoch]:
     """Return the epochs whose graphs programs execute, in order of their numbers; settings are those of a graph's first
     execute. `cluster` describes the links between chips of architectures with Ethernet."""
+    links = None
     if cluster is not None and netlist.arch.eth_cores:
         links = Links(cluster)
-    else:
-        links = None
+    first, unsteady = _executes(netlist)
+    members: dict[int, list[str]] = {}
+    numbers: dict[str, int] = {}
+    for temporal in netlist.temporal_graphs:
+        numbers |= dict.fromkeys(temporal.graphs, temporal.id)
+    for graph in first:
+        members.setdefault(numbers[graph], []).append(graph)
+    skipped = [(number, graph) for graph, number in numbers.items() if number not in members]
+    result: list[Epoch] = []
+    order = tuple(in_table_order(netlist.queues))
+    ops = netlist.ops
+    for number in sorted(members):
+        epoch = epoch_of(netlist, number, members[number], first, order=order, all_ops=ops)
+        before = tuple(graph for earlier, graph in skipped if earlier < number)
+        unsteady_graphs = {graph: unsteady[graph] for graph in members[number] if graph in unsteady}
+        result.append(replace(epoch, links=links, skipped=before, unsteady=unsteady_graphs))
+    return result
+
+
+def _executes(netlist: Netlist) -> tuple[dict[str, Execute], dict[str, str]]:
+    """Return the first execute of each graph, and for each graph that is executed with other queues in L1 later the
+    first such queue."""
     first: dict[str, Execute] = {}
     unsteady: dict[str, str] = {}
     for name in netlist.program_order:
@@ -129,31 +150,10 @@ def epochs(netlist: Netlist, cluster: Cluster | None = None) -> list[Epoch]:
             if not isinstance(step, Execute):
                 continue
             first_execute = first.setdefault(step.graph, step)
-            if (
-                first_execute is not step
-                and step.graph not in unsteady
-                and (queue := _differing_queue(first_execute, step))
-            ):
-                unsteady[step.graph] = queue
-    numbers = {graph: temporal.id for temporal in netlist.temporal_graphs for graph in temporal.graphs}
-    members: dict[int, list[str]] = {}
-    for graph in first:
-        members.setdefault(numbers[graph], []).append(graph)
-    skipped = [
-        (temporal.id, graph)
-        for temporal in netlist.temporal_graphs
-        if temporal.id not in members
-        for graph in temporal.graphs
-    ]
-    result: list[Epoch] = []
-    order = tuple(in_table_order(netlist.queues))
-    ops = netlist.ops
-    for number in sorted(members):
-        epoch = epoch_of(netlist, number, members[number], first, order=order, all_ops=ops)
-        before = tuple(graph for earlier, graph in skipped if earlier < number)
-        first_execute = {graph: unsteady[graph] for graph in members[number] if graph in unsteady}
-        result.append(replace(epoch, links=links, skipped=before, unsteady=first_execute))
-    return result
+            queue = _differing_queue(first_execute, step)
+            if queue:
+                unsteady.setdefault(step.graph, queue)
+    return first, unsteady
 
 
 def _differing_queue(first: Execute, second: Execute) -> str:

@@ -400,31 +400,35 @@ def _on_noc(epoch: Epoch, cores: Sequence[tuple[int, int, int]]) -> list[tuple[i
 
 
 def _readers(epoch: Epoch, drafts: Sequence[Draft]) -> dict[int, dict[str, object]]:
-    groups = _groups(epoch, drafts)
+    """Return the fields of `Pipe` that number the readers of a queue's buffers, by id of the pipe."""
     queues = epoch.netlist.queues
-    read = {draft.id: [block // BLOCK for block in draft.inputs] for draft in drafts if draft.source in queues}
+    read = {draft.id: [place // BLOCK for place in draft.inputs] for draft in drafts if draft.source in queues}
     blocks = {id: set(block_list) for id, block_list in read.items()}
+    groups = [fork for forks in _groups(epoch, drafts).values() for fork in forks]
     total: dict[int, int] = {}
-    for forks in groups.values():
-        for pipes, forked in forks:
-            for draft in pipes[:1] if forked else pipes:
-                for block in blocks[draft.id]:
-                    total[block] = total.get(block, 0) + 1
+    for pipes, forked in groups:
+        for draft in pipes[:1] if forked else pipes:
+            _count_blocks(total, blocks[draft.id])
     fields: dict[int, dict[str, object]] = {}
     current: dict[int, int] = {}
-    for forks in groups.values():
-        for pipes, forked in forks:
-            for number, draft in enumerate(pipes):
-                fields[draft.id] = {
-                    "dram_pipe_total_readers": _of_each(read[draft.id], blocks[draft.id], total),
-                    "dram_pipe_reader_index": _of_each(read[draft.id], blocks[draft.id], current),
-                    "dram_pipe_num_forks": len(pipes) if forked else 1,
-                    "dram_pipe_fork_index": number if forked else 0,
-                }
-                if not forked or number == len(pipes) - 1:
-                    for block in blocks[(pipes[0] if forked else draft).id]:
-                        current[block] = current.get(block, 0) + 1
+    for pipes, forked in groups:
+        for number, draft in enumerate(pipes):
+            fields[draft.id] = {
+                "dram_pipe_total_readers": _of_each(read[draft.id], blocks[draft.id], total),
+                "dram_pipe_reader_index": _of_each(read[draft.id], blocks[draft.id], current),
+                "dram_pipe_num_forks": len(pipes) if forked else 1,
+                "dram_pipe_fork_index": number if forked else 0,
+            }
+            if not forked:
+                _count_blocks(current, blocks[draft.id])
+        if forked:  # all forks of a pipe are one reader
+            _count_blocks(current, blocks[pipes[0].id])
     return fields
+
+
+def _count_blocks(counts: dict[int, int], blocks: Collection[int]) -> None:
+    for block in blocks:
+        counts[block] = counts.get(block, 0) + 1
 
 
 def _of_each(read: Sequence[int], blocks: Collection[int], counts: Mapping[int, int]) -> tuple[int, ...]:

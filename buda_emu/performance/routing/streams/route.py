@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 
 from buda_emu.performance.routing.pipes.model import PipeGraph
-from buda_emu.performance.routing.streams.connected import Connected, invalid_graph
+from buda_emu.performance.routing.streams.connected import BufferNode, Connected, invalid_graph
 from buda_emu.performance.routing.streams.counting import Linking, Steps, count
 from buda_emu.performance.routing.streams.decompose import Subgraph, subgraphs
 from buda_emu.performance.routing.streams.making import Draft, Makers
@@ -33,7 +33,7 @@ from buda_emu.performance.routing.streams.model import (
     Stream,
 )
 from buda_emu.performance.routing.streams.phases import Phases, measure
-from buda_emu.performance.routing.streams.rational import MULTICASTS, READS_DRAM, Kind, Simple, in_order
+from buda_emu.performance.routing.streams.rational import MULTICASTS, READS_DRAM, Kind, Node, Simple, in_order
 from buda_emu.support.errors import UnsupportedError
 from buda_emu.support.garbage import no_collections
 
@@ -351,24 +351,28 @@ def _cores(parts: Iterable[Subgraph], limits: CoreLimits) -> dict[Place, Core]:
     cores: dict[Place, Core] = {}
     for part in parts:
         for node in part.nodes:
-            buffer = node.of
-            if node.virtual or buffer is None:
+            if node.virtual or node.of is None:
                 continue
             core = cores.get(node.place)
             if core is None:
                 core = cores[node.place] = Core(node.place, limits)
-            if buffer.intermediate:
-                if node.input is not None:
-                    core.inputs += 1
-                    core.outputs += 1
-            elif node.kernel_operand is not None:
-                core.inputs += 1
-                core.need_blob(buffer.buffer.overlay_blob_size)
-            elif buffer.kernel_output:
-                core.outputs += 1
-            if (buffer.kernel_input or buffer.kernel_output) and not buffer.dram_input:
-                core.ops[buffer.buffer.op] = None
+            _count_operands(core, node, node.of)
     return cores
+
+
+def _count_operands(core: Core, node: Node, buffer: BufferNode) -> None:
+    """Count a buffer among the kernel's inputs and outputs; an intermediate buffer that a pipe fills is both."""
+    if buffer.intermediate:
+        if node.input is not None:
+            core.inputs += 1
+            core.outputs += 1
+    elif node.kernel_operand is not None:
+        core.inputs += 1
+        core.need_blob(buffer.buffer.overlay_blob_size)
+    elif buffer.kernel_output:
+        core.outputs += 1
+    if (buffer.kernel_input or buffer.kernel_output) and not buffer.dram_input:
+        core.ops[buffer.buffer.op] = None
 
 
 def _streams(part: Subgraph, steps: Steps | None) -> list[Draft]:

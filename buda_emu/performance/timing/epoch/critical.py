@@ -214,25 +214,26 @@ class Contention:
     def sentence(self, pace: float | None) -> str:
         """Describe the contention to someone who places queues. `pace` is the cycles of an input if this channel or
         link sets the pace, else None."""
-        named = ", ".join(f"{user.name} {100 * user.share:.0f} %" for user in self.users[:_NAMED])
-        if len(self.users) > _NAMED:
-            remainder = f" and {len(self.users) - _NAMED} more"
-        else:
-            remainder = ""
-        text = f"it carries {named}{remainder}"
+        text = f"it carries {self._list_users()}"
         name, cycles = self.rest
-        least = max(cycles, self.spread or 0.0)
+        spread = self.spread or 0.0
+        least = max(cycles, spread)
         if self.spread is not None and self.spread < self.cycles:
             text += f"; spread alike over {self.places} channels it would work {self.spread:,.0f} cycles"
         if pace is None or least >= pace or (self.spread is None and not name):
             return text
-        if cycles >= (self.spread or 0.0):
+        limit = "the channels"
+        if cycles >= spread:
             limit = f"{name}, {cycles:,.0f} cycles,"
-        else:
-            limit = "the channels"
         if self.spread is None:
             text += "; with less to carry"
         return f"{text}, and {limit} would set the pace: at best {100 * (1 - least / pace):.0f} % fewer cycles"
+
+    def _list_users(self) -> str:
+        named = ", ".join(f"{user.name} {100 * user.share:.0f} %" for user in self.users[:_NAMED])
+        if len(self.users) > _NAMED:
+            return f"{named} and {len(self.users) - _NAMED} more"
+        return named
 
 
 def contention(

@@ -116,9 +116,7 @@ class EpochTasks:
                 busy = self._memory
             for channel, cycles in self._channels(edge):
                 busy[channel] = busy.get(channel, 0.0) + cycles
-        self._link_cycles = {
-            link: size / rates.over(link) for link, size in loads(edges).items()
-        }  # cycles, as of a channel
+        self._link_cycles = {link: size / rates.over(link) for link, size in loads(edges).items()}
         self._link_cycles_once = {link: size / rates.over(link) for link, size in loads(edges, once=True).items()}
         self._transfers: list[Busy] = []
         self._tasks: dict[str, range] = {}

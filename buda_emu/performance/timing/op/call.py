@@ -1,5 +1,6 @@
 """One op on one core, as the cost model sees it: declaration, number formats and dimensions."""
 
+from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Final, Literal
 
@@ -129,20 +130,20 @@ def _check_words(call: OpCall) -> None:
         raise UnsupportedError(f"{call.op_type} has no cost as a whole: add up the ops of its schedule")
     if declared is None or not declared.runs:
         raise HostError(f"op_type: '{call.op_type}' is not an op type (buda-emu ops lists them)")
-    if call.arch not in ARCHS or not ARCHS[call.arch].documented:
-        raise HostError(
-            f"arch: '{call.arch}' is not one of {', '.join(a.name for a in ARCHS.values() if a.documented)}"
-        )
+    _check_choice("arch", call.arch, [arch.name for arch in ARCHS.values() if arch.documented])
     for column in ("in0_df", "in1_df", "out_df"):
         name = getattr(call, column)
         if name not in FORMATS and (name or column == "in0_df"):
             raise HostError(f"{column}: '{name}' is not a number format (buda-emu formats lists them)")
-    if call.fidelity not in PHASES:
-        raise HostError(f"fidelity: '{call.fidelity}' is not one of {', '.join(PHASES)}")
-    if call.vector_mode not in ("rc", "r", "c"):
-        raise HostError(f"vector_mode: '{call.vector_mode}' is not one of rc, r, c")
-    if declared.has("reduces") and call.reduce_dim not in ("r", "c", "z"):
-        raise HostError(f"reduce_dim: '{call.reduce_dim}' is not one of r, c, z")
+    _check_choice("fidelity", call.fidelity, PHASES)
+    _check_choice("vector_mode", call.vector_mode, ("rc", "r", "c"))
+    if declared.has("reduces"):
+        _check_choice("reduce_dim", call.reduce_dim, ("r", "c", "z"))
+
+
+def _check_choice(column: str, word: str, choices: Collection[str]) -> None:
+    if word not in choices:
+        raise HostError(f"{column}: '{word}' is not one of {', '.join(choices)}")
 
 
 def _check_sizes(call: OpCall) -> None:

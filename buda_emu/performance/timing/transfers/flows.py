@@ -86,12 +86,10 @@ def flows(netlist: Netlist, temporal: TemporalGraph, settings: Mapping[str, Exec
 
 def _prologue_queues(executes: Iterable[Execute]) -> frozenset[str]:
     """Return the queues that are loaded once: those with a prologue."""
-    return frozenset(
-        setting.queue
-        for execute in executes
-        for setting in execute.queue_settings
-        if setting.prologue.lower() == "true"
-    )
+    queues: set[str] = set()
+    for execute in executes:
+        queues.update(setting.queue for setting in execute.queue_settings if setting.prologue.lower() == "true")
+    return frozenset(queues)
 
 
 def operand_shape(op: Op, operand: int, source: Shape) -> Shape:

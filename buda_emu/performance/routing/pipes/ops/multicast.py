@@ -39,19 +39,26 @@ def direct(arch: str, grid: tuple[int, int], producer: Op, consumer: Op, shared:
     columns = shared.columns and down > 1
     along_x, along_y = (columns, rows) if consumer.grid_transpose else (rows, columns)
     for axis, along in ((1, along_x), (0, along_y)):
-        other = 1 - axis
-        if not along or consumer.cores[other] != producer.cores[other] or producer.cores[axis] != 1:
-            continue
-        if consumer.grid_loc[other] != producer.grid_loc[other]:
-            continue
-        after = consumer.grid_loc[axis] == (producer.grid_loc[axis] + 1) % grid[axis]
-        before = producer.grid_loc[axis] == (consumer.grid_loc[axis] + consumer.cores[axis]) % grid[axis]
-        if after or before:
-            if before:
-                noc = 1
-            else:
-                noc = 0
+        noc = None
+        if along:
+            noc = _noc_from_beside(grid[axis], producer, consumer, axis)
+        if noc is not None:
             if shared.noc1 == (noc == 1):
                 return noc
             return None
+    return None
+
+
+def _noc_from_beside(size: int, producer: Op, consumer: Op, axis: int) -> int | None:
+    """Return the NoC on which a producer's line of cores leads into the consumer along an axis of `size` cores: 0 if
+    the producer stands right before it, 1 if right behind it, None if not beside it."""
+    other = 1 - axis
+    if consumer.cores[other] != producer.cores[other] or producer.cores[axis] != 1:
+        return None
+    if consumer.grid_loc[other] != producer.grid_loc[other]:
+        return None
+    if producer.grid_loc[axis] == (consumer.grid_loc[axis] + consumer.cores[axis]) % size:
+        return 1
+    if consumer.grid_loc[axis] == (producer.grid_loc[axis] + 1) % size:
+        return 0
     return None
