@@ -24,7 +24,7 @@ from buda_emu.report.pictures.epoch_picture import steady_picture
 from buda_emu.report.pictures.grid_svg import (
     Uses,
     clean,
-    fitted,
+    fit_text,
     grid_svg,
     open_chart,
     sentence,
@@ -166,7 +166,7 @@ def _labels(names: Sequence[str], dots: Sequence[tuple[float, float]]) -> list[s
     parts: list[str] = []
     taken = [(x - 5, x + 5, y) for x, y in dots]
     for name, (x, y) in zip(names, dots, strict=False):
-        short = fitted(name, 260, _SMALL)
+        short = fit_text(name, 260, _SMALL)
         wide = width_of(short, _SMALL)
         places = [(left, y + down) for down in (0, 15, -15, 30, -30, 45, -45) for left in (x + 10, x - 10 - wide)]
 
