@@ -126,7 +126,7 @@ def _fill_autoincrements(setting: QueueSettings, queues: Mapping[str, Queue]) ->
     return evolve(setting, **missing) if missing else setting
 
 
-def omit_derived(setting: QueueSettings, queues: Mapping[str, Queue]) -> QueueSettings:
+def omit_defaults(setting: QueueSettings, queues: Mapping[str, Queue]) -> QueueSettings:
     """Return the setting without the autoincrements that equal the derived defaults."""
     defaults = _default_autoincrements(setting, queues)
     same = {name: "" for name, value in defaults.items() if getattr(setting, name) == value}
@@ -255,7 +255,7 @@ def _contract_instructions(
 def _contract_execute(
     execute: Execute, queues: _Copies, graphs: _Copies, netlist_queues: Mapping[str, Queue]
 ) -> Execute:
-    settings = tuple(omit_derived(setting, netlist_queues) for setting in execute.queue_settings)
+    settings = tuple(omit_defaults(setting, netlist_queues) for setting in execute.queue_settings)
     if execute.graph in graphs.first:
         written = graphs.written[execute.graph]
         cut = len(written) - len(execute.graph)

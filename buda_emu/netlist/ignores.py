@@ -26,7 +26,7 @@ class _Ignore:
     place: TextPlace
 
 
-def drop_ignored(findings: Sequence[Diagnostic], lines: Sequence[str], path: str) -> list[Diagnostic]:
+def apply_ignores(findings: Sequence[Diagnostic], lines: Sequence[str], path: str) -> list[Diagnostic]:
     """Return the findings that no comment silences, and a finding about each comment that silences nothing.
 
     Not all rules are checked in a netlist with errors; there, only comments that can never be of use are reported.

@@ -93,9 +93,9 @@ def _check(text: str, path: str, arch: str | None, strict: bool) -> tuple[Netlis
     ignores = has_ignores(text)
     lines = split_lines(text) if findings or ignores else []
     if ignores:
-        from buda_emu.netlist.ignores import drop_ignored
+        from buda_emu.netlist.ignores import apply_ignores
 
-        findings = drop_ignored(findings, lines, path)
+        findings = apply_ignores(findings, lines, path)
     if findings:
         from buda_emu.netlist.fixes import attach_fixes
 

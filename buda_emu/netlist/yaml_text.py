@@ -131,12 +131,15 @@ _TRUE = ("y", "yes", "true", "on")
 _FALSE = ("n", "no", "false", "off")
 
 
-def _spellings(words: tuple[str, ...]) -> tuple[str, ...]:
-    """Return the words in lower, Capitalised and UPPER case."""
-    return (*words, *map(str.capitalize, words), *map(str.upper, words))
+def _boolean_words() -> dict[str, bool]:
+    """Return the value of each boolean word in lower, Capitalised and UPPER case."""
+    values: dict[str, bool] = {}
+    for word in (*_TRUE, *_FALSE):
+        values.update(dict.fromkeys((word, word.capitalize(), word.upper()), word in _TRUE))
+    return values
 
 
-BOOLS = {**dict.fromkeys(_spellings(_TRUE), True), **dict.fromkeys(_spellings(_FALSE), False)}
+BOOLS = _boolean_words()
 _SPECIAL_FLOATS = {
     ".inf": inf, ".Inf": inf, ".INF": inf,
     "+.inf": inf, "+.Inf": inf, "+.INF": inf,
