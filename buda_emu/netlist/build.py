@@ -58,7 +58,10 @@ def _derive_op(op: Op, local: Mapping[str, Op], queues: Mapping[str, Queue]) -> 
     transposes = 0
     for index, name in enumerate(op.inputs):
         producer = queues.get(name) or local.get(name)
-        tile = producer.blocking.tile_dim if producer is not None else FULL_TILE
+        if producer is not None:
+            tile = producer.blocking.tile_dim
+        else:
+            tile = FULL_TILE
         tms = op.input_tms[index]
         if tms:
             flips = sum(tm.name == "transpose" for tm in tms)
@@ -202,7 +205,10 @@ def _contract_queues(netlist: Netlist, copies: _Copies) -> dict[str, Queue]:
             queues[name] = queue
         elif name in copies.first:
             written = copies.written[name]
-            source = queue.input if queue.host_fed else queue.input[: len(written) - len(name)]
+            if queue.host_fed:
+                source = queue.input
+            else:
+                source = queue.input[: len(written) - len(name)]
             queues[written] = evolve(queue, name=written, input=source)
     return queues
 
@@ -320,7 +326,10 @@ def _queue_copies(queue: Queue, document: Document, ops: Mapping[str, Op], arch:
     for device in devices:
         # Host memory is the first chip's: the copies of all others lie one buffer further.
         on_host = queue.loc == "host"
-        offset = align_up(size, arch.alignment) if on_host and device != devices[0] else 0
+        if on_host and device != devices[0]:
+            offset = align_up(size, arch.alignment)
+        else:
+            offset = 0
         yield evolve(
             queue,
             name=f"{queue.name}.{device}",

@@ -45,7 +45,10 @@ def pickle_result(result: Result, root: nodes.Node) -> bytes:
         number = numbers.get(id(node))
         if number is None:  # the reader made this node because the document has none
             return _reduce(node)
-        placeholder = _map if isinstance(node, nodes.Mapping) else _list
+        if isinstance(node, nodes.Mapping):
+            placeholder = _map
+        else:
+            placeholder = _list
         return placeholder, (number,)
 
     table: dict[type, Callable[[Any], tuple[Any, ...]]] = dict.fromkeys(_RECORDS, _reduce)

@@ -129,7 +129,9 @@ class _Places:
             return None
         for key, value in zip(target.parts[::2], target.parts[1::2], strict=True):
             if self._value(key) == change.key:
-                return (value.start, value.end, change.text) if value.kind in ("scalar", "flow") else None
+                if value.kind in ("scalar", "flow"):
+                    return (value.start, value.end, change.text)
+                return None
         entry = f"{change.key}: {change.text}"
         if not target.parts:
             return target.end - 1, target.end - 1, entry
@@ -179,7 +181,10 @@ class _Places:
         first = bisect_right(self._line_starts, start) - 1
         last = bisect_right(self._line_starts, end) - 1
         before = self._text[self._line_starts[first] : start]
-        alone = _DASH.match(before) if above.kind == "list" else not before.strip()
+        if above.kind == "list":
+            alone = _DASH.match(before)
+        else:
+            alone = not before.strip()
         if _entries(above) == 1 or not alone or last + 1 >= len(self._line_starts):
             return None
         return self._line_starts[first], self._line_starts[last + 1], ""
@@ -204,7 +209,9 @@ def _walk(node: _Node) -> Iterator[_Node]:
 
 def _entries(span: Span) -> int:
     """Return the number of entries of a list or map."""
-    return len(span.parts) // 2 if span.pairs else len(span.parts)
+    if span.pairs:
+        return len(span.parts) // 2
+    return len(span.parts)
 
 
 def _entry(span: Span, number: int) -> tuple[int, int]:

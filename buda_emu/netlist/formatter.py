@@ -124,7 +124,10 @@ def _open(text: str, event: Any, events: Any) -> Span | None:
         kind = "flow"
     node = Span(kind, start, event.end_mark.index, event.start_mark.column)
     node.pairs = pairs
-    properties = _PROPERTIES.match(text, start) if event.anchor or event.tag else None
+    if event.anchor or event.tag:
+        properties = _PROPERTIES.match(text, start)
+    else:
+        properties = None
     if properties is not None and kind != "flow":
         node.properties = properties[0].rstrip()
     return node
@@ -244,7 +247,10 @@ class Layout:
 
     def _has_comment_before(self, value: Span) -> bool:
         """Return whether a comment stands between a key and its value."""
-        start = self._first_start(value) if value.kind == "map" else value.start
+        if value.kind == "map":
+            start = self._first_start(value)
+        else:
+            start = value.start
         return any(piece.kind == "comment" for piece in pieces(self._text, self._at, max(start, self._at)))
 
     def _key(self, key: Span) -> str:
@@ -480,7 +486,9 @@ def format_text(text: str) -> str:
         written = Layout(text).write(read_spans(text))
         if not _has_same_values(text, written):
             raise InternalError("fmt would change a value: nothing was written")
-    return written.replace("\n", _CRLF) if _CRLF in text else written
+    if _CRLF in text:
+        return written.replace("\n", _CRLF)
+    return written
 
 
 def _has_same_values(before: str, after: str) -> bool:

@@ -72,7 +72,10 @@ def _useless_message(comment: _Ignore, complete: bool) -> tuple[str, str]:
         return f"the comment ignores {comment.rule}, which cannot be ignored", "it refuses the netlist: fix it"
     if not complete:
         return "", ""
-    place = "in the document" if comment.line == 0 else f"on line {comment.line}"
+    if comment.line == 0:
+        place = "in the document"
+    else:
+        place = f"on line {comment.line}"
     return f"the comment ignores {comment.rule}, which is not found {place}", "remove it"
 
 

@@ -121,7 +121,9 @@ class Op(Sourced, OfOpType):
     def cores(self) -> tuple[int, int]:
         """Return the rows and columns of cores that the op takes; `grid_transpose` exchanges them (NETLIST 1.4)."""
         rows, columns = self.blocking.grid_size
-        return (columns, rows) if self.grid_transpose else (rows, columns)
+        if self.grid_transpose:
+            return (columns, rows)
+        return (rows, columns)
 
 
 @sourced_dataclass
@@ -307,7 +309,10 @@ class Netlist:
         """Return whether a run goes on with NaN for elements on which the reference aborts, such as the root of a
         negative number. The section `buda-emu` says so; compiled netlists have it."""
         section = self.sections.get(OWN_SECTION)
-        word = section.find(UNDEFINED) if isinstance(section, nodes.Mapping) else None
+        if isinstance(section, nodes.Mapping):
+            word = section.find(UNDEFINED)
+        else:
+            word = None
         return isinstance(word, nodes.Scalar) and word.text == UNDEFINED_IS_NAN
 
     @property

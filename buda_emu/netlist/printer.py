@@ -146,7 +146,9 @@ def _queue(queue: Queue, devices: tuple[int, ...] | None) -> dict[str, Any]:
 
 
 def _tile_dim(blocking: Blocking) -> dict[str, Any]:
-    return {} if blocking.tile_dim == FULL_TILE else {"tile_dim": blocking.tile_dim}
+    if blocking.tile_dim == FULL_TILE:
+        return {}
+    return {"tile_dim": blocking.tile_dim}
 
 
 # ------------------------------------------------------------------------------------------------------------- graphs
@@ -309,7 +311,9 @@ def _execute_text(execute: Execute, two_views: Set[str]) -> str:
         f"          {word(setting.queue)}: {flow(_setting(setting, setting.queue in two_views))}"
         for setting in execute.queue_settings
     )
-    return f"{head}, queue_settings: {{\n{settings}}}}}" if settings else f"{head}}}"
+    if settings:
+        return f"{head}, queue_settings: {{\n{settings}}}}}"
+    return f"{head}}}"
 
 
 def _setting(setting: QueueSettings, has_two_views: bool) -> dict[str, str]:

@@ -85,7 +85,9 @@ class Sourced:
                     return value.mark
         if self.name_node is not None:
             return self.name_node.mark
-        return self.source.mark if self.source is not None else NO_MARK
+        if self.source is not None:
+            return self.source.mark
+        return NO_MARK
 
 
 def evolve(original: SourcedT, **changes: Any) -> SourcedT:

@@ -196,7 +196,9 @@ def _pattern_problem(pattern: str) -> str:
 
 
 def _type_name(spec: "Field[Any]") -> str:
-    return "range" if isinstance(spec.default, tuple) else type(spec.default).__name__
+    if isinstance(spec.default, tuple):
+        return "range"
+    return type(spec.default).__name__
 
 
 def _text(node: nodes.Node) -> str | None:
@@ -204,11 +206,15 @@ def _text(node: nodes.Node) -> str | None:
 
 
 def _number(node: nodes.Node) -> float | None:
-    return parse_float(node.text) if isinstance(node, nodes.Scalar) else None
+    if isinstance(node, nodes.Scalar):
+        return parse_float(node.text)
+    return None
 
 
 def _integer(node: nodes.Node) -> int | None:
-    return parse_int(node.text) if isinstance(node, nodes.Scalar) else None
+    if isinstance(node, nodes.Scalar):
+        return parse_int(node.text)
+    return None
 
 
 def _range(node: nodes.Node) -> tuple[int, int] | None:
@@ -258,7 +264,9 @@ class Entries(Generic[T]):
 
     def default(self) -> T | None:
         """Return the entry for all queues without an override, or None. Raises NetlistError if it cannot be used."""
-        return self._usable(DEFAULT) if DEFAULT in self.by_pattern else None
+        if DEFAULT in self.by_pattern:
+            return self._usable(DEFAULT)
+        return None
 
     def over(self, other: "Entries[T]") -> "Entries[T]":
         """Return these entries and those of `other` under keys that are not here."""
@@ -568,7 +576,9 @@ class _Reader(SectionReader):
 
     @staticmethod
     def _word(node: nodes.Node | None) -> str:
-        return node.text if isinstance(node, nodes.Scalar) and not node.is_null else ""
+        if isinstance(node, nodes.Scalar) and not node.is_null:
+            return node.text
+        return ""
 
     def _hint(self, node: nodes.Node, message: str, hint: str) -> None:
         if hint:  # a misspelt metric; anything else is someone's note (NETLIST 6: unknown keys are ignored)

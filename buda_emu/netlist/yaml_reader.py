@@ -153,7 +153,9 @@ def read_any(text: str) -> Node:
 
 
 def _code(character: "str | bytes | int") -> int:
-    return character if isinstance(character, int) else ord(character[:1])
+    if isinstance(character, int):
+        return character
+    return ord(character[:1])
 
 
 def _sentence(error: "object") -> str:
@@ -168,7 +170,9 @@ def _sentence(error: "object") -> str:
 
 
 def _place(mark: "YamlMark | None") -> tuple[int, int]:
-    return (mark.line + 1, mark.column + 1) if mark is not None else (1, 1)
+    if mark is not None:
+        return (mark.line + 1, mark.column + 1)
+    return (1, 1)
 
 
 def _build(text: str) -> Node:
@@ -236,7 +240,10 @@ def _build(text: str) -> Node:
             inner = children
             children, anchor, line, column, before = stack.pop()
             # A flow collection on one line is underlined whole, any other one at its first character.
-            stop = end.column + 1 if end.line + 1 == line and end.column > column else column + 1
+            if end.line + 1 == line and end.column > column:
+                stop = end.column + 1
+            else:
+                stop = column + 1
             collection: Sequence | Mapping
             if kind is sequence_end:
                 collection = Sequence(inner, line, column, stop)
@@ -248,7 +255,10 @@ def _build(text: str) -> Node:
         elif kind is events.AliasEvent:
             target, size = anchors.get(event.anchor, (None, -1))
             if target is None:
-                problem = "is not defined before its use" if size < 0 else "contains itself"
+                if size < 0:
+                    problem = "is not defined before its use"
+                else:
+                    problem = "contains itself"
                 raise UnreadableError(f"alias *{event.anchor} {problem}", *_place(event.start_mark))
             count += size
             if count > limit:
@@ -259,7 +269,9 @@ def _build(text: str) -> Node:
             if not (isinstance(extra, Scalar) and extra.is_null):
                 raise UnreadableError("a second YAML document starts here; a netlist is one", extra.line, extra.column)
         elif kind is events.StreamEndEvent:
-            return children[0] if children else Scalar(text="", plain=True, line=1, column=1, end_column=2)
+            if children:
+                return children[0]
+            return Scalar(text="", plain=True, line=1, column=1, end_column=2)
 
 
 def _too_many(limit: int, mark: "YamlMark") -> UnreadableError:

@@ -67,7 +67,9 @@ def quote(text: str) -> str:
 
 
 def _escape(letter: str) -> str:
-    return letter if letter.isprintable() else f"\\U{ord(letter):08x}"
+    if letter.isprintable():
+        return letter
+    return f"\\U{ord(letter):08x}"
 
 
 def comment(text: str, indent: int = 0) -> list[str]:

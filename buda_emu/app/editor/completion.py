@@ -105,7 +105,10 @@ def _in_object(text: OpenText, table: Table, place: Place, keys: tuple[str, ...]
 
 
 def _shaping(place: Place) -> Iterator[Offer]:
-    count = place.levels[0].values.get("inputs", "") if place.levels else ""
+    if place.levels:
+        count = place.levels[0].values.get("inputs", "")
+    else:
+        count = ""
     used = set(_sibling_keys(place))
     if count:
         for name in ("input_0_tms", "input_1_tms", "input_2_tms"):
@@ -115,7 +118,10 @@ def _shaping(place: Place) -> Iterator[Offer]:
 
 def _attribute(text: OpenText, place: Place, keys: tuple[str, ...]) -> Iterator[Offer]:
     outer = place.levels[0] if place.levels else None
-    op_type = outer.values.get("type", "") if outer is not None else ""
+    if outer is not None:
+        op_type = outer.values.get("type", "")
+    else:
+        op_type = ""
     if not keys:
         legal = {
             name: spec.doc for name, spec in ATTRIBUTES.items() if op_type not in OP_TYPES or spec.is_legal_on(op_type)
@@ -165,13 +171,15 @@ def _in_execute(text: OpenText, place: Place, program: str, below: tuple[str, ..
     elif below[0] == "graph_name":
         yield from (Offer(name.text, "graph") for name in text.names.definitions("graph"))
     elif below[0] == "queue_settings" and len(below) == 1:
-        graph = place.levels[0].values.get("graph_name", "") if place.levels else ""
+        if place.levels:
+            graph = place.levels[0].values.get("graph_name", "")
+        else:
+            graph = ""
         netlist = text.netlist
-        read = (
-            {name for op in netlist.graphs[graph].ops for name in op.inputs}
-            if netlist is not None and graph in netlist.graphs
-            else None
-        )
+        if netlist is not None and graph in netlist.graphs:
+            read = {name for op in netlist.graphs[graph].ops for name in op.inputs}
+        else:
+            read = None
         for name in text.names.definitions("queue"):
             if (read is None or name.text in read) and name.text not in _sibling_keys(place):
                 yield Offer(name.text, "queue")
@@ -221,7 +229,9 @@ def _keys(table: Mapping[str, str], used: Iterable[str]) -> Iterator[Offer]:
 
 def _sibling_keys(place: Place) -> list[str]:
     """Return the keys that the map at the place has already."""
-    return place.levels[-1].keys if place.levels else place.block
+    if place.levels:
+        return place.levels[-1].keys
+    return place.block
 
 
 # -------------------------------------------------------------------------------------------------------------- legal

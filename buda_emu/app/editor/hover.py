@@ -53,7 +53,10 @@ def hover(text: OpenText, line: int, column: int) -> str:
 
 def _finding_text(finding: Diagnostic) -> str:
     rule = RULES.get(finding.rule)
-    explanation = f"\n\n{rule.explanation}" if rule is not None else ""
+    if rule is not None:
+        explanation = f"\n\n{rule.explanation}"
+    else:
+        explanation = ""
     hint = f" ({finding.hint})" if finding.hint else ""
     return f"**{finding.severity} {finding.rule}**: {finding.message}{hint}{explanation}"
 
@@ -105,7 +108,10 @@ def about_op(netlist: Netlist, op: Op) -> str:
     """Return shape, formats, cores and cycles of an op in words."""
     declaration = OP_TYPES.get(op.type)
     _, rows, columns = op.blocking.element_shape
-    place = f", from core {list(op.grid_loc)}" if op.grid_loc else ""
+    if op.grid_loc:
+        place = f", from core {list(op.grid_loc)}"
+    else:
+        place = ""
     lines = [
         f"{op.type}: {declaration.doc}" if declaration is not None else op.type,
         f"writes `{op.blocking.t} x {rows} x {columns}` {op.out_df}; {op.cores[0]} x {op.cores[1]} cores{place}",
@@ -148,7 +154,10 @@ def about_word(word: str, section: str) -> list[str]:
             paragraphs.append(f"**op type {word}**: {OP_TYPES[word].doc}; inputs: {OP_TYPES[word].inputs_text}")
         if word in ATTRIBUTES and not paragraphs:
             legal = ATTRIBUTES[word].types
-            types = "all op types" if legal is None else ", ".join(legal)
+            if legal is None:
+                types = "all op types"
+            else:
+                types = ", ".join(legal)
             paragraphs.append(f"**attribute {word}**: {ATTRIBUTES[word].doc}; on {types}")
     if word in FORMATS:
         paragraphs.append(f"**format {word}**: {FORMATS[word].doc}")
@@ -159,8 +168,14 @@ def about_word(word: str, section: str) -> list[str]:
 
 def about_field(field: Field) -> str:
     """Return the description of a field, with its default and its words."""
-    words = f"; one of {', '.join(field.words)}" if field.words and len(field.words) < 12 else ""
-    need = "needed" if field.required else f"default {field.default!r}"
+    if field.words and len(field.words) < 12:
+        words = f"; one of {', '.join(field.words)}"
+    else:
+        words = ""
+    if field.required:
+        need = "needed"
+    else:
+        need = f"default {field.default!r}"
     return f"**{field.name}**: {field.doc}; {need}{words}"
 
 

@@ -167,7 +167,10 @@ def _declared(step: Node, program: str) -> Iterator[Name]:
     for word, _, value in _items(step):
         if word not in ("var", "staticvar", "param"):
             continue
-        names = value.items if isinstance(value, Sequence) else [key for _, key, _ in _items(value)]
+        if isinstance(value, Sequence):
+            names = value.items
+        else:
+            names = [key for _, key, _ in _items(value)]
         for item in names:
             if isinstance(item, Scalar):
                 yield _name("variable", item, defines=True, scope=program, body=value)
@@ -184,7 +187,9 @@ def _programs(node: Node) -> Iterator[tuple[str, Scalar, Node]]:
 
 
 def _items(node: Node) -> Iterator[tuple[str, Scalar, Node]]:
-    return node.items() if isinstance(node, Mapping) else iter(())
+    if isinstance(node, Mapping):
+        return node.items()
+    return iter(())
 
 
 def _name(

@@ -39,7 +39,10 @@ def parts(text: OpenText) -> list[Part]:
 
 def _part(name: str, kind: str, key: Scalar, node: Node, names: dict[tuple[int, int], Name]) -> Part:
     inside: list[Part] = []
-    pairs = node.items() if isinstance(node, Mapping) else iter(())
+    if isinstance(node, Mapping):
+        pairs = node.items()
+    else:
+        pairs = iter(())
     for entry in node.items if isinstance(node, Sequence) else ():
         if isinstance(entry, Mapping):
             inside += [_part_of_key(text, name_node, value, names) for text, name_node, value in entry.items()]
@@ -119,7 +122,9 @@ def _token_of(node: Scalar, is_key: bool) -> Token | None:
         return "property"
     if node.text in OP_TYPES:
         return "type"
-    return "enumMember" if node.text in NETLIST_FORMATS else None
+    if node.text in NETLIST_FORMATS:
+        return "enumMember"
+    return None
 
 
 def _scalars(node: Node, key: bool) -> Iterator[tuple[Scalar, bool]]:
@@ -172,7 +177,10 @@ def _of_op(netlist: Netlist, op: Op, name: Name) -> Iterator[Hint]:
     for index, tms in enumerate(op.input_tms):
         shape = shape_read(netlist, op, index) if tms else ""
         key = f"input_{index}_tms"
-        node = op.source.find(key) if isinstance(op.source, Mapping) else None
+        if isinstance(op.source, Mapping):
+            node = op.source.find(key)
+        else:
+            node = None
         if shape and isinstance(node, Sequence) and node.end_column > node.column + 1:
             yield Hint(node.line, node.end_column, f" {shape}", "t x tile rows x tile columns after the TMs")
 

@@ -72,7 +72,10 @@ def place_at(lines: list[str], line: int, column: int) -> Place:
         text = lines[number - 1]
         _scan(text[begin : len(text) if number < line else max(column - 1 - len(word), begin)], levels)
         begin = 0
-    indent = head.start(2) if head is not None else len(row) - len(row.lstrip(" -"))
+    if head is not None:
+        indent = head.start(2)
+    else:
+        indent = len(row) - len(row.lstrip(" -"))
     rest = _BEHIND.match(row[column - 1 :])
     place = Place(
         path=path,
@@ -112,7 +115,10 @@ def _entry(lines: list[str], line: int) -> tuple[int, tuple[str, ...]]:
             depth = 0
             start = number
             entry_indent = indent
-            place = head.start(2) if head is not None else len(row) - len(row.lstrip(" -"))
+            if head is not None:
+                place = head.start(2)
+            else:
+                place = len(row) - len(row.lstrip(" -"))
             while stack and stack[-1][0] >= place:
                 stack.pop()
             around = tuple(key for _, key in stack)

@@ -202,7 +202,10 @@ def _path(uri: str) -> str:
 def _diagnostic(positions: Positions, finding: Diagnostic) -> lsp.Diagnostic:
     line = max(finding.line, 1)
     end = max(finding.end_column, finding.column + 1)
-    message = f"{finding.message} ({finding.hint})" if finding.hint else finding.message
+    if finding.hint:
+        message = f"{finding.message} ({finding.hint})"
+    else:
+        message = finding.message
     spot = positions.range(line, finding.column, line, end)
     return lsp.Diagnostic(spot, message, _SEVERITIES[finding.severity], finding.rule, source="buda-emu")
 
@@ -234,7 +237,9 @@ def _hover_features(server: NetlistServer) -> None:
     async def hovered(params: lsp.HoverParams) -> lsp.Hover | None:  # pyright: ignore[reportUnusedFunction]
         uri = params.text_document.uri
         markdown = hover(server.text(uri), *server.place(uri, params.position))
-        return lsp.Hover(lsp.MarkupContent(lsp.MarkupKind.Markdown, markdown)) if markdown else None
+        if markdown:
+            return lsp.Hover(lsp.MarkupContent(lsp.MarkupKind.Markdown, markdown))
+        return None
 
     @server.feature(lsp.TEXT_DOCUMENT_SIGNATURE_HELP, lsp.SignatureHelpOptions(["[", ","]))
     async def signature(  # pyright: ignore[reportUnusedFunction]
@@ -248,7 +253,10 @@ def _hover_features(server: NetlistServer) -> None:
         if keys[2] != "varinst":
             return lsp.SignatureHelp([lsp.SignatureInformation(keys[2], INSTRUCTIONS[keys[2]].doc)])
         written = place.levels[-1].items if place.levels else []
-        names = [written[1]] if len(written) > 1 and written[1] in OPCODES else list(OPCODES)
+        if len(written) > 1 and written[1] in OPCODES:
+            names = [written[1]]
+        else:
+            names = list(OPCODES)
         return lsp.SignatureHelp([_signature(name) for name in names], 0, len(written))
 
     @server.feature(lsp.TEXT_DOCUMENT_INLAY_HINT)
@@ -300,8 +308,13 @@ def _names(server: NetlistServer) -> None:
     @server.feature(lsp.TEXT_DOCUMENT_DEFINITION)
     async def definition(params: lsp.DefinitionParams) -> lsp.Location | None:  # pyright: ignore[reportUnusedFunction]
         uri, text, name = at(params)
-        places = text.names.definition(name) if name is not None else None
-        return lsp.Location(uri, server.name_range(uri, places)) if places is not None else None
+        if name is not None:
+            target = text.names.definition(name)
+        else:
+            target = None
+        if target is not None:
+            return lsp.Location(uri, server.name_range(uri, target))
+        return None
 
     @server.feature(lsp.TEXT_DOCUMENT_REFERENCES)
     async def references(params: lsp.ReferenceParams) -> list[lsp.Location]:  # pyright: ignore[reportUnusedFunction]
@@ -313,7 +326,9 @@ def _names(server: NetlistServer) -> None:
     @server.feature(lsp.TEXT_DOCUMENT_PREPARE_RENAME)
     async def prepare(params: lsp.PrepareRenameParams) -> lsp.Range | None:  # pyright: ignore[reportUnusedFunction]
         uri, text, name = at(params)
-        return server.name_range(uri, name) if name is not None and text.names.definition(name) is not None else None
+        if name is not None and text.names.definition(name) is not None:
+            return server.name_range(uri, name)
+        return None
 
     @server.feature(lsp.TEXT_DOCUMENT_RENAME, lsp.RenameOptions(prepare_provider=True))
     async def rename(params: lsp.RenameParams) -> lsp.WorkspaceEdit | None:  # pyright: ignore[reportUnusedFunction]
@@ -332,9 +347,14 @@ def rename_problem(text: OpenText, name: Name, new: str) -> str:
     variable = name.kind == "variable"
     if not new or word(new) != new or ("$" in new) != variable or (variable and not new.startswith("$")):
         return f"'{new}' is not a valid {name.kind} name" + (": it begins with $" if variable else "")
-    kinds = ("queue", "op") if name.kind in ("queue", "op") else (name.kind,)
+    if name.kind in ("queue", "op"):
+        kinds = ("queue", "op")
+    else:
+        kinds = (name.kind,)
     exists = any(other.text == new for kind in kinds for other in text.names.definitions(kind, name.scope))
-    return f"there is a {name.kind} '{new}' already" if exists else ""
+    if exists:
+        return f"there is a {name.kind} '{new}' already"
+    return ""
 
 
 def _edit_features(server: NetlistServer) -> None:
@@ -383,15 +403,22 @@ def _edit_features(server: NetlistServer) -> None:
             after = format_text(text)
         except UnreadableError:
             return None  # the findings say why
-        return [*(line_edits(uri, text, after).changes or {}).get(uri, [])] if after != text else []
+        if after != text:
+            return [*(line_edits(uri, text, after).changes or {}).get(uri, [])]
+        return []
 
 
 def _value(kind: "lsp.CodeActionKind | str") -> str:
-    return kind.value if isinstance(kind, lsp.CodeActionKind) else kind
+    if isinstance(kind, lsp.CodeActionKind):
+        return kind.value
+    return kind
 
 
 def _item(number: int, offer: Offer, spot: lsp.Range) -> lsp.CompletionItem:
-    new = f"{offer.text}: " if offer.kind == "key" and not offer.tried else offer.text
+    if offer.kind == "key" and not offer.tried:
+        new = f"{offer.text}: "
+    else:
+        new = offer.text
     return lsp.CompletionItem(
         offer.text,
         kind=_OFFERS[offer.kind],
@@ -409,7 +436,10 @@ def _quick_fix(server: NetlistServer, uri: str, item: Diagnostic, fix: Fix) -> l
         for edit in fix.edits
     ]
     new = fix.edits[0].text.strip(" ,\n")
-    title = f"{item.rule}: write {new}" if new else f"{item.rule}: {fix.title}"
+    if new:
+        title = f"{item.rule}: write {new}"
+    else:
+        title = f"{item.rule}: {fix.title}"
     return lsp.CodeAction(
         title if fix.safe else f"{title} (look at the result)",
         lsp.CodeActionKind.QuickFix,

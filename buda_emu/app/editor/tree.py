@@ -206,7 +206,10 @@ class _Reading:
     def _items(self, start: int, end: int, indent: int) -> Iterator[Node]:
         line = self._lines[start]
         inner = indent + 1 + len(line[indent + 1 :]) - len(line[indent + 1 :].lstrip(" "))
-        head = _HEAD.match(line, inner) if line[indent] == "-" and inner > indent + 1 else None
+        if line[indent] == "-" and inner > indent + 1:
+            head = _HEAD.match(line, inner)
+        else:
+            head = None
         if head is not None and self._has_more(start + 1, end):
             depth = self._first_indent(start + 1, end)
             if depth > inner or (depth >= inner and self._is_list(start + 1, end)):

@@ -91,7 +91,10 @@ class Variables:
         name = stored_name(text)
         if name not in self._kinds:
             later = any(stored_name(other) == name for other in self._declared)
-            hint = "it is declared further down" if later else partial(near, text, self._declared)
+            if later:
+                hint = "it is declared further down"
+            else:
+                hint = partial(near, text, self._declared)
             self._notes.add(UNDEFINED, place, f"{prefix}variable {text} has no value here", hint, prefix)
             return None
         return None if self._blind else self._values[name]
@@ -124,7 +127,10 @@ class Variables:
         if not is_variable(step.out):
             self._notes.add(IMPOSSIBLE, place, f"varinst writes {step.out!r}, which is not a $variable")
             return None
-        current = self.value(step.out, operand_mark(step, 0)) if opcode.reads_out else 0
+        if opcode.reads_out:
+            current = self.value(step.out, operand_mark(step, 0))
+        else:
+            current = 0
         args = [self.value(text, operand_mark(step, number)) for number, text in enumerate(step.args, 2)]
         values = [arg for arg in args if arg is not None]
         result: Value = None

@@ -218,7 +218,10 @@ class Channels:
         settings = self._seen.get(name)
         if settings is None:
             return 1, 0  # NETLIST 4.1: a queue without settings
-        popped = settings.number("global_rdptr_autoinc") if pops else 0
+        if pops:
+            popped = settings.number("global_rdptr_autoinc")
+        else:
+            popped = 0
         if settings.still is None:
             return None, popped
         if settings.still:
@@ -276,7 +279,10 @@ class Channels:
             for number in range(min(inputs, ring.entries)):
                 self._written[name] = self._written.get(name, 0) | 1 << ring.slot(ring.wr + number)
         ring.wr = (ring.wr + inputs) % ring.limit
-        slot = self._unwritten_slot(name, ring, inputs, move) if name in epoch.local else None
+        if name in epoch.local:
+            slot = self._unwritten_slot(name, ring, inputs, move)
+        else:
+            slot = None
         if slot is not None:
             self._notes.add(UNREAD, place, _from_nowhere(name, slot), about=name)
         ring.advance_read(popped * inputs)
@@ -441,7 +447,10 @@ class _Walk:
         self._channels.end(frozenset(source.queue for source in step.queue_settings))
 
     def _loop(self, counter: int, step: Loop) -> None:
-        place = step.source.mark if step.source is not None else step.at()
+        if step.source is not None:
+            place = step.source.mark
+        else:
+            place = step.at()
         rounds = self._variables.value(step.count, place)
         if rounds is not None and rounds < 1:
             self._notes.add(
@@ -449,7 +458,10 @@ class _Walk:
             )
             rounds = 1
         # The rounds that a variable gives may change from round to round of the loops around.
-        outer_rounds = self._loops[-1].every if self._loops and not is_variable(step.count) else 1
+        if self._loops and not is_variable(step.count):
+            outer_rounds = self._loops[-1].every
+        else:
+            outer_rounds = 1
         every = min(outer_rounds * (rounds or 1), _MANY)
         self._loops.append(_RunningLoop(step, counter + 1, None if rounds is None else rounds - 1, every))
         end = self._ends.get(counter)
@@ -521,4 +533,6 @@ def _cost(step: Instruction) -> int:
 
 
 def _describe_count(text: str, value: int) -> str:
-    return f"{text} is {value}" if is_variable(text) else f"is {value}"
+    if is_variable(text):
+        return f"{text} is {value}"
+    return f"is {value}"

@@ -196,7 +196,10 @@ class Interpreter:
             case EndLoop():
                 return self._end_round(counter, loops)
             case Declare():
-                kind = Kind.LOCAL if instruction.kind == "var" else Kind.STATIC
+                if instruction.kind == "var":
+                    kind = Kind.LOCAL
+                else:
+                    kind = Kind.STATIC
                 for name, text in instruction.variables:
                     self.variables.declare(name, kind, self.variables.value(text))
             case Param():
@@ -247,7 +250,10 @@ class Interpreter:
             raise ProgramError(f"{opcode.name} takes {takes}, {len(instruction.args)} given")
         if not is_variable(instruction.out):
             raise ProgramError(f"varinst writes {instruction.out!r}, which is not a $variable")
-        current = self.variables.value(instruction.out) if opcode.reads_out else 0
+        if opcode.reads_out:
+            current = self.variables.value(instruction.out)
+        else:
+            current = 0
         args = tuple(self.variables.value(text) for text in instruction.args)
         self.variables.assign(instruction.out, wrap32(opcode.result(current, args)))
         self._machine.variable_written(instruction.out, self.variables)

@@ -80,7 +80,10 @@ class AttributeState:
 def read_attributes(context: Context, node: Node, state: AttributeState) -> None:
     """Read the attributes map of an op into `state`; an empty map is V032."""
     if not isinstance(node, Mapping) or not node.pairs:
-        form = "an empty map" if isinstance(node, Mapping) else kind_of(node)
+        if isinstance(node, Mapping):
+            form = "an empty map"
+        else:
+            form = kind_of(node)
         context.report(NOT_LEGAL, node, f"attributes needs a map with at least one entry, not {form}")
         return
     for name, key, value in read_pairs(context, node):
@@ -143,7 +146,9 @@ def check_splice(context: Context, node: Node | None, state: AttributeState) -> 
 def _types(spec: AttributeSpec) -> str:
     types = spec.types or ()
     listing = ", ".join(types[:4])
-    return f"{listing} and others" if len(types) > 4 else listing
+    if len(types) > 4:
+        return f"{listing} and others"
+    return listing
 
 
 _READERS: Map[str, Reader] = {
@@ -164,7 +169,10 @@ def _read_value(context: Context, spec: AttributeSpec, key: Scalar, node: Node, 
         value = _check_word(context, spec, node, value, state)
     if value is None:
         return
-    problem = _RANGES[name](value, state) if name in _RANGES else ""
+    if name in _RANGES:
+        problem = _RANGES[name](value, state)
+    else:
+        problem = ""
     if problem:
         context.report(OUT_OF_RANGE, node, problem)
         return
@@ -268,7 +276,10 @@ def _read_broadcasts(context: Context, name: str, node: Node, state: AttributeSt
 
 def _read_broadcast(context: Context, name: str, key_node: Scalar, value: Node, state: AttributeState) -> None:
     key = text_of(key_node)
-    index = leading_integer(key[key.index("_") + 1 :]) if "_" in key else None
+    if "_" in key:
+        index = leading_integer(key[key.index("_") + 1 :])
+    else:
+        index = None
     count = integer(context, f"{name} {key}", value)
     if index is None:
         message = f"{name}: {quoted(key)} does not name an input"

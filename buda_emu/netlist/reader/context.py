@@ -79,7 +79,9 @@ class Context:
     @staticmethod
     def repetition_hint(first: Node | None, second: Node) -> str:
         """Return the hint for a name that occurs twice; leaving the second out is a safe fix if it equals the first."""
-        return _EQUAL_REPETITION if first is not None and same(first, second) else _OTHER_REPETITION
+        if first is not None and same(first, second):
+            return _EQUAL_REPETITION
+        return _OTHER_REPETITION
 
     def report(self, rule: str, place: Place, message: str, hint: str = "", severity: Severity = "error") -> None:
         """Add a finding about the object that is being read. Raises TooManyFindingsError."""

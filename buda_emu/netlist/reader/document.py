@@ -89,7 +89,10 @@ def _read_instruction(context: Context, node: Node, queues: Collection[str]) -> 
         word = text_of(node)
         if word == "endloop":
             return EndLoop(source=node, name_node=node)
-        hint = _ENDS if word == "endprogram" else near(word, ("endloop",))
+        if word == "endprogram":
+            hint = _ENDS
+        else:
+            hint = near(word, ("endloop",))
         context.report(BARE, node, f"{quoted(word)} cannot stand alone; only endloop can", hint)
         return None
     pair = read_single_pair(context, "an instruction needs a map {name: operand}", node, MALFORMED)
@@ -97,7 +100,10 @@ def _read_instruction(context: Context, node: Node, queues: Collection[str]) -> 
         return None
     word, key, value = pair
     if word not in _INSTRUCTIONS:
-        hint = _ENDS if word == "endprogram" else near(word, INSTRUCTIONS)
+        if word == "endprogram":
+            hint = _ENDS
+        else:
+            hint = near(word, INSTRUCTIONS)
         context.report(MALFORMED, key, f"unknown instruction {quoted(word)}", hint)
         return None
     read = partial(_INSTRUCTIONS[word], _Statement(context, word, key, value, queues))
@@ -130,7 +136,9 @@ def _words(context: Context, rule: str, label: str, node: Node) -> tuple[str, ..
             texts.append(text_of(entry))
         else:
             context.report(rule, entry, f"{label}: an entry needs a word, not {kind_of(entry)}")
-    return tuple(texts) if len(texts) == len(node.items) else None
+    if len(texts) == len(node.items):
+        return tuple(texts)
+    return None
 
 
 def _declare(statement: _Statement) -> Instruction | None:
@@ -202,7 +210,10 @@ def _allocation(statement: _Statement) -> Instruction | None:
         if name not in queues:
             message = f"{word}: there is no queue {quoted(name)} up to here"
             context.report(ALLOCATION, name_node, message, near(name, queues))
-    instruction = Allocate if word == "allocate_queue" else Deallocate
+    if word == "allocate_queue":
+        instruction = Allocate
+    else:
+        instruction = Deallocate
     return instruction(queues=names, source=node, name_node=statement.key)
 
 
@@ -298,7 +309,10 @@ def read_devices(context: Context, node: Node) -> None:
 
 
 def _word(context: Context, node: Node) -> str | None:
-    word = text_of(node).lower() if isinstance(node, Scalar) else ""
+    if isinstance(node, Scalar):
+        word = text_of(node).lower()
+    else:
+        word = ""
     if word in ARCHS:
         return word
     hint = near(word, ARCHS) or f"known are {', '.join(name for name, arch in ARCHS.items() if arch.documented)}"

@@ -200,14 +200,20 @@ def _read_op(context: Context, name: str, name_node: Scalar, node: Node, graph: 
         elif key == "attributes" or is_shaping(key):
             later.append((key, key_node, value))
         else:
-            hint = "YAML merge keys are not followed" if key == "<<" else near(key, (*OP_FIELDS, *INPUT_FIELDS))
+            if key == "<<":
+                hint = "YAML merge keys are not followed"
+            else:
+                hint = near(key, (*OP_FIELDS, *INPUT_FIELDS))
             context.report(UNKNOWN_PAD, key_node, f"unknown field {quoted(key)}", hint)
 
     values = read_fields(context, body, _OP_READERS, other)
     inputs: tuple[str, ...] = values.get("inputs", ())
     op_type: str = values.get("type", "")
     input_count = _input_count(values, body)
-    cells = values["grid_size"][0] * values["grid_size"][1] if "grid_size" in values else None
+    if "grid_size" in values:
+        cells = values["grid_size"][0] * values["grid_size"][1]
+    else:
+        cells = None
     attributes = AttributeState(op_type, input_count, cells)
     shaping = Shaping(op_type, input_count, tuple(in_df))
     # NETLIST 1.4: shaping and attributes are read in a second pass, so they may stand before `inputs`.

@@ -75,13 +75,18 @@ def _read_tm(context: Context, name: str, word: str, key: Scalar, value: Node, o
         return _read_pad(context, name, key, value)
     if word == "tile_broadcast":
         return _read_tile_broadcast(context, name, key, value, owner)
-    hint = "transpose takes no argument" if word == "transpose" else near(word, TM_WORDS)
+    if word == "transpose":
+        hint = "transpose takes no argument"
+    else:
+        hint = near(word, TM_WORDS)
     context.report(MALFORMED, key, f"{name}: {quoted(word)} is not a TM", hint)
     return []
 
 
 def _parse_count(node: Node) -> int | None:
-    return parse_int(node.text) if isinstance(node, Scalar) else None
+    if isinstance(node, Scalar):
+        return parse_int(node.text)
+    return None
 
 
 def _read_tile_broadcast(context: Context, name: str, key: Scalar, value: Node, owner: Owner) -> list[Tm]:
@@ -136,7 +141,10 @@ def input_index(context: Context, key: str, key_node: Scalar, inputs: int | None
     """
     first = key.find("_")
     last = key.rfind("_")
-    index = leading_integer(key[first + 1 : last]) if first < last else None
+    if first < last:
+        index = leading_integer(key[first + 1 : last])
+    else:
+        index = None
     if index is None:
         hint = "write input_0_tms, input_1_pad, ..."
         context.report(MALFORMED, key_node, f"{quoted(key)} does not name an input", hint)
@@ -214,7 +222,10 @@ def _read_queue(context: Context, name: str, name_node: Scalar, node: Node) -> t
         elif key == "input_tms":
             tms.extend(read_tms(context, key, value, "queue"))
         elif key not in ("dram", "host"):  # those are read where `loc` asks for them
-            hint = "YAML merge keys are not followed" if key == "<<" else near(key, QUEUE_FIELDS)
+            if key == "<<":
+                hint = "YAML merge keys are not followed"
+            else:
+                hint = near(key, QUEUE_FIELDS)
             context.report(UNKNOWN, key_node, f"unknown field {quoted(key)}", hint)
 
     values = read_fields(context, body, _READERS, other)
@@ -225,7 +236,10 @@ def _read_queue(context: Context, name: str, name_node: Scalar, node: Node) -> t
         device = -1
     loc = locs[-1]
     if loc != "host":  # NETLIST 11.2 B12: the ports of a host queue are not checked
-        buffer_count = len(buffers) if context.findings == findings else None
+        if context.findings == findings:
+            buffer_count = len(buffers)
+        else:
+            buffer_count = None
         for field in ("read_ports", "write_ports"):
             if field in values:
                 _check_ports(context, field, values[field], body, buffer_count)
@@ -274,8 +288,14 @@ def _read_buffer(context: Context, loc: str, node: Node) -> Buffer | None:
         return Buffer(0, address) if address is not None else None
     values = node.items if isinstance(node, Sequence) else []
     if len(values) < 2 or (loc == "host" and len(values) > 2):  # NETLIST 11.2 B6: dram pairs may have more values
-        form = "an address or [channel, address]" if loc == "host" else "[channel, address]"
-        actual = f"a list of {len(node.items)}" if isinstance(node, Sequence) else kind_of(node)
+        if loc == "host":
+            form = "an address or [channel, address]"
+        else:
+            form = "[channel, address]"
+        if isinstance(node, Sequence):
+            actual = f"a list of {len(node.items)}"
+        else:
+            actual = kind_of(node)
         context.report(BAD_ALLOCATION, node, f"an allocation in {loc} needs {form}, not {actual}")
         return None
     channel = integer(context, "a channel", values[0])
@@ -289,7 +309,10 @@ def _read_buffer(context: Context, loc: str, node: Node) -> Buffer | None:
 
 
 def _read_address(context: Context, node: Node) -> int | None:
-    address = parse_address(node.text) if isinstance(node, Scalar) else None
+    if isinstance(node, Scalar):
+        address = parse_address(node.text)
+    else:
+        address = None
     if address is None:
         context.report(NOT_INTEGER, node, f"an address needs an integer from 0 to 0xffffffff, not {kind_of(node)}")
     return address

@@ -40,7 +40,9 @@ def kind_of(node: Node) -> str:
 
 def text_of(node: Scalar) -> str:
     """Return the text of a scalar; a plain null reads as "null" (NETLIST 11.2 B9)."""
-    return "null" if node.plain and node.text in NULL_WORDS else node.text
+    if node.plain and node.text in NULL_WORDS:
+        return "null"
+    return node.text
 
 
 def read_text(context: Context, field: Field, node: Node) -> str | None:
@@ -72,7 +74,9 @@ def _integer_hint(node: Node) -> str:
     if not digits or len(digits) > 60:
         return ""
     if digits.isdecimal():
-        return "a leading 0 means octal" if digits[0] == "0" else "integers have 32 bits"
+        if digits[0] == "0":
+            return "a leading 0 means octal"
+        return "integers have 32 bits"
     number = parse_float(text)
     if number is not None and number == number // 1:
         return replacing(f"write {int(number)}", text, str(int(number)))
@@ -112,7 +116,10 @@ def read_format(context: Context, field: Field, node: Node) -> str | None:
     if isinstance(node, Scalar):
         if node.text in FORMAT_WORDS:
             return node.text
-        hint = "Tf32 exists inside a core only" if node.text == "Tf32" else near(node.text, NETLIST_FORMATS)
+        if node.text == "Tf32":
+            hint = "Tf32 exists inside a core only"
+        else:
+            hint = near(node.text, NETLIST_FORMATS)
         context.report("V010", node, f"{field.name}: unknown format {kind_of(node)}", hint)
         return None
     context.report("V010", node, f"{field.name} needs a format, not {kind_of(node)}")
@@ -151,7 +158,10 @@ def read_pair(context: Context, field: Field, node: Node) -> tuple[int, ...] | N
             if pair[0] is not None and pair[1] is not None:
                 return (pair[0], pair[1])
         return read_ints(context, field, node)
-    length = f"{len(node.items)}" if isinstance(node, Sequence) else kind_of(node)
+    if isinstance(node, Sequence):
+        length = f"{len(node.items)}"
+    else:
+        length = kind_of(node)
     context.report(field.rule, node, f"{field.name} needs a list of two integers, not {length}")
     return None
 
@@ -264,7 +274,10 @@ def read_objects(
         if first is None:
             yield name, key, value
         else:
-            line = first.name_node.line if first.name_node is not None else 0
+            if first.name_node is not None:
+                line = first.name_node.line
+            else:
+                line = 0
             hint = context.repetition_hint(first.source, value)
             context.report(rule, key, f"there is already a {kind} of that name, in line {line}", hint)
         context.subject = f"{kind}s"
@@ -277,7 +290,10 @@ def read_single_pair(context: Context, requirement: str, node: Node, rule: str) 
     """
     if isinstance(node, MappingNode) and len(node.pairs) == 1:
         return next(read_pairs(context, node), None)
-    actual = f"a map with {plural(len(node.pairs), 'key')}" if isinstance(node, MappingNode) else kind_of(node)
+    if isinstance(node, MappingNode):
+        actual = f"a map with {plural(len(node.pairs), 'key')}"
+    else:
+        actual = kind_of(node)
     context.report(rule, node, f"{requirement}, not {actual}")
     return None
 

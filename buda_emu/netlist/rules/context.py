@@ -121,7 +121,9 @@ def transposes(op: Op, index: int) -> int:
 
 def _field_node(subject: Sourced, key: str) -> nodes.Node | None:
     """Return the YAML node of a field of an object, or None if it was not written."""
-    return subject.source.find(key) if isinstance(subject.source, nodes.Mapping) else None
+    if isinstance(subject.source, nodes.Mapping):
+        return subject.source.find(key)
+    return None
 
 
 def written_text(subject: Sourced, key: str) -> str:
@@ -145,8 +147,13 @@ def size_problem(subject: Sourced, key: str, value: int | tuple[int, int], least
 def attribute_mark(subject: Sourced, key: str) -> Mark:
     """Return the place of an attribute's value, else of the attributes, else of the object's name."""
     node = _field_node(subject, "attributes")
-    value = node.find(key) if isinstance(node, nodes.Mapping) else None
-    return value.mark if value is not None else subject.at("attributes")
+    if isinstance(node, nodes.Mapping):
+        value = node.find(key)
+    else:
+        value = None
+    if value is not None:
+        return value.mark
+    return subject.at("attributes")
 
 
 def item_mark(subject: Sourced, key: str, index: int) -> Mark:

@@ -38,7 +38,10 @@ def definition_fits(ctx: Context, op: Op) -> Findings:
     name = op.attributes.fused_op_id
     definition = ctx.netlist.fused_ops.get(name)
     if definition is None:
-        message = f"fused_op_id '{name}' is not defined" if name else "fused_op_id is missing"
+        if name:
+            message = f"fused_op_id '{name}' is not defined"
+        else:
+            message = "fused_op_id is missing"
         yield Finding(attribute_mark(op, "fused_op_id"), message, partial(near, name, ctx.netlist.fused_ops))
     elif 0 <= definition.inputs != len(op.inputs):
         message = f"has {plural(len(op.inputs), 'input')}, fused_op {name} declares {definition.inputs}"
@@ -100,7 +103,10 @@ def sub_op_complete(_: Context, use: FusedUse) -> Findings:
             yield step.at("a fused op inside a fused op", "type")
         for key, pair in (("mblock", sub.mblock), ("ublock", sub.ublock)):
             if min(pair) < 1:
-                problem = "is missing" if pair == (-1, -1) else f"is {list(pair)}, both must be at least 1"
+                if pair == (-1, -1):
+                    problem = "is missing"
+                else:
+                    problem = f"is {list(pair)}, both must be at least 1"
                 yield step.at(f"{key} {problem}", key)
 
 
@@ -140,7 +146,10 @@ def sub_op_inputs(_: Context, use: FusedUse) -> Findings:
     """Refuse scheduled ops with too few inputs; extra inputs are accepted (NETLIST 11.1 A9)."""
     for step in use.steps:
         declaration = OP_TYPES.get(step.sub.type)
-        least = declaration.inputs[0] if declaration is not None else 1
+        if declaration is not None:
+            least = declaration.inputs[0]
+        else:
+            least = 1
         if 0 < len(step.sub.inputs) < least:
             yield step.at(f"{step.sub.type} needs {plural(least, 'input')}, has {len(step.sub.inputs)}", "inputs")
 

@@ -30,7 +30,10 @@ def dest_results(_: Context, use: FusedUse) -> Findings:
     (OPS 8.3.7)."""
     for step in use.steps:
         if step.sub.output == "dest" and (step.quantizes or step.sub.type == "maximum" or use.adds_int32(step)):
-            subject = "an Int32 add" if step.sub.type == "add" else step.sub.type
+            if step.sub.type == "add":
+                subject = "an Int32 add"
+            else:
+                subject = step.sub.type
             yield step.at(f"{subject} cannot write dest", "output", hint="write an intermed")
         if step.quantizes and use.op.acc_df != "Int32":
             yield step.at(f"{step.sub.type} needs acc_df Int32 on op {use.op.name}", "type")
@@ -42,7 +45,10 @@ def integer_schedule(_: Context, use: FusedUse) -> Findings:
     (OPS 8.3.8)."""
     if use.op.acc_df != "Int32":
         return
-    legal = ("Float32",) if use.steps[-1].sub.type == "dequantization" else ("Int8", "Int32")
+    if use.steps[-1].sub.type == "dequantization":
+        legal = ("Float32",)
+    else:
+        legal = ("Int8", "Int32")
     if use.op.out_df not in legal:
         message = f"is the last sub-op, op {use.op.name} must have out_df {' or '.join(legal)}, not {use.op.out_df}"
         yield use.steps[-1].at(message, "type")
@@ -210,7 +216,10 @@ def _elementwise(step: Step, index: int) -> Findings:
             or blocks[0] > result_blocks[0]
             or blocks[1] > result_blocks[1]
         ):
-            repeated = f" broadcast {factor} times" if factor != 1 else ""
+            if factor != 1:
+                repeated = f" broadcast {factor} times"
+            else:
+                repeated = ""
             has = f"{step.sub.inputs[index]} has {blocks[0]} * {blocks[1]} tile {name}{repeated}"
             yield step.at(f"{has}, the result {result_blocks[0]} * {result_blocks[1]}", "mblock")
 
@@ -218,11 +227,10 @@ def _elementwise(step: Step, index: int) -> Findings:
 def _reduce(step: Step) -> Findings:
     attributes = step.sub.attributes
     if attributes.dim not in ("r", "c"):
-        message = (
-            f"a scheduled reduce cannot reduce over {attributes.dim}"
-            if attributes.dim
-            else "a scheduled reduce needs its own dim"
-        )
+        if attributes.dim:
+            message = f"a scheduled reduce cannot reduce over {attributes.dim}"
+        else:
+            message = "a scheduled reduce needs its own dim"
         yield step.at(message, "attributes")
         return
     axis = 0 if attributes.dim == "r" else 1
@@ -346,10 +354,14 @@ def _shape_forbids(step: Step, index: int, direction: str) -> str:
     rows, columns, ublock_rows, ublock_columns = dims
     if matmul:
         legal = columns in (1, step.sub.attributes.m_k)
-        return "" if legal else f"broadcast c of {columns} mblock columns on a matmul: must be 1 or m_k"
+        if legal:
+            return ""
+        return f"broadcast c of {columns} mblock columns on a matmul: must be 1 or m_k"
     if direction == "c":
         legal = columns == ublock_columns == 1
-        return "" if legal else f"broadcast c of {columns} mblock and {ublock_columns} ublock columns: both must be 1"
+        if legal:
+            return ""
+        return f"broadcast c of {columns} mblock and {ublock_columns} ublock columns: both must be 1"
     if rows != 1 or ublock_rows != 1:
         return f"broadcast r of {rows} mblock and {ublock_rows} ublock rows: both must be 1"
     if step.sub.mblock[0] != 1 and columns != 1:

@@ -29,7 +29,9 @@ class Step:
     def family(self) -> Family | None:
         """Return the family of the sub-op's type, None for an unknown type."""
         declaration = OP_TYPES.get(self.sub.type)
-        return declaration.family if declaration is not None else None
+        if declaration is not None:
+            return declaration.family
+        return None
 
     @property
     def dims(self) -> Dims:
@@ -67,7 +69,9 @@ class FusedUse:
         """Return the format of an operand buffer, "" for an input that does not exist."""
         if name.startswith("input"):
             number = buffer_number(name)
-            return self.op.in_df[number] if 0 <= number < len(self.op.in_df) else ""
+            if 0 <= number < len(self.op.in_df):
+                return self.op.in_df[number]
+            return ""
         if name.startswith("intermed"):
             return self.op.intermed_df
         return self.op.acc_df
@@ -110,5 +114,8 @@ def broadcast_factor(step: Step, index: int, direction: str) -> int:
 
 def broadcasts(step: Step, index: int) -> list[Tm]:
     """Return the broadcast TMs of an input."""
-    tms = step.sub.input_tms[index] if index < len(step.sub.input_tms) else ()
+    if index < len(step.sub.input_tms):
+        tms = step.sub.input_tms[index]
+    else:
+        tms = ()
     return [tm for tm in tms if tm.name == "broadcast"]

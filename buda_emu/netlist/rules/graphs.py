@@ -73,7 +73,10 @@ def inputs_in_reach(ctx: Context, op: Op) -> Findings:
     """Refuse an op as input that is not in the same temporal graph; only ops of one feed each other without a queue
     (NETLIST 1.8)."""
     for index, name in enumerate(op.inputs):
-        producer = ctx.ops.get(name) if name not in ctx.queues else None
+        if name not in ctx.queues:
+            producer = ctx.ops.get(name)
+        else:
+            producer = None
         if producer is None or producer.graph == op.graph:
             continue
         if ctx.temporal.get(producer.graph) != ctx.temporal.get(op.graph):

@@ -48,8 +48,14 @@ _FAR = 64  # names that are looked at on the way from an operand to a reduce
 def room_for_results(ctx: Context, queue: Queue) -> Findings:
     """Warn of a queue too small for the results of one execute: a graph writes an entry for each of its inputs, and
     the host reads when the execute is over (NETLIST 4.3)."""
-    op = None if queue.host_fed or queue.is_ram else ctx.ops.get(queue.input)
-    graph = ctx.netlist.graphs.get(op.graph) if op is not None else None
+    if queue.host_fed or queue.is_ram:
+        op = None
+    else:
+        op = ctx.ops.get(queue.input)
+    if op is not None:
+        graph = ctx.netlist.graphs.get(op.graph)
+    else:
+        graph = None
     if graph is None or queue.entries >= graph.input_count or queue.entries < 1:
         return
     temporal = ctx.temporal.get(graph.name)
@@ -168,7 +174,10 @@ def spread_before_use(ctx: Context, op: Op) -> Findings:
 
 def _is_broadcast(op: Op, index: int, dims: tuple[str, ...]) -> bool:
     """Return whether a TM repeats an input along one of the dimensions."""
-    tms = op.input_tms[index] if index < len(op.input_tms) else ()
+    if index < len(op.input_tms):
+        tms = op.input_tms[index]
+    else:
+        tms = ()
     return any(tm.name == "broadcast" and tm.args[0] in dims and int(tm.args[1]) > 1 for tm in tms)
 
 
@@ -194,7 +203,10 @@ def zeros_in_block(ctx: Context, op: Op) -> Findings:
     if not op.has("large at 0") or not op.inputs or not _is_block(op.out_df):
         return
     reduce = _reduce_behind(ctx, op.inputs[0])
-    column = "r" if any(tm.name == "transpose" for tms in op.input_tms[:1] for tm in tms) else "c"
+    if any(tm.name == "transpose" for tms in op.input_tms[:1] for tm in tms):
+        column = "r"
+    else:
+        column = "c"
     if reduce is not None and column in _ALONG.get(reduce.attributes.dim, ()):
         yield _zeros(op, op.type, reduce.name)
 

@@ -52,7 +52,10 @@ def _required_values(ctx: Context, subject: Subject, key: str) -> set[str]:
         return set()
     neighbours: Iterable[Queue | Op] = ctx.fed.get(subject.name, ())
     if isinstance(subject, Queue):
-        neighbours = [ctx.ops[subject.input]] if subject.input in ctx.ops else []
+        if subject.input in ctx.ops:
+            neighbours = [ctx.ops[subject.input]]
+        else:
+            neighbours = []
         if not neighbours and key == "grid_size" and len(subject.buffers) == 1:
             return {"[1, 1]"}
     values = [getattr(neighbour.blocking, key) for neighbour in neighbours]
@@ -61,9 +64,18 @@ def _required_values(ctx: Context, subject: Subject, key: str) -> set[str]:
 
 def _inner(ctx: Context, op: Op, key: str) -> set[str]:
     """Return m_k or u_kt of a matmul that has the other: their product is the number of tile columns of input 0."""
-    source = ctx.source(op.inputs[0]) if op.inputs and not any(op.input_tms[:1]) else None
-    other = op.attributes.u_kt if key == "m_k" else op.attributes.m_k
-    columns = source.blocking.shape[2] if source is not None else 0
+    if op.inputs and not any(op.input_tms[:1]):
+        source = ctx.source(op.inputs[0])
+    else:
+        source = None
+    if key == "m_k":
+        other = op.attributes.u_kt
+    else:
+        other = op.attributes.m_k
+    if source is not None:
+        columns = source.blocking.shape[2]
+    else:
+        columns = 0
     if other <= 0 or columns <= 0 or columns % other:
         return set()
     return {str(columns // other)}
@@ -93,7 +105,9 @@ def _guess(ctx: Context, subject: Subject, key: str) -> str:
         return subject.out_df
     if key == "in_df" and isinstance(subject, Op):
         formats = [source.df if isinstance(source, Queue) else source.out_df for _, source in ctx.sources(subject)]
-        return f"[{', '.join(formats)}]" if all(formats) and len(formats) == len(subject.inputs) else ""
+        if all(formats) and len(formats) == len(subject.inputs):
+            return f"[{', '.join(formats)}]"
+        return ""
     if key in ("df", "out_df"):
         return _guess_format(ctx, subject)
     return _USUAL.get(key, "")

@@ -167,7 +167,10 @@ def rows_of_mask(mask: int) -> tuple[int, ...]:
     rows = tuple(bit for bit in range(mask.bit_length()) if mask >> bit & 1)
     wrong = [row for row in rows if row in (0, 6) or row >= 12]
     if mask < 0 or wrong:
-        problem = f"bit {wrong[0]} is" if wrong else "negative numbers are"
+        if wrong:
+            problem = f"bit {wrong[0]} is"
+        else:
+            problem = "negative numbers are"
         raise HostError(f"harvesting mask {mask:#x}: {problem} illegal")
     return rows
 

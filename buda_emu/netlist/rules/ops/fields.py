@@ -29,7 +29,10 @@ def op_type_exists(_: Context, op: Op) -> Findings:
     declaration = OP_TYPES.get(op.type)
     if declaration is None or not declaration.runs:
         words = [runnable.name for runnable in OP_TYPES.values() if runnable.runs]
-        message = f"unknown op type '{op.type}'" if op.type else "type is missing"
+        if op.type:
+            message = f"unknown op type '{op.type}'"
+        else:
+            message = "type is missing"
         yield Finding(op.at("type"), message, near(op.type, words))
 
 
@@ -58,7 +61,10 @@ def enough_inputs(_: Context, op: Op) -> Findings:
     declaration = OP_TYPES.get(op.type)
     if declaration is None or declaration.one_input:
         return
-    least = 3 if op.type == "matmul" and op.attributes.bias else declaration.inputs[0]
+    if op.type == "matmul" and op.attributes.bias:
+        least = 3
+    else:
+        least = declaration.inputs[0]
     if len(op.inputs) < least:
         message = "matmul with bias" if least == 3 else op.type
         yield Finding(op.at("inputs"), f"{message} needs {plural(least, 'input')}, has {len(op.inputs)}")
@@ -84,7 +90,10 @@ def sizes(ctx: Context, op: Op) -> Findings:
             yield Finding(op.at(key), message, size_hint(ctx, op, key))
     if blocking.ublock_order not in ("r", "c"):
         text = written_text(op, "ublock_order")
-        message = f"ublock_order '{text}' is unknown" if text else "ublock_order is missing"
+        if text:
+            message = f"ublock_order '{text}' is unknown"
+        else:
+            message = "ublock_order is missing"
         hint = "ops have no default: write `ublock_order: r` or `ublock_order: c`"
         yield Finding(op.at("ublock_order"), message, hint if text else missing(ctx, op, "ublock_order", hint))
 
@@ -131,7 +140,10 @@ def place(ctx: Context, op: Op) -> Findings:
     if problem := size_problem(op, "grid_size", op.blocking.grid_size):
         yield Finding(op.at("grid_size"), problem, size_hint(ctx, op, "grid_size"))
     if len(op.grid_loc) != 2 and not on_ethernet(op):
-        problem = f"has {plural(len(op.grid_loc), 'value')}, must be [row, column]" if op.grid_loc else "is missing"
+        if op.grid_loc:
+            problem = f"has {plural(len(op.grid_loc), 'value')}, must be [row, column]"
+        else:
+            problem = "is missing"
         yield Finding(op.at("grid_loc"), f"grid_loc {problem}")
 
 

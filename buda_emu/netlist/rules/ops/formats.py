@@ -111,7 +111,10 @@ def coarse_intermediates(_: Context, op: Op) -> Findings:
 def accumulator_format(ctx: Context, op: Op) -> Findings:
     """Refuse partial sums of a 32-bit accumulator in another intermed_df (NETLIST 2; not for depthwise, 11.3 C10)."""
     attributes = op.attributes
-    accumulates = attributes.m_k > 1 if ctx.arch.name == "grayskull" else attributes.l1_acc
+    if ctx.arch.name == "grayskull":
+        accumulates = attributes.m_k > 1
+    else:
+        accumulates = attributes.l1_acc
     if accumulates and op.acc_df in ("Float32", "Int32") and op.intermed_df != op.acc_df:
         message = f"partial sums of acc_df {op.acc_df} cannot be kept in intermed_df {op.intermed_df}"
         hint = putting(f"write `intermed_df: {op.acc_df}`", "intermed_df", op.acc_df, safe=False)

@@ -121,7 +121,10 @@ def produced_order(ctx: Context, op: Op) -> Findings:
 def input_formats(ctx: Context, op: Op) -> Findings:
     """Refuse an in_df other than the format of the producer: tiles are not converted on their way."""
     for index, source in ctx.sources(op):
-        held = source.df if isinstance(source, Queue) else source.out_df
+        if isinstance(source, Queue):
+            held = source.df
+        else:
+            held = source.out_df
         if op.in_df[index] != held:
             message = f"in_df of input {index} is {op.in_df[index]}, {source.name} holds {held}"
             hint = replacing(f"write {held}", op.in_df[index], held, safe=False)
@@ -236,4 +239,6 @@ def _producer(ctx: Context, queue: Queue) -> Op | None:
 
 
 def _text(value: int | tuple[int, int]) -> str:
-    return str(value) if isinstance(value, int) else str(list(value))
+    if isinstance(value, int):
+        return str(value)
+    return str(list(value))

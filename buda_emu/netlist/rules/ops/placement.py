@@ -136,7 +136,10 @@ def prologue_and_epilogue(ctx: Context, program: Program) -> Findings:
     read before and written after all inputs."""
     for graph, setting, queue in _set_queues(ctx, program):
         producer = ctx.ops.get(queue.input)
-        producer = producer if producer is not None and producer.graph == graph.name else None
+        if producer is not None and producer.graph == graph.name:
+            producer = producer
+        else:
+            producer = None
         flags = {"prologue": setting.prologue.lower(), "epilogue": setting.epilogue.lower()}
         if producer is not None and producer.gradient_op:
             for key, value in flags.items():
@@ -166,7 +169,10 @@ def gradient_output(ctx: Context, op: Op) -> Findings:
 
 def _set_queues(ctx: Context, program: Program) -> Iterator[tuple[Graph, QueueSettings, Queue]]:
     for step in program.instructions:
-        graph = ctx.netlist.graphs.get(step.graph) if isinstance(step, Execute) else None
+        if isinstance(step, Execute):
+            graph = ctx.netlist.graphs.get(step.graph)
+        else:
+            graph = None
         if graph is not None and isinstance(step, Execute):
             for setting in step.queue_settings:
                 yield graph, setting, ctx.queues[setting.queue]

@@ -147,7 +147,9 @@ def _inner_of(op: Op, shapes: Mapping[int, Shape]) -> tuple[int, int] | None:
     else:
         candidate = inner, 1
     expected = enumerate(_expected_shapes(op, *candidate))
-    return candidate if all(_fits(shapes[index], want) for index, want in expected if index in shapes) else None
+    if all(_fits(shapes[index], want) for index, want in expected if index in shapes):
+        return candidate
+    return None
 
 
 def _wrong_inner(op: Op, first: Shape, right: tuple[int, int]) -> Finding:
@@ -161,9 +163,15 @@ def _wrong_inner(op: Op, first: Shape, right: tuple[int, int]) -> Finding:
         f"{names} is {have}, by the shapes of the inputs it is {need}: input 0 has {shape_text(first)} after its TMs"
     )
     both_wrong = right[0] != attributes.m_k and right[1] != attributes.u_kt
-    values = f"m_k: {right[0]}, u_kt: {right[1]}" if both_wrong else f"{key}: {right[key == 'u_kt']}"
+    if both_wrong:
+        values = f"m_k: {right[0]}, u_kt: {right[1]}"
+    else:
+        values = f"{key}: {right[key == 'u_kt']}"
     hint = f"write `{values}`; numbers are t, tile rows, tile columns"
-    exact = hint if both_wrong else putting(hint, key, str(right[key == "u_kt"]), safe=False)
+    if both_wrong:
+        exact = hint
+    else:
+        exact = putting(hint, key, str(right[key == "u_kt"]), safe=False)
     return Finding(attribute_mark(op, key), message, exact)
 
 
@@ -237,7 +245,10 @@ def dest_tiles(arch: Arch, acc_df: str) -> int:
 
 def dest_message(subject: str, tiles: int, arch: Arch, acc_df: str) -> str:
     """Return the message of V040 about `message`, an object with more tiles than half of dest holds."""
-    wide = f" with acc_df {acc_df}" if acc_df in WIDE_ACCUMULATORS else ""
+    if acc_df in WIDE_ACCUMULATORS:
+        wide = f" with acc_df {acc_df}"
+    else:
+        wide = ""
     return f"{subject} has {tiles} tiles, half of dest holds {dest_tiles(arch, acc_df)}{wide}"
 
 
@@ -288,7 +299,10 @@ def broadcast_of_broadcast(_: Context, op: Op) -> Findings:
     """Refuse a kernel_broadcast of an input without a broadcast TM: an operand repeats only when a TM repeats it
     (OPS 6.15)."""
     for key, index, factor in kernel_broadcasts(op):
-        names = {tm.name for tm in op.input_tms[index]} if index < len(op.input_tms) else set[str]()
+        if index < len(op.input_tms):
+            names = {tm.name for tm in op.input_tms[index]}
+        else:
+            names = set[str]()
         if factor > 0 and "broadcast" not in names:
             yield Finding(attribute_mark(op, key), f"{key} on input {index}, which has no broadcast TM")
 

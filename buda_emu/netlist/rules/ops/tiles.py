@@ -235,7 +235,9 @@ def transposed_tile(ctx: Context, op: Op) -> Findings:
 def _takes_small_tiles(op: Op, index: int, *, bias: bool) -> bool:
     declaration = OP_TYPES[op.type]
     if declaration.family == "matmul":
-        return index == 1 if op.attributes.identity else bias or index < 2
+        if op.attributes.identity:
+            return index == 1
+        return bias or index < 2
     return declaration.has("keeps shape")
 
 

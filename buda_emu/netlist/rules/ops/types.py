@@ -193,7 +193,10 @@ def identity_inputs(_: Context, op: Op) -> Findings:
 def topk_count(_: Context, op: Op) -> Findings:
     """Refuse a k of 0; a negative one is accepted (NETLIST 11.1 A13)."""
     if op.attributes.k == 0:
-        problem = "k is 0" if "k" in op.attributes.given else "k is missing"
+        if "k" in op.attributes.given:
+            problem = "k is 0"
+        else:
+            problem = "k is missing"
         yield Finding(attribute_mark(op, "k"), f"{problem}: nothing to keep")
 
 
@@ -340,8 +343,14 @@ def _relu(op: Op) -> Findings:
     unless=("V090", "V101", "V102"),
 )
 def quantized_formats(_: Context, op: Op) -> Findings:
-    data = ("Float32",) if op.type == "quantization" else ("Int32", "Int8")
-    result = "Float32" if op.type == "dequantization" else "Int8"
+    if op.type == "quantization":
+        data = ("Float32",)
+    else:
+        data = ("Int32", "Int8")
+    if op.type == "dequantization":
+        result = "Float32"
+    else:
+        result = "Int8"
     for index, legal in ((0, data), (1, ("Float32",))):
         if op.in_df[index] not in legal:
             message = f"input {index} of {op.type} is {op.in_df[index]}, must be {' or '.join(legal)}"
@@ -385,7 +394,10 @@ def untilized_order(_: Context, op: Op) -> Findings:
 )
 def untilized_format(ctx: Context, op: Op) -> Findings:
     """Refuse untilized results in formats without a plain form in memory (NETLIST 2)."""
-    legal = FLAT_FORMATS if ctx.arch.name == "grayskull" else FLAT_FORMATS + FLAT_INTEGERS
+    if ctx.arch.name == "grayskull":
+        legal = FLAT_FORMATS
+    else:
+        legal = FLAT_FORMATS + FLAT_INTEGERS
     if op.untilize_output and op.out_df not in legal:
         hint = f"use {', '.join(legal)}"
         yield Finding(op.at("out_df"), f"out_df {op.out_df} cannot be untilized on {ctx.arch.name}", hint)

@@ -237,7 +237,10 @@ def loop_over_nothing(_: Context, program: Program) -> Findings:
         elif isinstance(step, EndLoop) and open_loops:
             loop, first = open_loops.pop()
             if works[first] == works[index]:
-                message = "the body of this loop executes no graph" if index > first + 1 else "this loop has no body"
+                if index > first + 1:
+                    message = "the body of this loop executes no graph"
+                else:
+                    message = "this loop has no body"
                 yield Finding(loop.at(), message)
 
 
@@ -301,7 +304,10 @@ def read_without_settings(ctx: Context, program: Program) -> Findings:
             reads = ctx.read.get(step.graph, frozenset())
             missing = [name for name in sorted(reads - named) if _needs_settings(ctx, name, step.graph)]
             if missing:
-                ending = f" and {len(missing) - SHOWN} more" if len(missing) > SHOWN else ""
+                if len(missing) > SHOWN:
+                    ending = f" and {len(missing) - SHOWN} more"
+                else:
+                    ending = ""
                 message = f"execute of {step.graph} lacks settings for {', '.join(islice(missing, SHOWN))}{ending}"
                 yield Finding(step.at("graph_name"), f"{message}, which it reads: their pointers stay where they were")
 

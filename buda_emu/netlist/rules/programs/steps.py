@@ -79,8 +79,14 @@ def graph_exists(ctx: Context, program: Program) -> Findings:
             and not step.broken
             and (ctx.arch.name != "grayskull" or step.queue_settings)
         ):
-            message = f"executes graph '{step.graph}', which does not exist" if step.graph else "executes no graph"
-            hint = partial(near, step.graph, ctx.netlist.graphs) if step.graph else "add graph_name"
+            if step.graph:
+                message = f"executes graph '{step.graph}', which does not exist"
+            else:
+                message = "executes no graph"
+            if step.graph:
+                hint = partial(near, step.graph, ctx.netlist.graphs)
+            else:
+                hint = "add graph_name"
             yield Finding(step.at("graph_name"), message, hint)
 
 
@@ -292,7 +298,10 @@ def _unset(ctx: Context, program: Program, needed: dict[str, dict[str, None]], w
         missing = len(names) - len(named & names.keys())
         if missing:
             some = ", ".join(islice((name for name in names if name not in named), SHOWN))
-            ending = f" and {missing - SHOWN} more" if missing > SHOWN else ""
+            if missing > SHOWN:
+                ending = f" and {missing - SHOWN} more"
+            else:
+                ending = ""
             yield Finding(step.at("graph_name"), f"execute of {graph.name} lacks settings for {some}{ending}, {why}")
 
 

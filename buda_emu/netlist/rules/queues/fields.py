@@ -63,7 +63,10 @@ def words(ctx: Context, queue: Queue) -> Findings:
     for key, value, legal in (("type", queue.type, ("queue", "ram")), ("layout", queue.layout, ("tilized", "flat"))):
         if value not in legal:
             text = written_text(queue, key) or value
-            message = f"unknown {key} '{text}'" if text else f"{key} is missing"
+            if text:
+                message = f"unknown {key} '{text}'"
+            else:
+                message = f"{key} is missing"
             hint = near(text, legal) or f"write {legal[0]} or {legal[1]}"
             yield Finding(queue.at(key), message, hint if text else missing(ctx, queue, key, hint))
 
@@ -107,9 +110,10 @@ def allocations(_: Context, queue: Queue) -> Findings:
         return
     if queue.loc not in LOCATIONS:
         text = written_text(queue, "loc") or queue.loc
-        message = (
-            f"unknown loc '{text}': no allocations are read" if text else "loc is missing: no allocations are read"
-        )
+        if text:
+            message = f"unknown loc '{text}': no allocations are read"
+        else:
+            message = "loc is missing: no allocations are read"
         yield Finding(queue.at("loc"), message, near(text, LOCATIONS) or _location(queue))
         return
     rows, columns = queue.blocking.grid_size
@@ -124,7 +128,9 @@ def _location(queue: Queue) -> str:
     """Return the hint to write `loc`: the key under which the allocations stand, if there is only one."""
     lists = [loc for loc in LOCATIONS if isinstance(queue.source, Mapping) and queue.source.find(loc) is not None]
     hint = "write `loc: dram` or `loc: host`"
-    return putting(hint, "loc", lists[0]) if len(lists) == 1 else hint
+    if len(lists) == 1:
+        return putting(hint, "loc", lists[0])
+    return hint
 
 
 @queue_check(
@@ -154,12 +160,18 @@ def input_exists(ctx: Context, queue: Queue) -> Findings:
     names = ctx.names_before_expansion
     base, dot, _ = queue.input.rpartition(".")
     if dot and base in names:
-        why = "host memory counts as the first device's" if queue.loc == "host" else ""
+        if queue.loc == "host":
+            why = "host memory counts as the first device's"
+        else:
+            why = ""
         message = f"is fed by {queue.input} but its target_device is {queue.target_device}"
         yield Finding(queue.at("input"), message, why)
         return
     capitals = replacing("HOST is written in capitals", queue.input, "HOST")
-    hint = capitals if queue.input.upper() == "HOST" else partial(near, queue.input, names)
+    if queue.input.upper() == "HOST":
+        hint = capitals
+    else:
+        hint = partial(near, queue.input, names)
     yield Finding(queue.at("input"), f"is fed by '{queue.input}', which is not an op", hint)
 
 
@@ -214,7 +226,10 @@ def tms_of_queue(_: Context, queue: Queue) -> Findings:
 )
 def tile_of_producer(ctx: Context, queue: Queue) -> Findings:
     """Refuse tiles other than those of the op that feeds the queue (NETLIST 2, tile-dim rules)."""
-    producer = None if queue.host_fed or queue.input in ctx.broken else ctx.ops.get(queue.input)
+    if queue.host_fed or queue.input in ctx.broken:
+        producer = None
+    else:
+        producer = ctx.ops.get(queue.input)
     if producer is not None and producer.blocking.tile_dim != queue.blocking.tile_dim:
         tile_dim = list(producer.blocking.tile_dim)
         yield Finding(
@@ -227,7 +242,9 @@ def tile_of_producer(ctx: Context, queue: Queue) -> Findings:
 
 def _copies(ctx: Context, name: str) -> str:
     copies = [op.name for op in ctx.ops.values() if op.written_name == name]
-    return f"it is now {', '.join(copies[:4])}: give the queue the same list of devices" if copies else ""
+    if copies:
+        return f"it is now {', '.join(copies[:4])}: give the queue the same list of devices"
+    return ""
 
 
 def _known_before_expansion(queue: Queue, names: frozenset[str]) -> bool:
@@ -251,7 +268,10 @@ def called_like_a_copy(_: Context, netlist: Netlist) -> Findings:
     """Refuse a queue whose name is also that of another queue's copy for a chip; it shows by the copies of both."""
     reported: set[str] = set()
     for queue in netlist.queues.values():
-        copy = netlist.queues.get(queue.written_name) if queue.written_name != queue.name else None
+        if queue.written_name != queue.name:
+            copy = netlist.queues.get(queue.written_name)
+        else:
+            copy = None
         if copy is None or copy.written_name == queue.written_name or queue.written_name in reported:
             continue
         reported.add(queue.written_name)

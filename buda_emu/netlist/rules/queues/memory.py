@@ -65,9 +65,10 @@ _LiveRange = tuple[tuple[str, int, int], int, int, str]  # memory, start, end an
 )
 def channel_exists(ctx: Context, queue: Queue) -> Findings:
     count = ctx.arch.dram_channels
-    wrong = (
-        [buffer.channel for buffer in queue.buffers if not 0 <= buffer.channel < count] if queue.loc == "dram" else []
-    )
+    if queue.loc == "dram":
+        wrong = [buffer.channel for buffer in queue.buffers if not 0 <= buffer.channel < count]
+    else:
+        wrong = []
     if wrong:
         yield Finding(queue.at("dram"), f"DRAM channel {wrong[0]}, {ctx.arch.name} has channels 0 to {count - 1}")
 
@@ -111,11 +112,10 @@ def in_channel(ctx: Context, queue: Queue) -> Findings:
 def dram_alignment(ctx: Context, queue: Queue) -> Findings:
     """Refuse DRAM addresses that do not have the alignment of the architecture (NETLIST 1.9). V005 is Blackhole's,
     when loading."""
-    wrong = (
-        [buffer.address for buffer in queue.buffers if buffer.address % ctx.arch.alignment]
-        if queue.loc == "dram"
-        else []
-    )
+    if queue.loc == "dram":
+        wrong = [buffer.address for buffer in queue.buffers if buffer.address % ctx.arch.alignment]
+    else:
+        wrong = []
     if wrong:
         message = f"address {wrong[0]:#x} is not a multiple of {ctx.arch.alignment}"
         yield Finding(
@@ -280,7 +280,10 @@ def ranges(ctx: Context, queue: Queue) -> Iterator[Range]:
     """Yield the memory of a queue. Host buffers are compared by the device of the producer (NETLIST V154)."""
     size = buffer_bytes(queue, ctx.netlist, ctx.ops)
     by_producer = queue.loc == "host" and not queue.host_fed
-    device = ctx.ops[queue.input].target_device if by_producer else queue.target_device
+    if by_producer:
+        device = ctx.ops[queue.input].target_device
+    else:
+        device = queue.target_device
     for buffer in queue.buffers:
         yield Range((queue.loc, device, buffer.channel), buffer.address, buffer.address + size, queue)
 
@@ -304,17 +307,18 @@ def l1_bytes(op: Op, alignment: int) -> int:
     total = 0
     for tiles, df, dims in zip(input_tiles, op.in_df, op.input_tile_dims, strict=False):
         total += tiles * tile_bytes(df, *dims, alignment, header=True)
-    mblock = blocking.mblock[1] if op.untilize_output else blocking.mblock[0] * blocking.mblock[1]
+    if op.untilize_output:
+        mblock = blocking.mblock[1]
+    else:
+        mblock = blocking.mblock[0] * blocking.mblock[1]
     return total + op.buf_size_mb * mblock * ublock * tile_bytes(op.out_df, *blocking.tile_dim, alignment, header=True)
 
 
 def _further(furthest: Range | None, candidate: Range) -> Range:
     """Return the range that ends later; a range in another memory replaces the earlier one."""
-    return (
-        candidate
-        if furthest is None or furthest.memory != candidate.memory or candidate.end > furthest.end
-        else furthest
-    )
+    if furthest is None or furthest.memory != candidate.memory or candidate.end > furthest.end:
+        return candidate
+    return furthest
 
 
 def _views(left: Range, right: Range) -> bool:
@@ -461,7 +465,10 @@ def views_divide(ctx: Context, netlist: Netlist) -> Findings:
         if queue.is_ram and queue.buffers and queue.name not in ctx.dynamic and queue.name not in ctx.broken:
             places.setdefault((queue.loc, queue.target_device, queue.buffers), []).append(queue)
     for group in places.values():
-        sizes = [_buffer_bytes(ctx, queue) for queue in group] if len(group) > 1 else []
+        if len(group) > 1:
+            sizes = [_buffer_bytes(ctx, queue) for queue in group]
+        else:
+            sizes = []
         for size in {*sizes}:
             yield from _indivisible_views(
                 [queue for queue, view_bytes in zip(group, sizes, strict=True) if view_bytes == size]
@@ -480,7 +487,9 @@ def _indivisible_views(views: list[Queue]) -> Findings:
 
 
 def _target(ctx: Context, queue: Queue) -> Queue | None:
-    return ctx.queues.get(queue.alias) if queue.alias and queue.alias not in ctx.broken else None
+    if queue.alias and queue.alias not in ctx.broken:
+        return ctx.queues.get(queue.alias)
+    return None
 
 
 def _elements(queue: Queue) -> int:
