@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Final
 
 from buda_emu.netlist import load
-from buda_emu.netlist.ignores import without_ignored
+from buda_emu.netlist.ignores import apply_ignores
 from buda_emu.netlist.load import NetlistResult, has_ignores
 from buda_emu.netlist.model import Netlist
 from buda_emu.netlist.nodes import Mark
@@ -90,7 +90,7 @@ def with_routes(result: NetlistResult, text: str, cluster: Cluster | None = None
     with no_collections():  # over all epochs: after each it would go through all that was made for it
         route_findings = list(findings(netlist, cluster))
     if route_findings and has_ignores(text):
-        route_findings = without_ignored(route_findings, lines, netlist.path)
+        route_findings = apply_ignores(route_findings, lines, netlist.path)
     route_findings = with_source_lines(dict.fromkeys(route_findings), lines)
     every = tuple(
         sorted((*result.diagnostics, *route_findings), key=lambda finding: (finding.line, finding.column, finding.rule))
