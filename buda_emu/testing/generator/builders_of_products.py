@@ -20,7 +20,7 @@ _OF_INTEGERS: Final = frozenset(("requant", "dequant", "zero_point"))
 
 
 def matmul(draft: NetlistDraft, op_type: str) -> None:
-    """A product: of floats, of integers, or with sparse tiles."""
+    """Add a product: of floats, of integers, or with sparse tiles."""
     kind = draft.draw.integer(0, 9)
     wanted = draft.draw.wanted
     if kind < 2 or _OF_SPARSE & wanted:
@@ -32,11 +32,12 @@ def matmul(draft: NetlistDraft, op_type: str) -> None:
 
 
 def _inner(draft: NetlistDraft) -> tuple[int, int]:
-    """m_k and u_kt."""
+    """Draw m_k and u_kt."""
     return draft.draw.pick((1, 1, 2, 3)), draft.draw.pick((1, 1, 2, 4))
 
 
 def _dense(draft: NetlistDraft, op_type: str) -> None:
+    """Add a product of floats, with a bias, an accumulation over t or a gradient now and then."""
     draw = draft.draw
     t, rows, cols = any_shape(draft)
     m_k, u_kt = _inner(draft)
@@ -62,24 +63,24 @@ def _dense(draft: NetlistDraft, op_type: str) -> None:
     formats = _sums_in_l1(draft, formats, attributes)
     attributes |= extras(draft)
     blocking = draft.blocking((t, rows, cols), in_ublock(draft, formats), order="r")
-    positive = (
-        all(item.value.positive for item in sources) and "relu_mode" not in attributes and "sfpu_op" not in attributes
-    )
+    changes_sign = "relu_mode" in attributes or "sfpu_op" in attributes
+    positive = all(source.value.positive for source in sources) and not changes_sign
     fields: dict[str, object] = {"gradient_op": True} if gradient else {}
     draft.add(op_type, sources, blocking, formats, attributes=attributes, positive=positive, fields=fields)
 
 
 def _sums_in_l1(draft: NetlistDraft, formats: Formats, attributes: dict[str, object]) -> Formats:
-    """Now and then blocks are added up in L1 (NETLIST V092)."""
-    held = formats.intermed in ("Float32", "Float16_b") and draft.arch.name != "grayskull"
-    if not held or not draft.draw.sometimes(20, "l1_acc"):
+    """Draw whether blocks are added up in L1, and return the formats for that (NETLIST V092)."""
+    possible = formats.intermed in ("Float32", "Float16_b") and draft.arch.name != "grayskull"
+    if not possible or not draft.draw.sometimes(20, "l1_acc"):
         return formats
     attributes["l1_acc"] = True
-    return Formats(formats.out, formats.intermed, formats.acc if formats.acc == formats.intermed else "Float16_b")
+    acc = formats.acc if formats.acc == formats.intermed else "Float16_b"
+    return Formats(formats.out, formats.intermed, acc)
 
 
 def _of_integers(draft: NetlistDraft, op_type: str) -> None:
-    """Int8 operands summed in Int32; scaled to Float32, or to Int8 again, or left as they are."""
+    """Add a product of Int8 summed in Int32; scaled to Float32, or to Int8 again, or left unscaled."""
     draw = draft.draw
     t, rows, cols = any_shape(draft)
     m_k, u_kt = _inner(draft)
@@ -104,7 +105,8 @@ def _of_integers(draft: NetlistDraft, op_type: str) -> None:
 
 
 def _sparse(draft: NetlistDraft, op_type: str) -> None:
-    """Tiles of operand 1 picked by tiles of operand 0, as a stream of indices says (NETLIST 5.2)."""
+    """Add a product whose tiles of operand 1 are picked by tiles of operand 0, as a stream of indices tells (NETLIST
+    5.2)."""
     draw = draft.draw
     t, rows, cols = any_shape(draft)
     tiles = draw.integer(1, 4)
@@ -112,8 +114,8 @@ def _sparse(draft: NetlistDraft, op_type: str) -> None:
     m_k = draw.integer(1, 3)
     u_kt = draw.integer(1, 2)
     act_t = draw.pick((1, t))
-    own: dict[str, object] = {}
-    formats = _sums_in_l1(draft, chosen(draft, sums=True), own)
+    l1_attributes: dict[str, object] = {}
+    formats = _sums_in_l1(draft, chosen(draft, sums=True), l1_attributes)
     blocking = draft.blocking((t, rows, cols), in_ublock(draft, formats), order="r")
     if blocking.block_rows * u_kt > 64:
         raise NoRoomError
@@ -128,7 +130,7 @@ def _sparse(draft: NetlistDraft, op_type: str) -> None:
         "sparse_ublock_idx_bits": 5,
         "act_t": act_t,
         "fracture_factor": 1,
-        **own,
+        **l1_attributes,
     }
     formats_of_sparse = [name for name in operands(draft) if name != "Float32"]
     sources = [
@@ -146,18 +148,18 @@ def _sparse(draft: NetlistDraft, op_type: str) -> None:
 
 
 def depthwise(draft: NetlistDraft, op_type: str) -> None:
-    """Blocks of columns, each times its own row of weights (OPS 6.3)."""
+    """Add a product of blocks of columns, each with its own row of weights (OPS 6.3)."""
     draw = draft.draw
     t, rows, cols = any_shape(draft)
     m_k = draw.integer(1, 3)
     bias = draw.sometimes(35, "bias")
     formats = chosen(draft, sums=True)
-    found = draft.blocking((t, rows, cols), in_ublock(draft, formats), order="r")
+    base = draft.blocking((t, rows, cols), in_ublock(draft, formats), order="r")
     blocking = Blocking(
-        grid_size=(found.grid_size[0], 1),
+        grid_size=(base.grid_size[0], 1),
         t=t,
-        mblock=(found.mblock[0], cols // found.ublock[1]),
-        ublock=found.ublock,
+        mblock=(base.mblock[0], cols // base.ublock[1]),
+        ublock=base.ublock,
         ublock_order="r",
     )
     sources = [
@@ -179,11 +181,14 @@ _ON_INTEGERS = tuple(name for name, op in OP_TYPES.items() if op.family == "quan
 
 
 def fused(draft: NetlistDraft, op_type: str) -> None:
-    """A new definition, used once."""
+    """Add a fused op with a new definition, which only this op uses."""
     draw = draft.draw
     formats = chosen(draft, sums=True)
     shape = any_shape(draft)
-    begin = draw.pick(("", "", "reduce", "matmul", *(() if draft.arch.name == "grayskull" else _ON_INTEGERS)))
+    beginnings = ("", "", "reduce", "matmul")
+    if draft.arch.name != "grayskull":
+        beginnings = (*beginnings, *_ON_INTEGERS)
+    begin = draw.pick(beginnings)
     if begin in _ON_INTEGERS:
         formats = Formats("Float32" if begin == "dequantization" else "Int8", "Int32", "Int32")
     blocking = draft.blocking(shape, in_ublock(draft, formats), order="r")
@@ -209,7 +214,7 @@ def fused(draft: NetlistDraft, op_type: str) -> None:
 
 @dataclass(slots=True)
 class _Chain:
-    """Sub-ops, each of which reads what the one before it wrote."""
+    """Sub-ops of a fused op, each of which reads what the one before it wrote."""
 
     draft: NetlistDraft
     shape: Shape
@@ -217,16 +222,16 @@ class _Chain:
     sources: list[Operand] = field(default_factory=list[Operand])
     schedules: list[list[SubOp]] = field(default_factory=lambda: [[]])
     used: int = 0
-    """Intermediates."""
+    """Number of intermediates."""
     kept: int = 0
-    """Operands that only the first sub-op reads, of other shapes."""
+    """Number of operands that only the first sub-op reads, of other shapes."""
     last: str = ""
-    """Where the result of the last sub-op is."""
+    """Name of the buffer with the result of the last sub-op."""
     positive: bool = False
-    """No element of that is below zero."""
+    """True where no element of that result is below zero."""
 
     def step(self, *, last: bool) -> None:
-        """One sub-op more; the last one writes the result."""
+        """Add a sub-op; the last one writes the result."""
         draw = self.draft.draw
         two = draw.chance(50)
         kind = draw.pick([name for name in OP_TYPES if self._may_stand(name, two, last)])
@@ -236,12 +241,7 @@ class _Chain:
             self.schedules.append([])
         if two:
             inputs.append(self.source())
-        beside = () if OP_TYPES[kind].has("no gradient") else ("dest",)
-        output = "output" if last else draw.pick((*beside, f"intermed{self.used}"))
-        if output.startswith("intermed"):
-            if self.used == _INTERMEDIATES:
-                output = "dest"
-            self.used += output != "dest"
+        output = "output" if last else self._draw_output(kind)
         tms: tuple[tuple[Tm, ...], ...] = ((),) * len(inputs)
         if kind in ("add", "subtract", "multiply") and draw.chance(20):
             tms = ((), (Tm("tile_broadcast", (draw.pick("rc"),)),))
@@ -251,12 +251,23 @@ class _Chain:
         if "exp" in OP_TYPES[kind].attributes:
             attributes["exp"] = draw.pick((2, 3))
         self._add(kind, inputs, output, self.blocking.mblock, self.blocking.ublock, popped, tms, attributes)
-        kept = not two and self.positive and kind in KEEP_POSITIVE
+        stays_positive = not two and self.positive and kind in KEEP_POSITIVE
         self.last = output
-        self.positive = (kind in ALWAYS_POSITIVE or kept) and attributes.get("relu_mode") != "max"
+        self.positive = (kind in ALWAYS_POSITIVE or stays_positive) and attributes.get("relu_mode") != "max"
+
+    def _draw_output(self, kind: str) -> str:
+        """Draw where a sub-op before the last writes its result: to dest or to the next intermediate."""
+        next_intermediate = f"intermed{self.used}"
+        buffers = (next_intermediate,) if OP_TYPES[kind].has("no gradient") else ("dest", next_intermediate)
+        output = self.draft.draw.pick(buffers)
+        if output == next_intermediate and self.used == _INTERMEDIATES:
+            return "dest"
+        self.used += output != "dest"
+        return output
 
     def _may_stand(self, name: str, two: bool, last: bool) -> bool:
-        """Whether an op type is the next link: floats in, floats out, of a sign that it takes (NETLIST V133)."""
+        """Return whether an op type can be the next sub-op: floats in, floats out, of a sign that it takes (NETLIST
+        V133)."""
         declared = OP_TYPES[name]
         return (
             declared.in_fused
@@ -268,7 +279,7 @@ class _Chain:
         )
 
     def product(self) -> None:
-        """A matmul, whose result the others go on with."""
+        """Begin with a matmul, whose result the other sub-ops go on with."""
         inner = self.draft.draw.integer(1, 2)
         t, rows, cols = self.shape
         for shape in ((t, rows, inner), (t, inner, cols)):
@@ -289,7 +300,7 @@ class _Chain:
         self.kept = 2
 
     def of_integers(self, last: str) -> None:
-        """Quantised numbers: combined and scaled, or floats made such (NETLIST V141)."""
+        """Add sub-ops that combine and scale quantised numbers, or quantise floats (NETLIST V141)."""
         draft = self.draft
         blocks = (self.blocking.mblock, self.blocking.ublock)
 
@@ -309,7 +320,7 @@ class _Chain:
         self._add(last, [first, source("Float32")], "output", *blocks, popped, ((), ()), {})
 
     def less_maximum(self) -> None:
-        """The operand less the maximum of its rows, as a softmax begins."""
+        """Begin with the operand less the maximum of its rows, like a softmax."""
         first = self.source()
         width = self.blocking.ublock
         self._add(
@@ -331,7 +342,7 @@ class _Chain:
         self.last = "dest"
 
     def source(self) -> str:
-        """An operand of the fused op: one that it has, or a new one."""
+        """Return an operand of the fused op: one that it already has, or a new one."""
         draw = self.draft.draw
         if len(self.sources) == self.kept or (len(self.sources) < 6 and draw.chance(70)):
             self.sources.append(operand(self.draft, self.shape, operands(self.draft)))
@@ -349,10 +360,9 @@ class _Chain:
         tms: tuple[tuple[Tm, ...], ...],
         attributes: dict[str, object],
     ) -> None:
-        found = replace(Attributes(), given=frozenset(attributes), **attributes)  # type: ignore[arg-type]  # by their table
-        name = f"step_{sum(map(len, self.schedules))}"
-        made = SubOp(
-            name=name,
+        record = replace(Attributes(), given=frozenset(attributes), **attributes)  # type: ignore[arg-type]  # by their table
+        sub_op = SubOp(
+            name=f"step_{sum(map(len, self.schedules))}",
             type=kind,
             inputs=tuple(inputs),
             output=output,
@@ -360,6 +370,6 @@ class _Chain:
             ublock=ublock,
             pop=popped,
             input_tms=tms,
-            attributes=found,
+            attributes=record,
         )
-        self.schedules[-1].append(made)
+        self.schedules[-1].append(sub_op)
