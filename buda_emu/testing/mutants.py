@@ -62,7 +62,7 @@ class Mutator:
     names: list[str] = field(default_factory=list[str])
     everywhere: tuple[list[tuple[nodes.Mapping, int]], list[tuple[nodes.Sequence, int]]] = ([], [])
     """Pairs and items of the whole tree."""
-    own: dict[int, str] = field(default_factory=dict[int, str])
+    map_names: dict[int, str] = field(default_factory=dict[int, str])
     """The name that a map stands under, by the map's id."""
     depths: dict[str, int] = field(default_factory=dict[str, int])
     """The number of maps and lists around a name."""
@@ -87,7 +87,7 @@ class Mutator:
     def _collect(self) -> None:
         """Collect the names of the tree, and the pairs and items of the part that is edited this time."""
         self.names = []
-        self.own = {}
+        self.map_names = {}
         self.depths = {}
         part = self._part()
         self.pairs = []
@@ -109,8 +109,8 @@ class Mutator:
         if not hinted or not self.draw.chance(60):
             return self._add(list(self.hints)[self.draw.integer(0, len(self.hints) - 1)])
         owner, at = self.draw.pick(hinted)
-        value = self._hinted(text_of(owner.pairs[at][0]))
-        name = self.own.get(id(owner), "") if text_of(value) in self.names else ""
+        value = self._draw_hint(text_of(owner.pairs[at][0]))
+        name = self.map_names.get(id(owner), "") if text_of(value) in self.names else ""
         if name and self.draw.chance(20):
             value = scalar(name)
         return self._set(owner, at, value)
@@ -127,7 +127,7 @@ class Mutator:
                 self.pairs.append((node, at))
                 if isinstance(value, nodes.Mapping):
                     self.names.append(text_of(key))
-                    self.own[id(value)] = text_of(key)
+                    self.map_names[id(value)] = text_of(key)
                     self.depths.setdefault(text_of(key), depth)
                 self._walk(value, depth + 1)
         elif isinstance(node, nodes.Sequence):
@@ -167,13 +167,13 @@ class Mutator:
         maps = [(owner, owner.pairs[:]) for owner, at in pairs if at == 0]
         lists = [(owner, owner.items[:]) for owner, at in items if at == 0]
 
-        def renamed(node: nodes.Node) -> nodes.Node:
+        def rename(node: nodes.Node) -> nodes.Node:
             return scalar(new) if text_of(node) == old else node
 
         for owner, before in maps:
-            owner.pairs = [(renamed(key), renamed(value)) for key, value in before]
+            owner.pairs = [(rename(key), rename(value)) for key, value in before]
         for owner, before in lists:
-            owner.items = [renamed(entry) for entry in before]
+            owner.items = [rename(entry) for entry in before]
 
         def undo() -> None:
             for owner, before in maps:
@@ -201,7 +201,7 @@ class Mutator:
 
         Often the queue that an op fills gets it, too.
         """
-        value = self._hinted(key)
+        value = self._draw_hint(key)
         maps: list[nodes.Mapping] = []
         for owner, at in self.pairs:
             name, content = owner.pairs[at]
@@ -209,7 +209,7 @@ class Mutator:
                 maps.append(content)
         target = self.draw.pick(maps or [owner for owner, _ in self.pairs])
         targets = [target]
-        name = self.own.get(id(target), "")
+        name = self.map_names.get(id(target), "")
         filled: list[nodes.Mapping] = []
         if name:
             filled = [owner for owner, at in self.pairs if _is_input(owner.pairs[at], name)]
@@ -225,14 +225,14 @@ class Mutator:
 
         return undo
 
-    def _hinted(self, key: str) -> nodes.Node:
+    def _draw_hint(self, key: str) -> nodes.Node:
         """Return a value that the example has for a key."""
-        return self._named(self.hints[key][self.draw.integer(0, len(self.hints[key]) - 1)])
+        return self._with_names(self.hints[key][self.draw.integer(0, len(self.hints[key]) - 1)])
 
-    def _named(self, value: nodes.Node) -> nodes.Node:
+    def _with_names(self, value: nodes.Node) -> nodes.Node:
         """Return a value of an example; most words in it that can be names become names of the document."""
         if isinstance(value, nodes.Sequence):
-            return nodes.Sequence([self._named(entry) for entry in value.items], 0, 0, 0)
+            return nodes.Sequence([self._with_names(entry) for entry in value.items], 0, 0, 0)
         is_name = isinstance(value, nodes.Scalar) and re.fullmatch(r"[a-z]\w*", value.text) and self.names
         if is_name and self.draw.chance(60):
             return scalar(self.draw.pick(self.names))
@@ -286,7 +286,7 @@ class Mutator:
         return self._other(node, "")
 
     def _other(self, value: nodes.Node, key: str) -> nodes.Node:
-        """Return another value: a number nearby, a word of the field, a name of the document, or one of another kind."""
+        """Return another value: a number nearby, a word of the field, a name of the document, or another kind."""
         if not isinstance(value, nodes.Scalar):
             items = value.items if isinstance(value, nodes.Sequence) else [pair[1] for pair in value.pairs]
             longer = nodes.Sequence([*items, *items[-1:]], 0, 0, 0)
@@ -446,7 +446,7 @@ def _with_sections(tree: nodes.Node, rule: Rule) -> nodes.Node:
         return tree
     pairs: list[tuple[nodes.Node, nodes.Node]] = [(scalar(key), value) for key, value in _pairs(rule.right)]
     content = nodes.Mapping(pairs[:1], 0, 0, 0)
-    section = _tested(rule)
+    section = _test_section(rule)
     around: tuple[str, ...] = ()
     if rule.right.startswith("overrides"):
         around = ("overrides", "stimulus-config")
@@ -464,7 +464,7 @@ def _is_named(value: nodes.Node) -> bool:
     return isinstance(value, nodes.Mapping) and any(isinstance(inner, nodes.Mapping) for _, inner in value.pairs)
 
 
-def _tested(rule: Rule) -> str:
+def _test_section(rule: Rule) -> str:
     """Return the section about tests that a rule is about, "" for other rules."""
     return next((name for name, word in _TESTED.items() if re.search(word, f"{rule.summary} {rule.right}")), "")
 
@@ -481,7 +481,7 @@ def _section_of(rule: Rule) -> tuple[str, Sequence[str]]:
             kinds = frozenset(chain.from_iterable(check.kinds or () for check in checks_of_rule))
             types = ["fused_op"] if section == "fused_ops" else _types(kinds)
             return section, types or GENERATED
-    return _tested(rule), GENERATED
+    return _test_section(rule), GENERATED
 
 
 def _types(kinds: frozenset[str]) -> list[str]:

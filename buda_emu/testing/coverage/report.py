@@ -90,7 +90,7 @@ class Coverage:
         }
 
 
-def of_netlists(netlists: Iterable[Netlist]) -> Coverage:
+def coverage_of(netlists: Iterable[Netlist]) -> Coverage:
     """Return the coverage of several netlists together."""
     coverage = Coverage()
     for netlist in netlists:

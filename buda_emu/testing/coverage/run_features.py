@@ -56,7 +56,7 @@ class Noting(Listener):
     def _units(self) -> "partial[KernelUnits]":
         return partial(NotingUnits, steps=self.steps)
 
-    def exercised(self) -> dict[str, tuple[str, ...]]:
+    def exercised_features(self) -> dict[str, tuple[str, ...]]:
         """Return by list the names that the run exercised."""
         return {"queues and rams": tuple(sorted(self.events)), "device steps": tuple(sorted(self.steps))}
 

@@ -10,7 +10,7 @@ from buda_emu.spec.ops import OP_TYPES
 from buda_emu.support.records import dataclass
 from buda_emu.testing.generator.builders import ALWAYS_POSITIVE, KEEP_POSITIVE, extras
 from buda_emu.testing.generator.draft import Formats, NetlistDraft, NoRoomError, Operand, any_shape
-from buda_emu.testing.generator.operands import chosen, in_ublock, operand, operands
+from buda_emu.testing.generator.operands import draw_formats, draw_operand, operand_formats, tiles_in_ublock
 
 _OF_SPARSE: Final = frozenset(
     ("identity", "num_sparse_tiles", "num_columns", "indices_len", "fracture_factor", "starting_row", "act_t",
@@ -22,10 +22,10 @@ _OF_INTEGERS: Final = frozenset(("requant", "dequant", "zero_point"))
 def matmul(draft: NetlistDraft, op_type: str) -> None:
     """Add a product: of floats, of integers, or with sparse tiles."""
     kind = draft.draw.integer(0, 9)
-    wanted = draft.draw.wanted
-    if kind < 2 or _OF_SPARSE & wanted:
+    preferred = draft.draw.wanted
+    if kind < 2 or _OF_SPARSE & preferred:
         _sparse(draft, op_type)
-    elif (kind < 4 or _OF_INTEGERS & wanted) and draft.arch.name != "grayskull":
+    elif (kind < 4 or _OF_INTEGERS & preferred) and draft.arch.name != "grayskull":
         _of_integers(draft, op_type)
     else:
         _dense(draft, op_type)
@@ -44,25 +44,25 @@ def _dense(draft: NetlistDraft, op_type: str) -> None:
     summed = draw.pick((2, 3)) if t < 3 and draw.sometimes(15, "accumulate", "z") else 1
     bias = draw.sometimes(35, "bias")
     gradient = summed == 1 and not bias and draw.sometimes(10, "gradient op", "zero")
-    formats = chosen(draft, sums=m_k > 1 or bias or summed > 1, gradient=gradient)
+    formats = draw_formats(draft, sums=m_k > 1 or bias or summed > 1, gradient=gradient)
     inner = m_k * u_kt
     sources = [
-        operand(draft, (t * summed, rows, inner), operands(draft)),
-        operand(draft, (t * summed, inner, cols), operands(draft), transposed=not gradient),
+        draw_operand(draft, (t * summed, rows, inner), operand_formats(draft)),
+        draw_operand(draft, (t * summed, inner, cols), operand_formats(draft), transposed=not gradient),
     ]
     attributes: dict[str, object] = {"m_k": m_k, "u_kt": u_kt}
     if summed > 1:
         attributes |= {"accumulate": True, "z": summed}
     if bias:
         attributes["bias"] = True
-        sources.append(operand(draft, (t, rows, cols), operands(draft)))
+        sources.append(draw_operand(draft, (t, rows, cols), operand_formats(draft)))
     if draw.sometimes(10, "sfpu_op"):
         attributes["sfpu_op"] = "gelu"
     if draw.sometimes(10, "min_buffer_input"):
         attributes["min_buffer_input"] = draw.integer(0, 1)
     formats = _sums_in_l1(draft, formats, attributes)
     attributes |= extras(draft)
-    blocking = draft.blocking((t, rows, cols), in_ublock(draft, formats), order="r")
+    blocking = draft.blocking((t, rows, cols), tiles_in_ublock(draft, formats), order="r")
     changes_sign = "relu_mode" in attributes or "sfpu_op" in attributes
     positive = all(source.value.positive for source in sources) and not changes_sign
     fields: dict[str, object] = {"gradient_op": True} if gradient else {}
@@ -88,19 +88,19 @@ def _of_integers(draft: NetlistDraft, op_type: str) -> None:
     bias = draw.chance(50)
     end = draw.pick(("", "requant", "dequant"))
     sources = [
-        operand(draft, (t, rows, inner), ("Int8",)),
-        operand(draft, (t, inner, cols), ("Int8",)),
+        draw_operand(draft, (t, rows, inner), ("Int8",)),
+        draw_operand(draft, (t, inner, cols), ("Int8",)),
     ]
     attributes: dict[str, object] = {"m_k": m_k, "u_kt": u_kt}
     if bias:
         attributes["bias"] = True
-        sources.append(operand(draft, (t, rows, cols), ("Int32",)))
+        sources.append(draw_operand(draft, (t, rows, cols), ("Int32",)))
     if end:
         attributes[end] = True
         attributes["zero_point"] = float(draw.integer(0, 5))
-        sources.append(operand(draft, (t, rows, cols), ("Float32",)))
+        sources.append(draw_operand(draft, (t, rows, cols), ("Float32",)))
     formats = Formats({"": "Int32", "requant": "Int8", "dequant": "Float32"}[end], "Int32", "Int32")
-    blocking = draft.blocking((t, rows, cols), in_ublock(draft, formats), order="r")
+    blocking = draft.blocking((t, rows, cols), tiles_in_ublock(draft, formats), order="r")
     draft.add(op_type, sources, blocking, formats, attributes=attributes)
 
 
@@ -115,8 +115,8 @@ def _sparse(draft: NetlistDraft, op_type: str) -> None:
     u_kt = draw.integer(1, 2)
     act_t = draw.pick((1, t))
     l1_attributes: dict[str, object] = {}
-    formats = _sums_in_l1(draft, chosen(draft, sums=True), l1_attributes)
-    blocking = draft.blocking((t, rows, cols), in_ublock(draft, formats), order="r")
+    formats = _sums_in_l1(draft, draw_formats(draft, sums=True), l1_attributes)
+    blocking = draft.blocking((t, rows, cols), tiles_in_ublock(draft, formats), order="r")
     if blocking.block_rows * u_kt > 64:
         raise NoRoomError
     down, across = blocking.grid_size
@@ -132,15 +132,15 @@ def _sparse(draft: NetlistDraft, op_type: str) -> None:
         "fracture_factor": 1,
         **l1_attributes,
     }
-    formats_of_sparse = [name for name in operands(draft) if name != "Float32"]
+    formats_of_sparse = [name for name in operand_formats(draft) if name != "Float32"]
     sources = [
-        operand(draft, (1, down, tiles * across), formats_of_sparse, shaped=False),
-        operand(draft, (act_t, m_k * u_kt, cols), operands(draft), shaped=False),
-        operand(draft, (1, down, index_tiles), ("RawUInt32",), shaped=False, source="own"),
+        draw_operand(draft, (1, down, tiles * across), formats_of_sparse, shaped=False),
+        draw_operand(draft, (act_t, m_k * u_kt, cols), operand_formats(draft), shaped=False),
+        draw_operand(draft, (1, down, index_tiles), ("RawUInt32",), shaped=False, source="own"),
     ]
     if draw.chance(25):
         attributes["bias"] = True
-        sources.append(operand(draft, (t, rows, cols), operands(draft)))
+        sources.append(draw_operand(draft, (t, rows, cols), operand_formats(draft)))
     draft.add(op_type, sources, blocking, formats, attributes=attributes)
     tiles = sources[0].value
     if tiles.is_queue and draft.document.queues[tiles.name].host_fed and draw.sometimes(30, "sparse"):
@@ -153,8 +153,8 @@ def depthwise(draft: NetlistDraft, op_type: str) -> None:
     t, rows, cols = any_shape(draft)
     m_k = draw.integer(1, 3)
     bias = draw.sometimes(35, "bias")
-    formats = chosen(draft, sums=True)
-    base = draft.blocking((t, rows, cols), in_ublock(draft, formats), order="r")
+    formats = draw_formats(draft, sums=True)
+    base = draft.blocking((t, rows, cols), tiles_in_ublock(draft, formats), order="r")
     blocking = Blocking(
         grid_size=(base.grid_size[0], 1),
         t=t,
@@ -163,13 +163,13 @@ def depthwise(draft: NetlistDraft, op_type: str) -> None:
         ublock_order="r",
     )
     sources = [
-        operand(draft, (t, rows, cols * m_k), operands(draft)),
-        operand(draft, (t, m_k, cols), operands(draft)),
+        draw_operand(draft, (t, rows, cols * m_k), operand_formats(draft)),
+        draw_operand(draft, (t, m_k, cols), operand_formats(draft)),
     ]
     attributes: dict[str, object] = {"m_k": m_k, "u_kt": 1}
     if bias:
         attributes["bias"] = True
-        sources.append(operand(draft, (t, rows, cols), operands(draft)))
+        sources.append(draw_operand(draft, (t, rows, cols), operand_formats(draft)))
     if draw.sometimes(15, "min_buffer_input"):
         attributes["min_buffer_input"] = 0
     draft.add(op_type, sources, blocking, formats, attributes=attributes | extras(draft))
@@ -180,10 +180,10 @@ _INTERMEDIATES = 8
 _ON_INTEGERS = tuple(name for name, op in OP_TYPES.items() if op.family == "quantization")
 
 
-def fused(draft: NetlistDraft, op_type: str) -> None:
+def fused_op(draft: NetlistDraft, op_type: str) -> None:
     """Add a fused op with a new definition, which only this op uses."""
     draw = draft.draw
-    formats = chosen(draft, sums=True)
+    formats = draw_formats(draft, sums=True)
     shape = any_shape(draft)
     beginnings = ("", "", "reduce", "matmul")
     if draft.arch.name != "grayskull":
@@ -191,7 +191,7 @@ def fused(draft: NetlistDraft, op_type: str) -> None:
     begin = draw.pick(beginnings)
     if begin in _ON_INTEGERS:
         formats = Formats("Float32" if begin == "dequantization" else "Int8", "Int32", "Int32")
-    blocking = draft.blocking(shape, in_ublock(draft, formats), order="r")
+    blocking = draft.blocking(shape, tiles_in_ublock(draft, formats), order="r")
     chain = _Chain(draft, shape, blocking)
     if begin in _ON_INTEGERS:
         chain.of_integers(begin)
@@ -283,7 +283,7 @@ class _Chain:
         inner = self.draft.draw.integer(1, 2)
         t, rows, cols = self.shape
         for shape in ((t, rows, inner), (t, inner, cols)):
-            self.sources.append(operand(self.draft, shape, operands(self.draft)))
+            self.sources.append(draw_operand(self.draft, shape, operand_formats(self.draft)))
         self._add(
             "matmul",
             ["input0", "input1"],
@@ -305,7 +305,7 @@ class _Chain:
         blocks = (self.blocking.mblock, self.blocking.ublock)
 
         def source(df: str) -> str:
-            self.sources.append(operand(draft, self.shape, (df,)))
+            self.sources.append(draw_operand(draft, self.shape, (df,)))
             return f"input{len(self.sources) - 1}"
 
         first = source("Float32" if last == "quantization" else "Int8")
@@ -345,7 +345,7 @@ class _Chain:
         """Return an operand of the fused op: one that it already has, or a new one."""
         draw = self.draft.draw
         if len(self.sources) == self.kept or (len(self.sources) < 6 and draw.chance(70)):
-            self.sources.append(operand(self.draft, self.shape, operands(self.draft)))
+            self.sources.append(draw_operand(self.draft, self.shape, operand_formats(self.draft)))
             return f"input{len(self.sources) - 1}"
         return f"input{draw.integer(self.kept, len(self.sources) - 1)}"
 

@@ -351,8 +351,8 @@ def with_attribute(draw: Draw, document: Document) -> "tuple[Document, Netlist] 
         return ""
     _, attribute, word = parts(name)
     values = {**_BESIDE.get(attribute, {}), attribute: word or _value(draw, attribute, op)}
-    given = op.attributes.given | values.keys()
-    new = evolve(op, attributes=replace(op.attributes, given=given, **values))
+    written = op.attributes.given | values.keys()
+    new = evolve(op, attributes=replace(op.attributes, given=written, **values))
     changed = replace(document, graphs=dict(document.graphs))
     graph = changed.graphs[op.graph]
     changed.graphs[op.graph] = evolve(graph, ops=tuple(new if old is op else old for old in graph.ops))

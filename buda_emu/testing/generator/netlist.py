@@ -44,7 +44,7 @@ from buda_emu.testing.generator.builders import (
     topk,
     unary,
 )
-from buda_emu.testing.generator.builders_of_products import depthwise, fused, matmul
+from buda_emu.testing.generator.builders_of_products import depthwise, fused_op, matmul
 from buda_emu.testing.generator.draft import Draw, NetlistDraft, NoRoomError, OpenGraph, with_attribute
 from buda_emu.testing.generator.operands import value_of
 
@@ -256,7 +256,7 @@ Builder = Callable[[NetlistDraft, str], None]
 _OF_FAMILY: Final[Mapping[str, Builder]] = {
     "matmul": matmul, "depthwise": depthwise, "binary": binary, "quantization": quantization, "unary": unary,
     "sfpu": unary, "reduce": reduce, "splice": splice, "embedding": embedding, "tilizer": tilizer, "topk": topk,
-    "fused": fused, "ethernet": ethernet,
+    "fused": fused_op, "ethernet": ethernet,
 }  # fmt: skip
 GENERATED: Final = tuple(name for name, op in OP_TYPES.items() if op.family in _OF_FAMILY and OP_TYPES.is_own(name))
 """Op types that the generator draws from."""

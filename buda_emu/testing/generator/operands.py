@@ -21,7 +21,7 @@ Source = Literal["any", "own", "own stream", "flat"]
 numbers, encodings), as a constant or a stream; a stream that is stored row by row."""
 
 
-def operand(
+def draw_operand(
     draft: NetlistDraft,
     shape: Shape,
     formats: Sequence[str],
@@ -182,7 +182,7 @@ _OPERANDS: Final = {"a": _formats_of_family("a"), "b": _formats_of_family("b")}
 _SUMS: Final = {"b": ("Float16_b", "Float32", "Bfp8_b"), "a": ("Float16", "Bfp8")}
 
 
-def operands(draft: NetlistDraft) -> tuple[str, ...]:
+def operand_formats(draft: NetlistDraft) -> tuple[str, ...]:
     """Return the formats that operands of the open graph may have; 4-bit exponents are blackhole's (FORMATS 6.5)."""
     return _on_arch(_OPERANDS[draft.graph.family], draft.arch)
 
@@ -194,7 +194,9 @@ def _on_arch(names: tuple[str, ...], arch: Arch) -> tuple[str, ...]:
     return tuple(name for name in names if FORMATS[name].family)
 
 
-def chosen(draft: NetlistDraft, *, out: tuple[str, ...] = (), sums: bool = False, gradient: bool = False) -> Formats:
+def draw_formats(
+    draft: NetlistDraft, *, out: tuple[str, ...] = (), sums: bool = False, gradient: bool = False
+) -> Formats:
     """Draw the formats of an op of the open graph, with a result in one of `out` where any are named.
 
     `sums`: the op has partial sums between blocks. `gradient`: it adds to its previous result.
@@ -203,7 +205,7 @@ def chosen(draft: NetlistDraft, *, out: tuple[str, ...] = (), sums: bool = False
     family = draft.graph.family
     arch = draft.arch
     acc = draw.pick(_accumulators(family, arch))
-    legal = out or operands(draft)
+    legal = out or operand_formats(draft)
     if sums and arch.name == "grayskull":  # V090
         legal = [name for name in legal if name in (*A_FORMATS, *B_FORMATS, "Float32")]
     result = draw.pick(legal)
@@ -244,6 +246,6 @@ def _accumulators(family: str, arch: Arch) -> tuple[str, ...]:
     return (usual, usual, "", "Float32")
 
 
-def in_ublock(draft: NetlistDraft, formats: Formats) -> int:
+def tiles_in_ublock(draft: NetlistDraft, formats: Formats) -> int:
     """Return the number of tiles of a ublock that fit dest (V040)."""
     return draft.arch.dest_tiles // (2 if formats.acc in ("Float32", "Int32") else 1)

@@ -78,12 +78,14 @@ class Steering:
 
     def _for(self, subject: str, name: str) -> Iterator[Generated]:
         """Yield the first netlist with the name, or record that there was none, with the rules that refused it."""
-        types, wanted = _wish(subject, name)
+        types, preferred = _wish(subject, name)
         rules: set[str] = set()
         for number in range(self.tries * len(self.archs)):
             arch = self.archs[number % len(self.archs) if subject in _OF_RUNS else number // self.tries]
             try:
-                generated = generate(self.seed + number, arch=arch, budget=self.budget, op_types=types, wanted=wanted)
+                generated = generate(
+                    self.seed + number, arch=arch, budget=self.budget, op_types=types, wanted=preferred
+                )
             except HostError:  # ops that this architecture does not have
                 continue
             exercised: Mapping[str, Collection[str]] = features(generated.netlist)
@@ -122,29 +124,33 @@ def evenly(number: int, *, seed: int = 0, archs: Sequence[str] = EVERY, budget: 
     df = draw.pick(lists()["operands in a format"])
     attribute = draw.pick([*OP_TYPES[types[0]].attributes, ""])
     structure = draw.pick(lists()["structure"])
-    wanted = _words(name) | _words(draw.pick(lists()["TMs"])) | {attribute, df, FORMATS[df].family or "", structure}
+    preferred = _words(name) | _words(draw.pick(lists()["TMs"])) | {attribute, df, FORMATS[df].family or "", structure}
     try:
-        return generate(draw.random, arch=arch, budget=budget, op_types=types, wanted=wanted)
+        return generate(draw.random, arch=arch, budget=budget, op_types=types, wanted=preferred)
     except HostError:  # an op that this architecture does not have
         return generate(draw.random, arch=arch, budget=budget)
 
 
 def _wish(subject: str, name: str) -> tuple[Sequence[str], frozenset[str]]:
     """Return op types to draw from and words to prefer, for a name of a list."""
-    wanted = _words(name)
+    preferred = _words(name)
     if name in _HINTS:
         types, hints = _HINTS[name]
-        return types, wanted.union(hints)
+        return types, preferred.union(hints)
     if name.startswith("pack "):
         _, mode, _, df = name.split()
-        return ("nop", "exp"), wanted.union(_OF_DST[mode], (_way(df, mode),))
+        return ("nop", "exp"), preferred.union(_OF_DST[mode], (_way(df, mode),))
     if name.startswith("unpack "):
         _, df, _, register = name.split()
-        return ("nop", "exp", "add"), wanted | {FORMATS[df].family or "a", "Float32" * (register == "Tf32"), _way(df)}
+        return ("nop", "exp", "add"), preferred | {
+            FORMATS[df].family or "a",
+            "Float32" * (register == "Tf32"),
+            _way(df),
+        }
     if subject == "op types in fused ops":
-        return ["fused_op"], wanted
-    types = [word for word in wanted if word in GENERATED and subject in ("op types", "attributes", "fidelities")]
-    return types or GENERATED, wanted
+        return ["fused_op"], preferred
+    types = [word for word in preferred if word in GENERATED and subject in ("op types", "attributes", "fidelities")]
+    return types or GENERATED, preferred
 
 
 def _way(df: str, mode: str = "") -> str:

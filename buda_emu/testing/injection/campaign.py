@@ -29,7 +29,7 @@ from buda_emu.testing.injection.sites import Sites, Strata, name_of
 from buda_emu.testing.injection.timing_faults import Times
 from buda_emu.testing.injection.trace import Guard, Node, Spoil, Trace
 from buda_emu.testing.injection.values import Value
-from buda_emu.testing.verify.comparison import cleaned, pcc
+from buda_emu.testing.verify.comparison import pcc, replace_special
 
 Floats = NDArray[np.float32]
 
@@ -154,7 +154,9 @@ def rows_of(tiles: Floats, blocking: Blocking) -> Floats:
 def _likeness(clean: Floats, faulty: Floats) -> float:
     """Return the PCC of an entry like the comparisons of tests (NETLIST 5.3); 0 where it is not finite."""
     with np.errstate(all="ignore"):
-        rows = [cleaned(values.reshape(1, -1).astype(np.float64), nan_is_zero=True) for values in (clean, faulty)]
+        rows = [
+            replace_special(values.reshape(1, -1).astype(np.float64), nan_is_zero=True) for values in (clean, faulty)
+        ]
     value, rounded = pcc(rows[0], rows[1], rows[0].shape[1])
     if rounded[0]:
         return 1.0
@@ -273,8 +275,8 @@ class Bench:
         self._machines = machines
         self._times = times
         self._given = {fault.number: fault for fault in settings.given}
-        given: list[Place] = [fault.place for fault in settings.given if fault.place in PLACES]
-        self.sites = Sites(trace, times.cycles(), settings.only, (*settings.places, *given))
+        places: list[Place] = [fault.place for fault in settings.given if fault.place in PLACES]
+        self.sites = Sites(trace, times.cycles(), settings.only, (*settings.places, *places))
         self._draw = Draw(self.sites, settings.kinds, settings.burst, settings.strata, scatter=settings.scatter)
         self.left_out = () if settings.given else tuple(self._draw.left_out)
         self._comparison = OutputComparison(trace, Tolerance(settings.least_pcc, settings.top1))
@@ -292,13 +294,13 @@ class Bench:
     @cached_property
     def _ranges(self) -> Ranges:
         seeds = range(1, CLEAN_RUNS if self._machines.made_up else 1)
-        return Ranges(chain([self.trace], map(self._machines.recorded, seeds)))
+        return Ranges(chain([self.trace], map(self._machines.record_run, seeds)))
 
     def fault(self, number: int) -> Fault:
         """Return fault `number`. Raises HostError where nothing can be hit, and for a given fault that the run does
         not have."""
         if self._given:
-            return self._draw.resolved(self._given[number])
+            return self._draw.resolve(self._given[number])
         return self._draw.fault(number, self.settings.seed)
 
     def effect(self, number: int) -> Effect:
@@ -327,7 +329,7 @@ class Bench:
             return in_memory(protection, fault, self._seed(fault))
         if effect.outcome == "masked" or self._is_of_run(fault):
             return None
-        return self._effect(fault, self._ranges.clipped).outcome
+        return self._effect(fault, self._ranges.clip).outcome
 
     def _seed(self, fault: Fault) -> int:
         return seed_of(self.settings.seed, fault.number)
@@ -340,12 +342,12 @@ class Bench:
     def _effect(self, fault: Fault, guard: Guard | None) -> Effect:
         try:
             if fault.kind in TIMED:
-                return self._timed(fault)
+                return self._time_effect(fault)
             if self._is_of_run(fault):
-                left = self._machines.spoilt(fault, self.trace, self._comparison.outputs)
+                left = self._machines.run_with_fault(fault, self.trace, self._comparison.outputs)
                 return self._comparison.of_machine(fault, left)
             changes = spoils(fault, self.trace, self._seed(fault))
-            differ, computed = self.trace.changed(changes, fault.reader, fault.operand, guard)
+            differ, computed = self.trace.propagate(changes, fault.reader, fault.operand, guard)
         except ProgramError as error:
             if error.kind not in _WAITS:
                 return Effect(fault, "stopped", error=error.problem)
@@ -355,7 +357,7 @@ class Bench:
             return Effect(fault, "stopped", error=str(error).splitlines()[0])
         return self._comparison.of_values(fault, differ, computed)
 
-    def _timed(self, fault: Fault) -> Effect:
+    def _time_effect(self, fault: Fault) -> Effect:
         slower = self._times.slower(fault)
         if slower.missed:
             error = f"performance-check: {', '.join(slower.missed)}"

@@ -52,7 +52,7 @@ class CampaignLog:
         with self.path.open("ab", buffering=0) as stream:
             stream.write(text.encode())
 
-    def located(self, error: UnknownEffectError) -> HostError:
+    def locate(self, error: UnknownEffectError) -> HostError:
         """Return the error about an effect of this log with the effect's file and line."""
         return HostError(f"{self.path}:{self._lines[error.number]}: {error}: {_FIX}")
 

@@ -76,7 +76,7 @@ def _inside(trace: Trace, node: int, fault: Fault) -> Value:
     from buda_emu.testing.injection.inside_op import WatchedUnits
 
     assert isinstance(trace.arithmetic, OnDevice)
-    return trace.remade(node, WatchedUnits(trace.arithmetic.core, fault=fault))
+    return trace.recompute(node, WatchedUnits(trace.arithmetic.core, fault=fault))
 
 
 def burst_noise(seed: int) -> int:

@@ -69,7 +69,7 @@ class Draw:
         assert fault is not None
         if self._by == "kind":
             fault = replace(fault, stratum=kind)
-        return self.resolved(fault)
+        return self.resolve(fault)
 
     def _draw_kind(self, kind: Kind, number: int, random: Random) -> Fault | None:
         """Draw a fault of a kind; None where it can hit nothing."""
@@ -311,12 +311,12 @@ class Draw:
     def _entry_of(self, node: Node) -> int:
         return self.sites.ordinals[node.number]
 
-    def resolved(self, fault: Fault) -> Fault:
+    def resolve(self, fault: Fault) -> Fault:
         """Return the fault with `nodes` and `reader`. Raises HostError for a fault that the run does not have."""
         if fault.kind not in KINDS:
             raise HostError(f"fault {fault.number}: kind {fault.kind!r} is not one of {', '.join(KINDS)}")
         if fault.kind in TIMED:
-            return self._check_timed(fault)
+            return self._check_time_fault(fault)
         numbers = self.sites.numbers.get(fault.where)
         if not numbers:
             hint = near(fault.where, self.sites.numbers)
@@ -337,7 +337,7 @@ class Draw:
             return replace(self._complete(fault, node), nodes=(numbers[fault.entry - 1], node.number))
         return self._with_bits(fault, node)
 
-    def _check_timed(self, fault: Fault) -> Fault:
+    def _check_time_fault(self, fault: Fault) -> Fault:
         is_clock = fault.kind == "clock"
         _require(fault, fault.how in FACTORS, f"how {fault.how!r} is not one of {', '.join(FACTORS)}")
         _require(fault, is_clock or fault.where in LINKS, f"link {fault.where!r} is not one of {LINKS}")

@@ -58,7 +58,7 @@ class WatchedUnits(KernelUnits):
         """Recode tiles through Dst, without the shortcut of the kernels."""
         ReferenceUnits.recode(self, tiles, out)  # pyright: ignore[reportArgumentType] - it asks for units, not for their kind
 
-    def _seen(self, place: Place, tiles: int, df: str, steps: Callable[[], int] = lambda: 1) -> int | None:
+    def _visit(self, place: Place, tiles: int, df: str, steps: Callable[[], int] = lambda: 1) -> int | None:
         """Record a visit of a unit; return the tile of this call that the fault hits, None where it hits none."""
         first = self.counts[place]
         self.counts[place] = first + tiles
@@ -69,12 +69,12 @@ class WatchedUnits(KernelUnits):
         return hit if self.fault.place == place and 0 <= hit < tiles else None
 
     def pack(self, dst: U32, to: PackedAs, out: Bits | None = None) -> Bits:
-        hit = self._seen("dst", len(dst), _HELD_AS[to.mode])
+        hit = self._visit("dst", len(dst), _HELD_AS[to.mode])
         if hit is not None and self.fault is not None:
             dst = dst.copy()
             dst.reshape(len(dst), -1)[hit, self.fault.datum] ^= _mask(self.fault)
         packed = KernelUnits.pack(self, dst, to, out)
-        hit = self._seen("packer", len(dst), to.df)
+        hit = self._visit("packer", len(dst), to.df)
         if hit is not None and self.fault is not None:
             codes = packed.datums
             if self.fault.exponent and packed.exponents is not None:
@@ -84,7 +84,7 @@ class WatchedUnits(KernelUnits):
 
     def function(self, bound: Bound, mode: DstMode, *images: U32, vector: VectorMode = "rc") -> U32:
         out = KernelUnits.function(self, bound, mode, *images, vector=vector)
-        hit = self._seen("sfpu", len(out), "Float32", lambda: _compute_datum(bound, mode, images, 0, 0, None)[1])
+        hit = self._visit("sfpu", len(out), "Float32", lambda: _compute_datum(bound, mode, images, 0, 0, None)[1])
         fault = self.fault
         if hit is not None and fault is not None:
             row, column = divmod(fault.datum, 32)

@@ -56,7 +56,7 @@ class Machines:
         return OnDevice(core_of(self.netlist.arch_name))
 
     @contextmanager
-    def _filled(self, listeners: tuple[Listener, ...], seed: int) -> Generator[Emulator]:
+    def _open_machine(self, listeners: tuple[Listener, ...], seed: int) -> Generator[Emulator]:
         emulator = Emulator(
             self.netlist, self.precision, 1, inputs_at_once=1, memory_limit=self.memory_limit, listeners=listeners
         )
@@ -70,10 +70,10 @@ class Machines:
             emulator.run(name, parameters)
         emulator.record(None)
 
-    def recorded(self, seed: int = 0) -> Trace:
+    def record_run(self, seed: int = 0) -> Trace:
         """Record every value of a clean run. Raises the errors of a run, UnsupportedError where memory ends."""
         traces: list[Trace] = []
-        with self._filled((_Epochs(traces),), seed) as emulator:
+        with self._open_machine((_Epochs(traces),), seed) as emulator:
             trace = Trace(emulator, self.arithmetic(), self.memory_limit)
             traces.append(trace)
             trace.begun = windows(emulator)
@@ -82,14 +82,14 @@ class Machines:
             trace.left = windows(emulator)
         return trace
 
-    def spoilt(self, fault: Fault, clean: Trace, outputs: Mapping[tuple[str, int], int]) -> "Left":
+    def run_with_fault(self, fault: Fault, clean: Trace, outputs: Mapping[tuple[str, int], int]) -> "Left":
         """Run with the fault made after `fault.entry` inputs, and return the memory that the run leaves.
 
         `outputs` are values of the clean run, by queue and slot. Raises the errors that stop a program. An op also
         waits for ever for an entry that the pointers do not hold (NETLIST 4.1, device pointer pair), unless the clean
         run reads such entries of that queue.
         """
-        with self._filled((), 0) as emulator:
+        with self._open_machine((), 0) as emulator:
             inputs = 0
 
             def step() -> None:

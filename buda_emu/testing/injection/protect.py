@@ -73,7 +73,7 @@ class Ranges:
             low, high = self._of.get(op, (np.float32(np.inf), np.float32(-np.inf)))
             self._of[op] = min(low, finite.min()), max(high, finite.max())
 
-    def clipped(self, node: Node, value: Value) -> Value:
+    def clip(self, node: Node, value: Value) -> Value:
         """Clip an op's result to the bounds of its clean runs. Elements that the fault did not reach do not change."""
         low, high = self._of.get(name_of(node), (np.float32(-np.inf), np.float32(np.inf)))
         floats = self._arithmetic.floats(value)

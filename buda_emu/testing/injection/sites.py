@@ -92,7 +92,7 @@ class Sites:
         durations = [cycles.get(graphs, (1.0, 1.0)) for graphs in trace.epochs]
         self._starts = [0.0, *accumulate(of_execute for of_execute, _ in durations)]
         self._of_input = [of_input for _, of_input in durations]
-        self.numbers = numbered(trace)
+        self.numbers = number_values(trace)
         self.ordinals: dict[int, int] = {}
         """The position of a value among those of its op or queue, by the value's number."""
         for numbers in self.numbers.values():
@@ -159,7 +159,7 @@ class Sites:
             key = (node.step.op.name, len(node.inputs))
             if key not in visits_by_op:
                 units = WatchedUnits(arithmetic.core)
-                self.trace.remade(node.number, units)
+                self.trace.recompute(node.number, units)
                 visits_by_op[key] = units.visits
             visits = visits_by_op[key]
             blocking = node.step.op.blocking
@@ -226,7 +226,7 @@ def name_of(node: Node) -> str:
     return node.step.op.name if isinstance(node.step, Run) else node.queue
 
 
-def numbered(trace: Trace) -> dict[str, list[int]]:
+def number_values(trace: Trace) -> dict[str, list[int]]:
     """Return the numbers of the values of each op and queue, in the order in which the run made them."""
     numbers: dict[str, list[int]] = {}
     for node in trace.nodes:

@@ -125,7 +125,7 @@ class Trace:
         """Return the node of an entry: the one that was stored there, or a new one if the slot holds something else."""
         value = self.arithmetic.read(channel, slot, flat=step.flat)
         if step.queue in self._shared:
-            number = self._joined(channel, slot, value)
+            number = self._join(channel, slot, value)
         else:
             number = self._at.get((step.queue, slot))
         if number is None or not self._is(number, value):
@@ -145,7 +145,7 @@ class Trace:
             for place, at in enumerate(sorted(channel.view.slices(slot))):
                 self._slices[at] = number, place
 
-    def _joined(self, channel: Fifo | Ram, slot: int, value: Value) -> int | None:
+    def _join(self, channel: Fifo | Ram, slot: int, value: Value) -> int | None:
         """Return the node of an entry of which other views may have written parts; None where no part was written.
 
         Raises UnsupportedError where the parts are in other formats.
@@ -235,7 +235,7 @@ class Trace:
     def _now(self) -> int:
         return len(self.epochs) - 1
 
-    def remade(self, number: int, units: "WatchedUnits") -> Value:
+    def recompute(self, number: int, units: "WatchedUnits") -> Value:
         """Compute the clean run's op once more, on these units (precision "device")."""
         node = self.nodes[number]
         return self._compute(node, [self.nodes[source].value for source in node.inputs], units=units)
@@ -250,11 +250,11 @@ class Trace:
             case Convert():
                 return self.arithmetic.convert(node.step, inputs[0])
             case Push():
-                return self.arithmetic.arranged(node.step, inputs[0])
+                return self.arithmetic.arrange(node.step, inputs[0])
             case Joined():
                 size = node.step.tiles
                 parts = [inputs[of][:, place * size : (place + 1) * size] for of, place in node.step.parts]
-                return self.arithmetic.joined(parts)
+                return self.arithmetic.join(parts)
             case None:
                 raise AssertionError("an entry that was there is not made")
 
@@ -271,7 +271,7 @@ class Trace:
                 outputs[name, slot] = number
         return outputs or filled
 
-    def changed(
+    def propagate(
         self, spoils: Mapping[int, Spoil], seen_by: int | None = None, operand: int = -1, guard: Guard | None = None
     ) -> tuple[dict[int, Value], int]:
         """Spoil the values of some nodes and compute the nodes that they reach again.

@@ -47,11 +47,11 @@ class Arithmetic(Protocol):
         """Return a copy truncated to a format."""
         ...
 
-    def arranged(self, step: Push, value: Value) -> Value:
+    def arrange(self, step: Push, value: Value) -> Value:
         """Return the entry that is stored for a result."""
         ...
 
-    def joined(self, parts: list[Value]) -> Value:
+    def join(self, parts: list[Value]) -> Value:
         """Return the tiles of several values, one after the other."""
         ...
 
@@ -98,14 +98,14 @@ class Floats:
         convert(out, step.format, serial, truncate=True)
         return out
 
-    def arranged(self, step: Push, value: Tiles) -> Tiles:
+    def arrange(self, step: Push, value: Tiles) -> Tiles:
         if step.map is None:
             return value
         out = np.empty((1, step.map.index.size, 1024), np.float32)
         execute.arrange(step.map, value, out, serial)
         return out
 
-    def joined(self, parts: list[Tiles]) -> Tiles:
+    def join(self, parts: list[Tiles]) -> Tiles:
         return np.concatenate(parts, axis=1)
 
     def bits(self, value: Tiles, df: str) -> Bits:
@@ -155,12 +155,12 @@ class OnDevice:
     def convert(self, step: Convert, source: Bits) -> Bits:
         raise UnsupportedError(f"precision device does not convert tensors between ops ({step.format}, {source.df})")
 
-    def arranged(self, step: Push, value: Bits) -> Bits:
+    def arrange(self, step: Push, value: Bits) -> Bits:
         from buda_emu.emulator.runtime.graph.device_run import arrange
 
         return value if step.map is None else arrange(step.map, value)
 
-    def joined(self, parts: list[Bits]) -> Bits:
+    def join(self, parts: list[Bits]) -> Bits:
         size = parts[0].shape[1]
         out = Bits.empty(parts[0].df, 1, size * len(parts))
         for number, part in enumerate(parts):

@@ -48,7 +48,7 @@ def without_ops(netlist: Netlist, gone: Collection[str]) -> Document:
     for name, graph in document.graphs.items():
         ops = tuple(ends.connect(op, graph) for op in graph.ops if op.name not in gone)
         document.graphs[name] = evolve(graph, ops=ops)
-    document.queues |= ends.made
+    document.queues |= ends.queues
     document.queue_devices |= ends.devices
     return tidy(document, ends.settings)
 
@@ -60,7 +60,7 @@ class _Ends:
     netlist: Netlist
     document: Document
     gone: frozenset[str]
-    made: dict[str, Queue] = field(default_factory=dict[str, Queue])
+    queues: dict[str, Queue] = field(default_factory=dict[str, Queue])
     devices: dict[str, tuple[int, ...]] = field(default_factory=dict[str, tuple[int, ...]])
     settings: dict[str, list[QueueSettings]] = field(default_factory=dict[str, list[QueueSettings]])
     """Settings of new rams for the executes of each graph."""
@@ -82,7 +82,7 @@ class _Ends:
                 self.free[buffer.channel] = max(self.free.get(buffer.channel, 0), end)
         for name, queue in self.document.queues.items():
             if queue.input in self.gone and name in self.used:  # an op that stays reads it: the host fills it instead
-                self.made[name] = evolve(queue, input="HOST", input_tms=(), layout="tilized")
+                self.queues[name] = evolve(queue, input="HOST", input_tms=(), layout="tilized")
 
     def connect(self, op: Op, graph: Graph) -> Op:
         """Return an op that stays with operands that exist, and add a queue for its result where nothing takes it."""
@@ -95,7 +95,7 @@ class _Ends:
     def _operand(self, name: str, graph: Graph) -> str:
         """Return the ram that replaces the result of an op that is gone; add it at first use."""
         ram = f"in_{name}"
-        if ram not in self.made:
+        if ram not in self.queues:
             self._queue(ram, self.ops[name], graph, "HOST", "ram")
             setting = QueueSettings(queue=ram, prologue="true", rd_ptr_global="0", wr_ptr_global="0")
             self.settings.setdefault(graph.name, []).append(setting)
@@ -122,7 +122,7 @@ class _Ends:
             buffers.append(Buffer(channel, align_up(start, alignment)))
             start = buffers[-1].address + buffer_bytes(queue, self.netlist)
         self.free[channel] = start
-        self.made[name] = evolve(queue, buffers=tuple(buffers))
+        self.queues[name] = evolve(queue, buffers=tuple(buffers))
         if graph.name in self.document.graph_devices:
             self.devices[name] = self.document.graph_devices[graph.name]
 

@@ -57,7 +57,7 @@ class Bounds:
     rtol: float
 
 
-def cleaned(values: Floats, *, nan_is_zero: bool) -> Floats:
+def replace_special(values: Floats, *, nan_is_zero: bool) -> Floats:
     """Replace infinities by the largest float32, and with `nan_is_zero`, as in the flat comparison, NaN by 0."""
     result = np.clip(values, -FLT_MAX, FLT_MAX)
     if not nan_is_zero:
@@ -150,7 +150,7 @@ def compare(
     if mode == "strict":
         return _strict(expected, observed, comparison, tile_dim)
     if comparison.method.lower() == "tilizedtensor" or comparison.verbosity.lower() == "verbose":
-        return _tilized(expected, observed, comparison, tile_dim)
+        return _compare_tiles(expected, observed, comparison, tile_dim)
     return _flat(expected.reshape(-1), observed.reshape(-1), comparison)
 
 
@@ -224,8 +224,8 @@ def _flat_slices(expected: Array, observed: Array, comparison: Comparison) -> Ve
         b = _doubles(observed[first:end]).reshape(-1, length)
         mismatches = length - np.count_nonzero(close(a, b, comparison.atol, comparison.rtol), axis=1)
         enough = (length - mismatches) / length >= comparison.check_pct
-        clean_a = cleaned(a, nan_is_zero=True)
-        clean_b = cleaned(b, nan_is_zero=True)
+        clean_a = replace_special(a, nan_is_zero=True)
+        clean_b = replace_special(b, nan_is_zero=True)
         constant = (clean_a == clean_a[:, :1]).all(axis=1) & (clean_b == clean_b[:, :1]).all(axis=1)
         correlated, values = passes(clean_a, clean_b, length, _bounds(comparison), constant, signed=True)
         good = enough & correlated
@@ -240,7 +240,7 @@ def _flat_slices(expected: Array, observed: Array, comparison: Comparison) -> Ve
     return Verdict(True)
 
 
-def _tilized(expected: Array, observed: Array, comparison: Comparison, tile_dim: tuple[int, int]) -> Verdict:
+def _compare_tiles(expected: Array, observed: Array, comparison: Comparison, tile_dim: tuple[int, int]) -> Verdict:
     """Compare tile by tile of 32x32 cells; cells beyond a smaller tile_dim are zeros on both sides.
 
     The vendor's loops end before the upper bound of a range, so its last row and column are never compared, while the
@@ -253,8 +253,8 @@ def _tilized(expected: Array, observed: Array, comparison: Comparison, tile_dim:
     compared_cols = slice(cols[0] - 1, cols[1] - 1)
     count = TILE * TILE if exact else (rows[1] - rows[0] + 1) * (cols[1] - cols[0] + 1)
     for block in tile_blocks(expected, observed, tile_dim):
-        full_a = _embedded(block.a)
-        full_b = _embedded(block.b)
+        full_a = _embed(block.a)
+        full_b = _embed(block.b)
         first_a = full_a[:, :1, 0]
         first_b = full_b[:, :1, 0]
         if not exact:
@@ -308,7 +308,7 @@ def tiles_that_hold(a: Floats, b: Floats, comparison: Comparison) -> Flags:
 def _tile_pcc(
     a: Floats, b: Floats, count: int, comparison: Comparison, first: tuple[Floats, Floats], *, signed: bool
 ) -> tuple[Flags, Floats]:
-    clean = [cleaned(values, nan_is_zero=False) for values in (a, b, *first)]
+    clean = [replace_special(values, nan_is_zero=False) for values in (a, b, *first)]
     constant = (clean[0] == clean[2]).all(axis=1) & (clean[1] == clean[3]).all(axis=1)
     if not signed:  # in the plain meaning equal tiles correlate, however little they vary
         constant |= (clean[0] == clean[1]).all(axis=1)
@@ -401,7 +401,7 @@ def tile_blocks(expected: Array, observed: Array, tile_dim: tuple[int, int]) -> 
         yield TileBlock(_doubles(a[first : first + step]), _doubles(b[first : first + step]), first, shape)
 
 
-def _embedded(block: Floats) -> Floats:
+def _embed(block: Floats) -> Floats:
     """Return tiles of 32x32 cells [tiles, 32, 32]; a smaller tile is at the top left, like in the vendor's."""
     rows, height, cols, width = block.shape
     tiles = block.transpose(0, 2, 1, 3).reshape(rows * cols, height, width)

@@ -217,7 +217,7 @@ class Case:
         return shlex.join(words)
 
 
-def unfinished(case: Case, status: Status, text: str, seconds: float) -> CaseResult:
+def unfinished_result(case: Case, status: Status, text: str, seconds: float) -> CaseResult:
     """Return the result of a case whose process returned none."""
     settings = case.settings
     return CaseResult(

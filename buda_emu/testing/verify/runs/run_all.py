@@ -9,7 +9,7 @@ from typing import Final
 from buda_emu.support.workers.job import Job, Lost, Workers
 from buda_emu.support.workers.spread import spread
 from buda_emu.testing.verify.result import CaseResult
-from buda_emu.testing.verify.runs.collect import Case, unfinished
+from buda_emu.testing.verify.runs.collect import Case, unfinished_result
 
 OnResult = Callable[[int, CaseResult], None]
 CASES: Final = Job("buda_emu.testing.verify.runs.run_case:runner")
@@ -33,7 +33,7 @@ def run_all(
     workers = replace(workers, count=max(1, min(workers.count, len(cases))))
 
     def on_lost(number: int, lost: Lost) -> CaseResult:
-        return unfinished(cases[number], lost.kind, lost.text, lost.seconds)
+        return unfinished_result(cases[number], lost.kind, lost.text, lost.seconds)
 
     results: dict[int, CaseResult] = {}
     sent = map(by_content, cases) if workers.dask is not None else cases

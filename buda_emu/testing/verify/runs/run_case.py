@@ -64,7 +64,7 @@ from buda_emu.testing.verify.result import (
     refusals,
     rounding_warnings,
 )
-from buda_emu.testing.verify.runs.collect import Case, Settings, unfinished
+from buda_emu.testing.verify.runs.collect import Case, Settings, unfinished_result
 
 if TYPE_CHECKING:
     from buda_emu.emulator.image.device_image import DeviceImage
@@ -97,7 +97,7 @@ class Figures:
 def figures(
     expected: NDArray[Any], observed: NDArray[Any], comparison: Comparison, tile_dim: tuple[int, int], *, detail: bool
 ) -> Figures:
-    """Return the figures of two arrays [entries, t, rows, cols] of one shape, with `detail` also the data of pictures."""
+    """Return the figures of two arrays [entries, t, rows, cols] of one shape, with `detail` also data of pictures."""
     summary = _Summary(expected.shape, tile_dim, detail)
     for block in tile_blocks(expected, observed, tile_dim):
         summary.add(block, comparison)
@@ -270,8 +270,8 @@ def runs_of(
 
             noted.append(Noting(emulator))
 
-    def exercised() -> Mapping[str, tuple[str, ...]]:
-        return noted[-1].exercised() if noted else {}
+    def exercised_features() -> Mapping[str, tuple[str, ...]]:
+        return noted[-1].exercised_features() if noted else {}
 
     def fill(emulator: Emulator) -> None:
         inputs[:] = push(emulator, feed.blocks())
@@ -316,11 +316,11 @@ def runs_of(
             ops=pair.ops,
             first_bad=pair.first_bad,
             image=feed.image,
-            exercised=exercised(),
+            exercised=exercised_features(),
         )
     outside: frozenset[str] = frozenset()
     if reference is not None:
-        outside = frozenset(name for name in compared if _expected(netlist.queues[name], reference, feed.image))
+        outside = frozenset(name for name in compared if _outside_entries(netlist.queues[name], reference, feed.image))
     expected: Arrays = {}
     if len(outside) < len(compared):
         expected = once(settings.expected)
@@ -329,7 +329,13 @@ def runs_of(
         float32 = partial(once, "ideal")
     observed = once(settings.precision)
     return Runs(
-        observed, expected, tuple(inputs), outside=outside, float32=float32, image=feed.image, exercised=exercised()
+        observed,
+        expected,
+        tuple(inputs),
+        outside=outside,
+        float32=float32,
+        image=feed.image,
+        exercised=exercised_features(),
     )
 
 
@@ -373,7 +379,7 @@ def _model_output(image: "DeviceImage | None", queue: str) -> "ModelOutput | Non
     return image.model.by_queue.get(queue)
 
 
-def _expected(queue: Queue, reference: Files, image: "DeviceImage | None") -> tuple[NDArray[Any], str] | None:
+def _outside_entries(queue: Queue, reference: Files, image: "DeviceImage | None") -> tuple[NDArray[Any], str] | None:
     """Return entries from outside and their source, None where there are none. A model's output may have the model's
     own shape."""
     output = _model_output(image, queue.name)
@@ -393,7 +399,7 @@ def compare_output(queue: Queue, config: TestConfig, runs: Runs, case: Case) -> 
     observed = runs.observed[queue.name]
     outside = None
     if case.reference is not None:
-        outside = _expected(queue, case.reference, runs.image)
+        outside = _outside_entries(queue, case.reference, runs.image)
     expected, source = outside or (runs.expected[queue.name], case.settings.expected)
     entries = min(len(observed), len(expected))
     if not entries:
@@ -443,7 +449,7 @@ def run_case(case: Case) -> CaseResult:
     """Test one netlist. Errors, of the netlist or of buda-emu, become the result's status: only KeyboardInterrupt is
     raised."""
     start = time.perf_counter()
-    result = unfinished(case, "error", "", 0.0)
+    result = unfinished_result(case, "error", "", 0.0)
     try:
         result = _test(case, result)
     except (DocumentError, HostError) as error:
@@ -556,7 +562,7 @@ def _compare(case: Case, result: CaseResult, netlist: Netlist, image: "DeviceIma
         ops=runs.ops,
         first_bad=runs.first_bad,
         warnings=(*_checker_warnings(netlist.diagnostics, case.name), *warned),
-        exercised=_exercised(netlist, runs, settings),
+        exercised=_exercised_features(netlist, runs, settings),
     )
     if settings.perf:
         result = replace(result, performance=performance(netlist, bodies, parameters))
@@ -567,7 +573,7 @@ def _compare(case: Case, result: CaseResult, netlist: Netlist, image: "DeviceIma
     return replace(result, status=status)
 
 
-def _exercised(netlist: Netlist, runs: Runs, settings: Settings) -> Mapping[str, tuple[str, ...]]:
+def _exercised_features(netlist: Netlist, runs: Runs, settings: Settings) -> Mapping[str, tuple[str, ...]]:
     if not settings.coverage:
         return {}
     from buda_emu.testing.coverage.features import features

@@ -56,7 +56,7 @@ class Verdicts:
         self._memory_limit = memory_limit
         self._names = [self._name(case) for case in cases]
 
-    def known(self, number: int) -> CaseResult | None:
+    def find(self, number: int) -> CaseResult | None:
         """Return the stored verdict of a case, with `from_cache` set; None where the case has to be tested."""
         name = self._names[number]
         file = _file(name) if name else ""
