@@ -220,7 +220,8 @@ class NetlistDraft:
         Raises NoRoomError where no free rectangle is large enough.
         """
         transposed = self.draw.chance(15)
-        grid = blocking.grid_size[::-1] if transposed else blocking.grid_size
+        rows, cols = blocking.grid_size
+        grid = (cols, rows) if transposed else (rows, cols)
         places = [first for first in sorted(self.graph.free) if _cores(first, grid) <= self.graph.free]
         if not places:
             raise NoRoomError

@@ -4,7 +4,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from dataclasses import replace
 from itertools import chain, product
 from random import Random
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 from buda_emu.netlist import nodes
 from buda_emu.netlist.load import check_text
@@ -145,7 +145,7 @@ def _instructions(draft: NetlistDraft, rounds: Rounds, graphs: list[OpenGraph]) 
 
 
 def _declarations(
-    kind: str, pointers: Iterable[tuple[str, str]], computed: bool, has_constant: bool
+    kind: Literal["var", "staticvar"], pointers: Iterable[tuple[str, str]], computed: bool, has_constant: bool
 ) -> Iterator[Instruction]:
     """Yield the declaration of pointers, of the computed count and of a constant, and the reset of static variables."""
     variables = [(name, "0") for name in chain.from_iterable(pointers)]
