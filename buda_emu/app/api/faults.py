@@ -139,7 +139,7 @@ class Maker:
             memory_limit=ready.limit,
             made_up=subject.inputs is None,
         )
-        trace = machines.recorded()
+        trace = machines.record_run()
         return Bench(machines, Times(netlist, ready.bodies, ready.values, trace.epochs), trace, self.settings)
 
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 import buda_emu as be
-from buda_emu.app.api.faults import Budget, Settings, read_sites
+from buda_emu.app.api.faults import Budget, Settings, Subject, read_sites
 from buda_emu.testing.injection.fault import KINDS, Fault, bits_of_tile
 from buda_emu.testing.injection.result import Share, share_of, wilson
 from example_netlists import DIRECTORY
@@ -79,7 +79,7 @@ def test_bits_have_strata_and_cores_have_none():
 @pytest.mark.parametrize("precision", ["format", "device"])
 def test_given_faults_are_those_that_were_drawn(tmp_path, precision):
     kinds = KINDS
-    subject = be.api.faults.Subject(ATTENTION, precision=precision)
+    subject = Subject(ATTENTION, precision=precision)
     drawn = be.faults(subject, 60, settings=Settings(kinds=kinds))
     path = tmp_path / "sites.jsonl"
     path.write_text("".join(f"{json.dumps(item.fault.as_json())}\n" for item in drawn.effects))
