@@ -59,7 +59,7 @@ class _Member:
     at: str = ""
     waits_for: int = -1
     heard: float = 0.0
-    is_told: bool = False
+    is_reported: bool = False
 
 
 class Machines:
@@ -116,20 +116,20 @@ class Machines:
         job = Job("buda_emu.emulator.distributed.part:holder", about)
         numbers = range(self.cut.count)
         self._actors = self._stack.enter_context(closing(Actors(job, numbers, workers)))
-        found: dict[int, tuple[Link, tuple[str, int]]] = {}
+        connected: dict[int, tuple[Link, tuple[str, int]]] = {}
         deadline = time.monotonic() + START_SECONDS
-        while len(found) < self.cut.count:
+        while len(connected) < self.cut.count:
             try:
                 link, words = entrance.next_guest(min(1.0, deadline - time.monotonic()))
             except TimeoutError:
-                self._require_alive([number for number in numbers if number not in found], deadline)
+                self._require_alive([number for number in numbers if number not in connected], deadline)
                 continue
             self._stack.enter_context(closing(link))
             link.wait_at_most(LOST_SECONDS)
-            found[words["part"]] = link, (words["host"], words["port"])
-        self._members = [_Member(found[number][0]) for number in numbers]
+            connected[words["part"]] = link, (words["host"], words["port"])
+        self._members = [_Member(connected[number][0]) for number in numbers]
         for number, member in enumerate(self._members):
-            self._send(number, member, {"parts": [found[other][1] for other in numbers]})
+            self._send(number, member, {"parts": [connected[other][1] for other in numbers]})
 
     def _require_alive(self, missing: Sequence[int], deadline: float) -> None:
         """Raises HostError for parts that do not come, WorkerLostError for those that have ended."""
@@ -169,29 +169,31 @@ class Machines:
                 self._send(number, member, elsewhere)
         if packed is not None:
             packed()  # raises where the image changed while its bytes were sent
-        self._until_done()
+        self._wait_until_done()
 
     def run(self, program: str, parameters: Mapping[str, object] | None = None) -> None:
         """As `Emulator.run`. Raises as that, and HostError for a part that is lost, with where it was."""
         request = {"do": "run", "program": program, "parameters": {k: str(v) for k, v in (parameters or {}).items()}}
         for number, member in enumerate(self._members):
             self._send(number, member, request)
-        self._tell_uneven(self._until_done())
+        self._report_uneven(self._wait_until_done())
 
     def outputs_in_parts(self, readout: Readout = "host") -> Iterator[OutputParts]:
         """As `Emulator.outputs_in_parts`: part by part, in the order of the netlist within each."""
         for number, member in enumerate(self._members):
-            own = [queue.name for queue in self.netlist.queues.values() if self.cut.owners.get(queue.input) == number]
-            self._send(number, member, {"do": "outputs", "queues": own, "readout": readout})
-            words, _ = self._next_of(number)
+            queues = [
+                queue.name for queue in self.netlist.queues.values() if self.cut.owners.get(queue.input) == number
+            ]
+            self._send(number, member, {"do": "outputs", "queues": queues, "readout": readout})
+            words, _ = self._receive_from(number)
             while words["answer"] == "output":
                 dtype = np.dtype(str(words["form"][0]))
                 shape = tuple(words["form"][1])
-                left = [shape[0]]
+                remaining = [shape[0]]
 
-                def entries(left: list[int] = left, number: int = number) -> Iterator[NDArray[Any]]:
+                def entries(left: list[int] = remaining, number: int = number) -> Iterator[NDArray[Any]]:
                     while left[0] > 0:
-                        _, arrays = self._next_of(number)
+                        _, arrays = self._receive_from(number)
                         left[0] -= len(arrays[0])
                         yield arrays[0]
 
@@ -199,21 +201,21 @@ class Machines:
                 yield OutputParts(words["queue"], shape, dtype, parts)
                 for _ in parts:  # what was not looked at
                     pass
-                words, _ = self._next_of(number)
+                words, _ = self._receive_from(number)
 
     def save(self, folder: Path) -> None:
         """Let each part write its state into a folder of this machine. Raises as `run`."""
-        self._each_with_file("save", folder)
+        self._request_of_each("save", folder)
 
     def restore(self, folder: Path) -> None:
         """Let each part take the state that the part of its number wrote: the netlist is cut as it was. Raises as
         `run`."""
-        self._each_with_file("restore", folder)
+        self._request_of_each("restore", folder)
 
-    def _each_with_file(self, what: str, folder: Path) -> None:
+    def _request_of_each(self, request: str, folder: Path) -> None:
         for number, member in enumerate(self._members):
-            self._send(number, member, {"do": what, "path": str(folder / f"part-{number}")})
-        self._until_done()
+            self._send(number, member, {"do": request, "path": str(folder / f"part-{number}")})
+        self._wait_until_done()
 
     # ------------------------------------------------------------------------------------------------------ answers
     def _send(self, number: int, member: _Member, words: dict[str, Any], arrays: Sequence[NDArray[Any]] = ()) -> None:
@@ -223,9 +225,11 @@ class Machines:
         try:
             member.link.send(words, arrays)
         except LinkLostError as error:
-            raise (self._silent if isinstance(error.__cause__, TimeoutError) else self._lost)(number) from None
+            raise (self._silent_error if isinstance(error.__cause__, TimeoutError) else self._lost_error)(
+                number
+            ) from None
 
-    def _until_done(self) -> dict[int, dict[str, Any]]:
+    def _wait_until_done(self) -> dict[int, dict[str, Any]]:
         """The last answers of all parts. Raises the error of the first part that has one of its own."""
         done: dict[int, dict[str, Any]] = {}
         failed: dict[int, BudaError] = {}
@@ -235,7 +239,7 @@ class Machines:
             waiting = [n for n in range(len(self._members)) if n not in done and n not in failed and n not in lost]
             if not waiting:
                 break
-            for number, words in self._heard(waiting, lost):
+            for number, words in self._receive_answers(waiting, lost):
                 if words["answer"] == "done":
                     done[number] = words
                 elif words["answer"] == "error":
@@ -250,16 +254,16 @@ class Machines:
             raise failed[min(failed)]
         for number in lost:
             if self._members[number].heard < 0:
-                raise self._lost(number)
+                raise self._lost_error(number)
         if failed:
             raise failed[min(failed)]
         if lost:
             self._broken = True
-            said = "the parts of this netlist have lost each other: is the network between workers open?"
-            raise WorkerLostError(said)
+            message = "the parts of this netlist have lost each other: is the network between workers open?"
+            raise WorkerLostError(message)
         return done
 
-    def _heard(self, numbers: Sequence[int], lost: list[int]) -> Iterator[tuple[int, dict[str, Any]]]:
+    def _receive_answers(self, numbers: Sequence[int], lost: list[int]) -> Iterator[tuple[int, dict[str, Any]]]:
         """What parts answer, as they do; signs of life are noted. Those that are gone join `lost`."""
         members = self._members
         ready, _, _ = select([members[number].link for number in numbers], [], [], 0.5)
@@ -274,10 +278,10 @@ class Machines:
                 member.heard = -1.0
                 lost.append(number)
                 continue
-            if not self._noted(member, words):
+            if not self._is_sign_of_life(member, words):
                 yield number, words
 
-    def _next_of(self, number: int) -> Message:
+    def _receive_from(self, number: int) -> Message:
         """The next answer of one part. Raises its error, and HostError when it is lost."""
         member = self._members[number]
         while True:
@@ -288,18 +292,18 @@ class Machines:
             try:
                 words, arrays = member.link.receive()
             except LinkLostError:
-                raise self._lost(number) from None
-            if self._noted(member, words):
+                raise self._lost_error(number) from None
+            if self._is_sign_of_life(member, words):
                 continue
             if words["answer"] == "error":
                 raise unpacked(bytes.fromhex(words["error"]))
             return words, arrays
 
-    def _noted(self, member: _Member, words: dict[str, Any]) -> bool:
+    def _is_sign_of_life(self, member: _Member, words: dict[str, Any]) -> bool:
         """Whether a message is a sign of life and no more."""
         member.heard = time.monotonic()
-        if member.is_told:
-            member.is_told = False
+        if member.is_reported:
+            member.is_reported = False
             self._tell(f"{self._name(self._members.index(member))} goes on")
         if "answer" in words:
             return False
@@ -312,17 +316,17 @@ class Machines:
         member = self._members[number]
         silent = time.monotonic() - member.heard
         if silent > LOST_SECONDS:
-            raise self._silent(number)
-        if silent > SLOW_SECONDS and not member.is_told:
-            member.is_told = True
+            raise self._silent_error(number)
+        if silent > SLOW_SECONDS and not member.is_reported:
+            member.is_reported = True
             self._tell(f"{self._name(number)} gives no sign of life since {silent:.0f} s{self._place(number)}")
 
-    def _silent(self, number: int) -> HostError:
+    def _silent_error(self, number: int) -> HostError:
         """What is said of a part that is given up."""
         self._broken = True
         return WorkerLostError(f"{self._name(number)} gave no sign of life for {LOST_SECONDS:g} s{self._place(number)}")
 
-    def _lost(self, number: int) -> HostError:
+    def _lost_error(self, number: int) -> HostError:
         """What is said of a part that is gone."""
         self._broken = True
         fate = self._actors.fate(number) or "its connection was closed"
@@ -338,7 +342,7 @@ class Machines:
         graph = next(graph.name for graph in self.netlist.graphs.values() if any(op.name == at for op in graph.ops))
         return f", last in op {at} of graph {graph}"
 
-    def _tell_uneven(self, answers: Mapping[int, Mapping[str, Any]]) -> None:
+    def _report_uneven(self, answers: Mapping[int, Mapping[str, Any]]) -> None:
         """Of a part that all others wait for."""
         busy = {number: float(words["busy"]) for number, words in answers.items()}
         if len(busy) < 2:
@@ -357,7 +361,7 @@ RESTARTS: Final = 3
 R = TypeVar("R")
 
 
-class Saved:
+class SavedState:
     """States of all parts between two programs: `done`, how many programs have run in the last one, 0 for none."""
 
     def __init__(self, stack: ExitStack, *, is_local: bool) -> None:
@@ -372,8 +376,8 @@ class Saved:
         if not self._is_local:
             return
         if self._folder is None:
-            made = TemporaryDirectory(prefix="buda-emu-run-", ignore_cleanup_errors=True)
-            self._folder = Path(self._stack.enter_context(made))
+            folder_context = TemporaryDirectory(prefix="buda-emu-run-", ignore_cleanup_errors=True)
+            self._folder = Path(self._stack.enter_context(folder_context))
         folder = self._folder / str(done)
         folder.mkdir(exist_ok=True)
         machines.save(folder)
@@ -395,13 +399,17 @@ class Saved:
         return "from the beginning"
 
 
-def lasting(
-    make: Callable[[], Machines], work: Callable[[Machines, Saved], R], tell: Callable[[str], None], *, is_local: bool
+def run_with_restarts(
+    make: Callable[[], Machines],
+    work: Callable[[Machines, SavedState], R],
+    tell: Callable[[str], None],
+    *,
+    is_local: bool,
 ) -> R:
     """What `work` gives on the machines that `make` gives, once more after each lost worker, `RESTARTS` times at most.
-    `work` begins with `Saved.restore`. Raises what both raise, and the last WorkerLostError."""
+    `work` begins with `SavedState.restore`. Raises what both raise, and the last WorkerLostError."""
     with ExitStack() as stack:
-        saved = Saved(stack, is_local=is_local)
+        saved = SavedState(stack, is_local=is_local)
         for _ in range(RESTARTS):
             try:
                 with make() as machines:

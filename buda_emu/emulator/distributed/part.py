@@ -110,9 +110,9 @@ class Link:
         return words, arrays
 
     def _bytes(self, count: int) -> bytearray:
-        found = bytearray(count)
-        self._fill(memoryview(found))
-        return found
+        received = bytearray(count)
+        self._fill(memoryview(received))
+        return received
 
     def _fill(self, memory: memoryview) -> None:
         try:
@@ -135,7 +135,7 @@ class Link:
         if bytes(self._bytes(len(_WELCOME))) != _WELCOME:
             raise LinkLostError
 
-    def lets_in(self, secret: bytes) -> bool:
+    def authenticate(self, secret: bytes) -> bool:
         """Whether the end that connected knows the secret, which is then told that it does."""
         nonce = os.urandom(_NONCE)
         try:
@@ -247,7 +247,7 @@ class Entrance:
             if self._security.server is not None:
                 connection = self._security.server.wrap_socket(connection, server_side=True)
             link = Link(connection)
-            if link.lets_in(self._security.secret):
+            if link.authenticate(self._security.secret):
                 guest = link, link.receive()[0]
         except (OSError, LinkLostError, HostError, MemoryError):
             pass
@@ -260,9 +260,9 @@ class Entrance:
         guest[0].wait_at_most(None)
         self._guests.put(guest)
 
-    def _hang_up_on_late(self, now: float) -> None:
+    def _hang_up_on_late(self, time_limit: float) -> None:
         with self._lock:
-            late = [handle for handle, due in self._strangers.items() if due <= now]
+            late = [handle for handle, due in self._strangers.items() if due <= time_limit]
         for handle in late:
             self._hang_up_on(handle)
 
@@ -280,12 +280,12 @@ def connect(host: str, port: int, security: Security) -> Link:
     LinkLostError where it never lets this end in."""
     for attempt in range(1, _ATTEMPTS):
         with suppress(LinkLostError, ConnectionResetError):
-            return _connected(host, port, security)
+            return _connect_once(host, port, security)
         time.sleep(_PAUSE_SECONDS * attempt)
-    return _connected(host, port, security)
+    return _connect_once(host, port, security)
 
 
-def _connected(host: str, port: int, security: Security) -> Link:
+def _connect_once(host: str, port: int, security: Security) -> Link:
     connection = socket.create_connection((host, port), HANDSHAKE_SECONDS)
     try:
         if security.client is not None:
@@ -302,9 +302,9 @@ def _connected(host: str, port: int, security: Security) -> Link:
 class Inbox:
     """Messages of one link, received by a thread of its own, so that the other end can go on; at most so many bytes."""
 
-    def __init__(self, link: Link, most: int = BUFFERED_BYTES) -> None:
+    def __init__(self, link: Link, capacity: int = BUFFERED_BYTES) -> None:
         self._link = link
-        self._most = most
+        self._most = capacity
         self._messages: deque[Message] = deque()
         self._held = 0
         self._ended = False
@@ -344,17 +344,17 @@ def dask_contexts(role: str) -> Mapping[str, ssl.SSLContext]:
     from distributed.security import Security as OfDask
 
     security: Any = OfDask()
-    found = {
+    contexts = {
         "server": security.get_listen_args(role).get("ssl_context"),
         "client": security.get_connection_args(role).get("ssl_context"),
     }
-    if None in found.values():
+    if None in contexts.values():
         raise HostError(
             f"the configuration of Dask on {socket.gethostname()} has no certificates of a {role}: "
             f"distributed.comm.tls, ca-file and {role}.cert, or DASK_DISTRIBUTED__COMM__TLS__... in the environment; "
             "options of `dask worker` do not reach the processes that it starts"
         )
-    return found
+    return contexts
 
 
 _WITHOUT_SUM: Final = 0.25
@@ -372,15 +372,15 @@ class Cut:
     @cached_property
     def keepers(self) -> Mapping[str, frozenset[int]]:
         """Of each queue and ram the parts that read or write it, or memory that it shares (NETLIST 1.10)."""
-        found: dict[object, set[int]] = {}
+        keepers: dict[object, set[int]] = {}
         for op in self.netlist.ops.values():
             for name in op.inputs:
                 if name in self.netlist.queues:
-                    found.setdefault(self._memory(name), set()).add(self.owners[op.name])
+                    keepers.setdefault(self._memory(name), set()).add(self.owners[op.name])
         for queue in self.netlist.queues.values():
             if queue.input in self.owners:
-                found.setdefault(self._memory(queue.name), set()).add(self.owners[queue.input])
-        return {name: frozenset(found.get(self._memory(name), ())) for name in self.netlist.queues}
+                keepers.setdefault(self._memory(queue.name), set()).add(self.owners[queue.input])
+        return {name: frozenset(keepers.get(self._memory(name), ())) for name in self.netlist.queues}
 
     def _memory(self, name: str) -> object:
         queue = self.netlist.queues[name]
@@ -395,7 +395,7 @@ class Cut:
         return f"{'graph' if len(graphs) == 1 else 'graphs'} {', '.join(graph.name for graph in graphs)}"
 
 
-def cut(netlist: Netlist, most: int) -> Cut:
+def cut(netlist: Netlist, count_limit: int) -> Cut:
     """Into at most so many parts of about equal work: neighbours stay together, so that data flow one way."""
     chips = sorted({graph.target_device for graph in netlist.graphs.values()})
     if len(chips) > 1:
@@ -403,28 +403,28 @@ def cut(netlist: Netlist, most: int) -> Cut:
     else:
         units = [[netlist.graphs[name] for name in temporal.graphs] for temporal in netlist.temporal_graphs]
     ops = [[op for graph in unit for op in graph.ops] for unit in units]
-    places = shared_out([sum(map(_work, unit)) for unit in ops], most)
+    places = balance([sum(map(_work, unit)) for unit in ops], count_limit)
     owners = {op.name: place for unit, place in zip(ops, places, strict=True) for op in unit}
     return Cut(netlist, max(places, default=0) + 1, owners)
 
 
-def shared_out(weights: Sequence[float], most: int) -> list[int]:
+def balance(weights: Sequence[float], count_limit: int) -> list[int]:
     """The part of each unit: runs of neighbours, at most so many, of which the heaviest weighs as little as can be."""
     count = len(weights)
     best: list[list[tuple[float, int]]] = [[(0.0, 0)] + [(float("inf"), 0)] * count]  # [parts][units]: weight, begin
-    for _ in range(min(most, count)):
+    for _ in range(min(count_limit, count)):
         row = [(float("inf"), 0)] * (count + 1)
         for stop in range(1, count + 1):
             row[stop] = min((max(best[-1][start][0], sum(weights[start:stop])), start) for start in range(stop))
         best.append(row)
     parts = min(range(1, len(best)), key=lambda number: (best[number][count][0], number), default=0)
-    found = [0] * count
+    part_of_unit = [0] * count
     stop = count
     for part in range(parts, 0, -1):
         start = best[part][stop][1]
-        found[start:stop] = [part - 1] * (stop - start)
+        part_of_unit[start:stop] = [part - 1] * (stop - start)
         stop = start
-    return found
+    return part_of_unit
 
 
 def _work(op: Op) -> float:
@@ -438,7 +438,7 @@ START_SECONDS: Final = 120.0
 """For all parts to be there."""
 BEAT_SECONDS: Final = 0.5
 """Between two signs of life."""
-_TOLD_SECONDS: Final = 0.02  # between two words of where it is, at least
+_REPORT_SECONDS: Final = 0.02  # between two words of where it is, at least
 
 
 class PeerLostError(HostError):
@@ -486,9 +486,9 @@ class Share:
 
     def at(self, op: str) -> None:
         self.words = {"at": op, "waits_for": -1}
-        now = time.monotonic()
-        if now - self._told > _TOLD_SECONDS:
-            self._told = now
+        clock = time.monotonic()
+        if clock - self._told > _REPORT_SECONDS:
+            self._told = clock
             self._tell(self.words)
 
     def send(self, to: int, arrays: Sequence[NDArray[Any]]) -> None:
@@ -529,9 +529,9 @@ def _connect_to_peers(about: About, number: int, stack: ExitStack) -> tuple[Link
         user = stack.enter_context(closing(connect(about.host, about.port, security)))
     except OSError as error:
         raise HostError(f"part {number} does not reach {about.host}:{about.port}: {error}") from None
-    own = _own_address(user)
-    entrance = stack.enter_context(Entrance(listener(own), security))
-    user.send({"part": number, "host": own, "port": entrance.port})
+    address = _own_address(user)
+    entrance = stack.enter_context(Entrance(listener(address), security))
+    user.send({"part": number, "host": address, "port": entrance.port})
     words, _ = user.receive()
     links: dict[int, Link] = {}
     for other in range(number):
@@ -591,7 +591,7 @@ class _Part:
             text = f"part {self._share.number} has not enough memory{f': {error}' if str(error) else ''}"
             self._user.send({"answer": "error", "error": packed(HostError(text)).hex()})
 
-    def _pushed(self, words: Words, array: NDArray[Any]) -> Any:
+    def _array_to_push(self, words: Words, array: NDArray[Any]) -> Any:
         """What is pushed: an array, or tiles that came as their bytes, and are kept so."""
         if not words["packed"]:
             return array
@@ -603,7 +603,7 @@ class _Part:
         emulator = self._emulator
         match words["do"]:
             case "push":
-                emulator.push(words["queue"], self._pushed(words, arrays[0]), words["slot"])
+                emulator.push(words["queue"], self._array_to_push(words, arrays[0]), words["slot"])
                 self._user.send({"answer": "done"})
             case "pushed elsewhere":
                 emulator.pushed_elsewhere(words["queue"], words["count"], words["slot"])

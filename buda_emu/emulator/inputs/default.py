@@ -51,14 +51,14 @@ def default_inputs(
     parameters: Mapping[str, str],
     seed: int,
     *,
-    given: Container[str] = frozenset(),
+    excluded: Container[str] = frozenset(),
     needed: Mapping[str, int] | None = None,
 ) -> Iterator[InputBlock]:
     """Data for every queue that the host fills, in document order.
 
     Entries: a queue gets what the programs read, a static one (prologue) and a ram all it holds. Op-fed rams are
     initialised where the netlist has more than one program (NETLIST 5.4) or where an op reads them. The data of a queue
-    depends on `seed` and its name only. Queues in `given` get their data elsewhere. `needed`: what `entries_read`
+    depends on `seed` and its name only. Queues in `excluded` get their data elsewhere. `needed`: what `entries_read`
     says, where it has been asked already. Raises NetlistError, HostError,
     UnsupportedError naming the queue.
     """
@@ -66,7 +66,7 @@ def default_inputs(
     readers = _readers(netlist)
     entries: dict[str, int] = {}
     for queue in netlist.queues.values():
-        if queue.name in given:
+        if queue.name in excluded:
             continue
         if queue.host_fed:
             entries[queue.name] = queue.entries if queue.is_ram else needed.get(queue.name, 0)
@@ -104,12 +104,12 @@ Reader = tuple[Op, int]  # an op and the position of its input
 
 def _readers(netlist: Netlist) -> dict[str, list[Reader]]:
     """The ops that read each queue directly."""
-    found: dict[str, list[Reader]] = {}
+    readers: dict[str, list[Reader]] = {}
     for op in netlist.ops.values():
         for position, name in enumerate(op.inputs):
             if name in netlist.queues:
-                found.setdefault(name, []).append((op, position))
-    return found
+                readers.setdefault(name, []).append((op, position))
+    return readers
 
 
 def _use(netlist: Netlist, readers: Sequence[Reader]) -> _Use:
@@ -170,12 +170,12 @@ class _Source:
             value = _known_constant(self._queue.name, self._config)
             stimulus = self._config.default_stimulus if value is None else Stimulus("constant", constant_value=value)
             self.text = "test-config" if value is None and self._config.has_default_stimulus else "default"
-        return self._plain(stimulus, first, count)
+        return self._plain_entries(stimulus, first, count)
 
-    def _plain(self, stimulus: Stimulus, first: int, count: int) -> NDArray[Any]:
+    def _plain_entries(self, stimulus: Stimulus, first: int, count: int) -> NDArray[Any]:
         queue = self._queue
-        whole = is_integer(queue.df) or is_raw(queue.df)
-        values = plain_values(stimulus, queue.blocking, first, count, whole, self._stream)
+        is_whole = is_integer(queue.df) or is_raw(queue.df)
+        values = plain_values(stimulus, queue.blocking, first, count, is_whole, self._stream)
         if values is None:
             raise UnsupportedError(
                 f"queue {queue.name}: a stimulus of type {stimulus.type or '(none)'!r} cannot be made here; "

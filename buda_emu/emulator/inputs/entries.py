@@ -36,7 +36,7 @@ def parameter_names(programs: Sequence[Program]) -> dict[str, None]:
     }
 
 
-def chosen_programs(netlist: Netlist, names: Sequence[str]) -> list[Program]:
+def select_programs(netlist: Netlist, names: Sequence[str]) -> list[Program]:
     """The programs of these names, all in file order without any. Raises HostError for one that is not there."""
     bodies: list[Program] = []
     for name in names or tuple(dict.fromkeys(netlist.program_order)):
@@ -47,17 +47,17 @@ def chosen_programs(netlist: Netlist, names: Sequence[str]) -> list[Program]:
     return bodies
 
 
-def known_parameters(programs: Sequence[Program], given: Mapping[str, str]) -> Mapping[str, str]:
+def check_parameters(programs: Sequence[Program], parameters: Mapping[str, str]) -> Mapping[str, str]:
     """The caller's parameters. Raises HostError for one that no program takes, most likely misspelt, for a value that
     is none, and for one that a loop cannot run as often as (NETLIST 3.1, 3.4)."""
-    known = parameter_names(programs)
+    names = parameter_names(programs)
     counts = {
         stored_name(step.count): step for body in programs for step in body.instructions if isinstance(step, Loop)
     }
-    for name, text in given.items():
-        if name not in known:
-            hint = f" ({near(name, known)})" if near(name, known) else ""
-            raise HostError(f"no program takes the parameter {name}{hint}; parameters: {', '.join(known) or 'none'}")
+    for name, text in parameters.items():
+        if name not in names:
+            hint = f" ({near(name, names)})" if near(name, names) else ""
+            raise HostError(f"no program takes the parameter {name}{hint}; parameters: {', '.join(names) or 'none'}")
         try:
             value = immediate(text)
         except ProgramError as error:
@@ -65,7 +65,7 @@ def known_parameters(programs: Sequence[Program], given: Mapping[str, str]) -> M
         loop = counts.get(stored_name(name))
         if loop is not None and value < 1:
             raise HostError(f"parameter {name} is {value}: the loop of line {loop.at().line} runs at least once")
-    return given
+    return parameters
 
 
 def default_parameters(programs: Sequence[Program], test_args: Mapping[str, str]) -> dict[str, str]:
@@ -82,8 +82,8 @@ def default_parameters(programs: Sequence[Program], test_args: Mapping[str, str]
     values: dict[str, str] = {}
     for name in parameter_names(programs):
         bare = stored_name(name)
-        own = bare.removeprefix("p_")
-        test_arg, value = _HARNESS.get(bare, (own, "1" if bare in counts else "0"))
+        test_arg_name = bare.removeprefix("p_")
+        test_arg, value = _HARNESS.get(bare, (test_arg_name, "1" if bare in counts else "0"))
         values[name] = test_args.get(test_arg, value)
     return values
 
@@ -93,15 +93,15 @@ def entries_read(netlist: Netlist, programs: Sequence[Program], parameters: Mapp
 
     A queue read with prologue or epilogue is static and is filled (NETLIST 5.4). Raises ProgramError as the run would.
     """
-    return walked(netlist, programs, parameters).entries
+    return walk_programs(netlist, programs, parameters).entries
 
 
-def walked(netlist: Netlist, programs: Sequence[Program], parameters: Mapping[str, str]) -> "Walked":
+def walk_programs(netlist: Netlist, programs: Sequence[Program], parameters: Mapping[str, str]) -> "ProgramWalk":
     """What these programs do when run once each in order: they are walked with their variables, without data.
 
     Raises ProgramError as the run would.
     """
-    reads = Walked(netlist)
+    reads = ProgramWalk(netlist)
     steps = StepBudget(DEFAULT_STEP_LIMIT)
     interpreters = {program.name: Interpreter(program, reads, steps, looks_ahead=True) for program in programs}
     for program in programs:
@@ -119,7 +119,7 @@ def walked(netlist: Netlist, programs: Sequence[Program], parameters: Mapping[st
     return reads
 
 
-class Walked:
+class ProgramWalk:
     """Is a `program.interpreter.Machine` that only notes how far each queue is read and how often graphs run.
 
     `entries`: see `entries_read`. `inputs`: inputs of all epochs. `graph_inputs`: of each graph that runs.

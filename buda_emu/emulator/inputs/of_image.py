@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class KnownQueues:
+class ImageQueues:
     """Names of queues that a run does not treat as others: `filled` from the start, with an image's constants and
     parameters; `lent`: those of them that stay in the image's file as far as they take more than their share of the
     limit, of which two are in memory at a time; `between`: not read out."""
@@ -31,7 +31,7 @@ class KnownQueues:
     between: frozenset[str] = frozenset()
 
 
-NOTHING_KNOWN: Final = KnownQueues()
+NO_IMAGE_QUEUES: Final = ImageQueues()
 """Of a netlist without an image."""
 
 
@@ -51,7 +51,7 @@ def image_args(image: "DeviceImage | None") -> dict[str, str]:
     return {"microbatch_count": str(metadata.microbatch_count), "microbatch_size": str(metadata.microbatch_size)}
 
 
-def taking(image: "DeviceImage", inputs: "Path", parameters: Mapping[str, str]) -> "DeviceImage":
+def fit_image_to_inputs(image: "DeviceImage", inputs: "Path", parameters: Mapping[str, str]) -> "DeviceImage":
     """The image, made to take as many sets of the model's inputs in a round as an .npz file, or .npy files of a folder,
     hold; the image as it is where the program of a model is not run for each input by itself. Raises HostError where
     inputs hold different numbers of sets."""
@@ -59,43 +59,43 @@ def taking(image: "DeviceImage", inputs: "Path", parameters: Mapping[str, str]) 
     programs = tuple(image.netlist.programs.values())
     if model is None or image.plan is not None or len(programs) != 1 or LOOP not in parameter_names(programs):
         return image
-    from buda_emu.emulator.image.sets import sets_in
+    from buda_emu.emulator.image.sets import count_sets
     from buda_emu.emulator.inputs.numpy_files import npy_header, npz_headers
 
     shapes: dict[str, tuple[int, ...]] = {}
     with suppress(HostError, OSError):  # who reads the file says what is wrong with it
         if is_archive_of_inputs(inputs):
             shapes = {name: header.shape for name, header in npz_headers(inputs).items()}
-        for item in model.inputs if not shapes else ():
-            for name in image.names_of(item.queue):
+        for model_input in model.inputs if not shapes else ():
+            for name in image.names_of(model_input.queue):
                 if (path := inputs / f"{name}.npy").is_file():
-                    shapes[item.label] = npy_header(path).shape
-    sets = sets_in(model, shapes)
+                    shapes[model_input.label] = npy_header(path).shape
+    sets = count_sets(model, shapes)
     rounds = parameters.get(LOOP, "1")
-    whole = rounds.isdecimal() and int(rounds) > 0 and sets % int(rounds) == 0
-    return image.of_sets(sets // int(rounds)) if whole and sets > int(rounds) else image
+    is_even = rounds.isdecimal() and int(rounds) > 0 and sets % int(rounds) == 0
+    return image.with_sets(sets // int(rounds)) if is_even and sets > int(rounds) else image
 
 
 def host_copies(image: "DeviceImage | None") -> int:
     """Bytes that the model's own tensors take while one of them is made ready for its queue."""
     model = image.model if image is not None else None
-    return max((item.host_bytes for item in model.inputs), default=0) if model is not None else 0
+    return max((model_input.host_bytes for model_input in model.inputs), default=0) if model is not None else 0
 
 
-def known_queues(image: "DeviceImage | None", *, all_read: bool = False) -> KnownQueues:
+def image_queues(image: "DeviceImage | None", *, all_read: bool = False) -> ImageQueues:
     """What an image says of its queues. `all_read`: what goes from epoch to epoch is read out, too."""
     if image is None:
-        return NOTHING_KNOWN
-    return KnownQueues(image.held_queues, image.lent_queues, frozenset() if all_read else image.between_queues)
+        return NO_IMAGE_QUEUES
+    return ImageQueues(image.held_queues, image.lent_queues, frozenset() if all_read else image.between_queues)
 
 
-def begun_with(image: "DeviceImage | None") -> Iterator[InputBlock]:
+def initial_blocks(image: "DeviceImage | None") -> Iterator[InputBlock]:
     """The constants and parameters of an image."""
-    for tensor in image.held() if image is not None else ():
+    for tensor in image.initial_tensors() if image is not None else ():
         yield InputBlock(tensor.queue, tensor.array, tensor.slot, "image")
 
 
-def _require_fed_at_once(image: "DeviceImage | None") -> None:
+def _refuse_host_parts(image: "DeviceImage | None") -> None:
     """Raises UnsupportedError where the host computes what later programs are fed with (`host_parts`)."""
     if image is not None and image.plan is not None:
         raise UnsupportedError(
@@ -106,24 +106,26 @@ def _require_fed_at_once(image: "DeviceImage | None") -> None:
 def in_queues(image: "DeviceImage | None", blocks: Iterator[InputBlock]) -> Iterator[InputBlock]:
     """Inputs in the shapes of their queues. Raises as `DeviceImage.host_input`, UnsupportedError for an image with host
     parts."""
-    _require_fed_at_once(image)
+    _refuse_host_parts(image)
     for block in blocks:
         yield block if image is None else replace(block, array=image.host_input(block.queue, block.array))
 
 
-def archive_blocks(netlist: Netlist, path: "Path", image: "DeviceImage | None", most: int) -> Iterator[InputBlock]:
+def archive_blocks(
+    netlist: Netlist, path: "Path", image: "DeviceImage | None", byte_limit: int
+) -> Iterator[InputBlock]:
     """The arrays of an .npz file, by queue; of an image that `buda-emu compile` wrote by the model's own input names
-    and in its shapes. `most`: bytes that it may unpack to. Raises HostError."""
+    and in its shapes. `byte_limit`: bytes that it may unpack to. Raises HostError."""
     from buda_emu.emulator.inputs.numpy_files import npz_of
 
-    _require_fed_at_once(image)
+    _refuse_host_parts(image)
     try:
         data = path.read_bytes() if path.is_file() else None
     except OSError as error:
         raise HostError(f"inputs: {path}: {error.strerror or error}") from None
     if data is None:
         raise HostError(f"inputs: {path}: no such file")
-    arrays = npz_of(f"inputs: {path}", data, most)
+    arrays = npz_of(f"inputs: {path}", data, byte_limit)
     if image is not None and image.model is not None:
         from buda_emu.emulator.image.sets import queues_of
 
@@ -144,22 +146,28 @@ def made_up_blocks(
     seed: int,
     image: "DeviceImage | None" = None,
     *,
-    given: Container[str] = frozenset(),
+    excluded: Container[str] = frozenset(),
     needed: Mapping[str, int] | None = None,
 ) -> Iterator[InputBlock]:
     """As `default_inputs`; inputs of a model that `buda-emu compile` wrote are generated in the model's shapes, so that
     what lies beyond them is what the compiler expects there. Raises UnsupportedError for an image with host parts."""
-    _require_fed_at_once(image)
+    _refuse_host_parts(image)
     if image is None:
-        yield from default_inputs(netlist, config, programs, parameters, seed, given=given, needed=needed)
+        yield from default_inputs(netlist, config, programs, parameters, seed, excluded=excluded, needed=needed)
         return
     needed = entries_read(netlist, programs, parameters) if needed is None else needed
-    own = {item.queue: item for item in image.model.inputs if item.queue not in given} if image.model else {}
-    for name, item in own.items():
-        stream = generator(seed, item.label)  # queues of one input get parts of the same array
+    model_inputs = (
+        {model_input.queue: model_input for model_input in image.model.inputs if model_input.queue not in excluded}
+        if image.model
+        else {}
+    )
+    for name, model_input in model_inputs.items():
+        stream = generator(seed, model_input.label)  # queues of one input get parts of the same array
         for _ in range(needed.get(name, 0)):
-            yield InputBlock(name, item.to_queue(item.made_up(stream)), None, "made-up inputs of the model")
-    others = {name for name in netlist.queues if name in given or name in own}
+            yield InputBlock(
+                name, model_input.to_queue(model_input.made_up(stream)), None, "made-up inputs of the model"
+            )
+    others = {name for name in netlist.queues if name in excluded or name in model_inputs}
     yield from in_queues(
-        image, default_inputs(netlist, config, programs, parameters, seed, given=others, needed=needed)
+        image, default_inputs(netlist, config, programs, parameters, seed, excluded=others, needed=needed)
     )

@@ -34,15 +34,15 @@ class Flaws(Listener):
 
     def _note(self, name: str, tiles: NDArray[np.float32]) -> None:
         before = self.found.get(name)
-        now: set[Flaw] = set() if np.isfinite(tiles).all() else {"not finite"}
+        flaws: set[Flaw] = set() if np.isfinite(tiles).all() else {"not finite"}
         if not tiles.any():
-            now.add("zero")
+            flaws.add("zero")
         if before is not None:  # zero as long as all of it was, not finite as soon as any of it is
-            now = {flaw for flaw in before | now if flaw == "not finite" or (flaw in before and flaw in now)}
-        self.found[name] = now
+            flaws = {flaw for flaw in before | flaws if flaw == "not finite" or (flaw in before and flaw in flaws)}
+        self.found[name] = flaws
 
 
-def began(netlist: Netlist, flaws: Flaws, output: str, flaw: Flaw) -> str:
+def locate_origin(netlist: Netlist, flaws: Flaws, output: str, flaw: Flaw) -> str:
     """`op x`, or `queue x` of the host, where the flaw of an output began; "" when it cannot be told.
 
     An op is where it began when it has the flaw and none of its operands has.

@@ -64,7 +64,7 @@ class DirectoryFiles:
     most: int | None = None
 
     @classmethod
-    def for_netlist(cls, directory: Path, netlist: str, most: int | None = None) -> Self:
+    def for_netlist(cls, directory: Path, netlist: str, byte_limit: int | None = None) -> Self:
         """Of DIR/<path of the netlist without suffix>, DIR/<its folder>, DIR/<its file name without suffix> or
         DIR/<its folder's name>, whichever is a directory first; else DIR itself. Raises HostError without a
         directory."""
@@ -75,8 +75,8 @@ class DirectoryFiles:
         named = (inside.with_suffix(""), inside.parent, PurePath(path.stem), PurePath(path.parent.name))
         for candidate in named:
             if candidate.parts and (directory / candidate).is_dir():
-                return cls(directory / candidate, most)
-        return cls(directory, most)
+                return cls(directory / candidate, byte_limit)
+        return cls(directory, byte_limit)
 
     @property
     def where(self) -> str:
@@ -146,14 +146,14 @@ def _archive(files: DirectoryFiles, name: str, _: tuple[int, int]) -> Mapping[st
 
 def tensor_names(files: Files) -> dict[str, str]:
     """Every name for which the files hold a tensor, and in which file it stands. Raises HostError for two."""
-    found: dict[str, str] = {}
+    files_by_name: dict[str, str] = {}
     for file in files.names():
         inside = files.arrays(file) if is_archive(file) else (_name_of(file),)
         for name in inside:
-            if name in found and not (file.endswith(".bin") or found[name].endswith(".bin")):
-                raise HostError(f"{files.where}: {name} is in {found[name]} and in {file}")
-            found.setdefault(name, file)
-    return found
+            if name in files_by_name and not (file.endswith(".bin") or files_by_name[name].endswith(".bin")):
+                raise HostError(f"{files.where}: {name} is in {files_by_name[name]} and in {file}")
+            files_by_name.setdefault(name, file)
+    return files_by_name
 
 
 def _name_of(file: str) -> str:
@@ -178,9 +178,9 @@ def tensors(files: Files, name: str, df: str, shape: tuple[int, int, int]) -> Te
 
     Raises HostError for a file of another size, shape or kind.
     """
-    whole = whole_array(files, name)
-    if whole is not None:
-        return Tensors(_fitted(whole, name, df, shape), whole.source)
+    stored = whole_array(files, name)
+    if stored is not None:
+        return Tensors(_fit_to_queue(stored, name, df, shape), stored.source)
     entries = list(_from_bins(files, name, df, shape))
     if not entries:
         return None
@@ -188,20 +188,22 @@ def tensors(files: Files, name: str, df: str, shape: tuple[int, int, int]) -> Te
     return Tensors(np.stack(entries), f"{name}.0.bin{last}")
 
 
-def _fitted(whole: Tensors, name: str, df: str, shape: tuple[int, int, int]) -> Array:
+def _fit_to_queue(stored: Tensors, name: str, df: str, shape: tuple[int, int, int]) -> Array:
     """[entries, t, rows, cols] in the type of that format."""
-    array = whole.array
-    where = whole.source if whole.source.startswith(name) else f"{name} of {whole.source}"
+    array = stored.array
+    description = stored.source if stored.source.startswith(name) else f"{name} of {stored.source}"
     if shape[0] == 1 and array.ndim in (2, 3) and array.shape[-2:] == shape[1:]:
         array = array.reshape(-1, *shape)
     if array.ndim != 4 or array.shape[1:] != shape:
-        raise HostError(f"{where} has shape {list(array.shape)}, expected [entries, {', '.join(map(str, shape))}]")
+        raise HostError(
+            f"{description} has shape {list(array.shape)}, expected [entries, {', '.join(map(str, shape))}]"
+        )
     if is_raw(df):
         if array.dtype.kind not in "iu":
-            raise HostError(f"{where} holds {array.dtype}, but {df} takes unsigned integers (uint32)")
+            raise HostError(f"{description} holds {array.dtype}, but {df} takes unsigned integers (uint32)")
         return array.astype(np.uint32, copy=False)
     if array.dtype.kind not in "iufb":
-        raise HostError(f"{where} holds {array.dtype}, expected numbers")
+        raise HostError(f"{description} holds {array.dtype}, expected numbers")
     return array.astype(np.float32, copy=False)
 
 

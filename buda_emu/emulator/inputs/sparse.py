@@ -145,29 +145,29 @@ def sparse_tiles(shape: SparseShape, queue: Queue, stream: np.random.Generator) 
 
 def _strips(shape: SparseShape, stimulus: Stimulus | None, stream: np.random.Generator) -> list[Strip]:
     if stimulus is None:
-        return list(_counted(shape, shape.t, shape.t, shape.t))
+        return list(_even_strips(shape, shape.t, shape.t, shape.t))
     if (
         stimulus.type == "sparse_encoding_nz_counts"
         or min(stimulus.nz_strips, stimulus.nz_ublocks, stimulus.nz_tiles) > 0
     ):
-        return list(_counted(shape, stimulus.nz_strips, stimulus.nz_ublocks, stimulus.nz_tiles))
-    return list(_drawn(shape, stimulus, stream))
+        return list(_even_strips(shape, stimulus.nz_strips, stimulus.nz_ublocks, stimulus.nz_tiles))
+    return list(_random_strips(shape, stimulus, stream))
 
 
-def _drawn(shape: SparseShape, stimulus: Stimulus, stream: np.random.Generator) -> Iterator[Strip]:
+def _random_strips(shape: SparseShape, stimulus: Stimulus, stream: np.random.Generator) -> Iterator[Strip]:
     """Frequency mode: strips, ublocks and tiles are dropped at random."""
     last = 0
-    stored = 0
+    number = 0
     group = -(-shape.m_k // shape.t)
     for t in range(shape.t):
-        kept = [
+        strips = [
             s
             for s, draw in enumerate(stream.random(shape.m_k))
             if draw > stimulus.zero_strip_freq and s >= last and s < (t + 1) * group
         ]
-        for s in kept:
+        for s in strips:
             last = s
-            stored = _stored(shape, t, s)
+            number = _strip_index(shape, t, s)
             ublocks = tuple(
                 (
                     index,
@@ -178,9 +178,9 @@ def _drawn(shape: SparseShape, stimulus: Stimulus, stream: np.random.Generator) 
                 )
                 for index in _subset(shape.mblock_m, stimulus.zero_ublock_freq, stream)
             )
-            yield Strip(stored, ublocks, s == kept[-1])
-        if not kept:
-            yield Strip(stored, (), True)
+            yield Strip(number, ublocks, s == strips[-1])
+        if not strips:
+            yield Strip(number, (), True)
 
 
 def _subset(count: int, zero_frequency: float, stream: np.random.Generator) -> list[int]:
@@ -189,7 +189,7 @@ def _subset(count: int, zero_frequency: float, stream: np.random.Generator) -> l
     return [i for i, draw in enumerate(stream.random(count)) if i == forced or draw > zero_frequency]
 
 
-def _counted(shape: SparseShape, strips: int, ublocks: int, tiles: int) -> Iterator[Strip]:
+def _even_strips(shape: SparseShape, strips: int, ublocks: int, tiles: int) -> Iterator[Strip]:
     """Count mode: that many strips, ublocks and tiles in a grid row, spread evenly."""
     ublock_tiles = shape.ublock_rt * shape.u_kt
     if not (
@@ -207,18 +207,18 @@ def _counted(shape: SparseShape, strips: int, ublocks: int, tiles: int) -> Itera
     strip_number = 0
     ublock_number = 0
     for t in range(shape.t):
-        own = list(range(t * width, min((t + 1) * width, shape.m_k)))
+        strips_of_t = list(range(t * width, min((t + 1) * width, shape.m_k)))
         if t >= shape.t - repeats:
-            own.insert(0, last)
-        for s in own:
-            found: list[tuple[int, tuple[tuple[int, int], ...]]] = []
+            strips_of_t.insert(0, last)
+        for s in strips_of_t:
+            ublocks_of_strip: list[tuple[int, tuple[tuple[int, int], ...]]] = []
             for index in range(_share(ublocks, strips, strip_number)):
                 positions = range(_share(tiles, ublocks, ublock_number))
-                found.append((index, tuple(divmod(position, shape.u_kt) for position in positions)))
+                ublocks_of_strip.append((index, tuple(divmod(position, shape.u_kt) for position in positions)))
                 ublock_number += 1
             strip_number += 1
-            yield Strip(_stored(shape, t, s), tuple(found), s == own[-1])
-        last = own[-1]
+            yield Strip(_strip_index(shape, t, s), tuple(ublocks_of_strip), s == strips_of_t[-1])
+        last = strips_of_t[-1]
 
 
 def _share(total: int, parts: int, part: int) -> int:
@@ -226,7 +226,7 @@ def _share(total: int, parts: int, part: int) -> int:
     return total // parts + (part < total % parts)
 
 
-def _stored(shape: SparseShape, t: int, strip: int) -> int:
+def _strip_index(shape: SparseShape, t: int, strip: int) -> int:
     return strip if shape.act_t == 1 else shape.m_k * t + strip
 
 

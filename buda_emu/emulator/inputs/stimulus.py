@@ -37,7 +37,7 @@ def plain_values(
     return _inside_ranges(stimulus, blocking, values)
 
 
-def _needed(stimulus: Stimulus, *names: str) -> tuple[float, ...]:
+def _required_fields(stimulus: Stimulus, *names: str) -> tuple[float, ...]:
     values = tuple(float(getattr(stimulus, name)) for name in names)
     for name, value in zip(names, values, strict=True):
         if value != value:
@@ -52,7 +52,7 @@ def _shape(blocking: Blocking, entries: int) -> tuple[int, ...]:
 def _uniform(
     stimulus: Stimulus, blocking: Blocking, _first: int, entries: int, integer: bool, stream: np.random.Generator
 ) -> NDArray[np.float64]:
-    low, high = _needed(stimulus, "uniform_lower_bound", "uniform_upper_bound")
+    low, high = _required_fields(stimulus, "uniform_lower_bound", "uniform_upper_bound")
     draws = stream.random(_shape(blocking, entries))
     if integer:
         low = float(int(low))
@@ -64,7 +64,7 @@ def _uniform(
 def _normal(
     stimulus: Stimulus, blocking: Blocking, _first: int, entries: int, integer: bool, stream: np.random.Generator
 ) -> NDArray[np.float64]:
-    mean, deviation = _needed(stimulus, "normal_mean", "normal_stddev")
+    mean, deviation = _required_fields(stimulus, "normal_mean", "normal_stddev")
     draws = stream.standard_normal(_shape(blocking, entries))
     if integer:
         values = float(int(mean)) + draws * float(int(deviation))
@@ -75,14 +75,14 @@ def _normal(
 def _constant(
     stimulus: Stimulus, blocking: Blocking, _first: int, entries: int, _integer: bool, _stream: np.random.Generator
 ) -> NDArray[np.float64]:
-    (value,) = _needed(stimulus, "constant_value")
+    (value,) = _required_fields(stimulus, "constant_value")
     return np.full(_shape(blocking, entries), value)
 
 
 def _debug_tile_id(
     stimulus: Stimulus, blocking: Blocking, first: int, entries: int, _integer: bool, _stream: np.random.Generator
 ) -> NDArray[np.float64]:
-    base, step = _needed(stimulus, "debug_tile_id_base", "debug_tile_id_step")
+    base, step = _required_fields(stimulus, "debug_tile_id_base", "debug_tile_id_step")
     t, rows, cols = blocking.shape
     height, width = blocking.tile_dim
     numbers = np.arange(first * t * rows * cols, (first + entries) * t * rows * cols, dtype=np.float64)

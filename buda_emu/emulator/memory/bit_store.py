@@ -94,10 +94,10 @@ class BitStore(TileStore):
         for slot in range(len(self.labels) // view.t):
             if view.label(slot):
                 first = slot * view.t
-                there = self._bits[first : first + view.t]
-                there.datums[...] = 0
-                if there.exponents is not None:
-                    there.exponents[...] = 0
+                entry = self._bits[first : first + view.t]
+                entry.datums[...] = 0
+                if entry.exponents is not None:
+                    entry.exponents[...] = 0
 
 
 def _parts(bits: Bits) -> Arrays:
@@ -132,10 +132,10 @@ class BitView(EntryView):
             if self._store.source is not None:
                 return Bits.encoded(self.df, self.lent(slots[0], len(slots)))
             return self.bits(slots[0], len(slots))
-        found = Bits.empty(self.df, len(slots), self.tiles)
+        entries = Bits.empty(self.df, len(slots), self.tiles)
         for position, slot in enumerate(slots):
-            found.assign(position, self.read_bits([slot])[0])
-        return found
+            entries.assign(position, self.read_bits([slot])[0])
+        return entries
 
     def write_bits(self, slots: Sequence[int], values: Bits, label: str) -> None:
         """Store values[i] in slots[i]; of values for one slot the last remains. One value may be for all slots."""

@@ -95,9 +95,9 @@ def available_memory(root: str | os.PathLike[str] = "") -> int:
     The least of what Linux calls available, and what is left in each control group that we are in; elsewhere all of the
     machine's memory. `root`: where `proc` and `sys` are.
     """
-    found = [*_meminfo(root), *_in_groups(root)]
-    if found:
-        return max(min(found), 0)
+    limits = [*_meminfo(root), *_in_groups(root)]
+    if limits:
+        return max(min(limits), 0)
     try:
         return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     except (ValueError, OSError, AttributeError):  # not a POSIX system
@@ -114,20 +114,20 @@ def _meminfo(root: object) -> Iterator[int]:
 def _in_groups(root: object) -> Iterator[int]:
     """What is left of the limit of each control group that we are in."""
     for folder in groups_2(root):
-        yield from _left(folder, "memory.max", "memory.current", "inactive_file")
+        yield from _remaining(folder, "memory.max", "memory.current", "inactive_file")
     for folder in groups_1(root, "memory"):
-        yield from _left(folder, "memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file")
+        yield from _remaining(folder, "memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file")
 
 
-def _left(folder: str, limit: str, usage: str, cached: str) -> Iterator[int]:
+def _remaining(folder: str, limit: str, usage: str, cached: str) -> Iterator[int]:
     """What is left of one group's limit; pages of files that nobody uses can be had, too."""
-    most, used = (number(next(lines(f"{folder}/{name}"), "")) for name in (limit, usage))
-    if most is None or used is None:  # "max": no limit
+    group_limit, used = (number(next(lines(f"{folder}/{name}"), "")) for name in (limit, usage))
+    if group_limit is None or used is None:  # "max": no limit
         return
     reclaimable = (
         number(line.split()[-1]) or 0 for line in lines(f"{folder}/memory.stat") if line.startswith(f"{cached} ")
     )
-    yield most - used + next(reclaimable, 0)
+    yield group_limit - used + next(reclaimable, 0)
 
 
 def usable_processors(root: str | os.PathLike[str] = "") -> int:
@@ -137,18 +137,18 @@ def usable_processors(root: str | os.PathLike[str] = "") -> int:
         bound = len(os.sched_getaffinity(0))
     except AttributeError:  # not Linux
         bound = os.cpu_count() or 1
-    return max(1, min([bound, *_granted(root)]))
+    return max(1, min([bound, *_group_processors(root)]))
 
 
-def _granted(root: object) -> Iterator[int]:
+def _group_processors(root: object) -> Iterator[int]:
     """Processors' worth of time in each period, of each group that we are in; part of a processor is one."""
     for folder in groups_2(root):
-        yield from _rounded_up(next(lines(f"{folder}/cpu.max"), "").split())
+        yield from _whole_processors(next(lines(f"{folder}/cpu.max"), "").split())
     for folder in groups_1(root, "cpu"):
-        yield from _rounded_up([next(lines(f"{folder}/cpu.cfs_{name}_us"), "") for name in ("quota", "period")])
+        yield from _whole_processors([next(lines(f"{folder}/cpu.cfs_{name}_us"), "") for name in ("quota", "period")])
 
 
-def _rounded_up(quota_and_period: list[str]) -> Iterator[int]:
+def _whole_processors(quota_and_period: list[str]) -> Iterator[int]:
     if len(quota_and_period) == 2:
         quota, period = (number(text) for text in quota_and_period)
         if quota and period:  # "max", or -1: as much as there is

@@ -161,24 +161,24 @@ class MemoryPool:
             if self._bytes > self._limit:
                 self._keep(self._limit)
 
-    def shrink(self, most: int) -> None:
-        """Keep `most` bytes at most of what is here now, and give the rest to the system, the oldest first."""
-        if self._bytes <= most:
+    def shrink(self, byte_limit: int) -> None:
+        """Keep `byte_limit` bytes at most of what is here now, and give the rest to the system, the oldest first."""
+        if self._bytes <= byte_limit:
             return
         with self._lock:
-            self._keep(most)
+            self._keep(byte_limit)
 
-    def _keep(self, most: int) -> None:
-        while self._bytes > most:
+    def _keep(self, byte_limit: int) -> None:
+        while self._bytes > byte_limit:
             self._remove(min(self._free, key=lambda size: self._free[size][0][0]), None)
 
     def drop(self) -> int:
         """Give everything to the system. The bytes that were kept."""
         with self._lock:
             self._free.clear()
-            kept = self._bytes
+            byte_count = self._bytes
             self._bytes = 0
-        return kept
+        return byte_count
 
 
 def _limit() -> int:

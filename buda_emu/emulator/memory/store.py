@@ -30,12 +30,12 @@ class MemoryBudget:
     limit: int
     used: int = 0
 
-    def take(self, count: int, what: str) -> None:
-        """Account `count` more bytes for `what`. Raises HostError beyond the limit."""
+    def take(self, count: int, owner: str) -> None:
+        """Account `count` more bytes for `owner`. Raises HostError beyond the limit."""
         if self.used + count > self.limit:
             gib = float(1 << 30)
             raise HostError(
-                f"{what} needs {count / gib:.2f} GiB more; {self.used / gib:.2f} of {self.limit / gib:.2f} GiB are "
+                f"{owner} needs {count / gib:.2f} GiB more; {self.used / gib:.2f} of {self.limit / gib:.2f} GiB are "
                 "in use: push fewer entries or raise the memory limit (--memory-limit, Emulator(memory_limit=...))"
             )
         self.used += count

@@ -16,9 +16,9 @@ import numpy as np
 
 from buda_emu.arithmetic.tensix.registers import core_of
 from buda_emu.emulator.inputs.feed import push
-from buda_emu.emulator.inputs.prepared import Chosen, prepared
+from buda_emu.emulator.inputs.prepared import RunChoice, prepare_run
 from buda_emu.emulator.op_errors.numerics_result import Numerics, OpNumerics
-from buda_emu.emulator.op_errors.op_apart import Apart, Elements, ErrorSum, Parts
+from buda_emu.emulator.op_errors.op_apart import Elements, ErrorSum, OpAnalysis, OpFindings
 from buda_emu.emulator.op_errors.op_variants import Ideal
 from buda_emu.emulator.ops.base import Parallel, Tiles, serial
 from buda_emu.emulator.runtime.emulator import Emulator, Precision
@@ -120,17 +120,17 @@ def run_both(first: Callable[[], None], second: Callable[[], None], meeting: Ren
     thread.start()
     run(1, second)
     thread.join()
-    told = [side for side, error in errors.items() if not isinstance(error, PartnerFailedError)]
-    if told:
-        raise errors[min(told, key=lambda side: (isinstance(errors[side], Exception), side))]
+    failed_sides = [side for side, error in errors.items() if not isinstance(error, PartnerFailedError)]
+    if failed_sides:
+        raise errors[min(failed_sides, key=lambda side: (isinstance(errors[side], Exception), side))]
 
 
-Item = tuple[str, Tiles, list[Ideal] | None]
+OpTask = tuple[str, Tiles, list[Ideal] | None]
 """Name of an op, its result in the ideal run, and its operands there."""
 
 
 @dataclass(frozen=True, slots=True)
-class Counted:
+class Selection:
     """What is looked at. `only`: the one op, None for all; `elements`: those of an op's results, None where padding
     cannot be told from them."""
 
@@ -142,14 +142,14 @@ class Counted:
         return self.only is None or name == self.only
 
 
-_ALL: Final = Counted()
-_ON_THE_WAY: Final = Parts(())
+_ALL: Final = Selection()
+_PENDING: Final = OpFindings(())
 
 
 def explain(
     netlist: Netlist,
     names: Sequence[str] = (),
-    given: Mapping[str, str] | None = None,
+    parameters: Mapping[str, str] | None = None,
     *,
     image: "DeviceImage | None" = None,
     inputs: Path | None = None,
@@ -162,17 +162,17 @@ def explain(
 ) -> Numerics:
     """The programs of these names, or all, on tensors of `inputs` (a directory, or one .npz file) and on made-up ones.
 
-    `image`: the one that the netlist is of. `given`: parameters, the rest as the harness gives them. `memory_limit`:
+    `image`: the one that the netlist is of. `parameters`: parameters, the rest as the harness gives them. `memory_limit`:
     bytes of both runs. `workers` take ops apart while both run. Raises what a run and `op_numerics` raise.
     """
-    ready = prepared(netlist, Chosen(names, given or {}, memory_limit, image), machines=2, progress=progress)
+    ready = prepare_run(netlist, RunChoice(names, parameters or {}, memory_limit, image), machines=2, progress=progress)
     feed = ready.feed(inputs, seed)
     ops = op_numerics(
         netlist,
         lambda emulator: push(emulator, feed.blocks()),
         ready.programs,
         threads=threads,
-        counted=Counted(only),
+        counted=Selection(only),
         memory_limit=ready.limit,
         workers=workers,
         progress=progress,
@@ -193,7 +193,7 @@ def op_numerics(
     programs: Sequence[tuple[str, Mapping[str, str]]],
     *,
     threads: int = 1,
-    counted: Counted = _ALL,
+    counted: Selection = _ALL,
     memory_limit: int | None = None,
     workers: Workers | None = None,
     progress: Callable[[str], None] = lambda _: None,
@@ -206,7 +206,7 @@ def op_numerics(
     if counted.only is not None and counted.only not in netlist.ops:
         raise HostError(f"no op {counted.only!r} in {netlist.path}")
     pool = WorkerPool(threads)
-    looking = _Looking(netlist, counted, pool, progress)
+    looking = _Analysis(netlist, counted, pool, progress)
     meeting = Rendezvous(looking.look)
 
     def side(number: int, precision: Precision) -> Callable[[], None]:
@@ -234,9 +234,9 @@ def op_numerics(
     return looking.results()
 
 
-def _with_workers(run: Callable[[], None], looking: "_Looking", netlist: Netlist, workers: Workers) -> None:
+def _with_workers(run: Callable[[], None], looking: "_Analysis", netlist: Netlist, workers: Workers) -> None:
     """Both runs on a thread, which waits where workers have enough to do: two ops for each."""
-    looking.sent = sent = Queue[Item | None](2 * workers.count)
+    looking.sent = sent = Queue[OpTask | None](2 * workers.count)
     failed: list[BaseException] = []
     names: list[str] = []
 
@@ -248,16 +248,16 @@ def _with_workers(run: Callable[[], None], looking: "_Looking", netlist: Netlist
         finally:
             sent.put(None)
 
-    def items() -> Iterator[Item]:
-        while (item := sent.get()) is not None:
-            names.append(item[0])
-            yield item
+    def items() -> Iterator[OpTask]:
+        while (task := sent.get()) is not None:
+            names.append(task[0])
+            yield task
 
     thread = Thread(target=produce, name="numerics")
     thread.start()
     try:
-        with closing(spread(Job("buda_emu.emulator.op_errors.numerics:taker", netlist), items(), workers)) as found:
-            for number, parts in found:
+        with closing(spread(Job("buda_emu.emulator.op_errors.numerics:taker", netlist), items(), workers)) as results:
+            for number, parts in results:
                 looking.parts[names[number]] = parts
     finally:
         looking.stopped = True
@@ -269,12 +269,12 @@ def _with_workers(run: Callable[[], None], looking: "_Looking", netlist: Netlist
         raise failed[0]
 
 
-def taker(netlist: Netlist) -> Callable[[Item], Parts]:
+def analyse_op_job(netlist: Netlist) -> Callable[[OpTask], OpFindings]:
     """The work of `numerics` on workers: takes one op apart."""
-    looking = _Looking(netlist, _ALL, serial, lambda _: None)
+    looking = _Analysis(netlist, _ALL, serial, lambda _: None)
 
-    def work(item: Item) -> Parts:
-        name, expected, ideal = item
+    def work(task: OpTask) -> OpFindings:
+        name, expected, ideal = task
         return looking.apart(netlist.ops[name], expected, ideal)
 
     return work
@@ -283,7 +283,7 @@ def taker(netlist: Netlist) -> Callable[[Item], Parts]:
 class _Watch(Side):
     """Takes operands of the ideal run to who looks at them, too."""
 
-    def __init__(self, meeting: Rendezvous, looking: "_Looking", side: int) -> None:
+    def __init__(self, meeting: Rendezvous, looking: "_Analysis", side: int) -> None:
         super().__init__(meeting, side)
         self._looking = looking
 
@@ -296,16 +296,18 @@ class _Watch(Side):
             self._looking.keep(queue, tiles)
 
 
-class _Looking:
+class _Analysis:
     """The figures of all ops, and ideal tensors as long as an op of the epoch needs them."""
 
-    def __init__(self, netlist: Netlist, counted: Counted, parallel: Parallel, progress: Callable[[str], None]) -> None:
+    def __init__(
+        self, netlist: Netlist, counted: Selection, parallel: Parallel, progress: Callable[[str], None]
+    ) -> None:
         self._netlist = netlist
         self._counted = counted
         self._parallel = parallel
         self._progress = progress
-        self.parts: dict[str, Parts] = {}
-        self.sent: Queue[Item | None] | None = None  # to workers, who take ops apart instead
+        self.parts: dict[str, OpFindings] = {}
+        self.sent: Queue[OpTask | None] | None = None  # to workers, who take ops apart instead
         self.stopped = False  # nobody waits for more
         self._totals: dict[str, ErrorSum] = {}
         self._steps: dict[str, Run] = {}
@@ -334,28 +336,28 @@ class _Looking:
             self._totals[op.name].add(expected, observed)
             if op.name in self._open:
                 self._progress(f"op {op.name}")
-                self._look_at(op, expected[:1], self._operands(op))
+                self._analyse(op, expected[:1], self._operands(op))
                 self._open.discard(op.name)
                 if not self._open:
                     self._values.clear()
         self.keep(op.name, expected)
 
-    def _look_at(self, op: Op, expected: Tiles, ideal: list[Ideal] | None) -> None:
+    def _analyse(self, op: Op, expected: Tiles, ideal: list[Ideal] | None) -> None:
         if self.sent is None:
             self.parts[op.name] = self.apart(op, expected, ideal)
             return
-        copies = None if ideal is None else [replace(item, values=item.values.copy()) for item in ideal]
+        copies = None if ideal is None else [replace(operand, values=operand.values.copy()) for operand in ideal]
         self.sent.put((op.name, expected.copy(), copies))
-        self.parts[op.name] = _ON_THE_WAY
+        self.parts[op.name] = _PENDING
 
     def results(self) -> tuple[OpNumerics, ...]:
         """In the order of their first run."""
         owner = {op.name: graph.name for graph in self._netlist.graphs.values() for op in graph.ops}
-        found: list[OpNumerics] = []
+        results: list[OpNumerics] = []
         for index, (name, total) in enumerate(self._totals.items()):
             op = self._netlist.ops[name]
             parts = self.parts[name]
-            found.append(
+            results.append(
                 OpNumerics(
                     index=index,
                     name=name,
@@ -369,14 +371,14 @@ class _Looking:
                     cause=parts.cause,
                     repair=parts.repair,
                     note=parts.note,
-                    operands=self._brought(op),
+                    operands=self._operand_error(op),
                     largest=parts.largest,
                     beyond=parts.beyond,
                 )
             )
-        return tuple(found)
+        return tuple(results)
 
-    def _brought(self, op: Op) -> float | None:
+    def _operand_error(self, op: Op) -> float | None:
         """The largest error among its operands, where other ops made them."""
         queues = self._netlist.queues
         makers = {queues[name].input if name in queues else name for name in op.inputs}
@@ -385,23 +387,23 @@ class _Looking:
 
     def _operands(self, op: Op) -> list[Ideal] | None:
         """Of the ideal run; None where one cannot be had."""
-        found = [self._operand(name) for name in op.inputs]
-        known = [operand for operand in found if operand is not None]
-        return known if len(known) == len(found) else None
+        operands = [self._operand(name) for name in op.inputs]
+        available = [operand for operand in operands if operand is not None]
+        return available if len(available) == len(operands) else None
 
-    def apart(self, op: Op, expected: Tiles, ideal: Sequence[Ideal] | None) -> Parts:
+    def apart(self, op: Op, expected: Tiles, ideal: Sequence[Ideal] | None) -> OpFindings:
         """An op by itself on these operands, compared with float32[1, tiles, 1024]."""
         step = self._step(op)
         call = step.device
         assert call is not None
         if ideal is None:
-            return Parts(call.dfs, note="its operand is read as row-major data")
+            return OpFindings(call.dfs, note="its operand is read as row-major data")
         if op.gradient_op:  # one product, without the sum that it is added to
             if op.attributes.relu_en:
-                return Parts(call.dfs, note="a gradient op with relu")
+                return OpFindings(call.dfs, note="a gradient op with relu")
             expected = np.empty_like(expected)
             step.implementation.run(step.call, [operand.values for operand in ideal], expected, self._parallel)
-        return Apart(
+        return OpAnalysis(
             op=op,
             call=call,
             ideal=ideal,
@@ -412,11 +414,11 @@ class _Looking:
 
     def _operand(self, name: str) -> Ideal | None:
         """A queue that was read, or the op that feeds it."""
-        found = self._values.get(name)
+        tiles = self._values.get(name)
         queue = self._netlist.queues.get(name)
-        if found is None and queue is not None:
-            found = self._values.get(queue.input)
-        return None if found is None else Ideal(found, queue is not None and queue.host_fed)
+        if tiles is None and queue is not None:
+            tiles = self._values.get(queue.input)
+        return None if tiles is None else Ideal(tiles, queue is not None and queue.host_fed)
 
     def _step(self, op: Op) -> Run:
         """The op as planned for the device."""
@@ -424,7 +426,7 @@ class _Looking:
             netlist = self._netlist
             labels = {queue.name: queue.df for queue in netlist.queues.values()}
             for temporal in netlist.temporal_graphs:
-                if any(item is op for graph in temporal.graphs for item in netlist.graphs[graph].ops):
+                if any(other is op for graph in temporal.graphs for other in netlist.graphs[graph].ops):
                     plan = build_plan(netlist, topology(netlist, temporal), labels, True, core_of(netlist.arch_name))
                     self._steps.update({step.op.name: step for step in plan.steps if isinstance(step, Run)})
         return self._steps[op.name]

@@ -14,11 +14,11 @@ from buda_emu.emulator.op_errors.op_variants import (
     Change,
     Ideal,
     Switch,
-    Watching,
+    WatchingUnits,
     changes,
-    computed,
+    compute_op,
     largest,
-    switched,
+    switch_off,
     switches,
 )
 from buda_emu.emulator.ops.base import Parallel, Tiles
@@ -141,7 +141,7 @@ def _common(part: NDArray[np.bool_] | None, elements: Elements) -> Elements:
 
 
 @dataclass(frozen=True, slots=True)
-class Parts:
+class OpFindings:
     """What running an op by itself has shown."""
 
     in_df: tuple[str, ...]
@@ -155,7 +155,7 @@ class Parts:
 
 
 @dataclass(frozen=True, slots=True)
-class Apart:
+class OpAnalysis:
     """One op on ideal operands."""
 
     op: Op
@@ -165,38 +165,38 @@ class Apart:
     parallel: Parallel
     elements: Elements | None = None
 
-    def parts(self) -> Parts:
+    def parts(self) -> OpFindings:
         """The error as it stands, without each cause, and with the cheapest good change."""
-        units = Watching(self.call.core)
+        units = WatchingUnits(self.call.core)
         try:
             local = self._error(self.call, units)
         except (UnsupportedError, ProgramError) as error:
-            return Parts(self.call.dfs, note=str(error))
+            return OpFindings(self.call.dfs, note=str(error))
         without: dict[Cause, float | None] = dict.fromkeys(CAUSES)
         cause = ""
         repair = None
         if local.rms:
-            known = list(switches(self.call, units.used))
-            without.update({switch.cause: self._without((switch,)) for switch in known})
-            cause = self._main_cause(local.rms, known, without)
+            causes = list(switches(self.call, units.used))
+            without.update({switch.cause: self._without((switch,)) for switch in causes})
+            cause = self._main_cause(local.rms, causes, without)
             repair = self._repair(local.rms, units.used) if local.rms >= WORTH_REPAIRING else None
-        most = largest(self.call)
+        limit = largest(self.call)
         counted = self.expected if self.elements is None else self.expected[:, self.elements]
-        beyond = int(np.count_nonzero(np.isfinite(counted) & (np.abs(counted) > most)))
-        return Parts(
+        beyond = int(np.count_nonzero(np.isfinite(counted) & (np.abs(counted) > limit)))
+        return OpFindings(
             in_df=self.call.dfs,
             local=local,
             without=without,
             cause=cause,
             repair=repair,
             note="",
-            largest=most if beyond else None,
+            largest=limit if beyond else None,
             beyond=beyond,
         )
 
     def _error(self, call: DeviceCall, units: KernelUnits, part: NDArray[np.bool_] | None = None) -> OpError:
         total = ErrorSum(self.op, part, self.elements)
-        total.add(self.expected, computed(call, self.ideal, units, self.parallel))
+        total.add(self.expected, compute_op(call, self.ideal, units, self.parallel))
         return total.result()
 
     def _rms(self, call: DeviceCall, units: KernelUnits, part: NDArray[np.bool_] | None = None) -> float | None:
@@ -208,15 +208,15 @@ class Apart:
     def _without(self, chosen: Sequence[Switch]) -> float | None:
         """The error that is left without some causes."""
         part = next((switch.part for switch in chosen if switch.part is not None), None)
-        return self._rms(*switched(self.call, chosen), part)
+        return self._rms(*switch_off(self.call, chosen), part)
 
-    def _main_cause(self, error: float, known: Sequence[Switch], without: Mapping[Cause, float | None]) -> str:
+    def _main_cause(self, error: float, causes: Sequence[Switch], without: Mapping[Cause, float | None]) -> str:
         """The cause without which least is left. Where none makes a difference by itself, all are taken away, and those
         that are not needed put back, first the ones that help least."""
-        single = [(rms, switch) for switch in known if (rms := without[switch.cause]) is not None]
+        single = [(rms, switch) for switch in causes if (rms := without[switch.cause]) is not None]
         if not single:
             return ""
-        single.sort(key=lambda item: item[0])
+        single.sort(key=lambda pair: pair[0])
         if single[0][0] <= _MATTERS * error:
             return single[0][1].cause
         if error < WORTH_REPAIRING:
@@ -226,64 +226,66 @@ class Apart:
         if left is None or left > _TOGETHER * error:
             return ""
         for _, switch in reversed(single):
-            fewer = [one for one in chosen if one is not switch]
+            fewer = [switch_left for switch_left in chosen if switch_left is not switch]
             rms = self._without(fewer) if fewer else None
             if rms is not None and rms <= _TOGETHER * error:
                 chosen = fewer
         return "+".join(cause for cause in CAUSES if any(switch.cause == cause for switch in chosen))
 
-    def _repair(self, error: float, used: set[str]) -> Repair | None:
+    def _repair_record(self, error: float, used: set[str]) -> Repair | None:
         """One change that halves the error, the cheapest of the good ones. Without such a one the best is made and the
         search goes on from there."""
-        made: list[Change] = []
+        changes_so_far: list[Change] = []
         call = self.call
-        now = error
+        current_error = error
         for _ in range(_MOST_CHANGES):
             tried = self._tried(call, used)
-            best = min((found for _, found in tried), default=now)
-            good = [item for item in tried if item[1] <= _AS_GOOD * best and item[1] <= error / 2]
-            if not good and best > _MATTERS * now:
-                return self._together(error, [change for change, _ in tried], made, used)
-            change, now = next(iter(good), min(tried, key=lambda item: item[1]))
-            made.append(change)
+            best = min((error_left for _, error_left in tried), default=current_error)
+            good = [pair for pair in tried if pair[1] <= _AS_GOOD * best and pair[1] <= error / 2]
+            if not good and best > _MATTERS * current_error:
+                return self._together(error, [change for change, _ in tried], changes_so_far, used)
+            change, current_error = next(iter(good), min(tried, key=lambda pair: pair[1]))
+            changes_so_far.append(change)
             if good:
-                return _repair(made, now)
+                return _repair_record(changes_so_far, current_error)
             call = change.call
         return None
 
-    def _together(self, error: float, tried: Sequence[Change], made: Sequence[Change], used: set[str]) -> Repair | None:
+    def _together(
+        self, error: float, tried: Sequence[Change], changes_so_far: Sequence[Change], used: set[str]
+    ) -> Repair | None:
         """The widest that each field can be, all at once, and then as few of them as will do, the dearest left out
         first."""
-        fields = [*dict.fromkeys(change.field for change in (*made, *tried))]
-        chosen = self._widest(fields, used)
-        if (now := self._after(chosen)) is None or now > error / 2:
+        fields = [*dict.fromkeys(change.field for change in (*changes_so_far, *tried))]
+        chosen = self._widest_changes(fields, used)
+        if (current_error := self._after(chosen)) is None or current_error > error / 2:
             return None
         for name in reversed(fields):
-            fewer = self._widest([other.field for other in chosen if other.field != name], used)
+            fewer = self._widest_changes([other.field for other in chosen if other.field != name], used)
             left = self._after(fewer)
-            if left is not None and left <= min(_AS_GOOD * now, error / 2):
+            if left is not None and left <= min(_AS_GOOD * current_error, error / 2):
                 chosen = fewer
-        return _repair(chosen, self._after(chosen) or now)
+        return _repair_record(chosen, self._after(chosen) or current_error)
 
-    def _widest(self, fields: Sequence[str], used: set[str]) -> list[Change]:
+    def _widest_changes(self, fields: Sequence[str], used: set[str]) -> list[Change]:
         """These fields changed, one after the other; the last of a field's changes goes furthest."""
-        made: list[Change] = []
+        chosen: list[Change] = []
         for name in fields:
-            call = made[-1].call if made else self.call
-            found = [change for change in changes(call, used) if change.field == name]
-            made += found[-1:]
-        return made
+            call = chosen[-1].call if chosen else self.call
+            candidates = [change for change in changes(call, used) if change.field == name]
+            chosen += candidates[-1:]
+        return chosen
 
-    def _after(self, made: Sequence[Change]) -> float | None:
+    def _after(self, chosen: Sequence[Change]) -> float | None:
         """The error with changes that follow each other."""
-        return self._rms(made[-1].call, KernelUnits(self.call.core)) if made else None
+        return self._rms(chosen[-1].call, KernelUnits(self.call.core)) if chosen else None
 
     def _tried(self, call: DeviceCall, used: set[str]) -> list[tuple[Change, float]]:
         """Changes that can be run, with the error that they leave."""
         units = KernelUnits(call.core)
-        found = ((change, self._rms(change.call, units)) for change in changes(call, used))
-        return [(change, error) for change, error in found if error is not None]
+        candidates = ((change, self._rms(change.call, units)) for change in changes(call, used))
+        return [(change, error) for change, error in candidates if error is not None]
 
 
-def _repair(made: Sequence[Change], error: float) -> Repair:
-    return Repair(tuple(NewValue(change.field, change.before, change.after) for change in made), error)
+def _repair_record(chosen: Sequence[Change], error: float) -> Repair:
+    return Repair(tuple(NewValue(change.field, change.before, change.after) for change in chosen), error)

@@ -46,7 +46,7 @@ _FIDELITIES: Final = ("LoFi", "HiFi2", "HiFi3", "HiFi4")
 
 
 @dataclass(frozen=True)
-class Switched(DeviceCall):
+class SwitchedOp(DeviceCall):
     """`op` with the registers of `original`, made wider where asked."""
 
     original: DeviceCall | None = None
@@ -54,12 +54,12 @@ class Switched(DeviceCall):
 
     def registers(self, operands: Sequence[int] | None = None) -> OpRegisters:
         assert self.original is not None
-        found = self.original.registers(operands)
+        registers = self.original.registers(operands)
         if "inputs" in self.wide:
-            found = replace(found, inputs=tuple(_widest(name) for name in found.inputs))
+            registers = replace(registers, inputs=tuple(_widest(name) for name in registers.inputs))
         if "spills" in self.wide:
-            found = replace(found, intermediate=_widest(found.intermediate))
-        return replace(found, dst="fp32") if "dest" in self.wide else found
+            registers = replace(registers, intermediate=_widest(registers.intermediate))
+        return replace(registers, dst="fp32") if "dest" in self.wide else registers
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +73,7 @@ class Change:
 
 
 @dataclass(frozen=True, slots=True)
-class Watching(KernelUnits):
+class WatchingUnits(KernelUnits):
     """The kernels; notes which of the units that may lose precision an op uses."""
 
     used: set[str] = field(default_factory=set[str], compare=False)
@@ -108,11 +108,11 @@ class ExactFunctions(KernelUnits):
         parameters = dict(bound.parameters)
         attributes = replace(Attributes(), exp=int(parameters.get("exponent", 0)))
         if "slope" in parameters:
-            own = np.uint32(parameters["slope"]).view(np.float32)
-            attributes = replace(attributes, slope=self.op.attributes.slope if self.op.type == name else float(own))
+            slope = np.uint32(parameters["slope"]).view(np.float32)
+            attributes = replace(attributes, slope=self.op.attributes.slope if self.op.type == name else float(slope))
         run_in_place(replace(self.op, attributes=attributes), name, Region(32, 32), values, serial)
         df = {"bf16": "Float16_b", "fp16": "Float16"}.get(mode)
-        result = _packed(values[0], df, self).datums.astype(np.uint32) if df else values[0].view(np.uint32)
+        result = _pack(values[0], df, self).datums.astype(np.uint32) if df else values[0].view(np.uint32)
         return np.where(touched(vector, bound.whole_faces).reshape(-1), result, image).reshape(images[0].shape)
 
 
@@ -127,10 +127,10 @@ class Ideal:
         """In its format: encoded by the host, which truncates scalars (FORMATS 3), or as a packer rounds (4)."""
         if self.by_host or is_integer(df) or is_raw(df):
             return Bits.encoded(df, self.values)
-        return _packed(self.values, df, units)
+        return _pack(self.values, df, units)
 
 
-def computed(call: DeviceCall, operands: Sequence[Ideal], units: KernelUnits, parallel: Parallel) -> Tiles:
+def compute_op(call: DeviceCall, operands: Sequence[Ideal], units: KernelUnits, parallel: Parallel) -> Tiles:
     """What the op gives, float32[1, tiles, 1024], for ideal operands rounded to the formats of `call`.
 
     Raises UnsupportedError, ProgramError.
@@ -178,7 +178,7 @@ def switches(call: DeviceCall, used: set[str]) -> Iterator[Switch]:
         yield Switch("packing", {"out_df": "Float32"})
 
 
-def switched(call: DeviceCall, chosen: Sequence[Switch]) -> tuple[DeviceCall, KernelUnits]:
+def switch_off(call: DeviceCall, chosen: Sequence[Switch]) -> tuple[DeviceCall, KernelUnits]:
     """The op without all of these causes."""
     fields = {name: value for switch in chosen for name, value in switch.fields.items()}
     fidelity = next((switch.fidelity for switch in chosen if switch.fidelity), call.fidelity)
@@ -186,7 +186,7 @@ def switched(call: DeviceCall, chosen: Sequence[Switch]) -> tuple[DeviceCall, Ke
     units = ExactFunctions(call.core, call.op) if exact else KernelUnits(call.core)
     wide: frozenset[Cause] = frozenset(switch.cause for switch in chosen)
     op = replace(call.op, **fields)
-    return Switched(op, call.core, fidelity, call.gradient, original=call, wide=wide), units
+    return SwitchedOp(op, call.core, fidelity, call.gradient, original=call, wide=wide), units
 
 
 def largest(call: DeviceCall) -> float:
@@ -203,8 +203,8 @@ def changes(call: DeviceCall, used: set[str]) -> Iterator[Change]:
     is moved."""
     op = call.op
 
-    def changed(name: str, after: str, **fields: Any) -> Change:
-        return Change(name, getattr(op, name), after, replace(call, op=replace(op, **fields)))
+    def changed(name: str, new_value: str, **fields: Any) -> Change:
+        return Change(name, getattr(op, name), new_value, replace(call, op=replace(op, **fields)))
 
     if "sfpu" in used and op.attributes.approximate_mode:
         exact = replace(op, attributes=replace(op.attributes, approximate_mode=False))
@@ -220,8 +220,8 @@ def changes(call: DeviceCall, used: set[str]) -> Iterator[Change]:
     if op.acc_df != "Float32" and not is_integer(op.acc_df):
         yield changed("acc_df", "Float32", acc_df="Float32")
     for df in _WIDER.get(op.out_df, ()):
-        both = {"intermed_df": df} if call.gradient else {}
-        yield changed("out_df", df, out_df=df, **both)
+        more_fields = {"intermed_df": df} if call.gradient else {}
+        yield changed("out_df", df, out_df=df, **more_fields)
     for df in dict.fromkeys(wider for own in call.dfs for wider in _WIDER.get(own, ())):
         labels = [df if df in _WIDER.get(own, ()) else own for own in call.dfs]
         if labels != list(call.dfs):
@@ -259,7 +259,7 @@ def _is_exact(bound: Bound, mode: DstMode) -> bool:
     return name in SFPU_TYPES and name != "dropout" and mode != "int32" and bound.function.reads == (None,)
 
 
-def _packed(values: Tiles, df: str, units: KernelUnits) -> Bits:
+def _pack(values: Tiles, df: str, units: KernelUnits) -> Bits:
     """float32[..., 1024] as the packer rounds them from an fp32 Dst."""
     image = np.ascontiguousarray(values).view(np.uint32).reshape(-1, TILE_ELEMENTS)
     bits = packed(units, Made(image, "fp32"), df)

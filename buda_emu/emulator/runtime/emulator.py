@@ -203,7 +203,7 @@ class Emulator:
         self._require_open("begin_with")
         held = state.stores(self._memory)
         filled: dict[str, int] = {}
-        for tensor in image.held():
+        for tensor in image.initial_tensors():
             self.push(tensor.queue, tensor.array, tensor.slot)
             store = self._memory.channel(tensor.queue).view.store
             filled[store.name] = store.writes

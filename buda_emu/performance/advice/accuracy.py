@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from buda_emu.arithmetic.tensix.registers import core_of
 from buda_emu.emulator.op_errors.op_apart import ErrorSum
-from buda_emu.emulator.op_errors.op_variants import Ideal, computed
+from buda_emu.emulator.op_errors.op_variants import Ideal, compute_op
 from buda_emu.emulator.ops.base import serial
 from buda_emu.emulator.ops.on_device.kernel_units import KernelUnits
 from buda_emu.emulator.ops.operands import run_relu
@@ -89,7 +89,7 @@ class Accuracy:
         for step in (old, new):
             assert step.device is not None
             total = ErrorSum(op)
-            total.add(expected, computed(step.device, operands, KernelUnits(step.device.core), serial))
+            total.add(expected, compute_op(step.device, operands, KernelUnits(step.device.core), serial))
             found.append(total)
         first, second = (total.result() for total in found)
         return Loss(name, first.pcc, second.pcc, second.rms)

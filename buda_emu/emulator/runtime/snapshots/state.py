@@ -198,7 +198,7 @@ class Beginning(Protocol):
         """In hexadecimal."""
         ...
 
-    def held(self) -> Iterator[InitialTensor]:
+    def initial_tensors(self) -> Iterator[InitialTensor]:
         """Tensors in the order in which they are pushed."""
         ...
 
@@ -262,7 +262,7 @@ def fillers(image: Beginning, memory: Memory, wanted: Collection[str], holding: 
     """What fills these stores, once they are empty, from the image; what can be wrong has been found before. Raises
     HostError, ImageError."""
     found: list[Callable[[], object]] = []
-    for held in image.held() if wanted else ():
+    for held in image.initial_tensors() if wanted else ():
         if memory.channel(held.queue).view.store.name in wanted:
             found.append(holding(held.queue, held.array, held.slot))
     return found
