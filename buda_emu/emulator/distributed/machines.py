@@ -1,4 +1,4 @@
-"""One netlist on several machines, as a user holds it; begun again where a worker is lost."""
+"""A netlist that runs on several machines, as its user holds it, and restarts after a worker is lost."""
 
 import os
 import shutil
@@ -40,7 +40,7 @@ from buda_emu.support.workers.wire import unpacked
 
 
 class WorkerLostError(HostError):
-    """A worker died, or gave no sign of life for too long: machines that are made again may do the same work."""
+    """A worker died, or gave no sign of life for too long. New machines may repeat the work."""
 
 
 SLOW_SECONDS: Final = 5.0
@@ -53,7 +53,8 @@ _UNEVEN: Final = 1.5  # a part that works so many times as long as the others is
 
 @dataclass(slots=True)
 class _Member:
-    """A part as the user's machine knows it: its link, where it is, and when it last said so."""
+    """A part as the user's machine knows it: its link, the op that it is in, the part that it waits for, and when it
+    last sent anything (`heard`, below 0 once it is gone)."""
 
     link: Link
     at: str = ""
@@ -63,11 +64,11 @@ class _Member:
 
 
 class Machines:
-    """A netlist on `workers`. It has as many parts as there are workers, or chips (temporal graphs where there is one
-    chip) if these are fewer: `cut`. `tell` is told of parts that are slow. Use it as a context manager.
+    """A netlist on `workers`.
 
-    Raises HostError where parts cannot be started, or do not come within START_SECONDS.
-    """
+    It has as many parts as there are workers, or chips (temporal graphs where there is one chip) if these are fewer:
+    see `cut`. `tell` is called with a sentence about each slow part. Use it as a context manager. Raises HostError
+    where parts cannot be started, or do not connect within START_SECONDS."""
 
     def __init__(
         self,
@@ -132,7 +133,7 @@ class Machines:
             self._send(number, member, {"parts": [connected[other][1] for other in numbers]})
 
     def _require_alive(self, missing: Sequence[int], deadline: float) -> None:
-        """Raises HostError for parts that do not come, WorkerLostError for those that have ended."""
+        """Raise WorkerLostError for a missing part that has ended, and HostError for one that is late."""
         late = time.monotonic() > deadline
         for number in missing:
             if self._actors.has_ended(number):
@@ -149,13 +150,14 @@ class Machines:
         self.close()
 
     def close(self) -> None:
-        """Let all parts go; nothing of them stays."""
+        """Let all parts go, and remove everything that they left behind."""
         self._stack.close()
 
     # --------------------------------------------------------------------------------------------- what a user asks
     def push(self, queue: str, array: Any, slot: int | None = None) -> None:
-        """As `Emulator.push`, to the parts that hold the queue; the others are told. Tiles of an image travel in the
-        bytes of their format. Raises as that, and HostError for a part that is lost."""
+        """Push as `Emulator.push` does, to the parts that hold the queue; the others only count the entries. Tiles of
+        an image travel in the bytes of their format. Raises as `Emulator.push`, and HostError for a part that is
+        lost."""
         packed = array.packed if isinstance(array, Referenced) else None
         require_unmasked(array, f"push to {queue}")
         array = array if packed is not None else np.asarray(array)
@@ -172,14 +174,16 @@ class Machines:
         self._wait_until_done()
 
     def run(self, program: str, parameters: Mapping[str, object] | None = None) -> None:
-        """As `Emulator.run`. Raises as that, and HostError for a part that is lost, with where it was."""
+        """Run a program as `Emulator.run` does. Raises as that, and HostError for a part that is lost, with the op that
+        it was in."""
         request = {"do": "run", "program": program, "parameters": {k: str(v) for k, v in (parameters or {}).items()}}
         for number, member in enumerate(self._members):
             self._send(number, member, request)
         self._report_uneven(self._wait_until_done())
 
     def outputs_in_parts(self, readout: Readout = "host") -> Iterator[OutputParts]:
-        """As `Emulator.outputs_in_parts`: part by part, in the order of the netlist within each."""
+        """Yield outputs as `Emulator.outputs_in_parts` does, part by part, in the order of the netlist within each
+        part."""
         for number, member in enumerate(self._members):
             queues = [
                 queue.name for queue in self.netlist.queues.values() if self.cut.owners.get(queue.input) == number
@@ -208,7 +212,7 @@ class Machines:
         self._request_of_each("save", folder)
 
     def restore(self, folder: Path) -> None:
-        """Let each part take the state that the part of its number wrote: the netlist is cut as it was. Raises as
+        """Let each part read the state that the part of its number wrote: the netlist is cut in the same way. Raises as
         `run`."""
         self._request_of_each("restore", folder)
 
@@ -230,7 +234,7 @@ class Machines:
             ) from None
 
     def _wait_until_done(self) -> dict[int, dict[str, Any]]:
-        """The last answers of all parts. Raises the error of the first part that has one of its own."""
+        """Return the last answers of all parts. Raises the error of the first part that failed by itself."""
         done: dict[int, dict[str, Any]] = {}
         failed: dict[int, BudaError] = {}
         lost: list[int] = []
@@ -264,7 +268,8 @@ class Machines:
         return done
 
     def _receive_answers(self, numbers: Sequence[int], lost: list[int]) -> Iterator[tuple[int, dict[str, Any]]]:
-        """What parts answer, as they do; signs of life are noted. Those that are gone join `lost`."""
+        """Yield the answers of parts as they come. Signs of life are recorded; parts that are gone are appended to
+        `lost`."""
         members = self._members
         ready, _, _ = select([members[number].link for number in numbers], [], [], 0.5)
         for number in numbers:
@@ -282,7 +287,7 @@ class Machines:
                 yield number, words
 
     def _receive_from(self, number: int) -> Message:
-        """The next answer of one part. Raises its error, and HostError when it is lost."""
+        """Return the next answer of one part. Raises the error that it sent, and HostError when it is lost."""
         member = self._members[number]
         while True:
             ready, _, _ = select([member.link], [], [], 0.5)
@@ -300,7 +305,7 @@ class Machines:
             return words, arrays
 
     def _is_sign_of_life(self, member: _Member, words: dict[str, Any]) -> bool:
-        """Whether a message is a sign of life and no more."""
+        """Record a message, and return whether it is a sign of life and no answer."""
         member.heard = time.monotonic()
         if member.is_reported:
             member.is_reported = False
@@ -312,7 +317,7 @@ class Machines:
         return True
 
     def _require_signs(self, number: int) -> None:
-        """Tells of a part that gives no sign of life. Raises HostError when that lasts too long."""
+        """Report a part that gives no sign of life. Raises HostError when that lasts longer than LOST_SECONDS."""
         member = self._members[number]
         silent = time.monotonic() - member.heard
         if silent > LOST_SECONDS:
@@ -322,12 +327,12 @@ class Machines:
             self._tell(f"{self._name(number)} gives no sign of life since {silent:.0f} s{self._place(number)}")
 
     def _silent_error(self, number: int) -> HostError:
-        """What is said of a part that is given up."""
+        """Return the error for a part that is given up because it is silent."""
         self._broken = True
         return WorkerLostError(f"{self._name(number)} gave no sign of life for {LOST_SECONDS:g} s{self._place(number)}")
 
     def _lost_error(self, number: int) -> HostError:
-        """What is said of a part that is gone."""
+        """Return the error for a part that is gone."""
         self._broken = True
         fate = self._actors.fate(number) or "its connection was closed"
         return WorkerLostError(f"{self._name(number)} is lost: {fate}{self._place(number)}")
@@ -343,7 +348,7 @@ class Machines:
         return f", last in op {at} of graph {graph}"
 
     def _report_uneven(self, answers: Mapping[int, Mapping[str, Any]]) -> None:
-        """Of a part that all others wait for."""
+        """Report a part whose work took much longer than that of the others, which wait for it."""
         busy = {number: float(words["busy"]) for number, words in answers.items()}
         if len(busy) < 2:
             return
@@ -362,7 +367,8 @@ R = TypeVar("R")
 
 
 class SavedState:
-    """States of all parts between two programs: `done`, how many programs have run in the last one, 0 for none."""
+    """The saved states of all parts between two programs. `done` is how many programs had run in the last one, 0 for
+    none."""
 
     def __init__(self, stack: ExitStack, *, is_local: bool) -> None:
         """`stack`: files are removed with it. `is_local`: workers write files where this process finds them."""
@@ -372,7 +378,7 @@ class SavedState:
         self.done = 0
 
     def save(self, machines: Machines, done: int) -> None:
-        """After so many programs. The state before it is dropped when all parts have written this one."""
+        """Save the state after `done` programs. The state before it is dropped when all parts have written this one."""
         if not self._is_local:
             return
         if self._folder is None:
@@ -386,14 +392,14 @@ class SavedState:
         shutil.rmtree(before, ignore_errors=True)
 
     def restore(self, machines: Machines) -> int:
-        """Bring new machines to the last state; how many programs have run in it."""
+        """Bring new machines to the last state, and return how many programs had run in it."""
         if self.done and self._folder is not None:
             machines.restore(self._folder / str(self.done))
         return self.done
 
     @property
     def place(self) -> str:
-        """From where a restart goes on, in words."""
+        """The state from which a restart goes on, in words."""
         if self.done:
             return f"from the snapshot after program {self.done}"
         return "from the beginning"
@@ -406,8 +412,8 @@ def run_with_restarts(
     *,
     is_local: bool,
 ) -> R:
-    """What `work` gives on the machines that `make` gives, once more after each lost worker, `RESTARTS` times at most.
-    `work` begins with `SavedState.restore`. Raises what both raise, and the last WorkerLostError."""
+    """Return the result of `work` on the machines that `make` returns; repeat it after each lost worker, `RESTARTS`
+    times at most. `work` begins with `SavedState.restore`. Raises what both raise, and the last WorkerLostError."""
     with ExitStack() as stack:
         saved = SavedState(stack, is_local=is_local)
         for _ in range(RESTARTS):

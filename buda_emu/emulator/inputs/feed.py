@@ -1,4 +1,4 @@
-"""The inputs of a run: tensors from outside first, the rest generated; and how they are pushed."""
+"""The inputs of a run: tensors from files first, the rest generated; and their push into a machine."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -25,9 +25,9 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Feed:
-    """Makes the same inputs as often as they are asked for, without keeping them. `reference`: tensors from outside;
-    `archive`: an .npz file of inputs, which unpacks to at most `memory_limit` bytes; `image`: the one that the netlist
-    is of."""
+    """A source of the same inputs as often as they are asked for, without keeping them. `reference` has tensors from
+    outside; `archive` is an .npz file of inputs, which unpacks to at most `memory_limit` bytes; `image` is the one that
+    the netlist is of."""
 
     netlist: Netlist
     config: TestConfig
@@ -40,7 +40,7 @@ class Feed:
     memory_limit: int | None = None
 
     def blocks(self) -> Iterator[InputBlock]:
-        """Every entry to push, queue by queue. Raises HostError, NetlistError, ProgramError, UnsupportedError."""
+        """Yield every entry to push, queue by queue. Raises HostError, NetlistError, ProgramError, UnsupportedError."""
         held = self.image.held_queues if self.image is not None else frozenset[str]()
         yield from initial_blocks(self.image)
         filled = set(held)
@@ -68,7 +68,8 @@ class Feed:
                 yield _block(queue, tensors, count)
 
     def _initial(self, files: Files, queue: Queue) -> Tensors | None:
-        """Of an image, arrays may have the shape of the host's tensors, and the name of the model's input."""
+        """Return the tensors that files hold for a queue, None where they hold none. Of an image, arrays may have the
+        shape of the host's tensors, and the name of the model's input."""
         if self.image is None or not queue.host_fed:
             return initial_tensors(files, queue)
         arrays = (whole_array(files, name) for name in self.image.names_of(queue.name))
@@ -79,7 +80,8 @@ class Feed:
 
 
 def initial_tensors(files: Files, queue: Queue) -> Tensors | None:
-    """What the files hold for a queue that the host fills, or for a ram that ops write, before the first program."""
+    """Return the tensors that files hold for a queue that the host fills, or for a ram that ops write, before the first
+    program."""
     if queue.host_fed:
         return tensors(files, queue.name, queue.df, queue.blocking.element_shape)
     if queue.is_ram:
@@ -88,7 +90,7 @@ def initial_tensors(files: Files, queue: Queue) -> Tensors | None:
 
 
 def _block(queue: Queue, tensors: Tensors, count: int) -> InputBlock:
-    """The first entries that the programs read. Raises HostError where there are not so many."""
+    """Return the first `count` entries as a block. Raises HostError where there are fewer."""
     entries = tensors.array.shape[0]
     if entries < count and not queue.is_ram:
         has = f"{tensors.source} has {plural(entries, 'entry')} of queue {queue.name}"
@@ -99,7 +101,7 @@ def _block(queue: Queue, tensors: Tensors, count: int) -> InputBlock:
 def push(
     emulator: "Emulator | Machines", blocks: Iterable[InputBlock], progress: Callable[[str], None] = lambda _: None
 ) -> tuple[InputUsed, ...]:
-    """Push them all; says what was pushed."""
+    """Push all blocks, and return a record of the pushed data of each queue."""
     queues = emulator.netlist.queues
     pushed: dict[str, InputUsed] = {}
     for block in blocks:
@@ -114,5 +116,5 @@ def push(
 
 
 def seed_of(seed: int, number: int) -> int:
-    """The seed of item `number`: the same however many are made beside it."""
+    """Return the seed of case `number`, which does not depend on how many cases there are."""
     return seed * 1_000_003 + number

@@ -1,4 +1,5 @@
-"""Runs of an image whose host computes between programs: its plan, followed on a machine, and the time of the host."""
+"""Runs of an image whose host computes between programs: its plan, executed on a machine, and the time of the host's
+steps."""
 
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -29,8 +30,8 @@ TIMES: Final = 3
 
 @dataclass(frozen=True, slots=True)
 class HostRun:
-    """What a run gave: the model's outputs by label, what programs gave by queue, what was pushed, and the seconds of
-    each step of the host, by its name."""
+    """The result of a run: the model's outputs by label, the results of programs by queue, the pushed data, and the
+    seconds of each step of the host by its name."""
 
     outputs: Mapping[str, Array]
     entries: Mapping[str, Array]
@@ -40,7 +41,8 @@ class HostRun:
 
 @dataclass(frozen=True, slots=True)
 class HostTime:
-    """What a step of the host takes on this machine; `seconds` are None where it refuses the values, `why`."""
+    """The time of one step of the host on this machine; `seconds` is None where it refuses the values, for the reason
+    `why`."""
 
     step: str
     seconds: float | None
@@ -52,7 +54,8 @@ class HostTime:
 
 
 class HostParts:
-    """An image's plan with what computes it. Raises HostError for a step that nothing here can compute."""
+    """An image's plan with functions that compute its steps. Raises HostError for a step that nothing here can
+    compute."""
 
     def __init__(self, image: DeviceImage) -> None:
         self._image = image
@@ -66,8 +69,8 @@ class HostParts:
         self._constants = {name: _array(image, file) for name, file in self.plan.constants.items()}
 
     def given(self, arrays: Mapping[str, Array]) -> dict[str, Array]:
-        """Values of the model's inputs, by label. Raises HostError where one is missing, unknown, or of another
-        shape."""
+        """Return the values of the model's inputs by the plan's names, from arrays by label. Raises HostError where one
+        is missing, unknown, or of another shape."""
         labels = {plan_input.label for plan_input in self.plan.given}
         named = set(arrays)
         if labels != named:
@@ -82,7 +85,8 @@ class HostParts:
         return {plan_input.value: np.asarray(arrays[plan_input.label]) for plan_input in self.plan.given}
 
     def made_up(self, seed: int) -> dict[str, Array]:
-        """The same, generated: normal numbers for floats, else integers that the model takes."""
+        """Return generated values of the model's inputs: normal numbers for floats, else integers that the model
+        takes."""
         plan_inputs = self.plan.given
         return {
             plan_input.value: made_up(
@@ -92,7 +96,8 @@ class HostParts:
         }
 
     def read(self, path: Path, byte_limit: int) -> dict[str, Array]:
-        """The same from one .npz file, which unpacks to at most so many bytes. Raises HostError."""
+        """Return the values of the model's inputs from one .npz file, which unpacks to at most `byte_limit` bytes.
+        Raises HostError."""
         from buda_emu.emulator.inputs.numpy_files import npz_of
 
         if path.suffix.lower() != ".npz" or not path.is_file():
@@ -100,12 +105,12 @@ class HostParts:
         return self.given(npz_of(f"inputs: {path}", path.read_bytes(), byte_limit))
 
     def on(self, machine: Emulator, parameters: Mapping[str, str], seed: int) -> HostRun:
-        """One run on a machine that holds nothing yet, of made-up inputs. Raises as `run`."""
+        """Run the plan once on a machine that holds nothing yet, with generated inputs. Raises as `run`."""
         push(machine, initial_blocks(self._image))
         return self.run(machine, self.made_up(seed), lambda name: machine.run(name, parameters), MADE_UP)
 
     def time_steps(self, seed: int) -> list[HostTime]:
-        """What each step of the host takes: the shortest of `TIMES` runs on made-up operands of the model's shapes. No
+        """Measure each step of the host: the shortest of `TIMES` runs on generated operands of the model's shapes. No
         program runs."""
         times: list[HostTime] = []
 
@@ -136,8 +141,8 @@ class HostParts:
         return times
 
     def run(self, machine: Emulator, values: Mapping[str, Array], run: Callable[[str], None], source: str) -> HostRun:
-        """Follow the plan on a machine that holds the image's constants. `run` runs a program; `source` is where the
-        inputs come from. Raises what a run raises, and ProgramError where the host cannot compute the values."""
+        """Execute the plan on a machine that holds the image's constants. `run` runs a program; `source` names the
+        origin of the inputs. Raises what a run raises, and ProgramError where the host cannot compute the values."""
         entries: dict[str, Array] = {}
         pushed: list[InputUsed] = []
         seconds: dict[str, float] = {}

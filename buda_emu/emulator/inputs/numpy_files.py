@@ -1,4 +1,4 @@
-"""Arrays in files: .npy, .npz, .safetensors, and how much memory the files of a directory take."""
+"""Reads arrays from .npy, .npz and .safetensors files, and estimates the memory that the files of a directory take."""
 
 import json
 import os
@@ -35,8 +35,8 @@ _BROKEN: Final = (
 
 
 def map_npy(path: Path) -> NDArray[Any]:
-    """The array of a .npy file, read as it is used: who uses it checks that the file is `unchanged`. Raises
-    HostError for one that is not an array, or is not whole."""
+    """Map the array of a .npy file, which is read as it is used; the caller checks that the file stays `unchanged`.
+    Raises HostError for a file that is not an array, or is cut short."""
     try:
         with _open_regular_file(path) as stream:
             _shape_and_type(stream, os.fstat(stream.fileno()).st_size)
@@ -48,24 +48,24 @@ def map_npy(path: Path) -> NDArray[Any]:
 
 @dataclass(frozen=True, slots=True)
 class Header:
-    """What the file says of its array."""
+    """Shape and element type of an array in a file."""
 
     shape: tuple[int, ...]
     dtype: "np.dtype[Any]"
 
     @property
     def elements(self) -> int:
-        """How many."""
+        """The number of elements."""
         return prod(self.shape)
 
     @property
     def bytes(self) -> int:
-        """Of all elements."""
+        """The size of all elements in bytes."""
         return self.elements * self.dtype.itemsize
 
 
 def npy_header(path: Path) -> Header:
-    """Of the array of a .npy file. Raises HostError."""
+    """Read the header of a .npy file. Raises HostError."""
     try:
         with _open_regular_file(path) as stream:
             return _header(stream, os.fstat(stream.fileno()).st_size)
@@ -74,7 +74,7 @@ def npy_header(path: Path) -> Header:
 
 
 def npz_headers(path: Path) -> dict[str, Header]:
-    """Of each array of a .npz file, by name. Raises HostError."""
+    """Read the header of each array of a .npz file, by name. Raises HostError."""
     try:
         with _open_regular_file(path) as stream, zipfile.ZipFile(stream) as archive:
             return dict(_members(archive))
@@ -83,7 +83,7 @@ def npz_headers(path: Path) -> dict[str, Header]:
 
 
 def _members(archive: zipfile.ZipFile) -> Iterator[tuple[str, Header]]:
-    """Each array's name and header. Raises ValueError for a name that occurs twice, with ".npy" or without."""
+    """Yield name and header of each array. Raises ValueError for a name that occurs twice, with ".npy" or without."""
     names: set[str] = set()
     for info in archive.infolist():
         name = info.filename.removesuffix(".npy")
@@ -100,7 +100,7 @@ def _header(stream: IO[bytes], size: int) -> Header:
 
 
 def npy_of(name: str, data: bytes) -> NDArray[Any]:
-    """The array of what a .npy file holds. Raises HostError."""
+    """Return the array in the bytes of a .npy file. Raises HostError."""
     try:
         return _array(BytesIO(data), len(data))
     except _BROKEN as error:
@@ -108,9 +108,9 @@ def npy_of(name: str, data: bytes) -> NDArray[Any]:
 
 
 def read_npy(path: Path, byte_limit: int | None = None) -> NDArray[Any]:
-    """Read the array of a .npy file into memory. Raises HostError for a file that is not an array, is not whole or is
-    written to meanwhile, for what is not a regular file, and for more than `byte_limit` bytes, by default a machine's memory
-    limit."""
+    """Read the array of a .npy file into memory. Raises HostError for a file that is not an array, is cut short or is
+    written to meanwhile, for a path that is not a regular file, and for more than `byte_limit` bytes, by default a
+    machine's memory limit."""
     byte_limit = default_memory_limit() if byte_limit is None else byte_limit
     try:
         check = unchanged(path)
@@ -126,8 +126,9 @@ def read_npy(path: Path, byte_limit: int | None = None) -> NDArray[Any]:
 
 
 def npz_of(name: str, data: bytes | Path, byte_limit: int | None = None) -> dict[str, NDArray[Any]]:
-    """The arrays of a .npz file, or of what one holds, by name. Nothing is unpacked where they would take more than
-    `byte_limit` bytes, by default a machine's memory limit: kilobytes can hold gigabytes of zeros. Raises HostError."""
+    """Return the arrays of a .npz file, or of the bytes of one, by name. Nothing is unpacked where they would take more
+    than `byte_limit` bytes, by default a machine's memory limit: kilobytes can hold gigabytes of zeros. Raises
+    HostError."""
     byte_limit = default_memory_limit() if byte_limit is None else byte_limit
     try:
         with (
@@ -153,7 +154,7 @@ def _open_regular_file(path: Path) -> IO[bytes]:
 
 
 def _array(stream: IO[bytes], size: int) -> NDArray[Any]:
-    """The array of a file of `size` bytes: no memory is taken for what the file does not hold."""
+    """Read the array of a file of `size` bytes. No memory is taken for bytes that the file does not hold."""
     shape, fortran, dtype = _shape_and_type(stream, size)
     array = np.empty(prod(shape), dtype)
     left = array.view(np.uint8).data
@@ -194,13 +195,13 @@ _SAFE_TYPES: Final[Mapping[str, str]] = {
 
 
 def read_archive(file: str, data: bytes, byte_limit: int | None = None) -> Mapping[str, Array]:
-    """The arrays of a .npz or .safetensors file by name; bfloat16 as float32. `byte_limit`: bytes that what is packed may
-    take. Raises HostError."""
+    """Return the arrays of a .npz or .safetensors file by name; bfloat16 as float32. `byte_limit` bounds the bytes that
+    a .npz unpacks to. Raises HostError."""
     return npz_of(file, data, byte_limit) if file.lower().endswith(".npz") else _safetensors(file, data)
 
 
 def is_archive(file: str) -> bool:
-    """Whether the name is that of a file with several arrays."""
+    """Return whether the name is that of a file with several arrays."""
     return file.lower().endswith((".npz", ".safetensors"))
 
 
@@ -231,8 +232,8 @@ _LONGEST_HEADER = 100 << 20  # bytes, as the format's own limit
 
 
 def host_copy_bytes(inputs: Path) -> int:
-    """Bytes of host copies, at most: archives stay, other files come and go one after the other, and each is there as
-    its bytes, as an array, and as float32."""
+    """Estimate the bytes of host copies of input files, at most. Archives stay in memory; other files come and go one
+    after the other, and each is there as its bytes, as an array, and as float32."""
     files = sorted(path for path in inputs.rglob("*") if path.is_file()) if inputs.is_dir() else [inputs]
     archive_bytes = once = 0
     bins: Counter[str] = Counter()
@@ -256,12 +257,12 @@ def host_copy_bytes(inputs: Path) -> int:
 
 
 def _npz(path: Path) -> Iterator[tuple[int, int]]:
-    """(bytes, elements) of each array."""
+    """Yield (bytes, elements) of each array of a .npz file."""
     return ((header.bytes, header.elements) for header in npz_headers(path).values())
 
 
 def _bytes_of_safetensors(path: Path) -> Iterator[tuple[int, int]]:
-    """(bytes, elements) of each tensor."""
+    """Yield (bytes, elements) of each tensor of a .safetensors file."""
     with path.open("rb") as stream:
         length = int.from_bytes(stream.read(8), "little")
         header: dict[str, Any] = {}

@@ -22,9 +22,9 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class ImageQueues:
-    """Names of queues that a run does not treat as others: `filled` from the start, with an image's constants and
-    parameters; `lent`: those of them that stay in the image's file as far as they take more than their share of the
-    limit, of which two are in memory at a time; `between`: not read out."""
+    """Names of an image's queues that a run treats differently. `filled` have the image's constants and parameters from
+    the start. `lent` are those of them that stay in the image's file as far as they take more than their share of the
+    limit, of which two are in memory at a time. `between` are not read out."""
 
     filled: frozenset[str] = frozenset()
     lent: frozenset[str] = frozenset()
@@ -39,12 +39,12 @@ NPZ = ".npz"
 
 
 def is_archive_of_inputs(path: "Path") -> bool:
-    """Whether `--inputs` names one .npz file, not a folder."""
+    """Return whether `--inputs` names one .npz file instead of a folder."""
     return path.suffix.lower() == NPZ and not path.is_dir()
 
 
 def image_args(image: "DeviceImage | None") -> dict[str, str]:
-    """What an image knows that a test-arg would say; a netlist's own test-args go before it."""
+    """Return the test-args that an image implies; a netlist's own test-args take precedence."""
     if image is None:
         return {}
     metadata = image.metadata
@@ -52,9 +52,9 @@ def image_args(image: "DeviceImage | None") -> dict[str, str]:
 
 
 def fit_image_to_inputs(image: "DeviceImage", inputs: "Path", parameters: Mapping[str, str]) -> "DeviceImage":
-    """The image, made to take as many sets of the model's inputs in a round as an .npz file, or .npy files of a folder,
-    hold; the image as it is where the program of a model is not run for each input by itself. Raises HostError where
-    inputs hold different numbers of sets."""
+    """Return the image with as many sets of the model's inputs in a round as an .npz file, or the .npy files of a
+    folder, hold; the same image where the program of a model is not run for each input by itself. Raises HostError
+    where inputs hold different numbers of sets."""
     model = image.model
     programs = tuple(image.netlist.programs.values())
     if model is None or image.plan is not None or len(programs) != 1 or LOOP not in parameter_names(programs):
@@ -77,26 +77,27 @@ def fit_image_to_inputs(image: "DeviceImage", inputs: "Path", parameters: Mappin
 
 
 def host_copies(image: "DeviceImage | None") -> int:
-    """Bytes that the model's own tensors take while one of them is made ready for its queue."""
+    """Return the bytes that the model's own tensors take while one of them is laid out for its queue."""
     model = image.model if image is not None else None
     return max((model_input.host_bytes for model_input in model.inputs), default=0) if model is not None else 0
 
 
 def image_queues(image: "DeviceImage | None", *, all_read: bool = False) -> ImageQueues:
-    """What an image says of its queues. `all_read`: what goes from epoch to epoch is read out, too."""
+    """Return the queues of an image that a run treats differently. `all_read`: queues between epochs are read out,
+    too."""
     if image is None:
         return NO_IMAGE_QUEUES
     return ImageQueues(image.held_queues, image.lent_queues, frozenset() if all_read else image.between_queues)
 
 
 def initial_blocks(image: "DeviceImage | None") -> Iterator[InputBlock]:
-    """The constants and parameters of an image."""
+    """Yield the constants and parameters of an image."""
     for tensor in image.initial_tensors() if image is not None else ():
         yield InputBlock(tensor.queue, tensor.array, tensor.slot, "image")
 
 
 def _refuse_host_parts(image: "DeviceImage | None") -> None:
-    """Raises UnsupportedError where the host computes what later programs are fed with (`host_parts`)."""
+    """Raise UnsupportedError where the host computes the inputs of later programs (see `host_parts`)."""
     if image is not None and image.plan is not None:
         raise UnsupportedError(
             f"{image.path}: the host computes between its programs: such an image can be checked, run, tested and timed"
@@ -104,8 +105,8 @@ def _refuse_host_parts(image: "DeviceImage | None") -> None:
 
 
 def in_queues(image: "DeviceImage | None", blocks: Iterator[InputBlock]) -> Iterator[InputBlock]:
-    """Inputs in the shapes of their queues. Raises as `DeviceImage.host_input`, UnsupportedError for an image with host
-    parts."""
+    """Convert inputs to the shapes of their queues. Raises as `DeviceImage.host_input`, and UnsupportedError for an
+    image with host parts."""
     _refuse_host_parts(image)
     for block in blocks:
         yield block if image is None else replace(block, array=image.host_input(block.queue, block.array))
@@ -114,8 +115,8 @@ def in_queues(image: "DeviceImage | None", blocks: Iterator[InputBlock]) -> Iter
 def archive_blocks(
     netlist: Netlist, path: "Path", image: "DeviceImage | None", byte_limit: int
 ) -> Iterator[InputBlock]:
-    """The arrays of an .npz file, by queue; of an image that `buda-emu compile` wrote by the model's own input names
-    and in its shapes. `byte_limit`: bytes that it may unpack to. Raises HostError."""
+    """Yield the arrays of an .npz file by queue. For an image that `buda-emu compile` wrote, the file has the model's
+    own input names and shapes. `byte_limit` bounds the bytes that it unpacks to. Raises HostError."""
     from buda_emu.emulator.inputs.numpy_files import npz_of
 
     _refuse_host_parts(image)
@@ -149,8 +150,9 @@ def made_up_blocks(
     excluded: Container[str] = frozenset(),
     needed: Mapping[str, int] | None = None,
 ) -> Iterator[InputBlock]:
-    """As `default_inputs`; inputs of a model that `buda-emu compile` wrote are generated in the model's shapes, so that
-    what lies beyond them is what the compiler expects there. Raises UnsupportedError for an image with host parts."""
+    """Yield generated inputs as `default_inputs` does. Inputs of a model that `buda-emu compile` wrote are generated in
+    the model's shapes, so that the padding around them is what the compiler expects. Raises UnsupportedError for an
+    image with host parts."""
     _refuse_host_parts(image)
     if image is None:
         yield from default_inputs(netlist, config, programs, parameters, seed, excluded=excluded, needed=needed)

@@ -1,4 +1,5 @@
-"""A run made ready: its programs and parameters, what is certain to fail, and whether the machine has room for it."""
+"""Prepares a run: its programs and parameters, a check for failures that are certain, and a check of the machine's
+memory."""
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import field, replace
@@ -96,10 +97,10 @@ _ENTRY_COPIES = 5  # of an entry: made up as float64, as float32, as tiles, as t
 
 
 def try_walk(netlist: Netlist, programs: Sequence[Program], parameters: Mapping[str, str]) -> ProgramWalk | None:
-    """What these programs are going to do; None when they fail without data already: the run says it with more.
+    """Return what these programs are going to do, or None when they fail without data already: the run then reports
+    more.
 
-    Raises ProgramError for more instructions than a run may take: that is said before the work, not after it.
-    """
+    Raises ProgramError for more instructions than a run may take: that is reported before the work, not after it."""
     try:
         return walk_programs(netlist, programs, parameters)
     except ProgramError as error:
@@ -120,12 +121,13 @@ def require_memory(
     queues: ImageQueues = NO_IMAGE_QUEUES,
     tell: Callable[[str], None] = lambda _: None,
 ) -> int:
-    """The limit for each of `machines` that run at once, in bytes; `limit` None: a share of what is available now.
+    """Return the limit for each of `machines` that run at once, in bytes; `limit` None: a share of what is available
+    now.
 
     Raises UnsupportedError when queues and rams alone are going to hold more: what cannot run to its end does not
     start. `rams`: host-fed rams are filled. `as_bits`: they hold the bits of their formats (precision "device").
-    `beside`: bytes of host copies of input files. `tell` is given what is going to be held, in words.
-    """
+    `beside`: bytes of host copies of input files. `queues` are those of the image. `tell` is called with the memory
+    that is going to be held, in words."""
     limit_each = (default_memory_limit() if limit is None else limit) // machines
     needed = held_bytes(netlist, steps, queues.filled, rams=rams, as_bits=as_bits) if steps is not None else {}
     beside += _entry_copies(netlist, queues.lent | queues.between)
@@ -155,12 +157,11 @@ def require_memory(
 def held_bytes(
     netlist: Netlist, steps: ProgramWalk, filled: Collection[str] = (), *, rams: bool = True, as_bits: bool = False
 ) -> dict[str, int]:
-    """Bytes of tiles that each queue and ram holds at least when these steps are done.
+    """Return the bytes of tiles that each queue and ram holds at least when these steps are done.
 
     A host-fed queue: the entries that are read. A host-fed ram: all, where `rams` or it is `filled`. An op-fed queue:
-    the entries that its graph writes, at most what it holds; a ram one of them. Static rams on the same buffers are
-    one (NETLIST 1.10).
-    """
+    the entries that its graph writes, at most what it holds; a ram one of them. Static rams on the same buffers are one
+    (NETLIST 1.10)."""
     owner = {op.name: graph.name for graph in netlist.graphs.values() for op in graph.ops}
     dynamic = netlist.dynamic
     largest: dict[object, tuple[int, str]] = {}
@@ -173,14 +174,15 @@ def held_bytes(
 
 
 def _entry_copies(netlist: Netlist, apart: Collection[str]) -> int:
-    """Bytes of host copies of the largest entry while it goes in or out: what is smaller goes in parts. `apart`: queues
-    that go in parts in any case, or not at all."""
+    """Return the bytes of host copies of the largest entry while it goes in or out; smaller entries go in parts. Queues
+    in `apart` go in parts in any case, or not at all."""
     largest = max((entry_bytes(queue) for queue in netlist.queues.values() if queue.name not in apart), default=0)
     return max(0, largest - PART_BYTES) * _ENTRY_COPIES
 
 
 def entry_bytes(queue: Queue, *, as_bits: bool = False) -> int:
-    """Bytes of one entry as it is held: float32 tiles of 32x32, or the bits of the queue's format."""
+    """Return the bytes of one entry in the emulator's memory: float32 tiles of 32x32, or the bits of the queue's
+    format."""
     return prod(queue.blocking.shape) * (stored_tile_bytes(queue.df) if as_bits else TILE_ELEMENTS * 4)
 
 
@@ -193,9 +195,9 @@ def _entries(queue: Queue, steps: ProgramWalk, owner: Mapping[str, str], rams: b
 
 @dataclass(frozen=True, slots=True)
 class RunChoice:
-    """What a caller names: `programs` (all, in file order, without any), `parameters` ("$name": value; others are as
-    the harness gives them), `memory_limit` in bytes (None: a share of what is there), the netlist's `image`;
-    `all_read`: queues between its epochs are read out, too."""
+    """The caller's choices for a run: `programs` (all, in file order, without any), `parameters` ("$name": value;
+    others are as the harness gives them), `memory_limit` in bytes (None: a share of what is there), the netlist's
+    `image`; `all_read`: queues between its epochs are read out, too."""
 
     programs: Sequence[str] = ()
     parameters: Mapping[str, str] = field(default_factory=dict[str, str])
@@ -206,8 +208,8 @@ class RunChoice:
 
 @dataclass(frozen=True, slots=True)
 class PreparedRun:
-    """`values`: of all parameters; `steps`: what the programs are going to do, None where they fail without data;
-    `limit`: bytes of each machine."""
+    """A run that is ready to start. `values` are those of all parameters; `steps` is what the programs are going to do,
+    None where they fail without data; `limit` is the bytes of each machine."""
 
     netlist: Netlist
     image: "DeviceImage | None"
@@ -219,11 +221,11 @@ class PreparedRun:
 
     @property
     def programs(self) -> list[tuple[str, Mapping[str, str]]]:
-        """Names with parameters, in the order of the run."""
+        """Names of programs with their parameters, in the order of the run."""
         return [(body.name, self.values) for body in self.bodies]
 
     def feed(self, inputs: "Path | None", seed: int) -> "Feed":
-        """Tensors of a folder or an .npz file, the others generated. Raises HostError."""
+        """Return the inputs: tensors of a folder or an .npz file, the others generated. Raises HostError."""
         from buda_emu.emulator.inputs.feed import Feed
 
         archive = inputs if inputs is not None and is_archive_of_inputs(inputs) else None
@@ -256,11 +258,11 @@ def prepare_run(
     progress: Callable[[str], None] = lambda _: None,
     foretell: Callable[[str], None] | None = None,
 ) -> PreparedRun:
-    """The programs, ready to run. `machines`, `rams`, `as_bits`, `beside`: as `require_memory` takes them, `foretell`
-    as its `tell`; without it that is progress.
+    """Prepare the chosen programs. `machines`, `rams`, `as_bits` and `beside` are those of `require_memory`, `foretell`
+    is its `tell`, by default `progress`.
 
-    Raises HostError (an unknown program or parameter), UnsupportedError (what is not emulated; no room), ProgramError.
-    """
+    Raises HostError (an unknown program or parameter), UnsupportedError (what is not emulated; no room),
+    ProgramError."""
     image = chosen.image
     bodies = select_programs(netlist, chosen.programs)
     config = read_test_config(netlist.path, netlist.sections)

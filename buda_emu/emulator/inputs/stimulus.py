@@ -1,8 +1,7 @@
-"""The data that a stimulus of a test-config describes (NETLIST 5.1): its fields and the plain generators.
+"""Generates the data that a stimulus of a test-config describes (NETLIST 5.1).
 
 Random streams are our own (seeded for each queue by its name), not libstdc++'s: bit equality with the vendor's harness
-is not claimed for `Uniform` and `Normal`.
-"""
+is not claimed for `Uniform` and `Normal`."""
 
 import zlib
 from typing import Final
@@ -16,18 +15,17 @@ from buda_emu.support.errors import NetlistError
 
 
 def generator(seed: int, name: str) -> np.random.Generator:
-    """The random stream of one queue: depends on the seed and the queue's name only."""
+    """Return the random stream of one queue, which depends on the seed and the queue's name only."""
     return np.random.Generator(np.random.PCG64(np.random.SeedSequence([seed, zlib.crc32(name.encode())])))
 
 
 def plain_values(
     stimulus: Stimulus, blocking: Blocking, first_entry: int, entries: int, integer: bool, stream: np.random.Generator
 ) -> NDArray[np.float64] | None:
-    """Data of a run of entries, float64 [entries, t, rows, cols] row-major; None for a stimulus of another kind.
+    """Generate a run of entries, float64 [entries, t, rows, cols] row-major; None for a stimulus of another kind.
 
-    Only `Uniform` and `Normal` take from `stream`, element by element: any cut into runs gives the same values.
-    `integer`: bounds and values are integers (NETLIST 5.1). Raises NetlistError when a bound is missing.
-    """
+    Only `Uniform` and `Normal` draw from `stream`, element by element: any cut into runs gives the same values.
+    `integer`: bounds and values are integers (NETLIST 5.1). Raises NetlistError when a bound is missing."""
     make = _PLAIN.get(stimulus.type)
     if make is None:
         return None
@@ -105,7 +103,8 @@ def _step(
 
 
 def _step_line(stimulus: Stimulus, tiles: int, size: int, offset: int) -> NDArray[np.float64]:
-    """A value for each of `size` places in each of `tiles` tiles; the offset of a tile is plain (NETLIST 5.1)."""
+    """Return a value for each of `size` places in each of `tiles` tiles. The offset of a tile is added unscaled
+    (NETLIST 5.1)."""
     place = np.arange(tiles * size)
     return stimulus.step_start + (place // size) * offset + (place % size) * stimulus.step_increment
 
@@ -138,7 +137,7 @@ _PLAIN: Final = {
 
 
 def _inside_ranges(stimulus: Stimulus, blocking: Blocking, values: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Zero every cell outside set_tile_rows and set_tile_cols."""
+    """Set every cell outside set_tile_rows and set_tile_cols to zero."""
     for axis, (first, last), size in (
         (2, stimulus.set_tile_rows, blocking.tile_dim[0]),
         (3, stimulus.set_tile_cols, blocking.tile_dim[1]),

@@ -1,8 +1,7 @@
-"""Why the chip's answer differs: of each op the error of precision "device" against "ideal", split by cause.
+"""Measures why the chip's result differs: for each op the error of precision "device" against "ideal", split by cause.
 
 Both precisions run side by side. When an op is seen for the first time, it is run again by itself, on the operands that
-the ideal run gave it: as it stands, without each cause of error, and with what a netlist could change.
-"""
+the ideal run gave it: as it stands, without each cause of error, and with what a netlist could change."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, suppress
@@ -41,11 +40,11 @@ _WAIT_SECONDS: Final = 0.5  # how long a wait is deaf to Ctrl-C on platforms whe
 
 
 class PartnerFailedError(Exception):
-    """Raised in a run whose partner has failed; the partner's error is the one to tell."""
+    """Raised in a run whose partner has failed; the partner's error is the one to report."""
 
 
 class Rendezvous:
-    """The place where side 0 and side 1 meet. `look` is called with the key and both tensors while both wait."""
+    """The meeting of side 0 and side 1. `look` is called with the key and both tensors while both sides wait."""
 
     def __init__(self, look: Look) -> None:
         self._look = look
@@ -75,7 +74,7 @@ class Rendezvous:
             self._condition.notify_all()
 
     def leave(self, side: int, *, failed: bool) -> None:
-        """This side comes no more."""
+        """Record that this side sends no more tensors."""
         with self._condition:
             self._gone.add(side)
             self._failed = self._failed or failed
@@ -87,23 +86,22 @@ class Rendezvous:
 
 
 class Side(Listener):
-    """Takes the results of ops of one run, on side 0 or 1, to the meeting."""
+    """A listener that takes the results of ops of one run to the meeting, as side 0 or 1."""
 
     def __init__(self, meeting: Rendezvous, side: int) -> None:
         self._meeting = meeting
         self._side = side
 
     def op_value(self, op: Op, tiles: Tiles, inputs: int) -> None:  # noqa: ARG002 - always 1 here
-        """The result of an op for one input."""
+        """Take the result of an op for one input to the meeting."""
         self._meeting.meet(self._side, ("op", op.name), tiles)
 
 
 def run_both(first: Callable[[], None], second: Callable[[], None], meeting: Rendezvous) -> None:
-    """Run side 0 on a thread of its own and side 1 here, to the end of both.
+    """Run side 0 on a thread of its own and side 1 on the caller's, to the end of both.
 
-    Raises what failed. Where both failed before they met again it is an interruption, else the error of side 0, the
-    simpler run.
-    """
+    Raises the error of a side that failed. Where both failed before they met again it is an interruption, else the
+    error of side 0, the simpler run."""
     errors: dict[int, BaseException] = {}
 
     def run(side: int, work: Callable[[], None]) -> None:
@@ -131,14 +129,14 @@ OpTask = tuple[str, Tiles, list[Ideal] | None]
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """What is looked at. `only`: the one op, None for all; `elements`: those of an op's results, None where padding
-    cannot be told from them."""
+    """The ops to analyse and the numbers of their results that count. `only` is the one op, None for all; `elements`
+    returns which numbers of an op's result are elements, None where padding cannot be told from them."""
 
     only: str | None = None
     elements: Callable[[str], Elements | None] = lambda _: None
 
     def takes(self, name: str) -> bool:
-        """Whether an op is looked at."""
+        """Return whether an op is analysed."""
         return self.only is None or name == self.only
 
 
@@ -160,11 +158,12 @@ def explain(
     workers: Workers | None = None,
     progress: Callable[[str], None] = lambda _: None,
 ) -> Numerics:
-    """The programs of these names, or all, on tensors of `inputs` (a directory, or one .npz file) and on made-up ones.
+    """Run the programs of these names, or all, on tensors of `inputs` (a directory, or one .npz file) and on generated
+    ones, and return the errors of their ops.
 
-    `image`: the one that the netlist is of. `parameters`: parameters, the rest as the harness gives them. `memory_limit`:
-    bytes of both runs. `workers` take ops apart while both run. Raises what a run and `op_numerics` raise.
-    """
+    `image` is the one that the netlist is of. `parameters` that are not given are as the harness gives them.
+    `memory_limit` is in bytes, for both runs together. `workers` analyse ops while both run. Raises what a run and
+    `op_numerics` raise."""
     ready = prepare_run(netlist, RunChoice(names, parameters or {}, memory_limit, image), machines=2, progress=progress)
     feed = ready.feed(inputs, seed)
     ops = op_numerics(
@@ -198,11 +197,11 @@ def op_numerics(
     workers: Workers | None = None,
     progress: Callable[[str], None] = lambda _: None,
 ) -> tuple[OpNumerics, ...]:
-    """Run the programs in "device" and "ideal" side by side on the inputs that `fill` pushes.
+    """Run the programs in "device" and "ideal" side by side on the inputs that `fill` pushes, and return the errors of
+    their ops.
 
-    `counted`: workers take all numbers of an op for elements. `memory_limit`: bytes of each run. Raises HostError for
-    an op that is not there, and what a run raises.
-    """
+    `counted` is the selection; `workers` take all numbers of an op for elements. `memory_limit`: bytes of each run.
+    Raises HostError for an op that is not there, and what a run raises."""
     if counted.only is not None and counted.only not in netlist.ops:
         raise HostError(f"no op {counted.only!r} in {netlist.path}")
     pool = WorkerPool(threads)
@@ -235,7 +234,7 @@ def op_numerics(
 
 
 def _with_workers(run: Callable[[], None], looking: "_Analysis", netlist: Netlist, workers: Workers) -> None:
-    """Both runs on a thread, which waits where workers have enough to do: two ops for each."""
+    """Run both sides on a thread that waits while the workers have enough to do: two ops for each."""
     looking.sent = sent = Queue[OpTask | None](2 * workers.count)
     failed: list[BaseException] = []
     names: list[str] = []
@@ -270,7 +269,7 @@ def _with_workers(run: Callable[[], None], looking: "_Analysis", netlist: Netlis
 
 
 def analyse_op_job(netlist: Netlist) -> Callable[[OpTask], OpFindings]:
-    """The work of `numerics` on workers: takes one op apart."""
+    """Return the work of `numerics` on workers, a function that analyses one op."""
     looking = _Analysis(netlist, _ALL, serial, lambda _: None)
 
     def work(task: OpTask) -> OpFindings:
@@ -281,7 +280,7 @@ def analyse_op_job(netlist: Netlist) -> Callable[[OpTask], OpFindings]:
 
 
 class _Watch(Side):
-    """Takes operands of the ideal run to who looks at them, too."""
+    """A side that also hands the operands of the ideal run to the analysis."""
 
     def __init__(self, meeting: Rendezvous, looking: "_Analysis", side: int) -> None:
         super().__init__(meeting, side)
@@ -297,7 +296,7 @@ class _Watch(Side):
 
 
 class _Analysis:
-    """The figures of all ops, and ideal tensors as long as an op of the epoch needs them."""
+    """The errors of all ops, and ideal tensors as long as an op of the epoch needs them."""
 
     def __init__(
         self, netlist: Netlist, counted: Selection, parallel: Parallel, progress: Callable[[str], None]
@@ -315,18 +314,19 @@ class _Analysis:
         self._values: dict[str, Tiles] = {}
 
     def epoch(self, graphs: tuple[str, ...]) -> None:
-        """Another temporal graph starts."""
+        """Begin another temporal graph: forget the tensors of the one before it."""
         self._values.clear()
         names = {op.name for graph in graphs for op in self._netlist.graphs[graph].ops if self._counted.takes(op.name)}
         self._open = names - self.parts.keys()
 
     def keep(self, name: str, tiles: Tiles) -> None:
-        """A tensor of the ideal run."""
+        """Keep the first input of a tensor of the ideal run while ops of the epoch may need it."""
         if self._open:
             self._values[name] = tiles[:1].copy()
 
     def look(self, key: Key, expected: Tiles, observed: Tiles) -> None:
-        """Both sides of one result (`Rendezvous`)."""
+        """Add both sides of one result to the totals, and analyse the op when it is seen for the first time
+        (`Rendezvous`)."""
         if self.stopped:
             raise PartnerFailedError
         op = self._netlist.ops[key[1]]
@@ -351,7 +351,7 @@ class _Analysis:
         self.parts[op.name] = _PENDING
 
     def results(self) -> tuple[OpNumerics, ...]:
-        """In the order of their first run."""
+        """Return the errors of all ops in the order of their first run."""
         owner = {op.name: graph.name for graph in self._netlist.graphs.values() for op in graph.ops}
         results: list[OpNumerics] = []
         for index, (name, total) in enumerate(self._totals.items()):
@@ -379,20 +379,21 @@ class _Analysis:
         return tuple(results)
 
     def _operand_error(self, op: Op) -> float | None:
-        """The largest error among its operands, where other ops made them."""
+        """Return the largest error among the operands of an op that other ops computed, None where there is none."""
         queues = self._netlist.queues
         makers = {queues[name].input if name in queues else name for name in op.inputs}
         errors = [self._totals[name].result().rms for name in makers if name in self._totals]
         return max((error for error in errors if error is not None), default=None)
 
     def _operands(self, op: Op) -> list[Ideal] | None:
-        """Of the ideal run; None where one cannot be had."""
+        """Return the operands of an op in the ideal run; None where one is not available."""
         operands = [self._operand(name) for name in op.inputs]
         available = [operand for operand in operands if operand is not None]
         return available if len(available) == len(operands) else None
 
     def apart(self, op: Op, expected: Tiles, ideal: Sequence[Ideal] | None) -> OpFindings:
-        """An op by itself on these operands, compared with float32[1, tiles, 1024]."""
+        """Analyse an op by itself on these operands; its result is compared with `expected`, float32[1, tiles,
+        1024]."""
         step = self._step(op)
         call = step.device
         assert call is not None
@@ -413,7 +414,8 @@ class _Analysis:
         ).parts()
 
     def _operand(self, name: str) -> Ideal | None:
-        """A queue that was read, or the op that feeds it."""
+        """Return a queue's tensor that was read, or else the result of the op that feeds it; None where neither was
+        kept."""
         tiles = self._values.get(name)
         queue = self._netlist.queues.get(name)
         if tiles is None and queue is not None:
@@ -421,7 +423,7 @@ class _Analysis:
         return None if tiles is None else Ideal(tiles, queue is not None and queue.host_fed)
 
     def _step(self, op: Op) -> Run:
-        """The op as planned for the device."""
+        """Return the op as planned for the device."""
         if op.name not in self._steps:
             netlist = self._netlist
             labels = {queue.name: queue.df for queue in netlist.queues.values()}

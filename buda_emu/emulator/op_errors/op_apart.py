@@ -1,6 +1,5 @@
-"""One op of a netlist alone, on operands of the ideal run: how large its error is, what causes it, and which change of
-the netlist would repair it.
-"""
+"""Analyses one op of a netlist alone, on operands of the ideal run: the size of its error, its causes, and a change of
+the netlist that would repair it."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import field
@@ -32,8 +31,8 @@ from buda_emu.support.records import dataclass
 
 @dataclass(slots=True)
 class Moments:
-    """Counts, means and central sums of pairs (a, b). Blocks are merged pairwise exactly as they come, so the same
-    blocks in the same order give the same bits."""
+    """Counts, means and central sums of pairs (a, b). Blocks are merged pairwise in the order in which they come, so
+    the same blocks in the same order give the same bits."""
 
     count: int = 0
     mean_a: float = 0.0
@@ -43,7 +42,7 @@ class Moments:
     product: float = 0.0
 
     def add(self, a: NDArray[np.float64], b: NDArray[np.float64]) -> None:
-        """A block of finite pairs."""
+        """Add a block of finite pairs."""
         count = a.size
         if not count:
             return
@@ -68,7 +67,7 @@ class Moments:
         self.count = total
 
     def pcc(self) -> float | None:
-        """Pearson's correlation; 1 for two equal constants, None where a side is constant and they differ."""
+        """Return Pearson's correlation; 1 for two equal constants, None where a side is constant and they differ."""
         if not self.count:
             return None
         scale = (self.square_a * self.square_b) ** 0.5
@@ -89,8 +88,8 @@ Elements = NDArray[np.bool_]
 
 
 class ErrorSum:
-    """Error of an op's results, block after block; of a part bool[1024] of each tile, if one is given, and of
-    `elements` alone."""
+    """The error of an op's results, summed block after block. Only `elements`, and of each tile only `part`
+    (bool[1024]), are compared where these are given."""
 
     def __init__(self, op: Op, part: NDArray[np.bool_] | None = None, elements: Elements | None = None) -> None:
         self._part = part if elements is None else _common(part, elements)
@@ -101,7 +100,7 @@ class ErrorSum:
         self._not_finite = 0
 
     def add(self, expected: Tiles, observed: Tiles) -> None:
-        """float32[..., 1024] tiles of both."""
+        """Add the expected and the observed tiles of a block, float32[..., 1024] each."""
         a = self._numbers(expected)
         b = self._numbers(observed)
         finite = np.isfinite(a) & np.isfinite(b)
@@ -125,7 +124,7 @@ class ErrorSum:
         return values.reshape(-1, 32, 32)[:, :height, :width].astype(np.float64)
 
     def result(self) -> OpError:
-        """Of all that was added."""
+        """Return the error of all blocks that were added."""
         rms = None if self._error_square else 0.0
         spread = None
         if self._square:
@@ -142,7 +141,7 @@ def _common(part: NDArray[np.bool_] | None, elements: Elements) -> Elements:
 
 @dataclass(frozen=True, slots=True)
 class OpFindings:
-    """What running an op by itself has shown."""
+    """The findings of running an op by itself."""
 
     in_df: tuple[str, ...]
     local: OpError | None = None
@@ -156,7 +155,7 @@ class OpFindings:
 
 @dataclass(frozen=True, slots=True)
 class OpAnalysis:
-    """One op on ideal operands."""
+    """The analysis of one op on ideal operands."""
 
     op: Op
     call: DeviceCall
@@ -166,7 +165,7 @@ class OpAnalysis:
     elements: Elements | None = None
 
     def parts(self) -> OpFindings:
-        """The error as it stands, without each cause, and with the cheapest good change."""
+        """Return the error as it stands, without each cause, and with the cheapest good change."""
         units = WatchingUnits(self.call.core)
         try:
             local = self._error(self.call, units)
@@ -179,7 +178,7 @@ class OpAnalysis:
             causes = list(switches(self.call, units.used))
             without.update({switch.cause: self._without((switch,)) for switch in causes})
             cause = self._main_cause(local.rms, causes, without)
-            repair = self._repair(local.rms, units.used) if local.rms >= WORTH_REPAIRING else None
+            repair = self._find_repair(local.rms, units.used) if local.rms >= WORTH_REPAIRING else None
         limit = largest(self.call)
         counted = self.expected if self.elements is None else self.expected[:, self.elements]
         beyond = int(np.count_nonzero(np.isfinite(counted) & (np.abs(counted) > limit)))
@@ -206,13 +205,13 @@ class OpAnalysis:
             return None
 
     def _without(self, chosen: Sequence[Switch]) -> float | None:
-        """The error that is left without some causes."""
+        """Return the error that is left without some causes, None where the op does not run so."""
         part = next((switch.part for switch in chosen if switch.part is not None), None)
         return self._rms(*switch_off(self.call, chosen), part)
 
     def _main_cause(self, error: float, causes: Sequence[Switch], without: Mapping[Cause, float | None]) -> str:
-        """The cause without which least is left. Where none makes a difference by itself, all are taken away, and those
-        that are not needed put back, first the ones that help least."""
+        """Return the cause without which the least error is left. Where none makes a difference by itself, all are
+        switched off, and those that are not needed switched on again, first the ones that help least."""
         single = [(rms, switch) for switch in causes if (rms := without[switch.cause]) is not None]
         if not single:
             return ""
@@ -232,18 +231,18 @@ class OpAnalysis:
                 chosen = fewer
         return "+".join(cause for cause in CAUSES if any(switch.cause == cause for switch in chosen))
 
-    def _repair_record(self, error: float, used: set[str]) -> Repair | None:
-        """One change that halves the error, the cheapest of the good ones. Without such a one the best is made and the
-        search goes on from there."""
+    def _find_repair(self, error: float, used: set[str]) -> Repair | None:
+        """Return one change that halves the error, the cheapest of the good ones. Where none does, apply the best one
+        and search on from there."""
         changes_so_far: list[Change] = []
         call = self.call
         current_error = error
         for _ in range(_MOST_CHANGES):
-            tried = self._tried(call, used)
+            tried = self._try_changes(call, used)
             best = min((error_left for _, error_left in tried), default=current_error)
             good = [pair for pair in tried if pair[1] <= _AS_GOOD * best and pair[1] <= error / 2]
             if not good and best > _MATTERS * current_error:
-                return self._together(error, [change for change, _ in tried], changes_so_far, used)
+                return self._combine_changes(error, [change for change, _ in tried], changes_so_far, used)
             change, current_error = next(iter(good), min(tried, key=lambda pair: pair[1]))
             changes_so_far.append(change)
             if good:
@@ -251,24 +250,24 @@ class OpAnalysis:
             call = change.call
         return None
 
-    def _together(
+    def _combine_changes(
         self, error: float, tried: Sequence[Change], changes_so_far: Sequence[Change], used: set[str]
     ) -> Repair | None:
-        """The widest that each field can be, all at once, and then as few of them as will do, the dearest left out
-        first."""
+        """Apply the widest value that each field can have, all at once, then return as few of these changes as suffice;
+        the dearest are left out first."""
         fields = [*dict.fromkeys(change.field for change in (*changes_so_far, *tried))]
         chosen = self._widest_changes(fields, used)
-        if (current_error := self._after(chosen)) is None or current_error > error / 2:
+        if (current_error := self._error_after(chosen)) is None or current_error > error / 2:
             return None
         for name in reversed(fields):
             fewer = self._widest_changes([other.field for other in chosen if other.field != name], used)
-            left = self._after(fewer)
+            left = self._error_after(fewer)
             if left is not None and left <= min(_AS_GOOD * current_error, error / 2):
                 chosen = fewer
-        return _repair_record(chosen, self._after(chosen) or current_error)
+        return _repair_record(chosen, self._error_after(chosen) or current_error)
 
     def _widest_changes(self, fields: Sequence[str], used: set[str]) -> list[Change]:
-        """These fields changed, one after the other; the last of a field's changes goes furthest."""
+        """Change these fields one after the other, each to the last of its changes, which goes furthest."""
         chosen: list[Change] = []
         for name in fields:
             call = chosen[-1].call if chosen else self.call
@@ -276,12 +275,12 @@ class OpAnalysis:
             chosen += candidates[-1:]
         return chosen
 
-    def _after(self, chosen: Sequence[Change]) -> float | None:
-        """The error with changes that follow each other."""
+    def _error_after(self, chosen: Sequence[Change]) -> float | None:
+        """Return the error with changes that follow each other, None without changes or where the op does not run."""
         return self._rms(chosen[-1].call, KernelUnits(self.call.core)) if chosen else None
 
-    def _tried(self, call: DeviceCall, used: set[str]) -> list[tuple[Change, float]]:
-        """Changes that can be run, with the error that they leave."""
+    def _try_changes(self, call: DeviceCall, used: set[str]) -> list[tuple[Change, float]]:
+        """Return the changes that can be run, each with the error that it leaves."""
         units = KernelUnits(call.core)
         candidates = ((change, self._rms(change.call, units)) for change in changes(call, used))
         return [(change, error) for change, error in candidates if error is not None]

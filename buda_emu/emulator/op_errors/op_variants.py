@@ -1,8 +1,7 @@
-"""One op of precision "device" with one cause of error taken away, or one field of the netlist changed.
+"""Variants of one op of precision "device": with one cause of error switched off, or one field of the netlist changed.
 
-A switch takes away one cause and leaves the rest: the registers stay those of the op as it stands, but for the one that
-is switched. Such an op need not exist in any netlist. A change is an op as a netlist would have it.
-"""
+A switch removes one cause and leaves the rest: the registers stay those of the op as it stands, except for the one that
+is switched. Such an op need not exist in any netlist. A change is an op as a netlist would have it."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -47,7 +46,7 @@ _FIDELITIES: Final = ("LoFi", "HiFi2", "HiFi3", "HiFi4")
 
 @dataclass(frozen=True)
 class SwitchedOp(DeviceCall):
-    """`op` with the registers of `original`, made wider where asked."""
+    """An op with the registers of `original`, made wider for the causes in `wide`."""
 
     original: DeviceCall | None = None
     wide: frozenset[Cause] = frozenset()
@@ -64,7 +63,7 @@ class SwitchedOp(DeviceCall):
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """A field of the netlist with another value. `call` is the op that has it."""
+    """A field of the netlist with another value; `call` is the op that has it."""
 
     field: str
     before: str
@@ -74,7 +73,7 @@ class Change:
 
 @dataclass(frozen=True, slots=True)
 class WatchingUnits(KernelUnits):
-    """The kernels; notes which of the units that may lose precision an op uses."""
+    """The kernels of a core, with a record of those units used that may lose precision."""
 
     used: set[str] = field(default_factory=set[str], compare=False)
 
@@ -94,8 +93,8 @@ class WatchingUnits(KernelUnits):
 
 @dataclass(frozen=True, slots=True)
 class ExactFunctions(KernelUnits):
-    """The kernels, but functions as precision "ideal" has them, rounded once to what Dst holds. `op`: the op, for the
-    slope as the netlist gives it."""
+    """The kernels of a core, except that functions are those of precision "ideal", rounded once to what Dst holds. `op`
+    has the slope as the netlist gives it."""
 
     op: OpCall
 
@@ -123,19 +122,19 @@ class Ideal:
     values: Tiles
     by_host: bool
 
-    def rounded(self, df: str, units: KernelUnits) -> Bits:
-        """In its format: encoded by the host, which truncates scalars (FORMATS 3), or as a packer rounds (4)."""
+    def round_to(self, df: str, units: KernelUnits) -> Bits:
+        """Return the operand in a format: encoded by the host, which truncates scalars (FORMATS 3), or as a packer
+        rounds (4)."""
         if self.by_host or is_integer(df) or is_raw(df):
             return Bits.encoded(df, self.values)
         return _pack(self.values, df, units)
 
 
 def compute_op(call: DeviceCall, operands: Sequence[Ideal], units: KernelUnits, parallel: Parallel) -> Tiles:
-    """What the op gives, float32[1, tiles, 1024], for ideal operands rounded to the formats of `call`.
+    """Return the result of an op, float32[1, tiles, 1024], for ideal operands rounded to the formats of `call`.
 
-    Raises UnsupportedError, ProgramError.
-    """
-    inputs = [operand.rounded(df, units) for df, operand in zip(call.dfs, operands, strict=True)]
+    Raises UnsupportedError, ProgramError."""
+    inputs = [operand.round_to(df, units) for df, operand in zip(call.dfs, operands, strict=True)]
     t, rows, cols = result_shape(call)
     out = Bits.empty(call.op.out_df, 1, t * rows * cols)
     run(call, inputs, out, None, units, parallel)
@@ -144,8 +143,8 @@ def compute_op(call: DeviceCall, operands: Sequence[Ideal], units: KernelUnits, 
 
 @dataclass(frozen=True, slots=True)
 class Switch:
-    """What takes away one cause of error: fields of the op, its fidelity, exact functions, or a part of each tile
-    bool[1024] that alone is compared."""
+    """A way to switch off one cause of error: by fields of the op, its fidelity, exact functions, or by comparing only
+    a part of each tile, bool[1024]."""
 
     cause: Cause
     fields: Mapping[str, Any] = field(default_factory=dict[str, Any])
@@ -155,7 +154,8 @@ class Switch:
 
 
 def switches(call: DeviceCall, used: set[str]) -> Iterator[Switch]:
-    """Those of the causes of error that the op can have. `used`: what `Watching` has seen of it."""
+    """Yield a switch for each cause of error that the op can have. `used` are the units that `WatchingUnits` recorded
+    for it."""
     registers = device_op(call.op.type).registers(call)
     op = call.op
     if registers.integer or is_raw(op.out_df):
@@ -179,7 +179,7 @@ def switches(call: DeviceCall, used: set[str]) -> Iterator[Switch]:
 
 
 def switch_off(call: DeviceCall, chosen: Sequence[Switch]) -> tuple[DeviceCall, KernelUnits]:
-    """The op without all of these causes."""
+    """Return the op and the kernels without all of these causes."""
     fields = {name: value for switch in chosen for name, value in switch.fields.items()}
     fidelity = next((switch.fidelity for switch in chosen if switch.fidelity), call.fidelity)
     exact = any(switch.exact for switch in chosen)
@@ -190,7 +190,7 @@ def switch_off(call: DeviceCall, chosen: Sequence[Switch]) -> tuple[DeviceCall, 
 
 
 def largest(call: DeviceCall) -> float:
-    """What the output's format, or a Dst of fp16, can hold at most."""
+    """Return the largest magnitude that the output's format, or a Dst of fp16, can hold."""
     out = FORMATS[call.op.out_df]
     if is_integer(out.name) or is_raw(out.name):
         return _LARGEST.get(out.name, np.inf)
@@ -199,8 +199,8 @@ def largest(call: DeviceCall) -> float:
 
 
 def changes(call: DeviceCall, used: set[str]) -> Iterator[Change]:
-    """What a netlist could have instead, the cheapest first: cycles of one unit, then room on the core, then data that
-    is moved."""
+    """Yield changes that a netlist could have, the cheapest first: cycles of one unit, then room on the core, then data
+    that is moved."""
     op = call.op
 
     def changed(name: str, new_value: str, **fields: Any) -> Change:
@@ -231,8 +231,8 @@ def changes(call: DeviceCall, used: set[str]) -> Iterator[Change]:
 
 
 def _vector_part(op: OpCall) -> NDArray[np.bool_] | None:
-    """What vector modes leave of a tile; the rest the chip does not touch, where the reference has zeros (3.2). None
-    for all of it. A matmul's gelu keeps the rest in the reference too."""
+    """Return the part of a tile that vector modes compute, None for all of it. The chip leaves the rest as it is, where
+    the reference has zeros (3.2); a matmul's gelu keeps the rest in the reference too."""
     calls = [step.call for step in fused_plan(op).steps] if op.has("sub-ops") else [op]
     modes: list[VectorMode] = [vector_mode(call) for call in calls if call.has("vector unit")]
     parts = [touched(mode).reshape(-1) for mode in modes if mode != "rc"]
@@ -240,13 +240,14 @@ def _vector_part(op: OpCall) -> NDArray[np.bool_] | None:
 
 
 def _widest(register: str) -> str:
-    """The register format of the same family that keeps most."""
+    """Return the register format of the same family that keeps most bits."""
     family = REGISTERS.get(register)
     return {"b": "Tf32", "a": "Float16"}.get(family, register) if family else register
 
 
 def _in_one_block(op: OpCall) -> Attributes:
-    """A dense product without a spill between its blocks; the encoding of a sparse one depends on them."""
+    """Return the attributes of a dense product without a spill between its blocks. The encoding of a sparse product
+    depends on its blocks, so its attributes stay."""
     if op.type != "matmul" or op.attributes.identity:
         return op.attributes
     inner = op.operands[0].map.shape[2]
@@ -254,13 +255,13 @@ def _in_one_block(op: OpCall) -> Attributes:
 
 
 def _is_exact(bound: Bound, mode: DstMode) -> bool:
-    """Whether precision "ideal" has the function, with operands that are floats."""
+    """Return whether precision "ideal" has the function, with operands that are floats."""
     name = bound.function.name
     return name in SFPU_TYPES and name != "dropout" and mode != "int32" and bound.function.reads == (None,)
 
 
 def _pack(values: Tiles, df: str, units: KernelUnits) -> Bits:
-    """float32[..., 1024] as the packer rounds them from an fp32 Dst."""
+    """Round float32[..., 1024] as the packer does from an fp32 Dst."""
     image = np.ascontiguousarray(values).view(np.uint32).reshape(-1, TILE_ELEMENTS)
     bits = packed(units, Made(image, "fp32"), df)
     exponents = None if bits.exponents is None else bits.exponents.reshape(*values.shape[:-1], -1)

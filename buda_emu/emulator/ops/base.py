@@ -50,9 +50,9 @@ class Registry(Generic[T]):
 
     def __getitem__(self, type: str) -> T:
         """The implementation. Raises UnsupportedError for an unknown word, or one that the reference refuses."""
-        found = self._found.get(type)
-        if found is not None:
-            return found
+        instance = self._found.get(type)
+        if instance is not None:
+            return instance
         op_type = OP_TYPES.get(type)
         module: str = getattr(op_type, self._module, "")
         if not module:

@@ -11,14 +11,14 @@ from buda_emu.arithmetic.kernels.tiles import binary
 from buda_emu.arithmetic.tensor.tilemap import Index
 from buda_emu.emulator.ops.base import Implementation, OpCall, Parallel, Relu, Tiles, implements
 from buda_emu.emulator.ops.common import (
-    arranged,
+    arrange_tiles,
     blank,
     items,
-    kept_dims,
     operand_map,
     relu_arguments,
     require_operands,
     require_same_shape,
+    unblanked_dims,
 )
 from buda_emu.spec.blocking import Shape
 
@@ -71,8 +71,8 @@ class Binary(Implementation):
 
     def reference(self, call: OpCall, inputs: Sequence[Tiles]) -> Tiles:
         with np.errstate(all="ignore"):
-            result = self.compute(call, arranged(call, 0, inputs[0]), arranged(call, 1, inputs[1]))
-        return blank(result, kept_dims(call))
+            result = self.compute(call, arrange_tiles(call, 0, inputs[0]), arrange_tiles(call, 1, inputs[1]))
+        return blank(result, unblanked_dims(call))
 
     def run(self, call: OpCall, inputs: Sequence[Tiles], out: Tiles, parallel: Parallel) -> None:
         self.run_relu(call, inputs, None, out, parallel)
@@ -80,12 +80,12 @@ class Binary(Implementation):
     def run_relu(
         self, call: OpCall, inputs: Sequence[Tiles], relu: Relu | None, out: Tiles, parallel: Parallel
     ) -> bool:
-        known: _Fixed | None = call.fixed.get("binary")
-        if known is None or known.relu != relu:
-            known = call.fixed["binary"] = _fixed(call, relu)
-        a = (inputs[0], *known.a)
-        b = (inputs[1], *known.b)
-        parallel(binary.binary_tiles, items(out), out, a, b, *known.others)
+        fixed: _Fixed | None = call.fixed.get("binary")
+        if fixed is None or fixed.relu != relu:
+            fixed = call.fixed["binary"] = _fixed_arguments(call, relu)
+        a = (inputs[0], *fixed.a)
+        b = (inputs[1], *fixed.b)
+        parallel(binary.binary_tiles, items(out), out, a, b, *fixed.others)
         return True
 
 
@@ -98,9 +98,9 @@ class _Fixed(NamedTuple):
     others: tuple[tuple[int, np.float32], tuple[int, int], tuple[int, np.float32]]
 
 
-def _fixed(call: OpCall, relu: Relu | None) -> _Fixed:
+def _fixed_arguments(call: OpCall, relu: Relu | None) -> _Fixed:
     operation = _KERNEL_CODES[call.type], np.float32(call.attributes.zero_point)
-    others = operation, kept_dims(call), relu_arguments(relu)
+    others = operation, unblanked_dims(call), relu_arguments(relu)
     return _Fixed(relu, operand_map(call, 0), operand_map(call, 1), others)
 
 

@@ -30,7 +30,7 @@ def require_same_shape(call: OpCall) -> Shape:
     return shapes[0]
 
 
-def kept_dims(call: OpCall) -> tuple[int, int]:
+def unblanked_dims(call: OpCall) -> tuple[int, int]:
     """Rows and columns of a result tile that are not blanked: the least of input 0's and the op's tile dim (OPS 6)."""
     height, width = call.operands[0].tile_dim
     return min(height, call.blocking.tile_dim[0]), min(width, call.blocking.tile_dim[1])
@@ -40,7 +40,7 @@ def passes_on(call: OpCall) -> bool:
     """Whether the op's result is the tensor that it reads, every tile in its place and as it is."""
     if call.transpose or not call.has("copies"):
         return False
-    return call.operands[0].map.is_identity and kept_dims(call) == FULL_TILE
+    return call.operands[0].map.is_identity and unblanked_dims(call) == FULL_TILE
 
 
 def blank(tiles: Tiles, dims: tuple[int, int]) -> Tiles:
@@ -60,7 +60,7 @@ def arrangement(call: OpCall, index: int) -> int:
     return TILE_BROADCASTS[call.operands[index].tile_broadcast]
 
 
-def arranged(call: OpCall, index: int, tiles: Tiles) -> Tiles:
+def arrange_tiles(call: OpCall, index: int, tiles: Tiles) -> Tiles:
     """The reference of `arrangement`, on float32[..., 32, 32]."""
     if call.transpose and index == 0:
         return np.swapaxes(tiles, -1, -2)
@@ -95,11 +95,11 @@ def kernel_operand(call: OpCall, index: int, inputs: Sequence[Tiles]) -> gather.
 
 def operand_map(call: OpCall, index: int) -> tuple[Index, np.float32, int]:
     """Of `kernel_operand` what does not depend on data."""
-    known: tuple[Index, np.float32, int] | None = call.fixed.get(index)
-    if known is None:
+    fixed: tuple[Index, np.float32, int] | None = call.fixed.get(index)
+    if fixed is None:
         tiles = call.operands[index].map
-        known = call.fixed[index] = tiles.index, np.float32(tiles.pad_value), arrangement(call, index)
-    return known
+        fixed = call.fixed[index] = tiles.index, np.float32(tiles.pad_value), arrangement(call, index)
+    return fixed
 
 
 def items(out: Tiles) -> int:

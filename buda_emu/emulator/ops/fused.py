@@ -89,7 +89,9 @@ class Fused:
         buffers: dict[str, Tiles] = {}
         for step in fused_plan(call).steps:
             operands = [
-                manipulated(inputs[source.external] if source.external >= 0 else buffers[source.buffer], source.tms)
+                apply_broadcasts(
+                    inputs[source.external] if source.external >= 0 else buffers[source.buffer], source.tms
+                )
                 for source in step.sources
             ]
             if step.in_place:
@@ -111,7 +113,7 @@ class Fused:
             _run_groups(out, inputs, parts[0].plan if parts else fused_plan(call), parallel)
 
 
-def manipulated(tiles: Tiles, tms: Sequence[Tm]) -> Tiles:
+def apply_broadcasts(tiles: Tiles, tms: Sequence[Tm]) -> Tiles:
     """float32[w, t, R, C, 32, 32] after the broadcasts of a sub-op's input (OPS 7); tile_broadcast is left to it."""
     for tm in tms:
         if tm.name == "broadcast":
@@ -148,8 +150,8 @@ def _run_groups(out: Tiles, inputs: Sequence[Tiles], plan: FusedPlan, parallel: 
 def _run_parts(start: int, stop: int, out: Tiles, inputs: Sequence[Tiles], parts: Sequence[Part]) -> None:
     """Items are the parts of the entries of `out`, one entry after the other."""
     pool = _Pool(1)
-    for item in range(start, stop):
-        entry, number = divmod(item, len(parts))
+    for number_of_part in range(start, stop):
+        entry, number = divmod(number_of_part, len(parts))
         entries = slice(entry, entry + 1)
         sources = [_entries(source, entries) for source in inputs]
         _run_plan(parts[number].plan, sources, out[entries, parts[number].tiles], pool, serial)
@@ -164,15 +166,15 @@ def _run_plan(plan: FusedPlan, inputs: Sequence[Tiles], out: Tiles, pool: _Pool,
     last_write = max(number for number, step in enumerate(plan.steps) if step.target == OUTPUT)
     for number, step in enumerate(plan.steps):
         t, rows, cols = step.shape
-        taken = None if number == last_write else pool.take(t * rows * cols)
-        result = out if taken is None else taken[: out.shape[0]]
+        buffer = None if number == last_write else pool.take(t * rows * cols)
+        result = out if buffer is None else buffer[: out.shape[0]]
         _run_step(step, inputs, buffers, result, parallel)
         for name in step.emptied:
             pool.give_back(buffers.pop(name))
-        if taken is not None and step.target == OUTPUT:
-            pool.give_back(taken)  # a later sub-op writes output again
-        elif taken is not None:
-            buffers[step.target] = taken
+        if buffer is not None and step.target == OUTPUT:
+            pool.give_back(buffer)  # a later sub-op writes output again
+        elif buffer is not None:
+            buffers[step.target] = buffer
 
 
 def _run_step(

@@ -186,14 +186,14 @@ class _Planner:
         base = self._base
         if sub.type == "matmul" and base.attributes.identity:
             raise ProgramError(f"op {name}: an identity matmul cannot be part of a fused op")
-        given = sub.attributes
+        written = sub.attributes
         attributes = replace(
-            given,
+            written,
             # OPS 8: these four fall back to the base op
-            m_k=given.m_k if given.m_k > 0 else base.attributes.m_k,
-            u_kt=given.u_kt if given.u_kt > 0 else base.attributes.u_kt,
-            dim=given.dim or base.attributes.dim,
-            type=given.type or base.attributes.type,
+            m_k=written.m_k if written.m_k > 0 else base.attributes.m_k,
+            u_kt=written.u_kt if written.u_kt > 0 else base.attributes.u_kt,
+            dim=written.dim or base.attributes.dim,
+            type=written.type or base.attributes.type,
             zero_point=sub.zero_point,
         )
         if sub.has("reduces") and attributes.dim not in ("r", "c"):
@@ -206,7 +206,7 @@ class _Planner:
             ublock_order=base.blocking.ublock_order,
             tile_dim=base.blocking.tile_dim,
         )
-        vector = given.vector if given.vector in ("r", "c") else "rc"  # no fall back; unknown words count as absent
+        vector = written.vector if written.vector in ("r", "c") else "rc"  # no fall back; unknown words count as absent
         formats = {DEST: base.acc_df, OUTPUT: base.out_df}
         return OpCall(
             name=name,

@@ -23,7 +23,7 @@ from buda_emu.arithmetic.kernels.tiles import gather
 from buda_emu.arithmetic.tensor.tilemap import Index
 from buda_emu.emulator.ops.base import OpCall, Parallel, Relu, Tiles, implements
 from buda_emu.emulator.ops.common import blank, items, kernel_operand, operand_map, relu_arguments
-from buda_emu.emulator.ops.operands import all_entries, blank_in_place, blanked, plain, run_add, run_binary
+from buda_emu.emulator.ops.operands import all_entries, blank_in_place, blank_operand, plain, run_add, run_binary
 from buda_emu.spec.blocking import FULL_TILE, Shape
 from buda_emu.spec.ops import SFPU_TYPES
 from buda_emu.support.errors import ProgramError
@@ -71,14 +71,14 @@ def run_product(
 
     `ending` cannot be together with attribute accumulate.
     """
-    known: _Fixed | None = call.fixed.get("product")
-    if known is None:
-        known = call.fixed["product"] = _fixed(call)
-    if known.as_they_are:
-        _multiply(call, inputs[0], inputs[1], known.reading, out, parallel, ending)
+    fixed: _Fixed | None = call.fixed.get("product")
+    if fixed is None:
+        fixed = call.fixed["product"] = _fixed_arguments(call)
+    if fixed.as_they_are:
+        _multiply(call, inputs[0], inputs[1], fixed.reading, out, parallel, ending)
         return
-    left = blanked(call, 0, inputs, parallel)
-    right = blanked(call, 1, inputs, parallel, known.arrange)
+    left = blank_operand(call, 0, inputs, parallel)
+    right = blank_operand(call, 1, inputs, parallel, fixed.arrange)
     if not call.attributes.accumulate:
         _multiply(call, left[0], right[0], _reading(left[1:], right[1:]), out, parallel, ending)
         return
@@ -102,13 +102,13 @@ class _Fixed(NamedTuple):
     as_they_are: bool
 
 
-def _fixed(call: OpCall) -> _Fixed:
+def _fixed_arguments(call: OpCall) -> _Fixed:
     left = operand_map(call, 0)[:2]
     right = operand_map(call, 1)[:2]
     arrange = gather.TRANSPOSE if call.transpose else gather.AS_IS
-    whole = all(operand.tile_dim == FULL_TILE for operand in call.operands[:2])
+    full_tiles = all(operand.tile_dim == FULL_TILE for operand in call.operands[:2])
     reading = _reading((*left, gather.AS_IS), (*right, arrange))
-    return _Fixed(reading, arrange, whole and not call.attributes.accumulate)
+    return _Fixed(reading, arrange, full_tiles and not call.attributes.accumulate)
 
 
 def _reading(left: tuple[Index, np.float32, int], right: tuple[Index, np.float32, int]) -> Reading:
@@ -129,10 +129,10 @@ def _multiply(
     call: OpCall, a: Tiles, b: Tiles, reading: Reading, out: Tiles, parallel: Parallel, ending: Ending | None = None
 ) -> None:
     """out float32[w, t * R * C, 1024] = the product; t is that of `out`, which may be one of several slices."""
-    known: tuple[int, int, Extent] | None = call.fixed.get("blocks")
-    if known is None or known[0] != len(out):
-        known = call.fixed["blocks"] = len(out), *_blocks(call, out)
-    _, items, extent = known
+    blocks: tuple[int, int, Extent] | None = call.fixed.get("blocks")
+    if blocks is None or blocks[0] != len(out):
+        blocks = call.fixed["blocks"] = len(out), *_blocks(call, out)
+    _, items, extent = blocks
     if ending is None:
         ending = Ending(AS_IT_IS, a, reading.a_index, reading.a_pad)
     parallel(matmul_tiles, items, out, a, b, reading, extent, ending)
@@ -156,22 +156,22 @@ def check_tail(call: OpCall, first: int, shape: Shape) -> None:
     product's `shape`, and the SFPU function at the end is one that runs."""
     attributes = call.attributes
     scaled = attributes.requant or attributes.dequant
-    wanted = first + attributes.bias + scaled
-    if len(call.operands) != wanted:
-        raise ProgramError(f"op {call.name}: {call.type} needs {wanted} input(s), it has {len(call.operands)}")
+    count = first + attributes.bias + scaled
+    if len(call.operands) != count:
+        raise ProgramError(f"op {call.name}: {call.type} needs {count} input(s), it has {len(call.operands)}")
     if attributes.bias:
         require_full_shape(call, first, shape, "bias")
     if scaled:
-        require_full_shape(call, wanted - 1, shape, "scale")
+        require_full_shape(call, count - 1, shape, "scale")
     if attributes.sfpu_op in SFPU_TYPES and attributes.sfpu_op != "gelu":  # any other word means none
         raise ProgramError(f"op {call.name}: matmul with sfpu_op {attributes.sfpu_op}, only gelu runs")
 
 
 def require_full_shape(call: OpCall, index: int, shape: Shape, role: str) -> None:
     """Raises ProgramError unless operand `index` has the dims of the result."""
-    found = call.operands[index].map.shape
-    if found != shape:
-        raise ProgramError(f"op {call.name}: {role} with dims {list(found)} for a product of {list(shape)} (t, r, c)")
+    dims = call.operands[index].map.shape
+    if dims != shape:
+        raise ProgramError(f"op {call.name}: {role} with dims {list(dims)} for a product of {list(shape)} (t, r, c)")
 
 
 def integer_mode(call: OpCall) -> bool:
@@ -269,16 +269,16 @@ def _is_one_kernel(call: OpCall) -> bool:
 
 def _is_all(call: OpCall) -> bool:
     """Whether that is all: nothing comes after the bias."""
-    known: bool | None = call.fixed.get("is_all")
-    if known is None:
-        known = call.fixed["is_all"] = _is_one_kernel(call) and not follows_bias(call)
-    return known
+    is_all: bool | None = call.fixed.get("is_all")
+    if is_all is None:
+        is_all = call.fixed["is_all"] = _is_one_kernel(call) and not follows_bias(call)
+    return is_all
 
 
 def _ending(call: OpCall, inputs: Sequence[Tiles], relu: Relu | None) -> Ending:
     """What the kernel of a dense product does with it: bias and relu."""
-    known: tuple[Relu | None, int, int, Any] | None = call.fixed.get("ending")
-    if known is None or known[0] != relu:
+    ending: tuple[Relu | None, int, int, Any] | None = call.fixed.get("ending")
+    if ending is None or ending[0] != relu:
         if call.attributes.bias:
             how = PLUS if integer_mode(call) else PLUS_ROW
             number = DENSE_OPERANDS
@@ -286,8 +286,8 @@ def _ending(call: OpCall, inputs: Sequence[Tiles], relu: Relu | None) -> Ending:
             how, number = AS_IT_IS, 0  # any operand will do
         index, pad_value, _ = operand_map(call, number)
         after: Any = index, pad_value, *relu_arguments(relu)
-        known = call.fixed["ending"] = relu, how, number, after
-    _, how, number, after = known
+        ending = call.fixed["ending"] = relu, how, number, after
+    _, how, number, after = ending
     return Ending(how, inputs[number], *after)
 
 

@@ -14,7 +14,7 @@ from buda_emu.arithmetic.kernels.products.sparse import Terms, Weights, mark_fin
 from buda_emu.arithmetic.kernels.tiles import gather
 from buda_emu.emulator.ops.base import OpCall, Parallel, Tiles
 from buda_emu.emulator.ops.common import items
-from buda_emu.emulator.ops.operands import after_tms, blanked, gathered
+from buda_emu.emulator.ops.operands import after_tms, blank_operand, gather_operand
 from buda_emu.spec.blocking import Shape
 from buda_emu.support.errors import ProgramError, UnsupportedError
 from buda_emu.support.records import dataclass
@@ -178,14 +178,14 @@ def split(call: OpCall) -> Split:
     weights, acts, words = (operand.map.shape for operand in call.operands[:3])
     if groups < 1 or grid_cols % groups:
         raise ProgramError(f"op {call.name}: fracture_factor {groups} does not divide {grid_cols} grid columns")
-    for who, shape, pieces in (
+    for role, shape, pieces in (
         ("sparse tiles", weights, (grid_rows, groups)),
         ("encoding", words, (grid_rows, groups)),
         ("activations", acts, (1, grid_cols)),
     ):
         if shape[1] % pieces[0] or shape[2] % pieces[1]:
             raise ProgramError(
-                f"op {call.name}: identity matmul cannot split {who} of {shape[1]} x {shape[2]} tiles into "
+                f"op {call.name}: identity matmul cannot split {role} of {shape[1]} x {shape[2]} tiles into "
                 f"{pieces[0]} x {pieces[1]} parts"
             )
     if acts[2] != call.blocking.cols:
@@ -264,7 +264,7 @@ def collect(call: OpCall, words: Tiles) -> Terms:
     t, rows, _ = blocking.shape
     weight_cols = call.operands[0].map.shape[2]
     begin = np.zeros((parts.groups, t * rows + 1), np.int64)
-    found: list[NDArray[np.int64]] = []
+    tables: list[NDArray[np.int64]] = []
     count = 0
     for group in range(parts.groups):
         lines: list[TileTerm] = []
@@ -280,44 +280,44 @@ def collect(call: OpCall, words: Tiles) -> Terms:
         table = table[np.argsort(table[:, 0], kind="stable")]
         begin[group] = count + np.searchsorted(table[:, 0], np.arange(t * rows + 1))
         count += len(table)
-        found.append(table)
-    every = np.concatenate(found)
+        tables.append(table)
+    every = np.concatenate(tables)
     return Terms(begin, np.ascontiguousarray(every[:, 1]), np.ascontiguousarray(every[:, 2]))
 
 
 def run_product(call: OpCall, inputs: Sequence[Tiles], out: Tiles, parallel: Parallel) -> None:
     """The product into `out` float32[w, tiles, 1024], of inputs as `buda_emu.emulator.ops.base` describes them."""
-    weights = _weights(call, gathered(blanked(call, 0, inputs, parallel), parallel))
-    acts = blanked(call, 1, inputs, parallel, gather.TRANSPOSE if call.transpose else gather.AS_IS)
+    weights = _weights(call, gather_operand(blank_operand(call, 0, inputs, parallel), parallel))
+    acts = blank_operand(call, 1, inputs, parallel, gather.TRANSPOSE if call.transpose else gather.AS_IS)
     terms = _terms(call, inputs)
     if len(terms) == 1:
         _run_entries(call, terms[0], weights, acts, out, parallel)
         return
     source, tiles, pad_value, arrange = acts
-    for w, own_terms in enumerate(terms):
-        own = slice(w, w + 1)
-        own_weights = weights if len(weights.tiles) == 1 else Weights.of(weights.tiles[own])
-        own_acts = (source if len(source) == 1 else source[own], tiles, pad_value, arrange)
-        _run_entries(call, own_terms, own_weights, own_acts, out[own], parallel)
+    for w, entry_terms in enumerate(terms):
+        entry = slice(w, w + 1)
+        entry_weights = weights if len(weights.tiles) == 1 else Weights.of(weights.tiles[entry])
+        entry_acts = (source if len(source) == 1 else source[entry], tiles, pad_value, arrange)
+        _run_entries(call, entry_terms, entry_weights, entry_acts, out[entry], parallel)
 
 
 def _weights(call: OpCall, tiles: Tiles) -> Weights:
     """Weight tiles and where they are not zero, worked out once: they are constants, as a rule."""
-    known: Weights | None = call.memo.get("weights")
-    if known is None or not _same_bits(known.tiles, tiles):
-        known = call.memo["weights"] = Weights.of(tiles.copy())
-    return known
+    weights: Weights | None = call.memo.get("weights")
+    if weights is None or not _same_bits(weights.tiles, tiles):
+        weights = call.memo["weights"] = Weights.of(tiles.copy())
+    return weights
 
 
 def _terms(call: OpCall, inputs: Sequence[Tiles]) -> Sequence[Terms]:
     """`collect` of each entry of in2, of the first alone where all are equal; once: they are constants, as a rule."""
-    known: tuple[Tiles, Sequence[Terms]] | None = call.memo.get("terms")
-    if known is None or not _same_bits(known[0], inputs[2]):
+    remembered: tuple[Tiles, Sequence[Terms]] | None = call.memo.get("terms")
+    if remembered is None or not _same_bits(remembered[0], inputs[2]):
         words = after_tms(call, 2, inputs)
         bits = words.view(np.uint32)
         differ = words if (bits != bits[:1]).any() else words[:1]
-        known = call.memo["terms"] = inputs[2].copy(), tuple(collect(call, own) for own in differ)
-    return known[1]
+        remembered = call.memo["terms"] = inputs[2].copy(), tuple(collect(call, entry) for entry in differ)
+    return remembered[1]
 
 
 def _same_bits(a: Tiles, b: Tiles) -> bool:

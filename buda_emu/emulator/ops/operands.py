@@ -35,7 +35,7 @@ def _each_in_its_place(tiles: int) -> NDArray[np.int32]:
     return TileMap.identity((1, 1, tiles)).index
 
 
-def blanked(
+def blank_operand(
     call: OpCall, index: int, inputs: Sequence[Tiles], parallel: Parallel, arrange: int = gather.AS_IS
 ) -> gather.Operand:
     """Operand `index` arranged, then blanked to its static tile dim (OPS 6): copied only where that is not 32x32."""
@@ -49,7 +49,7 @@ def blanked(
     return plain(copy)
 
 
-def gathered(operand: gather.Operand, parallel: Parallel) -> Tiles:
+def gather_operand(operand: gather.Operand, parallel: Parallel) -> Tiles:
     """The tiles of an operand, float32[w or 1, n, 1024]: its source where that is read as it stands, else a copy."""
     source, tiles, pad_value, arrange = operand
     if arrange == gather.AS_IS and np.array_equal(tiles, _each_in_its_place(source.shape[1])):

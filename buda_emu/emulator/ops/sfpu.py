@@ -11,7 +11,7 @@ from buda_emu.arithmetic.kernels.functions import elementary, transcendental
 from buda_emu.arithmetic.kernels.functions.dropout import keep_mask, keep_scale
 from buda_emu.arithmetic.kernels.tiles.gather import gather_tiles
 from buda_emu.emulator.ops.base import Implementation, OpCall, Parallel, Tiles, implements
-from buda_emu.emulator.ops.common import arranged, blank, items, kept_dims, kernel_operand, require_operands
+from buda_emu.emulator.ops.common import arrange_tiles, blank, items, kernel_operand, require_operands, unblanked_dims
 from buda_emu.emulator.ops.operands import blank_in_place
 from buda_emu.spec.attributes import Attributes
 from buda_emu.spec.blocking import FULL_TILE, Shape
@@ -76,8 +76,8 @@ def _lrelu(x: Tiles, attributes: Attributes) -> Tiles:
 
 
 def _reciprocal(x: Tiles, _attributes: Attributes) -> Tiles:
-    found = np.where(x == 0, np.float32(1 / 2.0**-23), np.float32(1) / x)
-    return np.where(np.isnan(x), np.float32(np.nan), found)
+    inverse = np.where(x == 0, np.float32(1 / 2.0**-23), np.float32(1) / x)
+    return np.where(np.isnan(x), np.float32(np.nan), inverse)
 
 
 def _elementary(
@@ -130,9 +130,9 @@ _FUNCTIONS: Final[Mapping[str, Function]] = {
 }
 
 
-def _region(vector: str, who: str) -> Region:
+def _region(vector: str, op_name: str) -> Region:
     if vector not in _REGIONS:
-        raise ProgramError(f"op {who}: vector mode {vector!r} is not r, c or rc")
+        raise ProgramError(f"op {op_name}: vector mode {vector!r} is not r, c or rc")
     return _REGIONS[vector]
 
 
@@ -183,12 +183,12 @@ class Sfpu(Implementation):
         return call.operands[0].map.shape
 
     def reference(self, call: OpCall, inputs: Sequence[Tiles]) -> Tiles:
-        result = on_region(call, call.type, region_of(call), arranged(call, 0, inputs[0]), outside=0.0)
-        return blank(result, kept_dims(call))
+        result = on_region(call, call.type, region_of(call), arrange_tiles(call, 0, inputs[0]), outside=0.0)
+        return blank(result, unblanked_dims(call))
 
     def run(self, call: OpCall, inputs: Sequence[Tiles], out: Tiles, parallel: Parallel) -> None:
         region = region_of(call)
-        dims = kept_dims(call)
+        dims = unblanked_dims(call)
         source, index, pad_value, arrange = kernel_operand(call, 0, inputs)
         entries, tiles = out.shape[:2]
         at_once = max(1, _BLOCK // tiles)

@@ -30,7 +30,7 @@ def pieces(call: OpCall, unit_counts: Sequence[int], out_units: int) -> list[Pie
     """
     triples = _triples(call, unit_counts)
     positions = [0] * len(unit_counts)
-    found: list[Piece] = []
+    result: list[Piece] = []
     to = 0
     while to < out_units:
         for number, (index, length, stride) in enumerate(triples):
@@ -40,14 +40,14 @@ def pieces(call: OpCall, unit_counts: Sequence[int], out_units: int) -> list[Pie
                     f"op {call.name}: splice of unit counts {list(unit_counts)} with {[list(t) for t in triples]} "
                     f"overruns input {number} or the {out_units} units of the result"
                 )
-            found.append(Piece(number, positions[number], to, length))
+            result.append(Piece(number, positions[number], to, length))
             positions[number] += stride
             to += length
     if positions != list(unit_counts):
         raise ProgramError(
             f"op {call.name}: splice into {out_units} units uses {positions} of the inputs' {list(unit_counts)} units"
         )
-    return found
+    return result
 
 
 def _triples(call: OpCall, unit_counts: Sequence[int]) -> list[tuple[int, int, int]]:
@@ -102,17 +102,17 @@ def sources(call: OpCall) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     return origin, position
 
 
-def _units_of_t(call: OpCall, shape: Shape, who: str) -> NDArray[np.int64]:
+def _units_of_t(call: OpCall, shape: Shape, role: str) -> NDArray[np.int64]:
     """Tile positions [1, unit, tile] where a unit is one t slice."""
     t, rows, cols = shape
     if (rows, cols) != call.blocking.shape[1:]:
         raise ProgramError(
-            f"op {call.name}: splice along t, {who} has {rows} x {cols} tiles, the op {list(call.blocking.shape[1:])}"
+            f"op {call.name}: splice along t, {role} has {rows} x {cols} tiles, the op {list(call.blocking.shape[1:])}"
         )
     return np.arange(t * rows * cols, dtype=np.int64).reshape(1, t, rows * cols)
 
 
-def _units_of_ublocks(call: OpCall, shape: Shape, who: str) -> NDArray[np.int64]:
+def _units_of_ublocks(call: OpCall, shape: Shape, role: str) -> NDArray[np.int64]:
     """Tile positions [core and t, unit, tile] where a unit is an ublock of the op's size, numbered in its order."""
     blocking = call.blocking
     t, rows, cols = shape
@@ -120,7 +120,7 @@ def _units_of_ublocks(call: OpCall, shape: Shape, who: str) -> NDArray[np.int64]
     width = blocking.grid_size[1] * blocking.ublock[1]
     if t != blocking.t or rows % height or cols % width:
         raise ProgramError(
-            f"op {call.name}: splice of ublocks, {who} with dims {list(shape)} does not split into t {blocking.t}, "
+            f"op {call.name}: splice of ublocks, {role} with dims {list(shape)} does not split into t {blocking.t}, "
             f"grid {list(blocking.grid_size)}, ublocks {list(blocking.ublock)}"
         )
     blocks = core_blocks(shape, blocking.grid_size)
@@ -151,5 +151,7 @@ class Splice:
         origin, position = sources(call)
         for number in range(len(inputs)):
             places = np.flatnonzero(origin == number).astype(np.int32)
-            taken = position[places].astype(np.int32)
-            parallel(place_tiles, out.shape[0] * len(places), out, kernel_operand(call, number, inputs), taken, places)
+            positions = position[places].astype(np.int32)
+            parallel(
+                place_tiles, out.shape[0] * len(places), out, kernel_operand(call, number, inputs), positions, places
+            )

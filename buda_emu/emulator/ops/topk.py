@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from buda_emu.arithmetic.kernels.tiles.reduce import topk_rows
 from buda_emu.emulator.ops.base import OpCall, Parallel, Tiles, implements
-from buda_emu.emulator.ops.common import blank, kept_dims, kernel_operand, require_operands, require_same_shape
+from buda_emu.emulator.ops.common import blank, kernel_operand, require_operands, require_same_shape, unblanked_dims
 from buda_emu.emulator.ops.operands import all_entries
 from buda_emu.spec.blocking import Shape
 from buda_emu.support.errors import ProgramError, UnsupportedError
@@ -146,14 +146,14 @@ class TopK:
         out = np.zeros((w, t, rows, cores * -(-k // 32) * 32), np.float32)
         for place in np.ndindex(w, t, rows, cores):
             core = place[-1]
-            mine = (*place[:-1], slice(core * elements, (core + 1) * elements))
-            row = Row(values[mine].tolist(), indices[mine].tolist())
+            part = (*place[:-1], slice(core * elements, (core + 1) * elements))
+            row = Row(values[part].tolist(), indices[part].tolist())
             row.network(k, call.attributes.kreduce)
             first = core * -(-k // 32) * 32
             best = row.values if call.attributes.sort == "max" else row.indices
             out[(*place[:-1], slice(first, first + k))] = best[:k]
         tiles = out.reshape(w, t, rows // 32, 32, out.shape[-1] // 32, 32).swapaxes(3, 4)
-        return blank(tiles, kept_dims(call))
+        return blank(tiles, unblanked_dims(call))
 
     def run(self, call: OpCall, inputs: Sequence[Tiles], out: Tiles, parallel: Parallel) -> None:
         t, rows, cols = call.operands[0].map.shape
@@ -164,8 +164,8 @@ class TopK:
         argmax = attributes.sort != "max"
         count = out.shape[0] * t * rows * cores
         steps = network(cols // cores * 32, attributes.k, attributes.kreduce)
-        wanted = cores, attributes.k, argmax
-        parallel(topk_rows, count, out, values, indices, steps, wanted, kept_dims(call))
+        options = cores, attributes.k, argmax
+        parallel(topk_rows, count, out, values, indices, steps, options, unblanked_dims(call))
 
 
 def _rows(tiles: Tiles) -> Tiles:
