@@ -140,7 +140,9 @@ class Machines:
                 raise WorkerLostError(f"{self._name(number)} is lost: {self._actors.fate(number)}, before it began")
             if late:
                 fate = self._actors.fate(number)
-                why = f": {fate}" if fate else " (a cluster needs a free thread for each part)"
+                why = " (a cluster needs a free thread for each part)"
+                if fate:
+                    why = f": {fate}"
                 raise HostError(f"{self._name(number)} did not start within {START_SECONDS:g} s{why}")
 
     def __enter__(self) -> Self:
@@ -158,7 +160,9 @@ class Machines:
         """Push as `Emulator.push` does, to the parts that hold the queue; the others only count the entries. Tiles of
         an image travel in the bytes of their format. Raises as `Emulator.push`, and HostError for a part that is
         lost."""
-        packed = array.packed if isinstance(array, Referenced) else None
+        packed = None
+        if isinstance(array, Referenced):
+            packed = array.packed
         require_unmasked(array, f"push to {queue}")
         array = array if packed is not None else np.asarray(array)
         keepers = self.cut.keepers[queue]

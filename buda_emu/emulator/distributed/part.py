@@ -70,7 +70,9 @@ class Link:
 
     def pending(self) -> int:
         """Return the number of bytes that an encrypted connection has read ahead, which `select` does not see."""
-        return self._connection.pending() if isinstance(self._connection, ssl.SSLSocket) else 0
+        if isinstance(self._connection, ssl.SSLSocket):
+            return self._connection.pending()
+        return 0
 
     def send(self, words: Words, arrays: Sequence[NDArray[Any]] = ()) -> None:
         """Send a message: words as JSON, then the bytes of the arrays. Raises LinkLostError."""
@@ -231,7 +233,9 @@ class Entrance:
         connection.settimeout(HANDSHAKE_SECONDS)
         handle = connection.dup()
         with self._lock:
-            oldest = next(iter(self._strangers)) if len(self._strangers) >= MOST_STRANGERS else None
+            oldest = None
+            if len(self._strangers) >= MOST_STRANGERS:
+                oldest = next(iter(self._strangers))
             self._strangers[handle] = time.monotonic() + HANDSHAKE_SECONDS
         if oldest is not None:
             self._hang_up_on(oldest)
@@ -386,7 +390,9 @@ class Cut:
 
     def _memory(self, name: str) -> object:
         queue = self.netlist.queues[name]
-        return (queue.target_device, queue.loc, queue.buffers) if queue.is_ram and queue.buffers else name
+        if queue.is_ram and queue.buffers:
+            return (queue.target_device, queue.loc, queue.buffers)
+        return name
 
     def title(self, part: int) -> str:
         """Return the chips and graphs of a part, in words."""

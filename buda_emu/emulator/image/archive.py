@@ -111,7 +111,9 @@ def check_unique(members: Iterable[tuple[str, bool]], place: Place) -> None:
 
 def _fold_name(name: str) -> str:
     """Return one spelling for all names that some file system takes for the same name."""
-    return name.lower() if name.isascii() else normalize("NFC", normalize("NFKD", name).casefold())
+    if name.isascii():
+        return name.lower()
+    return normalize("NFC", normalize("NFKD", name).casefold())
 
 
 _BLOCK = tarfile.BLOCKSIZE
@@ -172,11 +174,9 @@ def _member(info: tarfile.TarInfo, extended: dict[str, str], start: int, size: i
     is_folder = info.type == tarfile.DIRTYPE
     name = checked_name(extended.get("path", info.name), is_folder, place)
     if (not is_folder and info.type not in _FILES) or any(key.startswith("GNU.sparse") for key in extended):
-        kind = (
-            _KINDS.get(info.type, f"of type {shown(info.type.decode('latin-1'))}")
-            if info.type not in _FILES
-            else "a sparse file"
-        )
+        kind = "a sparse file"
+        if info.type not in _FILES:
+            kind = _KINDS.get(info.type, f"of type {shown(info.type.decode('latin-1'))}")
         raise place.at(name).error("image-kind", f"it is {kind}")
     if is_folder and size:
         raise place.at(name).error("image-kind", f"it is a folder with {size} bytes")
@@ -202,7 +202,9 @@ def _size(stated: str | None, size: int, place: Place) -> int:
 def _extension(info: tarfile.TarInfo, text: str, place: Place) -> dict[str, str]:
     """Return the records of an extension header: those of pax, or the long name of GNU tar as `path`."""
     if info.type in _GNU:  # where a link leads to is of no interest
-        return {"path": text.split("\0", 1)[0]} if info.type == tarfile.GNUTYPE_LONGNAME else {}
+        if info.type == tarfile.GNUTYPE_LONGNAME:
+            return {"path": text.split("\0", 1)[0]}
+        return {}
     records = dict(_records(text.encode("utf-8", "surrogateescape"), place))
     if info.type == tarfile.XGLTYPE:
         if records.keys() & {"path", "size", "linkpath"}:
@@ -298,7 +300,10 @@ class _Bounded:
 
     def read(self, size: int = -1) -> bytes:
         """Read up to `size` bytes. Raises ImageError where more than the limit would come."""
-        count = size if 0 <= size <= self._limit else self._limit + 1
+        if 0 <= size <= self._limit:
+            count = size
+        else:
+            count = self._limit + 1
         data = self._stream.read(count)
         if len(data) > self._limit:
             raise self._place.error("image-size", f"its central directory has over {self._limit} bytes")
@@ -372,7 +377,10 @@ class Archive:
             raise at.error("image-size", f"it has {member.size} bytes, the limit is {limit}")
         with self._reopen() as stream:
             stream.seek(member.offset)
-            data = _inflate(stream, member, at) if member.deflated else stream.read(member.size)
+            if member.deflated:
+                data = _inflate(stream, member, at)
+            else:
+                data = stream.read(member.size)
         self._check_state()
         if len(data) != member.size:
             raise at.error("image-archive", f"it has {len(data)} bytes, the archive states {member.size}")

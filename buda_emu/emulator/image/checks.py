@@ -109,7 +109,10 @@ def _view_problems(tensor_io: ModelInput | ModelOutput, queue: Queue) -> _FieldP
 
 def _input_problems(model_input: ModelInput, model: ModelIo) -> _FieldProblems:
     """Yield the problems of an input alone and beside the other queues of the same label."""
-    labels = model.labels if model.host is None else [name for step in model.host.programs for name in step.inputs]
+    if model.host is None:
+        labels = model.labels
+    else:
+        labels = [name for step in model.host.programs for name in step.inputs]
     if model_input.label not in labels:
         hint = near(model_input.label, labels)
         yield "label", f"{shown(model_input.label)} is not one of the model's labels{f' ({hint})' if hint else ''}"
@@ -314,7 +317,9 @@ def _role_mismatches(state: CompiledGraphState, queues: Mapping[str, Sequence[Qu
 
 def _steps_of(entry: TensorEntry, state: CompiledGraphState) -> Steps:
     """Return the place in device.json that describes a tensor."""
-    group = "constants" if entry.name in state.post_const_eval_constants else "parameters"
+    group = "parameters"
+    if entry.name in state.post_const_eval_constants:
+        group = "constants"
     return (STATE, f"post_const_eval_{group}", entry.name)
 
 
@@ -375,7 +380,10 @@ def _tile_push_problem(entry: TensorEntry, queue: Queue, netlist: Netlist) -> st
 
 def _file_mismatches(metadata: DeviceMetadata, archive: Archive) -> Iterator[Mismatch]:
     """Yield warnings for missing files that are not needed to run the image, and for pickled tensors."""
-    optimizer: Sequence[str] = (metadata.optimizer,) if metadata.optimizer else ()
+    if metadata.optimizer:
+        optimizer: Sequence[str] = (metadata.optimizer,)
+    else:
+        optimizer = ()
     for name in (CONFIG, *(f"{TOP}/{file}" for file in optimizer)):
         if not archive.has(name):
             yield Mismatch(name, "image-member", "it is not in the archive", "warning")

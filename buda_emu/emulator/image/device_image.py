@@ -114,13 +114,12 @@ class DeviceImage:
             name = names.get(queue.name)
             if name is not None:
                 mapped = self._map_tensor(name, queue)
-                array = (
-                    mapped
-                    if mapped is not None
-                    else image_tensors.for_queue(
+                if mapped is not None:
+                    array = mapped
+                else:
+                    array = image_tensors.for_queue(
                         self._read(name, queue, to_push=True), self.tensors[name].format, queue
                     )
-                )
                 yield InitialTensor(queue.name, array, 0 if queue.is_ram else None)
 
     @property
@@ -176,7 +175,9 @@ class DeviceImage:
         if self.model is None:
             return self.netlist
         single = of_microbatch(self.netlist, self._sets)
-        return single if self.model.chip is None else on_one_chip(single, self.model.chip)
+        if self.model.chip is None:
+            return single
+        return on_one_chip(single, self.model.chip)
 
     def emulator(self, precision: "Precision" = "format", threads: int | None = None, **options: Any) -> "Emulator":
         """Return a machine with every constant and parameter pushed. `options` are those of Emulator. Raises
@@ -206,8 +207,12 @@ class DeviceImage:
             return self._constant(name, queue, len(array))
         if array.ndim == 4 and array.shape[1:] == shape:
             return array
-        model_input = self.model.input_of.get(name) if self.model is not None else None
-        entries = model_input.entries(array) if model_input is not None else None
+        model_input = None
+        if self.model is not None:
+            model_input = self.model.input_of.get(name)
+        entries = None
+        if model_input is not None:
+            entries = model_input.entries(array)
         if entries is not None:
             return entries
         state = host_transforms.InputState(
@@ -225,10 +230,12 @@ class DeviceImage:
         """Convert one output [entries, t, rows, cols] to the form in which the host gets it: stacked (output_host_tms),
         then through the image's runtime transform. An output that is to be concatenated with others is returned by
         itself. Raises HostError, UnsupportedError naming a transform that outputs cannot have."""
-        model_output = self.model.by_queue.get(name) if self.model is not None else None
-        return (
-            model_output.from_queue(array) if model_output is not None else self._to_host(name, self._fold(name, array))
-        )
+        model_output = None
+        if self.model is not None:
+            model_output = self.model.by_queue.get(name)
+        if model_output is not None:
+            return model_output.from_queue(array)
+        return self._to_host(name, self._fold(name, array))
 
     def host_outputs(self, arrays: "Mapping[str, Array]") -> "dict[str, Array]":
         """Convert all outputs, by queue, as `host_output` does; those of one group are concatenated under the name of
@@ -257,8 +264,12 @@ class DeviceImage:
     def names_of(self, queue: str) -> tuple[str, ...]:
         """Return the names under which the host may give the data of a queue: the queue's, and that of the model's
         input."""
-        model_input = self.model.input_of.get(queue) if self.model is not None else None
-        return (queue,) if model_input is None else tuple(dict.fromkeys((queue, model_input.label)))
+        model_input = None
+        if self.model is not None:
+            model_input = self.model.input_of.get(queue)
+        if model_input is None:
+            return (queue,)
+        return tuple(dict.fromkeys((queue, model_input.label)))
 
     def check_outputs(self) -> None:
         """Raise UnsupportedError for an output whose transform `host_output` does not support."""
@@ -317,7 +328,9 @@ def _shapes_of_outputs(state: CompiledGraphState) -> Mapping[str, tuple[int, ...
     names = state.ordered_output_names
     shapes = state.ordered_output_shapes
     groups = output_groups(names, state.ordered_output_runtime_tensor_transforms)
-    return dict(zip((names[places[0]] for places in groups), shapes, strict=True)) if len(groups) == len(shapes) else {}
+    if len(groups) == len(shapes):
+        return dict(zip((names[places[0]] for places in groups), shapes, strict=True))
+    return {}
 
 
 def _value_of(items: Mapping[str, T], queue: Queue, default: T) -> T:

@@ -100,7 +100,9 @@ def plain(value: Any) -> Any:
     """Return any JSON value with objects and lists made immutable."""
     if isinstance(value, dict):
         return MappingProxyType({key: plain(entry) for key, entry in json_object(value).items()})
-    return tuple(plain(entry) for entry in json_list(value)) if isinstance(value, list) else value
+    if isinstance(value, list):
+        return tuple(plain(entry) for entry in json_list(value))
+    return value
 
 
 def json_object(value: Any) -> dict[str, Any]:

@@ -76,7 +76,10 @@ def tile_rows(queue: Queue) -> int:
 
 def extent_of(cut: Sequence[int]) -> tuple[int, int, int]:
     """Return t, rows and columns of a shape of the host, whose first number, a batch, does not count."""
-    rows, columns = (1, 1, *cut[1:])[-2:] if len(cut) > 1 else (1, 1)
+    if len(cut) > 1:
+        rows, columns = (1, 1, *cut[1:])[-2:]
+    else:
+        rows, columns = (1, 1)
     return prod(cut[1:-2]), rows, columns
 
 
@@ -97,11 +100,9 @@ def concat_problem(shapes: Sequence[Sequence[int]], dim: int) -> str:
     else ""."""
     axis = dim + 4 if dim < 0 else dim
     rest = {tuple(size for place, size in enumerate(shape) if place != axis) for shape in shapes}
-    return (
-        ""
-        if 0 <= axis < 4 and len(rest) == 1
-        else f"{len(shapes)} outputs cannot be concatenated along dimension {dim}"
-    )
+    if 0 <= axis < 4 and len(rest) == 1:
+        return ""
+    return f"{len(shapes)} outputs cannot be concatenated along dimension {dim}"
 
 
 Queues = Mapping[str, Sequence[Queue]]

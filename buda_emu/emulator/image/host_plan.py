@@ -110,7 +110,10 @@ class HostStep:
 
 
 def _step(value: Any) -> DeviceStep | HostStep:
-    kind = DeviceStep if "program" in json_object(value) else HostStep
+    if "program" in json_object(value):
+        kind = DeviceStep
+    else:
+        kind = HostStep
     return object_of(kind, closed=True)(value)
 
 
@@ -148,7 +151,10 @@ class HostPlan:
             for name in operands:
                 if name not in names:
                     yield ("steps", place), f"nothing before gives value {name!r}"
-            results = list(step.outputs.values()) if device else [item.value for item in step.results]
+            if device:
+                results = list(step.outputs.values())
+            else:
+                results = [item.value for item in step.results]
             for name in results:
                 if name in names:
                     yield ("steps", place), f"value {name!r} is given twice"
@@ -164,7 +170,9 @@ def _plain(value: Any) -> Any:
         return dict(cast("Mapping[str, str]", value))
     if isinstance(value, tuple):
         return [_plain(entry) for entry in cast("tuple[Any, ...]", value)]
-    return {entry.name: _plain(getattr(value, entry.name)) for entry in fields(value)} if is_dataclass(value) else value
+    if is_dataclass(value):
+        return {entry.name: _plain(getattr(value, entry.name)) for entry in fields(value)}
+    return value
 
 
 def follow(plan: HostPlan, values: "Mapping[str, Array]", device: Device, compute: Compute) -> "dict[str, Array]":

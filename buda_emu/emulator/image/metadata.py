@@ -74,7 +74,9 @@ class TensorEntry:
     def pushed_shape(self) -> tuple[int, ...]:
         """The shape [entries, t, rows, cols] that a queue gets: the outermost meaningful dimension is w (NETLIST
         7.4)."""
-        return outermost_first(self.shape, self.dim) if self.shape else ()
+        if self.shape:
+            return outermost_first(self.shape, self.dim)
+        return ()
 
 
 def tensor_entries(value: Any, place: Place) -> Mapping[str, TensorEntry]:
@@ -208,7 +210,9 @@ _rounds: Reader = integer_between(
 
 def _chip(value: Any) -> int | tuple[int, ...]:
     """Read the number of a chip, or its place x, y, rack, shelf (NETLIST 12)."""
-    return list_of(natural, 4)(value) if isinstance(value, list) else natural(value)
+    if isinstance(value, list):
+        return list_of(natural, 4)(value)
+    return natural(value)
 
 
 def _base_name(value: Any) -> str:

@@ -120,11 +120,16 @@ class ModelInput:
         """Return indices as words, counted from the first row of the table. Raises HostError for an index of no row:
         the device would read zeros for it, or the memory behind the table."""
         indices = flat.astype(np.int64)
-        reads_zeros = np.zeros(indices.shape, bool) if self.zero is None else indices == self.zero
+        if self.zero is None:
+            reads_zeros = np.zeros(indices.shape, bool)
+        else:
+            reads_zeros = indices == self.zero
         lowest = -self.rows if self.from_end else 0
         unfit = indices[~reads_zeros & ((indices < lowest) | (indices >= (self.rows or NO_INDEX)))]
         if unfit.size:
-            hint = "; add the number of rows to an index that is counted from the end" if lowest == 0 > unfit[0] else ""
+            hint = ""
+            if lowest == 0 > unfit[0]:
+                hint = "; add the number of rows to an index that is counted from the end"
             raise HostError(f"input {self.label}: index {unfit[0]}: {self._index_range(lowest)}{hint}")
         words = np.where(indices < 0, indices + self.rows, indices)
         return np.where(reads_zeros, NO_INDEX, words).astype(np.uint32)
@@ -132,7 +137,10 @@ class ModelInput:
     def _index_range(self, lowest: int) -> str:
         """Return which indices the model takes, for a message."""
         upper_bound = f" to {self.rows - 1}" if self.rows else " on"
-        ignored = "" if self.zero is None else f", and {self.zero} for none"
+        if self.zero is None:
+            ignored = ""
+        else:
+            ignored = f", and {self.zero} for none"
         return f"the model takes indices from {lowest}{upper_bound}{ignored}"
 
 
@@ -176,7 +184,9 @@ class ModelOutput:
             tensor = np.where(np.abs(tensor) >= np.float32(INFINITE), np.copysign(np.float32(np.inf), tensor), tensor)
             return tensor.astype(kind)
         rounded = np.rint(np.nan_to_num(tensor))
-        return rounded != 0 if kind.kind == "b" else rounded.astype(kind)
+        if kind.kind == "b":
+            return rounded != 0
+        return rounded.astype(kind)
 
     def alone(self, array: "Array") -> "Array":
         """Return entries [n, t, rows, columns] with zeros outside of the model's tensor."""
@@ -200,12 +210,17 @@ class ModelOutput:
 def made_up(stream: "np.random.Generator", shape: tuple[int, ...], dtype: str, below: int) -> "Array":
     """Draw a tensor: normal numbers for floats, else integers from 0 up to `below`."""
     kind = np.dtype(dtype)
-    numbers = stream.standard_normal(shape) if kind.kind == "f" else stream.integers(0, below, shape)
+    if kind.kind == "f":
+        numbers = stream.standard_normal(shape)
+    else:
+        numbers = stream.integers(0, below, shape)
     return numbers.astype(kind)
 
 
 def _plain(tensor_io: Any) -> Any:
-    return tensor_io if isinstance(tensor_io, str) else asdict(tensor_io)
+    if isinstance(tensor_io, str):
+        return tensor_io
+    return asdict(tensor_io)
 
 
 @dataclass(frozen=True)
@@ -235,7 +250,10 @@ class ModelIo:
         """Return the record as JSON for device.json."""
         parts = {"labels": self.labels, "inputs": self.inputs, "outputs": self.outputs}
         chip = {} if self.chip is None else {"chip": self.chip}
-        host = {} if self.host is None else {"host": self.host.as_json()}
+        if self.host is None:
+            host = {}
+        else:
+            host = {"host": self.host.as_json()}
         lists = {key: [_plain(entry) for entry in value] for key, value in parts.items()}
         return {"schema_version": 1, **lists, **chip, **host}
 

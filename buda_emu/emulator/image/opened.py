@@ -30,7 +30,9 @@ class Opened:
     @property
     def to_run(self) -> Netlist:
         """The netlist to run (see `DeviceImage.for_inputs`)."""
-        return self.image.for_inputs if self.image is not None else self.netlist
+        if self.image is not None:
+            return self.image.for_inputs
+        return self.netlist
 
 
 def open_file(path: StrPath, arch: str | None = None, *, cache: bool = True, allow_pickle: bool = False) -> Opened:

@@ -211,7 +211,10 @@ def _tensor(netlist: Netlist, name: str, array: Array, form: Form) -> tuple[dict
     """Return a tensor's entry in device.json, and its file."""
     queue = _queue(netlist, name, array)
     file = f"tensors/torch.Tensor.{name.replace('/', '_')}"
-    df = "RawUInt32" if is_raw(queue.df) else _FORMATS.get(array.dtype.name, "Float32")
+    if is_raw(queue.df):
+        df = "RawUInt32"
+    else:
+        df = _FORMATS.get(array.dtype.name, "Float32")
     flat = form == "BACKEND_TILIZED" and queue.layout == "flat" and not is_raw(queue.df) and queue.df in ELEMENTS
     if flat:
         df = queue.df  # there are no tiles, but elements of the queue's format
@@ -257,7 +260,10 @@ def _tiles(array: Array, layout: EntryLayout) -> Iterator[memoryview]:
     """Yield all entries of the first buffer, then all of the second, ... (NETLIST 8)."""
     if layout.megarow or len(array) > 1:
         words = np.asarray(array)
-        values = words.astype(np.uint32).view(np.float32) if is_raw(layout.format) else _as_float32(words)
+        if is_raw(layout.format):
+            values = words.astype(np.uint32).view(np.float32)
+        else:
+            values = _as_float32(words)
         with np.errstate(all="ignore"):
             entries = [pack_entry(tiles, layout) for tiles in tilize(values, layout.blocking.tile_dim, layout.megarow)]
         yield from (entry[cell].data for cell in range(layout.blocking.cells) for entry in entries)
@@ -278,7 +284,9 @@ def _tiles(array: Array, layout: EntryLayout) -> Iterator[memoryview]:
 
 def _as_float32(array: Array) -> NDArray[np.float32]:
     """Return the values as float32, as a push converts them."""
-    return host_decode("Float16", array) if array.dtype == np.float16 else array.astype(np.float32)
+    if array.dtype == np.float16:
+        return host_decode("Float16", array)
+    return array.astype(np.float32)
 
 
 def _queue(netlist: Netlist, name: str, array: Array) -> Queue:
@@ -394,7 +402,9 @@ def _microbatch(netlist: Netlist) -> int:
 def _microbatch_count(args: Mapping[str, str]) -> int:
     """Return the microbatch count of the test-args, else 1."""
     text = args.get("microbatch_count", "")
-    return max(1, int(text)) if text.isascii() and text.isdecimal() and len(text) < 9 else 1
+    if text.isascii() and text.isdecimal() and len(text) < 9:
+        return max(1, int(text))
+    return 1
 
 
 def _json(content: Any) -> _Member:

@@ -120,7 +120,9 @@ class ImageError(DocumentError, HostError):
         self.problem = problem
         self.pointer = pointer
         location = ": ".join(filter(None, (archive, shown(member), shown(pointer))))
-        others = f" (and {len(further)} more, which `buda-emu check` shows)" if further else ""
+        others = ""
+        if further:
+            others = f" (and {len(further)} more, which `buda-emu check` shows)"
         message = f"{location}: {problem} [{rule}: {RULES[rule].summary}]{others}; {RULES[rule].fix}"
         super().__init__(message, [finding(archive, member, rule, problem, pointer=pointer), *further])
 

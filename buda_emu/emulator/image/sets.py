@@ -71,4 +71,6 @@ def join_sets(parts: Sequence[Array]) -> Array:
     """Concatenate arrays along the first dimension; numbers become a vector."""
     if len(parts) == 1:
         return parts[0]
-    return np.concatenate(parts) if parts[0].ndim else np.stack(parts)
+    if parts[0].ndim:
+        return np.concatenate(parts)
+    return np.stack(parts)

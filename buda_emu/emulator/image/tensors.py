@@ -54,7 +54,9 @@ def raw_tensor(data: bytes, entry: TensorEntry) -> Array:
     """Return the array of a .bin file as [entries, t, rows, cols] in its own element type; bfloat16 as float32, without
     loss."""
     array = np.frombuffer(data, np.dtype(ELEMENTS[entry.format])).reshape(entry.pushed_shape)
-    return host_decode("Float16_b", array) if entry.format == "Float16_b" else array
+    if entry.format == "Float16_b":
+        return host_decode("Float16_b", array)
+    return array
 
 
 def tilized_tensor(data: bytes, queue: Queue, alignment: int, place: Place, *, to_push: bool = False) -> Array:
@@ -64,7 +66,10 @@ def tilized_tensor(data: bytes, queue: Queue, alignment: int, place: Place, *, t
     With `to_push` they are the values that become the very tiles of the file when they are pushed; they differ for
     Fp8_e4m3 only. Raises ImageError for tiles whose headers do not state their size."""
     as_held = EntryLayout(queue.df, queue.blocking, "tilized", alignment)
-    layout = pushed_layout(queue.df, queue.blocking, alignment) if to_push else as_held
+    if to_push:
+        layout = pushed_layout(queue.df, queue.blocking, alignment)
+    else:
+        layout = as_held
     buffers = np.frombuffer(data, np.uint8).reshape(queue.blocking.cells, -1, layout.entry_bytes)
     entries: list[NDArray[np.float32]] = []
     for number in range(buffers.shape[1]):
@@ -74,7 +79,9 @@ def tilized_tensor(data: bytes, queue: Queue, alignment: int, place: Place, *, t
         except HostError as error:
             raise place.error("image-tensor", f"entry {number}: {error}") from None
     values = untilize(np.stack(entries), queue.blocking.tile_dim, layout.megarow)
-    return values.view(np.uint32) if is_raw(queue.df) else values
+    if is_raw(queue.df):
+        return values.view(np.uint32)
+    return values
 
 
 MAPPED: Final = ("Float32", "Float16_b")
@@ -117,13 +124,20 @@ def pickled_tensor(data: bytes, place: Place) -> Array:
         ) from None
     except Exception as error:  # noqa: BLE001 - a pickle may raise anything
         raise place.error("image-tensor", f"it is not a whole pickle ({shown(error)})") from None
-    tensor = _from_torch(loaded) if type(loaded).__module__.partition(".")[0] == "torch" else loaded
+    if type(loaded).__module__.partition(".")[0] == "torch":
+        tensor = _from_torch(loaded)
+    else:
+        tensor = loaded
     if not isinstance(tensor, np.ndarray):
         raise place.error("image-tensor", f"it holds {shown(type(loaded).__name__)}, not a tensor")
     array = cast("Array", tensor)
     if array.dtype.kind not in "fiub" or array.ndim == 0 or not array.size:
         raise place.error("image-tensor", f"it holds {array.size} elements of type {array.dtype}")
-    shape = array.shape if array.ndim > 2 else (1, *(1,) * (2 - array.ndim), *array.shape)  # NETLIST 7.4: 2-D has dim 3
+    # NETLIST 7.4: 2-D has dim 3
+    if array.ndim > 2:
+        shape = array.shape
+    else:
+        shape = (1, *(1,) * (2 - array.ndim), *array.shape)
     try:
         return array.reshape(expand_shape(shape))
     except HostError as error:
@@ -145,12 +159,19 @@ def for_queue(array: Array, declared: str, queue: Queue) -> Array:
     For a RawUInt queue a signed tensor is reinterpreted as unsigned of the same width (NETLIST 8), a float one gives
     the bits of its float32 (FORMATS 3.9). Raw words are the bits of a float32 in any other queue (FORMATS 3.10)."""
     if not is_raw(queue.df):
-        return array.astype(np.uint32).view(np.float32) if declared and is_raw(declared) else array
+        if declared and is_raw(declared):
+            return array.astype(np.uint32).view(np.float32)
+        return array
     if array.dtype.kind == "i":
-        array = array.astype(np.int32) if array.dtype.itemsize == 8 else array  # NETLIST 7.4: int64 is cast first
+        # NETLIST 7.4: int64 is cast first
+        if array.dtype.itemsize == 8:
+            array = array.astype(np.int32)
         return array.view(f"u{array.dtype.itemsize}").astype(np.uint32)
     if array.dtype.kind == "f":
-        single = host_decode("Float16", array) if array.dtype == np.float16 else array.astype(np.float32)
+        if array.dtype == np.float16:
+            single = host_decode("Float16", array)
+        else:
+            single = array.astype(np.float32)
         return single.view(np.uint32)
     return array.astype(np.uint32)
 
@@ -176,7 +197,10 @@ def host_to_queue(name: str, array: Array, state: InputState, queue: Queue, micr
     transform = state.transform
     if transform.type == "NoTransform":
         batched = state.shape is not None and array.shape[1:] == state.shape[1:]
-        four = expand_shape(array.shape) if batched else _expand_batch(array.shape, microbatch)
+        if batched:
+            four = expand_shape(array.shape)
+        else:
+            four = _expand_batch(array.shape, microbatch)
         return _pad_to_tiles(name, array.reshape(four), queue, microbatch, state.broadcast)
     if transform.type == "ReinterpretShape":
         original, new = _shapes(name, transform)
@@ -194,7 +218,9 @@ def queue_to_host(name: str, array: Array, transform: Transform, original: Seque
     """Cut an output of `fold_output` to its own rows and columns and reshape it. `original` is the shape that the image
     states for it, if any. Raises HostError, UnsupportedError for a transform of inputs."""
     if transform.type in ("NoTransform", "Concatenate"):
-        return _narrow(name, array, original, original) if original else array
+        if original:
+            return _narrow(name, array, original, original)
+        return array
     if transform.type == "Unpad":
         shape = _stated_shape(name, transform, "unpadded_shape")
         return _narrow(name, array, shape, shape)
@@ -280,7 +306,10 @@ def _reshape_entries(name: str, array: Array, shape: Sequence[int]) -> Array:
 def _pad_to_tiles(name: str, array: Array, queue: Queue, microbatch: int, broadcast: Sequence[int]) -> Array:
     """Pad [w, z, r, c] to whole tiles with zeros, or by repeating the edge (FRONTEND 7). One entry serves a
     microbatch."""
-    four = np.repeat(array, microbatch, axis=0) if array.shape[0] == 1 < microbatch else array
+    if array.shape[0] == 1 < microbatch:
+        four = np.repeat(array, microbatch, axis=0)
+    else:
+        four = array
     tile_dim = queue.blocking.tile_dim
     _require(name, repeat_problem(four.shape, tile_dim, broadcast))
     for axis, count, repeated in tile_padding(four.shape, tile_dim, broadcast):
@@ -296,7 +325,9 @@ def _expand_batch(shape: tuple[int, ...], microbatch: int) -> tuple[int, int, in
     if len(shape) == 2 and shape[0] != microbatch:
         return 1, 1, *shape
     if len(shape) == 1:
-        return (shape[0], 1, 1, 1) if shape[0] == microbatch else (1, 1, 1, shape[0])
+        if shape[0] == microbatch:
+            return (shape[0], 1, 1, 1)
+        return (1, 1, 1, shape[0])
     return expand_shape(shape)
 
 

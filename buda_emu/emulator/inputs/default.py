@@ -61,14 +61,18 @@ def default_inputs(
     depends on `seed` and its name only. Queues in `excluded` get their data elsewhere. `needed` is the result of
     `entries_read`, where the caller has it already. Raises NetlistError, HostError, UnsupportedError naming the
     queue."""
-    needed = entries_read(netlist, programs, parameters) if needed is None else needed
+    if needed is None:
+        needed = entries_read(netlist, programs, parameters)
     readers = _readers(netlist)
     entries: dict[str, int] = {}
     for queue in netlist.queues.values():
         if queue.name in excluded:
             continue
         if queue.host_fed:
-            entries[queue.name] = queue.entries if queue.is_ram else needed.get(queue.name, 0)
+            if queue.is_ram:
+                entries[queue.name] = queue.entries
+            else:
+                entries[queue.name] = needed.get(queue.name, 0)
         elif queue.is_ram and "e2e" not in queue.name and (len(netlist.programs) > 1 or queue.name in readers):
             entries[queue.name] = queue.entries
     _check_size(netlist, entries)
@@ -150,7 +154,10 @@ class _Source:
         """Return the next `count` entries; `first` is the number of the first one."""
         stimulus = self._named
         if self._use.encodes is not None and (stimulus is None or stimulus.type in _ENCODINGS):
-            self.text = "test-config" if stimulus is not None else "minimal sparse encoding"
+            if stimulus is not None:
+                self.text = "test-config"
+            else:
+                self.text = "minimal sparse encoding"
             shape = self._sparse_shape(stimulus, self._use.encodes)
             return np.concatenate([encoding_tiles(shape, stimulus, self._queue, self._stream) for _ in range(count)])
         if stimulus is not None and stimulus.type == "sparse":
@@ -167,8 +174,14 @@ class _Source:
             return self._column_numbers(count)
         else:
             value = _known_constant(self._queue.name, self._config)
-            stimulus = self._config.default_stimulus if value is None else Stimulus("constant", constant_value=value)
-            self.text = "test-config" if value is None and self._config.has_default_stimulus else "default"
+            if value is None:
+                stimulus = self._config.default_stimulus
+            else:
+                stimulus = Stimulus("constant", constant_value=value)
+            if value is None and self._config.has_default_stimulus:
+                self.text = "test-config"
+            else:
+                self.text = "default"
         return self._plain_entries(stimulus, first, count)
 
     def _plain_entries(self, stimulus: Stimulus, first: int, count: int) -> NDArray[Any]:
@@ -189,7 +202,9 @@ class _Source:
     def _sparse_shape(self, stimulus: Stimulus | None, reader: Op | None) -> SparseShape:
         """Return the encoding's parameters of the op that the stimulus names, else of the op that reads the queue."""
         ops = self._netlist.ops
-        named = stimulus.matmul_ident_name if stimulus is not None else ""
+        named = ""
+        if stimulus is not None:
+            named = stimulus.matmul_ident_name
         op = ops.get(named) or ops.get(f"{named}.{self._queue.target_device}") or reader
         if op is None:
             raise NetlistError(f"queue {self._queue.name}: matmul_ident_name {named!r} is not an op")

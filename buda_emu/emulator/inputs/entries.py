@@ -57,7 +57,9 @@ def check_parameters(programs: Sequence[Program], parameters: Mapping[str, str])
     }
     for name, text in parameters.items():
         if name not in names:
-            hint = f" ({near(name, names)})" if near(name, names) else ""
+            hint = ""
+            if near(name, names):
+                hint = f" ({near(name, names)})"
             raise HostError(f"no program takes the parameter {name}{hint}; parameters: {', '.join(names) or 'none'}")
         try:
             value = immediate(text)

@@ -41,7 +41,10 @@ class Feed:
 
     def blocks(self) -> Iterator[InputBlock]:
         """Yield every entry to push, queue by queue. Raises HostError, NetlistError, ProgramError, UnsupportedError."""
-        held = self.image.held_queues if self.image is not None else frozenset[str]()
+        if self.image is not None:
+            held = self.image.held_queues
+        else:
+            held = frozenset[str]()
         yield from initial_blocks(self.image)
         filled = set(held)
         for block in in_queues(self.image, self._file_blocks()):
@@ -64,7 +67,10 @@ class Feed:
         for queue in self.netlist.queues.values():
             tensors = self._initial(self.reference, queue)
             if tensors is not None:
-                count = queue.entries if queue.is_ram else needed.get(queue.name, 0)
+                if queue.is_ram:
+                    count = queue.entries
+                else:
+                    count = needed.get(queue.name, 0)
                 yield _block(queue, tensors, count)
 
     def _initial(self, files: Files, queue: Queue) -> Tensors | None:

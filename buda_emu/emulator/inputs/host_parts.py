@@ -49,7 +49,10 @@ class HostTime:
     why: str = ""
 
     def __str__(self) -> str:
-        took = f"not measured: {self.why}" if self.seconds is None else f"{1e6 * self.seconds:,.0f} us on this machine"
+        if self.seconds is None:
+            took = f"not measured: {self.why}"
+        else:
+            took = f"{1e6 * self.seconds:,.0f} us on this machine"
         return f"{self.step}: {took}"
 
 
@@ -153,7 +156,9 @@ class HostParts:
                 if model_input.label in program_inputs:
                     entry = model_input.to_queue(program_inputs[model_input.label])
                     machine.push(model_input.queue, entry)
-                    origin = source if step.inputs[model_input.label] in model_values else "host parts"
+                    origin = "host parts"
+                    if step.inputs[model_input.label] in model_values:
+                        origin = source
                     df = machine.netlist.queues[model_input.queue].df
                     pushed.append(InputUsed(model_input.queue, df, tuple(entry.shape), origin))
             run(step.program)

@@ -111,7 +111,8 @@ def read_npy(path: Path, byte_limit: int | None = None) -> NDArray[Any]:
     """Read the array of a .npy file into memory. Raises HostError for a file that is not an array, is cut short or is
     written to meanwhile, for a path that is not a regular file, and for more than `byte_limit` bytes, by default a
     machine's memory limit."""
-    byte_limit = default_memory_limit() if byte_limit is None else byte_limit
+    if byte_limit is None:
+        byte_limit = default_memory_limit()
     try:
         check = unchanged(path)
         with _open_regular_file(path) as stream:
@@ -129,7 +130,8 @@ def npz_of(name: str, data: bytes | Path, byte_limit: int | None = None) -> dict
     """Return the arrays of a .npz file, or of the bytes of one, by name. Nothing is unpacked where they would take more
     than `byte_limit` bytes, by default a machine's memory limit: kilobytes can hold gigabytes of zeros. Raises
     HostError."""
-    byte_limit = default_memory_limit() if byte_limit is None else byte_limit
+    if byte_limit is None:
+        byte_limit = default_memory_limit()
     try:
         with (
             BytesIO(data) if isinstance(data, bytes) else _open_regular_file(data) as stream,
@@ -163,7 +165,9 @@ def _array(stream: IO[bytes], size: int) -> NDArray[Any]:
         if not count:
             raise EOFError("it is cut short")
         left = left[count:]
-    return array.reshape(shape[::-1]).T if fortran else array.reshape(shape)
+    if fortran:
+        return array.reshape(shape[::-1]).T
+    return array.reshape(shape)
 
 
 def _shape_and_type(stream: IO[bytes], size: int) -> tuple[tuple[int, ...], bool, "np.dtype[Any]"]:
@@ -182,7 +186,10 @@ def _shape_and_type(stream: IO[bytes], size: int) -> tuple[tuple[int, ...], bool
 
 
 def _format_error(name: str, error: BaseException, kind: str = "array file") -> HostError:
-    reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error) or type(error).__name__
+    if isinstance(error, OSError) and error.strerror:
+        reason = error.strerror
+    else:
+        reason = str(error) or type(error).__name__
     return HostError(f"{name} is not a numpy {kind}: {reason}")
 
 
@@ -197,7 +204,9 @@ _SAFE_TYPES: Final[Mapping[str, str]] = {
 def read_archive(file: str, data: bytes, byte_limit: int | None = None) -> Mapping[str, Array]:
     """Return the arrays of a .npz or .safetensors file by name; bfloat16 as float32. `byte_limit` bounds the bytes that
     a .npz unpacks to. Raises HostError."""
-    return npz_of(file, data, byte_limit) if file.lower().endswith(".npz") else _safetensors(file, data)
+    if file.lower().endswith(".npz"):
+        return npz_of(file, data, byte_limit)
+    return _safetensors(file, data)
 
 
 def is_archive(file: str) -> bool:
@@ -234,7 +243,10 @@ _LONGEST_HEADER = 100 << 20  # bytes, as the format's own limit
 def host_copy_bytes(inputs: Path) -> int:
     """Estimate the bytes of host copies of input files, at most. Archives stay in memory; other files come and go one
     after the other, and each is there as its bytes, as an array, and as float32."""
-    files = sorted(path for path in inputs.rglob("*") if path.is_file()) if inputs.is_dir() else [inputs]
+    if inputs.is_dir():
+        files = sorted(path for path in inputs.rglob("*") if path.is_file())
+    else:
+        files = [inputs]
     archive_bytes = once = 0
     bins: Counter[str] = Counter()
     for path in files:

@@ -73,13 +73,17 @@ def fit_image_to_inputs(image: "DeviceImage", inputs: "Path", parameters: Mappin
     sets = count_sets(model, shapes)
     rounds = parameters.get(LOOP, "1")
     is_even = rounds.isdecimal() and int(rounds) > 0 and sets % int(rounds) == 0
-    return image.with_sets(sets // int(rounds)) if is_even and sets > int(rounds) else image
+    if is_even and sets > int(rounds):
+        return image.with_sets(sets // int(rounds))
+    return image
 
 
 def host_copies(image: "DeviceImage | None") -> int:
     """Return the bytes that the model's own tensors take while one of them is laid out for its queue."""
     model = image.model if image is not None else None
-    return max((model_input.host_bytes for model_input in model.inputs), default=0) if model is not None else 0
+    if model is not None:
+        return max((model_input.host_bytes for model_input in model.inputs), default=0)
+    return 0
 
 
 def image_queues(image: "DeviceImage | None", *, all_read: bool = False) -> ImageQueues:
@@ -157,12 +161,14 @@ def made_up_blocks(
     if image is None:
         yield from default_inputs(netlist, config, programs, parameters, seed, excluded=excluded, needed=needed)
         return
-    needed = entries_read(netlist, programs, parameters) if needed is None else needed
-    model_inputs = (
-        {model_input.queue: model_input for model_input in image.model.inputs if model_input.queue not in excluded}
-        if image.model
-        else {}
-    )
+    if needed is None:
+        needed = entries_read(netlist, programs, parameters)
+    if image.model:
+        model_inputs = {
+            model_input.queue: model_input for model_input in image.model.inputs if model_input.queue not in excluded
+        }
+    else:
+        model_inputs = {}
     for name, model_input in model_inputs.items():
         stream = generator(seed, model_input.label)  # queues of one input get parts of the same array
         for _ in range(needed.get(name, 0)):

@@ -35,7 +35,10 @@ class Flaws(Listener):
 
     def _note(self, name: str, tiles: NDArray[np.float32]) -> None:
         before = self.found.get(name)
-        flaws: set[Flaw] = set() if np.isfinite(tiles).all() else {"not finite"}
+        if np.isfinite(tiles).all():
+            flaws: set[Flaw] = set()
+        else:
+            flaws = {"not finite"}
         if not tiles.any():
             flaws.add("zero")
         if before is not None:  # zero as long as all of it was, not finite as soon as any of it is

@@ -129,7 +129,10 @@ def require_memory(
     `beside`: bytes of host copies of input files. `queues` are those of the image. `tell` is called with the memory
     that is going to be held, in words."""
     limit_each = (default_memory_limit() if limit is None else limit) // machines
-    needed = held_bytes(netlist, steps, queues.filled, rams=rams, as_bits=as_bits) if steps is not None else {}
+    if steps is not None:
+        needed = held_bytes(netlist, steps, queues.filled, rams=rams, as_bits=as_bits)
+    else:
+        needed = {}
     beside += _entry_copies(netlist, queues.lent | queues.between)
     apart = {name: needed.pop(name) for name in queues.lent if name in needed}
     if apart:
@@ -138,9 +141,15 @@ def require_memory(
             lent_bytes, limit_each // SHARE_OF_LENT + sum(nlargest(2, apart.values()))
         )
     total = sum(needed.values()) + beside
-    suffix = f" for each of {machines} machines side by side" if machines > 1 else ""
-    whose = f" ({SHARE:.0%} of the memory that is available now)" if limit is None else ""
-    copies = f" and {size_text(beside)} of host copies beside them" if beside else ""
+    suffix = ""
+    if machines > 1:
+        suffix = f" for each of {machines} machines side by side"
+    whose = ""
+    if limit is None:
+        whose = f" ({SHARE:.0%} of the memory that is available now)"
+    copies = ""
+    if beside:
+        copies = f" and {size_text(beside)} of host copies beside them"
     words = (
         f"this run holds at least {size_text(total - beside)} in queues and rams{copies}, the memory limit{suffix} is "
         f"{size_text(limit_each)}{whose}"
@@ -167,7 +176,10 @@ def held_bytes(
     largest: dict[object, tuple[int, str]] = {}
     for queue in netlist.queues.values():
         shared = queue.is_ram and queue.name not in dynamic
-        place = (queue.target_device, queue.loc, queue.buffers) if shared else queue.name
+        if shared:
+            place = (queue.target_device, queue.loc, queue.buffers)
+        else:
+            place = queue.name
         count = _entries(queue, steps, owner, rams or queue.name in filled) * entry_bytes(queue, as_bits=as_bits)
         largest[place] = max(largest.get(place, (0, queue.name)), (count, queue.name))
     return {name: count for count, name in largest.values()}
@@ -188,7 +200,9 @@ def entry_bytes(queue: Queue, *, as_bits: bool = False) -> int:
 
 def _entries(queue: Queue, steps: ProgramWalk, owner: Mapping[str, str], rams: bool) -> int:
     if queue.host_fed:
-        return steps.entries.get(queue.name, 0) if not queue.is_ram else queue.entries if rams else 0
+        if not queue.is_ram:
+            return steps.entries.get(queue.name, 0)
+        return queue.entries if rams else 0
     written = steps.graph_inputs.get(owner.get(queue.input, ""), 0)
     return min(written, 1 if queue.is_ram else queue.entries)
 
@@ -228,7 +242,9 @@ class PreparedRun:
         """Return the inputs: tensors of a folder or an .npz file, the others generated. Raises HostError."""
         from buda_emu.emulator.inputs.feed import Feed
 
-        archive = inputs if inputs is not None and is_archive_of_inputs(inputs) else None
+        archive = None
+        if inputs is not None and is_archive_of_inputs(inputs):
+            archive = inputs
         files = None
         if inputs is not None and archive is None:
             from buda_emu.emulator.inputs.reference import DirectoryFiles

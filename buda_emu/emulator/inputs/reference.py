@@ -150,7 +150,10 @@ def tensor_names(files: Files) -> dict[str, str]:
     """Return the file of every tensor name. Raises HostError for a name in two files."""
     files_by_name: dict[str, str] = {}
     for file in files.names():
-        inside = files.arrays(file) if is_archive(file) else (_name_of(file),)
+        if is_archive(file):
+            inside = files.arrays(file)
+        else:
+            inside = (_name_of(file),)
         for name in inside:
             if name in files_by_name and not (file.endswith(".bin") or files_by_name[name].endswith(".bin")):
                 raise HostError(f"{files.where}: {name} is in {files_by_name[name]} and in {file}")
@@ -160,7 +163,9 @@ def tensor_names(files: Files) -> dict[str, str]:
 
 def _name_of(file: str) -> str:
     stem, _, suffix = file.rpartition(".")
-    return stem.rpartition(".")[0] if suffix == "bin" and stem.rpartition(".")[2].isdecimal() else stem
+    if suffix == "bin" and stem.rpartition(".")[2].isdecimal():
+        return stem.rpartition(".")[0]
+    return stem
 
 
 def whole_array(files: Files, name: str) -> Tensors | None:
@@ -186,7 +191,9 @@ def tensors(files: Files, name: str, df: str, shape: tuple[int, int, int]) -> Te
     entries = list(_from_bins(files, name, df, shape))
     if not entries:
         return None
-    last = f" .. {name}.{len(entries) - 1}.bin" if len(entries) > 1 else ""
+    last = ""
+    if len(entries) > 1:
+        last = f" .. {name}.{len(entries) - 1}.bin"
     return Tensors(np.stack(entries), f"{name}.0.bin{last}")
 
 
@@ -194,7 +201,10 @@ def _fit_to_queue(stored: Tensors, name: str, df: str, shape: tuple[int, int, in
     """Return an array as [entries, t, rows, cols] in the element type of a format. Raises HostError where it does not
     fit."""
     array = stored.array
-    description = stored.source if stored.source.startswith(name) else f"{name} of {stored.source}"
+    if stored.source.startswith(name):
+        description = stored.source
+    else:
+        description = f"{name} of {stored.source}"
     if shape[0] == 1 and array.ndim in (2, 3) and array.shape[-2:] == shape[1:]:
         array = array.reshape(-1, *shape)
     if array.ndim != 4 or array.shape[1:] != shape:

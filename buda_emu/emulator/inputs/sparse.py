@@ -239,7 +239,9 @@ def _pack(shape: SparseShape, strips: list[Strip], capacity: int) -> list[bytes]
     current = b""
     unique = 1 % shape.sparse_tiles if shape.sparse_tiles else 0
     for number, strip in enumerate(strips):
-        following = strips[number + 1] if number + 1 < len(strips) else None
+        following = None
+        if number + 1 < len(strips):
+            following = strips[number + 1]
         if len(current) + strip.size > capacity:
             raise NetlistError(f"op {shape.name}: a sparse strip of {strip.size} bytes does not fit an encoding tile")
         full = following is None or len(current) + strip.size + following.size > capacity

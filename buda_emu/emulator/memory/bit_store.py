@@ -102,7 +102,9 @@ class BitStore(TileStore):
 
 
 def _parts(bits: Bits) -> Arrays:
-    return (bits.datums,) if bits.exponents is None else (bits.datums, bits.exponents)
+    if bits.exponents is None:
+        return (bits.datums,)
+    return (bits.datums, bits.exponents)
 
 
 class BitView(EntryView):
@@ -124,7 +126,10 @@ class BitView(EntryView):
         first = slot * self.t
         last = (slot + count) * self.t
         part = self._store.bits(last)[first:last]
-        exponents = None if part.exponents is None else part.exponents.reshape(count, self.tiles, -1)
+        if part.exponents is None:
+            exponents = None
+        else:
+            exponents = part.exponents.reshape(count, self.tiles, -1)
         return Bits(part.df, part.datums.reshape(count, self.tiles, TILE_ELEMENTS), exponents)
 
     def read_bits(self, slots: Sequence[int]) -> Bits:

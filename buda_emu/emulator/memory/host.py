@@ -58,7 +58,9 @@ def parse_size(text: str) -> int:
     """Return the bytes of a text such as `8G`, `512M`, `1.5GiB` or `4096`; units are powers of 1024. Raises
     HostError."""
     match = re.fullmatch(_SIZE, text.strip(), re.IGNORECASE)
-    count = int(float(match[1]) * (1 << 10 * _UNITS[match[2].lower()])) if match is not None else 0
+    count = 0
+    if match is not None:
+        count = int(float(match[1]) * (1 << 10 * _UNITS[match[2].lower()]))
     if count < 1:
         raise HostError(f"{text!r} is not a size: write 8G, 512M or a number of bytes")
     return count
@@ -89,7 +91,9 @@ def resident_memory(root: str | os.PathLike[str] = "") -> int:
 def mapped_memory() -> int:
     """Return the bytes of address space that this process has now; 0 where the system does not say."""
     counts = next(lines("/proc/self/statm"), "").split()
-    return int(counts[0]) * os.sysconf("SC_PAGE_SIZE") if counts else 0
+    if counts:
+        return int(counts[0]) * os.sysconf("SC_PAGE_SIZE")
+    return 0
 
 
 def available_memory(root: str | os.PathLike[str] = "") -> int:

@@ -94,7 +94,9 @@ def memory_of(array: NDArray[Any]) -> NDArray[np.float32] | None:
     memory = array
     while type(base := memory.base) is np.ndarray:
         memory = base
-    return memory if memory.dtype.char == _FLOAT32 and memory.flags.writeable else None
+    if memory.dtype.char == _FLOAT32 and memory.flags.writeable:
+        return memory
+    return None
 
 
 class MemoryPool:

@@ -160,9 +160,13 @@ class TileStore:
     def label(self, first: int, count: int) -> str:
         """Return the format label of these slices, "" when one of them was never written."""
         if count == 1:
-            return self._labels[first] if first < len(self._labels) else _NEVER
+            if first < len(self._labels):
+                return self._labels[first]
+            return _NEVER
         labels = self._labels[first : first + count]
-        return labels[0] if len(labels) == count and _NEVER not in labels else _NEVER
+        if len(labels) == count and _NEVER not in labels:
+            return labels[0]
+        return _NEVER
 
     def mark(self, first: int, count: int, label: str) -> None:
         """Record that these slices now hold data of that format label."""
@@ -177,7 +181,9 @@ class TileStore:
     @property
     def bytes_used(self) -> int:
         """Bytes that are counted against the budget."""
-        return self.slice_bytes(len(self._labels)) if self.source is None else 0
+        if self.source is None:
+            return self.slice_bytes(len(self._labels))
+        return 0
 
     def slice_bytes(self, slices: int) -> int:
         """Return the bytes of `slices` slices."""
@@ -260,12 +266,17 @@ class EntryView:
         self.entries = entries
         self.t = t
         self.tiles = t * store.tiles  # of one entry
-        self.labels: dict[int, str] | None = {} if name != store.name else None
+        if name != store.name:
+            self.labels: dict[int, str] | None = {}
+        else:
+            self.labels = None
 
     def label(self, slot: int) -> str:
         """Return the format label of an entry, "" when it was never (wholly) written."""
         beneath = self.store.label(slot * self.t, self.t)
-        return self.labels.get(slot, beneath) if self.labels and beneath else beneath
+        if self.labels and beneath:
+            return self.labels.get(slot, beneath)
+        return beneath
 
     @property
     def written(self) -> int:
@@ -292,7 +303,9 @@ class EntryView:
         first = slot * self.t
         last = (slot + count) * self.t
         slices = self.store.data(last)[first:last]
-        return slices if self.t == 1 else slices.reshape(count, self.tiles, TILE_ELEMENTS)
+        if self.t == 1:
+            return slices
+        return slices.reshape(count, self.tiles, TILE_ELEMENTS)
 
     def read(self, slots: Sequence[int]) -> NDArray[np.float32]:
         """Return entries in that order: float32[w, tiles, 1024]; a view where the slots are consecutive, else a

@@ -346,7 +346,10 @@ class _Analysis:
         if self.sent is None:
             self.parts[op.name] = self.apart(op, expected, ideal)
             return
-        copies = None if ideal is None else [replace(operand, values=operand.values.copy()) for operand in ideal]
+        if ideal is None:
+            copies = None
+        else:
+            copies = [replace(operand, values=operand.values.copy()) for operand in ideal]
         self.sent.put((op.name, expected.copy(), copies))
         self.parts[op.name] = _PENDING
 
@@ -389,7 +392,9 @@ class _Analysis:
         """Return the operands of an op in the ideal run; None where one is not available."""
         operands = [self._operand(name) for name in op.inputs]
         available = [operand for operand in operands if operand is not None]
-        return available if len(available) == len(operands) else None
+        if len(available) == len(operands):
+            return available
+        return None
 
     def apart(self, op: Op, expected: Tiles, ideal: Sequence[Ideal] | None) -> OpFindings:
         """Analyse an op by itself on these operands; its result is compared with `expected`, float32[1, tiles,
@@ -420,7 +425,9 @@ class _Analysis:
         queue = self._netlist.queues.get(name)
         if tiles is None and queue is not None:
             tiles = self._values.get(queue.input)
-        return None if tiles is None else Ideal(tiles, queue is not None and queue.host_fed)
+        if tiles is None:
+            return None
+        return Ideal(tiles, queue is not None and queue.host_fed)
 
     def _step(self, op: Op) -> Run:
         """Return the op as planned for the device."""

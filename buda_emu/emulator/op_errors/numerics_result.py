@@ -70,7 +70,9 @@ class OpNumerics:
 
 def own_error(op: OpNumerics) -> float:
     """Return the relative error of the op by itself, 0 where there is none."""
-    return (op.local.rms or 0.0) if op.local is not None else 0.0
+    if op.local is not None:
+        return op.local.rms or 0.0
+    return 0.0
 
 
 @dataclass(frozen=True, slots=True)

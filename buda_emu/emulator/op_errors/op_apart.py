@@ -92,7 +92,10 @@ class ErrorSum:
     (bool[1024]), are compared where these are given."""
 
     def __init__(self, op: Op, part: NDArray[np.bool_] | None = None, elements: Elements | None = None) -> None:
-        self._part = part if elements is None else _common(part, elements)
+        if elements is None:
+            self._part = part
+        else:
+            self._part = _common(part, elements)
         self._tile_dim = op.blocking.tile_dim
         self._raw = is_raw(op.out_df)
         self._square = self._error_square = self._largest = 0.0
@@ -116,7 +119,10 @@ class ErrorSum:
 
     def _numbers(self, tiles: Tiles) -> NDArray[np.float64]:
         height, width = self._tile_dim
-        values = np.ascontiguousarray(tiles).view(np.uint32) if self._raw else tiles
+        if self._raw:
+            values = np.ascontiguousarray(tiles).view(np.uint32)
+        else:
+            values = tiles
         if self._part is not None and self._part.ndim == 2:
             return values.reshape(-1, *self._part.shape)[:, self._part].astype(np.float64)
         if self._part is not None:
@@ -178,9 +184,14 @@ class OpAnalysis:
             causes = list(switches(self.call, units.used))
             without.update({switch.cause: self._without((switch,)) for switch in causes})
             cause = self._main_cause(local.rms, causes, without)
-            repair = self._find_repair(local.rms, units.used) if local.rms >= WORTH_REPAIRING else None
+            repair = None
+            if local.rms >= WORTH_REPAIRING:
+                repair = self._find_repair(local.rms, units.used)
         limit = largest(self.call)
-        counted = self.expected if self.elements is None else self.expected[:, self.elements]
+        if self.elements is None:
+            counted = self.expected
+        else:
+            counted = self.expected[:, self.elements]
         beyond = int(np.count_nonzero(np.isfinite(counted) & (np.abs(counted) > limit)))
         return OpFindings(
             in_df=self.call.dfs,
@@ -277,7 +288,9 @@ class OpAnalysis:
 
     def _error_after(self, chosen: Sequence[Change]) -> float | None:
         """Return the error with changes that follow each other, None without changes or where the op does not run."""
-        return self._rms(chosen[-1].call, KernelUnits(self.call.core)) if chosen else None
+        if chosen:
+            return self._rms(chosen[-1].call, KernelUnits(self.call.core))
+        return None
 
     def _try_changes(self, call: DeviceCall, used: set[str]) -> list[tuple[Change, float]]:
         """Return the changes that can be run, each with the error that it leaves."""

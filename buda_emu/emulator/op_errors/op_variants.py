@@ -20,7 +20,7 @@ from buda_emu.emulator.op_errors.numerics_result import Cause
 from buda_emu.emulator.ops.base import OpCall, Parallel, Tiles, serial
 from buda_emu.emulator.ops.fused_plan import fused_plan
 from buda_emu.emulator.ops.on_device import device_op
-from buda_emu.emulator.ops.on_device.base import DeviceCall, Made, packed, result_shape, run, vector_mode
+from buda_emu.emulator.ops.on_device.base import DeviceCall, DstTiles, pack_tiles, result_shape, run, vector_mode
 from buda_emu.emulator.ops.on_device.kernel_units import KernelUnits
 from buda_emu.emulator.ops.on_device.units import ProductBlock
 from buda_emu.emulator.ops.sfpu import Region, run_in_place
@@ -58,7 +58,9 @@ class SwitchedOp(DeviceCall):
             registers = replace(registers, inputs=tuple(_widest(name) for name in registers.inputs))
         if "spills" in self.wide:
             registers = replace(registers, intermediate=_widest(registers.intermediate))
-        return replace(registers, dst="fp32") if "dest" in self.wide else registers
+        if "dest" in self.wide:
+            return replace(registers, dst="fp32")
+        return registers
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +113,10 @@ class ExactFunctions(KernelUnits):
             attributes = replace(attributes, slope=self.op.attributes.slope if self.op.type == name else float(slope))
         run_in_place(replace(self.op, attributes=attributes), name, Region(32, 32), values, serial)
         df = {"bf16": "Float16_b", "fp16": "Float16"}.get(mode)
-        result = _pack(values[0], df, self).datums.astype(np.uint32) if df else values[0].view(np.uint32)
+        if df:
+            result = _pack(values[0], df, self).datums.astype(np.uint32)
+        else:
+            result = values[0].view(np.uint32)
         return np.where(touched(vector, bound.whole_faces).reshape(-1), result, image).reshape(images[0].shape)
 
 
@@ -183,7 +188,10 @@ def switch_off(call: DeviceCall, chosen: Sequence[Switch]) -> tuple[DeviceCall, 
     fields = {name: value for switch in chosen for name, value in switch.fields.items()}
     fidelity = next((switch.fidelity for switch in chosen if switch.fidelity), call.fidelity)
     exact = any(switch.exact for switch in chosen)
-    units = ExactFunctions(call.core, call.op) if exact else KernelUnits(call.core)
+    if exact:
+        units = ExactFunctions(call.core, call.op)
+    else:
+        units = KernelUnits(call.core)
     wide: frozenset[Cause] = frozenset(switch.cause for switch in chosen)
     op = replace(call.op, **fields)
     return SwitchedOp(op, call.core, fidelity, call.gradient, original=call, wide=wide), units
@@ -195,7 +203,9 @@ def largest(call: DeviceCall) -> float:
     if is_integer(out.name) or is_raw(out.name):
         return _LARGEST.get(out.name, np.inf)
     narrow = out.family == "a" or device_op(call.op.type).registers(call).dst == "fp16"
-    return _LARGEST.get(out.name, _LARGEST["Float16"]) if narrow else np.inf
+    if narrow:
+        return _LARGEST.get(out.name, _LARGEST["Float16"])
+    return np.inf
 
 
 def changes(call: DeviceCall, used: set[str]) -> Iterator[Change]:
@@ -233,7 +243,10 @@ def changes(call: DeviceCall, used: set[str]) -> Iterator[Change]:
 def _vector_part(op: OpCall) -> NDArray[np.bool_] | None:
     """Return the part of a tile that vector modes compute, None for all of it. The chip leaves the rest as it is, where
     the reference has zeros (3.2); a matmul's gelu keeps the rest in the reference too."""
-    calls = [step.call for step in fused_plan(op).steps] if op.has("sub-ops") else [op]
+    if op.has("sub-ops"):
+        calls = [step.call for step in fused_plan(op).steps]
+    else:
+        calls = [op]
     modes: list[VectorMode] = [vector_mode(call) for call in calls if call.has("vector unit")]
     parts = [touched(mode).reshape(-1) for mode in modes if mode != "rc"]
     return np.logical_and.reduce(parts) if parts else None
@@ -242,7 +255,9 @@ def _vector_part(op: OpCall) -> NDArray[np.bool_] | None:
 def _widest(register: str) -> str:
     """Return the register format of the same family that keeps most bits."""
     family = REGISTERS.get(register)
-    return {"b": "Tf32", "a": "Float16"}.get(family, register) if family else register
+    if family:
+        return {"b": "Tf32", "a": "Float16"}.get(family, register)
+    return register
 
 
 def _in_one_block(op: OpCall) -> Attributes:
@@ -263,6 +278,9 @@ def _is_exact(bound: Bound, mode: DstMode) -> bool:
 def _pack(values: Tiles, df: str, units: KernelUnits) -> Bits:
     """Round float32[..., 1024] as the packer does from an fp32 Dst."""
     image = np.ascontiguousarray(values).view(np.uint32).reshape(-1, TILE_ELEMENTS)
-    bits = packed(units, Made(image, "fp32"), df)
-    exponents = None if bits.exponents is None else bits.exponents.reshape(*values.shape[:-1], -1)
+    bits = pack_tiles(units, DstTiles(image, "fp32"), df)
+    if bits.exponents is None:
+        exponents = None
+    else:
+        exponents = bits.exponents.reshape(*values.shape[:-1], -1)
     return Bits(df, bits.datums.reshape(values.shape), exponents)

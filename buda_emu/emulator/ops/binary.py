@@ -24,14 +24,15 @@ from buda_emu.spec.blocking import Shape
 
 
 def multiply(a: Tiles, b: Tiles) -> Tiles:
-    """a * b, but +0 where either has the bits of +0, even against infinity and NaN; -0 is not special (OPS 5)."""
+    """Return a * b, but +0 where either has the bits of +0, even against infinity and NaN; -0 is not special (OPS
+    5)."""
     positive_zero = (_is_zero(a) & ~np.signbit(a)) | (_is_zero(b) & ~np.signbit(b))
     with np.errstate(all="ignore"):
         return np.where(positive_zero, np.float32(0), a * b)
 
 
 def maximum(a: Tiles, b: Tiles) -> Tiles:
-    """a where a > b, else b: b where either is NaN, and for zeros of either sign (OPS 5)."""
+    """Return a where a > b, else b: b where either is NaN, and for zeros of either sign (OPS 5)."""
     return np.where(a > b, a, b)
 
 
@@ -58,15 +59,15 @@ _REFERENCES: Final[dict[str, Callable[[Tiles, Tiles], Tiles]]] = {
 
 @implements("add", "subtract", "multiply", "maximum")
 class Binary(Implementation):
-    """out = f(in0, in1); the in-tile transpose flag turns input 0."""
+    """Ops out = f(in0, in1); the in-tile transpose flag turns input 0."""
 
     def shape(self, call: OpCall) -> Shape:
-        """The shape of both inputs, which must be equal."""
+        """Return the shape of both inputs, which must be equal. Raises ProgramError."""
         require_operands(call, 2)
         return require_same_shape(call)
 
     def compute(self, call: OpCall, a: Tiles, b: Tiles) -> Tiles:
-        """The function itself, on arranged operands float32[w, t, R, C, 32, 32]."""
+        """Apply the function to arranged operands float32[w, t, R, C, 32, 32]."""
         return _REFERENCES[call.type](a, b)
 
     def reference(self, call: OpCall, inputs: Sequence[Tiles]) -> Tiles:
@@ -90,7 +91,8 @@ class Binary(Implementation):
 
 
 class _Fixed(NamedTuple):
-    """What the kernel is told each time that the op runs: of both operands, but for their sources, and all else."""
+    """The arguments of the kernel that are the same each time the op runs: everything but the sources of the
+    operands."""
 
     relu: Relu | None
     a: tuple[Index, np.float32, int]
@@ -106,10 +108,11 @@ def _fixed_arguments(call: OpCall, relu: Relu | None) -> _Fixed:
 
 @implements("quantization", "requantization", "dequantization")
 class Quantization(Binary):
-    """in0 * in1 + zero_point, or (in0 - zero_point) * in1 for dequantization; the product is that of `multiply`."""
+    """The quantization family: in0 * in1 + zero_point, or (in0 - zero_point) * in1 for dequantization; the product is
+    that of `multiply`."""
 
     def compute(self, call: OpCall, a: Tiles, b: Tiles) -> Tiles:
-        """The function itself, on arranged operands float32[w, t, R, C, 32, 32]."""
+        """Apply the function to arranged operands float32[w, t, R, C, 32, 32]."""
         zero_point = np.float32(call.attributes.zero_point)
         if call.type == "dequantization":
             return multiply(a + -zero_point, b)

@@ -1,6 +1,5 @@
-"""nop, datacopy, ethernet_datacopy: the operand again, bit by bit. Copies over Ethernet go to another chip, on the
-device without passing through the units of a core.
-"""
+"""nop, datacopy, ethernet_datacopy: the result is the operand, bit by bit. Copies over Ethernet go to another chip, on
+the device without passing through the units of a core."""
 
 from collections.abc import Sequence
 
@@ -12,10 +11,10 @@ from buda_emu.spec.blocking import Shape
 
 @implements("nop", "datacopy", "ethernet_datacopy")
 class Copy(Implementation):
-    """out = in0, transposed inside its tiles where the flag says so."""
+    """A copy of in0, transposed inside its tiles where the flag says so."""
 
     def shape(self, call: OpCall) -> Shape:
-        """The shape of the input."""
+        """Return the shape of the input."""
         require_operands(call, 1)
         return call.operands[0].map.shape
 

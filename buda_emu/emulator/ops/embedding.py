@@ -20,10 +20,11 @@ ROW_MAJOR_LABELS: Final = ("Float32", "Tf32", "Float16_b")
 
 @implements("embedding")
 class Embedding:
-    """in0 is the table, a flat queue: its elements in host row-major order, 1024 to a tile. in1 holds the indices."""
+    """A lookup of table rows: in0 is the table, a flat queue, its elements in host row-major order, 1024 to a tile. in1
+    holds the indices."""
 
     def shape(self, call: OpCall) -> Shape:
-        """(t, grid rows * ceil(num_indices / 32), grid columns * mblock columns * ublock columns)."""
+        """Return (t, grid rows * ceil(num_indices / 32), grid columns * mblock columns * ublock columns)."""
         require_operands(call, 2)
         blocking = call.blocking
         num_indices = call.attributes.num_indices
@@ -46,7 +47,7 @@ class Embedding:
         return blocking.t, grid_rows * -(-num_indices // 32), blocking.cols
 
     def label(self, call: OpCall) -> str:
-        """The declared out_df (OPS 3.1)."""
+        """Return the declared out_df (OPS 3.1)."""
         return call.out_df
 
     def reference(self, call: OpCall, inputs: Sequence[Tiles]) -> Tiles:
@@ -66,10 +67,9 @@ class Embedding:
 
 
 def picked_rows(call: OpCall, indices: Tiles) -> NDArray[np.int64]:
-    """The table row of each element row of one t slice, int64[w, R * 32]; NO_ROW for a row of zeros.
+    """Return the table row of each element row of one t slice, int64[w, R * 32]; NO_ROW for a row of zeros.
 
-    `indices`: post-TM words float32[w, t, R, C, 32, 32]. Raises ProgramError for an index beyond the table.
-    """
+    `indices`: post-TM words float32[w, t, R, C, 32, 32]. Raises ProgramError for an index beyond the table."""
     blocking = call.blocking
     num_indices = call.attributes.num_indices
     t, rows, cols = call.operands[0].map.shape

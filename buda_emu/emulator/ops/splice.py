@@ -15,7 +15,8 @@ from buda_emu.support.errors import ProgramError
 
 
 class Piece(NamedTuple):
-    """`length` units of input `source` from unit `first` on become the units of the result from `to` on."""
+    """A piece of the result: `length` units of input `source` from unit `first` on become the result's units from `to`
+    on."""
 
     source: int
     first: int
@@ -24,10 +25,9 @@ class Piece(NamedTuple):
 
 
 def pieces(call: OpCall, unit_counts: Sequence[int], out_units: int) -> list[Piece]:
-    """The pieces of one slice of the result, in order; `unit_counts` are the units that each input has there.
+    """Return the pieces of one slice of the result, in order; `unit_counts` are the units that each input has there.
 
-    Raises ProgramError where a triple does not fit its input, or the inputs do not fill the result exactly.
-    """
+    Raises ProgramError where a triple does not fit its input, or the inputs do not fill the result exactly."""
     triples = _triples(call, unit_counts)
     positions = [0] * len(unit_counts)
     result: list[Piece] = []
@@ -51,7 +51,7 @@ def pieces(call: OpCall, unit_counts: Sequence[int], out_units: int) -> list[Pie
 
 
 def _triples(call: OpCall, unit_counts: Sequence[int]) -> list[tuple[int, int, int]]:
-    """[index, length, stride] of each input, checked against the units that it has (Q of OPS 6.8)."""
+    """Return [index, length, stride] of each input, checked against the units that it has (Q of OPS 6.8)."""
     written = dict(call.attributes.inputs)
     if sorted(written) != list(range(len(unit_counts))):
         raise ProgramError(
@@ -71,7 +71,8 @@ def _triples(call: OpCall, unit_counts: Sequence[int]) -> list[tuple[int, int, i
 
 
 def ublock_tiles(rows: int, cols: int, ublock: tuple[int, int], order: str) -> NDArray[np.int64]:
-    """Positions [ublock, tile] in a row-major block of rows x cols tiles, ublocks numbered in `order` (OPS 2)."""
+    """Return positions [ublock, tile] in a row-major block of rows x cols tiles, ublocks numbered in `order` (OPS
+    2)."""
     ur, uc = ublock
     grid = np.arange(rows * cols, dtype=np.int64).reshape(rows // ur, ur, cols // uc, uc)
     axes = (2, 0, 1, 3) if order == "c" else (0, 2, 1, 3)
@@ -79,7 +80,8 @@ def ublock_tiles(rows: int, cols: int, ublock: tuple[int, int], order: str) -> N
 
 
 def core_blocks(shape: Shape, grid_size: tuple[int, int]) -> NDArray[np.int64]:
-    """Positions [core, t, row, column] of the tiles of a tensor that is split evenly over a grid, cores row-major."""
+    """Return positions [core, t, row, column] of the tiles of a tensor that is split evenly over a grid, cores
+    row-major."""
     t, rows, cols = shape
     grid_rows, grid_cols = grid_size
     height = rows // grid_rows
@@ -89,8 +91,11 @@ def core_blocks(shape: Shape, grid_size: tuple[int, int]) -> NDArray[np.int64]:
 
 
 def sources(call: OpCall) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """For each tile of the result, in tile order: the input it comes from, and its post-TM position there."""
-    units = _units_of_t if call.attributes.granularity == "t" else _units_of_ublocks
+    """Return, for each tile of the result in tile order, the input it comes from and its post-TM position there."""
+    if call.attributes.granularity == "t":
+        units = _units_of_t
+    else:
+        units = _units_of_ublocks
     inputs = [units(call, operand.map.shape, f"input {n}") for n, operand in enumerate(call.operands)]
     result = units(call, call.blocking.shape, "the result")
     origin = np.empty(result.size, np.int64)
@@ -103,7 +108,7 @@ def sources(call: OpCall) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
 
 
 def _units_of_t(call: OpCall, shape: Shape, role: str) -> NDArray[np.int64]:
-    """Tile positions [1, unit, tile] where a unit is one t slice."""
+    """Return tile positions [1, unit, tile] where a unit is one t slice."""
     t, rows, cols = shape
     if (rows, cols) != call.blocking.shape[1:]:
         raise ProgramError(
@@ -113,7 +118,8 @@ def _units_of_t(call: OpCall, shape: Shape, role: str) -> NDArray[np.int64]:
 
 
 def _units_of_ublocks(call: OpCall, shape: Shape, role: str) -> NDArray[np.int64]:
-    """Tile positions [core and t, unit, tile] where a unit is an ublock of the op's size, numbered in its order."""
+    """Return tile positions [core and t, unit, tile] where a unit is an ublock of the op's size, numbered in its
+    order."""
     blocking = call.blocking
     t, rows, cols = shape
     height = blocking.grid_size[0] * blocking.ublock[0]
@@ -130,15 +136,15 @@ def _units_of_ublocks(call: OpCall, shape: Shape, role: str) -> NDArray[np.int64
 
 @implements("splice")
 class Splice:
-    """Units are t slices of whole tensors, or output ublocks core by core and t by t."""
+    """A concatenation of units: t slices of whole tensors, or output ublocks core by core and t by t."""
 
     def shape(self, call: OpCall) -> Shape:
-        """The declared shape, once the pieces are known to fill it."""
+        """Return the declared shape, after checking that the pieces fill it."""
         sources(call)
         return call.blocking.shape
 
     def label(self, call: OpCall) -> str:
-        """The declared out_df (OPS 3.1)."""
+        """Return the declared out_df (OPS 3.1)."""
         return call.out_df
 
     def reference(self, call: OpCall, inputs: Sequence[Tiles]) -> Tiles:

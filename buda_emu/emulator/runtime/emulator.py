@@ -80,7 +80,8 @@ class Emulator:
             raise HostError(f"memory_limit must be 0 or more bytes, not {memory_limit}")
         if step_limit < 0:
             raise HostError(f"step_limit must be 0 or more instructions, not {step_limit}")
-        memory_limit = default_memory_limit() if memory_limit is None else memory_limit
+        if memory_limit is None:
+            memory_limit = default_memory_limit()
         self.netlist = netlist
         self.precision: Precision = precision
         self._watched = Watchers()
@@ -115,7 +116,10 @@ class Emulator:
             netlist, self._memory, self._run_graph, self._watched, late_checks=late_pointer_checks
         )
         # Looked for at the first save; b"": not to be had, or a part's, whose snapshots are of this run alone.
-        self._netlist_text: bytes | None = None if part is None else b""
+        if part is None:
+            self._netlist_text: bytes | None = None
+        else:
+            self._netlist_text = b""
         self._begun: beginning.ImageUse | None = None
         self._programs = Programs(
             netlist=netlist,
@@ -197,7 +201,7 @@ class Emulator:
         self._require_open("push")
         self._exchange.push(queue, array, slot, timeout)
 
-    def begin_with(self, image: "beginning.Beginning") -> None:
+    def begin_with(self, image: "beginning.InitialImage") -> None:
         """Push the constants and parameters of a device image into a machine that holds nothing. Snapshots refer to the
         image for data that has not changed since (docs/run/snapshots.md). Raises as `push`, ImageError."""
         self._require_open("begin_with")
@@ -335,7 +339,7 @@ class Emulator:
             self._require_idle("save")
             state.save(self._state(), path, self._netlist_text or None)
 
-    def restore(self, path: str | os.PathLike[str], image: "beginning.Beginning | None" = None) -> None:
+    def restore(self, path: str | os.PathLike[str], image: "beginning.InitialImage | None" = None) -> None:
         """Restore the state of a file that `save` wrote with the same version, netlist and precision. `image` is the
         one that the file refers to, by default that of `begin_with`.
 
@@ -358,11 +362,12 @@ class Emulator:
         step_limit: int = DEFAULT_STEP_LIMIT,
         inputs_at_once: int | None = None,
         listeners: tuple[Listener, ...] = (),
-        image: "beginning.Beginning | None" = None,
+        image: "beginning.InitialImage | None" = None,
     ) -> Self:
         """Return a new machine in the state of a file that `save` wrote, with its precision. `netlist`: default the one
         that the file keeps. `image`: the device image that it refers to. Raises HostError."""
-        memory_limit = default_memory_limit() if memory_limit is None else memory_limit
+        if memory_limit is None:
+            memory_limit = default_memory_limit()
         with archive.Reader(path, memory_limit) as reader:
             emulator = cls(
                 state.netlist_of(reader, netlist),

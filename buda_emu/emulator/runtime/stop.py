@@ -26,7 +26,9 @@ class Scene:
     @property
     def queue(self) -> Queue | None:
         """The queue at fault, None where there is none."""
-        return self.netlist.queues.get(self.channel.name) if self.channel is not None else None
+        if self.channel is not None:
+            return self.netlist.queues.get(self.channel.name)
+        return None
 
     def settings(self, queue: str) -> QueueSettings | None:
         """Return the settings of a queue in the execute that stopped, None where it has none."""
@@ -119,7 +121,9 @@ def _unwritten_cause(_error: ProgramError, scene: Scene) -> str:
         )
     ring = channel.ring
     ahead = (ring.local - ring.rd) % ring.limit
-    local = f"; rd_ptr_local {ring.local} is {ahead} ahead of rd_ptr_global {ring.rd}" if ahead else ""
+    local = ""
+    if ahead:
+        local = f"; rd_ptr_local {ring.local} is {ahead} ahead of rd_ptr_global {ring.rd}"
     if queue.host_fed:
         return f"the host has pushed {plural(pushed, 'entry')} to {queue.name} and the epoch reads beyond them{local}"
     text = _producer_did_not_run(scene, queue, pushed, popped)
@@ -131,10 +135,15 @@ def _pointer_cause(_error: ProgramError, scene: Scene) -> str:
     if queue is None:
         return ""
     settings = scene.settings(queue.name)
-    pointers = (settings.rd_ptr_global, settings.wr_ptr_global, settings.rd_ptr_local) if settings is not None else ()
+    if settings is not None:
+        pointers = (settings.rd_ptr_global, settings.wr_ptr_global, settings.rd_ptr_local)
+    else:
+        pointers = ()
     variable = next((text for text in pointers if "$" in text), "$ptr")
     wrap = queue.entries if queue.is_ram else 2 * queue.entries
-    kind = "ram: its pointers count slots" if queue.is_ram else "queue: its pointers count"
+    kind = "queue: its pointers count"
+    if queue.is_ram:
+        kind = "ram: its pointers count slots"
     return (
         f"{queue.name} is a {kind} 0..{wrap - 1}. Let the pointer wrap there: varinst: [{variable}, incwrap, "
         f"input_count, {wrap}]"
@@ -172,7 +181,9 @@ def _loop_cause(error: ProgramError, scene: Scene) -> str:
     count = getattr(instruction, "count", "")
     if "$" in count:
         return f"{count} is {scene.place.variables.get(count)}: give the parameter or variable a value of 1 or more"
-    return "a loop is the instructions between loop and endloop, each once" if "endloop" in error.problem else ""
+    if "endloop" in error.problem:
+        return "a loop is the instructions between loop and endloop, each once"
+    return ""
 
 
 def _allocation_cause(error: ProgramError, _scene: Scene) -> str:
@@ -257,7 +268,9 @@ def waiting_ops(error: ProgramError, netlist: Netlist, graphs: Sequence[str]) ->
 
 def _is_at(kind: str, op: Op, queue: Queue) -> bool:
     """Return whether the op writes the full queue, or reads the empty one."""
-    return op.name == queue.input if kind == "full" else queue.name in op.inputs
+    if kind == "full":
+        return op.name == queue.input
+    return queue.name in op.inputs
 
 
 def _missing_resource(kind: str, op: Op, queue: Queue) -> str:

@@ -53,7 +53,9 @@ class BufferPool:
             _, array = pieces.pop()
         else:
             array = self._take_larger(count)
-        return array if array.shape == shape else array.reshape(shape)
+        if array.shape == shape:
+            return array
+        return array.reshape(shape)
 
     def lend(self, count: int) -> NDArray[np.float32]:
         """Return float32[count] with undefined contents, to be given back."""
@@ -284,7 +286,10 @@ class ChunkRun(ABC, Generic[V]):
         self._owned: set[int] = set()
         part = context.part
         late = context.late
-        self._duties = None if part is None or late is None else context.duties_of(plan, part, late)
+        if part is None or late is None:
+            self._duties = None
+        else:
+            self._duties = context.duties_of(plan, part, late)
         self._direct = self._direct_places()
 
     def _direct_places(self) -> dict[int, tuple[str, V]]:
@@ -425,7 +430,10 @@ class ChunkRun(ABC, Generic[V]):
         slots = self._chunk.reads[step.queue]
         if len(slots) == 1:
             return slots
-        return slots[:1] if slots.count(slots[0]) == len(slots) else slots  # one entry serves every input
+        # one entry serves every input
+        if slots.count(slots[0]) == len(slots):
+            return slots[:1]
+        return slots
 
     def _op(self, step: Run) -> None:
         """Run an op between the calls of listeners and stepper."""
@@ -461,7 +469,9 @@ class ChunkRun(ABC, Generic[V]):
     def _stepper(self) -> Stepper | None:
         """The stepper, if it wants to be called around ops."""
         stepper = self._watched.stepper
-        return stepper if stepper is not None and stepper.ops else None
+        if stepper is not None and stepper.ops:
+            return stepper
+        return None
 
     def _skip(self, step: Run) -> None:
         if step.op.gradient_op:

@@ -35,7 +35,9 @@ class DeviceRun(ChunkRun[Bits]):
         return Bits.on(self._context.pool.lend(floats_for(df, entries * tiles)), df, entries, tiles)
 
     def _arrays(self, value: Bits) -> list[NDArray[Any]]:
-        return [value.datums] if value.exponents is None else [value.datums, value.exponents]
+        if value.exponents is None:
+            return [value.datums]
+        return [value.datums, value.exponents]
 
     def _from_arrays(self, value: int, arrays: list[NDArray[Any]]) -> Bits:
         return Bits(self._plan.labels[value], arrays[0], arrays[1] if len(arrays) > 1 else None)
@@ -89,10 +91,15 @@ class DeviceRun(ChunkRun[Bits]):
             previous = latest.get(slot)
             if previous is None and not zeroed:
                 if ram is not None:
-                    previous = _bit_view(ram.view).bits(slot, 1) if ram.view.label(slot) else None
+                    previous = None
+                    if ram.view.label(slot):
+                        previous = _bit_view(ram.view).bits(slot, 1)
                 else:
                     stored_sum = self._stored_sum(step)
-                    previous = None if stored_sum is None else Bits.encoded(step.op.out_df, stored_sum[np.newaxis])
+                    if stored_sum is None:
+                        previous = None
+                    else:
+                        previous = Bits.encoded(step.op.out_df, stored_sum[np.newaxis])
             operands = [bits[i : i + 1] if len(bits) > 1 else bits for bits in inputs]
             self._run_from(step, operands, out[i : i + 1], previous)
             latest[slot] = out[i : i + 1]
@@ -119,7 +126,10 @@ def arrange(tiles: TileMap, values: Bits) -> Bits:
     stored = Stored(bits=values, index=tiles.index, pad_value=tiles.pad_value, arrange=AS_IS, register="", mode="fp32")
     moved = stored.stored_tiles(0, len(values) * tiles.index.size)
     shape = len(values), tiles.index.size, -1
-    exponents = None if moved.exponents is None else moved.exponents.reshape(shape)
+    if moved.exponents is None:
+        exponents = None
+    else:
+        exponents = moved.exponents.reshape(shape)
     return Bits(moved.df, moved.datums.reshape(shape), exponents)
 
 

@@ -109,7 +109,9 @@ class Executor:
             context.watched.stepper.epoch(topo.graphs, topo.input_count)
         run = context.gate.run
         gate = context.gate
-        ends = self._planned.host_ends(context.netlist, temporal) if run.wait else None
+        ends = None
+        if run.wait:
+            ends = self._planned.host_ends(context.netlist, temporal)
         scheduler = Scheduler(context.memory, topo, popping, ends)
         run.epoch(topo.input_count)
         gate.epoch(scheduler)
@@ -163,7 +165,10 @@ class Executor:
                     f"{size_text(max(0, room))} of the memory limit (--memory-limit, Emulator(memory_limit=...))",
                     kind="limit",
                 )
-            chunk_bytes = _CHUNK_BYTES if context.core is None else _DEVICE_CHUNK_BYTES
+            if context.core is None:
+                chunk_bytes = _CHUNK_BYTES
+            else:
+                chunk_bytes = _DEVICE_CHUNK_BYTES
             input_limit = max(1, min(chunk_bytes // max(input_bytes, 1), room // max(_SLACK * intermediate_bytes, 1)))
             if context.inputs_at_once is not None:
                 input_limit = min(input_limit, context.inputs_at_once)
@@ -237,7 +242,9 @@ def _upper_halves(values: Tensor) -> NDArray[Any]:
     format of family b or small integers; else the values. The result of an op is not rounded to its `out_df`, except
     for the narrowest formats (OPS 3 step 9), so that the bytes of the format would not hold it."""
     words = values.view(np.uint32)
-    return (words >> 16).astype(np.uint16) if not np.bitwise_or.reduce(words, axis=None) & 0xFFFF else values
+    if not np.bitwise_or.reduce(words, axis=None) & 0xFFFF:
+        return (words >> 16).astype(np.uint16)
+    return values
 
 
 class FormatRun(ChunkRun[Tensor]):
@@ -260,7 +267,9 @@ class FormatRun(ChunkRun[Tensor]):
 
     def _from_arrays(self, value: int, arrays: list[NDArray[Any]]) -> Tensor:  # noqa: ARG002
         (array,) = arrays
-        return array if array.dtype == np.float32 else (array.astype(np.uint32) << 16).view(np.float32)
+        if array.dtype == np.float32:
+            return array
+        return (array.astype(np.uint32) << 16).view(np.float32)
 
     def _as_tiles(self, array: Tensor) -> Tensor:
         return array
@@ -326,9 +335,13 @@ class FormatRun(ChunkRun[Tensor]):
         """Return what the first sum of the chunk is added to, float32[1, tiles, 1024], None where it starts from
         nothing."""
         if ram is not None:
-            return ram.view.block(slot, 1) if ram.view.label(slot) else None
+            if ram.view.label(slot):
+                return ram.view.block(slot, 1)
+            return None
         stored_sum = self._stored_sum(step)
-        return None if stored_sum is None else stored_sum[np.newaxis]
+        if stored_sum is None:
+            return None
+        return stored_sum[np.newaxis]
 
     def _push(self, step: Push) -> None:
         values = self._values[step.value]

@@ -143,7 +143,9 @@ class _Builder:
                 value, operand = self._truncate(value, operand)
             inputs.append(value)
             operands.append(operand)
-        fused = self._netlist.fused_ops[op.attributes.fused_op_id] if declared.has("sub-ops") else None
+        fused = None
+        if declared.has("sub-ops"):
+            fused = self._netlist.fused_ops[op.attributes.fused_op_id]
         call = OpCall(
             name=op.name,
             type=op.type,
@@ -250,7 +252,9 @@ class _Builder:
         """Return the format that OPS 3 step 5 converts an operand of this label to, "" for none."""
         if self._quantised and label == "Float32" and self._netlist.arch.tf32_inputs:
             return "Tf32"
-        return label if self._quantised and label in _TRUNCATED_INPUTS else ""
+        if self._quantised and label in _TRUNCATED_INPUTS:
+            return label
+        return ""
 
     def _output_format(self, op: Op) -> str:
         """Return the format that the result is converted to, "" for none (OPS 3 step 9)."""
@@ -270,7 +274,10 @@ class _Builder:
             tile_map = TileMap.identity(self._shapes[value])
             for tm in spec.input_tms:
                 tile_map = apply_tm(tile_map, tm)
-        shape = self._shapes[value] if tile_map is None else tile_map.shape
+        if tile_map is None:
+            shape = self._shapes[value]
+        else:
+            shape = tile_map.shape
         if shape != spec.blocking.shape:
             raise ProgramError(
                 f"op {spec.input} writes {_dims(shape)} into {spec.type} {queue}, "

@@ -86,7 +86,10 @@ class Scheduler:
         while chunk.inputs < limit:
             if chunk.inputs and self._ends is not None and self.obstacle() is not None:
                 break
-            next_input = self._next if self._next is not None else self._next_input(written)
+            if self._next is not None:
+                next_input = self._next
+            else:
+                next_input = self._next_input(written)
             self._next = None
             if chunk.inputs and (next_input.depends or next_input.labels != chunk.labels):
                 self._next = next_input

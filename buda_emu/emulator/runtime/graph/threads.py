@@ -58,7 +58,10 @@ class WorkerPool:
         listener has done to that of the caller."""
         set_exact()
         team = self._team
-        least = _WORTH_SHARING if _shares(kernel) else _WORTH_DIVIDING
+        if _shares(kernel):
+            least = _WORTH_SHARING
+        else:
+            least = _WORTH_DIVIDING
         if team is None or items < 2 or not _have_bytes(args, least):
             kernel(0, items, *args)
             return

@@ -172,7 +172,9 @@ class Exchange:
         self._pushing[channel.name] = True
         gate.notify()
         if not gate.wait(lambda: self._room(channel) > 0, deadline):
-            pushed = f", {done} of them were pushed in time" if done else ""
+            pushed = ""
+            if done:
+                pushed = f", {done} of them were pushed in time"
             action = f"push of {plural(count, 'entry')} to {channel.describe()}"
             raise HostTimeoutError(f"{action}: it is full{pushed}", done)
         self._pushing[channel.name] = False
@@ -254,7 +256,10 @@ class Exchange:
     def peek(self, name: str, count: int | None, readout: Readout, slot: int, timeout: float) -> NDArray[Any]:
         channel = self._channel(name)
         slot = _as_integer(slot, "slot")
-        count = None if count is None else _as_integer(count, "count")
+        if count is None:
+            count = None
+        else:
+            count = _as_integer(count, "count")
         _check_readout(readout)
         deadline = _deadline(timeout)
         with self._gate as gate:

@@ -111,7 +111,9 @@ class HostIo:
 
     def label(self, queue: Queue) -> str:
         """Return the format label of pushed entries (OPS 3.1)."""
-        return queue.df if self._quantised or is_raw(queue.df) else "Float32"
+        if self._quantised or is_raw(queue.df):
+            return queue.df
+        return "Float32"
 
     def values(self, queue: Queue, tiles: NDArray[np.float32], readout: Readout) -> NDArray[Any]:
         """Convert entries float32[w, tiles, 1024] to what the host reads: [w, t, rows, cols], float32 or uint32
@@ -185,11 +187,10 @@ class HostIo:
                     end = min(row + step, rows)
                     box = slice(number, number + 1), slice(row * height, end * height), slice(0, cols * width)
                     values = np.ascontiguousarray(slices.read(box))[np.newaxis]
-                    words = (
-                        values.astype(np.uint32).view(np.float32)
-                        if is_raw(queue.df)
-                        else as_float32(values, queue.name)
-                    )
+                    if is_raw(queue.df):
+                        words = values.astype(np.uint32).view(np.float32)
+                    else:
+                        words = as_float32(values, queue.name)
                     tiles[number - first, row:end] = self.tiles(queue, words).reshape(end - row, cols, TILE_ELEMENTS)
             array.give_back()
             return tiles.reshape(last - first, rows * cols, TILE_ELEMENTS)

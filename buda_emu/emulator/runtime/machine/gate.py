@@ -69,7 +69,10 @@ class Gate:
         `ready`. Call it only within `with gate`, which is left while it sleeps."""
         me = get_ident()
         while not ready():
-            left = None if deadline is None else min(deadline - monotonic(), threading.TIMEOUT_MAX)
+            if deadline is None:
+                left = None
+            else:
+                left = min(deadline - monotonic(), threading.TIMEOUT_MAX)
             if left is not None and left <= 0:
                 return False
             self._stand_back()
@@ -90,7 +93,9 @@ class Gate:
     def in_flight(self, *, written_only: bool) -> Slices:
         """Return the slices that the running epoch has begun to write, and unless `written_only` also those that it
         reads."""
-        return self._in_flight.slices(written_only=written_only) if self._in_flight is not None else _NOTHING
+        if self._in_flight is not None:
+            return self._in_flight.slices(written_only=written_only)
+        return _NOTHING
 
     @property
     def is_runner(self) -> bool:

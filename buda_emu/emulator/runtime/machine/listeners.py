@@ -124,11 +124,15 @@ class Journal:
     def push(self, queue: str, by: str, slot: int, count: int = 1) -> None:
         """Record that `count` entries were written, the one in `slot` last."""
         entry = self.of(queue)
-        before = entry.pushed.total if entry.pushed is not None else 0
+        before = 0
+        if entry.pushed is not None:
+            before = entry.pushed.total
         entry.pushed = Traffic(by, slot, self._when(by), before + count)
 
     def pop(self, queue: str, by: str, count: int) -> None:
         """Record that entries were freed."""
         entry = self.of(queue)
-        before = entry.popped.total if entry.popped is not None else 0
+        before = 0
+        if entry.popped is not None:
+            before = entry.popped.total
         entry.popped = Traffic(by, -1, self._when(by), before + count)

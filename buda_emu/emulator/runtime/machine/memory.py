@@ -56,7 +56,9 @@ class Memory:
             else:
                 view = EntryView(queue.name, store, queue.entries, t)
             # Of bits a tilizer reads those in memory: there is nothing else on a device.
-            flat = dict[int, NDArray[np.float32]]() if queue.layout == "flat" and not as_bits else None
+            flat = None
+            if queue.layout == "flat" and not as_bits:
+                flat = dict[int, NDArray[np.float32]]()
             if queue.is_ram:
                 self.channels[queue.name] = Ram(view, flat=flat)
             else:

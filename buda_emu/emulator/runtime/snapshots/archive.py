@@ -88,7 +88,9 @@ class Reader:
     @property
     def netlist(self) -> bytes | None:
         """The netlist's text, None where the snapshot does not keep it."""
-        return self._text(NETLIST) if NETLIST in self._members else None
+        if NETLIST in self._members:
+            return self._text(NETLIST)
+        return None
 
     def require(self, names: Iterable[str]) -> None:
         """Check that the members are the header, these arrays and perhaps the netlist."""
@@ -127,7 +129,10 @@ class Reader:
         if size * _GROWTH > max(self._memory_limit, _LEAST_ROOM):
             raise self.refusal(f"its header has {size} bytes, too many to be read within the memory limit")
         header = self._guard(lambda: json.loads(self._text(HEADER)))
-        fields = cast("dict[str, Any]", header) if isinstance(header, dict) else {}
+        if isinstance(header, dict):
+            fields = cast("dict[str, Any]", header)
+        else:
+            fields = {}
         if fields.get("kind") != KIND:
             raise self.refusal("it is not a snapshot of buda-emu")
         return fields

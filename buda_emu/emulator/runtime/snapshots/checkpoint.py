@@ -65,7 +65,10 @@ def contents_of(store: TileStore, before: Contents | None) -> Contents:
     labels = store.labels
     arrays = store.arrays()
     per_block = max(1, _BLOCK_BYTES // max(1, store.slice_bytes(1)))
-    earlier_blocks = before.blocks if before is not None and before.per_block == per_block else ()
+    if before is not None and before.per_block == per_block:
+        earlier_blocks = before.blocks
+    else:
+        earlier_blocks = ()
     blocks: list[Arrays | None] = []
     for number, first in enumerate(range(0, len(labels), per_block)):
         last = min(first + per_block, len(labels))
@@ -73,7 +76,9 @@ def contents_of(store: TileStore, before: Contents | None) -> Contents:
             blocks.append(None)
             continue
         block = tuple(array[first:last] for array in arrays)
-        old = earlier_blocks[number] if number < len(earlier_blocks) else None
+        old = None
+        if number < len(earlier_blocks):
+            old = earlier_blocks[number]
         same = old is not None and all(map(_same, old, block))
         blocks.append(old if same else tuple(array.copy() for array in block))
     return Contents(tuple(labels), per_block, tuple(blocks))

@@ -99,7 +99,10 @@ def read_label_runs(fields: Fields, store: TileStore | None) -> list[Run]:
     reached = 0
     runs: list[Run] = fields.rows("labels", int, int, str)
     for first, count, label in runs:
-        is_known = label == store.df if isinstance(store, BitStore) else label in FORMATS
+        if isinstance(store, BitStore):
+            is_known = label == store.df
+        else:
+            is_known = label in FORMATS
         if first < reached or count < 1 or first + count > store.slices or not is_known:
             raise fields.bad("has slices that overlap, lie outside or have an unknown format")
         reached = first + count
@@ -125,7 +128,10 @@ def read_view_labels(fields: Fields, name: str, memory: Memory) -> dict[int, str
     view = memory.channels[name].view
     labels: dict[int, str] = {}
     for slot, label in fields.rows(name, int, str):
-        is_known = label == view.store.df if isinstance(view.store, BitStore) else label in FORMATS
+        if isinstance(view.store, BitStore):
+            is_known = label == view.store.df
+        else:
+            is_known = label in FORMATS
         if slot in labels or not 0 <= slot < view.entries or not is_known:
             raise fields.bad(f"has a label of {name} that is twice there, of no entry, or of an unknown format")
         labels[slot] = label
@@ -150,7 +156,9 @@ def row_major(memory: Memory) -> dict[str, dict[int, Tensor]]:
 def read_slots(fields: Fields, channel: Channel | None) -> list[int]:
     """Read which slots of a queue have row-major data. Raises HostError for impossible ones."""
     slots = [slot for (slot,) in fields.rows("slots", int)]
-    entries = channel.view.entries if channel is not None and channel.flat is not None else 0
+    entries = 0
+    if channel is not None and channel.flat is not None:
+        entries = channel.view.entries
     if len(set(slots)) < len(slots) or any(not 0 <= slot < entries for slot in slots) or not entries:
         raise fields.bad("is not row-major data of a queue")
     return slots

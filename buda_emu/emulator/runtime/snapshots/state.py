@@ -295,7 +295,9 @@ class Machine:
 
 def unchanged_of(machine: Machine) -> frozenset[str]:
     """Return the names of the stores that still hold the data of the machine's image."""
-    return machine.begun.stores_of_image(machine.netlist, machine.memory) if machine.begun is not None else frozenset()
+    if machine.begun is not None:
+        return machine.begun.stores_of_image(machine.netlist, machine.memory)
+    return frozenset()
 
 
 def save(machine: Machine, path: str | os.PathLike[str], netlist_text: bytes | None) -> None:
@@ -401,7 +403,10 @@ def restore(machine: Machine, reader: Reader, image: InitialImage | None = None)
         labels = {name: labels_of(found) for name, found in runs.items()}
         own = {name: found for name, found in labels.items() if name not in referred}
         tiles = {name: read_store(reader, name, memory_stores[name], found) for name, found in own.items()}
-        fill = fillers(image, memory, referred - stay, machine.filler) if image is not None else []
+        if image is not None:
+            fill = fillers(image, memory, referred - stay, machine.filler)
+        else:
+            fill = []
         flat = {name: read_row_major(reader, name, netlist, found) for name, found in slots.items()}
         gradients = {name: read_sum(reader, name, count) for name, count in sums.items()}
     except MemoryError:
@@ -428,7 +433,9 @@ def restore(machine: Machine, reader: Reader, image: InitialImage | None = None)
     machine.gradients.clear()
     machine.gradients.update(gradients)
     machine.journal.replace(traffic, executed)
-    return ImageUse(image, {name: memory_stores[name].writes for name in referred}) if image is not None else None
+    if image is not None:
+        return ImageUse(image, {name: memory_stores[name].writes for name in referred})
+    return None
 
 
 def netlist_of(reader: Reader, netlist: Netlist | None) -> Netlist:
@@ -454,7 +461,9 @@ def text_of(netlist: Netlist) -> bytes | None:
     except (UnreadableError, OSError):
         return None
     again = check_bytes(data, netlist.path, netlist.arch_name).netlist
-    return data if again is not None and fingerprint(again) == fingerprint(netlist) else None
+    if again is not None and fingerprint(again) == fingerprint(netlist):
+        return data
+    return None
 
 
 def precision_of(reader: Reader) -> Precision:
