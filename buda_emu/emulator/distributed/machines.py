@@ -254,22 +254,28 @@ class Machines:
                     failed[number] = unpacked(bytes.fromhex(words["error"]))
                 else:  # it has lost another one, which is the one to be told about
                     lost.append(number)
-            gone = [number for number in lost if self._members[number].heard < 0]
-            if failed or gone:
+            if failed or self._gone(lost):
                 end = min(end, time.monotonic() + _GATHER_SECONDS)
-        if failed and (len(failed) == len(self._members) or not any(self._members[n].heard < 0 for n in lost)):
+        self._raise_failure(failed, lost)
+        return done
+
+    def _gone(self, numbers: Sequence[int]) -> list[int]:
+        """Return those of the parts whose own connection is gone."""
+        return [number for number in numbers if self._members[number].heard < 0]
+
+    def _raise_failure(self, failed: Mapping[int, BudaError], lost: Sequence[int]) -> None:
+        """Raise the error that matters most, if there is any: that of the first failed part, unless another part is
+        gone; then the loss of that part; at last that parts have lost each other."""
+        gone = self._gone(lost)
+        if failed and (len(failed) == len(self._members) or not gone):
             self._broken = len(failed) < len(self._members)
             raise failed[min(failed)]
-        for number in lost:
-            if self._members[number].heard < 0:
-                raise self._lost_error(number)
-        if failed:
-            raise failed[min(failed)]
+        if gone:
+            raise self._lost_error(gone[0])
         if lost:
             self._broken = True
             message = "the parts of this netlist have lost each other: is the network between workers open?"
             raise WorkerLostError(message)
-        return done
 
     def _receive_answers(self, numbers: Sequence[int], lost: list[int]) -> Iterator[tuple[int, dict[str, Any]]]:
         """Yield the answers of parts as they come. Signs of life are recorded; parts that are gone are appended to

@@ -11,6 +11,7 @@ from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack, closing, suppress
 from functools import cached_property
+from itertools import chain
 from queue import Empty, SimpleQueue
 from threading import Condition, Event, Lock, Thread
 from typing import Any, Final, Self
@@ -396,7 +397,9 @@ class Cut:
 
     def title(self, part: int) -> str:
         """Return the chips and graphs of a part, in words."""
-        graphs = [item for item in self.netlist.graphs.values() if any(self.owners[op.name] == part for op in item.ops)]
+        graphs = [
+            graph for graph in self.netlist.graphs.values() if any(self.owners[op.name] == part for op in graph.ops)
+        ]
         chips = sorted({graph.target_device for graph in graphs})
         if len({graph.target_device for graph in self.netlist.graphs.values()}) > 1:
             return f"{'chip' if len(chips) == 1 else 'chips'} {', '.join(map(str, chips))}"
@@ -411,9 +414,11 @@ def cut(netlist: Netlist, count_limit: int) -> Cut:
         units = [[graph for graph in netlist.graphs.values() if graph.target_device == chip] for chip in chips]
     else:
         units = [[netlist.graphs[name] for name in temporal.graphs] for temporal in netlist.temporal_graphs]
-    ops = [[op for graph in unit for op in graph.ops] for unit in units]
+    ops = [list(chain.from_iterable(graph.ops for graph in unit)) for unit in units]
     places = balance([sum(map(_work, unit)) for unit in ops], count_limit)
-    owners = {op.name: place for unit, place in zip(ops, places, strict=True) for op in unit}
+    owners: dict[str, int] = {}
+    for unit, place in zip(ops, places, strict=True):
+        owners.update((op.name, place) for op in unit)
     return Cut(netlist, max(places, default=0) + 1, owners)
 
 

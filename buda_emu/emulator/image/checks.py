@@ -2,6 +2,7 @@
 plan of the host."""
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from itertools import chain
 from math import prod
 from typing import Any, Final
 
@@ -98,12 +99,11 @@ def _view_problems(tensor_io: ModelInput | ModelOutput, queue: Queue) -> _FieldP
             yield "slices", f"{extent[0]} along t of queue {queue.name} are not made of {tensor_io.slices} slices each"
             return
         extent = tensor_io.side_by_side(extent)
-    words = isinstance(tensor_io, ModelInput) and tensor_io.indices
-    if (
-        prod(tensor_io.view) > prod(extent)
-        if words
-        else any(have > most for have, most in zip(tensor_io.view, extent, strict=True))
-    ):
+    if isinstance(tensor_io, ModelInput) and tensor_io.indices:
+        fits = prod(tensor_io.view) <= prod(extent)
+    else:
+        fits = all(size <= limit for size, limit in zip(tensor_io.view, extent, strict=True))
+    if not fits:
         yield "view", f"{list(tensor_io.view)} does not fit into an entry {list(extent)} of queue {queue.name}"
 
 
@@ -112,7 +112,7 @@ def _input_problems(model_input: ModelInput, model: ModelIo) -> _FieldProblems:
     if model.host is None:
         labels = model.labels
     else:
-        labels = [name for step in model.host.programs for name in step.inputs]
+        labels = list(chain.from_iterable(step.inputs for step in model.host.programs))
     if model_input.label not in labels:
         hint = near(model_input.label, labels)
         yield "label", f"{shown(model_input.label)} is not one of the model's labels{f' ({hint})' if hint else ''}"
@@ -125,6 +125,11 @@ def _input_problems(model_input: ModelInput, model: ModelIo) -> _FieldProblems:
                 field,
                 f"{shown(declared)}, but another queue of input {shown(model_input.label)} has {shown(first_declared)}",
             )
+    yield from _layout_problems(model_input)
+
+
+def _layout_problems(model_input: ModelInput) -> _FieldProblems:
+    """Yield the problems in the layout of an input: its windows, its gathered elements and its view."""
     if model_input.windows is not None and len(model_input.windows.perm) != len(model_input.shape):
         yield (
             "windows",
@@ -152,19 +157,23 @@ def _chip_mismatches(chip: int, netlist: Netlist) -> Iterator[Mismatch]:
         chips = ", ".join(map(str, sorted({graph.target_device for graph in netlist.graphs.values()})))
         yield Mismatch(DEVICE, _RULE, f"no graph of the netlist is on chip {chip}: they are on {chips}", steps=steps)
         return
-    chip_queues = {name for name, queue in netlist.queues.items() if queue.target_device == chip}
-    ops = {op.name for name in graphs for op in netlist.graphs[name].ops}
-    read = {source for name in graphs for op in netlist.graphs[name].ops for source in op.inputs}
-    read |= {netlist.queues[name].input for name in chip_queues if not netlist.queues[name].host_fed}
-    read |= {
-        setting.queue
-        for program in netlist.programs.values()
-        for step in program.instructions
-        if isinstance(step, Execute) and step.graph in graphs
-        for setting in step.queue_settings
-    }
-    for name in sorted(read - chip_queues - ops):
+    chip_queues = {name: queue for name, queue in netlist.queues.items() if queue.target_device == chip}
+    ops = {op.name: op for op in chain.from_iterable(netlist.graphs[name].ops for name in graphs)}
+    needed = set(chain.from_iterable(op.inputs for op in ops.values()))
+    needed |= {queue.input for queue in chip_queues.values() if not queue.host_fed}
+    needed |= _queues_of_executes(netlist, graphs)
+    for name in sorted(needed - chip_queues.keys() - ops.keys()):
         yield Mismatch(DEVICE, _RULE, f"chip {chip} is not a copy by itself: {shown(name)} is on another", steps=steps)
+
+
+def _queues_of_executes(netlist: Netlist, graphs: Collection[str]) -> set[str]:
+    """Return the queues that executes of these graphs have settings for."""
+    queues: set[str] = set()
+    for program in netlist.programs.values():
+        for step in program.instructions:
+            if isinstance(step, Execute) and step.graph in graphs:
+                queues.update(setting.queue for setting in step.queue_settings)
+    return queues
 
 
 def plan_mismatches(plan: HostPlan, model: ModelIo, netlist: Netlist, archive: Archive) -> Iterator[Mismatch]:

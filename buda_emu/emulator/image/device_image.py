@@ -102,14 +102,14 @@ class DeviceImage:
     @property
     def held_queues(self) -> frozenset[str]:
         """Names of the queues that the image has data for from the start."""
-        return frozenset(queue.name for name in self._initial_names() for queue in self._queues(name))
+        return frozenset(self._tensors_by_queue())
 
     def initial_tensors(self) -> Iterator[InitialTensor]:
         """Yield what a machine is initialised with: every constant and parameter, at slot 0 of a ram (NETLIST 8).
         Constants that stand for an input (ConstantInput) are not among them: they are pushed where the input would be.
 
         They come in the netlist's order of queues, which matters where rams share their memory (NETLIST 1.10)."""
-        names = {queue.name: name for name in self._initial_names() for queue in self._queues(name)}
+        names = self._tensors_by_queue()
         for queue in self.for_inputs.queues.values():
             name = names.get(queue.name)
             if name is not None:
@@ -126,7 +126,7 @@ class DeviceImage:
     def lent_queues(self) -> frozenset[str]:
         """Names of the queues whose data may stay in the image's file while a machine runs; `initial_tensors` gives
         them by reference."""
-        names = {queue.name: name for name in self._initial_names() for queue in self._queues(name)}
+        names = self._tensors_by_queue()
         initial = ((names[name], queue) for name, queue in self.for_inputs.queues.items() if name in names)
         return frozenset(queue.name for name, queue in initial if self._is_mapped(name, queue))
 
@@ -280,6 +280,13 @@ class DeviceImage:
         """Return the names of the tensors that are pushed before the first program."""
         constant = {name for name, transform in self._transforms.items() if transform.type == "ConstantInput"}
         return (name for name in self.tensors if name not in constant)
+
+    def _tensors_by_queue(self) -> dict[str, str]:
+        """Return the name of the initial tensor of each queue that has one."""
+        tensors: dict[str, str] = {}
+        for name in self._initial_names():
+            tensors.update((queue.name, name) for queue in self._queues(name))
+        return tensors
 
     def _constant(self, name: str, queue: Queue, entries: int) -> "Array":
         """Return `entries` entries of the constant that stands for an input."""

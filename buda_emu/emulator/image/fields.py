@@ -54,12 +54,12 @@ def empty() -> Mapping[str, Any]:
     return MappingProxyType({})
 
 
-def read_fields(kind: type[T], source: Mapping[str, Any], place: Place, absent: list[Place], **given: Any) -> T:
-    """Return an instance of a dataclass of such fields, with the values `given` for its other ones. Keys that it does
+def read_fields(kind: type[T], source: Mapping[str, Any], place: Place, absent: list[Place], **others: Any) -> T:
+    """Return an instance of a dataclass of such fields, with the values `others` for its other ones. Keys that it does
     not know go to its field `extra`.
 
     Missing optional fields are appended to `absent`. Raises one ImageError for all fields that are wrong."""
-    values: dict[str, Any] = dict(given)
+    values: dict[str, Any] = dict(others)
     wrong: list[ImageError] = []
     declarations = {declaration.name: declaration for declaration in fields(kind) if _READ in declaration.metadata}  # type: ignore[arg-type]
     for name, declaration in declarations.items():
@@ -73,7 +73,7 @@ def read_fields(kind: type[T], source: Mapping[str, Any], place: Place, absent: 
             absent.append(at)
     if wrong:
         raise combine_errors(wrong)
-    extra = {key: plain(value) for key, value in source.items() if key not in declarations and key not in given}
+    extra = {key: plain(value) for key, value in source.items() if key not in declarations and key not in others}
     values["extra"] = MappingProxyType(extra)
     return kind(**values)
 

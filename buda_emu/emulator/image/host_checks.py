@@ -172,9 +172,13 @@ def _microbatch_mismatches(state: CompiledGraphState, netlist: Netlist, queues: 
 
 def _prologue_queues(netlist: Netlist) -> Set[str]:
     """Return the queues whose entry an epoch loads once for all its inputs (prologue, NETLIST 4.4)."""
-    steps = (step for program in netlist.programs.values() for step in program.instructions)
-    settings = (setting for step in steps if isinstance(step, Execute) for setting in step.queue_settings)
-    return {setting.queue for setting in settings if setting.prologue.lower() in ("true", "1")}
+    queues: set[str] = set()
+    for program in netlist.programs.values():
+        for step in program.instructions:
+            if isinstance(step, Execute):
+                prologues = (setting for setting in step.queue_settings if setting.prologue.lower() in ("true", "1"))
+                queues.update(setting.queue for setting in prologues)
+    return queues
 
 
 def _host_tm_mismatches(state: CompiledGraphState, netlist: Netlist, queues: Queues) -> Iterator[Mismatch]:
@@ -234,13 +238,18 @@ def _input_problem(transform: Transform, broadcast: Sequence[int], queue: Queue)
         crowded = f"Prestride with stride {stride}: a window has more elements than the {rows} rows of its queue"
         return stride_problem(transform) or (crowded if stride * stride > rows else "")
     if transform.type == "EmbeddingIndex":
-        original = transform.original_shape
-        if not original:
-            return missing_shape_problem(transform, "original_shape")
-        if prod(original[1:-1]) != 1:
-            return f"EmbeddingIndex takes indices [w, n], not {list(original)}"
-        return _index_placement_problem(original[-1], queue)
+        return _embedding_problem(transform, queue)
     return ""
+
+
+def _embedding_problem(transform: Transform, queue: Queue) -> str:
+    """Return why indices of the stated shape cannot become an entry of the queue, "" where they can."""
+    original = transform.original_shape
+    if not original:
+        return missing_shape_problem(transform, "original_shape")
+    if prod(original[1:-1]) != 1:
+        return f"EmbeddingIndex takes indices [w, n], not {list(original)}"
+    return _index_placement_problem(original[-1], queue)
 
 
 def _padding_problem(shape: Sequence[int], broadcast: Sequence[int], queue: Queue) -> str:

@@ -144,24 +144,26 @@ class HostPlan:
     def problems(self) -> Iterable[tuple[tuple[str | int, ...], str]]:
         """Yield values that are read before a step gives them, or that are given twice, each with its place in the
         plan."""
-        names = [*self.constants, *(item.value for item in self.given)]
+        names = [*self.constants, *(plan_input.value for plan_input in self.given)]
         for place, step in enumerate(self.steps):
-            device = isinstance(step, DeviceStep)
-            operands = step.inputs.values() if device else step.operands
+            operands, results = _values_of_step(step)
             for name in operands:
                 if name not in names:
                     yield ("steps", place), f"nothing before gives value {name!r}"
-            if device:
-                results = list(step.outputs.values())
-            else:
-                results = [item.value for item in step.results]
             for name in results:
                 if name in names:
                     yield ("steps", place), f"value {name!r} is given twice"
             names += results
-        for place, item in enumerate(self.gives):
-            if item.value not in names:
-                yield ("gives", place, "value"), f"nothing gives value {item.value!r}"
+        for place, output in enumerate(self.gives):
+            if output.value not in names:
+                yield ("gives", place, "value"), f"nothing gives value {output.value!r}"
+
+
+def _values_of_step(step: DeviceStep | HostStep) -> tuple[list[str], list[str]]:
+    """Return the names of the values that a step reads, and of those that it gives."""
+    if isinstance(step, DeviceStep):
+        return list(step.inputs.values()), list(step.outputs.values())
+    return list(step.operands), [result.value for result in step.results]
 
 
 def _plain(value: Any) -> Any:
@@ -181,19 +183,19 @@ def follow(plan: HostPlan, values: "Mapping[str, Array]", device: Device, comput
     `values` holds the values of the model's inputs and of `constants`. `device` runs a program on inputs by label and
     returns its outputs by label; `compute` computes the host's steps. Raises what these raise."""
     values = dict(values)
-    input_values = {item.value for item in plan.given}
+    input_values = {plan_input.value for plan_input in plan.given}
     for step in plan.steps:
         if isinstance(step, HostStep):
-            found = compute(step, [np.asarray(values[name]) for name in step.operands])
-            values |= {item.value: array for item, array in zip(step.results, found, strict=True)}
+            arrays = compute(step, [np.asarray(values[name]) for name in step.operands])
+            values |= {result.value: array for result, array in zip(step.results, arrays, strict=True)}
             continue
         inputs = {
             label: values[name] if name in input_values else _replace_infinities(values[name])
             for label, name in step.inputs.items()
         }
-        found = device(step, inputs)
-        values |= {name: found[label] for label, name in step.outputs.items()}
-    return {item.label: values[item.value].astype(item.dtype) for item in plan.gives}
+        outputs = device(step, inputs)
+        values |= {name: outputs[label] for label, name in step.outputs.items()}
+    return {output.label: values[output.value].astype(output.dtype) for output in plan.gives}
 
 
 def _replace_infinities(value: "Array") -> "Array":

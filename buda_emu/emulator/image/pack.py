@@ -7,6 +7,7 @@ import tarfile
 import zipfile
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from itertools import chain
 from math import prod
 from pathlib import PurePath
 from typing import IO, Any, Final, Literal, cast
@@ -347,9 +348,10 @@ def _graph_state(netlist: Netlist, entries: Mapping[str, dict[str, Any]], microb
 
     Queues between two graphs of the netlist have no role: the host reads what stands among the intermediates (NETLIST
     12)."""
-    queues = {name: copies[0] for name, copies in queues_by_name(netlist).items()}  # of copies (NETLIST 1.7) one
+    # One of the copies on several chips stands for all of them (NETLIST 1.7).
+    queues = {name: copies[0] for name, copies in queues_by_name(netlist).items()}
     held = {queue.name for queue in netlist.queues.values() if {queue.name, queue.written_name} & entries.keys()}
-    read = {name for op in netlist.ops.values() for name in op.inputs}
+    read = set(chain.from_iterable(op.inputs for op in netlist.ops.values()))
     inputs = [queue for queue in netlist.queues.values() if queue.host_fed and queue.name not in held]
     outputs = [queue for queue in netlist.queues.values() if not queue.host_fed and queue.name not in read | held]
     constants = [name for name in entries if not queues[name].is_ram]

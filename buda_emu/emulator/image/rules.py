@@ -130,14 +130,16 @@ class ImageError(DocumentError, HostError):
 def combine_errors(errors: Sequence[ImageError]) -> ImageError:
     """Return several errors as one, which states the first problem and has all diagnostics."""
     first, *others = errors
-    more = [*first.diagnostics[1:], *(diagnostic for error in others for diagnostic in error.diagnostics)]
+    further = list(first.diagnostics[1:])
+    for error in others:
+        further += error.diagnostics
     return ImageError(
         archive=first.archive,
         member=first.member,
         rule=first.rule,
         problem=first.problem,
         pointer=first.pointer,
-        further=more,
+        further=further,
     )
 
 

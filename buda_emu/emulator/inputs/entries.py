@@ -1,6 +1,6 @@
 """Counts of the entries that a run of programs reads from each input queue, and default parameters of programs."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from buda_emu.emulator.runtime.machine.listeners import Journal
 from buda_emu.netlist.model import Execute, Loop, Netlist, Param, Program
@@ -27,13 +27,20 @@ _HARNESS: Mapping[str, tuple[str, str]] = {
 
 def parameter_names(programs: Sequence[Program]) -> dict[str, None]:
     """Return every parameter that the programs take, as written, in order."""
-    return {
-        name: None
-        for program in programs
-        for instruction in program.instructions
-        if isinstance(instruction, Param)
-        for name in instruction.names
-    }
+    names: dict[str, None] = {}
+    for program in programs:
+        for instruction in program.instructions:
+            if isinstance(instruction, Param):
+                names.update(dict.fromkeys(instruction.names))
+    return names
+
+
+def _loops(programs: Sequence[Program]) -> Iterator[Loop]:
+    """Yield every loop instruction of the programs."""
+    for program in programs:
+        for instruction in program.instructions:
+            if isinstance(instruction, Loop):
+                yield instruction
 
 
 def select_programs(netlist: Netlist, names: Sequence[str]) -> list[Program]:
@@ -52,9 +59,7 @@ def check_parameters(programs: Sequence[Program], parameters: Mapping[str, str])
     """Return the caller's parameters unchanged. Raises HostError for a parameter that no program takes, most likely
     misspelt, for a text that is no number, and for a loop count below 1 (NETLIST 3.1, 3.4)."""
     names = parameter_names(programs)
-    counts = {
-        stored_name(step.count): step for body in programs for step in body.instructions if isinstance(step, Loop)
-    }
+    counts = {stored_name(loop.count): loop for loop in _loops(programs)}
     for name, text in parameters.items():
         if name not in names:
             hint = ""
@@ -75,12 +80,7 @@ def default_parameters(programs: Sequence[Program], test_args: Mapping[str, str]
     """Return parameters as the vendor's harnesses would give them (NETLIST 3.7).
 
     A name that no harness knows takes the test-arg of its name, else 1 where it counts a loop and 0 elsewhere."""
-    counts = {
-        stored_name(instruction.count)
-        for program in programs
-        for instruction in program.instructions
-        if isinstance(instruction, Loop)
-    }
+    counts = {stored_name(loop.count) for loop in _loops(programs)}
     values: dict[str, str] = {}
     for name in parameter_names(programs):
         bare = stored_name(name)

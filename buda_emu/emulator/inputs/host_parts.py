@@ -149,7 +149,7 @@ class HostParts:
         entries: dict[str, Array] = {}
         pushed: list[InputUsed] = []
         seconds: dict[str, float] = {}
-        model_values = {item.value for item in self.plan.given}
+        model_values = {plan_input.value for plan_input in self.plan.given}
 
         def device(step: DeviceStep, program_inputs: Mapping[str, Array]) -> dict[str, Array]:
             for model_input in self._model.inputs:

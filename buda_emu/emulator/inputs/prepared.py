@@ -52,9 +52,10 @@ def require_runnable(netlist: Netlist, programs: Sequence[Program]) -> None:
     candidates = [diagnostic for diagnostic in netlist.diagnostics if diagnostic.rule in (_ROOM, _SHAPE)]
     if not candidates:
         return
-    executed = {
-        step.graph for program in programs for step in program.instructions if isinstance(step, Execute)
-    }  # every one of them is reached: programs have no branches, and loops run at least once (NETLIST 3.4)
+    # Every execute is reached: programs have no branches, and loops run at least once (NETLIST 3.4).
+    executed: set[str] = set()
+    for program in programs:
+        executed.update(step.graph for step in program.instructions if isinstance(step, Execute))
     failures = [
         *_room_failures(netlist, programs, executed, candidates),
         *_plan_failures(netlist, executed, candidates),

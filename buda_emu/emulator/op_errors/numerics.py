@@ -6,6 +6,7 @@ the ideal run gave it: as it stands, without each cause of error, and with what 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, suppress
 from dataclasses import dataclass, replace
+from itertools import chain
 from pathlib import Path
 from queue import Empty, Queue
 from threading import Condition, Thread
@@ -316,7 +317,8 @@ class _Analysis:
     def epoch(self, graphs: tuple[str, ...]) -> None:
         """Begin another temporal graph: forget the tensors of the one before it."""
         self._values.clear()
-        names = {op.name for graph in graphs for op in self._netlist.graphs[graph].ops if self._counted.takes(op.name)}
+        ops = chain.from_iterable(self._netlist.graphs[graph].ops for graph in graphs)
+        names = {op.name for op in ops if self._counted.takes(op.name)}
         self._open = names - self.parts.keys()
 
     def keep(self, name: str, tiles: Tiles) -> None:
@@ -435,7 +437,9 @@ class _Analysis:
             netlist = self._netlist
             labels = {queue.name: queue.df for queue in netlist.queues.values()}
             for temporal in netlist.temporal_graphs:
-                if any(other is op for graph in temporal.graphs for other in netlist.graphs[graph].ops):
+                if any(
+                    other is op for other in chain.from_iterable(netlist.graphs[name].ops for name in temporal.graphs)
+                ):
                     plan = build_plan(netlist, topology(netlist, temporal), labels, True, core_of(netlist.arch_name))
                     self._steps.update({step.op.name: step for step in plan.steps if isinstance(step, Run)})
         return self._steps[op.name]

@@ -231,16 +231,22 @@ class OpAnalysis:
             return single[0][1].cause
         if error < WORTH_REPAIRING:
             return ""
-        chosen = [switch for _, switch in single]
-        left = self._without(chosen)
-        if left is None or left > _TOGETHER * error:
-            return ""
-        for _, switch in reversed(single):
-            fewer = [switch_left for switch_left in chosen if switch_left is not switch]
-            rms = self._without(fewer) if fewer else None
-            if rms is not None and rms <= _TOGETHER * error:
-                chosen = fewer
+        chosen = self._fewest_causes([switch for _, switch in single], _TOGETHER * error)
         return "+".join(cause for cause in CAUSES if any(switch.cause == cause for switch in chosen))
+
+    def _fewest_causes(self, switches_by_error: Sequence[Switch], limit: float) -> Sequence[Switch]:
+        """Return the fewest switches that together leave no more than `limit` of error, empty where all leave more.
+        The switches that help least, last in the sequence, are left out first."""
+        chosen = list(switches_by_error)
+        error = self._without(chosen)
+        if error is None or error > limit:
+            return ()
+        for switch in reversed(switches_by_error):
+            fewer = [candidate for candidate in chosen if candidate is not switch]
+            error = self._without(fewer) if fewer else None
+            if error is not None and error <= limit:
+                chosen = fewer
+        return chosen
 
     def _find_repair(self, error: float, used: set[str]) -> Repair | None:
         """Return one change that halves the error, the cheapest of the good ones. Where none does, apply the best one

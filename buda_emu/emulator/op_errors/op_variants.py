@@ -212,10 +212,6 @@ def changes(call: DeviceCall, used: set[str]) -> Iterator[Change]:
     """Yield changes that a netlist could have, the cheapest first: cycles of one unit, then room on the core, then data
     that is moved."""
     op = call.op
-
-    def changed(name: str, new_value: str, **fields: Any) -> Change:
-        return Change(name, getattr(op, name), new_value, replace(call, op=replace(op, **fields)))
-
     if "sfpu" in used and op.attributes.approximate_mode:
         exact = replace(op, attributes=replace(op.attributes, approximate_mode=False))
         yield Change("approximate_mode", "true", "false", replace(call, op=exact))
@@ -226,18 +222,31 @@ def changes(call: DeviceCall, used: set[str]) -> Iterator[Change]:
                 yield Change("math_fidelity", call.fidelity, name, replace(call, fidelity=name))
     if op.has("keeps sums") and not call.gradient:
         for df in _WIDER.get(op.intermed_df, ()):
-            yield changed("intermed_df", df, intermed_df=df)
+            yield _change_field(call, "intermed_df", df, intermed_df=df)
     if op.acc_df != "Float32" and not is_integer(op.acc_df):
-        yield changed("acc_df", "Float32", acc_df="Float32")
+        yield _change_field(call, "acc_df", "Float32", acc_df="Float32")
     for df in _WIDER.get(op.out_df, ()):
         more_fields = {"intermed_df": df} if call.gradient else {}
-        yield changed("out_df", df, out_df=df, **more_fields)
-    for df in dict.fromkeys(wider for own in call.dfs for wider in _WIDER.get(own, ())):
-        labels = [df if df in _WIDER.get(own, ()) else own for own in call.dfs]
+        yield _change_field(call, "out_df", df, out_df=df, **more_fields)
+    yield from _operand_changes(call)
+
+
+def _change_field(call: DeviceCall, name: str, new_value: str, **fields: Any) -> Change:
+    """Return a change of one field of the netlist, which may set several `fields` of the op."""
+    return Change(name, getattr(call.op, name), new_value, replace(call, op=replace(call.op, **fields)))
+
+
+def _operand_changes(call: DeviceCall) -> Iterator[Change]:
+    """Yield changes of the operands' formats, each to one wider format where that is wider."""
+    formats: dict[str, None] = {}
+    for label in call.dfs:
+        formats.update(dict.fromkeys(_WIDER.get(label, ())))
+    for df in formats:
+        labels = [df if df in _WIDER.get(label, ()) else label for label in call.dfs]
         if labels != list(call.dfs):
-            operands = tuple(replace(o, label=label) for o, label in zip(op.operands, labels, strict=True))
+            operands = tuple(replace(o, label=label) for o, label in zip(call.op.operands, labels, strict=True))
             before, after = (f"[{', '.join(names)}]" for names in (call.dfs, labels))
-            yield Change("in_df", before, after, replace(call, op=replace(op, operands=operands)))
+            yield Change("in_df", before, after, replace(call, op=replace(call.op, operands=operands)))
 
 
 def _vector_part(op: OpCall) -> NDArray[np.bool_] | None:

@@ -6,6 +6,7 @@ flows."""
 import re
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from itertools import chain
 from typing import Final
 
 from buda_emu.arithmetic.tensor.tilemap import TileMap, TmError
@@ -96,7 +97,7 @@ class _Planner:
         self._result: _Content | None = None
 
     def plan(self) -> FusedPlan:
-        steps = tuple(self._step(sub) for schedule in self._fused.schedules for sub in schedule)
+        steps = tuple(map(self._step, chain.from_iterable(self._fused.schedules)))
         unpopped = sorted(name for name in self._live if name != DEST)
         if unpopped:
             raise ProgramError(f"op {self._base.name}: {unpopped[0]} is not popped at the end of the schedules")
@@ -278,12 +279,12 @@ def _first_number(word: str) -> int:
 def _relu(name: str, base: Attributes, sub: SubOp) -> tuple[str, float] | None:
     """Return relu of a sub-op; the base op's is merged into the sub-op that writes `output` (OPS 8.1 step 4). Raises
     ProgramError where they differ."""
-    own = None
+    relu = None
     if sub.attributes.relu_en:
-        own = (sub.attributes.relu_mode, sub.attributes.relu_threshold)
+        relu = (sub.attributes.relu_mode, sub.attributes.relu_threshold)
     if sub.output != OUTPUT or not base.relu_en:
-        return own
+        return relu
     merged = (base.relu_mode, base.relu_threshold)
-    if own is not None and own != merged:
+    if relu is not None and relu != merged:
         raise ProgramError(f"op {name}: its relu differs from the relu of the base op")
     return merged

@@ -93,7 +93,9 @@ def network(elements: int, k: int, kreduce: bool) -> NDArray[np.int32]:
             exchanges(starts, d, d, np.repeat(flip, len(blocks)), np.repeat(largest, len(blocks)))
             d //= 2
 
-    length = (k if k > 16 else 2 * k) if kreduce else 2
+    length = 2
+    if kreduce:
+        length = k if k > 16 else 2 * k
     while length <= k:
         bases = np.arange(elements // length) * length
         flips = not kreduce and k >= 64 and length in (16, 32)

@@ -3,6 +3,7 @@ cause in a sentence or two."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 
 from buda_emu.emulator.memory.channel import Fifo, Ram
 from buda_emu.emulator.runtime.machine.listeners import HOST, SETTINGS, Journal, Traffic
@@ -246,12 +247,16 @@ def _times(count: int) -> str:
     return "once" if count == 1 else f"{count} times"
 
 
+def _ops_of(netlist: Netlist, graphs: Sequence[str]) -> list[Op]:
+    return list(chain.from_iterable(netlist.graphs[name].ops for name in graphs))
+
+
 def waiting_ops(error: ProgramError, netlist: Netlist, graphs: Sequence[str]) -> tuple[Wait, ...]:
     """Return the ops of the running graphs that a full or empty queue stops, and those after them that get no input.
 
     Empty for the other kinds of stop: there no op waits."""
     queue = netlist.queues.get(error.queue)
-    ops = [op for name in graphs for op in netlist.graphs[name].ops]
+    ops = _ops_of(netlist, graphs)
     if queue is None or error.kind not in ("full", "empty"):
         return ()
     stuck = {op.name: _missing_resource(error.kind, op, queue) for op in ops if _is_at(error.kind, op, queue)}
@@ -329,7 +334,7 @@ def _found_ops(error: ProgramError, netlist: Netlist, graphs: tuple[str, ...]) -
         return []
     if error.kind == "full":
         return [ops[queue.input]] if queue.input in ops else []
-    return [op for name in graphs for op in netlist.graphs[name].ops if queue.name in op.inputs]
+    return [op for op in _ops_of(netlist, graphs) if queue.name in op.inputs]
 
 
 def _state(channel: Fifo | Ram, netlist: Netlist, journal: Journal) -> QueueState:

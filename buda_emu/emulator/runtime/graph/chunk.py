@@ -2,9 +2,10 @@
 
 from abc import ABC, abstractmethod
 from collections import Counter, deque
-from collections.abc import Callable, Set
+from collections.abc import Callable, Sequence, Set
 from dataclasses import field
 from functools import partial
+from itertools import chain
 from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
 
 import numpy as np
@@ -109,7 +110,7 @@ class BufferPool:
         free = self._free
         self._free = {}
         self._kept = 0
-        for _, array in sorted((piece for pieces in free.values() for piece in pieces), key=lambda piece: piece[0]):
+        for _, array in sorted(chain.from_iterable(free.values()), key=lambda piece: piece[0]):
             POOL.give(array)
 
 
@@ -132,6 +133,34 @@ class Duties:
     late: frozenset[int]
 
 
+def _owners_of_step(
+    step: Run | Read | Convert, part: Part, readers: Set[int], needed: list[set[int]]
+) -> frozenset[int]:
+    """Return the machines that can do a step by themselves, and add them to those that need its inputs."""
+    match step:
+        case Run():
+            owners = frozenset({part.owner(step.op.name)})
+            for value in step.inputs:
+                needed[value] |= owners
+            return owners
+        case Read():
+            return part.keepers(step.queue)
+        case Convert():  # each reader converts the source by itself, which is less to send
+            needed[step.source] |= readers
+            return frozenset(readers)
+
+
+def _late_values(
+    plan: Plan, number: int, source: Sequence[int], own_steps: Sequence[Step], queues: Set[str]
+) -> frozenset[int]:
+    """Return the values of other machines that this one only stores, in queues that may be written late."""
+    late = {step.value for step, origin in zip(plan.steps, source, strict=True) if origin not in (number, _NOBODY)}
+    for step in own_steps:
+        late.difference_update(reads_of(step))
+    late.difference_update(push.value for push in plan.pushes if push.queue not in queues)
+    return frozenset(late)
+
+
 def assign_duties(plan: Plan, part: Part, queues: Set[str]) -> Duties:
     """Return the duties of one machine. `queues` are those that may be written late."""
     needed: list[set[int]] = [set() for _ in plan.tiles]
@@ -141,43 +170,31 @@ def assign_duties(plan: Plan, part: Part, queues: Set[str]) -> Duties:
     targets: list[tuple[int, ...]] = []
     number = part.number
     for step in reversed(plan.steps):
+        if isinstance(step, Same):  # computes nothing, and parts have no listeners
+            source.append(_NOBODY)
+            targets.append(())
+            continue
         readers = needed[step.value]
-        does_step = False
-        match step:
-            case Run():
-                owners = frozenset({part.owner(step.op.name)})
-                does_step = number in owners
-                for value in step.inputs:
-                    needed[value] |= owners
-            case Read():
-                owners = part.keepers(step.queue)
-            case Convert():  # whoever needs it makes it of what it is made of
-                needed[step.source] |= readers
-                owners = frozenset(readers)
-            case Same():  # it makes nothing, and nobody watches
-                source.append(_NOBODY)
-                targets.append(())
-                continue
+        owners = _owners_of_step(step, part, readers, needed)
         giver = min(owners, default=_NOBODY)
         receivers = readers - owners
-        does_step = does_step or (number in owners and (number in readers or (number == giver and bool(receivers))))
-        source.append(number if does_step else giver if number in receivers else _NOBODY)
+        has_use = number in readers or (number == giver and bool(receivers))
+        if number in owners and (has_use or isinstance(step, Run)):
+            source.append(number)
+        elif number in receivers:
+            source.append(giver)
+        else:
+            source.append(_NOBODY)
         targets.append(tuple(sorted(receivers)) if number == giver else ())
     source.reverse()
     targets.reverse()
-    runs = (
-        step.value
-        for step, readers in zip(plan.steps, source, strict=True)
-        if readers == number and isinstance(step, Run)
-    )
-    pushes = tuple(number in part.keepers(push.queue) for push in plan.pushes)
-    late = {step.value for step, readers in zip(plan.steps, source, strict=True) if readers not in (number, _NOBODY)}
-    for step, readers in zip(plan.steps, source, strict=True):
-        if readers == number:
-            late.difference_update(reads_of(step))
-    late.difference_update(push.value for push in plan.pushes if push.queue not in queues)
+    own_steps = [step for step, origin in zip(plan.steps, source, strict=True) if origin == number]
     return Duties(
-        source=tuple(source), targets=tuple(targets), pushes=pushes, computed=frozenset(runs), late=frozenset(late)
+        source=tuple(source),
+        targets=tuple(targets),
+        pushes=tuple(number in part.keepers(push.queue) for push in plan.pushes),
+        computed=frozenset(step.value for step in own_steps if isinstance(step, Run)),
+        late=_late_values(plan, number, source, own_steps, queues),
     )
 
 
@@ -347,12 +364,7 @@ class ChunkRun(ABC, Generic[V]):
                         self._read(later.pop(value))
                 self._step(step, freed, later)
             elif duties.source[number] >= 0:
-                source = duties.source[number]
-                if step.value in duties.late:
-                    most_bytes = self._chunk.inputs * self._plan.tiles[step.value] * TILE_BYTES
-                    late.put_off(source, most_bytes, partial(self._store_late, step.value))
-                else:
-                    self._values[step.value] = self._from_arrays(step.value, late.receive(source))
+                self._receive_value(step.value, duties.source[number], duties, late)
             if part is not None and duties is not None:
                 for other in duties.targets[number]:
                     if step.value in later:
@@ -364,6 +376,14 @@ class ChunkRun(ABC, Generic[V]):
                     self._give_back(array)
         for step in later.values():  # which a push alone needs
             self._read(step)
+
+    def _receive_value(self, value: int, source: int, duties: Duties, late: Late) -> None:
+        """Receive a value from another machine, or put it off where this one only stores it."""
+        if value in duties.late:
+            most_bytes = self._chunk.inputs * self._plan.tiles[value] * TILE_BYTES
+            late.put_off(source, most_bytes, partial(self._store_late, value))
+        else:
+            self._values[value] = self._from_arrays(value, late.receive(source))
 
     def _step(self, step: Step, freed: tuple[int, ...], later: dict[int, Read]) -> None:
         match step:

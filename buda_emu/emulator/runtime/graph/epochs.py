@@ -1,6 +1,7 @@
 """The bookkeeping of `execute` around the data: settings, pending subgraphs, pointer propagation (NETLIST 4.3)."""
 
 from collections.abc import Callable, Mapping
+from itertools import chain
 
 from buda_emu.emulator.memory.channel import Fifo, Ram
 from buda_emu.emulator.runtime.machine.listeners import SETTINGS
@@ -91,7 +92,7 @@ class Epochs:
     def _require_pointers(self, temporal: TemporalGraph) -> None:
         """Raise the error of a pointer outside of its ram that these graphs read or write by."""
         for (name, field), error in self._astray.items():
-            ops = [op for graph in temporal.graphs for op in self._netlist.graphs[graph].ops]
+            ops = list(chain.from_iterable(self._netlist.graphs[graph].ops for graph in temporal.graphs))
             queue = self._netlist.queues[name]
             reads = any(name in op.inputs for op in ops)
             writes = any(queue.input == op.name for op in ops)

@@ -60,6 +60,33 @@ class _Builder:
         self._converted: dict[tuple[int, str], int] = {}
 
     def build(self) -> Plan:
+        self._add_steps()
+        tiles = tuple(t * r * c for t, r, c in self._shapes)
+        releases = self._releases()
+        read_values: set[int] = set()
+        for step in self._steps:
+            read_values.update(reads_of(step))
+        pushes = tuple(step for step in self._steps if isinstance(step, Push))
+        direct = tuple(push for push in pushes if push.map is None and not self._netlist.queues[push.queue].is_ram)
+        reads = tuple(step for step in self._steps if isinstance(step, Read))
+        in_queues = {step.value for step in reads} | {push.value for push in direct}
+        intermediate_tiles = tuple(0 if n in in_queues else count for n, count in enumerate(tiles))
+        steps = [(step, freed) for step, freed in zip(self._steps, releases, strict=True) if not isinstance(step, Push)]
+        return Plan(
+            steps=tuple(step for step, _ in steps),
+            reads=reads,
+            pushes=pushes,
+            tiles=tiles,
+            releases=tuple(freed for _, freed in steps),
+            only_pushed=tuple(value not in read_values for value in range(len(tiles))),
+            direct=direct,
+            peak_tiles=_peak(self._steps, tiles, releases),
+            own_tiles=_peak(self._steps, intermediate_tiles, releases),
+            labels=tuple(self._value_labels),
+        )
+
+    def _add_steps(self) -> None:
+        """Append the reads of queues, then the ops with what follows them."""
         for name in self._topology.reads:
             try:
                 self._read(name, flat=False)
@@ -73,33 +100,6 @@ class _Builder:
             except ProgramError as error:
                 error.belongs_to(op.name)
                 raise
-        tiles = tuple(t * r * c for t, r, c in self._shapes)
-        releases = self._releases()
-        read = {value for step in self._steps for value in reads_of(step)}
-        only_pushed = tuple(value not in read for value in range(len(tiles)))
-        queues = self._netlist.queues
-        pushes = tuple(step for step in self._steps if isinstance(step, Push))
-        direct = tuple(push for push in pushes if push.map is None and not queues[push.queue].is_ram)
-        peak = _peak(self._steps, tiles, releases)
-        reads = tuple(step for step in self._steps if isinstance(step, Read))
-        in_queues = {step.value for step in reads} | {push.value for push in direct}
-        intermediate = _peak(
-            self._steps, tuple(0 if n in in_queues else count for n, count in enumerate(tiles)), releases
-        )
-        labels = tuple(self._value_labels)
-        steps = [(step, freed) for step, freed in zip(self._steps, releases, strict=True) if not isinstance(step, Push)]
-        return Plan(
-            steps=tuple(step for step, _ in steps),
-            reads=reads,
-            pushes=pushes,
-            tiles=tiles,
-            releases=tuple(freed for _, freed in steps),
-            only_pushed=only_pushed,
-            direct=direct,
-            peak_tiles=peak,
-            own_tiles=intermediate,
-            labels=labels,
-        )
 
     def _tensor(self, shape: Shape, label: str) -> int:
         require_tiles(shape)

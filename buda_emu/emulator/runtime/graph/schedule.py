@@ -1,8 +1,9 @@
 """Schedules the inputs of an epoch: the slots that they read and write, and how many may run together (NETLIST 4.2,
 4.3)."""
 
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import field
+from itertools import chain
 from typing import NoReturn
 
 from buda_emu.emulator.memory.channel import Fifo, Ram
@@ -42,10 +43,21 @@ class HostEnds:
     emptied: tuple[str, ...]
 
 
+def _append_input(chunk: Chunk, slots_of_input: _Input) -> None:
+    """Append one input to a chunk; the first one decides the labels."""
+    if not chunk.inputs:
+        chunk.labels = slots_of_input.labels
+    for queue, slot in slots_of_input.reads.items():
+        chunk.reads.setdefault(queue, []).append(slot)
+    for queue, slot in slots_of_input.writes.items():
+        chunk.writes.setdefault(queue, []).append(slot)
+    chunk.inputs += 1
+
+
 def host_ends(netlist: Netlist, topology: Topology) -> HostEnds:
     """Return the queues read that the host feeds, and the queues fed that no op reads."""
-    read = {name for op in netlist.ops.values() for name in op.inputs}
-    fed = (name for names in topology.sinks.values() for name in names)
+    read = set(chain.from_iterable(op.inputs for op in netlist.ops.values()))
+    fed = chain.from_iterable(topology.sinks.values())
     return HostEnds(
         tuple(name for name in topology.reads if netlist.queues[name].host_fed),
         tuple(name for name in fed if name not in read),
@@ -94,16 +106,7 @@ class Scheduler:
             if chunk.inputs and (next_input.depends or next_input.labels != chunk.labels):
                 self._next = next_input
                 break
-            if chunk.inputs:
-                for queue, slot in next_input.reads.items():
-                    chunk.reads[queue].append(slot)
-                for queue, slot in next_input.writes.items():
-                    chunk.writes[queue].append(slot)
-            else:
-                chunk.labels = next_input.labels
-                chunk.reads = {queue: [slot] for queue, slot in next_input.reads.items()}
-                chunk.writes = {queue: [slot] for queue, slot in next_input.writes.items()}
-            chunk.inputs += 1
+            _append_input(chunk, next_input)
             if chunk.inputs < limit:
                 for queue in self._writes_on_read_memory():
                     written.update(self._memory.channels[queue].view.slices(next_input.writes[queue]))
@@ -117,18 +120,22 @@ class Scheduler:
     def slices(self, *, written_only: bool) -> set[tuple[int, int]]:
         """Return (store, z-slice) of what the inputs that were begun and are not done will write, and unless
         `written_only` may still read."""
-        channels = self._memory.channels
         in_flight: set[tuple[int, int]] = set()
-        if self._chunk is not None:
-            for slots in (self._chunk.writes,) if written_only else (self._chunk.writes, self._chunk.reads):
-                for queue, numbers in slots.items():
-                    for slot in numbers:
-                        in_flight.update(channels[queue].view.slices(slot))
-        if self._next is not None:
-            for queue_slots in (self._next.writes,) if written_only else (self._next.writes, self._next.reads):
-                for queue, slot in queue_slots.items():
-                    in_flight.update(channels[queue].view.slices(slot))
+        for queue, slot in self._slots_in_flight(written_only):
+            in_flight.update(self._memory.channels[queue].view.slices(slot))
         return in_flight
+
+    def _slots_in_flight(self, written_only: bool) -> Iterator[tuple[str, int]]:
+        """Yield (queue, slot) of inputs that were begun and are not done: slots to write, and unless `written_only`
+        those to read."""
+        if self._chunk is not None:
+            for accesses in (self._chunk.writes,) if written_only else (self._chunk.writes, self._chunk.reads):
+                for queue, slots in accesses.items():
+                    yield from ((queue, slot) for slot in slots)
+        if self._next is not None:
+            yield from self._next.writes.items()
+            if not written_only:
+                yield from self._next.reads.items()
 
     def undo(self) -> None:
         """Move the pointers back over inputs that were begun and are not done."""

@@ -124,19 +124,24 @@ class Memory:
             _, rows, cols = base.blocking.shape
             store = self._store(base, rows * cols)
             for view in views:
-                view_t, view_rows, view_cols = view.blocking.shape
-                if self._as_bits and view.df != base.df:
-                    raise UnsupportedError(
-                        f"rams {base.name} and {view.name} share their memory, but one is {base.df}, the other "
-                        f"{view.df}: precision device does not read the bits of one as the other"
-                    )
-                if (view_rows, view_cols) != (rows, cols) or view.entries * view_t != store.slices:
-                    raise UnsupportedError(
-                        f"rams {base.name} and {view.name} share their memory, but their tile rows and columns "
-                        f"({rows}x{cols}, {view_rows}x{view_cols}) or their slices differ"
-                    )
+                self._require_same_layout(base, view, store.slices)
                 stores[view.name] = store
         return stores
+
+    def _require_same_layout(self, base: Queue, view: Queue, slices: int) -> None:
+        """Raise UnsupportedError where a dual view reads the memory of its base in another layout or format."""
+        _, rows, cols = base.blocking.shape
+        view_t, view_rows, view_cols = view.blocking.shape
+        if self._as_bits and view.df != base.df:
+            raise UnsupportedError(
+                f"rams {base.name} and {view.name} share their memory, but one is {base.df}, the other "
+                f"{view.df}: precision device does not read the bits of one as the other"
+            )
+        if (view_rows, view_cols) != (rows, cols) or view.entries * view_t != slices:
+            raise UnsupportedError(
+                f"rams {base.name} and {view.name} share their memory, but their tile rows and columns "
+                f"({rows}x{cols}, {view_rows}x{view_cols}) or their slices differ"
+            )
 
     def _store(self, queue: Queue, tiles: int) -> TileStore:
         slices = queue.entries * queue.blocking.t

@@ -26,14 +26,12 @@ def stores(memory: Memory, *, written_only: bool = True) -> dict[str, TileStore]
 
 def changing_stores(netlist: Netlist, memory: Memory) -> frozenset[str]:
     """Return the stores that programs may change: fed by an op, or set to zero by an execute."""
-    zeroed = {
-        settings.queue
-        for program in netlist.programs.values()
-        for instruction in program.instructions
-        if isinstance(instruction, Execute)
-        for settings in instruction.queue_settings
-        if settings.zero not in ("false", "0")
-    }
+    zeroed: set[str] = set()
+    for program in netlist.programs.values():
+        for instruction in program.instructions:
+            if isinstance(instruction, Execute):
+                zeroing = (settings for settings in instruction.queue_settings if settings.zero not in ("false", "0"))
+                zeroed.update(settings.queue for settings in zeroing)
     return frozenset(
         channel.view.store.name
         for name, channel in memory.channels.items()

@@ -15,7 +15,7 @@ from typing import Any, Protocol, cast
 from numpy.typing import NDArray
 
 from buda_emu.emulator.memory.channel import Fifo, Ram
-from buda_emu.emulator.memory.store import TileStore
+from buda_emu.emulator.memory.store import Arrays, TileStore
 from buda_emu.emulator.runtime.host.programs import Programs
 from buda_emu.emulator.runtime.machine.listeners import HOST, SETTINGS, Journal, QueueTraffic, Traffic
 from buda_emu.emulator.runtime.machine.memory import Channel, Memory
@@ -359,6 +359,34 @@ def check_header(reader: Reader, netlist: Netlist, precision: str) -> None:
         raise reader.refusal(f"it is of another netlist ({of.text('path')}, {of.text('arch')}) than {netlist.path}")
 
 
+@dataclass(frozen=True, slots=True)
+class _SavedHeader:
+    """The values in a snapshot's header, checked against the machine. `sums`: tiles of each gradient sum; `referred`:
+    stores whose data is in the image."""
+
+    runs: Mapping[str, list[tuple[int, int, str]]]
+    view_labels: Mapping[str, dict[int, str]]
+    pointers: Mapping[str, dict[str, Any]]
+    slots: Mapping[str, list[int]]
+    allocated: Sequence[str]
+    variables: Mapping[str, tuple[dict[str, int], dict[str, Kind], dict[str, str]]]
+    traffic: Mapping[str, QueueTraffic]
+    executed: Mapping[str, int]
+    sums: Mapping[str, int]
+    referred: frozenset[str]
+
+
+@dataclass(frozen=True, slots=True)
+class _SavedArrays:
+    """The arrays of a snapshot, by store, queue and op, and `fill`, functions that fill stores from the image."""
+
+    labels: Mapping[str, list[str]]
+    tiles: Mapping[str, Arrays]
+    fill: Sequence[Callable[[], object]]
+    flat: Mapping[str, dict[int, Tensor]]
+    gradients: Mapping[str, Tensor]
+
+
 def restore(machine: Machine, reader: Reader, image: InitialImage | None = None) -> ImageUse | None:
     """Give the machine the state of a snapshot, and return its use of an image afterwards. Everything is read and
     checked before anything changes. `image` is the one that the snapshot may refer to, by default the one that the
@@ -367,15 +395,35 @@ def restore(machine: Machine, reader: Reader, image: InitialImage | None = None)
     Raises HostError for a file that does not fit the machine or is damaged, or refers to another image."""
     check_header(reader, machine.netlist, machine.precision)
     header = Fields(reader.header, "", reader.refusal)
+    memory_stores = stores(machine.memory, written_only=False)
+    saved = _read_header(machine, header, memory_stores)
+    _check_members(machine, reader, saved, memory_stores)
+    begun = machine.begun
+    if image is None and begun is not None:
+        image = begun.image
+    if saved.referred:
+        image = require_image(header, reader, image)
+    unchanged = frozenset[str]()
+    if saved.referred and begun is not None and image is not None and begun.image.digest == image.digest:
+        unchanged = unchanged_of(machine) & saved.referred
+    arrays = _read_arrays(machine, reader, saved, memory_stores, image, unchanged)
+    _replace_state(machine, saved, arrays, memory_stores, unchanged)
+    if image is None:
+        return None
+    return ImageUse(image, {name: memory_stores[name].writes for name in saved.referred})
+
+
+def _read_header(machine: Machine, header: Fields, memory_stores: Mapping[str, TileStore]) -> _SavedHeader:
+    """Read and check everything that stands in the header. Raises HostError."""
     netlist = machine.netlist
     memory = machine.memory
-    memory_stores = stores(machine.memory, written_only=False)
-    held = header.at("stores")
+    saved_stores = header.at("stores")
     flats = header.at("flat")
     programs = header.at("programs")
-    runs = {name: read_label_runs(held.at(name), memory_stores.get(name)) for name in held.names()}
-    of_views = {name: read_view_labels(header.at("views"), name, memory) for name in own_labels(memory)}
-    pointers = {name: read_pointers(header.at("queues").at(name), item) for name, item in memory.channels.items()}
+    runs = {name: read_label_runs(saved_stores.at(name), memory_stores.get(name)) for name in saved_stores.names()}
+    view_labels = {name: read_view_labels(header.at("views"), name, memory) for name in own_labels(memory)}
+    queues = header.at("queues")
+    pointers = {name: read_pointers(queues.at(name), channel) for name, channel in memory.channels.items()}
     slots = {name: read_slots(flats.at(name), memory.channels.get(name)) for name in flats.names()}
     allocated = [name for (name,) in header.rows("allocated", str)]
     if not memory.dynamic.issuperset(allocated) or len(set(allocated)) < len(allocated):
@@ -385,57 +433,90 @@ def restore(machine: Machine, reader: Reader, image: InitialImage | None = None)
     executed: dict[str, int] = dict(header.rows("executed", str, int))
     if not netlist.graphs.keys() >= executed.keys() or min(executed.values(), default=0) < 0:
         raise header.bad("has executed graphs that the netlist has not")
-    sums = {name: read_sum_tiles(header, name, netlist) for name in header.at("gradients").names()}
-    referred = read_reference(header, memory_stores, changing_stores(netlist, memory))
-    kinds = (("stores", runs.keys() - referred), ("flat", slots), ("gradients", sums))
-    reader.require(f"{kind}/{name}" for kind, names in kinds for name in names)
-    check_sizes(
-        netlist, memory, reader, {memory_stores[name]: found for name, found in runs.items()}, slots, sums, referred
+    return _SavedHeader(
+        runs=runs,
+        view_labels=view_labels,
+        pointers=pointers,
+        slots=slots,
+        allocated=allocated,
+        variables=variables,
+        traffic=traffic,
+        executed=executed,
+        sums={name: read_sum_tiles(header, name, netlist) for name in header.at("gradients").names()},
+        referred=read_reference(header, memory_stores, changing_stores(netlist, memory)),
     )
-    begun = machine.begun
-    image = image or (begun.image if begun is not None else None)
-    if referred:
-        image = require_image(header, reader, image)
-    stay = frozenset[str]()
-    if referred and begun is not None and image is not None and begun.image.digest == image.digest:
-        stay = unchanged_of(machine) & referred
+
+
+def _check_members(
+    machine: Machine, reader: Reader, saved: _SavedHeader, memory_stores: Mapping[str, TileStore]
+) -> None:
+    """Check that the file has the arrays of its header, and that they fit the memory limit. Raises HostError."""
+    members = [f"stores/{name}" for name in saved.runs.keys() - saved.referred]
+    members += [f"flat/{name}" for name in saved.slots]
+    members += [f"gradients/{name}" for name in saved.sums]
+    reader.require(members)
+    check_sizes(
+        machine.netlist,
+        machine.memory,
+        reader,
+        {memory_stores[name]: runs for name, runs in saved.runs.items()},
+        saved.slots,
+        saved.sums,
+        saved.referred,
+    )
+
+
+def _read_arrays(
+    machine: Machine,
+    reader: Reader,
+    saved: _SavedHeader,
+    memory_stores: Mapping[str, TileStore],
+    image: InitialImage | None,
+    unchanged: frozenset[str],
+) -> _SavedArrays:
+    """Read all arrays of the file. Stores that are `unchanged` keep their data. Raises HostError."""
     try:
-        labels = {name: labels_of(found) for name, found in runs.items()}
-        own = {name: found for name, found in labels.items() if name not in referred}
-        tiles = {name: read_store(reader, name, memory_stores[name], found) for name, found in own.items()}
+        labels = {name: labels_of(runs) for name, runs in saved.runs.items() if name not in saved.referred}
+        tiles = {name: read_store(reader, name, memory_stores[name], slices) for name, slices in labels.items()}
+        fill: Sequence[Callable[[], object]] = ()
         if image is not None:
-            fill = fillers(image, memory, referred - stay, machine.filler)
-        else:
-            fill = []
-        flat = {name: read_row_major(reader, name, netlist, found) for name, found in slots.items()}
-        gradients = {name: read_sum(reader, name, count) for name, count in sums.items()}
+            fill = fillers(image, machine.memory, saved.referred - unchanged, machine.filler)
+        flat = {name: read_row_major(reader, name, machine.netlist, slots) for name, slots in saved.slots.items()}
+        gradients = {name: read_sum(reader, name, count) for name, count in saved.sums.items()}
     except MemoryError:
         raise reader.refusal("the memory for it is not to be had") from None
+    return _SavedArrays(labels=labels, tiles=tiles, fill=fill, flat=flat, gradients=gradients)
 
-    # From here on nothing fails.
+
+def _replace_state(
+    machine: Machine,
+    saved: _SavedHeader,
+    arrays: _SavedArrays,
+    memory_stores: Mapping[str, TileStore],
+    unchanged: frozenset[str],
+) -> None:
+    """Replace the machine's state. Nothing fails here, as everything has been checked."""
+    memory = machine.memory
     for name, store in memory_stores.items():
-        if name not in stay:
-            store.replace(tiles.get(name) or store.fresh(0), own.get(name, []))
-    for put in fill:
-        put()
-    for name, own in own_labels(memory).items():
-        own.clear()
-        own.update(of_views[name])
+        if name not in unchanged:
+            store.replace(arrays.tiles.get(name) or store.fresh(0), arrays.labels.get(name, []))
+    for fill in arrays.fill:
+        fill()
+    for name, labels in own_labels(memory).items():
+        labels.clear()
+        labels.update(saved.view_labels[name])
     for name, channel in memory.channels.items():
-        set_pointers(channel, pointers[name])
+        set_pointers(channel, saved.pointers[name])
         if channel.flat is not None:
             channel.flat.clear()
-            channel.flat.update(flat.get(name, {}))
-    memory.replace_allocations(allocated)
+            channel.flat.update(arrays.flat.get(name, {}))
+    memory.replace_allocations(saved.allocated)
     machine.programs.forget()
-    for name, found in variables.items():
-        machine.programs.interpreter(name).variables.set_state(*found)
+    for name, (values, kinds, params) in saved.variables.items():
+        machine.programs.interpreter(name).variables.set_state(values, kinds, params)
     machine.gradients.clear()
-    machine.gradients.update(gradients)
-    machine.journal.replace(traffic, executed)
-    if image is not None:
-        return ImageUse(image, {name: memory_stores[name].writes for name in referred})
-    return None
+    machine.gradients.update(arrays.gradients)
+    machine.journal.replace(saved.traffic, saved.executed)
 
 
 def netlist_of(reader: Reader, netlist: Netlist | None) -> Netlist:
