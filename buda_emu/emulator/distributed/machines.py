@@ -44,11 +44,11 @@ class WorkerLostError(HostError):
 
 
 SLOW_SECONDS: Final = 5.0
-"""Without a sign of life after which a part is told about; parts give two a second."""
+"""Seconds without a sign of life after which a slow part is reported; parts send two signs a second."""
 LOST_SECONDS: Final = 60.0
-"""After which it is given up."""
-_GATHER_SECONDS: Final = 2.0  # for what other parts say of an error
-_UNEVEN: Final = 1.5  # a part that works so many times as long as the others is told about
+"""Seconds without a sign of life after which a part is given up."""
+_GATHER_SECONDS: Final = 2.0  # for the answers of other parts after an error
+_UNEVEN: Final = 1.5  # a part that works so many times as long as the others is reported as slow
 
 
 @dataclass(slots=True)
@@ -252,7 +252,7 @@ class Machines:
                     done[number] = words
                 elif words["answer"] == "error":
                     failed[number] = unpacked(bytes.fromhex(words["error"]))
-                else:  # it has lost another one, which is the one to be told about
+                else:  # it has lost another part, whose loss is the one to report
                     lost.append(number)
             if failed or self._gone(lost):
                 end = min(end, time.monotonic() + _GATHER_SECONDS)
@@ -372,7 +372,7 @@ class Machines:
 
 
 RESTARTS: Final = 3
-"""Lost workers that a run outlasts."""
+"""The number of lost workers that a run survives."""
 R = TypeVar("R")
 
 

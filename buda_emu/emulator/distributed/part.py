@@ -29,7 +29,7 @@ from buda_emu.support.records import dataclass
 from buda_emu.support.workers.wire import packed
 
 HANDSHAKE_SECONDS: Final = 10.0
-"""For all that is said until both ends know each other."""
+"""Time limit for the whole handshake, until both ends have proved themselves."""
 MOST_STRANGERS: Final = 128
 _LOOK_SECONDS: Final = 0.2
 _PAUSE_SECONDS: Final = 0.05
@@ -365,7 +365,8 @@ def dask_contexts(role: str) -> Mapping[str, ssl.SSLContext]:
 
 
 _WITHOUT_SUM: Final = 0.25
-"""What a tile of an op without an inner dimension takes, where a product of two tiles takes 1: a measure, no more."""
+"""Estimated work of a tile of an op without an inner dimension, where a product of two tiles takes 1. It only balances
+parts."""
 
 
 @dataclass(frozen=True)
@@ -450,9 +451,9 @@ def _work(op: Op) -> float:
 
 
 START_SECONDS: Final = 120.0
-"""For all parts to be there."""
+"""Time limit for all parts to connect."""
 BEAT_SECONDS: Final = 0.5
-"""Between two signs of life."""
+"""Time between two signs of life of a part."""
 _REPORT_SECONDS: Final = 0.02  # between two words of where it is, at least
 
 

@@ -34,7 +34,7 @@ else:
 
 T = TypeVar("T")
 _LARGE = 1 << 20
-"""Bytes of a tensor from which on it is mapped, not read."""
+"""Tensors of at least so many bytes are mapped instead of read."""
 
 
 @dataclass(frozen=True, slots=True)

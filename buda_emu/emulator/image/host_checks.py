@@ -115,7 +115,8 @@ _PARALLEL: Final[Mapping[str, tuple[str, ...]]] = {
     "output": ("runtime_tensor_transforms", "data_formats", "subgraph_indices", "requires_grad"),
     "target": ("tile_broadcast_dims", "shapes", "subgraph_indices"),
 }
-"""Lists that go with the names of inputs, outputs and targets. Shapes of outputs may be fewer (`output_groups`)."""
+"""Lists that are parallel to the names of inputs, outputs and targets. Shapes of outputs may be fewer
+(`output_groups`)."""
 _USED: Final = frozenset(
     {
         _TRANSFORMS.format("input"),
@@ -124,7 +125,7 @@ _USED: Final = frozenset(
         "ordered_input_shapes",
     }
 )
-"""Those of them that a run depends on: another length is an error."""
+"""The parallel lists that a run depends on: a wrong length is an error, in the others a warning."""
 
 
 def host_mismatches(state: CompiledGraphState, netlist: Netlist, queues: Queues) -> Iterator[Mismatch]:

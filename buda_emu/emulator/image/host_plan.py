@@ -27,13 +27,14 @@ from buda_emu.emulator.image.fields import (
 from buda_emu.spec.precision import STAND_IN
 
 COMPUTES: Final = "buda_emu.compiler.parted"
-"""Has `computed(form, data)`, which gives a function of a host step's operands: imported when a plan is followed."""
+"""The module whose `computed(form, data)` returns a function of a host step's operands. It is imported when a plan is
+executed."""
 FORMS: Final = ("onnx", "numpy")
 FOLDER: Final = "host"
 DTYPES: Final = (
     "float16", "float32", "float64", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "bool",
 )  # fmt: skip
-"""Element types of the host's tensors, in numpy's words."""
+"""Element types of the host's tensors, by their names in numpy."""
 Compute = Callable[["HostStep", Sequence["Array"]], "Sequence[Array]"]
 Device = Callable[["DeviceStep", Mapping[str, "Array"]], "Mapping[str, Array]"]
 

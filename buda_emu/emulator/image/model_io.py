@@ -32,7 +32,7 @@ from buda_emu.support.unmasked import require_unmasked
 
 KEY: Final = "buda_emu_model"
 NO_INDEX = 0xFFFFFFFF
-"""Reads a row of zeros (OPS 6.9)."""
+"""The index word that reads a row of zeros (OPS 6.9)."""
 
 
 def _version(value: Any) -> int:

@@ -98,7 +98,7 @@ BOOK.declare(
 BOOK.declare("image-changed", "error", "an image that is in use does not change", fix="load it again")
 
 RULES: Mapping[str, Rule] = BOOK.rules
-"""By id, as messages give it; the summary of a rule says what holds of every image."""
+"""The rules by id; the summary of a rule states what holds of every image."""
 
 
 class ImageError(DocumentError, HostError):

@@ -25,7 +25,7 @@ from buda_emu.support.unmasked import require_unmasked
 Array = Any
 MADE_UP: Final = "made-up inputs of the model"
 TIMES: Final = 3
-"""How often a step of the host is timed."""
+"""The number of measurements of each step of the host, of which the shortest counts."""
 
 
 @dataclass(frozen=True, slots=True)

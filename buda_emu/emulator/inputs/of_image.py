@@ -32,7 +32,7 @@ class ImageQueues:
 
 
 NO_IMAGE_QUEUES: Final = ImageQueues()
-"""Of a netlist without an image."""
+"""The queues of a netlist without an image: none is treated differently."""
 
 
 NPZ = ".npz"

@@ -24,7 +24,7 @@ from buda_emu.spec.formats import FORMATS
 from buda_emu.support.errors import InternalError
 
 _LARGEST_NARROW: Final = 31
-"""Shared exponents of family A have 5 bits."""
+"""The largest shared exponent of family A, which has 5 bits."""
 
 
 class BitStore(TileStore):

@@ -85,7 +85,7 @@ SHARE_OF_MEMORY: Final = 4  # a quarter of the machine's memory is kept, at most
 _FLOAT32: Final = np.dtype(np.float32).char  # to compare types themselves takes four times as long
 
 _Piece: TypeAlias = tuple[int, str, NDArray[np.float32]]
-"""Number in the order in which pieces were given, user, flat memory."""
+"""A free piece: its number in the order in which pieces were given back, its user, and flat memory."""
 
 
 def memory_of(array: NDArray[Any]) -> NDArray[np.float32] | None:
@@ -187,4 +187,4 @@ def _limit() -> int:
 
 
 POOL: Final = MemoryPool(_limit())
-"""Of this process: what closed machines leave behind for the next one."""
+"""The pool of this process: closed machines leave their memory here for the next one."""

@@ -17,7 +17,8 @@ from buda_emu.support.records import dataclass
 TILE_ELEMENTS = 1024
 Arrays = tuple[NDArray[Any], ...]
 Source = Callable[[int, int], NDArray[np.float32]]
-"""Slices from one up to another, of memory that lies elsewhere: float32[count, tiles, 1024], made each time."""
+"""A function that returns the slices from one number up to another of a lent store, float32[count, tiles, 1024], read
+anew by each call."""
 _NEVER = ""
 _ROOM_BYTES = 256 << 20
 

@@ -125,7 +125,7 @@ def run_both(first: Callable[[], None], second: Callable[[], None], meeting: Ren
 
 
 OpTask = tuple[str, Tiles, list[Ideal] | None]
-"""Name of an op, its result in the ideal run, and its operands there."""
+"""The name of an op, its result in the ideal run, and its operands there."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ from buda_emu.support.version import RESULT_VERSION
 Cause = Literal["inputs", "fidelity", "dest", "spills", "sfpu", "vector", "packing"]
 CAUSES: Final[tuple[Cause, ...]] = ("inputs", "fidelity", "dest", "spills", "sfpu", "vector", "packing")
 WORTH_REPAIRING: Final = 2.5e-3
-"""Relative error from which a repair is looked for: above what rounding or truncating once to 16 bits costs."""
+"""The relative error from which on a repair is searched for: more than rounding or truncating once to 16 bits costs."""
 
 
 @dataclass(frozen=True, slots=True)

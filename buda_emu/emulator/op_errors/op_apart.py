@@ -84,7 +84,7 @@ _AS_GOOD: Final = 2.0  # a change as good as the best: at most this many times i
 
 
 Elements = NDArray[np.bool_]
-"""Which numbers of a result are elements of what it stands for, and not padding: bool[tiles, 1024]."""
+"""A mask of the numbers of a result that are elements of its tensor, not padding: bool[tiles, 1024]."""
 
 
 class ErrorSum:

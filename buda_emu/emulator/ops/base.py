@@ -63,7 +63,7 @@ class Registry(Generic[T]):
 
 Tiles: TypeAlias = NDArray[np.float32]
 Relu: TypeAlias = tuple[str, float]
-"""relu_mode and threshold (OPS 5, 6.13)."""
+"""The pair of relu_mode and threshold (OPS 5, 6.13)."""
 
 
 class Parallel(Protocol):
@@ -117,10 +117,11 @@ class OpCall(OfOpType):
     undefined_is_nan: bool = False  # where the reference aborts on an element (`Netlist.undefined_is_nan`)
     fused: FusedOp | None = field(default=None, compare=False)
     memo: dict[str, Any] = field(init=False, default_factory=dict[str, Any], compare=False, repr=False)
-    """What an op has worked out of operands that stay the same from run to run; it must hold them to be sure. The
-    runtime clears it. A changed copy (`replace`) has worked out nothing yet, here and in `fixed`."""
+    """Values that an op has computed from operands that stay the same from run to run; it keeps these operands to
+    compare them. The runtime clears it. A changed copy (`replace`) begins empty, here and in `fixed`."""
     fixed: dict[str | int, Any] = field(init=False, default_factory=dict[str | int, Any], compare=False, repr=False)
-    """What an op has worked out of the call alone: arguments of its kernels. By number what is told of an operand."""
+    """Values that an op has computed from the call alone, such as arguments of its kernels. Number keys are for
+    operands."""
 
 
 class Implementation(Protocol):

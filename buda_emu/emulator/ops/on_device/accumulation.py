@@ -26,7 +26,8 @@ from buda_emu.spec.attributes import Attributes
 from buda_emu.support.errors import UnsupportedError
 
 Block = Callable[[U32, int, int, bool], None]
-"""Adds the products of one block to tiles start..stop of dst [w, n, 1024], or, if they are fresh, to zeros."""
+"""A function that adds the products of one block to tiles start..stop of dst [w, n, 1024], or to zeros where the tiles
+are fresh."""
 
 
 @dataclass(frozen=True)

@@ -29,7 +29,8 @@ from buda_emu.spec.ops import OP_TYPES
 from buda_emu.support.errors import ProgramError, StochasticRoundingWarning, UnsupportedError
 
 PRODUCT_BLOCK: Final = 1024
-"""The same for matrix products, which take an operand tile apart once for all of them."""
+"""Tiles of a matrix product that are made at a time, more than BLOCK: an operand tile is unpacked once for all of
+them."""
 
 
 @dataclass(frozen=True)
@@ -81,7 +82,8 @@ class DstTiles(NamedTuple):
 
 
 Maker: TypeAlias = Callable[[int, int], DstTiles | Bits]
-"""Makes tiles start..stop of an op's result, counted over all entries; Bits where they are packed already."""
+"""A function that makes tiles start..stop of an op's result, counted over all entries; Bits where they are packed
+already."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,7 +141,7 @@ def require_reload(call: DeviceCall, registers: OpRegisters) -> None:
 
 
 _FAMILIES: Final[Mapping[DstMode, Family]] = MappingProxyType({"bf16": "b", "fp16": "a"})
-"""What Dst holds of 16 bits is of one family."""
+"""The family of formats that Dst holds in each mode of 16 bits."""
 
 
 def stored_operand(bits: Bits, call: DeviceCall, index: int, register: str, mode: DstMode, arrange: int) -> Stored:

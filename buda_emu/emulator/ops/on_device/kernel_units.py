@@ -114,7 +114,7 @@ class KernelUnits:
 
     core: Core
     lend: Callable[[int], NDArray[np.float32]] | None = field(default=None, kw_only=True)
-    """Where memory to work in comes from, float32[count]: who lends it takes it back when the op is done."""
+    """Lends working memory, float32[count], and takes it back when the op is done."""
 
     def room(self, *leading: int) -> U32:
         shape = *leading, TILE_ELEMENTS

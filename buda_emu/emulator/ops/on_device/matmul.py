@@ -23,7 +23,7 @@ from buda_emu.emulator.ops.on_device.units import Index, Picking, Product, Words
 from buda_emu.spec.blocking import FULL_TILE
 
 Pick = Callable[[U32, int, int], None]
-"""Adds the products of tiles start..stop to images[stop - start, 1024]."""
+"""A function that adds the products of tiles start..stop to images[stop - start, 1024]."""
 
 _EDGE: Final = 32
 _NONE: Final = np.zeros(0, np.bool_)

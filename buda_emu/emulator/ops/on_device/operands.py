@@ -15,7 +15,7 @@ from buda_emu.emulator.ops.on_device.units import Index, Units, Words, family_of
 from buda_emu.spec.blocking import FULL_TILE
 
 BLOCK: Final = 128
-"""Tiles that go through all units before the next: their words stay in a core's cache in between."""
+"""Tiles that go through all units before the next ones, so that their words stay in a core's cache in between."""
 
 
 class Source(Protocol):
@@ -85,7 +85,7 @@ class Stored:
     register: str
     mode: DstMode
     in_order: bool = False
-    """Whether the map leaves every tile where it is, which saves looking at it for each block."""
+    """True where the map leaves every tile in its place, so that it need not be evaluated for each block."""
 
     def words(self, units: Units, start: int, stop: int) -> U32:
         if self._lies_at(stop):

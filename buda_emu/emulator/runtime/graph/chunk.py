@@ -199,8 +199,8 @@ def assign_duties(plan: Plan, part: Part, queues: Set[str]) -> Duties:
 
 
 LATE_BYTES: Final = BUFFERED_BYTES // 2
-"""Of values put off from one machine, at most. They stay below what may wait here, so that machine is never kept from
-sending what this one, or any other, needs first."""
+"""Upper bound for the bytes of values put off from one machine. It is below what may wait here, so that machine can
+always send the values that this one, or any other, needs first."""
 _Store = Callable[[list[NDArray[Any]]], None]
 
 
@@ -214,7 +214,7 @@ class Late:
 
         uses = Counter(map(memory_of, (*topology.reads, *topology.local, *topology.writes)))
         self.queues: Final = frozenset(queue for queue in topology.writes if uses[memory_of(queue)] == 1)
-        """Those that may be written late: nothing else of the epoch reads or writes their memory."""
+        """Queues that may be written late: nothing else of the epoch reads or writes their memory."""
         self._part = part
         self._waiting: dict[int, deque[tuple[int, _Store]]] = {}
         self._held: Counter[int] = Counter()
@@ -250,7 +250,7 @@ TILE_BYTES = 4 * TILE_ELEMENTS
 Tensor = NDArray[np.float32]
 Recorder = Callable[[Plan, Chunk], object]
 V = TypeVar("V", bound=Any)
-"""What holds a tensor [w, tiles]: float32 tiles, or the bits of a format."""
+"""The type that holds a tensor [w, tiles]: float32 tiles, or the bits of a format."""
 
 
 @dataclass(slots=True)

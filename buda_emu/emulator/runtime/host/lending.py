@@ -9,9 +9,9 @@ from buda_emu.netlist.model import Netlist, Queue
 from buda_emu.spec.formats import is_raw
 
 SHARE_OF_LENT: Final = 4
-"""Arrays by reference are held as others are while all that is held is within a quarter of the limit,"""
+"""Arrays by reference are read at once while all that is held is within one SHARE_OF_LENT-th of the limit."""
 _OF_SHARE: Final = 8
-"""but none larger than an eighth of that, which would take as much once more while it is read."""
+"""An array is read at once only up to one _OF_SHARE-th of that share, as reading it takes as much memory once more."""
 
 
 class Lender:

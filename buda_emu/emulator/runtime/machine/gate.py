@@ -260,7 +260,7 @@ class Gate:
 
 
 Tiles = NDArray[np.float32]
-"""float32[inputs or 1, tiles, 1024]."""
+"""The type of tensors that steppers see: float32[inputs or 1, tiles, 1024]."""
 
 
 class Stepper:
@@ -300,7 +300,7 @@ class Stepper:
 
 
 BUFFERED_BYTES: Final = 64 << 20
-"""Of values that a machine has received from another one and not asked for; the other one waits then."""
+"""Bytes of values that a machine buffers from another one before it asks for them; the other one waits beyond that."""
 
 
 class Part(Protocol):

@@ -163,7 +163,7 @@ class Reader:
 
 Refuse = Callable[[str], HostError]
 MOST = 1 << 62
-"""Of what is counted: more were never pushed."""
+"""Upper bound for counters in a file; no machine has ever counted further."""
 
 
 class Fields:

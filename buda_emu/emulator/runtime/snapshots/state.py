@@ -171,7 +171,7 @@ def _parts(value: object) -> Iterator[str]:
 
 
 TensorFiller = Callable[[str, Any, int | None], Callable[[], object]]
-"""`Exchange.filler`."""
+"""The type of `Exchange.filler`."""
 
 
 class InitialTensor(Protocol):
