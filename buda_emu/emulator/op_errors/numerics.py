@@ -256,7 +256,9 @@ def _with_workers(run: Callable[[], None], looking: "_Analysis", netlist: Netlis
     thread = Thread(target=produce, name="numerics")
     thread.start()
     try:
-        with closing(spread(Job("buda_emu.emulator.op_errors.numerics:taker", netlist), items(), workers)) as results:
+        with closing(
+            spread(Job("buda_emu.emulator.op_errors.numerics:analyse_op_job", netlist), items(), workers)
+        ) as results:
             for number, parts in results:
                 looking.parts[names[number]] = parts
     finally:
