@@ -18,7 +18,7 @@ JOBS: Final = frozenset(
         "buda_emu.foreign.gemini.sweep:timer",
         "buda_emu.testing.injection.campaign:injector",
         "buda_emu.emulator.distributed.part:holder",
-        "buda_emu.emulator.op_errors.numerics:taker",
+        "buda_emu.emulator.op_errors.numerics:analyse_op_job",
         "buda_emu.testing.verify.runs.run_case:runner",
     )
 )

@@ -50,7 +50,7 @@ NAMES: Final[Mapping[str, str]] = {
     "buda_emu.emulator.inputs.input_used": "InputUsed",
     "buda_emu.emulator.inputs.reference": "ContentFiles DirectoryFiles",
     "buda_emu.emulator.op_errors.numerics_result": "NewValue OpError Repair",
-    "buda_emu.emulator.op_errors.op_apart": "Parts",
+    "buda_emu.emulator.op_errors.op_apart": "OpFindings",
     "buda_emu.emulator.op_errors.op_variants": "Ideal",
     "buda_emu.foreign.gemini.sweep": "Point",
     "buda_emu.foreign.vpux.model": "VpuxDiagnostic",

@@ -18,8 +18,8 @@ from buda_emu.emulator.image.opened import is_image
 from buda_emu.emulator.inputs.entries import default_parameters, parameter_names
 from buda_emu.emulator.inputs.feed import Feed, push
 from buda_emu.emulator.inputs.input_used import InputUsed
-from buda_emu.emulator.inputs.of_image import host_copies, image_args, known_queues
-from buda_emu.emulator.inputs.prepared import bytes_held, foreseen, require_memory, require_runnable
+from buda_emu.emulator.inputs.of_image import host_copies, image_args, image_queues
+from buda_emu.emulator.inputs.prepared import held_bytes, require_memory, require_runnable, try_walk
 from buda_emu.emulator.inputs.reference import Files, tensors, whole_array
 from buda_emu.emulator.op_errors.op_apart import Moments
 from buda_emu.emulator.runtime.emulator import Emulator
@@ -238,12 +238,12 @@ def _memory_limit(
 ) -> int | None:
     """Return the bytes that each machine may use beside the copies of outputs. Raises UnsupportedError where the run
     needs more."""
-    steps = foreseen(netlist, bodies, parameters)
+    steps = try_walk(netlist, bodies, parameters)
     machines = 2 if settings.per_op else 1
-    queue_bytes = bytes_held(netlist, steps) if steps is not None else {}
+    queue_bytes = held_bytes(netlist, steps) if steps is not None else {}
     beside = _COPIES * sum(queue_bytes.get(name, 0) for name in compared) // machines + host_copies(feed.image)
     return require_memory(
-        netlist, steps, settings.memory_limit, machines=machines, beside=beside, known=known_queues(feed.image)
+        netlist, steps, settings.memory_limit, machines=machines, beside=beside, queues=image_queues(feed.image)
     )
 
 
