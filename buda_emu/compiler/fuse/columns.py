@@ -79,7 +79,9 @@ def _spreading(step: SubOp, name: str) -> SubOp | None:
         return None
     if step.inputs[1] == name:
         return replace(step, spread="c")
-    return None if step.type == "subtract" else replace(step, inputs=step.inputs[::-1], spread="c")
+    if step.type == "subtract":
+        return None
+    return replace(step, inputs=step.inputs[::-1], spread="c")
 
 
 def spread_by_readers(readers: Readers, name: str, column: Use) -> None:
@@ -155,7 +157,9 @@ def is_equal(tiles: TileGraph, use: Use, equal: Container[str]) -> bool:
     if ("transpose",) in use.tms:  # all other TMs put tiles elsewhere as they are
         return False
     constant = tiles.constants.get(use.source)
-    return use.source in equal if constant is None else equal_columns(constant)
+    if constant is None:
+        return use.source in equal
+    return equal_columns(constant)
 
 
 def equal_columns(constant: Constant) -> bool:
@@ -169,10 +173,15 @@ def _halved(tiles: TileGraph, op: TileOp, equal: set[str]) -> TileOp | None:
     """With its work for the vector unit on half of each tile; None where there is none."""
     if op.has("vector unit"):
         return replace(op, attrs={**op.attrs, "vector": "c"})
-    numbers = _numbers(op, [is_equal(tiles, use, equal) for use in op.uses]) if op.steps else []
+    if op.steps:
+        numbers = _numbers(op, [is_equal(tiles, use, equal) for use in op.uses])
+    else:
+        numbers = []
     steps = tuple(_half_step(step) if step in numbers else step for step in op.steps)
     return None if steps == op.steps else replace(op, steps=steps)
 
 
 def _half_step(step: SubOp) -> SubOp:
-    return replace(step, attrs={**step.attrs, "vector": "c"}) if step.has("vector unit") else step
+    if step.has("vector unit"):
+        return replace(step, attrs={**step.attrs, "vector": "c"})
+    return step

@@ -45,7 +45,9 @@ def _row(tiles: TileGraph, use: Use, program: str) -> Use | None:
     """What the math unit adds to all rows, which is row 0 of each tile of a bias; None where rows differ."""
     constant = tiles.constants.get(use.source)
     if constant is not None:
-        return use if constant.kind == "value" and _rows_are_equal(constant) else None
+        if constant.kind == "value" and _rows_are_equal(constant):
+            return use
+        return None
     op = tiles.ops.get(use.source)
     if op is None or op.program != program or not _copies_row_0(tiles, op):
         return None
@@ -125,7 +127,10 @@ def use_integers(tiles: TileGraph) -> TileGraph:
 
 def _as_integers(tiles: TileGraph, made: dict[str, TileOp], op: TileOp) -> list[TileOp]:
     """The op; or what stands for it."""
-    weights = tiles.constants.get(op.uses[1].source) if op.type == "matmul" and len(op.uses) == 2 else None
+    if op.type == "matmul" and len(op.uses) == 2:
+        weights = tiles.constants.get(op.uses[1].source)
+    else:
+        weights = None
     if weights is None or weights.kind != "value" or op.attrs or op.precision != Precision():
         return [op]
     grid = _grid(tiles, op.uses[0].source)
@@ -138,7 +143,10 @@ def _as_integers(tiles: TileGraph, made: dict[str, TileOp], op: TileOp) -> list[
         codes = grid.uses[0].source
     else:
         codes = f"{left.source}.int8"
-        before = [] if codes in made else requantised(tiles, left.source, grid)
+        if codes in made:
+            before = []
+        else:
+            before = requantised(tiles, left.source, grid)
     zero = float(grid.attrs["zero_point"])
     step = float(tiles.constants[grid.uses[1].source].values.flat[0])
     terms = np.repeat(-zero * split.codes.sum(1, keepdims=True, dtype=np.float64), 32, 1)
@@ -173,8 +181,13 @@ def _moved(tiles: TileGraph, op: TileOp) -> Use | None:
     if op.type == "nop":
         return None if op.attrs.get("relu_threshold") else op.uses[0]
     if op.attrs.get("identity"):
-        return op.uses[1] if tiles.constants[op.uses[0].source].kind == "picker" else None
-    ones = tiles.constants.get(op.uses[1].source) if len(op.uses) == 2 else None
+        if tiles.constants[op.uses[0].source].kind == "picker":
+            return op.uses[1]
+        return None
+    if len(op.uses) == 2:
+        ones = tiles.constants.get(op.uses[1].source)
+    else:
+        ones = None
     if ones is None:
         return None
     kept = op.type == "multiply" and np.isin(ones.values, (0, 1)).all()
@@ -214,7 +227,9 @@ def _split(weights: NDArray[Any]) -> _Split | None:
 def _some(weights: NDArray[Any]) -> NDArray[np.int64]:
     """Rows with numbers in them, 64 at most."""
     rows = np.flatnonzero(np.abs(weights).max((0, 2)) > 0)
-    return rows[:: max(1, len(rows) // 64)] if len(rows) else np.zeros(1, np.int64)
+    if len(rows):
+        return rows[:: max(1, len(rows) // 64)]
+    return np.zeros(1, np.int64)
 
 
 def _join_rows(tiles: TileGraph) -> None:
@@ -227,7 +242,10 @@ def _join_rows(tiles: TileGraph) -> None:
                 continue
             terms, scale = (tiles.constants[use.source] for use in product.uses[2:])
             own = tiles.constants.get(row.source)
-            more = _in_units(own, scale) if own is not None and own.kind == "value" else None
+            if own is not None and own.kind == "value":
+                more = _in_units(own, scale)
+            else:
+                more = None
             if more is None:
                 continue
             name = f"{op.name}.terms"

@@ -267,7 +267,9 @@ class _Parts:
     def of(rows: _Rows, members: list[str]) -> "_Parts | None":
         """None where a step is not one of a fused op."""
         found = _Parts(rows, {}, {}, set(), set())
-        return found if all(found._add(rows.tiles.ops[name], members) for name in members) else None
+        if all(found._add(rows.tiles.ops[name], members) for name in members):
+            return found
+        return None
 
     def _add(self, op: TileOp, members: list[str]) -> bool:
         operands = [self._operand(op, place, members) for place in range(len(op.uses))]
@@ -321,7 +323,10 @@ class _Parts:
                 return False
             (place,) = numbers
             own = operands[place]
-            across = op.shape[2] if isinstance(own, str) and op.shape[2] > 1 else 0
+            if isinstance(own, str) and op.shape[2] > 1:
+                across = op.shape[2]
+            else:
+                across = 0
             part = replace(part, operands=(operands[1 - place], own), spread="c", across=across)
         self.parts[op.name] = part
         return all(self._is_as_wide(item, op) for item in part.operands if item not in self.numbers)
@@ -409,7 +414,10 @@ def _join_products(op: TileOp, products: list[TileOp]) -> TileOp | None:
         inputs = [f"input{len(uses) + number}" for number in range(len(product.uses))]
         uses += product.uses
         words[f"input{place}"] = slot = f"intermed{op.intermediates + len(first)}"
-        name = f"{product.name}.sum" if product.attrs.get("bias") else product.name
+        if product.attrs.get("bias"):
+            name = f"{product.name}.sum"
+        else:
+            name = product.name
         first.append(SubOp(name, "matmul", tuple(inputs[:2]), slot, inner=product.inner))
         if product.attrs.get("bias"):  # a row of equal rows
             biases.append(SubOp(product.name, "add", (slot, inputs[2]), slot, pop=(slot,)))

@@ -44,7 +44,10 @@ from buda_emu.support.files import read_whole, write_file
 def graph_lines(graph: Graph, printer: Printer) -> Iterator[str]:
     """The nodes in their order, and the outputs; inputs are listed where their order is not that of the nodes."""
     for node in graph:
-        operands = f"({', '.join(map(name, node.inputs))})" if node.inputs else ""
+        if node.inputs:
+            operands = f"({', '.join(map(name, node.inputs))})"
+        else:
+            operands = ""
         attrs = f" {printer.map(node.attrs)}" if node.attrs else ""
         source = f" from {quoted(node.source)}" if node.source else ""
         shape = f"{node.dtype}{list(node.shape)}"
@@ -87,7 +90,10 @@ class GraphReader:
 
     def done(self) -> Graph:
         """All of it."""
-        self.graph.inputs = _inputs(self.graph) if self._listed is None else self._listed
+        if self._listed is None:
+            self.graph.inputs = _inputs(self.graph)
+        else:
+            self.graph.inputs = self._listed
         return self.graph
 
     def _node(self, own: str, tokens: Tokens) -> None:
@@ -256,7 +262,10 @@ class _Parser:
                 tokens.fail(f"{level} is not a level: {', '.join(LEVELS)}")
             title = tokens.any_name("the name of the model")
             tokens.need(":")
-            made = GraphReader(title, self._reader) if level in (FRONT, CORE) else TileReader(self._reader)
+            if level in (FRONT, CORE):
+                made = GraphReader(title, self._reader)
+            else:
+                made = TileReader(self._reader)
             self._open = level, title, made
         tokens.done()
 
@@ -320,8 +329,11 @@ def _target(tokens: Tokens, reader: Reader) -> Target:
     if odd:
         tokens.fail(f"{odd[0]} cannot be {str(fields[odd[0]])[:60]}")
     try:
-        named = Target.named(word, fields["df"], fields["fidelity"], fields["acc"])
-        found = named.on_board(fields["board"]) if fields["board"] else named
+        named = Target.from_names(word, fields["df"], fields["fidelity"], fields["acc"])
+        if fields["board"]:
+            found = named.on_board(fields["board"])
+        else:
+            found = named
     except HostError as error:
         tokens.fail(str(error))
     grid = fields["grid"]

@@ -67,7 +67,10 @@ def _fields(item: Any, without: Iterable[str]) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for field in fields(item):
         value = getattr(item, field.name)
-        default = field.default if field.default_factory is MISSING else field.default_factory()
+        if field.default_factory is MISSING:
+            default = field.default
+        else:
+            default = field.default_factory()
         if field.name not in without and (default is MISSING or type(value) is not type(default) or value != default):
             found[field.name] = value
     return found

@@ -200,7 +200,9 @@ def conforms(value: Any, hint: Any) -> bool:
         return isinstance(value, origin)
     if hint in (int, np.int64):
         return isinstance(value, (int, np.integer)) and not isinstance(value, bool)
-    return isinstance(value, (int, float)) if hint is float else hint is None or isinstance(value, hint)
+    if hint is float:
+        return isinstance(value, (int, float))
+    return hint is None or isinstance(value, hint)
 
 
 Array = NDArray[Any]
@@ -338,7 +340,9 @@ def _shown(record: Any) -> Iterable[tuple[str, Any]]:
 def _default(item: "Field[Any]") -> Any:
     if item.default is not MISSING:
         return item.default
-    return item.default_factory() if item.default_factory is not MISSING else MISSING
+    if item.default_factory is not MISSING:
+        return item.default_factory()
+    return MISSING
 
 
 def _dims(layout: Layout) -> str:
@@ -366,7 +370,9 @@ _DIM: Final = rf"(?:1|{_ONE}(?:\+{_ONE})*)"
 
 def name(text: str) -> str:
     """A name, in quotes where its letters need them."""
-    return text if Tokens.is_name(text) and text not in _WORDS else quoted(text)
+    if Tokens.is_name(text) and text not in _WORDS:
+        return text
+    return quoted(text)
 
 
 def quoted(text: str) -> str:
@@ -418,7 +424,9 @@ class Reader:
             if not all(isinstance(item, str) for item in items):
                 tokens.fail("a set holds names in quotes")
             return frozenset(items)
-        return self._array(tokens, word) if word in DTYPES else self._record(tokens, word)
+        if word in DTYPES:
+            return self._array(tokens, word)
+        return self._record(tokens, word)
 
     def map(self, tokens: Tokens) -> dict[str, Any]:
         """`{key: value}`."""
@@ -477,7 +485,9 @@ class Reader:
         if self._room < 0:
             tokens.fail(f"{dtype}{list(shape)}: no memory for it; the limit is {size_text(default_memory_limit())}")
         try:
-            return np.full(shape, items, dtype) if is_even else np.array(items, dtype).reshape(shape)
+            if is_even:
+                return np.full(shape, items, dtype)
+            return np.array(items, dtype).reshape(shape)
         except (TypeError, ValueError, OverflowError):
             tokens.fail(f"{items!s:.60} is no {dtype}{list(shape)}")
 

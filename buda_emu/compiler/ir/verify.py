@@ -279,7 +279,10 @@ def _queue_problems(placement: Placement, queue: Queue) -> Iterator[str]:
         yield f"there is no format {queue.df}"
     if len(queue.addresses) != prod(queue.blocks.grid):
         yield f"{plural(len(queue.addresses), 'address')} for a grid of {list(queue.blocks.grid)}"
-    channels = placement.target.arch.dram_channels if queue.loc == "dram" else placement.target.arch.host_channels
+    if queue.loc == "dram":
+        channels = placement.target.arch.dram_channels
+    else:
+        channels = placement.target.arch.host_channels
     if any(not 0 <= channel < channels or address < 0 for channel, address in queue.addresses):
         yield f"an address that is not in {plural(channels, 'channel')} of {queue.loc}"
     if queue.loc not in LOCATIONS or queue.type not in QUEUE_TYPES or queue.layout not in LAYOUTS:

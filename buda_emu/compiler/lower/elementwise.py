@@ -204,7 +204,10 @@ def operand(low: Lowering, value: Value, layout: Layout) -> tuple[Use, tuple[boo
     value = _without_repeats(low, value, rest, kept)
     axis = _beside(low, value)
     if axis and not layout.on(axis):  # zeros beside the result would meet numbers: harmless, but V209
-        value = copied_rows(low, value) if axis == "r" else copied_columns(low, value)
+        if axis == "r":
+            value = copied_rows(low, value)
+        else:
+            value = copied_columns(low, value)
     tms: list[Tm] = []
     if "r" in missing:
         value = copied_rows(low, value)
@@ -224,7 +227,10 @@ def _beside(low: Lowering, value: Value) -> str:
     op = low.out.ops.get(value.source)
     while op is not None and len(op.uses) == 1 and not op.uses[0].tms and not op.has("reduces"):
         op = low.out.ops.get(op.uses[0].source)
-    axis = str(op.attrs["dim"]) if op is not None and op.has("reduces") and not value.tms else ""
+    if op is not None and op.has("reduces") and not value.tms:
+        axis = str(op.attrs["dim"])
+    else:
+        axis = ""
     return axis if axis in ("r", "c") else ""
 
 

@@ -25,7 +25,10 @@ def input_(low: Lowering, node: Node) -> Value:
     """A queue that holds the values: the last dimension along columns, the one before along rows, unless another
     division of the same order of elements takes fewer tiles. What windows see lies along columns, their places along
     rows."""
-    layout = standard(node.shape, len(node.shape) - 2) if "windows" in node.attrs else best_layout(node.shape)
+    if "windows" in node.attrs:
+        layout = standard(node.shape, len(node.shape) - 2)
+    else:
+        layout = best_layout(node.shape)
     return queued(low, node, layout)
 
 
@@ -157,7 +160,9 @@ def _for_host(layout: Layout, most: int) -> Layout:
     swapped = standard(shape, rows, columns) if rows > 0 else plain
     tiles = swapped.extent[2] // TILE
     fits = any(tiles % cores == 0 and tiles // cores <= MOST_TILES_OF_A_ROW for cores in range(1, most + 1))
-    return swapped if fits and prod(swapped.extent) <= prod(plain.extent) else plain
+    if fits and prod(swapped.extent) <= prod(plain.extent):
+        return swapped
+    return plain
 
 
 def _in_order(layout: Layout) -> bool:
@@ -228,10 +233,16 @@ def _ram(low: Lowering, label: str, dtype: str, initial: Array, slots: int = 1, 
     known = low.out.state(label)
     if known is None:
         kernel = len(initial.shape) > 2 and initial.shape[1] % TILE == 0 and _trains(low)
-        plain = _as_columns(initial.shape) if kernel else best_layout(initial.shape)
+        if kernel:
+            plain = _as_columns(initial.shape)
+        else:
+            plain = best_layout(initial.shape)
         if plain.extent[0] > MOST_SLICES and _trains(low):
             plain = ordered(initial.shape, [], range(1, len(initial.shape)), [0])
-        layout = plain if slots == 1 else _in_slots(initial.shape, slots, dim)
+        if slots == 1:
+            layout = plain
+        else:
+            layout = _in_slots(initial.shape, slots, dim)
         held = np.zeros(layout.extent, np.float32)
         held.reshape(-1)[layout.place("zrc").ravel()] = np.asarray(initial, np.float32).ravel()
         if not initial.shape:
@@ -288,7 +299,9 @@ def _slot(state: State) -> Layout:
     t, rows, columns = state.layout.extent
     step = t // state.slots
     dims = tuple(tuple(piece for piece in dim if piece != Piece(state.slots, "z", step)) for dim in state.layout.dims)
-    return replace(state.layout, dims=dims, extent=(step, rows, columns)) if state.slots > 1 else state.layout
+    if state.slots > 1:
+        return replace(state.layout, dims=dims, extent=(step, rows, columns))
+    return state.layout
 
 
 def emit_store(low: Lowering, output: Output) -> None:
@@ -299,7 +312,10 @@ def emit_store(low: Lowering, output: Output) -> None:
     node = low.graph[output.value]
     low.node = node
     held = _ram(low, output.state, output.dtype, np.zeros(node.shape, np.float32))
-    value = constant_value(low, node) if node.op == "constant" else low.values[output.value]
+    if node.op == "constant":
+        value = constant_value(low, node)
+    else:
+        value = low.values[output.value]
     value = low.masked(low.real(relayout(low, value, _slot(held))), rows=True, columns=True)
     use = low.use(value, transpose=True)
     if output.accumulate:

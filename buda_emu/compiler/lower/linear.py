@@ -122,10 +122,19 @@ def _along_rows(low: Lowering, value: Value, dim: int, matrix: Sparse) -> Value:
     dims = tuple(tuple(piece for place, piece in new if place == number) for number in range(len(shape)))
     wanted = Layout(dims, extent)
     # All rows of one position of the dimension, before and after.
-    mine = Layout((layout.dims[dim],), layout.extent).place("zr").ravel() if layout.dims[dim] else np.zeros(1, np.int64)
+    if layout.dims[dim]:
+        mine = Layout((layout.dims[dim],), layout.extent).place("zr").ravel()
+    else:
+        mine = np.zeros(1, np.int64)
     own = Layout((wanted.dims[dim],), extent)
-    theirs = _row_place(own, extent) if wanted.dims[dim] else np.zeros(1, np.int64)
-    mine = _row_place(Layout((layout.dims[dim],), layout.extent), layout.extent) if layout.dims[dim] else mine
+    if wanted.dims[dim]:
+        theirs = _row_place(own, extent)
+    else:
+        theirs = np.zeros(1, np.int64)
+    if layout.dims[dim]:
+        mine = _row_place(Layout((layout.dims[dim],), layout.extent), layout.extent)
+    else:
+        mine = mine
     have = np.zeros(1, np.int64)
     want = np.zeros(1, np.int64)
     for (place, old), (_, piece) in zip(parts, new, strict=True):

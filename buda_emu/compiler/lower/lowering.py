@@ -112,7 +112,10 @@ class Lowering:
     ) -> str:
         """The name of a queue that holds [t, rows, columns], none beyond `most`; equal ones are one, of each `copy`."""
         given: Any = values
-        values = self._within(given, suffix, most) if isinstance(given, Referenced) else self._held(given, suffix, most)
+        if isinstance(given, Referenced):
+            values = self._within(given, suffix, most)
+        else:
+            values = self._held(given, suffix, most)
         key = (kind, copy, ArrayKey(values))
         if key not in self._known:
             name = self.name(suffix)
@@ -334,7 +337,9 @@ class Lowering:
     def array(self, name: str) -> Array | None:
         """The value of a constant node, a large one by reference."""
         node = self.graph[name]
-        return self._memory.of(node.value, name) if node.op == "constant" else None
+        if node.op == "constant":
+            return self._memory.of(node.value, name)
+        return None
 
 
 def _finite(values: NDArray[Any], most: float) -> NDArray[Any]:

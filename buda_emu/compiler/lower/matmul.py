@@ -49,7 +49,10 @@ def weighted(low: Lowering, value: Value, matrix: Array, node: Node) -> Value:
     value = columns_of(low, value, (dim,))
     layout = value.layout
     places = Layout((layout.dims[dim],), layout.extent).place("c").ravel()
-    rows = slice(places[0], places[0] + len(places)) if (np.diff(places) == 1).all() else places
+    if (np.diff(places) == 1).all():
+        rows = slice(places[0], places[0] + len(places))
+    else:
+        rows = places
     held = scattered(matrix, (layout.extent[2], padded(width)), (rows, slice(0, width)))
     dims = list(layout.dims)
     dims[dim] = (Piece(width, "c", 1),) if width > 1 else ()

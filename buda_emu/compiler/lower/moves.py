@@ -199,7 +199,10 @@ def reduce_max(low: Lowering, node: Node) -> Value:
     name = low.op("reduce", [low.use(value)], shape, inner=c if axis == "c" else r, dim=axis, type="max")
     dims = list(layout.dims)
     dims[dim] = ()
-    extent = (t, layout.extent[1], TILE) if axis == "c" else (t, TILE, layout.extent[2])
+    if axis == "c":
+        extent = (t, layout.extent[1], TILE)
+    else:
+        extent = (t, TILE, layout.extent[2])
     return Value(
         source=name,
         layout=Layout(tuple(dims), extent),

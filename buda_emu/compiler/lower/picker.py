@@ -294,7 +294,10 @@ def _distinct(dense: NDArray[np.generic]) -> tuple[NDArray[np.float32], Index]:
     """Different tiles, and which of them each is."""
     if not len(dense):
         return np.zeros((1, 32, 32), np.float32), np.zeros(0, np.int64)
-    rows = np.packbits(dense.astype(bool), axis=1) if dense.dtype == np.uint8 else dense
+    if dense.dtype == np.uint8:
+        rows = np.packbits(dense.astype(bool), axis=1)
+    else:
+        rows = dense
     rows = np.ascontiguousarray(rows)
     as_bytes = rows.view(np.dtype((np.void, rows.shape[1] * rows.itemsize))).ravel()
     _, index, which = np.unique(as_bytes, return_index=True, return_inverse=True)

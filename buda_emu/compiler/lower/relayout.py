@@ -80,7 +80,10 @@ def _move(low: Lowering, value: Value, parts: list[Move], extent: Extent, loose:
         below = _below(low, value, parts)
         if below is not None:
             return _again(low, below, parts, extent, loose)
-        apart = _expelled(low, value, parts, expelled, kept) if kept else None
+        if kept:
+            apart = _expelled(low, value, parts, expelled, kept)
+        else:
+            apart = None
         return _again(low, apart or _stood_up(low, value, parts), parts, extent, loose)
     if incoming:
         return _again(low, _stacked(low, value, parts, incoming), parts, extent, loose)
@@ -191,7 +194,10 @@ def _expelled(low: Lowering, value: Value, parts: list[Move], expelled: list[int
             wanted[k] = Piece(parts[k].size, "c", stride)
             stride *= parts[k].size
     # Blocks that lie like that already are cut as they are.
-    own = value.layout.extent[2] // count if value.layout.extent[2] % (count * TILE) == 0 else 0
+    if value.layout.extent[2] % (count * TILE) == 0:
+        own = value.layout.extent[2] // count
+    else:
+        own = 0
     by_stride = sorted((*expelled, *kept), key=lambda k: -parts[k].have.stride)
     outer = by_stride[: len(expelled)]
     inner = by_stride[len(expelled) :]

@@ -194,7 +194,9 @@ class TileOp(OfOpType):
         FRONTEND 3.5); "" of other ops."""
         if self.attrs.get("identity"):
             return self.uses[1].source
-        return self.uses[0].source if self.has("reduces") and self.attrs["dim"] == "z" else ""
+        if self.has("reduces") and self.attrs["dim"] == "z":
+            return self.uses[0].source
+        return ""
 
     def operand_shape(self, number: int) -> Shape:
         """Tiles that an op which works tile by tile, or has sums on the way, reads of an operand."""
@@ -204,7 +206,9 @@ class TileOp(OfOpType):
         step = self.reader(number)
         if not step.inner:
             return t, rows, step.columns or columns
-        return (t, step.inner, step.columns or columns) if self.is_factor(number) else (t, rows, step.inner)
+        if self.is_factor(number):
+            return (t, step.inner, step.columns or columns)
+        return (t, rows, step.inner)
 
     def reader(self, number: int) -> SubOp:
         """The step of a fused op that reads an operand first."""
@@ -267,7 +271,9 @@ class State:
     def entries(self, held: Words) -> Words:
         """What it holds, [t, rows, columns], as entries of the written queue."""
         entries = held.reshape(self.slots, -1, *held.shape[-2:])
-        return np.concatenate((entries, np.zeros_like(entries))) if self.zeros else entries
+        if self.zeros:
+            return np.concatenate((entries, np.zeros_like(entries)))
+        return entries
 
 
 @dataclass(frozen=True, slots=True)

@@ -29,7 +29,10 @@ def cse(graph: Graph) -> Graph:
             node.shape,
             tuple((name, _key(item)) for name, item in node.attrs.items()),
         )
-        first = known.setdefault(key, node.name) if node.op not in ("input", "state") else node.name
+        if node.op not in ("input", "state"):
+            first = known.setdefault(key, node.name)
+        else:
+            first = node.name
         same[node.name] = first
         if first == node.name:
             made.nodes[node.name] = node
@@ -99,7 +102,12 @@ def neutral(graph: Graph) -> Graph:
 def _unchanged(graph: Graph, node: Node) -> str | None:
     """The operand that an op gives as it is."""
     number = _NEUTRAL.get(node.op)
-    places = () if number is None else (0,) if node.op == "subtract" else (0, 1)
+    if number is None:
+        places = ()
+    elif node.op == "subtract":
+        places = (0,)
+    else:
+        places = (0, 1)
     for place in places:
         left = graph[node.inputs[place]]
         other = graph[node.inputs[1 - place]]

@@ -135,7 +135,9 @@ class _Factors:
         if not found or found[-1].op != "matmul" or len(weights := self._constants(found[-1])) != 1:
             return []
         found += weights
-        return found if all(self.reads[node.name] == 1 for node in found) else []
+        if all(self.reads[node.name] == 1 for node in found):
+            return found
+        return []
 
     def _constants(self, node: Node) -> list[Node]:
         return [self.graph[name] for name in node.inputs if self.graph[name].op == "constant"]
@@ -229,7 +231,9 @@ def _steps(graph: Graph, refused: set[str]) -> dict[str, _Step]:
 def _begun(graph: Graph, node: Node) -> _Late | None:
     """The factor of an op that multiplies each row by a number that is computed."""
     row = _row_place(graph, node)
-    return None if row is None else _Late(node.name, graph[node.inputs[row]].shape, _positive(graph, node.inputs[row]))
+    if row is None:
+        return None
+    return _Late(node.name, graph[node.inputs[row]].shape, _positive(graph, node.inputs[row]))
 
 
 def _row_place(graph: Graph, node: Node) -> int | None:
@@ -275,7 +279,10 @@ def _step(graph: Graph, late: Mapping[str, _Late], node: Node) -> _Step:
         return _Step(first)
     if first.positive and (clamps or (node.op == "reduce_max" and node.attrs["dim"] == last)):
         return _Step(first)
-    moved = _moved(first, graph[node.inputs[0]].shape, node) if node.op in _MOVES else None
+    if node.op in _MOVES:
+        moved = _moved(first, graph[node.inputs[0]].shape, node)
+    else:
+        moved = None
     return everything if moved is None else _Step(moved)
 
 
@@ -289,7 +296,9 @@ def _moved(late: _Late, before: Shape, node: Node) -> _Late | None:
             return None
         return replace(late, row=tuple(late.row[axis] for axis in order), moves=(*late.moves, ("transpose", order)))
     row = _reshaped(late.row, before, node.shape)
-    return None if row is None else replace(late, row=row, moves=(*late.moves, ("reshape", row)))
+    if row is None:
+        return None
+    return replace(late, row=row, moves=(*late.moves, ("reshape", row)))
 
 
 def _reshaped(row: Shape, before: Shape, after: Shape) -> Shape | None:

@@ -45,7 +45,9 @@ def _zeros_around(matrix: Sparse) -> tuple[int, int] | None:
     if count != inputs or (matrix.col != np.arange(inputs)).any() or (matrix.weight != 1).any():
         return None
     low = int(matrix.row[0]) if count else 0
-    return (low, outputs - inputs - low) if (matrix.row == low + matrix.col).all() else None
+    if (matrix.row == low + matrix.col).all():
+        return (low, outputs - inputs - low)
+    return None
 
 
 _PRODUCTS: Final = ("conv", "matmul")
@@ -113,7 +115,10 @@ def _replace(graph: Graph, nodes: dict[str, Node], product: Node, chain: list[tu
             shift = shift + numbers
     weights = graph[product.inputs[1]]
     last = chain[-1][0]
-    form = (-1, *[1] * (len(weights.shape) - 1)) if product.op == "conv" else (-1,)
+    if product.op == "conv":
+        form = (-1, *[1] * (len(weights.shape) - 1))
+    else:
+        form = (-1,)
     scaled = weights.value.astype(np.float32) * scale.reshape(form)
     for node, _ in chain:
         del nodes[node.name]
@@ -214,7 +219,9 @@ def _other(node: Node, name: str) -> str:
 
 def _number(graph: Graph, name: str) -> float | None:
     node = graph[name]
-    return float(node.value.reshape(-1)[0]) if node.op == "constant" and node.value.size == 1 else None
+    if node.op == "constant" and node.value.size == 1:
+        return float(node.value.reshape(-1)[0])
+    return None
 
 
 _WHOLE = {"int8": -128, "uint8": 0}
@@ -239,7 +246,10 @@ def fuse_quantize_dequantize(graph: Graph) -> Graph:
     made: dict[str, Node] = {}
     for name, readers in graph.users().items():
         whole = graph[name]
-        codes = _codes(graph, whole) if whole.op == "quantize" and name not in shown and readers else None
+        if whole.op == "quantize" and name not in shown and readers:
+            codes = _codes(graph, whole)
+        else:
+            codes = None
         if codes is None or any(not _undone(graph, whole, graph[reader]) for reader in readers):
             continue
         zero = codes.zero + codes.shift

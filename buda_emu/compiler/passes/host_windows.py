@@ -147,7 +147,10 @@ def _offer(graph: Graph, conv: Node, cut: Cut | None, target: Target) -> Offer:
     sizes, taps, phases = ((1,) * len(kernel), kernel, 1) if cut is None else (cut.sizes, cut.taps, prod(cut.phases))
     places = prod(source[2:] if cut is None else cut.places)
     # Channels along columns, places along rows; the model's own tensor has no gaps.
-    host = prod(source) / TILE**2 if cut is None else _tiles(source[0] * places) * _tiles(source[1] * prod(sizes))
+    if cut is None:
+        host = prod(source) / TILE**2
+    else:
+        host = _tiles(source[0] * places) * _tiles(source[1] * prod(sizes))
     rows = _tiles(conv.shape[0] * prod(conv.shape[2:]) // phases)
     seen = _tiles(source[1] * prod(sizes))
     columns = _tiles(conv.shape[1] * phases)

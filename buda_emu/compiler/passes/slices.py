@@ -36,7 +36,10 @@ def slice_products(graph: Graph) -> Graph:
             )
             if term is not None:
                 held = graph[_other(term, product.name)]
-                value = held.value if held.shape[-1] == 1 else held.value[..., _place(columns)]
+                if held.shape[-1] == 1:
+                    value = held.value
+                else:
+                    value = held.value[..., _place(columns)]
                 found = build.emit("add", found, build.constant(value, dtype=held.dtype), dtype=node.dtype)
             del made.nodes[found.name]
             made.nodes[node.name] = replace(found, name=node.name)
@@ -48,7 +51,9 @@ def slice_products(graph: Graph) -> Graph:
 def _place(columns: Index) -> Index | slice:
     """Columns side by side as what numpy takes no copy for."""
     whole = columns.size > 0 and bool((np.diff(columns) == 1).all())
-    return slice(int(columns[0]), int(columns[-1]) + 1) if whole else columns
+    if whole:
+        return slice(int(columns[0]), int(columns[-1]) + 1)
+    return columns
 
 
 def _products(graph: Graph) -> dict[str, tuple[Node, Node | None, Index]]:
@@ -83,7 +88,9 @@ def _term(graph: Graph, users: dict[str, list[str]], product: Node) -> Node | No
     if node.op != "add" or node.shape != product.shape or len(set(node.inputs)) != 2:
         return None
     held = graph[_other(node, product.name)]
-    return node if held.op == "constant" and len(held.shape) <= len(product.shape) and held.shape else None
+    if held.op == "constant" and len(held.shape) <= len(product.shape) and held.shape:
+        return node
+    return None
 
 
 def _other(node: Node, name: str) -> str:
@@ -201,7 +208,9 @@ def _step(graph: Graph, values: dict[str, _Apart], node: Node) -> Cut | str | No
     if cut is None:
         return None
     if node.op == "conv":
-        return "sum" if cut.dim == 1 and node.attrs["groups"] == 1 else None
+        if cut.dim == 1 and node.attrs["groups"] == 1:
+            return "sum"
+        return None
     if node.op == "max_pool":
         return cut if cut.dim == 1 else None
     if node.op == "transpose":
@@ -260,7 +269,10 @@ def _moves_less(graph: Graph, plan: _Plan, nodes: Sequence[Node]) -> bool:
     together = apart = 0
     for node in nodes:
         whole = node.op == "concat"
-        cost = _put_together(graph, plan.values[node.name].cut, node) if whole else _read(graph, plan, node)
+        if whole:
+            cost = _put_together(graph, plan.values[node.name].cut, node)
+        else:
+            cost = _read(graph, plan, node)
         if cost is None:
             return False
         together = together + cost[0]
@@ -357,7 +369,10 @@ def _share(build: Builder, graph: Graph, plan: _Plan, node: Node, place: int, be
     elif node.op == "conv":
         dim = 1
     else:
-        dim = -1 if cut is None else cut.cut.dim - (len(node.shape) - len(other.shape))
+        if cut is None:
+            dim = -1
+        else:
+            dim = cut.cut.dim - (len(node.shape) - len(other.shape))
     if other.op != "constant" or dim < 0 or other.shape[dim] == 1:
         return build.graph[other.name]
     inside = (slice(None),) * dim + (slice(begin, begin + size),)

@@ -28,7 +28,7 @@ from buda_emu.emulator.image.fields import (
 from buda_emu.spec.precision import STAND_IN
 
 COMPUTES: Final = "buda_emu.compiler.parted"
-"""Has `computed(form, data)`, which gives a function of a host step's operands: imported when a plan is followed."""
+"""Module with `operator_from_image(form, data)`, which returns the function of a host step. Imported when a plan runs."""
 FORMS: Final = ("onnx", "numpy")
 FOLDER: Final = "host"
 DTYPES: Final = (

@@ -19,11 +19,11 @@ from buda_emu.compiler.passes.clean import cse, dce, decompose
 from buda_emu.compiler.passes.folding import gelu
 from buda_emu.compiler.pipeline import core_graph
 from buda_emu.compiler.target import Target
-from buda_emu.compiler.train.compile_training import probabilities
+from buda_emu.compiler.train.compile_training import softmax_from_logarithm
 from buda_emu.emulator.ops.matmul_sparse import Encoding
 from buda_emu.support.errors import InternalError
 
-WORMHOLE = Target.named("wormhole_b0", "Float16_b", "HiFi3")
+WORMHOLE = Target.from_names("wormhole_b0", "Float16_b", "HiFi3")
 
 
 def started(*shape, decomposed=False):
@@ -79,7 +79,7 @@ def test_products_of_constants_do_not_depend_on_blas():
 def test_the_exponential_of_a_logarithm_of_shares_is_the_shares():
     b, x = started(2, 3)
     logarithm = b.log_softmax(x, dim=0)
-    graph = probabilities(ended(b, b.add(logarithm, b.exp(logarithm)), b.exp(x)))
+    graph = softmax_from_logarithm(ended(b, b.add(logarithm, b.exp(logarithm)), b.exp(x)))
     assert ops(graph) == ["log_softmax", "softmax", "add", "exp"]
     softmax = next(node for node in graph if node.op == "softmax")
     assert softmax.inputs == ("x",)
