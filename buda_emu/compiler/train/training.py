@@ -1,4 +1,4 @@
-"""A compiled training, whose parameters live on the machine. Each step runs forward, backward and optimizer programs."""
+"""A compiled training: its parameters live on the machine; a step runs the forward, backward and optimizer programs."""
 
 import json
 import tempfile

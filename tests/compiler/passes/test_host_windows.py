@@ -66,7 +66,7 @@ def test_windows_that_others_undercut_are_not_offered():
     graph = conv_graph((1, 3, 64, 64), (7, 7), (2, 2), ((3, 3), (3, 3)), cout=64)
     (conv,) = (node for node in graph if node.op == "conv")
     for arch, df in (("wormhole_b0", "Float16_b"), ("grayskull", "Bfp8_b")):
-        found = room.offered(graph, conv, Target.from_names(arch, df, "LoFi"))
+        found = room.offer_cuts(graph, conv, Target.from_names(arch, df, "LoFi"))
         assert 1 < len(found) <= room.OFFERS
         assert all(cut is not None for cut in found)  # 49 taps of three channels are never the quickest
         assert len(room.host_windows(graph, Target.from_names(arch, df, "LoFi"))) == len(found)
