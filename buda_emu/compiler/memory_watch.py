@@ -88,12 +88,12 @@ class MemoryWatch:
             )
         return words
 
-    def _require_room(self, count: int, purpose: str, fix: str = "") -> None:
+    def _require_room(self, count: int, task: str, fix: str = "") -> None:
         """Raise UnsupportedError if `count` more bytes exceed the limit."""
         have = resident_memory()
         if have + count > self.limit:
             raise UnsupportedError(
-                f"compile: {purpose} takes {size_text(count)} more, the process has {size_text(have)}, the memory limit "
+                f"compile: {task} takes {size_text(count)} more, the process has {size_text(have)}, the memory limit "
                 f"is {size_text(self.limit)}. {self._fix(fix)}"
             )
 

@@ -105,7 +105,7 @@ def _op(placement: Placement, placed: Placed, graph: str, device: int) -> Op:
         placement.queues[name].df if name in placement.queues else _out_df(placement, name) for name in sources
     )
     out_df = _out_df(placement, op.name)
-    buffers = tuple(use.buffer for use in op.uses)  # of a short branch beside a long one (place/fork_join.py)
+    buffers = tuple(use.buffer for use in op.uses)  # of a short branch beside a long one (place/operand_room.py)
     return Op(
         name=op.name,
         written_name=op.name,

@@ -6,7 +6,7 @@ from collections.abc import Collection, Container, Mapping
 from dataclasses import replace
 from typing import Final, Unpack
 
-from buda_emu.compiler.lower.schedule import Part, scheduled
+from buda_emu.compiler.lower.schedule import Part, schedule_parts
 from buda_emu.compiler.lower.tiles import SubOp, TileAttributes, TileGraph, TileOp, Use
 from buda_emu.compiler.place.blocks import has_grid
 from buda_emu.compiler.target import Target
@@ -143,7 +143,7 @@ def _group(readers: Readers, root: TileOp, target: Target) -> Group | None:
             break
         extended = {**members, candidate.name: candidate}
         parts = {name: Part.of(op, extended) for name, op in extended.items()}
-        schedule = scheduled(parts, root.name, target.arch.name)
+        schedule = schedule_parts(parts, root.name, target.arch.name)
         if schedule is None:
             refused.add(candidate.name)
             continue

@@ -9,7 +9,7 @@ import numpy as np
 from buda_emu.compiler.fuse.chains import Readers, is_elementwise
 from buda_emu.compiler.fuse.epilogues import is_product
 from buda_emu.compiler.lower.layout import TILE
-from buda_emu.compiler.lower.tiles import RELU, Constant, SubOp, TileGraph, TileOp, Use, kept
+from buda_emu.compiler.lower.tiles import RELU, Constant, SubOp, TileGraph, TileOp, Use, select_attributes
 
 SPREADING: Final = ("add", "subtract", "multiply")  # input 1 of these may be spread (OPS 8.3)
 """Ops whose second input may be spread (OPS 8.3)."""
@@ -77,7 +77,7 @@ def _reads_column(op: TileOp, place: int) -> bool:
 def steps_of(op: TileOp) -> tuple[SubOp, ...]:
     """Return the steps of a fused op, or the op itself as the only one."""
     inputs = tuple(f"input{place}" for place in range(len(op.uses)))
-    return op.steps or (SubOp(op.name, op.type, inputs, "output", attrs=kept(op.attrs, RELU)),)
+    return op.steps or (SubOp(op.name, op.type, inputs, "output", attrs=select_attributes(op.attrs, RELU)),)
 
 
 def _spreading(step: SubOp, name: str) -> SubOp | None:

@@ -9,9 +9,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from buda_emu.compiler.fuse.chains import Readers
-from buda_emu.compiler.lower.integers import PRODUCT, requantised
+from buda_emu.compiler.lower.integers import PRODUCT, requantise
 from buda_emu.compiler.lower.layout import TILE
-from buda_emu.compiler.lower.tiles import RELU, Constant, TileAttributes, TileGraph, TileOp, Use, kept, over
+from buda_emu.compiler.lower.tiles import (
+    RELU,
+    Constant,
+    TileAttributes,
+    TileGraph,
+    TileOp,
+    Use,
+    over,
+    select_attributes,
+)
 from buda_emu.compiler.target import Precision
 
 _TAKEN: Final = ("bias", "identity", "relu_en", "sfpu_op")
@@ -31,7 +40,7 @@ def fuse_bias(tiles: TileGraph) -> TileGraph:
             row = _row(tiles, op.uses[1 - operand], op.program)
             if row is None:
                 continue
-            attrs: TileAttributes = {"bias": True, **kept(op.attrs, RELU)}
+            attrs: TileAttributes = {"bias": True, **select_attributes(op.attrs, RELU)}
             readers.join(product, op, [*product.uses, row], **attrs)
             if row.source != other and not readers.of(other):
                 readers.drop(tiles.ops[other])
@@ -156,7 +165,7 @@ def _as_integers(tiles: TileGraph, new_ops: dict[str, TileOp], op: TileOp) -> li
         if codes in new_ops:
             before = []
         else:
-            before = requantised(tiles, left.source, grid)
+            before = requantise(tiles, left.source, grid)
     zero = float(grid.attrs["zero_point"])
     step = float(tiles.constants[grid.uses[1].source].values.flat[0])
     terms = np.repeat(-zero * split.codes.sum(1, keepdims=True, dtype=np.float64), 32, 1)
@@ -267,7 +276,7 @@ def _join_rows(tiles: TileGraph) -> None:
             name = f"{op.name}.terms"
             tiles.constants[name] = Constant(name, terms.values + added_terms, "sums")
             uses = [*product.uses[:2], Use(name, product.uses[2].tms), product.uses[3]]
-            readers.join(product, op, uses, **kept(op.attrs, RELU))
+            readers.join(product, op, uses, **select_attributes(op.attrs, RELU))
             break
 
 

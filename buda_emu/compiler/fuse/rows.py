@@ -15,7 +15,7 @@ from buda_emu.compiler.fuse.columns import (
     steps_of,
     with_equal_columns,
 )
-from buda_emu.compiler.lower.schedule import MAX_INPUTS, MAX_INTERMEDIATES, Part, scheduled, schedules
+from buda_emu.compiler.lower.schedule import MAX_INPUTS, MAX_INTERMEDIATES, Part, schedule_parts, schedules
 from buda_emu.compiler.lower.tiles import SubOp, TileAttributes, TileGraph, TileOp, Use
 from buda_emu.compiler.place.blocks import SHARED, TargetOf, has_grid
 
@@ -183,7 +183,7 @@ class _Rows:
             return None
         sources = tuple(source for name in self.tiles.ops if name in members for source in self.tiles.ops[name].sources)
         target = self.target_of(replace(root_op, made_of=sources))
-        schedule = scheduled(again(parts.halve(root), target.dest_tiles), root, target.arch.name)
+        schedule = schedule_parts(again(parts.halve(root), target.dest_tiles), root, target.arch.name)
         if schedule is None:
             return None
         steps, uses = schedule

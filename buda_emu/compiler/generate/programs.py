@@ -189,7 +189,7 @@ class CompiledPrograms(CompiledModel):
         super().__init__(graph, placement, title)
         self.parts = dict(parts)
         self.slots = max((state.slots for state in placement.tiles.states.values()), default=1)
-        """Of the caches that are written slot by slot."""
+        """Slots of the caches that are written slot by slot, else 1."""
 
     def __call__(
         self, *inputs: Any, precision: Precision = "ideal", program: str = "", write_index: int = 0

@@ -26,7 +26,7 @@ from typing import NamedTuple
 import numpy as np
 
 from buda_emu.compiler.graph.graph import Array, Graph, Node, Shape
-from buda_emu.compiler.lower.layout import TILE, padded
+from buda_emu.compiler.lower.layout import TILE, padded_size
 from buda_emu.compiler.place.blocks import size_of_tile
 from buda_emu.compiler.place.cost import picker_cycles, product_cycles, speeds
 from buda_emu.compiler.target import Target
@@ -169,7 +169,7 @@ def _offer(graph: Graph, conv: Node, cut: Cut | None, target: Target) -> Offer:
 
 
 def _tiles(size: int) -> int:
-    return padded(size) // TILE
+    return padded_size(size) // TILE
 
 
 def with_windows(

@@ -12,7 +12,7 @@ from buda_emu.compiler.graph.graph import Graph, Output
 from buda_emu.compiler.graph.registry import front_ops
 from buda_emu.compiler.graph.sparse import Sparse
 from buda_emu.compiler.graph.spec import CORE, FRONT, check_graph
-from buda_emu.compiler.lower.layout import ordered, reshaped, standard
+from buda_emu.compiler.lower.layout import dense_layout, reshape_layout, standard
 from buda_emu.compiler.lower.lower import lower
 from buda_emu.compiler.lower.picker import Counts, Cut, PickTable
 from buda_emu.compiler.passes.clean import cse, dce, decompose
@@ -117,10 +117,10 @@ def test_every_op_is_core_with_shape_and_reference_or_made_of_others():
 
 def test_a_reshape_of_a_layout_moves_nothing():
     layout = standard((4, 6, 8))
-    split = reshaped(layout, (2, 2, 6, 4, 2))
+    split = reshape_layout(layout, (2, 2, 6, 4, 2))
     assert split is not None
     np.testing.assert_array_equal(split.place("zrc").ravel(), layout.place("zrc").ravel())
-    assert reshaped(ordered((6, 4), [], [0], [1]), (4, 6)) is None
+    assert reshape_layout(dense_layout((6, 4), [], [0], [1]), (4, 6)) is None
 
 
 @settings(max_examples=25, deadline=None)

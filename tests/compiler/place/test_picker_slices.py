@@ -145,10 +145,10 @@ def test_a_table_in_other_slices_picks_the_same_rows(t, rows, together):
     whole = dense(table).reshape(t, rows)
     for count in (2, 4):
         grouped = whole.reshape(t // together, together, count, rows // count).swapaxes(1, 2)
-        np.testing.assert_array_equal(dense(table.sliced(count, together)), grouped.reshape(t * count, -1))
+        np.testing.assert_array_equal(dense(table.slice_rows(count, together)), grouped.reshape(t * count, -1))
     if t > 1:
-        np.testing.assert_array_equal(dense(table.gathered(3)), whole.reshape(t // 3, rows * 3))
-    twice = dense(table.repeated(2, inner))
+        np.testing.assert_array_equal(dense(table.gather_slices(3)), whole.reshape(t // 3, rows * 3))
+    twice = dense(table.repeat_slices(2, inner))
     assert twice.shape == (2 * t, rows)
     for part, (number, row) in product(range(2), np.ndindex(t, rows)):  # slice s of the operand: 2 s and 2 s + 1
         cell = {((2 * (at // inner) + part) * inner + at % inner, which) for at, which in whole[number, row]}
