@@ -95,7 +95,10 @@ class Comparison:
 
 
 def _row(difference: Difference) -> tuple[str, ...]:
-    error = "-" if difference.error is None else f"{difference.error:.1e}"
+    if difference.error is None:
+        error = "-"
+    else:
+        error = f"{difference.error:.1e}"
     return (
         difference.name,
         "x".join(map(str, difference.shape)),
@@ -175,14 +178,20 @@ def difference(name: str, expected: Array, observed: Array) -> Difference:
     moments.add(a, b)
     error_of_elements = b - a
     size = float(np.sqrt(np.mean(a * a))) if a.size else 0.0
-    rms = float(np.sqrt(np.mean(error_of_elements * error_of_elements))) if a.size else 0.0
+    if a.size:
+        rms = float(np.sqrt(np.mean(error_of_elements * error_of_elements)))
+    else:
+        rms = 0.0
     if size:
         error = rms / size
     elif rms == 0:
         error = 0.0
     else:
         error = None
-    largest = float(np.abs(error_of_elements).max()) if a.size else 0.0
+    if a.size:
+        largest = float(np.abs(error_of_elements).max())
+    else:
+        largest = 0.0
     return Difference(
         name=name, shape=tuple(np.shape(expected)), pcc=moments.pcc(), max_error=largest, error=error, not_finite=wrong
     )
@@ -240,7 +249,10 @@ class ModelNumerics:
 
 
 def _layer_row(layer: LayerNumerics) -> tuple[str, ...]:
-    error = "-" if layer.error is None else f"{layer.error:.1e}"
+    if layer.error is None:
+        error = "-"
+    else:
+        error = f"{layer.error:.1e}"
     cause = layer.worst.cause or "-"
     return layer.layer, error, correlation(layer.pcc), f"{layer.own:.1e}", layer.worst.name, str(cause)
 
@@ -344,7 +356,10 @@ class Machines:
         queues = [queue for queue in self._placement.queues.values() if queue.role in ("input", "output")]
         at_once = min(queue.entries for queue in queues) // self._placement.microbatch * self._placement.copies
         rounds = list(stream(self._io, arrays, at_once))
-        copies = self._placement.copies if len(rounds[0]) > 1 else 1
+        if len(rounds[0]) > 1:
+            copies = self._placement.copies
+        else:
+            copies = 1
         machine = self.machine(precision, copies)
         outputs = [self._round(machine, sets, copies) for sets in rounds]
         return tuple(joined(parts) for parts in zip(*outputs, strict=True))
@@ -367,7 +382,9 @@ class Machines:
 
     def _queues(self, name: str, copies: int) -> tuple[str, ...]:
         """Return the names of a queue in the machine, one for each of the copies."""
-        return self._placement.copied(name) if copies > 1 else (name,)
+        if copies > 1:
+            return self._placement.copied(name)
+        return (name,)
 
     def machine(self, precision: Precision, copies: int = 1) -> Emulator:
         """Return a machine that holds all constants. It stays open for the next call; a call that needs another one

@@ -50,7 +50,10 @@ class MemoryWatch:
     def reading(self, source: Any = None) -> Generator[None]:
         """Guard the reading of a model: a file that contains its parameters must fit as a whole, parameters in other
         files are read by reference. Raises UnsupportedError."""
-        path = Path(source) if isinstance(source, (str, Path)) else None
+        if isinstance(source, (str, Path)):
+            path = Path(source)
+        else:
+            path = None
         if path is not None and path.is_file():
             self._require_room(READ * path.stat().st_size, f"reading {path}", "keep its parameters in separate files")
         with self.counting():
@@ -194,7 +197,7 @@ class Work:
 
     @property
     def is_notable(self) -> bool:
-        """Whether the user is told of the search unasked: it was cut or ended, several efforts were tried, or the bound
+        """Return whether the user is told of the search unasked: it was cut or ended, several efforts were tried, or the bound
         was reached."""
         return self.cut or self.ended or len({trial.effort for trial in self.trials}) > 1 or self.at_bound
 

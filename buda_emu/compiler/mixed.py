@@ -78,7 +78,9 @@ def _check_word(place: str, key: str, word: Any) -> None:
 
 
 def _family(df: str) -> str:
-    return "b" if df == "Float32" else str(FORMATS[df].family)
+    if df == "Float32":
+        return "b"
+    return str(FORMATS[df].family)
 
 
 def assign(tiles: TileGraph, rules: Sequence[Rule]) -> None:
@@ -216,14 +218,14 @@ def _is_large(op: TileOp, large: set[str]) -> bool:
     """Return whether the result of an op may be as large as a large constant among its operands."""
     inputs = {f"input{number}": use.source in large for number, use in enumerate(op.uses)}
     if not op.steps:
-        return any(inputs.values()) and op.type not in _ENDS and not _is_clamped(op.attrs)
+        return any(inputs.values()) and op.type not in _ENDS and not _has_small_clamp(op.attrs)
     is_large = inputs
     for step in op.steps:
         reads_large = any(is_large.get(name, False) for name in step.inputs)
-        is_large[step.output] = reads_large and step.type not in _ENDS and not _is_clamped(step.attrs)
+        is_large[step.output] = reads_large and step.type not in _ENDS and not _has_small_clamp(step.attrs)
     return is_large["output"]
 
 
-def _is_clamped(attrs: Mapping[str, Any]) -> bool:
+def _has_small_clamp(attrs: Mapping[str, Any]) -> bool:
     """Return whether the result lies between 0 and a small threshold (OPS 6.13)."""
     return attrs.get("relu_mode") == "max" and float(attrs.get("relu_threshold", 0.0)) < _LARGE

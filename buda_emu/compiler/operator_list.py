@@ -22,7 +22,7 @@ class Standard(NamedTuple):
 
     @property
     def is_installed(self) -> bool:
-        """Whether the standard's package is installed."""
+        """Return whether the standard's package is installed."""
         return find_spec(self.package) is not None
 
     @property

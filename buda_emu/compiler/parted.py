@@ -269,7 +269,10 @@ class PartedModel:
         self.compiled = compiled
 
     def __repr__(self) -> str:
-        parts = 0 if self.compiled is None else len(self.compiled.parts)
+        if self.compiled is None:
+            parts = 0
+        else:
+            parts = len(self.compiled.parts)
         return f"PartedModel({self.graph.name!r}, {plural(parts, 'part')}, {len(self._work)} on host)"
 
     @property
@@ -302,7 +305,9 @@ class PartedModel:
 
     def check(self, strict: bool = True) -> tuple[Diagnostic, ...]:
         """Return the findings of the checker."""
-        return () if self.compiled is None else self.compiled.check(strict)
+        if self.compiled is None:
+            return ()
+        return self.compiled.check(strict)
 
     def __call__(self, *inputs: Any, precision: Precision = "ideal") -> tuple[Array, ...]:
         """Return the outputs for one set of inputs. Raises HostError for other inputs than the model takes."""
@@ -314,7 +319,7 @@ class PartedModel:
     def run(self, arrays: Mapping[str, Array], precision: Precision = "ideal") -> tuple[Array, ...]:
         """Return the outputs for inputs by name."""
         values = {name: self.graph[name].value for name in self.plan.constants}
-        values |= {item.value: arrays[item.label] for item in self.plan.given}
+        values |= {entry.value: arrays[entry.label] for entry in self.plan.given}
         runs = {step.file: work.run for step, work in zip(self.plan.on_host, self._work, strict=True)}
         values_by_name = follow(
             self.plan,
@@ -322,7 +327,7 @@ class PartedModel:
             partial(self._device, precision),
             lambda step, operands: compute(runs[step.file], step, operands),
         )
-        return tuple(values_by_name[item.label] for item in self.plan.gives)
+        return tuple(values_by_name[output.label] for output in self.plan.gives)
 
     def _device(self, precision: Precision, step: DeviceStep, operands: Mapping[str, Array]) -> dict[str, Array]:
         """Run one program and return its outputs by label."""

@@ -133,7 +133,9 @@ def _windows(forms: Sequence[Ir], context: Context) -> list[Ir]:
     """Return several graphs, one for each window layout, the quickest by itself first; with low effort only that
     one."""
     graphs = [Ir(CORE, graph) for form in forms for graph in host_windows(form.graph, context.target)]
-    return graphs[:1] if context.objective.effort == "low" else graphs
+    if context.objective.effort == "low":
+        return graphs[:1]
+    return graphs
 
 
 def _waits_for_one(form: Ir, context: Context) -> bool:

@@ -58,9 +58,7 @@ class Target:
             ("acc_df", acc_df, ACC_CHOICES),
         ):
             if word not in words:
-                raise HostError(
-                    f"compile: {option} {word!r} is not one of: {', '.join(item for item in words if item)}"
-                )
+                raise HostError(f"compile: {option} {word!r} is not one of: {', '.join(filter(None, words))}")
         if arch == "grayskull" and acc_df == "Float32":
             raise HostError("compile: grayskull cannot sum in Float32")  # V090
         return Target(ARCHS[arch], df, fidelity, acc_df)
@@ -144,7 +142,9 @@ class Target:
     @property
     def intermed_df(self) -> str:
         """Format of partial sums: the one that they are summed in, which is never a block format."""
-        return "Float32" if self.acc_df == "Float32" else self.acc_df
+        if self.acc_df == "Float32":
+            return "Float32"
+        return self.acc_df
 
     @property
     def picker_df(self) -> str:
@@ -166,11 +166,13 @@ class Target:
     @property
     def dest_tiles(self) -> int:
         """Number of tiles that half of the result registers hold (V040)."""
-        return 4 if self.acc_df in ("Float32", "Int32") else 8
+        if self.acc_df in ("Float32", "Int32"):
+            return 4
+        return 8
 
     @property
     def has_int8(self) -> bool:
-        """Whether the chip multiplies integers (V030, V141)."""
+        """Return whether the chip multiplies integers (V030, V141)."""
         return self.arch.name != "grayskull"
 
 

@@ -67,7 +67,9 @@ def _document(placement: Placement, path: str) -> Document:
 def _device(placement: Placement, chip: int) -> int:
     """Return the device of a queue or graph; -1 for a model with copies, whose devices follow when the reader makes the
     copies (NETLIST 1.7)."""
-    return -1 if placement.instances else placement.device(chip)
+    if placement.instances:
+        return -1
+    return placement.device(chip)
 
 
 def _blocking(blocks: Blocks) -> Blocking:
@@ -216,7 +218,9 @@ def _intermediate(target: Target, op: TileOp, out_df: str) -> str:
     if target.acc_df == "Int32":
         return "Int32"  # V102
     summed = op.type in ("matmul", "fused_op") and not op.attrs.get("identity")
-    return target.intermed_df if summed and out_df != "Float32" else out_df
+    if summed and out_df != "Float32":
+        return target.intermed_df
+    return out_df
 
 
 def _out_df(placement: Placement, name: str) -> str:

@@ -150,7 +150,9 @@ class _Form:
     def pointer(self, name: str, entries: int) -> str:
         """Return the pointer of queues with so many entries; each size needs its own, because pointers wrap at twice
         the entries (NETLIST 1.8)."""
-        return name if entries == self.entries[0] else f"{name}_{entries}"
+        if entries == self.entries[0]:
+            return name
+        return f"{name}_{entries}"
 
     def pointers(self, entries: int) -> Iterator[str]:
         """Yield the pointer variables of queues with so many entries."""

@@ -190,7 +190,9 @@ def _halve(tiles: TileGraph, op: TileOp, equal: set[str]) -> TileOp | None:
     else:
         numbers = []
     steps = tuple(_half_step(step) if step in numbers else step for step in op.steps)
-    return None if steps == op.steps else replace(op, steps=steps)
+    if steps == op.steps:
+        return None
+    return replace(op, steps=steps)
 
 
 def _half_step(step: SubOp) -> SubOp:

@@ -109,7 +109,10 @@ def fuse_activation(tiles: TileGraph) -> TileGraph:
     reader."""
     readers = Readers(tiles)
     for op in list(tiles.ops.values()):
-        product = readers.only_source(op, 0) if op.type == "gelu" else None
+        if op.type == "gelu":
+            product = readers.only_source(op, 0)
+        else:
+            product = None
         if product is None or product.type != "matmul":
             continue
         if not any(product.attrs.get(key) for key in ("identity", "relu_en", "sfpu_op")):
@@ -153,7 +156,10 @@ def _as_integers(tiles: TileGraph, new_ops: dict[str, TileOp], op: TileOp) -> li
     if weights is None or weights.kind != "value" or op.attrs or op.precision != Precision():
         return [op]
     grid = _grid(tiles, op.uses[0].source)
-    split = _split(weights.values) if grid is not None else None
+    if grid is not None:
+        split = _split(weights.values)
+    else:
+        split = None
     if grid is None or split is None:
         return [op]
     left = op.uses[0]
@@ -195,14 +201,19 @@ def _grid(tiles: TileGraph, name: str) -> TileOp | None:
     op = tiles.ops.get(name)
     while op is not None and op.type != "dequantization":
         operand = _copy_source(tiles, op)
-        op = tiles.ops.get(operand.source) if operand is not None else None
+        if operand is not None:
+            op = tiles.ops.get(operand.source)
+        else:
+            op = None
     return op
 
 
 def _copy_source(tiles: TileGraph, op: TileOp) -> Use | None:
     """Return the operand whose numbers an op only copies, among zeros."""
     if op.type == "nop":
-        return None if op.attrs.get("relu_threshold") else op.uses[0]
+        if op.attrs.get("relu_threshold"):
+            return None
+        return op.uses[0]
     if op.attrs.get("identity"):
         if tiles.constants[op.uses[0].source].kind == "picker":
             return op.uses[1]
@@ -215,7 +226,9 @@ def _copy_source(tiles: TileGraph, op: TileOp) -> Use | None:
         return None
     masks = op.type == "multiply" and np.isin(matrix.values, (0, 1)).all()
     picks = op.type == "matmul" and matrix.kind == "picker" and matrix.values.sum(1).max() <= 1
-    return op.uses[0] if masks or picks else None
+    if masks or picks:
+        return op.uses[0]
+    return None
 
 
 @dataclass(frozen=True, slots=True)

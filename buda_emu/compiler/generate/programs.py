@@ -279,9 +279,11 @@ class CompiledPrograms(CompiledModel):
             raise HostError(f"generate: {name} takes {shapes}, not tokens [1, n] and positions [1, n]")
         width = shapes[0][1]
         tokens = [int(token) for token in prompt]
-        most = width * self.slots
-        if not tokens or len(tokens) + count - 1 > most:
-            raise HostError(f"generate: {plural(len(tokens), 'token')} and {count} more; caches have room for {most}")
+        longest = width * self.slots
+        if not tokens or len(tokens) + count - 1 > longest:
+            raise HostError(
+                f"generate: {plural(len(tokens), 'token')} and {count} more; caches have room for {longest}"
+            )
         first = 0
         for _ in range(count):
             last = (len(tokens) - 1) // width

@@ -48,8 +48,14 @@ def graph_lines(graph: Graph, printer: Printer) -> Iterator[str]:
             operands = f"({', '.join(map(name, node.inputs))})"
         else:
             operands = ""
-        attrs = f" {printer.map(node.attrs)}" if node.attrs else ""
-        source = f" from {quote(node.source)}" if node.source else ""
+        if node.attrs:
+            attrs = f" {printer.map(node.attrs)}"
+        else:
+            attrs = ""
+        if node.source:
+            source = f" from {quote(node.source)}"
+        else:
+            source = ""
         shape = f"{node.dtype}{list(node.shape)}"
         yield f"{name(node.name)} = {node.op}{operands}{attrs} : {shape}{source}"
     if graph.inputs != _inputs(graph):
@@ -297,7 +303,10 @@ class _Parser:
             self._graph_places = level_reader.places
             self._level = level
             return
-        graph = self._graph if self._graph is not None else Graph(title)
+        if self._graph is not None:
+            graph = self._graph
+        else:
+            graph = Graph(title)
         self._graph = None
         places = self._graph_places | level_reader.places
         if level == TILE:

@@ -80,12 +80,21 @@ def _op_lines(op: TileOp, printer: Printer, placed: Placed | None) -> Iterator[s
     uses = ", ".join(_use(use) for use in op.uses)
     attrs = f" {printer.map(op.attrs)}" if op.attrs else ""
     optional_fields = _fields(op, _OP_LINE)
-    rest = f" with {printer.map(optional_fields)}" if optional_fields else ""
+    if optional_fields:
+        rest = f" with {printer.map(optional_fields)}"
+    else:
+        rest = ""
     yield f"{name(op.name)} = {op.type}({uses}){attrs} : {list(op.shape)}{rest}"
     for step in op.steps:
-        step_attrs = f" {printer.map(step.attrs)}" if step.attrs else ""
+        if step.attrs:
+            step_attrs = f" {printer.map(step.attrs)}"
+        else:
+            step_attrs = ""
         optional_fields = _fields(step, _STEP_LINE)
-        rest = f" {printer.map(optional_fields)}" if optional_fields else ""
+        if optional_fields:
+            rest = f" {printer.map(optional_fields)}"
+        else:
+            rest = ""
         yield f"  step {name(step.name)} = {step.type}({', '.join(step.inputs)}){step_attrs} : {step.output}{rest}"
     if placed is not None:
         yield f"  at {printer.value(placed.at)} {printer.map(_fields(placed, _AT))}"
@@ -146,7 +155,10 @@ class TileReader:
         attrs = self._reader.map(tokens) if tokens.at("{") else {}
         tokens.need(":")
         shape = self._reader.shape(tokens)
-        optional_fields = self._reader.map(tokens) if tokens.take("with") else {}
+        if tokens.take("with"):
+            optional_fields = self._reader.map(tokens)
+        else:
+            optional_fields = {}
         fields = {"name": op_name, "type": kind, "uses": uses, "shape": shape, "attrs": attrs}
         self._last = self.tiles.ops[op_name] = make_record(TileOp, optional_fields | fields, tokens, op_name)
 

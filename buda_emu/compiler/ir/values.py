@@ -93,7 +93,9 @@ class Tokens:
 
     def any_name(self, subject: str) -> str:
         """Read a name, with quotes or without."""
-        return self.text() if self.kind == "text" else self.name(subject)
+        if self.kind == "text":
+            return self.text()
+        return self.name(subject)
 
     def number(self) -> Any:
         """Read an integer, or a float if it has a point or an exponent or is infinite."""
@@ -102,7 +104,9 @@ class Tokens:
         if len(self._word) > _MOST_DIGITS:
             self.fail(f"a number of more than {_MOST_DIGITS} digits")
         word = self._take_word()
-        return int(word) if word.lstrip("-").isdigit() else float(word)
+        if word.lstrip("-").isdigit():
+            return int(word)
+        return float(word)
 
     def integer(self, subject: str) -> int:
         """Read a number that must be an integer."""
@@ -284,7 +288,9 @@ class Printer:
         if isinstance(value, (list, tuple)):
             items = cast("Iterable[Any]", value)
             inside = ", ".join(map(self.value, items))
-            return f"[{inside}]" if isinstance(value, list) else f"({inside})"
+            if isinstance(value, list):
+                return f"[{inside}]"
+            return f"({inside})"
         if isinstance(value, Mapping):
             return self.map(cast("Mapping[str, Any]", value))
         if callable(value):
@@ -523,7 +529,9 @@ class Reader:
         if kind is Layout and isinstance(values.get("dims"), str):
             values["dims"] = _pieces(values["dims"], tokens)
         record: Any = make_record(kind, values, tokens, word)
-        return self._shared.setdefault(number, record) if number else record
+        if number:
+            return self._shared.setdefault(number, record)
+        return record
 
 
 def same(first: Any, second: Any) -> bool:

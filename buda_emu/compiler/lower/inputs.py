@@ -81,7 +81,10 @@ def index_queue(low: Lowering, embedding: Node) -> str:
         zero=embedding.attrs.get("zero"),
     )
     for queue in low.out.inputs.values():
-        rows = queue.rows if new_queue.from_end else new_queue.rows
+        if new_queue.from_end:
+            rows = queue.rows
+        else:
+            rows = new_queue.rows
         if replace(queue, rows=rows) == replace(new_queue, name=queue.name):
             low.out.inputs[queue.name] = replace(queue, rows=min(queue.rows, new_queue.rows))
             return queue.name
@@ -163,7 +166,10 @@ def _for_host(layout: Layout, core_columns: int) -> Layout:
         return plain
     columns = len(shape) - tall.index(True)
     rows = len(shape) - columns - wide.index(True)
-    swapped = standard(shape, rows, columns) if rows > 0 else plain
+    if rows > 0:
+        swapped = standard(shape, rows, columns)
+    else:
+        swapped = plain
     tiles = swapped.extent[2] // TILE
     fits = any(tiles % cores == 0 and tiles // cores <= MOST_TILES_OF_A_ROW for cores in range(1, core_columns + 1))
     if fits and prod(swapped.extent) <= prod(plain.extent):

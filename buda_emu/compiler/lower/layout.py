@@ -87,12 +87,12 @@ class Layout:
 
     @property
     def rows_full(self) -> bool:
-        """Whether no row of a tile is padding."""
+        """Return whether no row of a tile is padding."""
         return prod(piece.size for piece in self.on("r")) == self.extent[1]
 
     @property
     def columns_full(self) -> bool:
-        """Whether no column of a tile is padding."""
+        """Return whether no column of a tile is padding."""
         return prod(piece.size for piece in self.on("c")) == self.extent[2]
 
     def cuts_groups(self, axis: str) -> bool:

@@ -97,7 +97,10 @@ def _along_rows(low: Lowering, value: Value, dim: int, matrix: Sparse) -> Value:
     layout = value.layout
     count = matrix.shape[0]
     plain = "r" if dim == len(layout.dims) - 2 else "z"
-    axis = layout.dims[dim][-1].axis if layout.dims[dim] else plain
+    if layout.dims[dim]:
+        axis = layout.dims[dim][-1].axis
+    else:
+        axis = plain
     shape = [*layout.shape[:dim], count, *layout.shape[dim + 1 :]]
     order: dict[str, list[tuple[int, int]]] = {"z": [], "r": []}
     parts: list[tuple[int, Piece]] = []

@@ -46,7 +46,7 @@ class Value:
 
     @property
     def mixes_padding(self) -> bool:
-        """Whether sixteen columns of the tensor, before the TMs, may hold both elements and padding that is neither 0
+        """Return whether sixteen columns of the tensor, before the TMs, may hold both elements and padding that is neither 0
         nor a copy of an element."""
         turned = sum(tm[0] == "transpose" for tm in self.tms) % 2
         if turned:

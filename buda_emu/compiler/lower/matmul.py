@@ -147,7 +147,9 @@ def columns_of(low: Lowering, value: Value, dims: tuple[int, ...]) -> Value:
 
 def _stride(layout: Layout, place: int) -> int:
     dim = layout.dims[place]
-    return dim[-1].stride if dim and dim[-1].axis == "z" else 0
+    if dim and dim[-1].axis == "z":
+        return dim[-1].stride
+    return 0
 
 
 def _general(low: Lowering, node: Node) -> Value:

@@ -242,14 +242,20 @@ def _largest_of_z(low: Lowering, value: Value, dim: int, count: int) -> Value:
 def _low_padding(low: Lowering, value: Value, axis: str) -> Value:
     """Return the value with a number far below all others in the padding of rows or columns (FRONTEND 3.2)."""
     layout = value.layout
-    full = layout.columns_full if axis == "c" else layout.rows_full
+    if axis == "c":
+        full = layout.columns_full
+    else:
+        full = layout.rows_full
     if full:
         return value
     value = low.real(low.mask_padding(value, rows=axis == "r", columns=axis == "c"))
     extent = layout.extent[2 if axis == "c" else 1]
     row = np.full(extent, BELOW, np.float32)
     row[layout.positions(axis)] = 0
-    shape = (1, TILE, extent) if axis == "c" else (1, extent, TILE)
+    if axis == "c":
+        shape = (1, TILE, extent)
+    else:
+        shape = (1, extent, TILE)
     floor_rows = np.broadcast_to(row.reshape((1, 1, -1) if axis == "c" else (1, -1, 1)), shape)
     tms: list[Tm] = [("broadcast", "z", layout.extent[0])] if layout.extent[0] > 1 else []
     other, size = ("r", layout.extent[1]) if axis == "c" else ("c", layout.extent[2])

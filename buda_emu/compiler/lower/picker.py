@@ -344,5 +344,8 @@ def has_room(target: Target, table: PickTable) -> bool:
 
 def _tile_bytes(target: Target, table: PickTable, rows: int) -> int:
     """Return the size of the distinct tiles of one row of cores, if there are so many rows."""
-    df = target.picker_df if table.plain else target.activation_df
+    if table.plain:
+        df = target.picker_df
+    else:
+        df = target.activation_df
     return table.counts(Cut(rows)).tiles * tile_bytes(df, 32, 32, target.arch.alignment, header=True)

@@ -294,7 +294,10 @@ def _columns(low: Lowering, value: Value, parts: list[Move], members: list[int],
     want = np.zeros(1, np.int64)
     for k in members:
         count = np.arange(parts[k].size)
-        stride = parts[k].have.stride if parts[k].have.axis == "c" else 0
+        if parts[k].have.axis == "c":
+            stride = parts[k].have.stride
+        else:
+            stride = 0
         have = (have[:, None] + count[None, :] * stride).ravel()
         want = (want[:, None] + count[None, :] * parts[k].want.stride).ravel()
     shape = value.layout.extent[2], extent

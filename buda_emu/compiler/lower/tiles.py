@@ -174,17 +174,17 @@ class TileOp(OfOpType):
 
     @property
     def is_tile_by_tile(self) -> bool:
-        """Whether a tile of the result needs only the same tile of each operand."""
+        """Return whether a tile of the result needs only the same tile of each operand."""
         return OP_TYPES[self.type].family in _TILE_BY_TILE and not self.has_sums
 
     @property
     def has_sums(self) -> bool:
-        """Whether the op is a fused op with products, or maxima and sums of rows, and so has several schedules."""
+        """Return whether the op is a fused op with products, or maxima and sums of rows, and so has several schedules."""
         return any(step.inner for step in self.steps)
 
     @property
     def sums_rows(self) -> bool:
-        """Whether the op is a fused op that computes maxima or sums of whole rows."""
+        """Return whether the op is a fused op that computes maxima or sums of whole rows."""
         return any(step.inner and step.columns for step in self.steps)
 
     @property
@@ -227,7 +227,7 @@ class TileOp(OfOpType):
 
     @property
     def may_be_cut(self) -> bool:
-        """Whether the op may run in parts: none of its attributes concerns the whole result, and its grid is free."""
+        """Return whether the op may run in parts: none of its attributes concerns the whole result, and its grid is free."""
         return self.grid is None and self.ublock is None and not any(self.attrs.get(key) for key in _OF_THE_WHOLE)
 
     @property
@@ -265,7 +265,9 @@ class State:
     @property
     def written(self) -> str:
         """The name of the queue that is written."""
-        return self.queue if self.slots == 1 else f"{self.queue}.slots"
+        if self.slots == 1:
+            return self.queue
+        return f"{self.queue}.slots"
 
     def entries(self, held: Words) -> Words:
         """Return content [t, rows, columns] as entries of the written queue."""
@@ -349,12 +351,12 @@ class TileGraph:
 
     @property
     def trains(self) -> bool:
-        """Whether gradients are added up."""
+        """Return whether gradients are added up."""
         return any(store.accumulate for store in self.stores.values())
 
     @property
     def windows(self) -> bool:
-        """Whether programs run a window of inputs again for each input that is added to it, because a cache has
+        """Return whether programs run a window of inputs again for each input that is added to it, because a cache has
         slots."""
         return any(state.slots > 1 for state in self.states.values())
 

@@ -40,7 +40,10 @@ def is_softmax(graph: Graph, node: Node, longest_row: int) -> bool:
         return False
     for place, name in enumerate(node.inputs):
         row = graph[name]
-        total = graph[row.inputs[0]] if row.op == "reciprocal" else row
+        if row.op == "reciprocal":
+            total = graph[row.inputs[0]]
+        else:
+            total = row
         if total.op == "linear" and total.inputs[0] == node.inputs[1 - place] and total.shape == (*node.shape[:-1], 1):
             return True
     return False
@@ -218,7 +221,9 @@ def late_factors(graph: Graph, longest_softmax: int = 0) -> Graph:
             if node.op == "matmul" and node.inputs[0] in late and 0 in steps[node.name].whole
         }
         if not wrong:
-            return _rebuild(graph, steps, late, whole) if late else graph
+            if late:
+                return _rebuild(graph, steps, late, whole)
+            return graph
         refused |= wrong
 
 
@@ -228,10 +233,10 @@ def _steps(graph: Graph, refused: set[str]) -> dict[str, _Step]:
     steps: dict[str, _Step] = {}
     late: dict[str, _Late] = {}
     for node in graph:
-        own = _step(graph, late, node)
-        if node.name in refused and own.late is not None:
-            own = _Step(None, tuple(range(len(node.inputs))))
-        step = steps[node.name] = own
+        step_of_node = _step(graph, late, node)
+        if node.name in refused and step_of_node.late is not None:
+            step_of_node = _Step(None, tuple(range(len(node.inputs))))
+        step = steps[node.name] = step_of_node
         if step.late is None and node.name not in refused:
             new_factor = _new_factor(graph, node)
             if new_factor is not None:
@@ -276,11 +281,15 @@ def _step(graph: Graph, late: Mapping[str, _Late], node: Node) -> _Step:
     everything = _Step(None, tuple(range(len(node.inputs))))
     if node.op in ("add", "subtract"):
         same = first is not None and factors_of_operands[1] == first
-        return _Step(first) if same else everything
+        if same:
+            return _Step(first)
+        return everything
     if node.op == "multiply":
         place = 0 if first is not None else 1
         fits = graph[node.inputs[place]].shape == node.shape
-        return _Step(factors_of_operands[place], (1 - place,)) if fits else everything
+        if fits:
+            return _Step(factors_of_operands[place], (1 - place,))
+        return everything
     if first is None:
         return everything
     if node.op == "matmul":
@@ -298,7 +307,9 @@ def _step(graph: Graph, late: Mapping[str, _Late], node: Node) -> _Step:
         moved = _factor_after_move(first, graph[node.inputs[0]].shape, node)
     else:
         moved = None
-    return everything if moved is None else _Step(moved)
+    if moved is None:
+        return everything
+    return _Step(moved)
 
 
 def _factor_after_move(late: _Late, before: Shape, node: Node) -> _Late | None:
@@ -330,7 +341,9 @@ def _reshape_row(row: Shape, before: Shape, after: Shape) -> Shape | None:
             sizes += new
         else:
             return None
-    return tuple(sizes) if sizes and sizes[-1] == 1 else None
+    if sizes and sizes[-1] == 1:
+        return tuple(sizes)
+    return None
 
 
 def _read_whole(graph: Graph, steps: Mapping[str, _Step], late: Mapping[str, _Late]) -> set[str]:

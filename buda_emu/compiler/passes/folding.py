@@ -79,7 +79,9 @@ def rounds(term: Array) -> bool:
 
 def _channel(product: Node) -> int:
     """Return the dimension of a product's channels."""
-    return 1 if product.op == "conv" else len(product.shape) - 1
+    if product.op == "conv":
+        return 1
+    return len(product.shape) - 1
 
 
 def _chain(graph: Graph, users: dict[str, list[str]], shown: set[str], product: Node) -> list[tuple[Node, Array]]:
@@ -161,7 +163,10 @@ def gelu(graph: Graph) -> Graph:
     users = graph.users()
     nodes = dict(graph.nodes)
     for node in graph:
-        match = _match_gelu(graph, users, node) if node.op == "erf" else None
+        if node.op == "erf":
+            match = _match_gelu(graph, users, node)
+        else:
+            match = None
         if match is not None:
             last, x = match
             nodes[last] = replace(graph[last], op="gelu", inputs=(x,), attrs={})
@@ -220,7 +225,9 @@ def _only(graph: Graph, users: dict[str, list[str]], name: str, op: str) -> Node
 
 
 def _other(node: Node, name: str) -> str:
-    return node.inputs[1] if node.inputs[0] == name else node.inputs[0]
+    if node.inputs[0] == name:
+        return node.inputs[1]
+    return node.inputs[0]
 
 
 def _number(graph: Graph, name: str) -> float | None:

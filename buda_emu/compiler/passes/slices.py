@@ -142,7 +142,9 @@ def split_concats(graph: Graph) -> Graph:
         if not plan.refused - refused:
             break
         refused |= plan.refused
-    return _rebuild(graph, plan) if plan.values else graph
+    if plan.values:
+        return _rebuild(graph, plan)
+    return graph
 
 
 # --------------------------------------------------------------------------------------------------------------- plan
@@ -225,7 +227,9 @@ def _step(graph: Graph, values: dict[str, _Parts], node: Node) -> Cut | str | No
     if node.op == "reshape":
         return _reshape_cut(cut, shapes[0], node.shape)
     if node.op in ("reduce_max", "linear"):
-        return cut if node.attrs["dim"] != cut.dim else "sum"
+        if node.attrs["dim"] != cut.dim:
+            return cut
+        return "sum"
     return None
 
 
@@ -241,7 +245,9 @@ def _elementwise(graph: Graph, node: Node, cuts: Sequence[Cut | None], shapes: S
         place = cut.dim - (rank - len(shape))
         if operand_cut is None and place >= 0 and shape[place] != 1 and graph[name].op != "constant":
             return None
-    return cut if node.shape[cut.dim] == sum(cut.sizes) else None
+    if node.shape[cut.dim] == sum(cut.sizes):
+        return cut
+    return None
 
 
 def _product(graph: Graph, node: Node, cuts: Sequence[Cut | None], shapes: Sequence[Shape]) -> Cut | str | None:
@@ -253,7 +259,9 @@ def _product(graph: Graph, node: Node, cuts: Sequence[Cut | None], shapes: Seque
     inner_a = a is not None and a.dim == len(left) - 1
     inner_b = b is not None and b.dim == len(right) - 2
     if inner_a and inner_b and a is not None and b is not None:
-        return "sum" if a.sizes == b.sizes else None
+        if a.sizes == b.sizes:
+            return "sum"
+        return None
     if inner_a and b is None and graph[node.inputs[1]].op == "constant":
         return "sum"
     if a is not None and b is None and a.dim == len(left) - 2:
@@ -318,7 +326,9 @@ def _read(graph: Graph, plan: _Plan, node: Node) -> tuple[int, int] | None:
 
 def _channels(node: Node) -> int:
     """Return the dimension that lies along the columns of tiles."""
-    return 1 if len(node.shape) > 3 else len(node.shape) - 1
+    if len(node.shape) > 3:
+        return 1
+    return len(node.shape) - 1
 
 
 def _rows(node: Node) -> int:

@@ -42,7 +42,7 @@ class Crossing:
     def __init__(self, graph: Graph) -> None:
         self._graph = graph
         self._of = graph.programs()
-        overwritten = {item.state for item in graph.outputs if item.program == FORWARD and not item.accumulate}
+        overwritten = {out.state for out in graph.outputs if out.program == FORWARD and not out.accumulate}
         self._free = {
             node.name
             for node in graph
@@ -114,21 +114,21 @@ class Crossing:
         """Return the graph whose backward pass recomputes the values, each where it is first read."""
         graph = self._graph
         again = set(values)
-        made = Graph(graph.name, inputs=list(graph.inputs), origin=graph.origin)
+        graph_again = Graph(graph.name, inputs=list(graph.inputs), origin=graph.origin)
         for node in graph:
             if self._of.get(node.name, FORWARD) == FORWARD:
-                made.nodes[node.name] = node
+                graph_again.nodes[node.name] = node
                 continue
             for name in node.inputs:
-                _add_again(graph, made, name, again)
-            made.nodes[node.name] = _read_again(node, again)
+                _add_again(graph, graph_again, name, again)
+            graph_again.nodes[node.name] = _read_again(node, again)
         for output in graph.outputs:
             if output.program == FORWARD or output.value not in again:
-                made.outputs.append(output)
+                graph_again.outputs.append(output)
                 continue
-            _add_again(graph, made, output.value, again)
-            made.outputs.append(replace(output, value=output.value + AGAIN))
-        return made
+            _add_again(graph, graph_again, output.value, again)
+            graph_again.outputs.append(replace(output, value=output.value + AGAIN))
+        return graph_again
 
 
 def _add_again(graph: Graph, graph_again: Graph, name: str, again: set[str]) -> None:

@@ -33,7 +33,9 @@ class Optimizer:
 
 def _add_decay(b: Builder, p: Node, g: Node, decay: float) -> Node:
     """Return the gradient with weight decay."""
-    return b.add(g, b.multiply(p, decay)) if decay else g
+    if decay:
+        return b.add(g, b.multiply(p, decay))
+    return g
 
 
 def _sgd(
@@ -85,7 +87,9 @@ def _adamw_numbers(rate: float, step: int, options: Numbers) -> dict[str, float]
 
 
 def _momentum(options: Numbers) -> tuple[str, ...]:
-    return ("momentum",) if options["momentum"] else ()
+    if options["momentum"]:
+        return ("momentum",)
+    return ()
 
 
 def _moments(options: Numbers) -> tuple[str, ...]:

@@ -37,7 +37,9 @@ class _WithLoss(torch.nn.Module):
     def forward(self, *inputs: Any) -> Any:
         count = len(inputs) - (self._several or 1)
         loss = self._loss(self.model(*inputs[:count]), inputs[count:] if self._several else inputs[-1])
-        return loss if self._share == 1 else loss * self._share
+        if self._share == 1:
+            return loss
+        return loss * self._share
 
 
 def joint_graph(module: Any, inputs: Sequence[Any], target: Any, choices: Choices) -> Graph:

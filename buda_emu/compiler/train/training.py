@@ -116,12 +116,12 @@ class CompiledTraining(CompiledModel):
     # --------------------------------------------------------------------------------------- parameters and state
     def parameters(self) -> dict[str, Array]:
         """Return the module's parameters as they are on the machine now: float32 by the module's names."""
-        return {name: self._state(self._copies(name)[-1]) for name in self._trained()}
+        return {name: self._state(self._copies(name)[-1]) for name in self._parameter_names()}
 
     def gradients(self) -> dict[str, Array]:
         """Return the gradients of the last step by the names of the module's parameters, zeros before the first
         step."""
-        return {name: self._state(GRADIENT + name) for name in self._trained()}
+        return {name: self._state(GRADIENT + name) for name in self._parameter_names()}
 
     def state(self) -> dict[str, Array]:
         """Return everything that the machine keeps, by name: parameters, buffers, and the optimizer's tensors
@@ -133,7 +133,7 @@ class CompiledTraining(CompiledModel):
         Raises HostError for a module that lacks a parameter or has it in another shape."""
         torch: Any = import_module("torch")  # not all of it has types
         module_tensors = {**dict(module.named_parameters()), **dict(module.named_buffers())}
-        trained = self._trained()
+        trained = self._parameter_names()
         states = {**self.state(), **self.parameters()}
         for name, array in states.items():
             if name not in module_tensors:
@@ -148,9 +148,10 @@ class CompiledTraining(CompiledModel):
     def set_parameters(self, arrays: Mapping[str, Any]) -> None:
         """Set parameters, or anything else that `state` names, to new values. Raises HostError for an unknown name or
         another shape."""
-        for name, item in ((copy, item) for own, item in arrays.items() for copy in self._copies(own)):
+        copies = [(copy, value) for name, value in arrays.items() for copy in self._copies(name)]
+        for name, value in copies:
             state = self.placement.tiles.state(name)
-            array = np.asarray(as_numpy(item), np.float32)
+            array = np.asarray(as_numpy(value), np.float32)
             if state is None or array.shape != state.host_shape:
                 raise HostError(f"set_parameters: {name}: no state of that name, or not of shape {list(array.shape)}")
             held = np.zeros((1, *state.held.shape), np.float32)
@@ -168,7 +169,7 @@ class CompiledTraining(CompiledModel):
             return [name, name + MASTER]
         return [name]
 
-    def _trained(self) -> list[str]:
+    def _parameter_names(self) -> list[str]:
         return [output.state.removeprefix(GRADIENT) for output in self.graph.outputs if output.accumulate]
 
     def _state(self, label: str) -> Array:
