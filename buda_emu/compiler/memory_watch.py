@@ -197,8 +197,8 @@ class Work:
 
     @property
     def is_notable(self) -> bool:
-        """Return whether the user is told of the search unasked: it was cut or ended, several efforts were tried, or the bound
-        was reached."""
+        """Return whether the user is told of the search unasked: it was cut or ended, several efforts were tried, or
+        the bound was reached."""
         return self.cut or self.ended or len({trial.effort for trial in self.trials}) > 1 or self.at_bound
 
     def words(self) -> str:

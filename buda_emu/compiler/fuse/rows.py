@@ -2,7 +2,7 @@
 read them.
 """
 
-from collections.abc import Container, Mapping, Set
+from collections.abc import Container, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -424,21 +424,26 @@ def _join_products(op: TileOp, products: list[TileOp]) -> TileOp | None:
         inputs = [f"input{len(uses) + number}" for number in range(len(product.uses))]
         uses += product.uses
         words[f"input{place}"] = slot = f"intermed{op.intermediates + len(first)}"
-        if product.attrs.get("bias"):
-            name = f"{product.name}.sum"
-        else:
-            name = product.name
+        has_bias = bool(product.attrs.get("bias"))
+        name = f"{product.name}.sum" if has_bias else product.name
         first.append(SubOp(name, "matmul", tuple(inputs[:2]), slot, inner=product.inner))
-        if product.attrs.get("bias"):  # a row of equal rows
+        if has_bias:  # a row of equal rows
             biases.append(SubOp(product.name, "add", (slot, inputs[2]), slot, pop=(slot,)))
-    slots = {step.output for step in first}
     if len(uses) > MAX_INPUTS or op.intermediates + len(first) > MAX_INTERMEDIATES:
         return None
     renamed = [replace(step, inputs=tuple(words.get(name, name) for name in step.inputs)) for step in steps_of(op)]
-    last = {name: number for number, step in enumerate(renamed) for name in step.inputs if name in slots}
-    after = [
-        replace(step, pop=(*step.pop, *(name for name in dict.fromkeys(step.inputs) if last.get(name) == number)))
-        for number, step in enumerate(renamed)
-    ]
+    after = _pop_after_last_use(renamed, {step.output for step in first})
     sources = tuple(source for part in (*products, op) for source in part.sources)
     return replace(op, type="fused_op", uses=uses, attrs={}, steps=(*first, *biases, *after), made_of=sources)
+
+
+def _pop_after_last_use(steps: Sequence[SubOp], slots: Container[str]) -> list[SubOp]:
+    """Return the steps, with each of the slots popped by the step that reads it last."""
+    last: dict[str, int] = {}
+    for number, step in enumerate(steps):
+        last |= {name: number for name in step.inputs if name in slots}
+    popping: list[SubOp] = []
+    for number, step in enumerate(steps):
+        popped = (name for name in dict.fromkeys(step.inputs) if last.get(name) == number)
+        popping.append(replace(step, pop=(*step.pop, *popped)))
+    return popping

@@ -2,7 +2,7 @@
 one.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import combinations
 from math import prod
 from typing import Any, Final
@@ -12,7 +12,7 @@ import numpy as np
 from buda_emu.compiler.graph.spec import CORE, FRONT, declared_problems, graph_problems
 from buda_emu.compiler.ir.text import PLACED, TILE, Ir
 from buda_emu.compiler.lower.picker import PickTable
-from buda_emu.compiler.lower.tiles import Shape, TileGraph, TileOp, Tm, after
+from buda_emu.compiler.lower.tiles import Shape, TileGraph, TileOp, Tm, Use, after
 from buda_emu.compiler.place.placement import ROLES, Placed, Placement, Queue
 from buda_emu.compiler.target import FIDELITIES
 from buda_emu.netlist.fields import LAYOUTS, LOCATIONS, QUEUE_TYPES
@@ -57,6 +57,11 @@ def attribute_problems(op: TileOp) -> Iterator[str]:
             yield f"attribute {name} of type {spec.kind} cannot be {value!r}"
     if op.inner < 0 or any(min(step.columns, step.across, step.inner) < 0 for step in op.steps):
         yield "a number of tiles is negative"
+    yield from _step_problems(op)
+
+
+def _step_problems(op: TileOp) -> Iterator[str]:
+    """Yield problems with the steps of a fused op: an op that cannot be one, an attribute with an illegal value."""
     for step in op.steps:
         if step.type not in OP_TYPES or not OP_TYPES[step.type].in_fused:
             yield f"step {step.name}: {step.type} is not an op of a fused op"
@@ -90,29 +95,36 @@ def operand_problems(tiles: TileGraph, op: TileOp, queues: Mapping[str, str], ar
         return
     least, largest = OP_TYPES[op.type].inputs
     if not least <= len(op.uses) <= largest:
-        if least < largest < _MANY:
-            range_text = f" to {largest}"
-        else:
-            range_text = ""
+        range_text = f" to {largest}" if least < largest < _MANY else ""
         yield f"{plural(len(op.uses), 'operand')}, it takes {least}{range_text}"
         return
     seen: list[Shape] = []
-    read = {name for step in op.steps for name in step.inputs}
     for number, use in enumerate(op.uses):
-        if op.steps and f"input{number}" not in read:
+        if op.steps and not any(f"input{number}" in step.inputs for step in op.steps):
             yield f"operand {number}: no step reads it"
             return
         try:
-            shape = tiles.shape_of(queues.get(use.source, use.source))
-            for tm in use.tms:
-                shape = _behind(tm, shape)
+            seen.append(_shape_of_use(tiles, use, queues))
         except (ValueError, TypeError) as error:
             yield f"operand {number}: {error}"
             return
-        seen.append(shape)
         if ("transpose",) in use.tms and (refusal := OP_TYPES[op.type].transpose_refusal(number, arch)):
             yield f"operand {number}: {refusal}"
             return
+    yield from _shape_problems(op, seen)
+
+
+def _shape_of_use(tiles: TileGraph, use: Use, queues: Mapping[str, str]) -> Shape:
+    """Return the shape of an operand behind its TMs. Raises ValueError or TypeError for an impossible TM."""
+    shape = tiles.shape_of(queues.get(use.source, use.source))
+    for tm in use.tms:
+        shape = _behind(tm, shape)
+    return shape
+
+
+def _shape_problems(op: TileOp, seen: Sequence[Shape]) -> Iterator[str]:
+    """Yield operands that have another shape than the op needs, or that the op does not have; `seen`: their shapes
+    behind the TMs."""
     expected = list(_operand_shapes(op))
     if expected and len(expected) != len(seen):
         yield f"{plural(len(seen), 'operand')}, it takes {len(expected)}"
@@ -235,6 +247,11 @@ def tile_problems(tiles: TileGraph, queues: Mapping[str, str], arch: str) -> Ite
         yield from _format_problems(
             op.name, (op.precision.df, op.precision.acc_df, *op.precision.reads), op.precision.fidelity
         )
+    yield from _output_problems(tiles)
+
+
+def _output_problems(tiles: TileGraph) -> Iterator[str]:
+    """Yield outputs and stores of missing ops, and stores to missing states."""
     for output in (*tiles.outputs.values(), *tiles.stores.values()):
         if output.op not in tiles.ops:
             yield f"{output.op}: an output or state is to be written by it, and there is no such op"

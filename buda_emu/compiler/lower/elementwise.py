@@ -1,5 +1,6 @@
 """Lowerings of element-wise ops: both operands get one layout, and broadcasts become TMs if possible."""
 
+from collections.abc import Container, Iterator
 from dataclasses import replace
 from typing import Final
 
@@ -7,7 +8,7 @@ import numpy as np
 
 from buda_emu.compiler.graph.graph import Array, Node, Shape
 from buda_emu.compiler.graph.sparse import Sparse
-from buda_emu.compiler.lower.layout import TILE, Dim, Layout, Piece, moves, reshape_layout, standard
+from buda_emu.compiler.lower.layout import TILE, Dim, Extent, Layout, Piece, moves, reshape_layout, standard
 from buda_emu.compiler.lower.lowering import Lowering, Value, lowers
 from buda_emu.compiler.lower.relayout import relayout
 from buda_emu.compiler.lower.tiles import Tm, Use
@@ -206,23 +207,26 @@ def operand(low: Lowering, value: Value, layout: Layout) -> tuple[Use, tuple[boo
     real_pieces = [number for number, piece in enumerate(rest.pieces) if piece.axis != "-"]
     value = _without_repeats(low, value, rest, real_pieces)
     axis = _beside(low, value)
+    copied = [*missing]
     if axis and not layout.on(axis):  # zeros beside the result would meet numbers: harmless, but V209
+        copied.insert(0, axis)
+    for axis in copied:
         if axis == "r":
             value = copy_rows(low, value)
-        else:
+        elif axis == "c":
             value = copy_columns(low, value)
-    tms: list[Tm] = []
-    if "r" in missing:
-        value = copy_rows(low, value)
-    if "c" in missing:
-        value = copy_columns(low, value)
-    for place, axis in enumerate("zrc"):
-        unit = 1 if axis == "z" else TILE
-        if axis in missing and layout.extent[place] > unit:
-            tms.append(("broadcast", axis, layout.extent[place] // unit))
     use = low.use(value, transpose=False)
     clean = (value.clean_rows and "r" not in missing, value.clean_columns and "c" not in missing)
-    return Use(use.source, (*use.tms, *tms)), clean, (value.same_rows, value.same_columns)
+    tms = (*use.tms, *_broadcasts(layout.extent, missing))
+    return Use(use.source, tms), clean, (value.same_rows, value.same_columns)
+
+
+def _broadcasts(extent: Extent, axes: Container[str]) -> Iterator[Tm]:
+    """Yield TMs that repeat a slice, or a tile of rows or columns, over the extent, along some axes."""
+    for axis, size in zip("zrc", extent, strict=True):
+        unit = 1 if axis == "z" else TILE
+        if axis in axes and size > unit:
+            yield ("broadcast", axis, size // unit)
 
 
 def _beside(low: Lowering, value: Value) -> str:
@@ -282,16 +286,14 @@ def constant_use(low: Lowering, array: Array, shape: Shape, layout: Layout) -> t
         pieces += [piece.size if size > 1 else 1 for piece in dim]
     values = array.reshape(pieces)
     extent = list(layout.extent)
-    tms = list[Tm]()
     copies = list[str]()
     for place, axis in enumerate("zrc"):
         members = [number for number, piece in enumerate(layout.pieces) if piece.axis == axis]
         unit = 1 if axis == "z" else TILE
         if all(values.shape[number] == 1 for number in members) and (members or extent[place] == unit):
-            if extent[place] > unit:
-                tms.append(("broadcast", axis, extent[place] // unit))
             copies.append(axis)
             extent[place] = unit
+    tms = tuple(_broadcasts(layout.extent, copies))
     elements = np.zeros(extent, np.float32)
     place = np.zeros(values.shape, np.int64)
     strides = {"z": extent[1] * extent[2], "r": extent[2], "c": 1}
@@ -306,4 +308,4 @@ def constant_use(low: Lowering, array: Array, shape: Shape, layout: Layout) -> t
         elements[:] = elements[:, :1]
     if "c" in copies:
         elements[:] = elements[:, :, :1]
-    return Use(low.constant(elements), tuple(tms)), ("r" not in copies, "c" not in copies)
+    return Use(low.constant(elements), tms), ("r" not in copies, "c" not in copies)

@@ -17,17 +17,13 @@ def lower(graph: Graph, target: Target, memory: OwnMemory | None = None) -> Tile
     """Lower a graph of core ops to netlist ops. `memory`: storage of large constants, shared by all forms of a model.
     Raises UnsupportedError for what the device cannot do."""
     low = Lowering(graph, target, memory or OwnMemory())
-    used = {name for node in graph for number, name in enumerate(node.inputs) if (node.op, number) != ("embedding", 1)}
-    used |= {output.value for output in graph.outputs}
+    nodes = _nodes_by_program(graph)
     program_of = graph.programs()
-    programs = list(dict.fromkeys(output.program for output in graph.outputs))
     used_names = {node.name for node in graph if node.op == "input"}
-    for program in programs:
+    for program, program_nodes in nodes.items():
         low.begin(program)
-        for node in graph:
-            needed = node.op != "constant" and (node.op != "input" or node.name in used)
-            if needed and program_of.get(node.name, programs[0]) == program:
-                _lower(low, node)
+        for node in program_nodes:
+            _lower(low, node)
         program_outputs = [output for output in graph.outputs if output.program == program]
         _keep_old(low, program_of, program, {output.state for output in program_outputs if not output.accumulate})
         for output in program_outputs:
@@ -42,6 +38,22 @@ def lower(graph: Graph, target: Target, memory: OwnMemory | None = None) -> Tile
         if value.rows is None and not value.tms and value.source in low.out.ops
     }
     return store_early(prune(low.out))
+
+
+def _nodes_by_program(graph: Graph) -> dict[str, list[Node]]:
+    """Return the nodes to lower for each program. Constants are lowered where they are read, and inputs that only
+    embeddings read as indices by these (`index_queue`). A node of no program belongs to the first."""
+    used = {output.value for output in graph.outputs}
+    for node in graph:
+        used.update(name for place, name in enumerate(node.inputs) if (node.op, place) != ("embedding", 1))
+    program_of = graph.programs()
+    nodes: dict[str, list[Node]] = {output.program: [] for output in graph.outputs}
+    first = next(iter(nodes), "")
+    for node in graph:
+        program = program_of.get(node.name, first)
+        if program in nodes and node.op != "constant" and (node.op != "input" or node.name in used):
+            nodes[program].append(node)
+    return nodes
 
 
 def store_early(tiles: TileGraph) -> TileGraph:

@@ -46,8 +46,8 @@ class Value:
 
     @property
     def mixes_padding(self) -> bool:
-        """Return whether sixteen columns of the tensor, before the TMs, may hold both elements and padding that is neither 0
-        nor a copy of an element."""
+        """Return whether sixteen columns of the tensor, before the TMs, may hold both elements and padding that is
+        neither 0 nor a copy of an element."""
         turned = sum(tm[0] == "transpose" for tm in self.tms) % 2
         if turned:
             return not (self.clean_rows or self.same_rows) and self.layout.cuts_groups("r")
@@ -313,24 +313,9 @@ class Lowering:
         if not (rows or columns):
             return value
         value = self.real(value)
-        _, height, width = value.layout.extent
-        mask = np.ones((1, height if rows else TILE, width if columns else TILE), np.float32)
-        tms: list[Tm] = list(over((value.layout.extent[0], 1, 1)))
-        for masks_axis, axis, place in ((rows, "r", 1), (columns, "c", 2)):
-            extent = value.layout.extent[place]
-            if masks_axis:
-                valid = value.layout.positions(axis)
-                keep = np.zeros(extent, np.float32)
-                keep[valid] = 1
-                mask = mask * keep.reshape((1, -1, 1) if axis == "r" else (1, 1, -1))
-            elif extent > TILE:
-                tms.append(("broadcast", axis, extent // TILE))
-        name = self.op(
-            "multiply",
-            [self.use(value), Use(self.constant(mask, "value", "keep"), tuple(tms))],
-            value.tiles,
-            suffix="mask",
-        )
+        operand = self.use(value)
+        mask = self._mask(value.layout, rows=rows, columns=columns)
+        name = self.op("multiply", [operand, mask], value.tiles, suffix="mask")
         return replace(
             value,
             source=name,
@@ -340,6 +325,21 @@ class Lowering:
             clean_columns=columns or value.clean_columns,
             same_columns=value.same_columns and not columns,
         )
+
+    def _mask(self, layout: Layout, *, rows: bool, columns: bool) -> Use:
+        """Return a constant with 1 for the rows (columns) that hold elements and 0 for their padding, as an operand."""
+        mask = np.ones((1, 1, 1), np.float32)
+        tms: list[Tm] = list(over((layout.extent[0], 1, 1)))
+        for masks_axis, axis, place in ((rows, "r", 1), (columns, "c", 2)):
+            extent = layout.extent[place]
+            keep = np.ones(TILE, np.float32)
+            if masks_axis:
+                keep = np.zeros(extent, np.float32)
+                keep[layout.positions(axis)] = 1
+            elif extent > TILE:
+                tms.append(("broadcast", axis, extent // TILE))
+            mask = mask * np.expand_dims(keep, (0, 3 - place))
+        return Use(self.constant(mask, "value", "keep"), tuple(tms))
 
     def array(self, name: str) -> Array | None:
         """Return the value of a constant node, a large one by reference; None for another node."""

@@ -180,12 +180,11 @@ def reduce_max(low: Lowering, node: Node) -> Value:
     layout = value.layout
     pieces = layout.dims[dim]
     axes = {piece.axis for piece in pieces}
-    alone = len(axes) == 1 and all(
-        piece.axis not in axes
-        for place, other_pieces in enumerate(layout.dims)
-        if place != dim
-        for piece in other_pieces
-    )
+    other_axes: set[str] = set()
+    for place, other_pieces in enumerate(layout.dims):
+        if place != dim:
+            other_axes.update(piece.axis for piece in other_pieces)
+    alone = len(axes) == 1 and axes.isdisjoint(other_axes)
     if axes == {"z"} and len(pieces) == 1 and pieces[0].stride == 1:
         return _largest_of_z(low, value, dim, pieces[0].size)
     if not alone and axes == {"c"} and prod(piece.size for piece in pieces) ** 2 <= _in_columns(layout):
@@ -195,7 +194,11 @@ def reduce_max(low: Lowering, node: Node) -> Value:
         rest = [place for place in range(len(layout.dims)) if place != dim]
         value = relayout(low, value, dense_layout(layout.shape, rest[:-1], rest[-1:], [dim]))
         axes = {"c"}
-    axis = axes.pop()
+    return _largest_of_axis(low, value, dim, axes.pop())
+
+
+def _largest_of_axis(low: Lowering, value: Value, dim: int, axis: str) -> Value:
+    """Lower a maximum over a dimension that is alone along the rows or columns."""
     value = low.real(_low_padding(low, value, axis))
     layout = value.layout
     t, r, c = value.tiles

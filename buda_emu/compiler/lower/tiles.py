@@ -179,7 +179,7 @@ class TileOp(OfOpType):
 
     @property
     def has_sums(self) -> bool:
-        """Return whether the op is a fused op with products, or maxima and sums of rows, and so has several schedules."""
+        """Return whether the op is a fused op with products, or maxima and sums of rows: it has several schedules."""
         return any(step.inner for step in self.steps)
 
     @property
@@ -227,7 +227,7 @@ class TileOp(OfOpType):
 
     @property
     def may_be_cut(self) -> bool:
-        """Return whether the op may run in parts: none of its attributes concerns the whole result, and its grid is free."""
+        """Return whether the op may run in parts: its grid is free, and no attribute concerns the whole result."""
         return self.grid is None and self.ublock is None and not any(self.attrs.get(key) for key in _OF_THE_WHOLE)
 
     @property

@@ -209,22 +209,34 @@ def late_factors(graph: Graph, longest_softmax: int = 0) -> Graph:
         steps = _steps(graph, refused)
         late = {name: step.late for name, step in steps.items() if step.late is not None}
         waiting = {late[node.inputs[0]].origin for node in graph if node.op == "matmul" and node.name in late}
-        whole = _read_whole(graph, steps, late)
-        alone: dict[str, list[str]] = {}
-        for name in _products_to_multiply(graph, steps, late):
-            alone.setdefault(late[name].origin, []).append(name)
-        wrong = {item.origin for item in late.values()} - waiting
-        wrong |= {name for origin, names in alone.items() if len(names) > 1 or origin in whole for name in names}
-        wrong |= {
+        read_whole = _read_whole(graph, steps, late)
+        refused_now = {factor.origin for factor in late.values()} - waiting
+        refused_now |= _needless_products(graph, steps, late, read_whole)
+        refused_now |= {
             late[node.inputs[0]].origin
             for node in graph
             if node.op == "matmul" and node.inputs[0] in late and 0 in steps[node.name].whole
         }
-        if not wrong:
-            if late:
-                return _rebuild(graph, steps, late, whole)
+        if not late:
             return graph
-        refused |= wrong
+        if not refused_now:
+            return _rebuild(graph, steps, late, read_whole)
+        refused |= refused_now
+
+
+def _needless_products(
+    graph: Graph, steps: Mapping[str, "_Step"], late: Mapping[str, _Late], read_whole: set[str]
+) -> set[str]:
+    """Return the products behind which a separate multiplication would be more work than the factor in front: if there
+    are several of one factor, or the factor's own value is read, too."""
+    products: dict[str, list[str]] = {}
+    for name in _products_to_multiply(graph, steps, late):
+        products.setdefault(late[name].origin, []).append(name)
+    needless: set[str] = set()
+    for origin, names in products.items():
+        if len(names) > 1 or origin in read_whole:
+            needless.update(names)
+    return needless
 
 
 # --------------------------------------------------------------------------------------------------------------- plan
@@ -297,19 +309,24 @@ def _step(graph: Graph, late: Mapping[str, _Late], node: Node) -> _Step:
             return everything
         lead = (1,) * (len(node.shape) - len(first.row))
         return _Step(replace(first, row=(*lead, *first.row)), (1,))
-    last = len(graph[node.inputs[0]].shape) - 1
-    clamps = node.op == "relu" and not node.attrs.get("threshold") and node.attrs.get("mode", "min") == "min"
-    if node.op == "linear" and node.attrs["dim"] == last:
-        return _Step(first)
-    if first.positive and (clamps or (node.op == "reduce_max" and node.attrs["dim"] == last)):
-        return _Step(first)
-    if node.op in _MOVES:
-        moved = _factor_after_move(first, graph[node.inputs[0]].shape, node)
-    else:
-        moved = None
-    if moved is None:
+    after = _factor_after_unary(first, graph[node.inputs[0]].shape, node)
+    if after is None:
         return everything
-    return _Step(moved)
+    return _Step(after)
+
+
+def _factor_after_unary(late: _Late, before: Shape, node: Node) -> _Late | None:
+    """Return the factor behind an op with one operand of shape `before`; None if the op must read it with its
+    factor. Maxima and clamps commute with positive factors only."""
+    last = len(before) - 1
+    if node.op == "linear" and node.attrs["dim"] == last:
+        return late
+    clamps = node.op == "relu" and not node.attrs.get("threshold") and node.attrs.get("mode", "min") == "min"
+    if late.positive and (clamps or (node.op == "reduce_max" and node.attrs["dim"] == last)):
+        return late
+    if node.op in _MOVES:
+        return _factor_after_move(late, before, node)
+    return None
 
 
 def _factor_after_move(late: _Late, before: Shape, node: Node) -> _Late | None:

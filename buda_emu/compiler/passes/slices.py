@@ -68,22 +68,12 @@ def _products(graph: Graph) -> dict[str, tuple[Node, Node | None, Index]]:
         last = term or product
         readers = [graph[name] for name in users[last.name]]
         columns_by_reader = [_columns(reader, last) for reader in readers]
-        if (
-            last.name in shown
-            or not readers
-            or any(columns_of_reader is None for columns_of_reader in columns_by_reader)
-        ):
+        columns_taken = [columns for columns in columns_by_reader if columns is not None]
+        if last.name in shown or not readers or len(columns_taken) < len(readers):
             continue
-        if (
-            sum(columns_of_reader.size for columns_of_reader in columns_by_reader if columns_of_reader is not None)
-            > last.shape[-1]
-        ):
-            continue
-        slices |= {
-            reader.name: (product, term, columns)
-            for reader, columns in zip(readers, columns_by_reader, strict=True)
-            if columns is not None
-        }
+        if sum(columns.size for columns in columns_taken) <= last.shape[-1]:
+            for reader, columns in zip(readers, columns_taken, strict=True):
+                slices[reader.name] = (product, term, columns)
     return slices
 
 
@@ -160,19 +150,16 @@ class _Plan:
         """Find the values that can be in parts, without concats that are already refused."""
         plan = _Plan({}, set())
         groups: list[set[str]] = []
-        caches: set[str] = set()
         touched: dict[str, list[Node]] = {}  # the ops that read parts of a concat, and itself
         for node in graph:
-            if node.op == "concat" and node.name not in refused and not _origins(plan, node):
+            origins = _origins(plan, node)
+            if node.op == "concat" and node.name not in refused and not origins:
                 dim: int = node.attrs["dim"]
                 sizes = tuple(graph[name].shape[dim] for name in node.inputs)
                 plan.values[node.name] = _Parts(Cut(dim, sizes), frozenset([node.name]))
-                if any(graph[name].op == "state" and graph[name].attrs["slots"] > 1 for name in node.inputs):
-                    caches.add(node.name)
                 groups.append({node.name})
                 touched[node.name] = [node]
                 continue
-            origins = _origins(plan, node)
             if not origins:
                 continue
             step = _step(graph, plan.values, node)
@@ -184,13 +171,27 @@ class _Plan:
                 touched[origin].append(node)
             if isinstance(step, Cut):
                 plan.values[node.name] = _Parts(step, origins)
-        shown = [plan.values[output.value].origins for output in graph.outputs if output.value in plan.values]
-        plan.refused |= set().union(*shown)
-        for group in groups:
-            nodes = {node.name: node for origin in group for node in touched[origin]}
-            if group & plan.refused or not (group & caches or _moves_less(graph, plan, list(nodes.values()))):
-                plan.refused |= group
+        plan._refuse_groups(graph, groups, touched)
         return plan
+
+    def _refuse_groups(self, graph: Graph, groups: list[set[str]], touched: dict[str, list[Node]]) -> None:
+        """Refuse the groups of concats that an output needs whole or in which nothing is gained by parts; `touched`:
+        the ops that read parts of each concat."""
+        for output in graph.outputs:
+            if output.value in self.values:
+                self.refused |= self.values[output.value].origins
+        for group in groups:
+            nodes: dict[str, Node] = {}
+            for origin in group:
+                nodes |= {node.name: node for node in touched[origin]}
+            has_cache = any(_joins_cache(graph, graph[origin]) for origin in group)
+            if group & self.refused or not (has_cache or _moves_less(graph, self, list(nodes.values()))):
+                self.refused |= group
+
+
+def _joins_cache(graph: Graph, concat: Node) -> bool:
+    """Return whether a concat reads a cache with slots."""
+    return any(graph[name].op == "state" and graph[name].attrs["slots"] > 1 for name in concat.inputs)
 
 
 def _origins(plan: _Plan, node: Node) -> frozenset[str]:
