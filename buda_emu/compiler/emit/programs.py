@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, Literal, NamedTuple
 
-from buda_emu.compiler.lower.tiles import State
+from buda_emu.compiler.lower.tiles import State, Store
 from buda_emu.compiler.place.placement import GraphPlace, Placement, Queue
 from buda_emu.netlist.model import (
     Allocate,
@@ -82,17 +82,8 @@ def _program(placement: Placement, program: str, last: dict[str, str]) -> Iterat
     graphs = placement.programs[program]
     names = graph_names(placement)
     reads = {graph: placement.read_by(graph) for graph in graphs}
-    moving = [
-        placement.queues[name] for queues in reads.values() for name in queues if _advances(placement.queues[name])
-    ]
-    held = any(last[queue.name] != program for queue in moving)
     stores = [store for store in placement.tiles.stores.values() if placement.ops[store.op].op.program == program]
-    sums = {store.queue for store in stores if store.accumulate}
-    slots = max((placement.tiles.states[store.queue].slots for store in stores), default=1)
-    fed = placement.tiles.flows(program)
-    entries = sorted({queue.entries for queue in moving}, reverse=True)
-    popped = frozenset(queue.entries for queue in moving if last[queue.name] == program)
-    form = _Form(tuple(entries), popped, fed, held, bool(sums), slots, placement.count(program))
+    form = _form_of(placement, program, last, stores)
     yield from form.begin()
     allocated, freed = _lives(placement, graphs, reads)
     for graph in graphs:
@@ -110,6 +101,23 @@ def _program(placement: Placement, program: str, last: dict[str, str]) -> Iterat
         if graph in freed:
             yield Deallocate(queues=tuple(freed[graph]))
     yield from form.end()
+
+
+def _form_of(placement: Placement, program: str, last: Mapping[str, str], stores: Sequence[Store]) -> "_Form":
+    """Return the form of a program; `last`: the program that reads each queue last; `stores`: the program's own."""
+    moving: list[Queue] = []
+    for graph in placement.programs[program]:
+        queues = (placement.queues[name] for name in placement.read_by(graph))
+        moving += [queue for queue in queues if _advances(queue)]
+    return _Form(
+        entries=tuple(sorted({queue.entries for queue in moving}, reverse=True)),
+        popped=frozenset(queue.entries for queue in moving if last[queue.name] == program),
+        fed=placement.tiles.flows(program),
+        held=any(last[queue.name] != program for queue in moving),
+        sums=any(store.accumulate for store in stores),
+        slots=max((placement.tiles.states[store.queue].slots for store in stores), default=1),
+        inputs=placement.count(program),
+    )
 
 
 _ByGraph = dict[GraphPlace, list[str]]
@@ -161,17 +169,7 @@ class _Form:
             yield self.pointer("$gptr", entries)
 
     def begin(self) -> Iterator[Instruction]:
-        params = [*(CACHE if self.slots > 1 else (LOOP,) if self.fed else ()), *((ZERO,) if self.sums else ())]
-        if params:
-            yield Param(names=tuple(params))
-        constants = {"$c_zero": 0, _SIZE: self.inputs}
-        constants |= {_ADDS_ANEW: 0} if self.sums else {}
-        constants |= {_INDEX: 0} if self.slots > 1 else {}
-        yield _declare("var", constants)
-        if self.entries:
-            names = [name for count in self.entries for name in self.pointers(count)]
-            names += ["$gptr_held", "$gptr_next"] if self.held else []
-            yield _declare("staticvar", dict.fromkeys(names, 0))
+        yield from self._declarations()
         if self.held:
             yield VarInst(out="$gptr_held", opcode="set", args=("$gptr_next",))
         if self.sums:
@@ -182,6 +180,31 @@ class _Form:
             yield Loop(count=CACHE.inner_count)
         elif self.fed:
             yield Loop(count=LOOP)
+
+    def _declarations(self) -> Iterator[Instruction]:
+        """Yield the declarations of parameters, variables and pointers."""
+        params: list[str] = []
+        if self.slots > 1:
+            params += CACHE
+        elif self.fed:
+            params.append(LOOP)
+        if self.sums:
+            params.append(ZERO)
+        if params:
+            yield Param(names=tuple(params))
+        variables = {"$c_zero": 0, _SIZE: self.inputs}
+        if self.sums:
+            variables[_ADDS_ANEW] = 0
+        if self.slots > 1:
+            variables[_INDEX] = 0
+        yield _declare("var", variables)
+        if self.entries:
+            pointers: list[str] = []
+            for count in self.entries:
+                pointers += self.pointers(count)
+            if self.held:
+                pointers += ["$gptr_held", "$gptr_next"]
+            yield _declare("staticvar", dict.fromkeys(pointers, 0))
 
     def end(self) -> Iterator[Instruction]:
         if self.sums:

@@ -138,28 +138,31 @@ def use_integers(tiles: TileGraph) -> TileGraph:
             new_ops[entry.name] = entry
     tiles.ops = new_ops
     _join_rows(tiles)
-    read = {use.source for op in tiles.ops.values() for use in op.uses} | {entry.op for entry in tiles.outputs.values()}
+    _remove_unread(tiles)
+    return tiles
+
+
+def _remove_unread(tiles: TileGraph) -> None:
+    """Remove `dequantization` ops that nothing reads any more, and constants."""
+    read = {output.op for output in tiles.outputs.values()}
+    for op in tiles.ops.values():
+        read.update(use.source for use in op.uses)
     for op in list(tiles.ops.values()):
         if op.type == "dequantization" and op.name not in read:
             del tiles.ops[op.name]
-    used = {use.source for op in tiles.ops.values() for use in op.uses}
-    tiles.constants = {name: entry for name, entry in tiles.constants.items() if name in used}
-    return tiles
+    used: set[str] = set()
+    for op in tiles.ops.values():
+        used.update(use.source for use in op.uses)
+    tiles.constants = {name: constant for name, constant in tiles.constants.items() if name in used}
 
 
 def _as_integers(tiles: TileGraph, new_ops: dict[str, TileOp], op: TileOp) -> list[TileOp]:
     """Return the ops that replace an op; only the op itself if it is not such a product."""
-    if op.type == "matmul" and len(op.uses) == 2:
-        weights = tiles.constants.get(op.uses[1].source)
-    else:
-        weights = None
-    if weights is None or weights.kind != "value" or op.attrs or op.precision != Precision():
+    weights = _constant_weights(tiles, op)
+    if weights is None:
         return [op]
     grid = _grid(tiles, op.uses[0].source)
-    if grid is not None:
-        split = _split(weights.values)
-    else:
-        split = None
+    split = _split(weights.values) if grid is not None else None
     if grid is None or split is None:
         return [op]
     left = op.uses[0]
@@ -168,9 +171,7 @@ def _as_integers(tiles: TileGraph, new_ops: dict[str, TileOp], op: TileOp) -> li
         codes = grid.uses[0].source
     else:
         codes = f"{left.source}.int8"
-        if codes in new_ops:
-            before = []
-        else:
+        if codes not in new_ops:
             before = requantise(tiles, left.source, grid)
     zero = float(grid.attrs["zero_point"])
     step = float(tiles.constants[grid.uses[1].source].values.flat[0])
@@ -196,6 +197,16 @@ def _as_integers(tiles: TileGraph, new_ops: dict[str, TileOp], op: TileOp) -> li
     return [*before, op]
 
 
+def _constant_weights(tiles: TileGraph, op: TileOp) -> Constant | None:
+    """Return the weights of a plain product by a constant; None for another op."""
+    if op.type != "matmul" or len(op.uses) != 2 or op.attrs or op.precision != Precision():
+        return None
+    weights = tiles.constants.get(op.uses[1].source)
+    if weights is None or weights.kind != "value":
+        return None
+    return weights
+
+
 def _grid(tiles: TileGraph, name: str) -> TileOp | None:
     """Return the `dequantization` whose numbers, moved or not, and zeros a tensor holds."""
     op = tiles.ops.get(name)
@@ -218,10 +229,7 @@ def _copy_source(tiles: TileGraph, op: TileOp) -> Use | None:
         if tiles.constants[op.uses[0].source].kind == "picker":
             return op.uses[1]
         return None
-    if len(op.uses) == 2:
-        matrix = tiles.constants.get(op.uses[1].source)
-    else:
-        matrix = None
+    matrix = tiles.constants.get(op.uses[1].source) if len(op.uses) == 2 else None
     if matrix is None:
         return None
     masks = op.type == "multiply" and np.isin(matrix.values, (0, 1)).all()
@@ -279,11 +287,7 @@ def _join_rows(tiles: TileGraph) -> None:
             if product is None or not product.attrs.get("dequant") or product.attrs.get("relu_en"):
                 continue
             terms, scale = (tiles.constants[use.source] for use in product.uses[2:])
-            row_constant = tiles.constants.get(row.source)
-            if row_constant is not None and row_constant.kind == "value":
-                added_terms = _in_units(row_constant, scale)
-            else:
-                added_terms = None
+            added_terms = _in_units(tiles.constants.get(row.source), scale)
             if added_terms is None:
                 continue
             name = f"{op.name}.terms"
@@ -293,8 +297,10 @@ def _join_rows(tiles: TileGraph) -> None:
             break
 
 
-def _in_units(row: Constant, scale: Constant) -> Floats | None:
+def _in_units(row: Constant | None, scale: Constant) -> Floats | None:
     """Return a row of numbers as integer multiples of units; None if it is not a single row, or not integer."""
+    if row is None or row.kind != "value":
+        return None
     if row.values.shape != scale.values.shape or (row.values != row.values[:, :1]).any():
         return None
     in_units = row.values / scale.values.astype(np.float64)

@@ -318,23 +318,27 @@ class _Parts:
         part = replace(Part.of(op, ()), operands=tuple(operands), columns=op.shape[2])
         if op.type == "square":  # by the math unit, which is quicker than the vector unit
             part = replace(part, type="multiply", operands=(*part.operands, *part.operands))
-        numbers = [place for place, operand in enumerate(operands) if operand in self.numbers]
         if op.shape[2] == 1 and all(operand in self.numbers or operand in self.equal for operand in operands):
             self.numbers.add(op.name)
             if all(operand in self.equal for operand in operands):
                 self.equal.add(op.name)
-        elif numbers:
-            if len(numbers) > 1 or part.type not in SPREADING or (part.type == "subtract" and numbers != [1]):
+        elif not self.numbers.isdisjoint(operands):
+            part = self._spread_number(part, op.shape[2])
+            if part is None:
                 return False
-            (place,) = numbers
-            spread_operand = operands[place]
-            if isinstance(spread_operand, str) and op.shape[2] > 1:
-                across = op.shape[2]
-            else:
-                across = 0
-            part = replace(part, operands=(operands[1 - place], spread_operand), spread="c", across=across)
         self.parts[op.name] = part
         return all(self._is_as_wide(operand, op) for operand in part.operands if operand not in self.numbers)
+
+    def _spread_number(self, part: Part, columns: int) -> Part | None:
+        """Return the part with its operand of one number for each row spread over the columns; None if it has several
+        such operands or cannot spread this one."""
+        numbers = [place for place, operand in enumerate(part.operands) if operand in self.numbers]
+        if len(numbers) > 1 or part.type not in SPREADING or (part.type == "subtract" and numbers != [1]):
+            return None
+        (place,) = numbers
+        spread_operand = part.operands[place]
+        across = columns if isinstance(spread_operand, str) and columns > 1 else 0
+        return replace(part, operands=(part.operands[1 - place], spread_operand), spread="c", across=across)
 
     def _is_as_wide(self, operand: str | Use, op: TileOp) -> bool:
         """Return whether an operand is not a member of one column that the op would have to repeat."""
@@ -372,12 +376,17 @@ def fuse_products(tiles: TileGraph, target_of: TargetOf) -> TileGraph:
         if any(step.has("vector unit") for step in steps_of(op)):  # which takes longer than the way to it
             continue
         products = [product for product in _products(readers, op) if product.name not in shown]
-        while products and _is_late(op, products, depths):
-            products.remove(min(products, key=lambda product: _ready(product, depths)))
+        _drop_early_products(op, products, depths)
         fused_op = _join_products(op, products) if products else None
         if fused_op is not None and has_grid(target_of(fused_op), fused_op):
             readers.put([*products, op], fused_op)
     return tiles
+
+
+def _drop_early_products(op: TileOp, products: list[TileOp], depths: Mapping[str, int]) -> None:
+    """Remove products, the earliest first, that would wait for another operand of the op."""
+    while products and _is_late(op, products, depths):
+        products.remove(min(products, key=lambda product: _ready(product, depths)))
 
 
 def _products(readers: Readers, op: TileOp) -> list[TileOp]:

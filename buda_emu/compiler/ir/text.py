@@ -335,19 +335,11 @@ def _target(tokens: Tokens, reader: Reader) -> Target:
     word = tokens.name("an architecture")
     if word not in ARCHS:
         tokens.fail(f"{word} is not an architecture: {', '.join(ARCHS)}")
-    fields: Mapping[str, Any] = {"board": "", **reader.map(tokens)}
-    missing = [key for key in _TARGET if key not in fields]
-    if missing:
-        tokens.fail(f"{missing[0]} is missing")
-    odd = [key for key, kind in _TARGET.items() if not isinstance(fields[key], kind)]
-    if odd:
-        tokens.fail(f"{odd[0]} cannot be {str(fields[odd[0]])[:60]}")
+    fields = _target_fields(tokens, reader)
     try:
-        named = Target.from_names(word, fields["df"], fields["fidelity"], fields["acc"])
+        target = Target.from_names(word, fields["df"], fields["fidelity"], fields["acc"])
         if fields["board"]:
-            target = named.on_board(fields["board"])
-        else:
-            target = named
+            target = target.on_board(fields["board"])
     except HostError as error:
         tokens.fail(str(error))
     grid = fields["grid"]
@@ -356,6 +348,18 @@ def _target(tokens: Tokens, reader: Reader) -> Target:
     if not all(1 <= size <= largest for size, largest in zip(grid, target.arch.grid, strict=True)):
         tokens.fail(f"{target.title} has {list(target.arch.grid)} cores, not {list(grid)}")
     return replace(target, arch=replace(target.arch, grid=grid))
+
+
+def _target_fields(tokens: Tokens, reader: Reader) -> Mapping[str, Any]:
+    """Read the fields of the target's line. Raises IrError for one that is missing or has another type."""
+    fields: Mapping[str, Any] = {"board": "", **reader.map(tokens)}
+    missing = [key for key in _TARGET if key not in fields]
+    if missing:
+        tokens.fail(f"{missing[0]} is missing")
+    mistyped = [key for key, kind in _TARGET.items() if not isinstance(fields[key], kind)]
+    if mistyped:
+        tokens.fail(f"{mistyped[0]} cannot be {str(fields[mistyped[0]])[:60]}")
+    return fields
 
 
 _TARGET: Final = {"df": str, "fidelity": str, "acc": str, "grid": tuple, "board": str}

@@ -187,7 +187,18 @@ def conforms(value: Any, hint: Any) -> bool:
     if is_typeddict(hint):  # of attributes: the verifier knows which an op has, and their values
         return isinstance(value, dict)
     origin = get_origin(hint)
-    arguments = get_args(hint)
+    if origin is not None:
+        return _conforms_to_generic(value, origin, get_args(hint))
+    if hint in (int, np.int64):
+        return isinstance(value, (int, np.integer)) and not isinstance(value, bool)
+    if hint is float:
+        return isinstance(value, (int, float))
+    return hint is None or isinstance(value, hint)
+
+
+def _conforms_to_generic(value: Any, origin: Any, arguments: tuple[Any, ...]) -> bool:
+    """Return whether a value has a type with arguments: a union, a tuple, a collection, an array or another class,
+    whose arguments are not checked."""
     if origin in (Union, types.UnionType):
         return any(conforms(value, element) for element in arguments)
     if origin is tuple:
@@ -201,15 +212,7 @@ def conforms(value: Any, hint: Any) -> bool:
         return isinstance(value, origin) and all(
             conforms(element, arguments[0]) for element in cast("list[Any]", value)
         )
-    if origin is np.ndarray:
-        return isinstance(value, np.ndarray)
-    if isinstance(origin, type):
-        return isinstance(value, origin)
-    if hint in (int, np.int64):
-        return isinstance(value, (int, np.integer)) and not isinstance(value, bool)
-    if hint is float:
-        return isinstance(value, (int, float))
-    return hint is None or isinstance(value, hint)
+    return isinstance(value, origin)
 
 
 Array = NDArray[Any]

@@ -158,16 +158,8 @@ def _operand_shapes(op: TileOp) -> Iterator[Expected]:
         yield op.shape
     elif family in ("binary", "quantization"):
         yield from (op.shape, op.shape)
-    elif op.type == "matmul" and attrs.get("identity"):
-        yield from ((None, None, None), (None, op.inner, columns), (None, None, None))
-        yield from [op.shape] * (len(op.uses) - 3)
     elif op.type == "matmul":
-        if attrs.get("accumulate"):
-            slices = t * int(attrs.get("z", 1))
-        else:
-            slices = t
-        yield from ((slices, rows, op.inner or None), (slices, op.inner or None, columns))
-        yield from [op.shape] * _more(op)
+        yield from _factor_shapes(op)
     elif op.type == "depthwise":
         yield from ((t, rows, columns * op.inner), (t, op.inner, columns))
         yield from [op.shape] * _more(op)
@@ -181,6 +173,19 @@ def _operand_shapes(op: TileOp) -> Iterator[Expected]:
         yield along.get(str(dim), (None, None, None))
     elif op.steps:
         yield from (op.operand_shape(number) for number in range(len(op.uses)))
+
+
+def _factor_shapes(op: TileOp) -> Iterator[Expected]:
+    """Yield the shape that each operand of a product must have, the picker and encoding of an identity matmul
+    excepted, and those of its bias and scale."""
+    t, rows, columns = op.shape
+    if op.attrs.get("identity"):
+        yield from ((None, None, None), (None, op.inner, columns), (None, None, None))
+        yield from [op.shape] * (len(op.uses) - 3)
+        return
+    slices = t * int(op.attrs.get("z", 1)) if op.attrs.get("accumulate") else t
+    yield from ((slices, rows, op.inner or None), (slices, op.inner or None, columns))
+    yield from [op.shape] * _more(op)
 
 
 def _more(op: TileOp) -> int:
@@ -303,14 +308,7 @@ def _unheld_constants(placement: Placement) -> Iterator[str]:
 def _queue_problems(placement: Placement, queue: Queue) -> Iterator[str]:
     if queue.df not in FORMATS:
         yield f"there is no format {queue.df}"
-    if len(queue.addresses) != prod(queue.blocks.grid):
-        yield f"{plural(len(queue.addresses), 'address')} for a grid of {list(queue.blocks.grid)}"
-    if queue.loc == "dram":
-        channels = placement.target.arch.dram_channels
-    else:
-        channels = placement.target.arch.host_channels
-    if any(not 0 <= channel < channels or address < 0 for channel, address in queue.addresses):
-        yield f"an address that is not in {plural(channels, 'channel')} of {queue.loc}"
+    yield from _address_problems(placement, queue)
     if queue.loc not in LOCATIONS or queue.type not in QUEUE_TYPES or queue.layout not in LAYOUTS:
         yield f"there is no {queue.type} of layout {queue.layout} in {queue.loc}"
     if queue.role not in ROLES:
@@ -321,6 +319,18 @@ def _queue_problems(placement: Placement, queue: Queue) -> Iterator[str]:
         yield f"there is no op {queue.input}"
     if queue.alias and queue.alias not in placement.queues:
         yield f"there is no queue {queue.alias}"
+
+
+def _address_problems(placement: Placement, queue: Queue) -> Iterator[str]:
+    """Yield problems with the number of a queue's buffers, and with their channels and addresses."""
+    if len(queue.addresses) != prod(queue.blocks.grid):
+        yield f"{plural(len(queue.addresses), 'address')} for a grid of {list(queue.blocks.grid)}"
+    if queue.loc == "dram":
+        channels = placement.target.arch.dram_channels
+    else:
+        channels = placement.target.arch.host_channels
+    if any(not 0 <= channel < channels or address < 0 for channel, address in queue.addresses):
+        yield f"an address that is not in {plural(channels, 'channel')} of {queue.loc}"
 
 
 def _division_problems(placement: Placement, placed: Placed) -> Iterator[str]:

@@ -56,16 +56,12 @@ def schedule_parts(parts: Mapping[str, Part], root: str, arch: str) -> tuple[tup
         later = {source for following in order[number + 1 :] for source in following.sources}
         ended = [slot for slot, value in busy.items() if value not in later]
         if part.name != root:
-            following = order[number + 1]
-            if part.name not in _sources(order[number + 2 :]) and _through_dest(part, following, arch):
-                places[part.name] = "dest"
-            else:
-                # A buffer that is read here is free only afterwards.
-                free = [f"intermed{k}" for k in range(MAX_INTERMEDIATES) if f"intermed{k}" not in busy]
-                if not free:
-                    return None
-                places[part.name] = free[0]
-                busy[free[0]] = part.name
+            place = _result_place(part, order[number + 1 :], busy, arch)
+            if place is None:
+                return None
+            places[part.name] = place
+            if place != "dest":
+                busy[place] = part.name
         for slot in ended:
             del busy[slot]
         step = SubOp(
@@ -79,6 +75,15 @@ def schedule_parts(parts: Mapping[str, Part], root: str, arch: str) -> tuple[tup
         )
         steps.append(replace(step, columns=part.columns, across=part.across, inner=part.inner))
     return tuple(steps), uses
+
+
+def _result_place(part: Part, following: Sequence[Part], busy: Container[str], arch: str) -> str | None:
+    """Return the place of a part's result: dest if only the next part reads it and can, else a free buffer; None if
+    there is none. A buffer that the part itself reads is only free afterwards."""
+    if part.name not in _sources(following[1:]) and _through_dest(part, following[0], arch):
+        return "dest"
+    free = (f"intermed{number}" for number in range(MAX_INTERMEDIATES))
+    return next((slot for slot in free if slot not in busy), None)
 
 
 def schedules(steps: Sequence[SubOp]) -> list[list[SubOp]]:

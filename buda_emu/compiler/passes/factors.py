@@ -225,7 +225,7 @@ def late_factors(graph: Graph, longest_softmax: int = 0) -> Graph:
 
 
 def _needless_products(
-    graph: Graph, steps: Mapping[str, "_Step"], late: Mapping[str, _Late], read_whole: set[str]
+    graph: Graph, steps: Mapping[str, _Step], late: Mapping[str, _Late], read_whole: set[str]
 ) -> set[str]:
     """Return the products behind which a separate multiplication would be more work than the factor in front: if there
     are several of one factor, or the factor's own value is read, too."""
