@@ -157,13 +157,19 @@ def _next(readers: Readers, members: dict[str, TileOp], root: TileOp, refused: s
     for member in members.values():
         for use in member.uses:
             op = readers.tiles.ops.get(use.source)
-            if op is None or op.name in members or op.name in refused or op.has("ends a fused op"):
-                continue
-            if not is_elementwise(op) or op.shape != root.shape or op.program != root.program:
-                continue
-            if all(name in members and not members[name].uses[place].tms for name, place in readers.of(op.name)):
+            if op is not None and op.name not in refused and _may_join(readers, members, root, op):
                 return op
     return None
+
+
+def _may_join(readers: Readers, members: Mapping[str, TileOp], root: TileOp, op: TileOp) -> bool:
+    """Return whether an op may become a member of the root's group: element-wise, of the root's shape and program, and
+    read by members alone, without TMs."""
+    if op.name in members or op.has("ends a fused op") or not is_elementwise(op):
+        return False
+    if op.shape != root.shape or op.program != root.program:
+        return False
+    return all(name in members and not members[name].uses[place].tms for name, place in readers.of(op.name))
 
 
 def fuse_stores(tiles: TileGraph) -> TileGraph:

@@ -537,6 +537,11 @@ class Reader:
         return record
 
 
+def _same_maps(first: Mapping[Any, Any], second: Mapping[Any, Any]) -> bool:
+    """Return whether two maps have the same keys in the same order, and the same values."""
+    return list(first) == list(second) and all(same(first[key], second[key]) for key in first)
+
+
 def same(first: Any, second: Any) -> bool:
     """Return whether two values are equal in type and content, arrays bit by bit, without the fields in which records
     cache something."""
@@ -545,13 +550,7 @@ def same(first: Any, second: Any) -> bool:
     if isinstance(first, np.ndarray):
         return isinstance(second, np.ndarray) and equal(first, second)
     if isinstance(first, Mapping):
-        first_map = cast("Mapping[Any, Any]", first)
-        second_map = cast("Mapping[Any, Any]", second)
-        return (
-            isinstance(second, Mapping)
-            and list(first_map) == list(second_map)
-            and all(same(first_map[k], second_map[k]) for k in first_map)
-        )
+        return isinstance(second, Mapping) and _same_maps(first, second)
     if type(first) is not type(second):
         return False
     if isinstance(first, (list, tuple)):

@@ -45,19 +45,25 @@ def attribute_problems(op: TileOp) -> Iterator[str]:
         yield f"there is no op type {op.type}"
         return
     for name, value in op.attrs.items():
-        spec = ATTRIBUTES.get(name)
         if name in OWN:
-            if not isinstance(value, OWN[name]):
-                yield f"attribute {name} is no {OWN[name].__name__}"
-            elif isinstance(value, PickTable) and not _is_within(value):
-                yield f"pairs of its {name} are outside of it"
-        elif spec is None or (spec.types is not None and op.type not in spec.types):
+            yield from _own_attribute_problems(name, value)
+            continue
+        spec = ATTRIBUTES.get(name)
+        if spec is None or (spec.types is not None and op.type not in spec.types):
             yield f"attribute {name} is not one of {op.type}"
         elif not _has_type(spec, value):
             yield f"attribute {name} of type {spec.kind} cannot be {value!r}"
     if op.inner < 0 or any(min(step.columns, step.across, step.inner) < 0 for step in op.steps):
         yield "a number of tiles is negative"
     yield from _step_problems(op)
+
+
+def _own_attribute_problems(name: str, value: Any) -> Iterator[str]:
+    """Yield problems with the value of an attribute that only the compiler has (`OWN`)."""
+    if not isinstance(value, OWN[name]):
+        yield f"attribute {name} is no {OWN[name].__name__}"
+    elif isinstance(value, PickTable) and not _is_within(value):
+        yield f"pairs of its {name} are outside of it"
 
 
 def _step_problems(op: TileOp) -> Iterator[str]:

@@ -194,16 +194,7 @@ def operand(low: Lowering, value: Value, layout: Layout) -> tuple[Use, tuple[boo
         for axis in "zrc"
         if parts and layout.on(axis) and all(part.have.axis == "-" for part in parts if part.want.axis == axis)
     ]
-    rest = Layout(
-        tuple(
-            tuple(Piece(piece.size, "-", 0) if piece.axis in missing else piece for piece in dim) for dim in layout.dims
-        ),
-        (
-            1 if "z" in missing else layout.extent[0],
-            TILE if "r" in missing else layout.extent[1],
-            TILE if "c" in missing else layout.extent[2],
-        ),
-    )
+    rest = _without_axes(layout, missing)
     real_pieces = [number for number, piece in enumerate(rest.pieces) if piece.axis != "-"]
     value = _without_repeats(low, value, rest, real_pieces)
     axis = _beside(low, value)
@@ -219,6 +210,15 @@ def operand(low: Lowering, value: Value, layout: Layout) -> tuple[Use, tuple[boo
     clean = (value.clean_rows and "r" not in missing, value.clean_columns and "c" not in missing)
     tms = (*use.tms, *_broadcasts(layout.extent, missing))
     return Use(use.source, tms), clean, (value.same_rows, value.same_columns)
+
+
+def _without_axes(layout: Layout, axes: Container[str]) -> Layout:
+    """Return the layout of a value that does not vary along some axes: it has one slice, or one tile, along these."""
+    dims = tuple(
+        tuple(Piece(piece.size, "-", 0) if piece.axis in axes else piece for piece in dim) for dim in layout.dims
+    )
+    t, rows, columns = layout.extent
+    return Layout(dims, (1 if "z" in axes else t, TILE if "r" in axes else rows, TILE if "c" in axes else columns))
 
 
 def _broadcasts(extent: Extent, axes: Container[str]) -> Iterator[Tm]:

@@ -4,6 +4,7 @@ from collections.abc import Collection, Mapping
 
 from buda_emu.compiler.graph.graph import Graph, Node, OwnMemory
 from buda_emu.compiler.lower import elementwise, inputs, integers, linear, matmul, moves
+from buda_emu.compiler.lower.layout import Layout
 from buda_emu.compiler.lower.lowering import RULES, Lowering
 from buda_emu.compiler.lower.tiles import TileGraph
 from buda_emu.compiler.target import Target
@@ -32,12 +33,17 @@ def lower(graph: Graph, target: Target, memory: OwnMemory | None = None) -> Tile
         for output in program_outputs:  # last: all that reads a state stands before what writes it
             if output.state:
                 inputs.emit_store(low, output)
-    low.out.places = {
+    low.out.places = _places_of_values(low)
+    return store_early(prune(low.out))
+
+
+def _places_of_values(low: Lowering) -> dict[str, tuple[str, Layout]]:
+    """Return the op and the layout of each value that an op gives unchanged."""
+    return {
         name: (value.source, value.layout)
         for name, value in low.values.items()
         if value.rows is None and not value.tms and value.source in low.out.ops
     }
-    return store_early(prune(low.out))
 
 
 def _nodes_by_program(graph: Graph) -> dict[str, list[Node]]:

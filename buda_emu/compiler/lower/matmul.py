@@ -127,10 +127,7 @@ def columns_of(low: Lowering, value: Value, dims: tuple[int, ...]) -> Value:
     """Return the value with just these dimensions along the columns, with or without gaps; the others are dense along z
     and rows, where they are."""
     layout = value.layout
-    column_pieces = {piece for dim in dims for piece in layout.dims[dim]}
-    if all((piece.axis == "c") == (piece in column_pieces) for piece in layout.pieces if piece.axis != "-") and not any(
-        piece.axis == "-" for piece in layout.pieces
-    ):
+    if _are_the_columns(layout, dims):
         return value
     shape = layout.shape
     others = [place for place in range(len(shape)) if place not in dims]
@@ -143,6 +140,14 @@ def columns_of(low: Lowering, value: Value, dims: tuple[int, ...]) -> Value:
         z = others[:-1]
     z.sort(key=lambda place: (-_stride(layout, place), place))
     return relayout(low, value, dense_layout(shape, z, rows, list(dims)), loose=True)
+
+
+def _are_the_columns(layout: Layout, dims: tuple[int, ...]) -> bool:
+    """Return whether just the pieces of these dimensions lie along the columns, and none is repeated."""
+    column_pieces: set[Piece] = set()
+    for dim in dims:
+        column_pieces.update(layout.dims[dim])
+    return all(piece.axis != "-" and (piece.axis == "c") == (piece in column_pieces) for piece in layout.pieces)
 
 
 def _stride(layout: Layout, place: int) -> int:

@@ -180,11 +180,7 @@ def reduce_max(low: Lowering, node: Node) -> Value:
     layout = value.layout
     pieces = layout.dims[dim]
     axes = {piece.axis for piece in pieces}
-    other_axes: set[str] = set()
-    for place, other_pieces in enumerate(layout.dims):
-        if place != dim:
-            other_axes.update(piece.axis for piece in other_pieces)
-    alone = len(axes) == 1 and axes.isdisjoint(other_axes)
+    alone = len(axes) == 1 and axes.isdisjoint(_axes_of_others(layout, dim))
     if axes == {"z"} and len(pieces) == 1 and pieces[0].stride == 1:
         return _largest_of_z(low, value, dim, pieces[0].size)
     if not alone and axes == {"c"} and prod(piece.size for piece in pieces) ** 2 <= _in_columns(layout):
@@ -195,6 +191,15 @@ def reduce_max(low: Lowering, node: Node) -> Value:
         value = relayout(low, value, dense_layout(layout.shape, rest[:-1], rest[-1:], [dim]))
         axes = {"c"}
     return _largest_of_axis(low, value, dim, axes.pop())
+
+
+def _axes_of_others(layout: Layout, dim: int) -> set[str]:
+    """Return the axes of all dimensions but one."""
+    axes: set[str] = set()
+    for place, pieces in enumerate(layout.dims):
+        if place != dim:
+            axes.update(piece.axis for piece in pieces)
+    return axes
 
 
 def _largest_of_axis(low: Lowering, value: Value, dim: int, axis: str) -> Value:

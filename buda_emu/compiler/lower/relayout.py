@@ -75,34 +75,38 @@ def _move(low: Lowering, value: Value, parts: list[Move], extent: Extent, loose:
     """Move a value whose layout has one dimension for each part, in order."""
     if not parts:
         return _rows(low, value, parts, extent)
-    in_c = [k for k, part in enumerate(parts) if part.have.axis == "c"]
+    changed = _change_columns(low, value, parts)
+    if changed is not None:
+        return _continue(low, changed, parts, extent, loose)
     to_c = [k for k, part in enumerate(parts) if part.want.axis == "c"]
-    staying = [k for k in in_c if k in to_c]
-    incoming = [k for k in to_c if parts[k].have.axis in "zr"]
-    expelled = [k for k in in_c if k not in to_c]
-    if incoming and not staying and not _side_by_side(parts, in_c, incoming):
-        return _continue(low, _columns_to_rows(low, value, parts, incoming), parts, extent, loose)
-    if incoming and staying and expelled and _outside(value.layout, parts, staying, expelled):
-        # Slices of t, though wanted along columns: what they hold leaves these, then rows and columns are swapped.
-        apart = _in_slices(low, value, staying, prod(parts[k].size for k in staying))
-        return _continue(low, apart, parts, extent, loose)
-    if expelled:
-        below = _below(low, value, parts)
-        if below is not None:
-            return _continue(low, below, parts, extent, loose)
-        if staying:
-            apart = _expel_columns(low, value, parts, expelled, staying)
-        else:
-            apart = None
-        return _continue(low, apart or _stood_up(low, value, parts), parts, extent, loose)
-    if incoming:
-        return _continue(low, _put_side_by_side(low, value, parts, incoming), parts, extent, loose)
     copies = any(parts[k].have.axis == "-" for k in to_c)
     strides = all(parts[k].have == parts[k].want for k in to_c) and value.layout.extent[2] == extent[2]
     if not strides and (copies or not loose):
         value = _columns(low, value, parts, to_c, extent[2])
         parts = _parts(value, parts)
     return _rows(low, value, parts, extent)
+
+
+def _change_columns(low: Lowering, value: Value, parts: list[Move]) -> Value | None:
+    """Bring pieces into the columns or out of them, by one step; None if the pieces there are the wanted ones."""
+    in_c = [k for k, part in enumerate(parts) if part.have.axis == "c"]
+    to_c = [k for k, part in enumerate(parts) if part.want.axis == "c"]
+    staying = [k for k in in_c if k in to_c]
+    incoming = [k for k in to_c if parts[k].have.axis in "zr"]
+    expelled = [k for k in in_c if k not in to_c]
+    if incoming and not staying and not _side_by_side(parts, in_c, incoming):
+        return _columns_to_rows(low, value, parts, incoming)
+    if incoming and staying and expelled and _outside(value.layout, parts, staying, expelled):
+        # Slices of t, though wanted along columns: what they hold leaves these, then rows and columns are swapped.
+        return _in_slices(low, value, staying, prod(parts[k].size for k in staying))
+    if expelled:
+        apart = _below(low, value, parts)
+        if apart is None and staying:
+            apart = _expel_columns(low, value, parts, expelled, staying)
+        return _stood_up(low, value, parts) if apart is None else apart
+    if incoming:
+        return _put_side_by_side(low, value, parts, incoming)
+    return None
 
 
 def _side_by_side(parts: list[Move], in_c: Sequence[int], incoming: Sequence[int]) -> bool:

@@ -97,18 +97,26 @@ def cuts(graph: Graph, conv: Node) -> Iterator[Cut]:
     if any(dilation != 1 for dilation in attrs["dilations"]):
         return
     choices: list[list[tuple[int, int, int, int]]] = []
+    phases = PHASES if conv.shape[1] % TILE == 0 else (1,)
     for k, stride, out in zip(kernel, attrs["strides"], conv.shape[2:], strict=True):
         dimension_choices: list[tuple[int, int, int, int]] = []
-        for f in PHASES:
-            wide = k + (f - 1) * stride
-            step = f * stride
-            if out % f == 0 and (f == 1 or conv.shape[1] % TILE == 0):
-                parts = ((m, -(-wide // m)) for m in range(step, wide, step))
-                dimension_choices += [(m, q, out // f + (q - 1) * (m // step), f) for m, q in parts]
-                dimension_choices.append((wide, 1, out // f, f))
+        for f in phases:
+            if out % f == 0:
+                dimension_choices += _cuts_of_dimension(k, stride, out, f)
         choices.append(dimension_choices)
     for combination in product(*choices):
         yield Cut(*(tuple(choice[n] for choice in combination) for n in range(4)))
+
+
+def _cuts_of_dimension(k: int, stride: int, out: int, f: int) -> Iterator[tuple[int, int, int, int]]:
+    """Yield window size, taps, places and phases along one dimension, for a kernel of k taps and f outputs of `out` in
+    each window."""
+    wide = k + (f - 1) * stride
+    step = f * stride
+    for m in range(step, wide, step):
+        taps = -(-wide // m)
+        yield m, taps, out // f + (taps - 1) * (m // step), f
+    yield wide, 1, out // f, f
 
 
 class Offer(NamedTuple):

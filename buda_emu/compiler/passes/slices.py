@@ -66,15 +66,24 @@ def _products(graph: Graph) -> dict[str, tuple[Node, Node | None, Index]]:
             continue
         term = _term(graph, users, product)
         last = term or product
-        readers = [graph[name] for name in users[last.name]]
-        columns_by_reader = [_columns(reader, last) for reader in readers]
-        columns_taken = [columns for columns in columns_by_reader if columns is not None]
-        if last.name in shown or not readers or len(columns_taken) < len(readers):
+        if last.name in shown:
             continue
-        if sum(columns.size for columns in columns_taken) <= last.shape[-1]:
-            for reader, columns in zip(readers, columns_taken, strict=True):
-                slices[reader.name] = (product, term, columns)
+        for reader, columns in _columns_by_reader(last, [graph[name] for name in users[last.name]]):
+            slices[reader.name] = (product, term, columns)
     return slices
+
+
+def _columns_by_reader(product: Node, readers: Sequence[Node]) -> list[tuple[Node, Index]]:
+    """Return the readers of a product with the columns that they take; none if one of them reads anything else, or all
+    together read more columns than the product has."""
+    pairs: list[tuple[Node, Index]] = []
+    for reader in readers:
+        columns = _columns(reader, product)
+        if columns is None:
+            return []
+        pairs.append((reader, columns))
+    total = sum(columns.size for _, columns in pairs)
+    return pairs if total <= product.shape[-1] else []
 
 
 def _term(graph: Graph, users: dict[str, list[str]], product: Node) -> Node | None:
@@ -212,11 +221,15 @@ def _step(graph: Graph, values: dict[str, _Parts], node: Node) -> Cut | str | No
     family = front_op(node.op).family
     if family == "elementwise" or node.op == "identity":
         return _elementwise(graph, node, cuts, shapes)
-    cut = cuts[0]
     if node.op == "matmul":
         return _product(graph, node, cuts, shapes)
-    if cut is None:
+    if cuts[0] is None:
         return None
+    return _step_of_first(node, cuts[0], shapes[0])
+
+
+def _step_of_first(node: Node, cut: Cut, shape: Shape) -> Cut | str | None:
+    """Return how an op reads a first operand of this shape in parts, as `_step` does."""
     if node.op == "conv":
         if cut.dim == 1 and node.attrs["groups"] == 1:
             return "sum"
@@ -226,7 +239,7 @@ def _step(graph: Graph, values: dict[str, _Parts], node: Node) -> Cut | str | No
     if node.op == "transpose":
         return replace(cut, dim=tuple(node.attrs["perm"]).index(cut.dim))
     if node.op == "reshape":
-        return _reshape_cut(cut, shapes[0], node.shape)
+        return _reshape_cut(cut, shape, node.shape)
     if node.op in ("reduce_max", "linear"):
         if node.attrs["dim"] != cut.dim:
             return cut
