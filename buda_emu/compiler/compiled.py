@@ -35,7 +35,7 @@ from buda_emu.emulator.runtime.emulator import Emulator
 from buda_emu.emulator.runtime.machine.listeners import Listener
 from buda_emu.netlist.load import NetlistResult, check_text
 from buda_emu.netlist.model import Netlist, Op
-from buda_emu.netlist.variants import LOOP, of_microbatch
+from buda_emu.netlist.variants import LOOP, resize_microbatch
 from buda_emu.performance.routing.checking import NOT_JUDGED, RECOMMENDED, with_routes
 from buda_emu.performance.timing.model import model_netlist
 from buda_emu.report.pictures.grid_svg import grid_svg
@@ -309,11 +309,11 @@ class Machines:
 
     @cached_property
     def single(self) -> Netlist:
-        """For one input at a time (`of_microbatch`), and of copies on several chips one, with the names of the
+        """For one input at a time (`resize_microbatch`), and of copies on several chips one, with the names of the
         placement: the same ops on the same cores."""
         if self._placement.copies == 1:
-            return of_microbatch(self._netlist, 1)
-        return of_microbatch(netlist_of(replace(self._placement, copies=1), self._netlist.path), 1)
+            return resize_microbatch(self._netlist, 1)
+        return resize_microbatch(netlist_of(replace(self._placement, copies=1), self._netlist.path), 1)
 
     def run(self, arrays: Mapping[str, Array], precision: Precision) -> tuple[Array, ...]:
         """The outputs; several sets of inputs stream through the machine."""
@@ -350,7 +350,7 @@ class Machines:
         key = precision, copies
         if key not in self.open:
             self.close()
-            machine = Emulator(of_microbatch(self._netlist, 1) if copies > 1 else self.single, precision)
+            machine = Emulator(resize_microbatch(self._netlist, 1) if copies > 1 else self.single, precision)
             weakref.finalize(self, machine.close)
             try:
                 self.fill(machine, copies=copies)

@@ -13,7 +13,7 @@ from buda_emu.emulator.image.host_checks import output_groups
 from buda_emu.emulator.image.host_plan import FOLDER
 from buda_emu.emulator.image.metadata import NO_HOST_TM, NO_TRANSFORM, CompiledGraphState, DeviceMetadata, TensorEntry
 from buda_emu.netlist.model import Netlist, Queue
-from buda_emu.netlist.variants import of_microbatch, on_one_chip
+from buda_emu.netlist.variants import resize_microbatch, restrict_to_chip
 from buda_emu.netlist.yaml_reader import MAX_BYTES
 from buda_emu.spec.formats import is_raw
 from buda_emu.support.checker.diagnostic import Diagnostic
@@ -174,8 +174,8 @@ class DeviceImage:
         many its netlist takes in a round (or see `of_sets`), and on how many chips there is a copy of it."""
         if self.model is None:
             return self.netlist
-        single = of_microbatch(self.netlist, self._sets)
-        return single if self.model.chip is None else on_one_chip(single, self.model.chip)
+        single = resize_microbatch(self.netlist, self._sets)
+        return single if self.model.chip is None else restrict_to_chip(single, self.model.chip)
 
     def emulator(self, precision: "Precision" = "format", threads: int | None = None, **options: Any) -> "Emulator":
         """A machine with every constant and parameter pushed; `options` are those of Emulator. Raises HostError."""

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Final
 
 from buda_emu.netlist import load
-from buda_emu.netlist.ignores import without_ignored
+from buda_emu.netlist.ignores import drop_ignored
 from buda_emu.netlist.load import NetlistResult, has_ignores
 from buda_emu.netlist.model import Netlist
 from buda_emu.netlist.nodes import Mark
@@ -89,7 +89,7 @@ def with_routes(result: NetlistResult, text: str, cluster: Cluster | None = None
     with no_collections():  # over all epochs: after each it would go through all that was made for it
         found = list(findings(netlist, cluster))
     if found and has_ignores(text):
-        found = without_ignored(found, lines, netlist.path)
+        found = drop_ignored(found, lines, netlist.path)
     found = with_source_lines(dict.fromkeys(found), lines)
     every = tuple(sorted((*result.diagnostics, *found), key=lambda one: (one.line, one.column, one.rule)))
     refused = any(one.severity == "error" for one in found)

@@ -24,7 +24,7 @@ from buda_emu.emulator.op_errors.op_apart import Moments
 from buda_emu.emulator.runtime.emulator import Emulator
 from buda_emu.netlist.load import check, check_bytes
 from buda_emu.netlist.model import Netlist, Program, Queue
-from buda_emu.netlist.test_config import TestConfig, merged, read_defaults, read_test_config
+from buda_emu.netlist.test_config import TestConfig, merge_defaults, read_defaults, read_test_config
 from buda_emu.netlist.yaml_reader import UnreadableError, read_bytes
 from buda_emu.spec.precision import Precision
 from buda_emu.spec.test_config import Comparison
@@ -575,7 +575,7 @@ def _config(case: Case, netlist: Netlist) -> TestConfig:
     own = read_test_config(case.name, netlist.sections)
     if case.defaults is None:
         return own
-    return merged(own, read_defaults(*case.defaults))
+    return merge_defaults(own, read_defaults(*case.defaults))
 
 
 def _parameters(bodies: Sequence[Program], args: Mapping[str, str], settings: Settings) -> dict[str, str]:
