@@ -36,7 +36,7 @@ from buda_emu.emulator.runtime.machine.listeners import Listener
 from buda_emu.netlist.load import NetlistResult, check_text
 from buda_emu.netlist.model import Netlist, Op
 from buda_emu.netlist.variants import LOOP, resize_microbatch
-from buda_emu.performance.routing.checking import NOT_JUDGED, RECOMMENDED, with_routes
+from buda_emu.performance.routing.checking import RECOMMENDED, UNSUPPORTED_RULE, with_routes
 from buda_emu.performance.timing.model import model_netlist
 from buda_emu.report.pictures.grid_svg import grid_svg
 from buda_emu.report.terminal.text import correlation, number, table
@@ -447,7 +447,7 @@ class CompiledModel:
         if not strict:
             return check_text(self.text, f"{self.graph.name}.yaml").diagnostics
         found = with_routes(self._checked, self.text, self.placement.links).diagnostics
-        return tuple(finding for finding in found if finding.rule not in (NOT_JUDGED, *RECOMMENDED))
+        return tuple(finding for finding in found if finding.rule not in (UNSUPPORTED_RULE, *RECOMMENDED))
 
     @property
     def netlist(self) -> Netlist:

@@ -131,7 +131,7 @@ class Work:
     cut: bool = False
     at_bound: bool = False
     epochs: dict[object, Any] = field(default_factory=dict[object, Any], repr=False)
-    """Epochs whose time is known (`timing.model.KnownEpochs`): layers that are alike are modelled once."""
+    """Epochs whose time is known (`timing.model.ModelledEpochs`): layers that are alike are modelled once."""
     trials: list[Trial] = field(default_factory=list[Trial])
     tried: list[Any] = field(default_factory=list[Any], repr=False)
     """What starts came to (`search.trials`): an effort that tries what another one did takes it from here."""

@@ -10,10 +10,10 @@ from buda_emu.netlist.load import check_bytes
 from buda_emu.netlist.test_config import read_test_config
 from buda_emu.netlist.yaml_reader import UnreadableError, read_bytes
 from buda_emu.performance.advice.accuracy import Accuracy
-from buda_emu.performance.advice.edits import merged
+from buda_emu.performance.advice.edits import merge_edits
 from buda_emu.performance.advice.evaluate import Evaluator
 from buda_emu.performance.advice.moves import MOVES
-from buda_emu.performance.advice.patch import checked
+from buda_emu.performance.advice.patch import check_patch
 from buda_emu.performance.advice.result import Advice
 from buda_emu.performance.advice.search import Search
 from buda_emu.spec.boards import agreed_arch
@@ -91,7 +91,7 @@ def advise(
     text = data
     after = found.best
     if found.taken:
-        text, again = checked(data, netlist, merged(found.best.edits))
+        text, again = check_patch(data, netlist, merge_edits(found.best.edits))
         if again.netlist is None:
             raise InternalError(f"{path}: the netlist with all changes is not accepted any more")
         after = evaluator.again(found.best, again.netlist)
