@@ -28,7 +28,7 @@ from buda_emu.compiler.search.report import report
 from buda_emu.emulator.image.host_plan import HostPlan
 from buda_emu.emulator.image.model_io import ModelInput, ModelIo, ModelOutput
 from buda_emu.emulator.image.pack import Contents, Form, write_image
-from buda_emu.emulator.image.sets import joined, stream
+from buda_emu.emulator.image.sets import join_sets, split_into_rounds
 from buda_emu.emulator.op_errors.numerics_result import OpNumerics, own_error
 from buda_emu.emulator.op_errors.op_apart import Moments
 from buda_emu.emulator.runtime.emulator import Emulator
@@ -319,11 +319,11 @@ class Machines:
         """The outputs; several sets of inputs stream through the machine."""
         queues = [queue for queue in self._placement.queues.values() if queue.role in ("input", "output")]
         at_once = min(queue.entries for queue in queues) // self._placement.microbatch * self._placement.copies
-        rounds = list(stream(self._io, arrays, at_once))
+        rounds = list(split_into_rounds(self._io, arrays, at_once))
         copies = self._placement.copies if len(rounds[0]) > 1 else 1
         machine = self.machine(precision, copies)
         found = [self._round(machine, sets, copies) for sets in rounds]
-        return tuple(joined(parts) for parts in zip(*found, strict=True))
+        return tuple(join_sets(parts) for parts in zip(*found, strict=True))
 
     def _round(self, machine: Emulator, sets: Sequence[Mapping[str, Array]], copies: int) -> tuple[Array, ...]:
         """Copies of the model take the sets in turn; where the last ones are left without, they take the last set once
@@ -339,7 +339,7 @@ class Machines:
             return (output.from_queue(machine.pop(names[number % copies])) for number in range(len(dealt)))
 
         outputs = [list(popped(output))[: len(sets)] for output in self._io.outputs]
-        return tuple(joined(parts) for parts in outputs)
+        return tuple(join_sets(parts) for parts in outputs)
 
     def _queues(self, name: str, copies: int) -> tuple[str, ...]:
         """A queue in the machine of so many copies."""
@@ -560,13 +560,13 @@ class CompiledModel:
         """Why precision `device` differs from `ideal`, by the model's layers: errors, causes and repairs as
         `buda-emu numerics` has them. `inputs`: one set, None takes the example inputs; `only`: one op of the netlist.
         Print the result for a table. Raises HostError for an op that is not there, and what a call raises."""
-        from buda_emu.emulator.op_errors.numerics import Counted, op_numerics
+        from buda_emu.emulator.op_errors.numerics import Selection, op_numerics
 
         given = self.example_inputs() if inputs is None else self._given(inputs)
         self.close()
         programs = [(program_name(FORWARD), {LOOP: "1"})]
         fill = partial(self.machines.fill, inputs=given)
-        counted = Counted(only, elements_of(self.placement.tiles))
+        counted = Selection(only, elements_of(self.placement.tiles))
         ops = op_numerics(self.machines.single, fill, programs, counted=counted, threads=threads)
         return by_layer(self.graph, self.placement, ops)
 

@@ -23,7 +23,7 @@ from buda_emu.compiler.graph.registry import front_op
 from buda_emu.compiler.importers.operators import REFUSED
 from buda_emu.compiler.importers.source import read_model
 from buda_emu.compiler.ir.values import Printer, Reader, Tokens
-from buda_emu.emulator.image.host_plan import DeviceStep, Given, Gives, HostPlan, HostStep, Result, follow
+from buda_emu.emulator.image.host_plan import DeviceStep, HostPlan, HostStep, PlanInput, PlanOutput, Result, follow
 from buda_emu.spec.precision import Precision
 from buda_emu.support.checker.diagnostic import Diagnostic
 from buda_emu.support.checker.text import plural
@@ -261,7 +261,7 @@ class PartedModel:
         graph = self.graph
         nodes = [graph[name] for name in graph.inputs]
         given = (
-            Given(
+            PlanInput(
                 label=item.attrs["label"],
                 value=item.name,
                 shape=host_shape(item),
@@ -270,7 +270,7 @@ class PartedModel:
             )
             for item in nodes
         )
-        gives = tuple(Gives(output.label, output.value, output.dtype) for output in graph.outputs)
+        gives = tuple(PlanOutput(output.label, output.value, output.dtype) for output in graph.outputs)
         read = {name for work in self._work for name in work.nodes[0].inputs} | {item.value for item in gives}
         constants = [node.name for node in graph if node.op == "constant" and node.name in read]
         steps: list[DeviceStep | HostStep] = []

@@ -5,7 +5,7 @@ from contextlib import closing
 from os import PathLike, fspath
 
 from buda_emu.app.api.perf import chip_of
-from buda_emu.emulator.inputs.entries import chosen_programs, default_parameters, known_parameters
+from buda_emu.emulator.inputs.entries import check_parameters, default_parameters, select_programs
 from buda_emu.netlist.load import check_bytes
 from buda_emu.netlist.test_config import read_test_config
 from buda_emu.netlist.yaml_reader import UnreadableError, read_bytes
@@ -65,9 +65,9 @@ def advise(
     netlist = result.netlist
     if netlist is None:
         raise NetlistError(render(result.diagnostics), result.diagnostics)
-    bodies = chosen_programs(netlist, programs)
+    bodies = select_programs(netlist, programs)
     config = read_test_config(netlist.path, netlist.sections)
-    values = {**default_parameters(bodies, config.args), **known_parameters(bodies, parameters or {})}
+    values = {**default_parameters(bodies, config.args), **check_parameters(bodies, parameters or {})}
     on = Workers(workers, dask)
     chosen = [known[name] for name in moves] or list(MOVES)
     with closing(

@@ -15,11 +15,11 @@ from numpy.typing import NDArray
 
 from buda_emu.arithmetic.tensix.registers import core_of
 from buda_emu.emulator.op_errors.op_apart import ErrorSum
-from buda_emu.emulator.op_errors.op_variants import Ideal, computed
+from buda_emu.emulator.op_errors.op_variants import Ideal, compute_op
 from buda_emu.emulator.ops.base import serial
 from buda_emu.emulator.ops.on_device.kernel_units import KernelUnits
 from buda_emu.emulator.ops.operands import run_relu
-from buda_emu.emulator.runtime.graph.plan import build_plan, relu_behind
+from buda_emu.emulator.runtime.graph.plan import build_plan, following_relu
 from buda_emu.emulator.runtime.graph.steps import Run, topology
 from buda_emu.netlist.model import Netlist, Op
 from buda_emu.performance.advice.edits import Edit, apply_edits
@@ -88,12 +88,12 @@ class Accuracy:
         operands = [Ideal(self._operand(before, op, place), by_host=False) for place in range(len(op.inputs))]
         expected = np.empty((1, op.blocking.t * op.blocking.rows * op.blocking.cols, 1024), np.float32)
         sources = [operand.values for operand in operands]
-        run_relu(old.implementation, old.call, sources, relu_behind(op), expected, serial)
+        run_relu(old.implementation, old.call, sources, following_relu(op), expected, serial)
         totals: list[ErrorSum] = []
         for step in (old, new):
             assert step.device is not None
             total = ErrorSum(op)
-            total.add(expected, computed(step.device, operands, KernelUnits(step.device.core), serial))
+            total.add(expected, compute_op(step.device, operands, KernelUnits(step.device.core), serial))
             totals.append(total)
         first, second = (total.result() for total in totals)
         return Loss(name, first.pcc, second.pcc, second.rms)
