@@ -28,15 +28,15 @@ from buda_emu.compiler.search.report import report
 from buda_emu.emulator.image.host_plan import HostPlan
 from buda_emu.emulator.image.model_io import ModelInput, ModelIo, ModelOutput
 from buda_emu.emulator.image.pack import Contents, Form, write_image
-from buda_emu.emulator.image.sets import joined, stream
+from buda_emu.emulator.image.sets import join_sets, split_into_rounds
 from buda_emu.emulator.op_errors.numerics_result import OpNumerics, own_error
 from buda_emu.emulator.op_errors.op_apart import Moments
 from buda_emu.emulator.runtime.emulator import Emulator
 from buda_emu.emulator.runtime.machine.listeners import Listener
 from buda_emu.netlist.load import NetlistResult, check_text
 from buda_emu.netlist.model import Netlist, Op
-from buda_emu.netlist.variants import LOOP, of_microbatch
-from buda_emu.performance.routing.checking import NOT_JUDGED, RECOMMENDED, with_routes
+from buda_emu.netlist.variants import LOOP, resize_microbatch
+from buda_emu.performance.routing.checking import RECOMMENDED, UNSUPPORTED_RULE, with_routes
 from buda_emu.performance.timing.model import model_netlist
 from buda_emu.report.pictures.grid_svg import grid_svg
 from buda_emu.report.terminal.text import correlation, number, table
@@ -345,24 +345,24 @@ class Machines:
 
     @cached_property
     def single(self) -> Netlist:
-        """The netlist for one input at a time (`of_microbatch`). Of a model that is copied to several chips it has one
+        """The netlist for one input at a time (`resize_microbatch`). Of a model that is copied to several chips it has one
         copy, with the names of the placement: the same ops on the same cores."""
         if self._placement.copies == 1:
-            return of_microbatch(self._netlist, 1)
-        return of_microbatch(netlist_of(replace(self._placement, copies=1), self._netlist.path), 1)
+            return resize_microbatch(self._netlist, 1)
+        return resize_microbatch(netlist_of(replace(self._placement, copies=1), self._netlist.path), 1)
 
     def run(self, arrays: Mapping[str, Array], precision: Precision) -> tuple[Array, ...]:
         """Return the outputs for inputs by name. Several sets of inputs stream through the machine."""
         queues = [queue for queue in self._placement.queues.values() if queue.role in ("input", "output")]
         at_once = min(queue.entries for queue in queues) // self._placement.microbatch * self._placement.copies
-        rounds = list(stream(self._io, arrays, at_once))
+        rounds = list(split_into_rounds(self._io, arrays, at_once))
         if len(rounds[0]) > 1:
             copies = self._placement.copies
         else:
             copies = 1
         machine = self.machine(precision, copies)
         outputs = [self._round(machine, sets, copies) for sets in rounds]
-        return tuple(joined(parts) for parts in zip(*outputs, strict=True))
+        return tuple(join_sets(parts) for parts in zip(*outputs, strict=True))
 
     def _round(self, machine: Emulator, sets: Sequence[Mapping[str, Array]], copies: int) -> tuple[Array, ...]:
         """Run one round of input sets, dealt to the copies of the model in turn. If the sets do not fill the last turn,
@@ -378,7 +378,7 @@ class Machines:
             return (output.from_queue(machine.pop(names[number % copies])) for number in range(len(dealt)))
 
         outputs = [list(pop_all(output))[: len(sets)] for output in self._io.outputs]
-        return tuple(joined(parts) for parts in outputs)
+        return tuple(join_sets(parts) for parts in outputs)
 
     def _queues(self, name: str, copies: int) -> tuple[str, ...]:
         """Return the names of a queue in the machine, one for each of the copies."""
@@ -392,7 +392,7 @@ class Machines:
         key = precision, copies
         if key not in self.open:
             self.close()
-            machine = Emulator(of_microbatch(self._netlist, 1) if copies > 1 else self.single, precision)
+            machine = Emulator(resize_microbatch(self._netlist, 1) if copies > 1 else self.single, precision)
             weakref.finalize(self, machine.close)
             try:
                 self.fill(machine, copies=copies)
@@ -489,7 +489,7 @@ class CompiledModel:
         if not strict:
             return check_text(self.text, f"{self.graph.name}.yaml").diagnostics
         diagnostics = with_routes(self._checked, self.text, self.placement.links).diagnostics
-        return tuple(finding for finding in diagnostics if finding.rule not in (NOT_JUDGED, *RECOMMENDED))
+        return tuple(finding for finding in diagnostics if finding.rule not in (UNSUPPORTED_RULE, *RECOMMENDED))
 
     @property
     def netlist(self) -> Netlist:
@@ -607,7 +607,7 @@ class CompiledModel:
         """Explain the difference between precisions `device` and `ideal`, layer by layer: errors, causes and repairs as
         in `buda-emu numerics`. `inputs`: one set, None takes the example inputs; `only`: one op of the netlist. Print
         the result for a table. Raises HostError for an op that does not exist, and what a call raises."""
-        from buda_emu.emulator.op_errors.numerics import Counted, op_numerics
+        from buda_emu.emulator.op_errors.numerics import Selection, op_numerics
 
         if inputs is None:
             arrays = self.example_inputs()
@@ -616,7 +616,7 @@ class CompiledModel:
         self.close()
         programs = [(program_name(FORWARD), {LOOP: "1"})]
         fill = partial(self.machines.fill, inputs=arrays)
-        counted = Counted(only, elements_of(self.placement.tiles))
+        counted = Selection(only, elements_of(self.placement.tiles))
         ops = op_numerics(self.machines.single, fill, programs, counted=counted, threads=threads)
         return by_layer(self.graph, self.placement, ops)
 

@@ -141,7 +141,7 @@ class Work:
     cut: bool = False
     at_bound: bool = False
     epochs: dict[object, Any] = field(default_factory=dict[object, Any], repr=False)
-    """Epochs whose time is known (`timing.model.KnownEpochs`), so that identical layers are modelled once."""
+    """Epochs whose time is known (`timing.model.ModelledEpochs`), so that identical layers are modelled once."""
     trials: list[Trial] = field(default_factory=list[Trial])
     tried: list[Any] = field(default_factory=list[Any], repr=False)
     """Results of starts (`search.trials`), reused by an effort that tries the same starts again."""

@@ -23,7 +23,7 @@ from buda_emu.compiler.graph.registry import front_op
 from buda_emu.compiler.importers.operators import REFUSED
 from buda_emu.compiler.importers.source import read_model
 from buda_emu.compiler.ir.values import Printer, Reader, Tokens
-from buda_emu.emulator.image.host_plan import DeviceStep, Given, Gives, HostPlan, HostStep, Result, follow
+from buda_emu.emulator.image.host_plan import DeviceStep, HostPlan, HostStep, PlanInput, PlanOutput, Result, follow
 from buda_emu.spec.precision import Precision
 from buda_emu.support.checker.diagnostic import Diagnostic
 from buda_emu.support.checker.text import plural
@@ -248,9 +248,9 @@ def _add_part(graph: Graph, nodes: Sequence[Node], parted: Cut) -> DeviceStep:
     return DeviceStep(program_name(program), inputs, outputs)
 
 
-def _plan_input(graph: Graph, node: Node) -> Given:
+def _plan_input(graph: Graph, node: Node) -> PlanInput:
     """Return an input of the model as a host plan describes it."""
-    return Given(
+    return PlanInput(
         label=node.attrs["label"],
         value=node.name,
         shape=host_shape(node),
@@ -292,7 +292,7 @@ class PartedModel:
         """The steps as an image stores them."""
         graph = self.graph
         inputs = tuple(_plan_input(graph, graph[name]) for name in graph.inputs)
-        outputs = tuple(Gives(output.label, output.value, output.dtype) for output in graph.outputs)
+        outputs = tuple(PlanOutput(output.label, output.value, output.dtype) for output in graph.outputs)
         read = {output.value for output in outputs}
         for work in self._work:
             read.update(work.nodes[0].inputs)

@@ -142,7 +142,7 @@ INTEGERS = ("Int8", "UInt8", "Int32")
 READ = OnDevice(open="its place among the units was inferred")
 
 
-GROUP: Final = "buda_emu.emulator.ops"
+GROUP: Final = "buda_emu.ops"
 
 
 class OpTypes(Mapping[str, OpType]):

@@ -20,10 +20,19 @@ if TYPE_CHECKING:
 else:
     pathlib = lazy("pathlib")
 
+ZIP_SIGNATURE: Final = b"PK\x03\x04"
+"""The first bytes of a zip archive, and of each member's header in it."""
+_TAR_SIGNATURE: Final = b"ustar"
+_TAR_SIGNATURE_AT: Final = 257  # in the header of the first member
 _BINARY: int = getattr(os, "O_BINARY", 0)
 _COPIED_BYTES: Final = 1 << 20
 _TICK_NS: Final = 20_000_000
 """Longer than the time between two ticks of a file system's clock: 10 ms where the kernel has 100 of them a second."""
+
+
+def looks_like_archive(head: bytes) -> bool:
+    """Return whether the first bytes of a file, at least 262 of them, are those of a tar or zip archive."""
+    return head.startswith(ZIP_SIGNATURE) or head.startswith(_TAR_SIGNATURE, _TAR_SIGNATURE_AT)
 
 
 class Stream(Protocol):

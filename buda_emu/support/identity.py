@@ -82,7 +82,7 @@ def code_identity() -> dict[str, Any]:
 def _op_packages() -> list[str]:
     from importlib.metadata import entry_points
 
-    declared = {entry.dist for entry in entry_points(group="buda_emu.emulator.ops") if entry.dist is not None}
+    declared = {entry.dist for entry in entry_points(group="buda_emu.ops") if entry.dist is not None}
     return sorted(f"{package.name} {package.version}" for package in declared)
 
 

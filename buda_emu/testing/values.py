@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from buda_emu.emulator.inputs.default import InputBlock, default_inputs
-from buda_emu.emulator.inputs.prepared import Chosen, prepared
+from buda_emu.emulator.inputs.prepared import RunChoice, prepare_run
 from buda_emu.emulator.inputs.sparse import encoding_tiles, sparse_shape
 from buda_emu.emulator.inputs.stimulus import generator
 from buda_emu.netlist.model import Netlist, Op, Queue
@@ -40,7 +40,7 @@ def awkward_inputs(netlist: Netlist, seed: int) -> Iterator[InputBlock]:
     each row. What an op understands as row numbers stays so. Depends on `seed` and the queue's name. Raises what
     `default_inputs` raises.
     """
-    ready = prepared(netlist, Chosen())
+    ready = prepare_run(netlist, RunChoice())
     sparse = [op for op in netlist.ops.values() if op.attributes.identity]
     readers = {name: (op, position) for op in sparse for position, name in enumerate(op.inputs)}
     for block in default_inputs(netlist, ready.config, ready.bodies, ready.values, seed):

@@ -10,9 +10,9 @@ from typing import Any, cast
 
 from buda_emu.emulator.image.opened import Opened, open_file
 from buda_emu.emulator.inputs.feed import push
-from buda_emu.emulator.inputs.of_image import archive_blocks, begun_with, in_queues
+from buda_emu.emulator.inputs.of_image import archive_blocks, in_queues, initial_blocks
 from buda_emu.emulator.inputs.of_image import made_up_blocks as made_up
-from buda_emu.emulator.inputs.prepared import Chosen, prepared
+from buda_emu.emulator.inputs.prepared import RunChoice, prepare_run
 from buda_emu.emulator.runtime.emulator import Emulator
 from buda_emu.spec.precision import Precision
 from buda_emu.support.checker.suggest import near
@@ -114,16 +114,16 @@ class Maker:
         opened, check = subject.opened()
         netlist = opened.netlist
         image = opened.image
-        chosen = Chosen(subject.programs, dict(subject.parameters), subject.memory_limit, image)
-        ready = prepared(netlist, chosen, rams=subject.inputs is None, as_bits=subject.precision == "device")
+        chosen = RunChoice(subject.programs, dict(subject.parameters), subject.memory_limit, image)
+        ready = prepare_run(netlist, chosen, rams=subject.inputs is None, as_bits=subject.precision == "device")
 
         def fill(emulator: Emulator, seed: int) -> None:
             if subject.inputs is not None:
                 blocks = archive_blocks(netlist, Path(here(subject.inputs)), image, ready.limit)
             else:
                 held = image.held_queues if image else frozenset[str]()
-                blocks = made_up(netlist, ready.config, ready.bodies, ready.values, seed, image, given=held)
-            push(emulator, begun_with(image))
+                blocks = made_up(netlist, ready.config, ready.bodies, ready.values, seed, image, excluded=held)
+            push(emulator, initial_blocks(image))
             push(emulator, in_queues(image, blocks))
             check()
 

@@ -104,7 +104,7 @@ def add_verb(verbs: Any, name: str, verb: Verb, work: str) -> ExampleParser:
     def do(args: argparse.Namespace) -> int:
         return import_module(args.work or work).main(args)
 
-    own.set_defaults(verb=do, work=None)
+    own.set_defaults(verb=do, work=None, default_of=own.get_default)
     return own
 
 

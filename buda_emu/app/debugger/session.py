@@ -20,7 +20,7 @@ from buda_emu.app.debugger.names import Names
 from buda_emu.app.debugger.tensors import Found, newest
 from buda_emu.emulator.image.opened import Opened, open_file
 from buda_emu.emulator.inputs.feed import push
-from buda_emu.emulator.inputs.prepared import Chosen, prepared
+from buda_emu.emulator.inputs.prepared import RunChoice, prepare_run
 from buda_emu.emulator.memory.host import usable_processors
 from buda_emu.emulator.runtime.emulator import Emulator
 from buda_emu.netlist.model import Netlist, Op, Queue
@@ -185,9 +185,9 @@ class Session(Changing):
         self.image = opened.image
         self.precision: Precision = precision
         self.names = Names(self.netlist, opened.image)
-        ready = prepared(
+        ready = prepare_run(
             self.netlist,
-            Chosen(programs, parameters or {}, memory_limit, opened.image),
+            RunChoice(programs, parameters or {}, memory_limit, opened.image),
             rams=inputs is None,
             as_bits=precision == "device",
         )

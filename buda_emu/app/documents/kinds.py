@@ -1,7 +1,7 @@
 """The kinds of documents: how each is recognised by its content, the functions that open and check it, its rules.
 
 A package that reads another kind of document adds one row to `KINDS`, or, outside of buda-emu, an entry point of the
-group `buda_emu.app.documents` whose object is a `Kind`. Modules of a kind are imported when such a document comes.
+group `buda_emu.documents` whose object is a `Kind`. Modules of a kind are imported when such a document comes.
 """
 
 import os
@@ -12,28 +12,24 @@ from functools import cache
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Protocol
 
-from buda_emu.performance.timeline.picture import TimelinePicture
 from buda_emu.spec.archs import ARCHS
 from buda_emu.support.checker.result import CheckResult, Options
 from buda_emu.support.errors import HostError
-from buda_emu.support.files import read_whole, refuse_pipe
+from buda_emu.support.files import looks_like_archive, read_whole, refuse_pipe
 from buda_emu.support.lazy import lazy
 from buda_emu.support.records import dataclass
 
 if TYPE_CHECKING:
-    from buda_emu.support.checker import RuleBook
-
-if TYPE_CHECKING:
     import zlib
+
+    from buda_emu.performance.timeline.picture import TimelinePicture
+    from buda_emu.support.checker import RuleBook
 else:
     zlib = lazy("zlib")
 
 
 _HEAD = 1 << 16  # bytes from which a document is known
 _GZIP = b"\x1f\x8b"
-_TAR = b"ustar"
-_TAR_AT = 257
-_ZIP = b"PK\x03\x04"
 _OTHER_STAGE = re.compile(rb'\s*(?:\{\s*"|\[\w+, \{)')
 _SCHEDULE = re.compile(rb'\s*\{\s*"(-1|[0-9]+|xlen|ylen|buffersize|top_batch_cut)"\s*:')
 
@@ -95,7 +91,7 @@ def _imported(place: str) -> Any:
 
 
 def _is_image(head: bytes, name: str) -> bool:
-    return name.endswith(".tti") or head[_TAR_AT:].startswith(_TAR) or head.startswith(_ZIP)
+    return name.endswith(".tti") or looks_like_archive(head)
 
 
 def _has_image_name(_head: bytes, name: str) -> bool:
@@ -187,7 +183,7 @@ KINDS: tuple[Kind, ...] = (IMAGE, SCHEDULE, PACKAGE, VPUX)
 """The kinds of this package, in the order in which their tests are applied. `NETLIST` comes after them and after those
 of other packages: whatever is nothing else is read as a netlist, whose reader says what a netlist is."""
 
-GROUP = "buda_emu.app.documents"
+GROUP = "buda_emu.documents"
 """The group of entry points by which other packages declare kinds of documents."""
 
 
@@ -312,7 +308,7 @@ class Document(Protocol):
         """What it is, in figures by name."""
         ...
 
-    def timeline(self) -> TimelinePicture:
+    def timeline(self) -> "TimelinePicture":
         """When everything in it happens, with the defaults of its kind, as a picture for a page or a trace.
 
         Raises UnsupportedError for what is not emulated, ProgramError for what stops.

@@ -20,7 +20,7 @@ from buda_emu.app.editor.place import place_at
 from buda_emu.app.editor.text import OpenText
 from buda_emu.app.editor.tree import TreeReader
 from buda_emu.netlist.fields import INSTRUCTIONS
-from buda_emu.netlist.formatter import formatted
+from buda_emu.netlist.formatter import format_text
 from buda_emu.netlist.model import Netlist
 from buda_emu.netlist.yaml_reader import UnreadableError
 from buda_emu.netlist.yaml_text import word
@@ -375,7 +375,7 @@ def _writing(server: NetlistServer) -> None:
         uri = params.text_document.uri
         text = server.text(uri).text
         try:
-            after = formatted(text)
+            after = format_text(text)
         except UnreadableError:
             return None  # the findings say why
         return [*(line_edits(uri, text, after).changes or {}).get(uri, [])] if after != text else []

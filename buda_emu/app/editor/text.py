@@ -8,9 +8,9 @@ from typing import TypeAlias
 
 from buda_emu.app.editor.names import Names
 from buda_emu.app.editor.tree import Tree, TreeReader
-from buda_emu.netlist.build import checking
-from buda_emu.netlist.fixes import fixed, with_fixes
-from buda_emu.netlist.ignores import without_ignored
+from buda_emu.netlist.build import check_in_steps
+from buda_emu.netlist.fixes import apply_fixes, attach_fixes
+from buda_emu.netlist.ignores import drop_ignored
 from buda_emu.netlist.load import has_ignores
 from buda_emu.netlist.model import Netlist
 from buda_emu.netlist.variants import template_findings
@@ -81,9 +81,9 @@ class OpenText:
             return None, placeholders
         yield
         self._reader.kept.next()
-        netlist, found = yield from checking(self.tree.root, self.path, None, False, self._reader.kept)
+        netlist, found = yield from check_in_steps(self.tree.root, self.path, None, False, self._reader.kept)
         if has_ignores(self.text):
-            found = without_ignored(found, self.lines, self.path)
+            found = drop_ignored(found, self.lines, self.path)
         return netlist, sorted(dict.fromkeys(found), key=lambda item: (item.line, item.column, item.rule))
 
     @property
@@ -106,7 +106,7 @@ class OpenText:
     def fixable(self) -> tuple[Diagnostic, ...]:
         """The findings with their fixes."""
         with no_collections():
-            return tuple(with_fixes(self.findings, self.text))
+            return tuple(attach_fixes(self.findings, self.text))
 
     def after_safe_fixes(self) -> str:
         """The text after all of them; itself where there is none."""
@@ -115,7 +115,7 @@ class OpenText:
         def check(text: str) -> Sequence[Diagnostic]:
             return self.fixable if text == self.text else OpenText(text, self.path, reader).fixable
 
-        return fixed(self.text, check).text
+        return apply_fixes(self.text, check).text
 
     def with_text(self, text: str) -> "OpenText":
         """The same with another text of as many lines, where the check of this one is done."""

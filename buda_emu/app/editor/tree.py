@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from buda_emu.netlist.nodes import Mapping, Node, Scalar, Sequence
-from buda_emu.netlist.reader.context import Kept
+from buda_emu.netlist.reader.context import ReadCache
 from buda_emu.netlist.yaml_reader import MAX_DEPTH, UnreadableError, read_any, read_tree, split_lines
 from buda_emu.support.records import dataclass
 
@@ -43,7 +43,7 @@ class TreeReader:
 
     def __init__(self) -> None:
         self._kept: dict[str, list[_Piece]] = {}
-        self.kept = Kept()
+        self.kept = ReadCache()
         """What nodes were read as, which goes with them."""
 
     def read(self, text: str) -> Tree:

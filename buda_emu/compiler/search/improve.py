@@ -33,7 +33,7 @@ from buda_emu.compiler.search.wiring import (
 )
 from buda_emu.compiler.target import Objective
 from buda_emu.performance.timing.result import EpochReport
-from buda_emu.performance.timing.transfers.flows import channel_name, through
+from buda_emu.performance.timing.transfers.flows import channel_name, stream_in_channel
 from buda_emu.performance.timing.transfers.rates import speed
 from buda_emu.spec.devices import Device
 
@@ -143,7 +143,7 @@ def due_as_timed(decisions: Mapping[str, PlacementDecision], report: EpochReport
 def _readers(report: EpochReport) -> dict[str, str]:
     """Of each unit that takes something out of a channel of DRAM before the first input, the op that keeps it."""
     return {
-        through(channel_name(number, edge.chip), edge.name): edge.target
+        stream_in_channel(channel_name(number, edge.chip), edge.name): edge.target
         for edge in report.edges
         if edge.once and edge.memory == "dram"
         for number in edge.memory_bytes

@@ -3,16 +3,22 @@
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import asdict
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from buda_emu.foreign.darwinn.assumptions import LINKS, Assumptions
 from buda_emu.foreign.darwinn.document import Report
-from buda_emu.foreign.darwinn.replaying import MOST_CHECKED, Replay
 from buda_emu.foreign.darwinn.summary import LayerSummary, Summary
-from buda_emu.performance.timeline import Hazard
 from buda_emu.report.terminal.text import percent, shape, table
 from buda_emu.support.checker.text import plural, shown
+from buda_emu.support.lazy import lazy
 from buda_emu.support.version import RESULT_VERSION
+
+if TYPE_CHECKING:
+    from buda_emu.foreign.darwinn import replaying
+    from buda_emu.foreign.darwinn.replaying import Replay
+    from buda_emu.performance.timeline import Hazard
+else:
+    replaying = lazy("buda_emu.foreign.darwinn.replaying")  # it imports numpy, which `inspect` does without
 
 _MOST_LAYERS = 24
 _LONGEST_NAME = 60
@@ -93,7 +99,7 @@ _MOST_REQUESTS = 40
 _MOST_HAZARDS = 5
 
 
-def replay_lines(replay: Replay) -> Iterator[str]:
+def replay_lines(replay: "Replay") -> Iterator[str]:
     """What was replayed, under which assumptions, and what came out."""
     yield f"{plural(len(replay.requests), 'request')} of {plural(len(replay.packages), 'package')}, assumed:"
     for line in replay.assumptions.lines():
@@ -132,15 +138,15 @@ def replay_lines(replay: Replay) -> Iterator[str]:
         yield f"warning: {line}"
 
 
-def _hazards(replay: Replay) -> list[Hazard] | None:
-    return replay.hazards() if len(replay.schedule) <= MOST_CHECKED else None
+def _hazards(replay: "Replay") -> "list[Hazard] | None":
+    return replay.hazards() if len(replay.schedule) <= replaying.MOST_CHECKED else None
 
 
-def hazard_lines(replay: Replay) -> Iterator[str]:
+def hazard_lines(replay: "Replay") -> Iterator[str]:
     """Races and reads of what nobody wrote, the first few in words."""
     hazards = _hazards(replay)
     if hazards is None:
-        yield f"memory accesses are not checked: there are more than {MOST_CHECKED:,} tasks"
+        yield f"memory accesses are not checked: there are more than {replaying.MOST_CHECKED:,} tasks"
         return
     for item in hazards[:_MOST_HAZARDS]:
         task = replay.schedule.label(item.second)
@@ -153,13 +159,13 @@ def hazard_lines(replay: Replay) -> Iterator[str]:
         yield f"warning: and {len(hazards) - _MOST_HAZARDS} more of that kind; --json lists all"
 
 
-def _times(replay: Replay, number: int, starts: dict[int, int]) -> tuple[str, str]:
+def _times(replay: "Replay", number: int, starts: dict[int, int]) -> tuple[str, str]:
     if replay.assumptions.link is None and replay.assumptions.frequency_hz is None:
         return "-", "-"
     return f"{starts[number] / 1e6:.3f}", f"{replay.request_end[number] / 1e6:.3f}"
 
 
-def replay_json(replay: Replay) -> dict[str, Any]:
+def replay_json(replay: "Replay") -> dict[str, Any]:
     """Everything but single DMAs."""
     hazards = _hazards(replay)
     link = replay.assumptions.link

@@ -9,7 +9,7 @@ from buda_emu.foreign.gemini.rings import region_of
 from buda_emu.foreign.gemini.time.timing import WAIT_KINDS, Timeline
 from buda_emu.performance.timeline import Access, Hazard, Ring, happens_before, idle, order_conflicts, time_by_category
 from buda_emu.performance.timeline.schedule import BUSY, END
-from buda_emu.performance.timeline.tasks import covered
+from buda_emu.performance.timeline.tasks import union_length
 
 
 @dataclass(frozen=True, slots=True)
@@ -213,7 +213,7 @@ def _cores(ir: IR, timeline: Timeline) -> tuple[tuple[CoreTime, ...], dict[tuple
     """And how long each workload was waited for, by core and position."""
     if timeline.mode == "assembler":
         core = next(iter(ir.cores), 0)
-        busy = covered([span for key, span in timeline.workloads.items() if key[0] == core])
+        busy = union_length([span for key, span in timeline.workloads.items() if key[0] == core])
         return (CoreTime(core, busy, {}, timeline.total - busy),), {}
     timing = timeline.timing
     categories = dict(enumerate(timeline.kinds))

@@ -14,7 +14,7 @@ _SAME: Final = removing("it is the same again: leave it out")
 _ANOTHER: Final = removing("leave it out, or choose another name", safe=False)
 
 
-class Kept:
+class ReadCache:
     """Objects that an earlier version of a text was read as without a finding, by the node of their body: an editor
     reads the same nodes again where nothing changed."""
 
@@ -47,7 +47,7 @@ class Context:
 
     __slots__ = ("arch", "archs", "diagnostics", "findings", "kept", "path", "requested_arch", "subject")
 
-    def __init__(self, path: str, requested_arch: str | None, kept: "Kept | None" = None) -> None:
+    def __init__(self, path: str, requested_arch: str | None, kept: "ReadCache | None" = None) -> None:
         self.path = path
         self.requested_arch = requested_arch
         self.arch = ""  # "" is unknown: neither grayskull nor blackhole (NETLIST 1.1, 11.3 C3)
@@ -57,7 +57,7 @@ class Context:
         self.diagnostics: list[Diagnostic] = []
         self.findings = 0  # errors so far; an object during whose reading it grew is broken
 
-    def kept_or(self, node: Node, key: object, read: Callable[[], T]) -> T:
+    def reuse_or_read(self, node: Node, key: object, read: Callable[[], T]) -> T:
         """What an earlier version had under the same key in this place, else what is read there now; that is kept if
         there is no finding about it."""
         if self.kept is None:

@@ -23,7 +23,7 @@ from buda_emu.netlist.model import (
     VarInst,
 )
 from buda_emu.netlist.nodes import Mapping, Node, Scalar, Sequence
-from buda_emu.netlist.reader.context import Context, Kept
+from buda_emu.netlist.reader.context import Context, ReadCache
 from buda_emu.netlist.reader.graphs import GraphSection, read_fused_ops, read_graphs
 from buda_emu.netlist.reader.queues import read_queues
 from buda_emu.netlist.reader.values import body_of, integer, keyed, kind_of, of_one_key, text_of
@@ -95,7 +95,7 @@ def _read_instruction(context: Context, node: Node, queues: Collection[str]) -> 
     for word, key, value in keyed(context, named) if named is not None else ():
         if word in _INSTRUCTIONS:
             read = partial(_INSTRUCTIONS[word], _Statement(context, word, key, value, queues))
-            return context.kept_or(value, id(key), read) if word == "execute" else read()
+            return context.reuse_or_read(value, id(key), read) if word == "execute" else read()
         hint = _ENDS if word == "endprogram" else near(word, INSTRUCTIONS)
         context.report(MALFORMED, key, f"unknown instruction {quoted(word)}", hint)
     return None
@@ -343,7 +343,7 @@ class Document:
     diagnostics: list[Diagnostic] = field(default_factory=list[Diagnostic])
 
 
-def read_document(root: Mapping, path: str, arch: str | None, kept: Kept | None = None) -> Document:
+def read_document(root: Mapping, path: str, arch: str | None, kept: ReadCache | None = None) -> Document:
     """Read every section. `arch` selects one of `devices.arch`; see `reader.devices`."""
     context = Context(path, arch, kept)
     document = Document(path, diagnostics=context.diagnostics)

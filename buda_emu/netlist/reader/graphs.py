@@ -167,7 +167,7 @@ def _read_graph(context: Context, name: str, name_node: Scalar, node: Node, sect
         else:
             section.op_lines[op_name] = key.line
             read = partial(_read_op, context, op_name, key, value, name, device)
-            ops.append(context.kept_or(value, (op_name, id(key), name, device, context.arch), read))
+            ops.append(context.reuse_or_read(value, (op_name, id(key), name, device, context.arch), read))
     return Graph(
         name=name, target_device=device, ops=tuple(ops), source=body, name_node=name_node, broken=broken, **values
     )

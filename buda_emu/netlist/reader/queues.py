@@ -157,7 +157,7 @@ def read_queues(
     """Read every queue into `queues`; `device_lists` gets the chips of those written with a list (NETLIST 1.7)."""
     for name, key, value in named(context, node, "queue", DUPLICATE, queues):
         read = partial(_read_queue, context, name, key, value)
-        queues[name], devices = context.kept_or(value, (name, id(key), context.arch), read)
+        queues[name], devices = context.reuse_or_read(value, (name, id(key), context.arch), read)
         if devices is not None:
             device_lists[name] = devices
 

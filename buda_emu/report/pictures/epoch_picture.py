@@ -14,7 +14,7 @@ import numpy as np
 
 from buda_emu.performance.timeline import Schedule, Timing
 from buda_emu.performance.timeline.picture import Counter, Flow, Lane, Slice, Stretch, TimelinePicture
-from buda_emu.performance.timing.epoch.pipeline import at_work, filled, steady
+from buda_emu.performance.timing.epoch.pipeline import describe_fill, extend_until_full, steady
 from buda_emu.performance.timing.epoch.result import EpochTiming, OpTiming
 from buda_emu.performance.timing.result import EpochReport, PerfRun, hypothetical
 from buda_emu.performance.timing.transfers.loading import ChipLoad
@@ -83,7 +83,7 @@ def loading_slices(loads: Sequence[ChipLoad], begin: int, first_lane: int) -> It
 class _Epoch:
     def __init__(self, report: EpochReport, begin: int, first_lane: int, first_slice: int) -> None:
         self._report = report
-        self._model: EpochTiming = filled(report.timing, report.bottleneck.name, _MOST_TASKS)
+        self._model: EpochTiming = extend_until_full(report.timing, report.bottleneck.name, _MOST_TASKS)
         self._timing: Timing = self._model.timing
         self._schedule: Schedule = self._model.schedule
         loading = round(report.load.cycles)
@@ -162,7 +162,7 @@ class _Epoch:
         """The steady state."""
         found = steady(self._model, self._report.bottleneck.name)
         if found is not None and found.last - found.first + 1 < self._model.modelled:
-            name = f"steady state, {at_work(self._model, found)}"
+            name = f"steady state, {describe_fill(self._model, found)}"
             yield Stretch(self._begin + found.start, self._begin + found.end, name, self._groups[_CORES])
 
     def counters(self) -> Iterator[Counter]:

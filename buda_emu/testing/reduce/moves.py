@@ -8,7 +8,7 @@ from dataclasses import field, replace
 from functools import partial
 from typing import Any, Final
 
-from buda_emu.netlist.build import contracted
+from buda_emu.netlist.build import contract
 from buda_emu.netlist.model import (
     Allocate,
     Buffer,
@@ -43,7 +43,7 @@ _FIRST_ADDRESS = 0x10000000  # where netlists whose queues are all in host memor
 
 def without_ops(netlist: Netlist, gone: Collection[str]) -> Document:
     """The netlist without the ops of these written names, tidied."""
-    document = contracted(netlist)
+    document = contract(netlist)
     ends = _Ends(netlist, document, frozenset(gone))
     for name, graph in document.graphs.items():
         kept = tuple(ends.kept(op, graph) for op in graph.ops if op.name not in gone)
@@ -212,7 +212,7 @@ _ALL = "all"
 
 def fewer_ops(netlist: Netlist) -> Iterator[Document]:
     """Without runs of ops: halves, quarters, and so on to single ones."""
-    names = [op.name for op in _ops_of(contracted(netlist))]
+    names = [op.name for op in _ops_of(contract(netlist))]
     size = len(names) - 1
     while size:
         for start in range(0, len(names), size):
@@ -225,7 +225,7 @@ def fewer_ops(netlist: Netlist) -> Iterator[Document]:
 
 def fewer_programs(netlist: Netlist) -> Iterator[Document]:
     """One program of those that execute something; without each of them. Graphs that none executes go."""
-    written = contracted(netlist)
+    written = contract(netlist)
     names = [name for name, program in written.programs.items() if executes(program)]
     for kept in [[name] for name in names] + [[name for name in names if name != gone] for gone in names]:
         if not 0 < len(kept) < len(written.programs):
@@ -241,11 +241,11 @@ def fewer_programs(netlist: Netlist) -> Iterator[Document]:
 
 def fewer_instructions(netlist: Netlist) -> Iterator[Document]:
     """Loops that run once or not at all, single instructions left out, parameters and variables by their values."""
-    for name, program in contracted(netlist).programs.items():
+    for name, program in contract(netlist).programs.items():
         steps = program.instructions
 
         def changed(new: Iterable[Instruction | None], name: str = name) -> Document:
-            document = contracted(netlist)
+            document = contract(netlist)
             kept = tuple(step for step in new if step is not None)
             document.programs[name] = evolve(document.programs[name], instructions=kept)
             return tidy(document)
@@ -280,14 +280,14 @@ def _with_literals(step: Instruction) -> Instruction | None:
 
 def fewer_queues(netlist: Netlist) -> Iterator[Document]:
     """Without queues of results that something else takes, too; without each operand that an op need not have."""
-    document = contracted(netlist)
+    document = contract(netlist)
     fed: dict[str, list[str]] = {}
     for name, queue in document.queues.items():
         fed.setdefault(queue.input, []).append(name)
     read = {name for op in netlist.ops.values() for name in op.inputs}
     for name, queue in document.queues.items():
         if not queue.host_fed and name not in read and (queue.input in read or len(fed[queue.input]) > 1):
-            made = contracted(netlist)
+            made = contract(netlist)
             del made.queues[name]
             yield tidy(made)
     for name, source in _same_operands(document):
@@ -312,7 +312,7 @@ def _same_operands(document: Document) -> Iterator[tuple[str, str]]:
 def fewer_inputs(netlist: Netlist) -> Iterator[Document]:
     """One input of each epoch, then half of them; queues of as many entries."""
     for of_graphs, of_queues in ((1, 1), (None, 1), (2, 2), (None, 2)):
-        document = contracted(netlist)
+        document = contract(netlist)
         for name, graph in document.graphs.items():
             document.graphs[name] = evolve(graph, input_count=_fewer(graph.input_count, of_graphs))
         for name, queue in document.queues.items():
@@ -367,7 +367,7 @@ def _resized(blocking: Blocking, axes: tuple[int, ...], size: int, new: int) -> 
 def simpler_ops(netlist: Netlist) -> Iterator[Document]:
     """Attributes, TMs and fields of ops as they are where nobody writes them: everywhere, then one op at a time."""
     yield _ops(netlist, _plain_op)
-    for op in _ops_of(contracted(netlist)):
+    for op in _ops_of(contract(netlist)):
         for new in _simpler(op):
             yield _ops(netlist, lambda item, new=new: new if item.name == new.name else item)
 
@@ -454,17 +454,17 @@ def simpler_queues(netlist: Netlist) -> Iterator[Document]:
     def plain(queue: Queue) -> Queue:
         return evolve(queue, input_tms=(), layout="tilized", read_ports=(), write_ports=(), alias="")
 
-    document = contracted(netlist)
+    document = contract(netlist)
     document.queues = {name: plain(queue) for name, queue in document.queues.items()}
     yield document
     yield _all(netlist, lambda blocking: replace(blocking, tile_dim=FULL_TILE))
-    document = contracted(netlist)
+    document = contract(netlist)
     document.queue_devices = {}
     document.graph_devices = {}
     document.queues = {name: evolve(queue, target_device=0) for name, queue in document.queues.items()}
     document.graphs = {name: evolve(graph, target_device=0) for name, graph in document.graphs.items()}
     yield document
-    document = contracted(netlist)
+    document = contract(netlist)
     document.archs = (netlist.arch_name,)
     yield document
 
@@ -472,12 +472,12 @@ def simpler_queues(netlist: Netlist) -> Iterator[Document]:
 def fewer_sections(netlist: Netlist) -> Iterator[Document]:
     """Without test-config, performance-check and sections of other programs: all, each, then the entries of each."""
     for gone in (list(netlist.sections), *([name] for name in netlist.sections)):
-        document = contracted(netlist)
+        document = contract(netlist)
         document.sections = {name: node for name, node in document.sections.items() if name not in gone}
         yield document
     for name, node in netlist.sections.items():
         for smaller_node in _without_entries(node):
-            document = contracted(netlist)
+            document = contract(netlist)
             document.sections[name] = smaller_node
             yield document
 
@@ -495,7 +495,7 @@ def _without_entries(node: Node) -> Iterator[Node]:
 
 
 def _ops(netlist: Netlist, change: Callable[[Op], Op]) -> Document:
-    document = contracted(netlist)
+    document = contract(netlist)
     for name, graph in document.graphs.items():
         document.graphs[name] = evolve(graph, ops=tuple(map(change, graph.ops)))
     return tidy(document)
@@ -503,7 +503,7 @@ def _ops(netlist: Netlist, change: Callable[[Op], Op]) -> Document:
 
 def _all(netlist: Netlist, change: Callable[[Blocking], Blocking]) -> Document:
     """Every blocking changed; buffers and inner dimensions follow."""
-    document = contracted(netlist)
+    document = contract(netlist)
     document.queues = {name: _with(queue, change(queue.blocking)) for name, queue in document.queues.items()}
     for name, graph in document.graphs.items():
         ops = tuple(evolve(op, blocking=change(op.blocking)) for op in graph.ops)
@@ -515,13 +515,13 @@ def _all(netlist: Netlist, change: Callable[[Blocking], Blocking]) -> Document:
 
 
 def _each(netlist: Netlist, change: Callable[[Blocking], Blocking]) -> Iterator[Document]:
-    for name in contracted(netlist).queues:
-        document = contracted(netlist)
+    for name in contract(netlist).queues:
+        document = contract(netlist)
         queue = document.queues[name]
         if change(queue.blocking) != queue.blocking:
             document.queues[name] = _with(queue, change(queue.blocking))
             yield document
-    for op in _ops_of(contracted(netlist)):
+    for op in _ops_of(contract(netlist)):
         new = evolve(op, blocking=change(op.blocking))
         if new != op:
             yield _ops(netlist, lambda item, new=new: new if item.name == new.name else item)

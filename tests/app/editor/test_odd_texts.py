@@ -12,7 +12,7 @@ from buda_emu.app.editor.outline import coloured, foldings, hints, parts
 from buda_emu.app.editor.place import place_at
 from buda_emu.app.editor.text import OpenText
 from buda_emu.app.editor.tree import TreeReader
-from buda_emu.netlist.formatter import formatted
+from buda_emu.netlist.formatter import format_text
 from buda_emu.netlist.yaml_reader import UnreadableError
 from shared_files import ROOT
 
@@ -98,7 +98,7 @@ def _ask_everything(content, chance):
         for _ in answers:
             pass
     with suppress(UnreadableError):
-        formatted(content)
+        format_text(content)
 
 
 @pytest.mark.parametrize("size", [QUICK, pytest.param(SIZE, marks=pytest.mark.slow)])

@@ -9,7 +9,7 @@ from buda_emu.compiler.place.blocks import CoreGrid
 from buda_emu.compiler.search.evaluate import judged
 from buda_emu.compiler.target import Objective
 from buda_emu.netlist.load import check_text
-from buda_emu.netlist.variants import of_microbatch
+from buda_emu.netlist.variants import resize_microbatch
 from buda_emu.performance.timing.model import model_netlist
 
 onnx = pytest.importorskip("onnx")
@@ -157,7 +157,7 @@ def test_a_round_of_one_has_the_results_of_a_round_of_many(stack, x):
 
 def test_the_microbatch_of_a_netlist_is_changed_everywhere(stack):
     netlist = compile_model(stack, microbatch=8, effort="low").netlist
-    single = of_microbatch(netlist, 1)
+    single = resize_microbatch(netlist, 1)
     direct = check_text(compile_model(stack, microbatch=1, effort="low").text).netlist
     assert {graph.input_count for graph in single.graphs.values()} == {1}
     fed = [queue for queue in direct.queues.values() if queue.type == "queue" and queue.entries > 1]

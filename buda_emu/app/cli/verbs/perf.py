@@ -3,8 +3,10 @@
 import argparse
 import shlex
 import sys
+from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
+from typing import Final
 
 from buda_emu.app.api.perf import Perf, parse_grid, parse_rows, perf
 from buda_emu.app.api.sweep import parse_axes, sweep
@@ -25,11 +27,35 @@ from buda_emu.support.errors import Exit, HostError
 from buda_emu.support.files import read_whole
 from buda_emu.support.version import RESULT_VERSION
 
+_OF_ONE_RUN: Final = ("--baseline", "--update-baseline", "--update-expectations", "--trace", "--report")
+_OF_PRINTED_OPS: Final = ("--top", "--sort", "--op", "--epoch")
+_OF_A_SWEEP: Final = ("--chart", "--workers", "--dask")
+WITHOUT_EFFECT: Final[Mapping[str, tuple[str, ...]]] = {
+    "--sweep": (
+        *_OF_ONE_RUN,
+        *_OF_PRINTED_OPS,
+        "--against",
+        "--fail-above",
+        "--model",
+        "--what-if",
+        "--grid",
+        "--harvest",
+    ),
+    "--against": (*_OF_ONE_RUN, *_OF_PRINTED_OPS, *_OF_A_SWEEP, "--csv"),
+    "": _OF_A_SWEEP,
+}
+"""Options that do nothing with --sweep, with --against, and with neither of them: giving one is refused."""
+_INSTEAD: Final[Mapping[str, str]] = {
+    "--what-if": "; sweep the speed itself: --sweep clock=1000,1200",
+    "--grid": "; sweep it: --sweep 'grid=8x8;4x4'",
+    "--harvest": "; sweep it: --sweep 'harvest=2;2,7'",
+    "--report": "; the JSON of both (--json) has every figure",
+}
+
 
 def main(args: argparse.Namespace) -> int:
     """Model and report. Exit code 1 when a figure of performance-check is missed, or --fail-above is exceeded."""
-    if args.baseline is not None and (args.sweep or args.against is not None):
-        raise HostError("--baseline: neither with --sweep nor with --against")
+    _refuse_options_without_effect(args)
     if args.sweep:
         return _sweep(args)
     baseline = _baseline(args)
@@ -55,6 +81,23 @@ def main(args: argparse.Namespace) -> int:
     if held is not None:
         return settle(held, updated=args.update_baseline)
     return Exit.OK if found.passed else Exit.DIFFERS
+
+
+def _refuse_options_without_effect(args: argparse.Namespace) -> None:
+    """Raise HostError for an option that the chosen mode would ignore, rather than write no file without a word."""
+    if args.sweep:
+        mode = "--sweep"
+    elif args.against is not None:
+        mode = "--against"
+    else:
+        mode = ""
+    for option in WITHOUT_EFFECT[mode]:
+        name = option.removeprefix("--").replace("-", "_")
+        if getattr(args, name) == args.default_of(name):
+            continue
+        if mode:
+            raise HostError(f"{option} has no effect with {mode}{_INSTEAD.get(option, '')}")
+        raise HostError(f"{option} has no effect without --sweep")
 
 
 def _baseline(args: argparse.Namespace) -> Baseline | None:

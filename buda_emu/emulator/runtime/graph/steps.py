@@ -1,4 +1,4 @@
-"""The steps of a plan: what is read, converted, computed and pushed, by numbered tensors."""
+"""The steps of a plan, which read, convert, compute and push numbered tensors."""
 
 from collections.abc import Mapping
 from graphlib import CycleError, TopologicalSorter
@@ -25,7 +25,7 @@ class Read:
 
 @dataclass(frozen=True, slots=True)
 class Convert:
-    """OPS 3 step 5: a copy of a tensor truncated to a format."""
+    """Copy a tensor truncated to a format (OPS 3 step 5)."""
 
     source: int
     value: int
@@ -34,7 +34,7 @@ class Convert:
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """One op with what follows it: gradient accumulation, relu, output conversion (OPS 3 steps 6-9)."""
+    """Run one op with what follows it: gradient accumulation, relu, output conversion (OPS 3 steps 6-9)."""
 
     op: Op
     call: OpCall
@@ -49,7 +49,7 @@ class Run:
 
 @dataclass(frozen=True, slots=True)
 class Same:
-    """An op whose result is the tensor that it reads: it takes no work, but there are those who watch."""
+    """An op whose result is the tensor that it reads: nothing is computed, but listeners are called."""
 
     op: Op
     value: int
@@ -70,8 +70,8 @@ Step: TypeAlias = Read | Convert | Run | Same
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """Steps in order, those that read among them once more, and the pushes that wait for all of them; tiles of each
-    tensor, and which tensors are no longer needed after each step."""
+    """The steps of a temporal graph in order, those of them that read, and the pushes that wait for all of them; the
+    tiles of each tensor, and which tensors are no longer needed after each step."""
 
     steps: tuple[Step, ...]
     reads: tuple[Read, ...]
@@ -86,7 +86,7 @@ class Plan:
 
 
 def uses(step: Step | Push) -> tuple[int, ...]:
-    """Tensors that a step reads or makes."""
+    """Return the tensors that a step reads or makes."""
     match step:
         case Read():
             return (step.value,)
@@ -99,7 +99,7 @@ def uses(step: Step | Push) -> tuple[int, ...]:
 
 
 def reads_of(step: Step | Push) -> tuple[int, ...]:
-    """Tensors that a step reads."""
+    """Return the tensors that a step reads."""
     match step:
         case Convert():
             return (step.source,)
@@ -113,11 +113,10 @@ def reads_of(step: Step | Push) -> tuple[int, ...]:
 
 @dataclass(frozen=True, slots=True)
 class Topology:
-    """What runs for every input.
+    """The ops and queues of a temporal graph, which run for every input.
 
     `reads`: queues and rams read before any op; `local`: type queues that an op of these graphs feeds and another
-    reads; `sinks`: queues that each op feeds, in document order.
-    """
+    reads; `sinks`: queues that each op feeds, in document order."""
 
     graphs: tuple[str, ...]
     input_count: int

@@ -65,54 +65,61 @@ class OpCall:
 
     @property
     def result_df(self) -> str:
-        """Format of the output."""
+        """Return the format of the output."""
         return self.out_df or self.in0_df
 
     @property
     def data_df(self) -> str:
-        """Format of the operand that carries the numbers: of a sparse matmul the dense one."""
-        return (self.in1_df or self.result_df) if self.sparse else self.in0_df
+        """Return the format of the operand that carries the data; for a sparse matmul this is the dense one."""
+        if self.sparse:
+            return self.in1_df or self.result_df
+        return self.in0_df
 
     @property
     def phases(self) -> int:
-        """FPU passes over each tile product."""
+        """Return the number of FPU passes over each tile product."""
         return PHASES[self.fidelity]
 
     @property
     def kind(self) -> str:
-        """The op type, told apart by what changes how it is computed."""
+        """Return the op type, with the dimension of a reduce and the sparseness of a matmul: the names of the cost
+        model."""
         if OP_TYPES[self.op_type].has("reduces"):
             return f"reduce_{self.reduce_dim}"
-        return "matmul_sparse" if self.sparse else self.op_type
+        if self.sparse:
+            return "matmul_sparse"
+        return self.op_type
 
     @property
     def ublocks(self) -> int:
-        """Ublocks of the output on one core."""
+        """Return the number of ublocks of the output on one core."""
         return self.t * self.mblock_m * self.mblock_n
 
     @property
     def ublock_tiles(self) -> int:
-        """Tiles of one ublock."""
+        """Return the number of tiles of one ublock."""
         return self.ublock_rt * self.ublock_ct
 
     @property
     def tiles(self) -> int:
-        """Tiles of the output on one core (of the input for reduce over r or c)."""
+        """Return the number of tiles of the output on one core (of the input for reduce over r or c)."""
         return self.ublocks * self.ublock_tiles
 
     @property
     def products(self) -> int:
-        """Tile products of a dense matmul or depthwise, 0 for other ops."""
-        return self.tiles * self.m_k * self.u_kt if self.has_inner and not self.sparse else 0
+        """Return the number of tile products of a dense matmul or depthwise, 0 for other ops."""
+        if self.has_inner and not self.sparse:
+            return self.tiles * self.m_k * self.u_kt
+        return 0
 
     @property
     def has_inner(self) -> bool:
-        """Has it an inner dimension of `m_k` blocks of `u_kt` tiles."""
+        """Return whether the op has an inner dimension of `m_k` blocks of `u_kt` tiles."""
         return OP_TYPES[self.op_type].has("inner dimension")
 
     @property
     def is_sfpu(self) -> bool:
-        """Does the vector unit compute it, which is what vector modes shorten."""
+        """Return whether the vector unit (SFPU) computes the op; vector modes shorten only such ops."""
         return OP_TYPES[self.op_type].has("vector unit")
 
 

@@ -17,14 +17,14 @@ from buda_emu.emulator.image.opened import is_image
 from buda_emu.emulator.inputs.entries import default_parameters, parameter_names
 from buda_emu.emulator.inputs.feed import Feed, push
 from buda_emu.emulator.inputs.input_used import InputUsed
-from buda_emu.emulator.inputs.of_image import host_copies, image_args, known_queues
-from buda_emu.emulator.inputs.prepared import bytes_held, foreseen, require_memory, require_runnable
+from buda_emu.emulator.inputs.of_image import host_copies, image_args, image_queues
+from buda_emu.emulator.inputs.prepared import held_bytes, require_memory, require_runnable, try_walk
 from buda_emu.emulator.inputs.reference import Files, tensors, whole_array
 from buda_emu.emulator.op_errors.op_apart import Moments
 from buda_emu.emulator.runtime.emulator import Emulator
 from buda_emu.netlist.load import check, check_bytes
 from buda_emu.netlist.model import Netlist, Program, Queue
-from buda_emu.netlist.test_config import TestConfig, merged, read_defaults, read_test_config
+from buda_emu.netlist.test_config import TestConfig, merge_defaults, read_defaults, read_test_config
 from buda_emu.netlist.yaml_reader import UnreadableError, read_bytes
 from buda_emu.spec.precision import Precision
 from buda_emu.spec.test_config import Comparison
@@ -236,12 +236,12 @@ def runs_of(
     settings = case.settings
     reference = case.reference
     require_runnable(netlist, bodies)
-    steps = foreseen(netlist, bodies, parameters)
+    steps = try_walk(netlist, bodies, parameters)
     machines = 2 if settings.per_op else 1
-    held = bytes_held(netlist, steps) if steps is not None else {}
+    held = held_bytes(netlist, steps) if steps is not None else {}
     beside = _COPIES * sum(held.get(name, 0) for name in compared) // machines + host_copies(feed.image)
-    known = known_queues(feed.image)
-    limit = require_memory(netlist, steps, settings.memory_limit, machines=machines, beside=beside, known=known)
+    known = image_queues(feed.image)
+    limit = require_memory(netlist, steps, settings.memory_limit, machines=machines, beside=beside, queues=known)
     inputs: list[InputUsed] = []
     parts = _host_parts(feed, case)
     noted: list[Noting] = []
@@ -575,7 +575,7 @@ def _config(case: Case, netlist: Netlist) -> TestConfig:
     own = read_test_config(case.name, netlist.sections)
     if case.defaults is None:
         return own
-    return merged(own, read_defaults(*case.defaults))
+    return merge_defaults(own, read_defaults(*case.defaults))
 
 
 def _parameters(bodies: Sequence[Program], args: Mapping[str, str], settings: Settings) -> dict[str, str]:

@@ -7,6 +7,7 @@ import pytest
 
 from buda_emu.app.api.perf import perf as model
 from buda_emu.app.cli.main import main
+from buda_emu.app.cli.verbs import perf as perf_verb
 from buda_emu.report.perf_against import against
 from buda_emu.support.errors import HostError
 from example_netlists import DIRECTORY
@@ -105,3 +106,22 @@ def test_another_schema_version_and_missing_keys(tmp_path, capsys):
 def test_the_earlier_file_is_not_there(capsys):
     assert perf(MATMUL, "--against", Path("nowhere.json")) == 2
     assert "nowhere.json" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("mode", perf_verb.WITHOUT_EFFECT)
+def test_options_that_would_do_nothing_are_refused(mode, capsys, tmp_path):
+    """Every option of perf is either of a mode or refused in it by name; a file that was asked for is never left out
+    without a word."""
+    values = {
+        "--sort": "cycles", "--model": "vendor", "--workers": "2", "--fail-above": "1", "--top": "3", "--grid": "4x4",
+        "--harvest": "2", "--what-if": "clock=900",
+    }  # fmt: skip
+    flags = ("--update-baseline", "--update-expectations")
+    given = {"--sweep": ["--sweep", "clock=900"], "--against": ["--against", MATMUL], "": []}[mode]
+    for option in perf_verb.WITHOUT_EFFECT[mode]:
+        value = [] if option in flags else [values.get(option, str(tmp_path / "out"))]
+        assert perf(MATMUL, *given, option, *value) == 2
+        said = capsys.readouterr().err
+        assert f"{option} has no effect with" in said
+        assert (mode or "--sweep") in said
+    assert not list(tmp_path.iterdir())
