@@ -345,8 +345,8 @@ class Machines:
 
     @cached_property
     def single(self) -> Netlist:
-        """The netlist for one input at a time (`resize_microbatch`). Of a model that is copied to several chips it has one
-        copy, with the names of the placement: the same ops on the same cores."""
+        """The netlist for one input at a time (`resize_microbatch`). Of a model that is copied to several chips it has
+        one copy, with the names of the placement: the same ops on the same cores."""
         if self._placement.copies == 1:
             return resize_microbatch(self._netlist, 1)
         return resize_microbatch(netlist_of(replace(self._placement, copies=1), self._netlist.path), 1)
