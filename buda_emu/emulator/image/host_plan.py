@@ -27,7 +27,7 @@ from buda_emu.emulator.image.fields import (
 from buda_emu.spec.precision import STAND_IN
 
 COMPUTES: Final = "buda_emu.compiler.parted"
-"""Module with `operator_from_image(form, data)`, which returns the function of a host step. Imported when a plan runs."""
+"""Module with `operator_from_image(form, data)`: the function of a host step. Imported when a plan runs."""
 FORMS: Final = ("onnx", "numpy")
 FOLDER: Final = "host"
 DTYPES: Final = (
