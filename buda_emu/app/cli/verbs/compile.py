@@ -68,7 +68,9 @@ def _interrupted(observer: Observer) -> None:
 def _observer(args: argparse.Namespace, progress: Progress) -> Observer:
     """What `--print-after`, `--verify-each` and `--time-passes` ask for; with --memory-limit it says what will be
     needed. Raises HostError for a name of no pass."""
-    printed = NAMES if "all" in args.print_after else [require_pass_name(name, "--print-after") for name in args.print_after]
+    printed = (
+        NAMES if "all" in args.print_after else [require_pass_name(name, "--print-after") for name in args.print_after]
+    )
     if args.stop_after:
         require_pass_name(args.stop_after, "--stop-after")
 
