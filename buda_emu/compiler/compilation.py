@@ -328,6 +328,7 @@ class Compilation:
         )
 
     def _placement_of(self, forms: list[Ir]) -> tuple[Graph, Placement, str]:
+        """Return the graph, placement and title of the forms that the last pass returned."""
         graph = forms[0].graph
         placement = forms[0].placement
         if placement is None:

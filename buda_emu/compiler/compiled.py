@@ -151,6 +151,7 @@ class _LayerComparer(Listener):
         self.found: list[Difference] = []
 
     def op_value(self, op: Op, tiles: NDArray[np.float32], inputs: int) -> None:  # noqa: ARG002 - always 1 here
+        """Compare the result of an op that gives a value of the model."""
         if op.name in self._by_op:
             name, layout = self._by_op[op.name]
             want = self._expected[name]
@@ -561,6 +562,7 @@ class CompiledModel:
         return self.machines.run(arrays, precision)
 
     def _arrays(self, inputs: Sequence[Any]) -> list[Array]:
+        """Return one numpy array for each input. Raises HostError for another number of inputs."""
         labels = self.io.labels
         if len(inputs) != len(labels):
             raise HostError(f"{plural(len(inputs), 'input')}, the model takes {len(labels)}: {', '.join(labels)}")
@@ -582,6 +584,7 @@ class CompiledModel:
         return self._model_time({LOOP: "1"})
 
     def _model_time(self, params: Mapping[str, str], names: Sequence[str] | None = None) -> ModelPerf:
+        """Model the time of some programs, by default of all, with these parameters."""
         netlist = self.netlist
         programs = [netlist.programs[name] for name in names or dict.fromkeys(netlist.program_order)]
         run = model_netlist(netlist, programs, params, chip=self.placement.target.chip, version=__version__)

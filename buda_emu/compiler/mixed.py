@@ -54,6 +54,7 @@ def read_rules(source: Mixed, target: Target) -> list[Rule]:
 
 
 def _rule(place: str, entry: Any, target: Target) -> Rule:
+    """Check one rule of a file or sequence. Raises HostError naming its `place`."""
     if not isinstance(entry, dict) or not isinstance(cast("dict[str, Any]", entry).get("match"), str):
         raise HostError(f"{place}: not a map with a pattern `match`, as {{match: layer.0.*, df: Bfp8_b}}")
     fields = cast("dict[str, Any]", entry)

@@ -224,6 +224,7 @@ def _intermediate(target: Target, op: TileOp, out_df: str) -> str:
 
 
 def _out_df(placement: Placement, name: str) -> str:
+    """Return the format that an op writes."""
     op = placement.ops[name].op
     target = placement.target.of(op.precision)
     if op.attrs.get("untilize"):

@@ -169,6 +169,7 @@ class _Form:
             yield self.pointer("$gptr", entries)
 
     def begin(self) -> Iterator[Instruction]:
+        """Yield the instructions in front of the executes: declarations, initial values and the heads of loops."""
         yield from self._declarations()
         if self.held:
             yield VarInst(out="$gptr_held", opcode="set", args=("$gptr_next",))
@@ -207,6 +208,7 @@ class _Form:
             yield _declare("staticvar", dict.fromkeys(pointers, 0))
 
     def end(self) -> Iterator[Instruction]:
+        """Yield the instructions behind the executes: the advance of pointers and the ends of loops."""
         if self.sums:
             yield VarInst(out=_ADDS_ANEW, opcode="set", args=("0",))
         for count in self.entries:

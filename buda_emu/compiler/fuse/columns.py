@@ -67,6 +67,7 @@ def can_spread(readers: Readers, name: str) -> bool:
 
 
 def _reads_column(op: TileOp, place: int) -> bool:
+    """Return whether an op can spread the column that it reads as an operand."""
     operand = f"input{place}"
     if op.type != "fused_op" and not (is_elementwise(op) and op.uses.count(op.uses[place]) == 1):
         return False

@@ -277,6 +277,7 @@ class _Parts:
         return None
 
     def _add(self, op: TileOp, members: list[str]) -> bool:
+        """Add the parts of an op, and return whether it can be a sub-op."""
         operands = [self._operand(op, place, members) for place in range(len(op.uses))]
         if spreads_column(self.rows.tiles, op):  # who reads it spreads it
             self.same[op.name] = operands[0]
@@ -289,6 +290,7 @@ class _Parts:
         return op.type != "dropout" and self._elementwise(op, operands)
 
     def _operand(self, op: TileOp, place: int, members: list[str]) -> str | Use:
+        """Return an operand as a part or a use, and note whether it is a number or has equal columns."""
         operand = self.rows.operand(op, place, members)
         if isinstance(operand, Use):
             if is_equal(self.rows.tiles, operand, self.rows.equal):
@@ -306,6 +308,7 @@ class _Parts:
         return True
 
     def _product(self, op: TileOp, operands: list[str | Use]) -> bool:
+        """Add a sum of rows, and an addition for its bias."""
         self._sum(op, tuple(operands[:2]), {})
         self.equal.add(op.name)
         if op.attrs.get("bias"):
@@ -315,6 +318,7 @@ class _Parts:
         return True
 
     def _elementwise(self, op: TileOp, operands: list[str | Use]) -> bool:
+        """Add an element-wise op, and return whether its operands are as wide as its result or can be spread."""
         part = replace(Part.of(op, ()), operands=tuple(operands), columns=op.shape[2])
         if op.type == "square":  # by the math unit, which is quicker than the vector unit
             part = replace(part, type="multiply", operands=(*part.operands, *part.operands))

@@ -120,6 +120,7 @@ def _unread_message(name: str, number: int, cache: str, inputs: Mapping[str, Seq
 
 
 def _example(program: Program, graph: Graph, cache: str) -> Array | None:
+    """Return a program's example of a cache's content, None if it does not read the cache."""
     labels = [graph[name].attrs["label"] for name in graph.inputs]
     if cache not in labels:
         return None
@@ -171,6 +172,7 @@ def _add_model(
 
 
 def _add_node(b: Builder, node: Node, names: Mapping[str, str], prefix: str, caches: Mapping[str, _Cache]) -> Node:
+    """Add a node under a new name, or the state that stands for a cache's input, and return it."""
     if node.op == "input":
         label = node.attrs["label"]
         if label in caches:
@@ -301,6 +303,7 @@ class CompiledPrograms(CompiledModel):
 
     # ------------------------------------------------------------------------------------------------- details
     def _part(self, program: str) -> tuple[str, Part]:
+        """Return a program by name, or the only one. Raises HostError for an unknown name."""
         if not program and len(self.parts) == 1:
             return next(iter(self.parts.items()))
         if program not in self.parts:

@@ -211,6 +211,7 @@ def print_file(file: IrFile) -> tuple[str, Arrays]:
 
 
 def _module(level: str, form: Ir, printer: Printer) -> Iterator[str]:
+    """Yield the lines of one level of a form, with its heading."""
     yield f"{level} {quote(form.graph.name)}:"
     if level in (FRONT, CORE):
         lines = graph_lines(form.graph, printer)
@@ -293,6 +294,7 @@ class _Parser:
         self.head += 1
 
     def _close(self) -> None:
+        """Store the level that has been read so far."""
         if self._open is None:
             return
         level, title, level_reader = self._open
@@ -324,6 +326,7 @@ class _Parser:
             self._graph = None
 
     def done(self) -> IrFile:
+        """Return the complete file. Raises IrError for a text without a model."""
         self._close()
         self._flush()
         if not self._forms:
@@ -332,6 +335,7 @@ class _Parser:
 
 
 def _target(tokens: Tokens, reader: Reader) -> Target:
+    """Read the line that states the target of ops on tiles. Raises IrError for a target that does not exist."""
     word = tokens.name("an architecture")
     if word not in ARCHS:
         tokens.fail(f"{word} is not an architecture: {', '.join(ARCHS)}")

@@ -77,6 +77,7 @@ def _fields(record: Any, without: Iterable[str]) -> dict[str, Any]:
 
 
 def _op_lines(op: TileOp, printer: Printer, placed: Placed | None) -> Iterator[str]:
+    """Yield the line of an op, those of its steps, and the one of its place."""
     uses = ", ".join(_use(use) for use in op.uses)
     attrs = f" {printer.map(op.attrs)}" if op.attrs else ""
     optional_fields = _fields(op, _OP_LINE)

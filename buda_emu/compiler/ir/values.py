@@ -352,6 +352,7 @@ def _fields_to_print(record: Any) -> Iterable[tuple[str, Any]]:
 
 
 def _default(field: "Field[Any]") -> Any:
+    """Return the default of a field, MISSING if it has none."""
     if field.default is not MISSING:
         return field.default
     if field.default_factory is not MISSING:
@@ -458,6 +459,7 @@ class Reader:
         return entries
 
     def _until(self, tokens: Tokens, end: str) -> list[Any]:
+        """Read values, separated by commas, up to a closing sign."""
         elements: list[Any] = []
         while not tokens.take(end):
             elements.append(self.value(tokens))
@@ -466,6 +468,7 @@ class Reader:
         return elements
 
     def _array(self, tokens: Tokens, dtype: str) -> Any:
+        """Read an array behind its element type: shape, and elements or digest; or a single number in parentheses."""
         if tokens.take("("):
             return self._scalar(tokens, dtype)
         shape = self.shape(tokens)
@@ -515,6 +518,7 @@ class Reader:
         return tuple(sizes)
 
     def _record(self, tokens: Tokens, word: str) -> Any:
+        """Read a record behind its name. One with a number that was read before is that same object."""
         if word not in RECORDS:
             tokens.fail(f"{word} is neither a type nor a record: {', '.join((*sorted(DTYPES), *RECORDS))}")
         kind = RECORDS[word]

@@ -312,6 +312,7 @@ def _unheld_constants(placement: Placement) -> Iterator[str]:
 
 
 def _queue_problems(placement: Placement, queue: Queue) -> Iterator[str]:
+    """Yield problems with a queue's format, buffers, type, role, entries and source."""
     if queue.df not in FORMATS:
         yield f"there is no format {queue.df}"
     yield from _address_problems(placement, queue)
@@ -340,6 +341,7 @@ def _address_problems(placement: Placement, queue: Queue) -> Iterator[str]:
 
 
 def _division_problems(placement: Placement, placed: Placed) -> Iterator[str]:
+    """Yield problems with an op's blocks and cores: blocks that are not its result, cores that are not on the chip."""
     blocks = placed.blocks
     (t, rows, columns) = placed.op.shape
     have = (blocks.t, *(a * b * c for a, b, c in zip(blocks.grid, blocks.mblock, blocks.ublock, strict=True)))
@@ -357,6 +359,7 @@ def _rectangle(placed: Placed) -> tuple[int, int, int, int]:
 
 
 def _overlaps(placement: Placement) -> Iterator[str]:
+    """Yield pairs of ops that run at the same time on the same cores."""
     for graph in placement.graphs():
         rectangles = [(name, _rectangle(placed)) for name, placed in placement.ops.items() if placed.graph == graph]
         for (name, first), (other, second) in combinations(rectangles, 2):

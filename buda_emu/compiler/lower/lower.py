@@ -92,6 +92,7 @@ def _keep_old(low: Lowering, program_of: Mapping[str, str], program: str, stored
 
 
 def _lower(low: Lowering, node: Node) -> None:
+    """Lower one node by its rule, and check the shape of the result."""
     if node.op not in RULES:
         raise InternalError(f"nothing lowers {node.op}")
     low.node = node

@@ -245,6 +245,7 @@ class Lowering:
         return replace(self._real[key], layout=value.layout)
 
     def _apply(self, value: Value, matrix: Sparse, shape: Shape) -> str:
+        """Add the op that moves tile rows: a product with one small matrix for each slice, or an identity matmul."""
         have = self.out.shape_of(value.source)
         for tm in value.tms:
             have = after(tm, have)

@@ -237,6 +237,7 @@ def _innermost_of_z(layout: Layout, dim: int) -> Layout:
 
 
 def _largest_of_z(low: Lowering, value: Value, dim: int, count: int) -> Value:
+    """Lower a maximum over the innermost `count` slices of t."""
     t, r, c = value.tiles
     name = low.op("reduce", [low.use(value)], (t // count, r, c), dim="z", type="max", z=count)
     dims = [

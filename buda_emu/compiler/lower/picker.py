@@ -150,6 +150,7 @@ class PickTable:
         return replace(table, inner=column)._of(self.t * count, self.rows, slice * count + part, row)
 
     def _of(self, t: int, rows: int, slice: Index, row: Index) -> "PickTable":
+        """Return the table with the pairs at other slices and rows, sorted."""
         order = np.lexsort((self.inner, row, slice))
         return PickTable(
             t=t,
@@ -169,6 +170,7 @@ class PickTable:
         return self._counts[cut]
 
     def _count(self, cut: Cut) -> Counts:
+        """Count strips, ublocks, pairs, tiles and words of each row of cores, and return the largest figures."""
         block = self.rows // cut.grid_rows
         core = self.row // block
         wide = int(self.inner.max(initial=0)) // cut.u_kt + 1
@@ -210,6 +212,7 @@ class PickTable:
         return self._pickers[cut]
 
     def _encode(self, cut: Cut) -> Picker:
+        """Encode the table as tiles and 16-bit words for each row of cores."""
         counts = self.counts(cut)
         if not self.fits(cut):
             raise UnsupportedError(

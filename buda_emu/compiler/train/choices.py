@@ -41,6 +41,7 @@ def _add_decay(b: Builder, p: Node, g: Node, decay: float) -> Node:
 def _sgd(
     b: Builder, p: Node, g: Node, tensors: Nodes, numbers: Nodes, options: Numbers
 ) -> tuple[Node, dict[str, Node]]:
+    """Return the parameter after a step of stochastic gradient descent, and its momentum."""
     g = _add_decay(b, p, g, options["weight_decay"])
     changed: dict[str, Node] = {}
     if "momentum" in tensors:
@@ -58,6 +59,7 @@ def _moving_mean(b: Builder, old: Node, new: Node, share: float) -> Node:
 def _adam(
     b: Builder, p: Node, g: Node, tensors: Nodes, numbers: Nodes, options: Numbers
 ) -> tuple[Node, dict[str, Node]]:
+    """Return the parameter after a step of Adam, or AdamW if the host pushes a `decay`, and its two moments."""
     if "decay" not in numbers:
         g = _add_decay(b, p, g, options["weight_decay"])
     mean = _moving_mean(b, tensors["mean"], g, 1 - options["beta1"])

@@ -97,6 +97,7 @@ class CompiledTraining(CompiledModel):
         return loss
 
     def _microbatches(self, arrays: Mapping[str, Array]) -> Iterator[dict[str, Array]]:
+        """Yield the inputs of each microbatch. Raises HostError for rows that the microbatches do not divide."""
         count = self.choices.microbatches
         if count == 1:
             yield dict(arrays)
@@ -173,6 +174,7 @@ class CompiledTraining(CompiledModel):
         return [output.state.removeprefix(GRADIENT) for output in self.graph.outputs if output.accumulate]
 
     def _state(self, label: str) -> Array:
+        """Return a state by label as the module has it, in its shape and element type."""
         state = self.placement.tiles.state(label)
         assert state is not None
         held = self._read(state.queue)
@@ -194,6 +196,7 @@ class CompiledTraining(CompiledModel):
 
     # ---------------------------------------------------------------------------------------------- the machine
     def _running(self, precision: Precision) -> Emulator:
+        """Return the machine of this precision, opened with the present states if there is none."""
         if self._machine is None or self._machine.precision != precision:
             self.close()
             machine = Emulator(self.netlist, precision)
