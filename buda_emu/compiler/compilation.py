@@ -269,7 +269,10 @@ class Compilation:
         """Guard the reading of a model: check that its file fits into memory, and start the workers that will share the
         search. Raises UnsupportedError for a file that is too large for memory."""
         searches = self.objective.effort != "low"
-        pool = self.objective.work.pool if searches else None
+        if searches:
+            pool = self.objective.work.pool
+        else:
+            pool = None
         try:
             if pool is not None:
                 pool.start()

@@ -128,7 +128,10 @@ def compare(
     origin = model.origin
     if origin is None:
         raise HostError("compare: the model was not imported: there is nothing to compare it with")
-    places = model.placement.tiles.places if layers else {}
+    if layers:
+        places = model.placement.tiles.places
+    else:
+        places = {}
     first: dict[str, str] = {}  # reshapes and transpositions give the same values again
     for name, (op, _) in places.items():
         first.setdefault(op, name)
@@ -178,7 +181,10 @@ def difference(name: str, expected: Array, observed: Array) -> Difference:
     moments = Moments()
     moments.add(a, b)
     error_of_elements = b - a
-    size = float(np.sqrt(np.mean(a * a))) if a.size else 0.0
+    if a.size:
+        size = float(np.sqrt(np.mean(a * a)))
+    else:
+        size = 0.0
     if a.size:
         rms = float(np.sqrt(np.mean(error_of_elements * error_of_elements)))
     else:
@@ -647,7 +653,10 @@ class CompiledModel:
         result = check_text(self.text, str(text), strict=True)
         netlist = result.netlist or self.netlist
         chips = self.placement.instances
-        io = self.io.on_chip(chips[0]) if chips else self.io
+        if chips:
+            io = self.io.on_chip(chips[0])
+        else:
+            io = self.io
         files = dict[str, bytes]()
         if host is not None:
             plan, files = host

@@ -94,7 +94,10 @@ def assign(tiles: TileGraph, rules: Sequence[Rule]) -> None:
         df = precision.df
         if op.kept_format_of:
             source = tiles.ops.get(op.kept_format_of)
-            df = source.precision.df if source is not None else ""
+            if source is not None:
+                df = source.precision.df
+            else:
+                df = ""
         op.precision = replace(precision, df=df)
 
 

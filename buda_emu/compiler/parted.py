@@ -210,7 +210,10 @@ def _operands_from_outside(graph: Graph, nodes: Sequence[Node]) -> list[Node]:
 
 def _as_input(node: Node, label: str) -> Node:
     """Return an input node, labelled by its name, for a value that another part or the host computes."""
-    attrs = dict(node.attrs) if node.op == "input" else {}
+    if node.op == "input":
+        attrs = dict(node.attrs)
+    else:
+        attrs = {}
     return Node(
         name=label,
         op="input",

@@ -218,7 +218,10 @@ class Objective:
                 raise HostError(f"compile: {option} {word!r} is not one of: {', '.join(words)}")
         firm = microbatch is not None
         if microbatch is None:
-            microbatch = 1 if objective == "latency" else MICROBATCH
+            if objective == "latency":
+                microbatch = 1
+            else:
+                microbatch = MICROBATCH
         for option, figure, largest in (("chips", chips, MOST_CHIPS), ("microbatch", microbatch, 4096)):
             if not 1 <= figure <= largest:
                 raise HostError(f"compile: {option} {figure} is not between 1 and {largest}")

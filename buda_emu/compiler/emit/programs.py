@@ -237,7 +237,9 @@ def _advances(queue: Queue) -> bool:
 
 
 def _word(value: bool) -> str:
-    return "true" if value else "false"
+    if value:
+        return "true"
+    return "false"
 
 
 def _write_setting(state: State, accumulates: bool) -> QueueSettings:

@@ -153,7 +153,10 @@ def _numbers(op: TileOp, equal: Sequence[bool]) -> list[SubOp]:
     number_by_name = {f"input{number}": is_number for number, is_number in enumerate(equal)}
     numbers: list[SubOp] = []
     for step in op.steps:
-        spread = step.inputs[:-1] if step.spread else step.inputs
+        if step.spread:
+            spread = step.inputs[:-1]
+        else:
+            spread = step.inputs
         if step.inner:
             number_by_name[step.output] = step.has("rows by columns") and number_by_name[step.inputs[1]]
         else:

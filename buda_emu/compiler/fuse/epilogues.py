@@ -162,7 +162,10 @@ def _as_integers(tiles: TileGraph, new_ops: dict[str, TileOp], op: TileOp) -> li
     if weights is None:
         return [op]
     grid = _grid(tiles, op.uses[0].source)
-    split = _split(weights.values) if grid is not None else None
+    if grid is not None:
+        split = _split(weights.values)
+    else:
+        split = None
     if grid is None or split is None:
         return [op]
     left = op.uses[0]
@@ -229,7 +232,10 @@ def _copy_source(tiles: TileGraph, op: TileOp) -> Use | None:
         if tiles.constants[op.uses[0].source].kind == "picker":
             return op.uses[1]
         return None
-    matrix = tiles.constants.get(op.uses[1].source) if len(op.uses) == 2 else None
+    if len(op.uses) == 2:
+        matrix = tiles.constants.get(op.uses[1].source)
+    else:
+        matrix = None
     if matrix is None:
         return None
     masks = op.type == "multiply" and np.isin(matrix.values, (0, 1)).all()

@@ -192,7 +192,9 @@ class _Rows:
         if turns or sum(fused_op.is_factor(number) for number in range(len(uses))) > SHARED:
             return None
         fits = _is_in_step(steps, root_op.shape[2], target.dest_tiles) and has_grid(target, fused_op)
-        return fused_op if fits else None
+        if fits:
+            return fused_op
+        return None
 
     def put(self, fused_ops: list[TileOp], group: Mapping[str, list[str]]) -> None:
         """Put fused ops in the places of the last ops of a group, and remove the others."""
@@ -206,7 +208,9 @@ class _Rows:
         """Return an operand as a member of the fused op, or as a use that the fused op reads."""
         use = op.uses[place]
         inner = use.source in members and self._is_inner(op, place, self.tiles.ops[use.source])
-        return use.source if inner else use
+        if inner:
+            return use.source
+        return use
 
 
 def _join_cones(cones: Mapping[str, list[str]]) -> list[dict[str, list[str]]]:
@@ -341,7 +345,10 @@ class _Parts:
             return None
         (place,) = numbers
         spread_operand = part.operands[place]
-        across = columns if isinstance(spread_operand, str) and columns > 1 else 0
+        if isinstance(spread_operand, str) and columns > 1:
+            across = columns
+        else:
+            across = 0
         return replace(part, operands=(part.operands[1 - place], spread_operand), spread="c", across=across)
 
     def _is_as_wide(self, operand: str | Use, op: TileOp) -> bool:
@@ -381,7 +388,10 @@ def fuse_products(tiles: TileGraph, target_of: TargetOf) -> TileGraph:
             continue
         products = [product for product in _products(readers, op) if product.name not in shown]
         _drop_early_products(op, products, depths)
-        fused_op = _join_products(op, products) if products else None
+        if products:
+            fused_op = _join_products(op, products)
+        else:
+            fused_op = None
         if fused_op is not None and has_grid(target_of(fused_op), fused_op):
             readers.put([*products, op], fused_op)
     return tiles
@@ -438,7 +448,10 @@ def _join_products(op: TileOp, products: list[TileOp]) -> TileOp | None:
         uses += product.uses
         words[f"input{place}"] = slot = f"intermed{op.intermediates + len(first)}"
         has_bias = bool(product.attrs.get("bias"))
-        name = f"{product.name}.sum" if has_bias else product.name
+        if has_bias:
+            name = f"{product.name}.sum"
+        else:
+            name = product.name
         first.append(SubOp(name, "matmul", tuple(inputs[:2]), slot, inner=product.inner))
         if has_bias:  # a row of equal rows
             biases.append(SubOp(product.name, "add", (slot, inputs[2]), slot, pop=(slot,)))

@@ -114,11 +114,17 @@ class GraphReader:
                 inputs.append(tokens.any_name("an operand"))
                 if not tokens.at(")"):
                     tokens.need(",")
-        attrs = self._reader.map(tokens) if tokens.at("{") else {}
+        if tokens.at("{"):
+            attrs = self._reader.map(tokens)
+        else:
+            attrs = {}
         tokens.need(":")
         dtype = tokens.name("an element type")
         shape = self._reader.shape(tokens)
-        source = tokens.text() if tokens.take("from") else ""
+        if tokens.take("from"):
+            source = tokens.text()
+        else:
+            source = ""
         self.graph.nodes[node_name] = Node(
             name=node_name, op=op, inputs=tuple(inputs), attrs=attrs, shape=shape, dtype=dtype, source=source
         )
@@ -130,7 +136,10 @@ class GraphReader:
         value = tokens.any_name("a node")
         tokens.need(":")
         dtype = tokens.name("an element type")
-        optional_fields = self._reader.map(tokens) if tokens.at("{") else {}
+        if tokens.at("{"):
+            optional_fields = self._reader.map(tokens)
+        else:
+            optional_fields = {}
         fields = {"label": label, "value": value, "dtype": dtype}
         self.graph.outputs.append(make_record(Output, optional_fields | fields, tokens, f"output {label}"))
 

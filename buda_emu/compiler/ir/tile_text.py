@@ -79,7 +79,10 @@ def _fields(record: Any, without: Iterable[str]) -> dict[str, Any]:
 def _op_lines(op: TileOp, printer: Printer, placed: Placed | None) -> Iterator[str]:
     """Yield the line of an op, those of its steps, and the one of its place."""
     uses = ", ".join(_use(use) for use in op.uses)
-    attrs = f" {printer.map(op.attrs)}" if op.attrs else ""
+    if op.attrs:
+        attrs = f" {printer.map(op.attrs)}"
+    else:
+        attrs = ""
     optional_fields = _fields(op, _OP_LINE)
     if optional_fields:
         rest = f" with {printer.map(optional_fields)}"
@@ -153,7 +156,10 @@ class TileReader:
             uses.append(self._operand(tokens))
             if not tokens.at(")"):
                 tokens.need(",")
-        attrs = self._reader.map(tokens) if tokens.at("{") else {}
+        if tokens.at("{"):
+            attrs = self._reader.map(tokens)
+        else:
+            attrs = {}
         tokens.need(":")
         shape = self._reader.shape(tokens)
         if tokens.take("with"):
@@ -191,10 +197,16 @@ class TileReader:
             inputs.append(tokens.name("an operand"))
             if not tokens.at(")"):
                 tokens.need(",")
-        attrs = self._reader.map(tokens) if tokens.at("{") else {}
+        if tokens.at("{"):
+            attrs = self._reader.map(tokens)
+        else:
+            attrs = {}
         tokens.need(":")
         output = tokens.name("where it goes")
-        rest = self._reader.map(tokens) if tokens.at("{") else {}
+        if tokens.at("{"):
+            rest = self._reader.map(tokens)
+        else:
+            rest = {}
         if self._last is None:
             tokens.fail("a step comes after its op")
         fields = {"name": step_name, "type": kind, "inputs": tuple(inputs), "output": output, "attrs": attrs}
@@ -215,7 +227,10 @@ class TileReader:
         if entry_name in entries:
             tokens.fail(f"there is {word} {entry_name} already")
         self.places.setdefault(f"{word} {entry_name}", tokens.where)
-        first = "queue" if kind in (State, Store) else "name"
+        if kind in (State, Store):
+            first = "queue"
+        else:
+            first = "name"
         entries[entry_name] = make_record(
             kind, self._reader.map(tokens) | {first: entry_name}, tokens, f"{word} {entry_name}"
         )

@@ -234,7 +234,10 @@ def save_arrays(path: Path, arrays: Arrays) -> None:
 def load_arrays(path: Path) -> Arrays:
     """Return the arrays of a file, none if the file does not exist. Raises HostError for another kind of file, and for
     an array that differs from the one that was saved under its name."""
-    arrays = npz_of(str(path), path) if path.exists() else {}
+    if path.exists():
+        arrays = npz_of(str(path), path)
+    else:
+        arrays = {}
     for name, array in arrays.items():
         if digest(array) != name:
             raise HostError(f"{path}: array {name} is another one than was saved: write text and arrays again")

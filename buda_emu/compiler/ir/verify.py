@@ -101,7 +101,10 @@ def operand_problems(tiles: TileGraph, op: TileOp, queues: Mapping[str, str], ar
         return
     least, largest = OP_TYPES[op.type].inputs
     if not least <= len(op.uses) <= largest:
-        range_text = f" to {largest}" if least < largest < _MANY else ""
+        if least < largest < _MANY:
+            range_text = f" to {largest}"
+        else:
+            range_text = ""
         yield f"{plural(len(op.uses), 'operand')}, it takes {least}{range_text}"
         return
     seen: list[Shape] = []
@@ -189,7 +192,10 @@ def _factor_shapes(op: TileOp) -> Iterator[Expected]:
         yield from ((None, None, None), (None, op.inner, columns), (None, None, None))
         yield from [op.shape] * (len(op.uses) - 3)
         return
-    slices = t * int(op.attrs.get("z", 1)) if op.attrs.get("accumulate") else t
+    if op.attrs.get("accumulate"):
+        slices = t * int(op.attrs.get("z", 1))
+    else:
+        slices = t
     yield from ((slices, rows, op.inner or None), (slices, op.inner or None, columns))
     yield from [op.shape] * _more(op)
 

@@ -238,7 +238,9 @@ def _beside(low: Lowering, value: Value) -> str:
         axis = str(op.attrs["dim"])
     else:
         axis = ""
-    return axis if axis in ("r", "c") else ""
+    if axis in ("r", "c"):
+        return axis
+    return ""
 
 
 def _without_repeats(low: Lowering, value: Value, rest: Layout, real_pieces: list[int]) -> Value:

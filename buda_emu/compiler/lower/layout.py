@@ -195,7 +195,10 @@ def merge_pieces(pieces: Iterable[Piece]) -> Dim:
     """Merge neighbouring pieces that continue each other."""
     merged_pieces: list[Piece] = []
     for piece in pieces:
-        last = merged_pieces[-1] if merged_pieces else None
+        if merged_pieces:
+            last = merged_pieces[-1]
+        else:
+            last = None
         if last and last.axis == piece.axis and (piece.axis == "-" or last.stride == piece.size * piece.stride):
             merged_pieces[-1] = Piece(last.size * piece.size, piece.axis, piece.stride)
         elif piece.size > 1:

@@ -96,7 +96,10 @@ def _along_rows(low: Lowering, value: Value, dim: int, matrix: Sparse) -> Value:
     but one: along z each of its elements would take a tile."""
     layout = value.layout
     count = matrix.shape[0]
-    plain = "r" if dim == len(layout.dims) - 2 else "z"
+    if dim == len(layout.dims) - 2:
+        plain = "r"
+    else:
+        plain = "z"
     if layout.dims[dim]:
         axis = layout.dims[dim][-1].axis
     else:

@@ -288,7 +288,10 @@ class Lowering:
         self, value: Value, matrix: NDArray[np.float32], layout: Layout, *, suffix: str = "columns", **flags: bool
     ) -> Value:
         """Multiply columns by a constant [columns before, columns after], the same for every slice of t."""
-        kind = "picker" if _zeros_and_ones(matrix) else "value"
+        if _zeros_and_ones(matrix):
+            kind = "picker"
+        else:
+            kind = "value"
         extent = layout.extent
         floats = matrix[None].astype(np.float32, copy=False)
         constant_name = self.constant(floats, kind, "weights" if kind == "value" else "ones")

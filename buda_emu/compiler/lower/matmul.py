@@ -280,7 +280,10 @@ def _reshape(value: Value, shape: Sequence[int]) -> Value:
 def _parts(target: Target, channels: int) -> int:
     """Return the number of slices of whole tiles into which the channels of a depthwise convolution are cut, so that a
     core has room for each: cores do not share its columns (OPS 6.3)."""
-    tiles = channels // TILE if channels % TILE == 0 else 1
+    if channels % TILE == 0:
+        tiles = channels // TILE
+    else:
+        tiles = 1
     return next((parts for parts in divisors(tiles) if tiles // parts <= target.widest_block), 1)
 
 

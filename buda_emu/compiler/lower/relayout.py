@@ -103,7 +103,9 @@ def _change_columns(low: Lowering, value: Value, parts: list[Move]) -> Value | N
         apart = _below(low, value, parts)
         if apart is None and staying:
             apart = _expel_columns(low, value, parts, expelled, staying)
-        return _stood_up(low, value, parts) if apart is None else apart
+        if apart is None:
+            return _stood_up(low, value, parts)
+        return apart
     if incoming:
         return _put_side_by_side(low, value, parts, incoming)
     return None

@@ -221,7 +221,9 @@ def _only(graph: Graph, users: dict[str, list[str]], name: str, op: str) -> Node
     if len(users[name]) != 1 or any(output.value == name for output in graph.outputs):
         return None
     node = graph[users[name][0]]
-    return node if node.op == op else None
+    if node.op == op:
+        return node
+    return None
 
 
 def _other(node: Node, name: str) -> str:

@@ -97,7 +97,10 @@ def cuts(graph: Graph, conv: Node) -> Iterator[Cut]:
     if any(dilation != 1 for dilation in attrs["dilations"]):
         return
     choices: list[list[tuple[int, int, int, int]]] = []
-    phases = PHASES if conv.shape[1] % TILE == 0 else (1,)
+    if conv.shape[1] % TILE == 0:
+        phases = PHASES
+    else:
+        phases = (1,)
     for k, stride, out in zip(kernel, attrs["strides"], conv.shape[2:], strict=True):
         dimension_choices: list[tuple[int, int, int, int]] = []
         for f in phases:

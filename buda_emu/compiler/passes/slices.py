@@ -83,7 +83,9 @@ def _columns_by_reader(product: Node, readers: Sequence[Node]) -> list[tuple[Nod
             return []
         pairs.append((reader, columns))
     total = sum(columns.size for _, columns in pairs)
-    return pairs if total <= product.shape[-1] else []
+    if total <= product.shape[-1]:
+        return pairs
+    return []
 
 
 def _term(graph: Graph, users: dict[str, list[str]], product: Node) -> Node | None:
@@ -109,7 +111,9 @@ def _columns(reader: Node, product: Node) -> Index | None:
         return None
     matrix: Sparse = reader.attrs["matrix"]
     selects = np.array_equal(matrix.row, np.arange(matrix.shape[0])) and bool((matrix.weight == 1).all())
-    return matrix.col if selects else None
+    if selects:
+        return matrix.col
+    return None
 
 
 _ELSEWHERE = ("transpose", "reshape", "reduce_max")
@@ -235,7 +239,9 @@ def _step_of_first(node: Node, cut: Cut, shape: Shape) -> Cut | str | None:
             return "sum"
         return None
     if node.op == "max_pool":
-        return cut if cut.dim == 1 else None
+        if cut.dim == 1:
+            return cut
+        return None
     if node.op == "transpose":
         return replace(cut, dim=tuple(node.attrs["perm"]).index(cut.dim))
     if node.op == "reshape":
@@ -400,7 +406,10 @@ def _share(build: Builder, graph: Graph, plan: _Plan, node: Node, place: int, be
     other = graph[node.inputs[place]]
     cut = plan.values.get(node.name)
     if node.op == "matmul":
-        dim = len(other.shape) - 2 if cut is None else -1
+        if cut is None:
+            dim = len(other.shape) - 2
+        else:
+            dim = -1
     elif node.op == "conv":
         dim = 1
     else:

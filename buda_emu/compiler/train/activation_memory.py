@@ -75,7 +75,10 @@ class Crossing:
         high = DEAREST
         best, _ = self._cut(high)
         while low == 0 or high / low > CLOSE:
-            price = (low * high) ** 0.5 if low else high / 1000
+            if low:
+                price = (low * high) ** 0.5
+            else:
+                price = high / 1000
             again, stored = self._cut(price)
             if stored <= tiles:
                 high = price

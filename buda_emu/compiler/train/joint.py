@@ -50,7 +50,10 @@ def joint_graph(module: Any, inputs: Sequence[Any], target: Any, choices: Choice
     require_unmasked(inputs, "compile: example inputs")
     require_unmasked(target, "compile: target")
     loss = choices.loss
-    function = _LOSSES[loss] if isinstance(loss, str) else loss
+    if isinstance(loss, str):
+        function = _LOSSES[loss]
+    else:
+        function = loss
     name = type(module).__name__
     tensors = list(apart(inputs))
     if target is None:
