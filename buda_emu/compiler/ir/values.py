@@ -557,7 +557,8 @@ def same(first: Any, second: Any) -> bool:
     if isinstance(first, np.ndarray):
         return isinstance(second, np.ndarray) and equal(first, second)
     if isinstance(first, Mapping):
-        return isinstance(second, Mapping) and _same_maps(first, second)
+        first_map = cast("Mapping[Any, Any]", first)
+        return isinstance(second, Mapping) and _same_maps(first_map, cast("Mapping[Any, Any]", second))
     if type(first) is not type(second):
         return False
     if isinstance(first, (list, tuple)):
