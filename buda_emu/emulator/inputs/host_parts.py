@@ -68,7 +68,9 @@ class HostParts:
         self.plan: HostPlan = image.model.host
         room = import_module(COMPUTES)
         self._compute = room.compute
-        self._runs = {step.file: room.computed(step.form, image.host_file(step.file)) for step in self.plan.on_host}
+        self._runs = {
+            step.file: room.operator_from_image(step.form, image.host_file(step.file)) for step in self.plan.on_host
+        }
         self._constants = {name: _array(image, file) for name, file in self.plan.constants.items()}
 
     def given(self, arrays: Mapping[str, Array]) -> dict[str, Array]:

@@ -356,7 +356,7 @@ def holds(graph, arch="wormhole_b0", fused=True):
     """No findings, and numpy's values."""
     if any(node.op == "to_int8" for node in graph) and arch == "grayskull":
         arch = "blackhole"  # which has such ops
-    target, inputs = Target.named(arch, "Float16_b", "HiFi3"), inputs_of(graph)
+    target, inputs = Target.from_names(arch, "Float16_b", "HiFi3"), inputs_of(graph)
     with np.errstate(all="ignore"):
         expected = evaluate(graph, inputs)
     made = core_graph(graph, target)

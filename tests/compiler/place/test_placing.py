@@ -181,8 +181,8 @@ def test_wrong_words_are_refused(stack, options, message):
 
 
 def test_words_become_an_aim():
-    assert Objective.named("high", "latency", 2, None) == Objective("high", "latency", 2, 1)
-    assert Objective.named("low", "throughput", 1, 5) == Objective("low", "throughput", 1, 5, firm=True)
+    assert Objective.from_options("high", "latency", 2, None) == Objective("high", "latency", 2, 1)
+    assert Objective.from_options("low", "throughput", 1, 5) == Objective("low", "throughput", 1, 5, firm=True)
 
 
 def test_the_report_names_the_limits_and_what_each_epoch_waits_for(stack):
@@ -217,7 +217,7 @@ def test_a_slow_picker_is_cut_whatever_product_reads_it(groups, monkeypatch):
 
     graph = one_line(groups=groups)
     monkeypatch.setattr(forms, "FRACTURES", (0.0,))
-    compiled = CompiledModel(*Compilation.of(CompileOptions(microbatch=1)).placed(graph))
+    compiled = CompiledModel(*Compilation.of(CompileOptions(microbatch=1)).place(graph))
     products = [placed.op for placed in compiled.placement.ops.values() if placed.op.name.count(".part.")]
     assert {op.type for op in products} == {"matmul" if groups == 1 else "depthwise"}
     assert len(products) == 9

@@ -13,7 +13,7 @@ from buda_emu.compiler.importers.arguments import REQUIRED, Argument, RecordedAt
 from buda_emu.compiler.importers.operators import NotSupportedError, Operators
 
 FAMILIES: Final = ("elementwise", "shapes", "products", "reductions", "recurrent")
-"""Modules of this room that declare operators."""
+"""The modules of this package that declare operators."""
 
 
 @dataclass(frozen=True, slots=True)
