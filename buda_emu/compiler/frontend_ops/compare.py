@@ -108,7 +108,9 @@ def is_infinite(b: Builder, x: Node, *, above: bool = True, below: bool = True) 
         return b.constant((above & np.isposinf(x.value)) | (below & np.isneginf(x.value)))
     if above and below:
         return b.greater_equal(b.abs(x), INFINITE)
-    return b.greater_equal(x, INFINITE) if above else b.greater_equal(-INFINITE, x)
+    if above:
+        return b.greater_equal(x, INFINITE)
+    return b.greater_equal(-INFINITE, x)
 
 
 @_op
@@ -137,8 +139,13 @@ def where(b: Builder, c: Node, x: Node, y: Node) -> Node:
     for same, chosen in ((True, x), (False, y)):
         if c.op == "constant" and (c.value.astype(bool) == same).all() and chosen.shape == shape:
             return chosen
-    small = b.graph.nodes.get(c.inputs[0], c) if c.op == "expand" else c  # there when it is computed
-    c = small if np.broadcast_shapes(small.shape, x.shape, y.shape) == shape else c
+    # there when it is computed
+    if c.op == "expand":
+        small = b.graph.nodes.get(c.inputs[0], c)
+    else:
+        small = c
+    if np.broadcast_shapes(small.shape, x.shape, y.shape) == shape:
+        c = small
     x = _finite(b, x)
     y = _finite(b, y)
     first = b.multiply(c, x, dtype=x.dtype)

@@ -35,7 +35,9 @@ def convolution(
         y = b.conv(x, w, strides=tuple(strides), pads=tuple(pads), dilations=tuple(dilations), groups=groups)
     else:
         y = _windows_times(b, x, w, strides, pads, dilations, groups, flipped)
-    return b.add(y, b.reshape(bias[0], shape=(w.shape[0], *[1] * rank))) if bias else y
+    if bias:
+        return b.add(y, b.reshape(bias[0], shape=(w.shape[0], *[1] * rank)))
+    return y
 
 
 def windows_in_rows(
@@ -172,7 +174,9 @@ def avg_pool(
         x = b.linear(x, dim=dim, matrix=Sparse.of((count, size), row[inside], index[inside], weight))
     if divisor:
         return b.multiply(x, 1 / divisor)
-    return x if total or np.all(counts == 1) else b.multiply(x, b.constant(1 / counts))
+    if total or np.all(counts == 1):
+        return x
+    return b.multiply(x, b.constant(1 / counts))
 
 
 @_op
@@ -188,9 +192,18 @@ def lp_pool(
     out: Sequence[int] = (),
 ) -> Node:
     """p-th root of the sum of |x|^p in each window"""
-    powered = b.abs(x) if p == 1 else b.square(x) if p == 2 else b.power(b.abs(x), exp=p)
+    if p == 1:
+        powered = b.abs(x)
+    elif p == 2:
+        powered = b.square(x)
+    else:
+        powered = b.power(b.abs(x), exp=p)
     sums = b.avg_pool(powered, kernel=kernel, strides=strides, pads=pads, dilations=dilations, out=out, total=True)
-    return sums if p == 1 else b.sqrt(sums) if p == 2 else b.pow(sums, b.constant(np.float32(1 / p)))
+    if p == 1:
+        return sums
+    if p == 2:
+        return b.sqrt(sums)
+    return b.pow(sums, b.constant(np.float32(1 / p)))
 
 
 @_op

@@ -48,7 +48,9 @@ def _gelu(x: Array) -> Array:
 def _relu(x: Array, threshold: float = 0.0, mode: str = "min") -> Array:
     """OPS 5."""
     low = np.where(x >= (threshold if mode == "min" else 0), x, np.float32(0))
-    return low if mode == "min" else np.minimum(low, np.float32(threshold))
+    if mode == "min":
+        return low
+    return np.minimum(low, np.float32(threshold))
 
 
 _UNARY: dict[str, tuple[Callable[..., Any], str]] = {

@@ -42,7 +42,9 @@ def clip(b: Builder, x: Node, *, low: float | None = None, high: float | None = 
         return b.relu(x, dtype=x.dtype)
     if low is not None:
         x = b.maximum(x, float(low), dtype=x.dtype)
-    return x if high is None else b.minimum(x, float(high), dtype=x.dtype)
+    if high is None:
+        return x
+    return b.minimum(x, float(high), dtype=x.dtype)
 
 
 @_op
@@ -60,7 +62,10 @@ def silu(b: Builder, x: Node, *, alpha: float = 1.0) -> Node:
 @_op
 def softplus(b: Builder, x: Node, *, beta: float = 1.0) -> Node:
     """log(1 + exp(beta x)) / beta = max(x, 0) + log(1 + exp(-|beta x|)) / beta"""
-    scaled = x if beta == 1 else b.multiply(x, beta)
+    if beta == 1:
+        scaled = x
+    else:
+        scaled = b.multiply(x, beta)
     tail = b.log(b.add(b.exp(b.negative(b.abs(scaled))), 1.0))
     return b.add(b.relu(x), tail if beta == 1 else b.multiply(tail, 1 / beta))
 
@@ -181,7 +186,9 @@ def modulo(b: Builder, x: Node, y: Node, *, truncated: bool = False) -> Node:
         return b.multiply(b.sign(x), rest, dtype=x.dtype)
     sign, x, y = _above_0(b, x, y)
     _, rest = _divided(b, x, y)
-    return b.identity(rest, dtype=x.dtype) if sign is None else b.multiply(sign, rest, dtype=x.dtype)
+    if sign is None:
+        return b.identity(rest, dtype=x.dtype)
+    return b.multiply(sign, rest, dtype=x.dtype)
 
 
 @_op
@@ -226,7 +233,9 @@ def _parts(b: Builder, y: Node) -> tuple[Node, ...]:
         value = np.asarray(y.value, np.float32)
         wide = value * np.float32(_SPLIT)
         high = wide - (wide - value)
-        return (y,) if (high == value).all() else (b.constant(high), b.constant(value - high))
+        if (high == value).all():
+            return (y,)
+        return (b.constant(high), b.constant(value - high))
     wide = b.multiply(y, _SPLIT)
     high = b.subtract(wide, b.subtract(wide, y))
     return high, b.subtract(y, high)
@@ -244,7 +253,10 @@ def pow_(b: Builder, x: Node, y: Node) -> Node:
             if simple is not None:
                 return simple
     size = b.exp(b.multiply(b.log(b.abs(x)), y))
-    odd = b.abs(b.modulo(y, b.constant(np.float32(2)))) if y.op != "constant" else b.constant(np.abs(y.value % 2))
+    if y.op != "constant":
+        odd = b.abs(b.modulo(y, b.constant(np.float32(2))))
+    else:
+        odd = b.constant(np.abs(y.value % 2))
     flip = b.multiply(b.less(x, 0.0), odd)
     return b.multiply(size, b.subtract(1.0, b.multiply(flip, 2.0)))
 
@@ -252,7 +264,9 @@ def pow_(b: Builder, x: Node, y: Node) -> Node:
 def _simple_power(b: Builder, x: Node, exponent: float) -> Node | None:
     if exponent < 0:
         inner = _simple_power(b, x, -exponent)
-        return None if inner is None else b.reciprocal(inner)
+        if inner is None:
+            return None
+        return b.reciprocal(inner)
     if exponent == 0:
         return b.add(b.multiply(x, 0.0), 1.0)
     if exponent in (1, 2):
@@ -261,7 +275,9 @@ def _simple_power(b: Builder, x: Node, exponent: float) -> Node | None:
         return b.power(x, exp=int(exponent))
     if exponent % 1 == 0.5 and exponent < 4:
         root = b.sqrt(x)
-        return root if exponent == 0.5 else b.multiply(root, _simple_power(b, x, exponent - 0.5))
+        if exponent == 0.5:
+            return root
+        return b.multiply(root, _simple_power(b, x, exponent - 0.5))
     return None
 
 

@@ -120,7 +120,9 @@ def gather(b: Builder, x: Node, index: Node, *, dim: int) -> Node:
     found = b.reshape(b.matmul(hot, flat), shape=(*index.shape, *rest))
     rank = len(index.shape)
     perm = (*range(rank, rank + dim), *range(rank), *range(rank + dim, rank + len(rest)))
-    return b.retyped(b.transpose(found, perm=perm), x.dtype) if x.dtype != "float32" else b.transpose(found, perm=perm)
+    if x.dtype != "float32":
+        return b.retyped(b.transpose(found, perm=perm), x.dtype)
+    return b.transpose(found, perm=perm)
 
 
 @_op
@@ -137,4 +139,6 @@ def gather_elements(b: Builder, x: Node, index: Node, *, dim: int) -> Node:
     picked = b.matmul(hot, b.reshape(last, shape=(*last.shape, 1)))  # [rest, n, 1]
     found = b.reshape(picked, shape=picked.shape[:-1])
     back = b.transpose(found, perm=[order.index(place) for place in range(len(order))])
-    return b.retyped(back, x.dtype) if x.dtype != "float32" else back
+    if x.dtype != "float32":
+        return b.retyped(back, x.dtype)
+    return back

@@ -44,7 +44,10 @@ def rms_normalise(b: Builder, x: Node, *, axes: Sequence[int], epsilon: float) -
 def layer_norm(b: Builder, x: Node, *weights: Node, rank: int, epsilon: float, centre: bool = True) -> Node:
     """standardised over the last `rank` dimensions, times gamma, plus beta; without `centre` by the root mean square"""
     axes = list(range(len(x.shape) - rank, len(x.shape)))
-    form = b.standardise if centre else b.rms_normalise
+    if centre:
+        form = b.standardise
+    else:
+        form = b.rms_normalise
     return _affine(b, form(x, axes=axes, epsilon=epsilon), weights)
 
 

@@ -16,9 +16,11 @@ def rank(b: Builder, x: Node, *, descending: bool = True) -> Node:
     made_size("order", (n, n))
     high = b.reshape(x, shape=(*x.shape, 1))
     low = b.reshape(x, shape=(*x.shape[:-1], 1, n))
-    reached = (
-        b.greater_equal(low, high) if descending else b.greater_equal(high, low)
-    )  # [i, j]: j comes before i, or equal
+    # [i, j]: j comes before i, or equal
+    if descending:
+        reached = b.greater_equal(low, high)
+    else:
+        reached = b.greater_equal(high, low)
     rows = len(x.shape)
     other = b.logical_not(b.transpose(reached, perm=(*range(rows - 1), rows, rows - 1)))
     before = np.tril(np.ones((n, n), np.float32), -1)

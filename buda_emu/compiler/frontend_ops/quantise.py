@@ -20,5 +20,8 @@ def quantize(b: Builder, x: Node, scale: Node, zero: Node, *, type: str) -> Node
 @_op
 def dequantize(b: Builder, x: Node, scale: Node, zero: Node) -> Node:
     """(x - zero) * scale"""
-    centred = x if zero.op == "constant" and not zero.value.any() else b.subtract(x, zero, dtype="float32")
+    if zero.op == "constant" and not zero.value.any():
+        centred = x
+    else:
+        centred = b.subtract(x, zero, dtype="float32")
     return b.multiply(centred, scale, dtype="float32")

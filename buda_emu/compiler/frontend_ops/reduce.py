@@ -17,12 +17,16 @@ _op = composite("reduce")
 
 def _dims(x: Node, axes: Sequence[int] | None) -> list[int]:
     rank = len(x.shape)
-    return sorted({dim_of(axis, rank) for axis in axes}) if axes is not None else list(range(rank))
+    if axes is not None:
+        return sorted({dim_of(axis, rank) for axis in axes})
+    return list(range(rank))
 
 
 def squeezed(b: Builder, x: Node, dims: Sequence[int], keepdims: bool) -> Node:
     """Without the dims of size 1, unless they are kept."""
-    return x if keepdims else b.reshape(x, shape=tuple(n for place, n in enumerate(x.shape) if place not in dims))
+    if keepdims:
+        return x
+    return b.reshape(x, shape=tuple(n for place, n in enumerate(x.shape) if place not in dims))
 
 
 @_op
@@ -62,7 +66,8 @@ def reduce_largest(b: Builder, x: Node, *, axes: Sequence[int] | None = None, ke
     """largest over dimensions, one after the other"""
     dims = _dims(x, axes)
     for dim in reversed(dims):
-        x = b.reduce_max(x, dim=dim, dtype=x.dtype) if x.shape[dim] != 1 else x
+        if x.shape[dim] != 1:
+            x = b.reduce_max(x, dim=dim, dtype=x.dtype)
     return squeezed(b, x, dims, keepdims)
 
 
@@ -80,9 +85,13 @@ def reduce_product(b: Builder, x: Node, *, axes: Sequence[int] | None = None, ke
         while x.shape[dim] > 1:
             half = x.shape[dim] // 2
             low, high = (b.slice(x, dim=dim, start=start, count=half) for start in (0, half))
-            rest = b.slice(x, dim=dim, start=2 * half, count=1) if x.shape[dim] % 2 else None
+            if x.shape[dim] % 2:
+                rest = b.slice(x, dim=dim, start=2 * half, count=1)
+            else:
+                rest = None
             x = b.multiply(low, high)
-            x = x if rest is None else b.concat(x, rest, dim=dim)
+            if rest is not None:
+                x = b.concat(x, rest, dim=dim)
     return squeezed(b, x, dims, keepdims)
 
 
@@ -115,7 +124,10 @@ def reduce_lp(b: Builder, x: Node, *, p: float, axes: Sequence[int] | None = Non
     if p in (1, 2):
         return (b.reduce_l1 if p == 1 else b.reduce_l2)(x, **options)
     # A norm of negative order is 0 where an element is: a stand-in for 0 keeps its inverse finite.
-    size = b.abs(x) if p > 0 else b.maximum(b.abs(x), max(1e27 ** (1 / p), 1e-30))
+    if p > 0:
+        size = b.abs(x)
+    else:
+        size = b.maximum(b.abs(x), max(1e27 ** (1 / p), 1e-30))
     return _root(b, b.reduce_sum(_root(b, size, p), **options), 1 / p)
 
 
@@ -123,7 +135,9 @@ def _root(b: Builder, x: Node, exponent: float) -> Node:
     """x^exponent of x >= 0; 0 stays 0, of which the device has no logarithm."""
     found = b.pow(x, b.constant(np.float32(exponent)))
     simple = exponent < 0 or exponent % 0.5 == 0
-    return found if simple else b.multiply(found, b.greater(x, 0.0, dtype="float32"))
+    if simple:
+        return found
+    return b.multiply(found, b.greater(x, 0.0, dtype="float32"))
 
 
 @_op

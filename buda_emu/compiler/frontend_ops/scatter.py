@@ -39,7 +39,9 @@ def scatter(
         ones = b.add(b.multiply(hot, values), b.subtract(1.0, hot), dtype=x.dtype)
         found = _placed(b, b.reduce_product(ones, axes=[dim]), x, dim)
         both = b.multiply(x, found, dtype=x.dtype)
-    return both if include_self else b.where(_met(b, x, hot, dim), found, x, dtype=x.dtype)
+    if include_self:
+        return both
+    return b.where(_met(b, x, hot, dim), found, x, dtype=x.dtype)
 
 
 def _flat(b: Builder, values: Node) -> Node:
@@ -63,7 +65,9 @@ def _replaced(b: Builder, x: Node, hot: Node, values: Node, dim: int) -> Node:
     if hot.shape[dim] > 1:  # only the last one for a place counts
         hot = b.multiply(hot, b.equal(b.cumsum(hot, dim=dim, reverse=True), 1.0, dtype="float32"))
     put = _placed(b, b.reduce_sum(b.multiply(hot, values, dtype="float32"), axes=[dim]), x, dim)
-    return put if x.op == "constant" and not x.value.any() else b.where(met, put, x, dtype=x.dtype)
+    if x.op == "constant" and not x.value.any():
+        return put
+    return b.where(met, put, x, dtype=x.dtype)
 
 
 def _summed(b: Builder, x: Node, hot: Node, values: Node, dim: int, *, mean: bool, include_self: bool) -> Node:

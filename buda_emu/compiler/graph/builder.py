@@ -32,14 +32,18 @@ def safe_name(text: str) -> str:
 
 def kept_name(text: str) -> str:
     """A name that stands for itself to the host, as the model has it wherever its letters allow."""
-    return text if _SAFE.match(text) and len(text) <= MOST_LETTERS else safe_name(text)
+    if _SAFE.match(text) and len(text) <= MOST_LETTERS:
+        return text
+    return safe_name(text)
 
 
 def shown_name(text: str, most: int = MOST_LETTERS) -> str:
     """A name of the model in a message or comment, or words that hold some: on one line, without control characters,
     not much longer than `most` letters."""
     plain = "".join(letter if letter.isprintable() else f"\\u{{{ord(letter):x}}}" for letter in text)
-    return plain if len(plain) <= most else f"{plain[: most // 2]}...{plain[-most // 4 :]}"
+    if len(plain) <= most:
+        return plain
+    return f"{plain[: most // 2]}...{plain[-most // 4 :]}"
 
 
 MOST_ELEMENTS: Final = 1 << 31
@@ -83,7 +87,9 @@ class Builder:
         constant = all(node.op == "constant" for node in nodes)
         if declared.decompose is not None and (self._decompose or constant):
             made = declared.decompose(self, *nodes, **attrs)
-            return made if dtype is None or made.dtype == dtype else self.retyped(made, dtype)
+            if dtype is None or made.dtype == dtype:
+                return made
+            return self.retyped(made, dtype)
         dtype = dtype or declared.dtype or _result_type(nodes)
         if declared.shape is None:
             return self._add(op, nodes, attrs, _decomposed_shape(op, nodes, attrs), dtype)
@@ -178,7 +184,9 @@ class Builder:
         )
         self.graph.nodes[node.name] = node
         self.graph.inputs.append(node.name)
-        return node if 0 not in shape else self.constant(np.zeros(shape, dtype))
+        if 0 not in shape:
+            return node
+        return self.constant(np.zeros(shape, dtype))
 
     def alias(self, node: Node, name: str) -> Node:
         """The node under a name of its own, where it was made last and the name is free; else as it is."""
@@ -194,7 +202,9 @@ class Builder:
         """An operand as a node: numbers and arrays become constants."""
         if isinstance(item, Node):
             return item
-        return self.graph[item] if isinstance(item, str) else self.constant(np.asarray(item, _element(item)))
+        if isinstance(item, str):
+            return self.graph[item]
+        return self.constant(np.asarray(item, _element(item)))
 
     def fresh(self, op: str) -> str:
         """A name that no node has, from the scope."""
@@ -251,7 +261,9 @@ def _decomposed_shape(op: str, nodes: Sequence[Node], attrs: dict[str, Any]) -> 
 
 
 def _element(item: Any) -> Any:
-    return np.float32 if isinstance(item, float) else None
+    if isinstance(item, float):
+        return np.float32
+    return None
 
 
 def _result_type(nodes: Sequence[Node]) -> str:
@@ -259,5 +271,9 @@ def _result_type(nodes: Sequence[Node]) -> str:
     kinds = [node.dtype for node in nodes if node.shape or node.op != "constant"] or [node.dtype for node in nodes]
     if any(np.dtype(kind).kind == "f" for kind in (node.dtype for node in nodes)):
         floats = [kind for kind in kinds if np.dtype(kind).kind == "f"]
-        return np.result_type(*floats).name if floats else "float32"
-    return np.result_type(*kinds).name if kinds else "float32"
+        if floats:
+            return np.result_type(*floats).name
+        return "float32"
+    if kinds:
+        return np.result_type(*kinds).name
+    return "float32"

@@ -151,7 +151,10 @@ class Graph:
 
 def _line(node: Node) -> str:
     attrs = ", ".join(f"{key}={_shown(value)}" for key, value in node.attrs.items())
-    dtype = "" if node.dtype == "float32" else f" {node.dtype}"
+    if node.dtype == "float32":
+        dtype = ""
+    else:
+        dtype = f" {node.dtype}"
     call = f"{node.op}({', '.join(node.inputs)})"
     return f"{node.name}: {call}{f' {{{attrs}}}' if attrs else ''} -> {list(node.shape)}{dtype}"
 
@@ -159,7 +162,9 @@ def _line(node: Node) -> str:
 def _shown(value: Any) -> str:
     if isinstance(value, np.ndarray):
         array = cast("Array", value)
-        return repr(array.tolist()) if array.size <= 4 else f"<{array.dtype} {list(array.shape)}>"
+        if array.size <= 4:
+            return repr(array.tolist())
+        return f"<{array.dtype} {list(array.shape)}>"
     return repr(value)
 
 
@@ -268,7 +273,9 @@ def _in_file(flat: Array) -> tuple[Array, Callable[[], None]]:
 
 def in_memory(size: int) -> int:
     """How many of so many bytes of copies are going to be in memory."""
-    return min(size, KEPT) if _disk_has_room(size) else size
+    if _disk_has_room(size):
+        return min(size, KEPT)
+    return size
 
 
 def _disk_has_room(size: int) -> bool:

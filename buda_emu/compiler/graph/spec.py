@@ -117,7 +117,9 @@ def _declared_shape(graph: Graph, node: Node) -> Shape | None:
         missing = _SOURCE_ATTRS[node.op] - set(node.attrs)
         if missing or node.inputs:
             raise ValueError(f"it needs {', '.join(sorted(missing))}" if missing else "it reads no node")
-        return node.attrs["initial"].shape if node.op == "state" else None
+        if node.op == "state":
+            return node.attrs["initial"].shape
+        return None
     operands = [graph[name] for name in node.inputs]
     declared = front_op(node.op)
     _bind(declared, operands, node.attrs)

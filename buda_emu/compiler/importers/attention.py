@@ -25,7 +25,8 @@ def rows_left(b: Builder, scores: Node, dim: int) -> Node | None:
     if kept is None:
         return None
     rank = len(scores.shape)
-    kept = b.reshape(kept, shape=(*(1,) * (rank - len(kept.shape)), *kept.shape)) if len(kept.shape) < rank else kept
+    if len(kept.shape) < rank:
+        kept = b.reshape(kept, shape=(*(1,) * (rank - len(kept.shape)), *kept.shape))
     if kept.op != "constant":
         return b.reduce_largest(kept, axes=[dim])
     left = kept.value.astype(bool).any(dim, keepdims=True)
@@ -35,7 +36,10 @@ def rows_left(b: Builder, scores: Node, dim: int) -> Node | None:
 def _kept(b: Builder, x: Node) -> Node | None:
     """Where a value is more than minus infinity, in a shape that it may be broadcast from; None for everywhere."""
     if x.op == "constant":
-        kept = ~np.isinf(x.value) if x.value.dtype.kind == "f" else np.ones((), bool)
+        if x.value.dtype.kind == "f":
+            kept = ~np.isinf(x.value)
+        else:
+            kept = np.ones((), bool)
         if (x.value[~kept] > 0).any():
             raise _unclear()
         return None if kept.all() else b.constant(kept)
@@ -44,7 +48,9 @@ def _kept(b: Builder, x: Node) -> Node | None:
     operands = [b.graph.nodes[name] for name in x.inputs]
     if x.op == "add":
         masks = [mask for mask in (_kept(b, item) for item in operands) if mask is not None]
-        return masks[0] if len(masks) == 1 else b.logical_and(*masks)
+        if len(masks) == 1:
+            return masks[0]
+        return b.logical_and(*masks)
     if x.op == "where":
         condition, first, second = operands
         if _nothing(second) and _kept(b, first) is None:
@@ -55,7 +61,8 @@ def _kept(b: Builder, x: Node) -> Node | None:
         kept = _kept(b, operands[0])
         if kept is None or x.op == "expand":
             return kept
-        kept = kept if kept.shape == operands[0].shape else b.expand(kept, shape=operands[0].shape)
+        if kept.shape != operands[0].shape:
+            kept = b.expand(kept, shape=operands[0].shape)
         return b.emit(x.op, kept, **x.attrs)
     raise _unclear()
 
@@ -92,14 +99,17 @@ class Complex:
     @property
     def parts(self) -> list[Node]:
         """Its nodes."""
-        return [self.real] if self.imag is None else [self.real, self.imag]
+        if self.imag is None:
+            return [self.real]
+        return [self.real, self.imag]
 
 
 def transform(b: Builder, x: Complex, dims: Sequence[int], *, inverse: bool = False, factor: float = 1.0) -> Complex:
     """The transform along some dimensions, not divided by their sizes, times `factor`."""
     for dim in reversed(dims):
         cosine, sine = (wave * factor for wave in _waves(x.real.shape[dim]))
-        sine = -sine if inverse else sine
+        if inverse:
+            sine = -sine
         real = _along(b, x.real, dim, cosine)
         imag = _along(b, x.real, dim, -sine)
         if x.imag is not None:

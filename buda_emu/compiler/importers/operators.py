@@ -65,8 +65,12 @@ class Operators(Mapping[str, Operator[H]]):
             own = family or handler.__module__.rpartition(".")[2]
             for name in names:
                 assert name not in self._declared, f"{name} is declared twice"
-                text = doc if place == "chip" else f"not supported: {doc}"
-                text = text if becomes is None else f"`{becomes[name]}`"
+                if place == "chip":
+                    text = doc
+                else:
+                    text = f"not supported: {doc}"
+                if becomes is not None:
+                    text = f"`{becomes[name]}`"
                 self._declared[name] = Operator(
                     name=name, family=own, becomes=text, handler=cast("H", handler), whole=whole, place=place
                 )
@@ -187,7 +191,9 @@ def scattered_slices(b: Builder, x: Node, index: Node, values: Node, how: Scatte
         theirs[places] = np.arange(places.size)
         own[places] = -1
         put = b.take(values, dim=dim, index=theirs)
-        return put if (own < 0).all() else b.add(b.take(x, dim=dim, index=own), put, dtype=x.dtype)
+        if (own < 0).all():
+            return put
+        return b.add(b.take(x, dim=dim, index=own), put, dtype=x.dtype)
     rows = hot(b, index, size, from_end=how.from_end)
     rows = b.reshape(rows, shape=(*(1,) * dim, prod(index.shape), *(1,) * (len(x.shape) - dim - 1), size))
     rows = b.expand(rows, shape=(*values.shape, size))
@@ -220,7 +226,10 @@ class OpenSizes:
         """Raises HostError for a name that the model does not have, when all were asked for."""
         for name in self.given:
             if name not in self.known:
-                said = f"open are {', '.join(sorted(self.known))}" if self.known else "no size of it is open"
+                if self.known:
+                    said = f"open are {', '.join(sorted(self.known))}"
+                else:
+                    said = "no size of it is open"
                 raise HostError(f"compile: {model}: size {name!r}: {said}")
 
 

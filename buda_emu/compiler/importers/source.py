@@ -38,7 +38,10 @@ def _read(
         from buda_emu.compiler.importers.from_torch.reader import read_torch
 
         return read_torch(source, inputs, parameters, sizes)
-    path = Path(source) if isinstance(source, (str, Path)) else Path()
+    if isinstance(source, (str, Path)):
+        path = Path(source)
+    else:
+        path = Path()
     if parameters is not None and path.suffix != ".pt2":
         raise HostError("compile: parameters: of a torch module or a .pt2 file: other models have their own")
     if isinstance(source, (str, Path)):

@@ -44,7 +44,10 @@ def is_finite(b: Builder, x: Node) -> Node:
 def choose(b: Builder, condition: Node, x: Node | float, y: Node | float) -> Node:
     """Return x where a condition holds, else y. A condition that asks for NaN or infinities guards against those that
     it does not choose: 0 times such a value is NaN."""
-    form = b.guarded_where if _asks_for_special_values(b, condition) else b.where
+    if _asks_for_special_values(b, condition):
+        form = b.guarded_where
+    else:
+        form = b.where
     return form(condition, x, y)
 
 

@@ -106,7 +106,9 @@ def convert(call: Call) -> Node:
     after = np.dtype(dtype).kind
     if after == "b" and before != "b":
         return call.b.boolean(x)
-    return call.b.truncate(x) if before == "f" and after in "iu" else x
+    if before == "f" and after in "iu":
+        return call.b.truncate(x)
+    return x
 
 
 @hlo("stablehlo.optimization_barrier")
@@ -143,7 +145,9 @@ def gather(call: Call) -> Node:
     indexed = iter(range(dim, dim + len(apart)))
     moved = dict(zip(offsets, places, strict=True))
     order = [moved[place] if place in moved else next(indexed) for place in range(len(found.shape))]
-    return b.transpose(found, perm=tuple(order)) if order != sorted(order) else found
+    if order != sorted(order):
+        return b.transpose(found, perm=tuple(order))
+    return found
 
 
 def _rows(b: Builder, x: Node, index: Node, dim: int, is_from_end: bool) -> Node:
@@ -174,7 +178,9 @@ def _as_given(b: Builder, index: Node, size: int) -> Node:
     if index.op in ("reshape", "expand"):
         inner = b.graph[index.inputs[0]]
         found = _as_given(b, inner, size)
-        return index if found is inner else b.emit(index.op, found, **index.attrs)
+        if found is inner:
+            return index
+        return b.emit(index.op, found, **index.attrs)
     if index.op != "where":
         return index
     chosen, added, plain = (b.graph[name] for name in index.inputs)
@@ -217,7 +223,12 @@ def _known(call: Call, starts: list[Node], part: Node, x: Node | None = None) ->
     """Where a part begins, moved inside as StableHLO has it."""
     if any(start.op != "constant" for start in starts):
         raise NotSupportedError("a place that is computed")
-    whole, size = (part.shape, call.shape) if x is None else (x.shape, part.shape)
+    if x is None:
+        whole = part.shape
+        size = call.shape
+    else:
+        whole = x.shape
+        size = part.shape
     return [int(np.clip(start.value, 0, all_ - own)) for start, all_, own in zip(starts, whole, size, strict=True)]
 
 
@@ -270,7 +281,8 @@ def convolution(call: Call) -> Node:
     for dim, step in zip(space, call.listed("lhs_dilation", 1, rank), strict=True):
         x = spread(call, x, dim, step)
     for dim, backward in zip(space, call.listed("window_reversal", 0, rank), strict=True):
-        w = b.take(w, dim=dim, index=np.arange(w.shape[dim])[::-1]) if backward else w
+        if backward:
+            w = b.take(w, dim=dim, index=np.arange(w.shape[dim])[::-1])
     pads = tuple(map(tuple, call.attrs.get("padding") or ((0, 0),) * rank))
     if any(pad < 0 for around in pads for pad in around):
         x = b.pad(x, pads=((0, 0), (0, 0), *((min(low, 0), min(high, 0)) for low, high in pads)))
@@ -316,12 +328,15 @@ def broadcast_in_dim(call: Call) -> Node:
     x = call.operands[0]
     dims = list(call.attrs["broadcast_dimensions"])
     order = sorted(range(len(dims)), key=dims.__getitem__)
-    x = b.transpose(x, perm=tuple(order)) if order != list(range(len(dims))) else x
+    if order != list(range(len(dims))):
+        x = b.transpose(x, perm=tuple(order))
     shape = [1] * len(call.shape)
     for dim, size in zip(sorted(dims), x.shape, strict=True):
         shape[dim] = size
     x = b.reshape(x, shape=tuple(shape))
-    return x if tuple(shape) == call.shape else b.expand(x, shape=call.shape)
+    if tuple(shape) == call.shape:
+        return x
+    return b.expand(x, shape=call.shape)
 
 
 @hlo("stablehlo.iota")
@@ -385,13 +400,15 @@ def begins_with(call: Call, word: str) -> None:
     """Raises NotSupportedError where a reduction begins with something that counts."""
     first = call.operands[len(call.operands) // 2]
     kind = np.dtype(first.dtype)
-    least, largest = (
-        (-np.inf, np.inf)
-        if kind.kind == "f"
-        else (0, 1)
-        if kind.kind == "b"
-        else (np.iinfo(kind).min, np.iinfo(kind).max)
-    )
+    if kind.kind == "f":
+        least = -np.inf
+        largest = np.inf
+    elif kind.kind == "b":
+        least = 0
+        largest = 1
+    else:
+        least = np.iinfo(kind).min
+        largest = np.iinfo(kind).max
     wanted = {"0": 0, "1": 1, "the least": least, "the largest": largest}[word]
     if first.op != "constant" or first.value.item() != wanted:
         raise NotSupportedError(f"that does not begin with {word}")
@@ -408,7 +425,9 @@ def reduce(call: Call) -> Any:
         raise NotSupportedError(f"of {', '.join(body)}")
     op, word = _REDUCTIONS[body[0]]
     begins_with(call, word)
-    return call.b.emit(op, call.operands[0], axes=dims, keepdims=False) if dims else call.operands[0]
+    if dims:
+        return call.b.emit(op, call.operands[0], axes=dims, keepdims=False)
+    return call.operands[0]
 
 
 _PLACES: Final = ("compare NE", "or", "compare EQ", "compare LT", "and", "or", "select", "select")
@@ -426,7 +445,10 @@ def _with_places(call: Call, body: tuple[str, ...], dims: tuple[int, ...]) -> li
     counted = np.arange(size).reshape([size if dim == dims[0] else 1 for dim in range(len(x.shape))])
     if place.op != "constant" or not (place.value == counted).all():
         raise NotSupportedError("of values beside others than their places")
-    op = "reduce_largest" if largest else "reduce_smallest"
+    if largest:
+        op = "reduce_largest"
+    else:
+        op = "reduce_smallest"
     found = b.argmax(x if largest else b.negative(x), dim=dims[0], keepdims=False)
     return [b.emit(op, x, axes=dims, keepdims=False), found]
 
@@ -468,6 +490,9 @@ def reduce_window(call: Call) -> Node:
         "pads": tuple(pads[dim] for dim in pooled),
         "dilations": tuple(dilations[dim] for dim in pooled),
     }
-    y = b.max_pool(flat, **options) if body == ("maximum",) else b.avg_pool(flat, **options, total=True)
+    if body == ("maximum",):
+        y = b.max_pool(flat, **options)
+    else:
+        y = b.avg_pool(flat, **options, total=True)
     y = b.reshape(y, shape=tuple(call.shape[dim] for dim in order))
     return b.transpose(y, perm=tuple(order.index(dim) for dim in range(rank)))

@@ -29,8 +29,14 @@ _FILE: Final = re.compile(r'"([^"\n]+)":(\d+):\d+')
 
 def type_of(given: Any) -> tuple[Shape, str]:
     """Shape and element type; bfloat16 is float32, as numpy has none. Raises NotSupportedError."""
-    found = given if isinstance(given, ir.RankedTensorType) else None
-    word = str(found.element_type) if found is not None else str(given)
+    if isinstance(given, ir.RankedTensorType):
+        found = given
+    else:
+        found = None
+    if found is not None:
+        word = str(found.element_type)
+    else:
+        word = str(given)
     if found is None or word not in _DTYPES:
         raise NotSupportedError(f"a value of type {word}")
     if not found.has_static_shape:
@@ -122,7 +128,10 @@ def read_jax(function: Any, inputs: Sequence[Any] | None) -> Graph:
                 f"compile: {name}: input {number} is of type {type(item).__name__}, not an array: keep parameters in "
                 "the function, as in compile(lambda x: model.apply(parameters, x), (x,))"
             )
-    jitted = function if hasattr(function, "lower") else jax.jit(function)
+    if hasattr(function, "lower"):
+        jitted = function
+    else:
+        jitted = jax.jit(function)
     try:
         lowered = jitted.lower(*inputs)
         module = lowered.compiler_ir("stablehlo")
@@ -251,7 +260,9 @@ _CONTROL: Final = {"stablehlo.while": "_while", "stablehlo.case": "_case", "stab
 
 
 def _target(item: Any) -> str:
-    return item.attributes["call_target_name"].value if item.name == "stablehlo.custom_call" else ""
+    if item.name == "stablehlo.custom_call":
+        return item.attributes["call_target_name"].value
+    return ""
 
 
 def _unread(attrs: RecordedAttributes) -> Iterator[Argument]:

@@ -43,7 +43,9 @@ class Call:
 
     def get(self, place: int) -> Node | None:
         """An operand that may be left out."""
-        return self.inputs[place] if place < len(self.inputs) else None
+        if place < len(self.inputs):
+            return self.inputs[place]
+        return None
 
     def attr(self, name: str, default: Any = None) -> Any:
         """An attribute."""
@@ -71,7 +73,10 @@ class Call:
         """Yield the attributes and operands that the handler did not read, with their names and defaults in a version
         of the standard."""
         for name, value in self.attrs.unread():
-            declared = schema.attributes.get(name) if schema is not None else None
+            if schema is not None:
+                declared = schema.attributes.get(name)
+            else:
+                declared = None
             default = REQUIRED
             if declared is not None and declared.default_value.name:
                 default = helper.get_attribute_value(declared.default_value)

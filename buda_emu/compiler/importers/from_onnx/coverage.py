@@ -58,7 +58,10 @@ def _covered(name: str, schemas: Mapping[str, Any]) -> tuple[Place, str]:
 
 def _parts(schema: Any) -> list[str]:
     """Return the operators that the standard makes an operator of; none where only a whole node tells."""
-    body = schema.function_body if schema.has_function else onnx.FunctionProto()
+    if schema.has_function:
+        body = schema.function_body
+    else:
+        body = onnx.FunctionProto()
     if not schema.has_function and schema.has_context_dependent_function:
         inputs, outputs = ([item.name for item in items] for items in (schema.inputs, schema.outputs))
         floats = helper.make_tensor_type_proto(onnx.TensorProto.FLOAT, None).SerializeToString()

@@ -55,7 +55,9 @@ def mod(call: Call) -> Node:
     if is_float(call[0]) and not call.attr("fmod", 0):
         raise call.refuse("of floats without fmod")
     found = call.b.modulo(call[0], call[1], truncated=bool(call.attr("fmod", 0)))
-    return call.b.retyped(found, call[0].dtype) if not is_float(call[0]) else found
+    if not is_float(call[0]):
+        return call.b.retyped(found, call[0].dtype)
+    return found
 
 
 @onnx_op("Pow")
@@ -63,7 +65,9 @@ def pow_(call: Call) -> Node:
     """`pow`; the result has the type of the base"""
     x, y = aligned(call)
     found = call.b.pow(x, y)
-    return found if is_float(x) else call.b.retyped(call.b.round(found), x.dtype)
+    if is_float(x):
+        return found
+    return call.b.retyped(call.b.round(found), x.dtype)
 
 
 @onnx_op("Max", "Min", "Sum", "Mean")
@@ -73,7 +77,9 @@ def several(call: Call) -> Node:
     found = call[0]
     for place in range(1, len(call.inputs)):
         found = form(found, call[place])
-    return call.b.multiply(found, 1 / len(call.inputs)) if call.op == "Mean" else found
+    if call.op == "Mean":
+        return call.b.multiply(found, 1 / len(call.inputs))
+    return found
 
 
 @onnx_op("Clip")
@@ -86,9 +92,12 @@ def clip(call: Call) -> Node:
             float(node.value) if node is not None else call.attr(name)
             for node, name in zip(bounds, ("min", "max"), strict=True)
         )
-        return x if low is None and high is None else call.b.clip(x, low=low, high=high)
+        if low is None and high is None:
+            return x
+        return call.b.clip(x, low=low, high=high)
     for node, form in zip(bounds, (call.b.maximum, call.b.minimum), strict=True):
-        x = x if node is None else form(x, node)
+        if node is not None:
+            x = form(x, node)
     return x
 
 
@@ -153,7 +162,9 @@ def converted(call: Call, x: Node, dtype: str) -> Node:
     if want.kind not in "fiub" or want.name.startswith("float8"):
         raise call.refuse(f"to {dtype}")
     if want.kind == "b":
-        return call.b.retyped(call.b.boolean(x), dtype) if have.kind != "b" else x
+        if have.kind != "b":
+            return call.b.retyped(call.b.boolean(x), dtype)
+        return x
     if want.kind in "iu" and have.kind == "f":
         return call.b.retyped(call.b.truncate(x), dtype)
     wraps = want.itemsize < have.itemsize and have.kind in "iu" and want != np.int32  # exact are 24 bits anyway
@@ -161,7 +172,9 @@ def converted(call: Call, x: Node, dtype: str) -> Node:
         raise call.refuse(f"from {have} to {want}, which may wrap")
     if want.kind == "f" and want.itemsize < 4 and have != want:
         raise call.refuse(f"to {want}: its rounding is the device's own business (--df)")
-    return call.b.retyped(x, dtype) if have != want else x
+    if have != want:
+        return call.b.retyped(x, dtype)
+    return x
 
 
 @onnx_op("Where")

@@ -35,7 +35,10 @@ def take_in(model: Any, folder: Path, *, large: bool = True) -> None:
     """Put the bytes of all tensors that lie in other files into the model; not `large`: but those of `by_reference`.
     Raises HostError naming tensor and file for files outside of the folder, by whatever way, for a path to no file, and
     for bytes that are missing or too many, also of all tensors together."""
-    left = set[int]() if large else {id(tensor) for tensor in model.graph.initializer if _is_large(tensor)}
+    if large:
+        left = set[int]()
+    else:
+        left = {id(tensor) for tensor in model.graph.initializer if _is_large(tensor)}
     tensors = [tensor for tensor in elsewhere(model) if id(tensor) not in left]
     _require_room(tensors, folder)
     for tensor in tensors:

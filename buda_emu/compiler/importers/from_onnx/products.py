@@ -20,15 +20,26 @@ def matmul(call: Call) -> Node:
 
 def product(call: Call, a: Node, b: Node) -> Node:
     """numpy's matmul."""
-    x = call.b.reshape(a, shape=(1, *a.shape)) if len(a.shape) == 1 else a
-    y = call.b.reshape(b, shape=(*b.shape, 1)) if len(b.shape) == 1 else b
+    if len(a.shape) == 1:
+        x = call.b.reshape(a, shape=(1, *a.shape))
+    else:
+        x = a
+    if len(b.shape) == 1:
+        y = call.b.reshape(b, shape=(*b.shape, 1))
+    else:
+        y = b
     found = call.b.matmul(x, y)
     shape = found.shape
     if len(b.shape) == 1:
         shape = shape[:-1]
     if len(a.shape) == 1:
-        shape = (*shape[:-2], *shape[-1:]) if len(b.shape) > 1 else shape[:-1]
-    return found if shape == found.shape else call.b.reshape(found, shape=shape)
+        if len(b.shape) > 1:
+            shape = (*shape[:-2], *shape[-1:])
+        else:
+            shape = shape[:-1]
+    if shape == found.shape:
+        return found
+    return call.b.reshape(found, shape=shape)
 
 
 @onnx_op("Gemm")
@@ -43,8 +54,11 @@ def gemm(call: Call) -> Node:
     alpha = call.attr("alpha", 1.0)
     beta = call.attr("beta", 1.0)
     c = call.get(2)
-    found = found if alpha == 1 else b.multiply(found, float(alpha))
-    return found if c is None else b.add(found, c if beta == 1 else b.multiply(c, float(beta)))
+    if alpha != 1:
+        found = b.multiply(found, float(alpha))
+    if c is None:
+        return found
+    return b.add(found, c if beta == 1 else b.multiply(c, float(beta)))
 
 
 def window(call: Call, kernel: Sequence[int], space: Sequence[int]) -> tuple[tuple[int, ...], Pads, tuple[int, ...]]:
@@ -184,9 +198,14 @@ def einsum(call: Call) -> Node:
     b = call.b
     if len(terms) == 1:
         gone = [place for place, letter in enumerate(terms[0]) if letter not in right]
-        x = b.reduce_sum(call[0], axes=gone, keepdims=False) if gone else call[0]
+        if gone:
+            x = b.reduce_sum(call[0], axes=gone, keepdims=False)
+        else:
+            x = call[0]
         kept = [letter for letter in terms[0] if letter in right]
-        return b.transpose(x, perm=tuple(kept.index(letter) for letter in right)) if kept else x
+        if kept:
+            return b.transpose(x, perm=tuple(kept.index(letter) for letter in right))
+        return x
     nodes = [call[0], call[1]]
     words = list(terms)
     for number in (0, 1):
@@ -211,7 +230,9 @@ def einsum(call: Call) -> Node:
     )
     order = [*batch, *rows, *columns]
     found = b.reshape(b.matmul(x, y), shape=tuple(size[letter] for letter in order))
-    return b.transpose(found, perm=tuple(order.index(letter) for letter in right)) if order else found
+    if order:
+        return b.transpose(found, perm=tuple(order.index(letter) for letter in right))
+    return found
 
 
 @onnx_op("Det", "GridSample", "RoiAlign", "DeformConv", "MaxUnpool", "MaxRoiPool", "NonMaxSuppression", place="host")
@@ -234,13 +255,19 @@ def quantize(call: Call) -> Node:
     if zero is not None:
         kind = zero.dtype
     else:
-        kind = np.dtype(onnx.helper.tensor_dtype_to_np_dtype(number)).name if number else "uint8"
+        if number:
+            kind = np.dtype(onnx.helper.tensor_dtype_to_np_dtype(number)).name
+        else:
+            kind = "uint8"
     if kind not in _WHOLE:
         raise call.refuse(f"to {kind}, which the device does not have")
     if call[1].op not in ("constant", "input"):
         raise call.refuse("by a scale that is computed: quotients of the device may round to the other side")
     scale = _spread(call, call[1])
-    point = call.b.constant(np.float32(0)) if zero is None else _spread(call, zero)
+    if zero is None:
+        point = call.b.constant(np.float32(0))
+    else:
+        point = _spread(call, zero)
     return call.b.quantize(call[0], scale, point, type=kind, dtype=kind)
 
 
@@ -251,7 +278,10 @@ def dequantize(call: Call) -> Node:
     if call[0].dtype not in (*_WHOLE, "int32"):
         raise call.refuse(f"of {call[0].dtype}, which the device does not have")
     zero = call.get(2)
-    point = call.b.constant(np.float32(0)) if zero is None else _spread(call, zero)
+    if zero is None:
+        point = call.b.constant(np.float32(0))
+    else:
+        point = _spread(call, zero)
     return call.b.dequantize(call[0], _spread(call, call[1]), point, dtype="float32")
 
 
@@ -322,7 +352,9 @@ def qlinear_matmul(call: Call) -> Node:
 
 
 def _row(call: Call, scale: Node) -> Node:
-    return call.b.reshape(scale, shape=(*scale.shape, 1)) if len(scale.shape) == 1 and scale.shape != (1,) else scale
+    if len(scale.shape) == 1 and scale.shape != (1,):
+        return call.b.reshape(scale, shape=(*scale.shape, 1))
+    return scale
 
 
 @onnx_op("QLinearConv")
@@ -346,7 +378,10 @@ def _requantized(call: Call, sums: Node, scale: Node, out_scale: Node, zero: Nod
     if zero.dtype not in _WHOLE:
         raise call.refuse(f"to {zero.dtype}, which the device does not have")
     unit = b.divide(out_scale, scale)  # sums / (out / (a b))
-    point = b.reshape(zero, shape=()) if prod(zero.shape) == 1 else zero
+    if prod(zero.shape) == 1:
+        point = b.reshape(zero, shape=())
+    else:
+        point = zero
     if prod(out_scale.shape) == 1:
         unit = b.divide(b.reshape(out_scale, shape=()), scale)
     return b.quantize(sums, unit, point, type=zero.dtype, dtype=zero.dtype)

@@ -83,7 +83,10 @@ def _bound(model: Any, inputs: Sequence[Any] | None, sizes: OpenSizes) -> Any:
     values = [item for item in own.graph.input if item.name not in held]
     for value in values:
         for place, dim in enumerate(value.type.tensor_type.shape.dim):
-            size = None if dim.HasField("dim_value") else sizes.of(value.name, place, dim.dim_param)
+            if dim.HasField("dim_value"):
+                size = None
+            else:
+                size = sizes.of(value.name, place, dim.dim_param)
             if size is not None:
                 dim.dim_value = size
     for value, array in zip(values, inputs or (), strict=False):
@@ -301,7 +304,10 @@ class _Reader:
             self._known(values, node.input, within or node.name or node.op_type)
             poisoned = [name for name in node.input if name and values.get(name) is None]
             known = poisoned and node.op_type in ONNX
-            found = [None] * len(node.output) if known else self._node(node, values, within, bool(poisoned))
+            if known:
+                found = [None] * len(node.output)
+            else:
+                found = self._node(node, values, within, bool(poisoned))
             values.update(zip(node.output, found, strict=False))
 
     def _known(self, values: Mapping[str, Node | None], names: Iterable[str], where: str) -> None:
@@ -351,7 +357,10 @@ class _Reader:
                 before = len(self._graph.nodes)
                 found = ONNX[node.op_type].handler(call)
                 refuse_unread("onnx", node.op_type, call.unread(schema_of(node, self._opset)))
-                results = list(found) if isinstance(found, tuple) else [found]
+                if isinstance(found, tuple):
+                    results = list(found)
+                else:
+                    results = [found]
                 missing = [name for name in node.output[len(results) :] if name in self._needed]
                 if missing:
                     raise NotSupportedError(f"result {len(results)}")
@@ -363,7 +372,10 @@ class _Reader:
                 raise NotSupportedError("")
             return self._inlined(node, body, inputs, within or b.scope)
         except UnsupportedError as error:
-            body = body_of(node, inputs, self._opset) if node.op_type in ONNX else None
+            if node.op_type in ONNX:
+                body = body_of(node, inputs, self._opset)
+            else:
+                body = None
             if body is not None and not poisoned:
                 try:
                     return self._inlined(node, body, inputs, within or b.scope)
@@ -374,7 +386,10 @@ class _Reader:
                 try:
                     return self._hosted(node, values, told, text or "no operator of the device")
                 except NotSupportedError as other:
-                    text = f"{text}; {other}" if text else str(other)
+                    if text:
+                        text = f"{text}; {other}"
+                    else:
+                        text = str(other)
             self._refuse(f"{_named(node)} ({text})" if text else _named(node), within or b.scope)
         except (BudaError, MemoryError):
             raise
@@ -459,7 +474,10 @@ class _Reader:
 
 
 def _named(node: Any) -> str:
-    name = f"{node.domain}.{node.op_type}" if node.domain not in ("", "ai.onnx") else node.op_type
+    if node.domain not in ("", "ai.onnx"):
+        name = f"{node.domain}.{node.op_type}"
+    else:
+        name = node.op_type
     return shown_name(name) or "an operator without a name"
 
 

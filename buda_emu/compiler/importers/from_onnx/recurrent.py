@@ -22,7 +22,10 @@ MOST_STEPS: Final = 1024
 def recurrent(call: Call) -> tuple[Node, ...]:
     """All states [steps, directions, batch, size], then the last of each."""
     b = call.b
-    x = call[0] if not call.attr("layout", 0) else b.transpose(call[0], perm=(1, 0, 2))
+    if not call.attr("layout", 0):
+        x = call[0]
+    else:
+        x = b.transpose(call[0], perm=(1, 0, 2))
     if x.shape[0] > MOST_STEPS:
         raise call.refuse(f"{x.shape[0]} steps, each of which is unrolled: the most is {MOST_STEPS}")
     directions = {b"forward": [False], b"reverse": [True], b"bidirectional": [False, True]}[
@@ -45,7 +48,9 @@ def recurrent(call: Call) -> tuple[Node, ...]:
 
 
 def _joined(b: Builder, nodes: Sequence[Node]) -> Node:
-    return nodes[0] if len(nodes) == 1 else b.concat(*nodes, dim=0)
+    if len(nodes) == 1:
+        return nodes[0]
+    return b.concat(*nodes, dim=0)
 
 
 @dataclass(slots=True)
@@ -126,7 +131,9 @@ class _Direction:
 
     def _clipped(self, x: Node) -> Node:
         bound = self.call.attr("clip")
-        return x if bound is None else self.b.clip(x, low=-float(bound), high=float(bound))
+        if bound is None:
+            return x
+        return self.b.clip(x, low=-float(bound), high=float(bound))
 
     def _rnn(self, own: list[Node]) -> tuple[Node, Node]:
         """f(x W + h R)"""
@@ -187,8 +194,14 @@ def _activations(call: Call, names: Sequence[str]) -> list[Activation]:
     alphas, betas = (list(call.attr(f"activation_{name}") or []) for name in ("alpha", "beta"))
 
     def made(name: str) -> Activation:
-        alpha = float(alphas.pop(0)) if name in _ALPHA and alphas else _ALPHA.get(name, 0.0)
-        beta = float(betas.pop(0)) if name in _BETA and betas else _BETA.get(name, 0.0)
+        if name in _ALPHA and alphas:
+            alpha = float(alphas.pop(0))
+        else:
+            alpha = _ALPHA.get(name, 0.0)
+        if name in _BETA and betas:
+            beta = float(betas.pop(0))
+        else:
+            beta = _BETA.get(name, 0.0)
         forms: dict[str, Activation] = {
             "Relu": b.relu,
             "Tanh": b.tanh,

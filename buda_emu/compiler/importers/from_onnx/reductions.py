@@ -23,7 +23,10 @@ _REDUCE = {
 def reduce(call: Call) -> Node:
     """Axes are an attribute or a constant; none are all, or none."""
     given = call.constant(1, "axes")
-    axes = given.tolist() if given is not None else call.attr("axes")
+    if given is not None:
+        axes = given.tolist()
+    else:
+        axes = call.attr("axes")
     keep = bool(call.attr("keepdims", 1))
     keeps_all = bool(call.attr("noop_with_empty_axes", 0))
     if not axes:
@@ -33,13 +36,18 @@ def reduce(call: Call) -> Node:
     x = call[0]
     logical = x.dtype == "bool"
     found = call.b.emit(_REDUCE[call.op], x, axes=None if axes is None else tuple(axes), keepdims=keep)
-    return call.b.retyped(found, "bool") if logical and found.dtype != "bool" else found
+    if logical and found.dtype != "bool":
+        return call.b.retyped(found, "bool")
+    return found
 
 
 @onnx_op("ArgMax", "ArgMin")
 def arg(call: Call) -> Node:
     """`argmax`: the first or last place"""
-    x = call.b.negative(call[0]) if call.op == "ArgMin" else call[0]
+    if call.op == "ArgMin":
+        x = call.b.negative(call[0])
+    else:
+        x = call[0]
     return call.b.argmax(
         x,
         dim=call.attr("axis", 0),

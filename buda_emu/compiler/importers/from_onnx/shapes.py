@@ -20,7 +20,9 @@ from buda_emu.compiler.importers.operators import Scatter, host_picks, scattered
 
 def as_shape(call: Call, x: Node, shape: tuple[int, ...]) -> Node:
     """A reshape, where anything changes."""
-    return x if shape == x.shape else call.b.reshape(x, shape=tuple(int(size) for size in shape))
+    if shape == x.shape:
+        return x
+    return call.b.reshape(x, shape=tuple(int(size) for size in shape))
 
 
 def stated(call: Call, place: int, what: str) -> tuple[int, ...] | None:
@@ -47,7 +49,8 @@ def reshape(call: Call) -> Node:
     rank = len(x.shape)
     if call.op == "Flatten":
         axis = call.attr("axis", 1)
-        axis = rank if axis == rank else dim_of(axis, rank)
+        if axis != rank:
+            axis = dim_of(axis, rank)
         return as_shape(call, x, (prod(x.shape[:axis]), prod(x.shape[axis:])))
     given = call.constant(1, "shape")
     if call.op == "Reshape":
@@ -58,10 +61,16 @@ def reshape(call: Call) -> Node:
         ]
         rest = prod(size for size in shape if size != -1)
         return as_shape(call, x, tuple(prod(x.shape) // rest if size == -1 else size for size in shape))
-    axes = given.reshape(-1).tolist() if given is not None else call.attr("axes")
+    if given is not None:
+        axes = given.reshape(-1).tolist()
+    else:
+        axes = call.attr("axes")
     if call.op == "Squeeze":
         ones = (place for place, size in enumerate(x.shape) if size == 1)
-        gone = set(ones) if axes is None else {dim_of(axis, rank) for axis in axes}
+        if axes is None:
+            gone = set(ones)
+        else:
+            gone = {dim_of(axis, rank) for axis in axes}
         return as_shape(call, x, tuple(size for place, size in enumerate(x.shape) if place not in gone))
     new = rank + len(axes)
     places = {dim_of(axis, new) for axis in axes}
@@ -81,13 +90,14 @@ def expand(call: Call) -> Node:
     """`expand`: numpy's broadcast, both ways"""
     x = call[0]
     given = stated(call, 1, "shape")
-    shape = given if given is not None else tuple(int(size) for size in call[1].value)
+    if given is not None:
+        shape = given
+    else:
+        shape = tuple(int(size) for size in call[1].value)
     shape = np.broadcast_shapes(x.shape, shape)
-    return (
-        x
-        if shape == x.shape
-        else call.b.expand(as_shape(call, x, (1,) * (len(shape) - len(x.shape)) + x.shape), shape=shape)
-    )
+    if shape == x.shape:
+        return x
+    return call.b.expand(as_shape(call, x, (1,) * (len(shape) - len(x.shape)) + x.shape), shape=shape)
 
 
 @onnx_op("Tile")
@@ -95,7 +105,10 @@ def tile(call: Call) -> Node:
     """`tile`"""
     x = call[0]
     given = stated(call, 1, "repeats")
-    repeats = [a // b for a, b in zip(given, x.shape, strict=True)] if given is not None else call[1].value.tolist()
+    if given is not None:
+        repeats = [a // b for a, b in zip(given, x.shape, strict=True)]
+    else:
+        repeats = call[1].value.tolist()
     return call.b.tile(x, repeats=tuple(int(count) for count in repeats))
 
 
@@ -104,7 +117,9 @@ def concat(call: Call) -> Node:
     """`concat`"""
     parts = [node for node in call.inputs if node is not None and 0 not in node.shape] or [call[0]]
     dim = dim_of(call.attr("axis"), len(parts[0].shape))
-    return parts[0] if len(parts) == 1 else call.b.concat(*parts, dim=dim)
+    if len(parts) == 1:
+        return parts[0]
+    return call.b.concat(*parts, dim=dim)
 
 
 @onnx_op("Split")
@@ -135,8 +150,10 @@ def slice_(call: Call) -> Node:
         ends = np.asarray(call.attr("ends"))
     axes = call.constant(3, "axes")
     steps = call.constant(4, "steps")
-    axes = np.asarray(call.attr("axes", list(range(starts.size)))) if axes is None else axes
-    steps = np.ones(starts.size, np.int64) if steps is None else steps
+    if axes is None:
+        axes = np.asarray(call.attr("axes", list(range(starts.size))))
+    if steps is None:
+        steps = np.ones(starts.size, np.int64)
     for start, end, axis, step in zip(starts.tolist(), ends.tolist(), axes.tolist(), steps.tolist(), strict=True):
         dim = dim_of(axis, len(x.shape))
         first, last, stride = slice(start, end, step).indices(x.shape[dim])
@@ -151,14 +168,23 @@ def pad(call: Call) -> Node:
     """`pad`: constant, edge, reflect or wrap"""
     x = call[0]
     given = call.constant(1, "pads")
-    pads = given.tolist() if given is not None else call.attr("pads") or call.attr("paddings")
+    if given is not None:
+        pads = given.tolist()
+    else:
+        pads = call.attr("pads") or call.attr("paddings")
     axes = call.constant(3, "axes")
-    places = [dim_of(axis, len(x.shape)) for axis in axes.tolist()] if axes is not None else list(range(len(x.shape)))
+    if axes is not None:
+        places = [dim_of(axis, len(x.shape)) for axis in axes.tolist()]
+    else:
+        places = list(range(len(x.shape)))
     both = [(0, 0)] * len(x.shape)
     for number, place in enumerate(places):
         both[place] = (pads[number], pads[number + len(places)])
     value = call.constant(2, "value")
-    number = float(value.reshape(-1)[0]) if value is not None and value.size else float(call.attr("value", 0.0))
+    if value is not None and value.size:
+        number = float(value.reshape(-1)[0])
+    else:
+        number = float(call.attr("value", 0.0))
     return call.b.pad(x, pads=tuple(both), mode=call.attr("mode", b"constant").decode(), value=number)
 
 
@@ -263,7 +289,10 @@ def scatter_nd(call: Call) -> Node:
             part = b.constant(part.value % size)
         elif depth > 1:  # negative indices of a single dimension are counted from the end later
             part = b.add(part, b.multiply(b.less(part, 0.0), float(size), dtype="float32"), dtype="float32")
-        places = part if places is None else b.add(b.multiply(places, float(size), dtype="float32"), part)
+        if places is None:
+            places = part
+        else:
+            places = b.add(b.multiply(places, float(size), dtype="float32"), part)
     if places is None:
         raise call.refuse("indices of no dimension")
     rows = as_shape(call, x, (prod(lead), prod(behind)))
@@ -285,7 +314,10 @@ def shape(call: Call) -> Node:
 def constant_of_shape(call: Call) -> Node:
     """Of the stated shape, when the operand is an input."""
     known = stated(call, 0, "shape")
-    value = numpy_helper.to_array(call.attr("value")) if "value" in call.attrs else np.zeros(1, np.float32)
+    if "value" in call.attrs:
+        value = numpy_helper.to_array(call.attr("value"))
+    else:
+        value = np.zeros(1, np.float32)
     if known is None:
         raise call.refuse("a shape that is an input")
     made_size("ConstantOfShape", known)
@@ -296,7 +328,10 @@ def constant_of_shape(call: Call) -> Node:
 def eye(call: Call) -> Node:
     """Of a shape alone."""
     kind = call.attr("dtype")
-    dtype = call[0].dtype if kind is None else np.dtype(onnx.helper.tensor_dtype_to_np_dtype(kind)).name
+    if kind is None:
+        dtype = call[0].dtype
+    else:
+        dtype = np.dtype(onnx.helper.tensor_dtype_to_np_dtype(kind)).name
     made_size("EyeLike", call[0].shape)
     return call.b.constant(np.eye(*call[0].shape, k=call.attr("k", 0), dtype=dtype))
 
@@ -320,10 +355,16 @@ def trilu(call: Call) -> Node:
     """A mask of ones below or above a diagonal."""
     x = call[0]
     k = call.constant(1, "diagonal")
-    number = int(k.reshape(-1)[0]) if k is not None else 0
+    if k is not None:
+        number = int(k.reshape(-1)[0])
+    else:
+        number = 0
     made_size("Trilu", x.shape[-2:])
     ones = np.ones(x.shape[-2:], np.float32)
-    mask = np.triu(ones, number) if call.attr("upper", 1) else np.tril(ones, number)
+    if call.attr("upper", 1):
+        mask = np.triu(ones, number)
+    else:
+        mask = np.tril(ones, number)
     return call.b.multiply(x, call.b.constant(mask), dtype=x.dtype)
 
 
@@ -341,7 +382,10 @@ def resize(call: Call) -> Node:
     rank = len(x.shape)
     axes = [dim_of(axis, rank) for axis in call.attr("axes", list(range(rank)))]
     how = _sampling(call)
-    area = call.constant(1, "roi") if _is_resize_11(call) else None
+    if _is_resize_11(call):
+        area = call.constant(1, "roi")
+    else:
+        area = None
     out, ratio = _sizes(call, x, axes)
     crops = how.coordinates == "tf_crop_and_resize"
     matrices: list[tuple[int, Sparse]] = []
@@ -360,7 +404,9 @@ def resize(call: Call) -> Node:
             if how.beyond and ((at < 0) | (at > x.shape[axis] - 1)).any():
                 raise call.refuse(f"extrapolation_value={how.beyond}")
         matrices.append((axis, Sparse.dense(_resize_matrix(how, x.shape[axis], at, ratio[number]))))
-    return call.b.resize(x, matrices=tuple(matrices)) if matrices else x
+    if matrices:
+        return call.b.resize(x, matrices=tuple(matrices))
+    return x
 
 
 class _Sampling(NamedTuple):
@@ -399,12 +445,18 @@ def _sizes(call: Call, x: Node, axes: Sequence[int]) -> tuple[list[int], list[fl
     scales = call.constant(2 if new else 1, "scales")
     if scales is None and call.attr("scales") is not None:
         scales = np.asarray(call.attr("scales"))
-    sizes = call.constant(3, "sizes") if new else None
+    if new:
+        sizes = call.constant(3, "sizes")
+    else:
+        sizes = None
     policy = call.attr("keep_aspect_ratio_policy", b"stretch").decode()
     if sizes is not None and sizes.size:
         ratio = [int(size) / x.shape[axis] for size, axis in zip(sizes, axes, strict=True)]
         if policy != "stretch":
-            common = min(ratio) if policy == "not_larger" else max(ratio)
+            if policy == "not_larger":
+                common = min(ratio)
+            else:
+                common = max(ratio)
             return [int(x.shape[axis] * common + 0.5) for axis in axes], [common] * len(axes)
         return [int(size) for size in sizes], ratio
     if scales is not None and scales.size:
@@ -459,8 +511,16 @@ def _resize_matrix(how: _Sampling, size: int, at: Array, scale: float) -> Array:
         matrix[np.arange(at.size), np.clip(whole, 0, size - 1).astype(int)] = 1
     else:
         # An image that shrinks is smoothed by a kernel that is as wide as what becomes one pixel.
-        shrink = min(scale, 1.0) if how.smooths else 1.0
-        kernel, reach = (triangle, 1) if how.mode == "linear" else (partial(cubic, a=how.cubic), 2)
+        if how.smooths:
+            shrink = min(scale, 1.0)
+        else:
+            shrink = 1.0
+        if how.mode == "linear":
+            kernel = triangle
+            reach = 1
+        else:
+            kernel = partial(cubic, a=how.cubic)
+            reach = 2
         first = int(np.floor(-reach / shrink)) + 1
         places = np.floor(at)[:, None] + np.arange(first, 2 - first)
         weights = kernel((places - at[:, None]).astype(np.float64) * shrink)

@@ -116,14 +116,18 @@ def dims_of(kind: Any) -> Shape | None:
     if not kind.HasField("tensor_type") or not kind.tensor_type.HasField("shape"):
         return None
     dims = kind.tensor_type.shape.dim
-    return tuple(dim.dim_value for dim in dims) if all(dim.HasField("dim_value") for dim in dims) else None
+    if all(dim.HasField("dim_value") for dim in dims):
+        return tuple(dim.dim_value for dim in dims)
+    return None
 
 
 def dtype_of(kind: Any) -> str:
     """numpy's name of an onnx.TypeProto's elements, "" for no tensor; the number of a type that there is not."""
     number: int = kind.tensor_type.elem_type if kind.HasField("tensor_type") else 0
     try:
-        return np.dtype(helper.tensor_dtype_to_np_dtype(number)).name if number else ""
+        if number:
+            return np.dtype(helper.tensor_dtype_to_np_dtype(number)).name
+        return ""
     except KeyError:
         return str(number)
 
@@ -148,7 +152,8 @@ def wrong_in_evaluator(
 def _type(node: Node, *, own: bool = False) -> Any:
     """Floats of other widths are float32 here, unless it is to be the value's own type."""
     kind = np.dtype(node.dtype)
-    kind = np.dtype(np.float32) if kind.kind == "f" and not own else kind
+    if kind.kind == "f" and not own:
+        kind = np.dtype(np.float32)
     return helper.make_tensor_type_proto(helper.np_dtype_to_tensor_dtype(kind), node.shape)
 
 
@@ -307,7 +312,10 @@ def operators(node: Any, body: Any, inputs: Sequence[Node | None], within: str, 
     given = dict(zip(body.input, inputs, strict=False))
     absent = {name for name in body.input if given.get(name) is None}
     schema = schema_of(node, opset)
-    standard = {} if schema is None else {name: item.default_value for name, item in schema.attributes.items()}
+    if schema is None:
+        standard = {}
+    else:
+        standard = {name: item.default_value for name, item in schema.attributes.items()}
     attributes = {name: item for name, item in standard.items() if item.name}
     attributes |= {item.name: item for item in (*body.attribute_proto, *node.attribute)}
     nodes: list[Any] = []

@@ -86,8 +86,13 @@ def fault_of(document: Any) -> str:
 def fault_of_names(document: Mapping[str, Any]) -> str:
     """The same of the names of tensors that a document of weights or constants describes."""
     names = document.get("config")
-    bad = next((name for name in names if not _is_path(name)), None) if isinstance(names, dict) else None
-    return "" if bad is None else f"has the name {shown_name(bad)}"
+    if isinstance(names, dict):
+        bad = next((name for name in names if not _is_path(name)), None)
+    else:
+        bad = None
+    if bad is None:
+        return ""
+    return f"has the name {shown_name(bad)}"
 
 
 def _pairs(value: Any) -> Iterator[tuple[str, Any]]:
@@ -136,7 +141,9 @@ def _digits(value: Any) -> int:
         number = Decimal(str(value))
     except InvalidOperation:
         return 0
-    return abs(number.adjusted()) + 1 if number.is_finite() else _MOST_DIGITS + 1
+    if number.is_finite():
+        return abs(number.adjusted()) + 1
+    return _MOST_DIGITS + 1
 
 
 def _exponent(node: ast.AST) -> ast.AST | None:
@@ -144,7 +151,9 @@ def _exponent(node: ast.AST) -> ast.AST | None:
     if isinstance(node, ast.BinOp) and isinstance(node.op, (ast.Pow, ast.LShift, ast.RShift)):
         return node.right
     if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in _POWERS:
-        return node.args[1] if len(node.args) > 1 else node
+        if len(node.args) > 1:
+            return node.args[1]
+        return node
     return None
 
 
@@ -188,7 +197,10 @@ def _is_tree(text: str) -> bool:
         protocol, tree = json.loads(text)
         contexts = [_context(value) for key, value in _pairs([protocol, tree]) if key == "context"]
         children = tree["children_spec"]
-        keywords = _context(children[1]["context"]) if len(children) == 2 else None
+        if len(children) == 2:
+            keywords = _context(children[1]["context"])
+        else:
+            keywords = None
     except (ValueError, TypeError, KeyError, RecursionError):
         return False
     fields = [*_pairs(tree), *_pairs(contexts)]
@@ -201,7 +213,9 @@ def _is_tree(text: str) -> bool:
 def _context(value: Any) -> Any:
     """JSON inside of JSON, or the name of a class."""
     try:
-        return json.loads(value) if isinstance(value, str) else value
+        if isinstance(value, str):
+            return json.loads(value)
+        return value
     except ValueError:
         return value
 

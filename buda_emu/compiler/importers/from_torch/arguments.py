@@ -61,7 +61,10 @@ def _parameters(handler: Handler) -> list[tuple[str, Any]]:
 
 
 def _argument(declared: Any, place: int, arguments: Sequence[Any], options: Mapping[str, Any]) -> Argument:
-    default = declared.default_value if declared.has_default_value() else REQUIRED
+    if declared.has_default_value():
+        default = declared.default_value
+    else:
+        default = REQUIRED
     if place < len(arguments):
         value = arguments[place]
     else:

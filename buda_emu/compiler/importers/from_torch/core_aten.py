@@ -16,7 +16,10 @@ def core_overloads() -> dict[str, list[Any]]:
     core: dict[str, list[Any]] = {}
     for name in dir(torch.ops.aten):
         packet = getattr(torch.ops.aten, name)
-        overloads = [getattr(packet, word) for word in packet.overloads()] if hasattr(packet, "overloads") else []
+        if hasattr(packet, "overloads"):
+            overloads = [getattr(packet, word) for word in packet.overloads()]
+        else:
+            overloads = []
         tagged = [op for op in overloads if torch.Tag.core in op.tags and not op._schema.is_mutable]
         if tagged:
             core[name] = tagged

@@ -35,7 +35,9 @@ def _plain(op: str) -> Handler:
 
 def number(item: Any) -> Any:
     """Python's numbers are floats, as torch computes them against a tensor of floats."""
-    return float(item) if isinstance(item, (int, float)) and not isinstance(item, bool) else item
+    if isinstance(item, (int, float)) and not isinstance(item, bool):
+        return float(item)
+    return item
 
 
 def dims_of(x: Node, dims: Any) -> tuple[int, ...]:

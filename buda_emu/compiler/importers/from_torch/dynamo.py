@@ -186,7 +186,9 @@ class _Writes(TorchDispatchMode):
 
 def _version(item: Any) -> int:
     """How often a tensor was changed."""
-    return item._version if isinstance(item, torch.Tensor) else 0
+    if isinstance(item, torch.Tensor):
+        return item._version
+    return 0
 
 
 def _refuse_changes(pairs: Sequence[tuple[Layout, Any]], gradients: bool) -> None:
@@ -209,12 +211,18 @@ def _results(found: Sequence[Any], tensors: Sequence[Any]) -> tuple[Any, ...]:
         first = next(place for place, other in enumerate(found) if other is item)
         memory = next(place for place, other in enumerate(found) if share_memory(item, other))
         argument = next((place for place, other in enumerate(tensors) if share_memory(item, other)), None)
-        source = found[memory] if argument is None else tensors[argument]
+        if argument is None:
+            source = found[memory]
+        else:
+            source = tensors[argument]
         if source.dtype != item.dtype:
             raise UnsupportedError(
                 f"torch.compile: result {number} is memory of {source.dtype} read as {item.dtype}: clone it"
             )
-        begins = 0 if argument is None else source.storage_offset()
+        if argument is None:
+            begins = 0
+        else:
+            begins = source.storage_offset()
         layout = replace(Layout.of(item), offset=item.storage_offset() - begins)
         is_argument = argument is not None and tensors[argument] is item
         results.append(Result(layout=layout, first=first, memory=memory, argument=argument, is_argument=is_argument))
@@ -309,7 +317,10 @@ class _Compiled:
         changed = _with_elements(self._effects.changed, self._layouts)
         _refuse_shared(arguments, changed)
         tensors = [item.detach() for item in arguments if isinstance(item, torch.Tensor)]
-        values = self._model(*tensors, precision=precision) if self._model is not None else ()
+        if self._model is not None:
+            values = self._model(*tensors, precision=precision)
+        else:
+            values = ()
         computed = self._effects.computed
         places = dict(zip(self._by_data, values[len(computed) + len(changed) :], strict=True))
         masks = dict(zip(self._effects.changed, self._effects.written, strict=True))
@@ -331,7 +342,10 @@ class _Compiled:
                 found.append(found[item.first])
             elif item.argument is not None:
                 source = arguments[item.argument]
-                view = source if item.is_argument else item.layout.of_memory(source)
+                if item.is_argument:
+                    view = source
+                else:
+                    view = item.layout.of_memory(source)
                 found.append(view if item.is_argument or item.layout.wants_gradient else view.detach())
             else:
                 tensor = item.layout.of_memory(memories[item.memory])
@@ -432,14 +446,18 @@ class _Walk(torch.fx.Interpreter):
     def call_method(self, target: Any, args: Any, kwargs: Any) -> Any:
         """A number has no method to read it."""
         is_number = target == "item" and not isinstance(args[0], torch.Tensor)
-        return args[0] if is_number else super().call_method(target, args, kwargs)
+        if is_number:
+            return args[0]
+        return super().call_method(target, args, kwargs)
 
 
 def _operator(node: Any) -> str:
     """Return the name of the function or method that a node calls, "" if it calls none."""
     if node.op not in ("call_function", "call_method"):
         return ""
-    return node.target if isinstance(node.target, str) else getattr(node.target, "__name__", "")
+    if isinstance(node.target, str):
+        return node.target
+    return getattr(node.target, "__name__", "")
 
 
 def _in_memory_of(value: Any, other: Any) -> bool:
@@ -494,7 +512,9 @@ class _NoGradient(torch.autograd.Function):
 
 def _exact(item: Any) -> Any:
     """Return what stands for an argument in a key: of a float its digits, as 0.0 equals -0.0 and a NaN not itself."""
-    return item.hex() if isinstance(item, float) else item
+    if isinstance(item, float):
+        return item.hex()
+    return item
 
 
 def _is_open(item: Any) -> bool:

@@ -77,7 +77,10 @@ def _encoder_layer(
 
     def fed(x: Any) -> Any:
         hidden = functional.linear(x, ffn_weight_1, ffn_bias_1)
-        hidden = functional.gelu(hidden) if use_gelu else functional.relu(hidden)
+        if use_gelu:
+            hidden = functional.gelu(hidden)
+        else:
+            hidden = functional.relu(hidden)
         return functional.linear(hidden, ffn_weight_2, ffn_bias_2)
 
     def first(x: Any) -> Any:

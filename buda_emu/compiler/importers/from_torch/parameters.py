@@ -56,7 +56,9 @@ def read_checkpoint(path: Path) -> dict[str, Stored]:
         if not found or (not _is_index(found[0]) and len(found) > 1):
             raise _wrong(path, f"{plural(len(found), '.safetensors file')} and no index: name the file")
         path = found[0]
-    return _sharded(path) if _is_index(path) else dict(_tensors(path))
+    if _is_index(path):
+        return _sharded(path)
+    return dict(_tensors(path))
 
 
 def _is_index(path: Path) -> bool:
@@ -82,7 +84,10 @@ def _sharded(index: Path) -> dict[str, Stored]:
             found[name] = tensor
     for name, shard in named.items():
         if name not in found or found[name].file.name != shard:
-            there = f", but {found[name].file.name}" if name in found else ""
+            if name in found:
+                there = f", but {found[name].file.name}"
+            else:
+                there = ""
             raise _wrong(
                 index.parent / str(shard),
                 f"tensor {shown_name(name)} is not in this file{there}, though "
@@ -99,7 +104,10 @@ def _tensors(path: Path) -> Iterator[tuple[str, Stored]]:
             if size < 8 or length > min(size - 8, _MOST_HEADER):
                 raise _wrong(path, f"{size} bytes cannot hold a header of {length}: it is truncated, or no safetensors")
             header = _object(path, stream.read(length))
-            data = map_bytes(stream, 8 + length, size - 8 - length) if size > 8 + length else None
+            if size > 8 + length:
+                data = map_bytes(stream, 8 + length, size - 8 - length)
+            else:
+                data = None
     except OSError as error:
         raise _wrong(path, f"{error.strerror}: is the download complete?") from None
     header.pop("__metadata__", None)
@@ -146,8 +154,13 @@ def _entry(path: Path, name: str, entry: Any) -> tuple[str, tuple[int, ...], tup
 
 def _first(entry: Any) -> int:
     """Where a tensor begins, for an order; `_entry` says what is wrong with it."""
-    places = cast("dict[str, Any]", entry).get("data_offsets") if isinstance(entry, dict) else None
-    return places[0] if isinstance(places, list) and places and type(places[0]) is int else 0
+    if isinstance(entry, dict):
+        places = cast("dict[str, Any]", entry).get("data_offsets")
+    else:
+        places = None
+    if isinstance(places, list) and places and type(places[0]) is int:
+        return places[0]
+    return 0
 
 
 def _read(path: Path) -> bytes:
@@ -177,16 +190,23 @@ def _wrong(path: Path, what: str) -> HostError:
 
 def held_as(tensor: Any, name: str, mappings: FileMappings) -> Array | Referenced:
     """A parameter as a constant: a large one whose memory is a file's by reference, any other one as an array."""
-    size = tensor.untyped_storage().nbytes() if tensor.layout == torch.strided else 0
+    if tensor.layout == torch.strided:
+        size = tensor.untyped_storage().nbytes()
+    else:
+        size = 0
     own = tensor.numel() * tensor.element_size()
-    file = mappings.of(tensor.untyped_storage().data_ptr(), size) if tensor.is_cpu else None
+    if tensor.is_cpu:
+        file = mappings.of(tensor.untyped_storage().data_ptr(), size)
+    else:
+        file = None
     if file is None:
         return array_of(tensor)
     if own < LARGE or not Path(file.path).exists():
         return np.array(array_of(tensor))  # a copy: the file may change
     halves = tensor.dtype == torch.bfloat16
     array = (tensor.view(torch.int16) if halves else tensor).numpy()
-    array = array.view(np.uint16) if halves else array
+    if halves:
+        array = array.view(np.uint16)
     back = giving_back(array, shared=file.shared)
     return referenced(array, f"{name} in {file.path}", back, unchanged(file.path), bfloat16=halves)
 
@@ -212,7 +232,10 @@ def program_with_parameters(program: Any, path: Path) -> Any:
     read = {*signature.inputs_to_parameters.values(), *signature.inputs_to_buffers.values()}
     for name, tensor in _of_file(path, saved, program.constants, saved.keys() & read, "the program").items():
         is_parameter = isinstance(saved[name], torch.nn.Parameter)
-        saved[name] = torch.nn.Parameter(tensor, requires_grad=False) if is_parameter else tensor
+        if is_parameter:
+            saved[name] = torch.nn.Parameter(tensor, requires_grad=False)
+        else:
+            saved[name] = tensor
     for name in saved.keys() - read:
         del saved[name]
     if program.example_inputs is not None:
@@ -221,18 +244,19 @@ def program_with_parameters(program: Any, path: Path) -> Any:
 
 
 def _with_data(tensor: Any) -> Any:
-    return torch.zeros_like(tensor, device="cpu") if tensor.is_meta else tensor
+    if tensor.is_meta:
+        return torch.zeros_like(tensor, device="cpu")
+    return tensor
 
 
 def _of_file(
     path: Path, saved: Mapping[str, Any], fixed: Mapping[str, Any], wanted: Collection[str], what: str
 ) -> dict[str, Any]:
     """The tensors `wanted`, of those `saved` with a model; `fixed`: what is not saved with it, and needs its data."""
-    held = (
-        _of_torch(path)
-        if path.suffix in _OF_TORCH
-        else {name: _tensor(stored) for name, stored in read_checkpoint(path).items()}
-    )
+    if path.suffix in _OF_TORCH:
+        held = _of_torch(path)
+    else:
+        held = {name: _tensor(stored) for name, stored in read_checkpoint(path).items()}
     own = {**fixed, **saved}
     by_tensor = {
         id(own[name]): tensor for name, tensor in held.items() if name in own
@@ -282,12 +306,18 @@ def _of_torch(path: Path) -> dict[str, Any]:
 def _names(missing: list[str], unknown: list[str]) -> str:
     both = ("it has no tensor", missing), ("the module has no", unknown)
     said = [f"{what} {_some(names)}" for what, names in both if names]
-    near_one = near(missing[0], unknown) if missing and unknown else ""
+    if missing and unknown:
+        near_one = near(missing[0], unknown)
+    else:
+        near_one = ""
     return f"{'; '.join(said)}: {f'{near_one} ' if near_one else ''}is it the checkpoint of this module?"
 
 
 def _some(names: list[str]) -> str:
-    more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
+    if len(names) > _NAMED:
+        more = f" and {len(names) - _NAMED} more"
+    else:
+        more = ""
     return ", ".join(map(shown_name, names[:_NAMED])) + more
 
 
@@ -300,9 +330,8 @@ def _check(path: Path, name: str, tensor: Any, own: Any) -> None:
         )
     if tensor.dtype != own.dtype:
         want, have = (str(item.dtype).removeprefix("torch.") for item in (own, tensor))
-        fix = (
-            f"module.to(torch.{have}) costs nothing on the device meta"
-            if tensor.is_floating_point()
-            else ("is it the checkpoint of this module?")
-        )
+        if tensor.is_floating_point():
+            fix = f"module.to(torch.{have}) costs nothing on the device meta"
+        else:
+            fix = "is it the checkpoint of this module?"
         raise HostError(f"{where} is {have}, the module takes {want}: {fix}")

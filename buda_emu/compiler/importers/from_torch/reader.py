@@ -85,7 +85,10 @@ def read_program(
 def refuse_changes(signature: Any, name: str, *, keeps_buffers: bool = False) -> None:
     """Of a program that changes tensors in place, which its next call, or its caller, would see; a training keeps
     buffers. Raises UnsupportedError."""
-    buffers = {} if keeps_buffers else signature.buffers_to_mutate
+    if keeps_buffers:
+        buffers = {}
+    else:
+        buffers = signature.buffers_to_mutate
     parameters: dict[str, str] = getattr(signature, "parameters_to_mutate", {})  # from torch 2.9
     kinds = (
         ("buffer", buffers, "call eval() on a norm; take a state as an input and return it"),
@@ -153,7 +156,10 @@ def decompositions() -> Any:
     table = torch.export.default_decompositions()
     table.update(fast_paths())
     for op in ATEN.values():
-        packet = getattr(torch.ops.aten, op.name, None) if op.whole else None
+        if op.whole:
+            packet = getattr(torch.ops.aten, op.name, None)
+        else:
+            packet = None
         for overload in packet.overloads() if packet is not None else ():
             table.pop(getattr(packet, overload), None)
     return table
@@ -263,13 +269,17 @@ class Reader:
         return found
 
     def _in_shape(self, node: Node, shape: Sequence[int]) -> Node:
-        return node if node.shape == tuple(shape) else self._b.reshape(node, shape=tuple(shape))
+        if node.shape == tuple(shape):
+            return node
+        return self._b.reshape(node, shape=tuple(shape))
 
     def _like(self, found: Any, value: Any) -> Any:
         """Results in the shapes that torch gives them."""
         if isinstance(found, list):
             return [self._like(item, own) for item, own in zip(found, value, strict=True)]
-        return self._in_shape(found, value.shape) if isinstance(found, Node) else found
+        if isinstance(found, Node):
+            return self._in_shape(found, value.shape)
+        return found
 
     @staticmethod
     def _is_product(node: Any, word: str) -> bool:
@@ -301,7 +311,9 @@ class Reader:
         return found
 
     def _constant(self, array: Array, **words: Any) -> Node | Complex:
-        return of_array(self._b, array) if array.dtype.kind == "c" else self._b.constant(array, **words)
+        if array.dtype.kind == "c":
+            return of_array(self._b, array)
+        return self._b.constant(array, **words)
 
     def _named(self, found: Any) -> Any:
         """The layer's result has the layer's name."""
@@ -353,7 +365,10 @@ class Reader:
         for item in node.args[0]:
             if item is None or (isinstance(item, torch.fx.Node) and item.name not in wanted):
                 continue
-            value = self._values[item] if isinstance(item, torch.fx.Node) else self._b.constant(np.asarray(item))
+            if isinstance(item, torch.fx.Node):
+                value = self._values[item]
+            else:
+                value = self._b.constant(np.asarray(item))
             if isinstance(value, Complex):
                 raise UnsupportedError(
                     f"compile: {self._graph.name}: output {number} is complex: give its torch.view_as_real"
@@ -392,7 +407,9 @@ def _word(node: Any) -> str:
     word = str(node.target).removeprefix("aten.")
     if isinstance(node.target, HigherOrderOperator):
         inner = next((item for item in node.args if isinstance(item, OpOverload)), None)
-        return f"{inner} in {word}" if inner is not None else word
+        if inner is not None:
+            return f"{inner} in {word}"
+        return word
     return word
 
 
@@ -407,7 +424,9 @@ def _operator(word: str) -> str:
 
 def dtype_name(dtype: Any) -> str:
     """numpy's name, which has no bfloat16."""
-    return "float32" if dtype == torch.bfloat16 else str(dtype).removeprefix("torch.")
+    if dtype == torch.bfloat16:
+        return "float32"
+    return str(dtype).removeprefix("torch.")
 
 
 def _stored(tensor: Any) -> tuple[tuple[int, ...], int]:
@@ -427,7 +446,11 @@ def _flat(items: Any) -> list[Any]:
 
 
 def _nodes(item: Any) -> list[Node]:
-    return item.parts if isinstance(item, Complex) else [item] if isinstance(item, Node) else []
+    if isinstance(item, Complex):
+        return item.parts
+    if isinstance(item, Node):
+        return [item]
+    return []
 
 
 def _torch(item: Any) -> Any:
@@ -436,7 +459,9 @@ def _torch(item: Any) -> Any:
     if isinstance(item, Complex):
         real, *imag = (_torch(part) for part in item.parts)
         return torch.complex(real, imag[0] if imag else torch.zeros_like(real))
-    return [_torch(part) for part in item] if isinstance(item, list) else item
+    if isinstance(item, list):
+        return [_torch(part) for part in item]
+    return item
 
 
 def _computed(function: Any, arguments: Sequence[Any], options: Mapping[str, Any]) -> Any:
@@ -452,10 +477,14 @@ _UNSIGNED = (torch.uint16, torch.uint32, torch.uint64)
 
 def _widened(item: Any) -> Any:
     if isinstance(item, torch.Tensor):
-        return item.to(torch.int64) if item.dtype in _UNSIGNED else item
+        if item.dtype in _UNSIGNED:
+            return item.to(torch.int64)
+        return item
     if isinstance(item, (list, tuple)):
         return [_widened(part) for part in cast("Sequence[Any]", item)]
-    return torch.int64 if item in _UNSIGNED else item
+    if item in _UNSIGNED:
+        return torch.int64
+    return item
 
 
 def _line(node: Any) -> str:

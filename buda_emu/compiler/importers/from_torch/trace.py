@@ -37,7 +37,10 @@ def traced(module: Any, tensors: Sequence[Any], name: str, *, gradients: bool = 
         refusal = HostError(
             f"compile: torch.export cannot trace {name}: {reason[0] if reason else repr(error)}{_where(error)}"
         )
-        found = _decided(module, tensors, gradients) if isinstance(error, GuardOnDataDependentSymNode) else None
+        if isinstance(error, GuardOnDataDependentSymNode):
+            found = _decided(module, tensors, gradients)
+        else:
+            found = None
         if found is None:
             raise refusal from None
         return found, True
@@ -57,7 +60,9 @@ def _quietly(gradients: bool) -> Generator[None]:
             types = {(item.dtype, item.device) for item in (*module.parameters(), *module.buffers())}
             examples = [torch.empty(1, dtype=dtype, device=device) for dtype, device in types]
             changes = any(change(item) is not item for item in examples)
-        return convert(module, change, recurse) if changes else module
+        if changes:
+            return convert(module, change, recurse)
+        return module
 
     kind._apply = converted
     try:
@@ -78,7 +83,9 @@ def _decided(module: Any, tensors: Sequence[Any], gradients: bool) -> Any:
     except Exception:  # noqa: BLE001 - torch raises many kinds
         return None
     kinds = {failure.failure_type for failure in program._report.failures}
-    return program if kinds <= {draft.FailureType.DATA_DEPENDENT_ERROR} else None
+    if kinds <= {draft.FailureType.DATA_DEPENDENT_ERROR}:
+        return program
+    return None
 
 
 @contextlib.contextmanager
@@ -154,7 +161,12 @@ def _leaves(items: Any) -> list[Any]:
     """Tensors in lists and dictionaries, in their order."""
     if isinstance(items, torch.Tensor):
         return [items]
-    inner = items.values() if isinstance(items, dict) else items if isinstance(items, (list, tuple)) else ()
+    if isinstance(items, dict):
+        inner = items.values()
+    elif isinstance(items, (list, tuple)):
+        inner = items
+    else:
+        inner = ()
     return [leaf for item in inner for leaf in _leaves(item)]
 
 
@@ -206,7 +218,10 @@ def input_shapes(
         for place, size in enumerate(shape):
             if getattr(size, "is_Symbol", False):
                 given = sizes.of(names[name], place)
-                value = examples[name][place] if name in examples else given
+                if name in examples:
+                    value = examples[name][place]
+                else:
+                    value = given
                 if value is not None:
                     found.setdefault(size, _within(program, size, value, f"{model}: {names[name]}.{place}"))
     missing = [
@@ -244,8 +259,16 @@ def layer_names(graph: Any) -> dict[Any, str]:
     found: dict[Any, str] = {}
     for node, path in paths.items():
         word = _word(node)
-        name = path if path and alone[path] == 1 and not _bookkeeping(node) else f"{path}.{word}" if path else word
-        found[node] = f"{name}_{taken[name]}" if taken[name] else name
+        if path and alone[path] == 1 and not _bookkeeping(node):
+            name = path
+        elif path:
+            name = f"{path}.{word}"
+        else:
+            name = word
+        if taken[name]:
+            found[node] = f"{name}_{taken[name]}"
+        else:
+            found[node] = name
         taken[name] += 1
     return found
 
@@ -253,7 +276,9 @@ def layer_names(graph: Any) -> dict[Any, str]:
 def _path(node: Any) -> str:
     """The innermost module."""
     stack = list((node.meta.get("nn_module_stack") or {}).values())
-    return str(stack[-1][0]) if stack and node.op == "call_function" else ""
+    if stack and node.op == "call_function":
+        return str(stack[-1][0])
+    return ""
 
 
 def _word(node: Any) -> str:

@@ -27,7 +27,9 @@ def _classes(b: Builder, target: Node, x: Node, weight: Node | None, ignore: int
     rank = len(found.shape)
     if rank > 2:
         found = b.transpose(found, perm=(0, rank - 1, *range(1, rank - 1)))
-    return found if weight is None else b.multiply(found, b.reshape(weight, shape=(depth, *(1,) * max(rank - 2, 0))))
+    if weight is None:
+        return found
+    return b.multiply(found, b.reshape(weight, shape=(depth, *(1,) * max(rank - 2, 0))))
 
 
 @aten("nll_loss_forward", "nll_loss2d_forward", whole=True)
@@ -59,13 +61,18 @@ def _counting(b: Builder, x: Node, weight: Node | None, ignore: int) -> Node | N
     if not 0 <= ignore < depth:
         return weight
     counts = b.constant((np.arange(depth) != ignore).astype(np.float32))
-    return counts if weight is None else b.multiply(weight, counts)
+    if weight is None:
+        return counts
+    return b.multiply(weight, counts)
 
 
 @aten("threshold_backward", whole=True)
 def threshold_backward(b: Builder, g: Node, x: Node, threshold: float) -> Node:
     """g where x is above the threshold: times min(max(1e30 (x - threshold), 0), 1)"""
-    above = x if threshold == 0 else b.subtract(x, float(threshold))
+    if threshold == 0:
+        above = x
+    else:
+        above = b.subtract(x, float(threshold))
     return b.multiply(g, b.relu(b.multiply(above, 1e30), threshold=1.0, mode="max"))
 
 
@@ -102,7 +109,8 @@ def convolution_backward(
     if wanted[0] and transposed:
         back = b.convolution(g, w, groups=groups, **options)
         for dim in range(2, 2 + rank):  # more, where it was padded by a stride or more
-            back = b.take(back, dim=dim, index=np.arange(x.shape[dim])) if back.shape[dim] > x.shape[dim] else back
+            if back.shape[dim] > x.shape[dim]:
+                back = b.take(back, dim=dim, index=np.arange(x.shape[dim]))
         found[0] = back
     elif wanted[0]:
         extra = tuple(
@@ -171,7 +179,8 @@ def max_pool_backward(
 def adaptive_backward(b: Builder, g: Node, x: Node) -> Node:
     """g distributed over each part: the transposed matrices of the means"""
     for dim, (size, count) in enumerate(zip(x.shape, g.shape, strict=True)):
-        g = b.linear(g, dim=dim, matrix=means(size, count).transposed()) if size != count else g
+        if size != count:
+            g = b.linear(g, dim=dim, matrix=means(size, count).transposed())
     return g
 
 
@@ -190,7 +199,9 @@ def avg_pool_backward(
         weight = np.broadcast_to(1.0 if divisor else 1 / counted, index.shape)[inside]
         matrix = Sparse.of((size, index.shape[1]), index[inside], where[inside], weight)
         g = b.linear(g, dim=2 + place, matrix=matrix.merged())
-    return b.multiply(g, 1.0 / divisor) if divisor else g
+    if divisor:
+        return b.multiply(g, 1.0 / divisor)
+    return g
 
 
 # ---------------------------------------------------------------------------------------------------- picks and places

@@ -35,14 +35,18 @@ def handler_of_complex(name: str) -> Handler | None:
         return declared and declared.handler
     if name in _PRODUCTS:
         return _product(declared.handler)
-    return _both(declared.handler) if name in _PART_BY_PART else None
+    if name in _PART_BY_PART:
+        return _both(declared.handler)
+    return None
 
 
 def _converted(b: Builder, x: Complex | Node, *, dtype: Any = None) -> Complex | Node:
     """To and from real values, and between complex types."""
     if not isinstance(x, Complex):
         return Complex(x)
-    return x if dtype is None or str(dtype).startswith("torch.complex") else to_copy(b, x.real, dtype=dtype)
+    if dtype is None or str(dtype).startswith("torch.complex"):
+        return x
+    return to_copy(b, x.real, dtype=dtype)
 
 
 def _both(handler: Handler) -> Handler:
@@ -63,12 +67,17 @@ def _part(b: Builder, item: Any, number: int) -> Any:
         return [_part(b, inner, number) for inner in cast("list[Any]", item)]
     if isinstance(item, Complex):
         return _parts(b, item)[number]
-    return b.constant(np.zeros(item.shape, np.float32)) if isinstance(item, Node) and number else item
+    if isinstance(item, Node) and number:
+        return b.constant(np.zeros(item.shape, np.float32))
+    return item
 
 
 def _parts(b: Builder, x: Complex | Node) -> tuple[Node, Node]:
     real = x.real if isinstance(x, Complex) else x
-    imag = x.imag if isinstance(x, Complex) else None
+    if isinstance(x, Complex):
+        imag = x.imag
+    else:
+        imag = None
     return real, b.constant(np.zeros(real.shape, np.float32)) if imag is None else imag
 
 
@@ -77,7 +86,8 @@ def _product(handler: Handler) -> Handler:
 
     def run(b: Builder, x: Any, y: Any) -> Complex:
         if not isinstance(x, Complex) or not isinstance(y, Complex):
-            x, y = (x, y) if isinstance(x, Complex) else (y, x)
+            if not isinstance(x, Complex):
+                x, y = y, x
             return Complex(*(handler(b, part, y) for part in x.parts))
         (a, b_) = _parts(b, x)
         (c, d) = _parts(b, y)
@@ -120,7 +130,9 @@ def view_as_real(b: Builder, x: Complex) -> Node:
 @aten("_conj", "_conj_physical", "conj_physical")
 def conjugate(b: Builder, x: Complex) -> Complex:
     """The imaginary part negated"""
-    return x if x.imag is None else Complex(x.real, b.negative(x.imag))
+    if x.imag is None:
+        return x
+    return Complex(x.real, b.negative(x.imag))
 
 
 @aten("_fft_r2c")

@@ -92,8 +92,11 @@ def pow_(b: Builder, x: Any, y: Any) -> Node:
 def clamp(b: Builder, x: Node, low: Any = None, high: Any = None) -> Node:
     """`clip` between numbers, `maximum` and `minimum` of values"""
     if isinstance(low, Node) or isinstance(high, Node):
-        x = x if low is None else b.maximum(x, low)
-        return x if high is None else b.minimum(x, high)
+        if low is not None:
+            x = b.maximum(x, low)
+        if high is None:
+            return x
+        return b.minimum(x, high)
     return b.clip(x, low=None if low is None else float(low), high=None if high is None else float(high))
 
 
@@ -215,16 +218,21 @@ def copy(b: Builder, x: Node, y: Node) -> Node:
 @aten("_to_copy")
 def to_copy(b: Builder, x: Node, *, dtype: Any = None) -> Node:
     """Another element type: to integers `truncate`, to bool x != 0"""
-    return x if dtype is None else to_type(b, x, str(dtype).removeprefix("torch."))
+    if dtype is None:
+        return x
+    return to_type(b, x, str(dtype).removeprefix("torch."))
 
 
 def to_type(b: Builder, x: Node, name: str) -> Node:
     """A value in an element type by torch's or numpy's name."""
-    name = "float32" if name == "bfloat16" else name
+    if name == "bfloat16":
+        name = "float32"
     if np.dtype(name).kind not in "fiub":
         raise NotSupportedError(f"to {name}")
     if name == "bool":
-        return b.retyped(b.boolean(x), name) if x.dtype != "bool" else x
+        if x.dtype != "bool":
+            return b.retyped(b.boolean(x), name)
+        return x
     if np.dtype(name).kind != "f" and np.dtype(x.dtype).kind == "f":
         return b.retyped(b.truncate(x), name)
     return b.retyped(x, name)

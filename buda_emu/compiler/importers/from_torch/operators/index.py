@@ -64,7 +64,8 @@ def index(b: Builder, x: Node, indices: Any) -> Node:
         rows = _rows(b, given, sizes, shape)
         found = b.matmul(rows, view(b, front, (prod(sizes), prod(around))))
         found = view(b, found, (*shape, *around))
-        found = found if found.dtype == x.dtype else b.retyped(found, x.dtype)
+        if found.dtype != x.dtype:
+            found = b.retyped(found, x.dtype)
     else:
         found = view(b, b.take(front, dim=0, index=_flat(given, sizes)), (*shape, *around))
     if places != list(range(places[0], places[0] + len(places))):
@@ -112,7 +113,8 @@ def embedding_bag(
     if offsets.op != "constant":
         raise NotSupportedError("bags whose sizes are an input")
     begin = np.asarray(offsets.value).ravel()
-    begin = begin if include_last_offset else np.append(begin, index.shape[0])
+    if not include_last_offset:
+        begin = np.append(begin, index.shape[0])
     counts = np.diff(begin)
     rows = embedding(b, table, index)
     if per_sample_weights is not None:
@@ -120,7 +122,10 @@ def embedding_bag(
     bag = np.repeat(np.arange(counts.size), counts)
     place = np.arange(begin[0], begin[-1])
     if mode < 2:
-        share = np.repeat(1 / np.maximum(counts, 1), counts) if mode == 1 else 1.0
+        if mode == 1:
+            share = np.repeat(1 / np.maximum(counts, 1), counts)
+        else:
+            share = 1.0
         found = b.linear(rows, dim=0, matrix=Sparse.of((counts.size, index.shape[0]), bag, place, share))
     elif not counts.all():
         raise NotSupportedError("the largest of an empty bag")
@@ -169,7 +174,10 @@ def index_put(b: Builder, x: Node, indices: Any, values: Node, add: bool = False
 def masked_scatter(b: Builder, x: Node, mask: Node, source: Node) -> Node:
     """`where` the mask is set the next value: `matmul` with rows of zeros and a one by how many were set before; of a
     mask that is expanded whole rows"""
-    small = b.graph.nodes[mask.inputs[0]] if mask.op == "expand" else mask
+    if mask.op == "expand":
+        small = b.graph.nodes[mask.inputs[0]]
+    else:
+        small = mask
     small = view(b, small, (*(1,) * (len(x.shape) - len(small.shape)), *small.shape))
     if mask.shape != x.shape:
         small = mask = expand(b, mask, x.shape)

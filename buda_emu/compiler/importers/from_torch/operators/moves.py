@@ -18,7 +18,9 @@ def view(b: Builder, x: Node, shape: Sequence[int]) -> Node:
     """`reshape`"""
     rest = prod(size for size in shape if size != -1)
     full = tuple(prod(x.shape) // rest if size == -1 else int(size) for size in shape)
-    return x if full == x.shape else b.reshape(x, shape=full)
+    if full == x.shape:
+        return x
+    return b.reshape(x, shape=full)
 
 
 @aten("squeeze")
@@ -57,7 +59,9 @@ def expand(b: Builder, x: Node, shape: Any) -> Node:
     padded = (*(1,) * (len(shape) - len(x.shape)), *x.shape)
     full = tuple(own if size == -1 else int(size) for size, own in zip(shape, padded, strict=True))
     x = view(b, x, padded)
-    return x if full == x.shape else b.expand(x, shape=full)
+    if full == x.shape:
+        return x
+    return b.expand(x, shape=full)
 
 
 @aten("repeat")
@@ -78,7 +82,10 @@ def slice_(b: Builder, x: Node, dim: int = 0, start: Any = None, end: Any = None
 def select(b: Builder, x: Node, dim: int, place: int) -> Node:
     """`take` of one element of a dimension"""
     dim, place = dim % len(x.shape), place % x.shape[dim]
-    parts = [b.graph[name] for name in x.inputs] if x.op == "concat" and x.attrs["dim"] == dim else []
+    if x.op == "concat" and x.attrs["dim"] == dim:
+        parts = [b.graph[name] for name in x.inputs]
+    else:
+        parts = []
     if len(parts) == x.shape[dim]:  # one of those that were stacked
         return view(b, parts[place], [*x.shape[:dim], *x.shape[dim + 1 :]])
     found = b.take(x, dim=dim, index=np.asarray([place]))
@@ -105,7 +112,9 @@ def unbind(b: Builder, x: Node, dim: int = 0) -> list[Node]:
 def cat(b: Builder, parts: Sequence[Node], dim: int = 0) -> Node:
     """`concat`"""
     full = [part for part in parts if 0 not in part.shape]
-    return full[0] if len(full) == 1 else b.concat(*full, dim=dim % len(full[0].shape))
+    if len(full) == 1:
+        return full[0]
+    return b.concat(*full, dim=dim % len(full[0].shape))
 
 
 @aten("stack")

@@ -40,10 +40,12 @@ def trilinear(
     # What the third factor does not have is summed before it comes.
     early = tuple(dim for dim in summed if factors[2].shape[dim] == 1)
     first = b.multiply(factors[0], factors[1])
-    first = b.reduce_sum(first, axes=early) if early else first
+    if early:
+        first = b.reduce_sum(first, axes=early)
     rest = tuple(dim for dim in summed if dim not in early)
     found = b.multiply(first, factors[2])
-    found = b.reduce_sum(found, axes=rest) if rest else found
+    if rest:
+        found = b.reduce_sum(found, axes=rest)
     return b.reshape(found, shape=[size for dim, size in enumerate(found.shape) if dim not in summed or dim >= rank])
 
 

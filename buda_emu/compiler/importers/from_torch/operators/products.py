@@ -22,7 +22,8 @@ def matmul(b: Builder, x: Node, y: Node) -> Node:
 def addmm(b: Builder, c: Node, x: Node, y: Node, *, beta: float = 1, alpha: float = 1) -> Node:
     """beta c + alpha x y"""
     found = b.matmul(x, y)
-    found = found if alpha == 1 else b.multiply(found, float(alpha))
+    if alpha != 1:
+        found = b.multiply(found, float(alpha))
     return b.add(found, c if beta == 1 else b.multiply(c, float(beta)))
 
 
@@ -43,11 +44,19 @@ def grouped_mm(b: Builder, x: Node, weights: Node, offs: Node | None = None) -> 
 @aten("linear", whole=True)
 def linear(b: Builder, x: Node, weight: Node, bias: Node | None = None) -> Node:
     """`matmul` by the transposed weights, or one row of them, plus the bias"""
-    several = x.shape if len(x.shape) > 1 else (1, *x.shape)
-    rows = weight.shape if len(weight.shape) > 1 else (1, -1)
+    if len(x.shape) > 1:
+        several = x.shape
+    else:
+        several = (1, *x.shape)
+    if len(weight.shape) > 1:
+        rows = weight.shape
+    else:
+        rows = (1, -1)
     found = b.matmul(view(b, x, several), b.transpose(view(b, weight, rows), perm=(1, 0)))
     found = view(b, found, (*x.shape[:-1], *weight.shape[:-1]))
-    return found if bias is None else b.add(found, bias)
+    if bias is None:
+        return found
+    return b.add(found, bias)
 
 
 @aten("scaled_dot_product_attention", whole=True)
@@ -67,11 +76,19 @@ def attention(
         raise NotSupportedError("dropout")
     if mask is not None and mask.dtype == "bool":
         mask = b.where(mask, 0.0, -np.inf)
-    left = rows_left(b, mask, len(mask.shape) - 1) if mask is not None else None
+    if mask is not None:
+        left = rows_left(b, mask, len(mask.shape) - 1)
+    else:
+        left = None
     masks = [mask] if mask is not None else []
-    size = q.shape[-1] ** -0.5 if scale is None else float(scale)
+    if scale is None:
+        size = q.shape[-1] ** -0.5
+    else:
+        size = float(scale)
     found = b.attention(q, k, v, *masks, scale=size, causal=bool(causal))
-    return found if left is None else b.multiply(found, left, dtype=found.dtype)
+    if left is None:
+        return found
+    return b.multiply(found, left, dtype=found.dtype)
 
 
 @aten("convolution")

@@ -40,7 +40,9 @@ def largest(b: Builder, x: Node, dim: Any = None, keepdim: bool = False) -> Any:
     if isinstance(dim, Node):
         return b.maximum(x, dim)
     values = b.reduce_largest(x, axes=dims_of(x, dim), keepdims=bool(keepdim))
-    return values if dim is None else [values, b.argmax(x, dim=dim % len(x.shape), keepdims=bool(keepdim))]
+    if dim is None:
+        return values
+    return [values, b.argmax(x, dim=dim % len(x.shape), keepdims=bool(keepdim))]
 
 
 @aten("min")
@@ -49,7 +51,9 @@ def smallest(b: Builder, x: Node, dim: Any = None, keepdim: bool = False) -> Any
     if isinstance(dim, Node):
         return b.minimum(x, dim)
     found = largest(b, b.negative(x), dim, keepdim)
-    return [b.negative(found[0]), found[1]] if isinstance(found, list) else b.negative(found)
+    if isinstance(found, list):
+        return [b.negative(found[0]), found[1]]
+    return b.negative(found)
 
 
 @aten("any")
@@ -63,7 +67,9 @@ def argmax(b: Builder, x: Node, dim: Any = None, keepdim: bool = False) -> Node:
     """`argmax`: the first place"""
     if dim is None:
         place = b.argmax(b.reshape(x, shape=(prod(x.shape),)), dim=0, keepdims=False)
-        return b.reshape(place, shape=(1,) * len(x.shape)) if keepdim else place
+        if keepdim:
+            return b.reshape(place, shape=(1,) * len(x.shape))
+        return place
     return b.argmax(x, dim=dim % len(x.shape), keepdims=bool(keepdim))
 
 
@@ -137,7 +143,9 @@ def safe_softmax(b: Builder, x: Node, dim: int, *, dtype: Any = None) -> Node:
     """`softmax`, zeros for rows that are masked completely"""
     found = softmax(b, x, dim, dtype=dtype)
     left = rows_left(b, x, dim % len(x.shape))
-    return found if left is None else b.multiply(found, left, dtype=found.dtype)
+    if left is None:
+        return found
+    return b.multiply(found, left, dtype=found.dtype)
 
 
 @aten("_log_softmax", whole=True)
@@ -164,8 +172,14 @@ def _moments(b: Builder, x: Node, axes: Sequence[int], epsilon: float) -> list[N
 @aten("rms_norm", whole=True)
 def rms_norm(b: Builder, x: Node, shape: Any, weight: Any = None, epsilon: Any = None) -> Node:
     """`layer_norm` by the root mean square"""
-    weights = [weight] if weight is not None else []
-    small = float(np.finfo(np.float32).eps) if epsilon is None else float(epsilon)
+    if weight is not None:
+        weights = [weight]
+    else:
+        weights = []
+    if epsilon is None:
+        small = float(np.finfo(np.float32).eps)
+    else:
+        small = float(epsilon)
     return b.layer_norm(x, *weights, rank=len(shape), epsilon=small, centre=False)
 
 
@@ -226,6 +240,7 @@ def instance_norm(b: Builder, x: Node, weight: Any, bias: Any, *, eps: float) ->
     normal = b.standardise(x, axes=(0, *range(2, len(x.shape))), epsilon=float(eps))
     channels = (1, -1, *(1,) * (len(x.shape) - 2))
     for item, form in ((weight, b.multiply), (bias, b.add)):
-        normal = normal if item is None else form(normal, view(b, item, channels))
+        if item is not None:
+            normal = form(normal, view(b, item, channels))
     moments = _moments(b, x, (0, *range(2, len(x.shape))), float(eps))
     return [normal, *(b.reshape(item, shape=(x.shape[1],)) for item in moments)]

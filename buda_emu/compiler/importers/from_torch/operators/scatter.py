@@ -34,13 +34,15 @@ def scatter_reduce(
     """`scatter`: the sum, product, mean, largest or smallest of the values for a place, and of the element itself"""
     if not x.shape:
         x, index = (b.reshape(item, shape=(1,)) for item in (x, index))
-        source = b.reshape(source, shape=(1,)) if isinstance(source, Node) else source
+        if isinstance(source, Node):
+            source = b.reshape(source, shape=(1,))
         found = scatter_reduce(b, x, 0, index, source, reduce, include_self=include_self)
         return b.reshape(found, shape=())
     if not isinstance(source, Node):
         source = b.constant(np.full(index.shape, number(source), np.float32))
     for place, size in enumerate(index.shape):
-        source = source if size == source.shape[place] else b.slice(source, dim=place, start=0, count=size)
+        if size != source.shape[place]:
+            source = b.slice(source, dim=place, start=0, count=size)
     return scattered(b, x, index, source, Scatter(dim, _reduction(reduce), include_self))
 
 

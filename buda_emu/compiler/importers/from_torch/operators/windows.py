@@ -20,7 +20,9 @@ def window(x: Node, rank: int, kernel: Any, stride: Any, pad: Any, dilation: Any
     """What a front-end pool takes, from the operator's own arguments."""
 
     def wide(item: Any) -> tuple[int, ...]:
-        return tuple(item) * rank if len(item) == 1 else tuple(item)
+        if len(item) == 1:
+            return tuple(item) * rank
+        return tuple(item)
 
     kernel, pads, dilations = wide(kernel), wide(pad), wide(dilation)
     strides = wide(stride) if stride else kernel
@@ -93,7 +95,8 @@ def adaptive(b: Builder, x: Node, out: Any) -> Node:
     for place, count in enumerate(out):
         dim = len(x.shape) - len(out) + place
         size = x.shape[dim]
-        x = b.linear(x, dim=dim, matrix=means(size, count)) if size != count else x
+        if size != count:
+            x = b.linear(x, dim=dim, matrix=means(size, count))
     return x
 
 
@@ -128,7 +131,10 @@ def _resized(x: Node, out: Sequence[int] | None, factors: Sequence[float | None]
         else:
             assert factor is not None
             count = int(size * factor)
-        step = np.float32(1 / factor) if factor else np.float32(size) / np.float32(count)
+        if factor:
+            step = np.float32(1 / factor)
+        else:
+            step = np.float32(size) / np.float32(count)
         dims.append(_Resized(2 + place, size, count, step))
     return dims
 
@@ -181,7 +187,10 @@ def linear(
         if size == count:  # torch copies, whatever the factor was before the size was rounded
             continue
         at = np.arange(count, dtype=np.float64)
-        at = at * (size - 1) / max(count - 1, 1) if align else np.maximum((at + 0.5) * step - 0.5, 0)
+        if align:
+            at = at * (size - 1) / max(count - 1, 1)
+        else:
+            at = np.maximum((at + 0.5) * step - 0.5, 0)
         low = np.minimum(np.floor(at).astype(int), size - 1)
         high = np.minimum(low + 1, size - 1)
         matrix = np.zeros((count, size), np.float32)
@@ -203,9 +212,15 @@ def _antialiased(name: str, kernel: Callable[[NDArray[np.float64]], NDArray[np.f
         """A matrix along each dimension: a kernel as wide as what becomes one pixel"""
         for dim, count, factor in ((2, out[0], scales_h), (3, out[1], scales_w)):
             size = x.shape[dim]
-            step = size / count if not factor else 1 / factor
+            if not factor:
+                step = size / count
+            else:
+                step = 1 / factor
             if align:
-                step = (size - 1) / (count - 1) if count > 1 else 0.0
+                if count > 1:
+                    step = (size - 1) / (count - 1)
+                else:
+                    step = 0.0
             width = max(step, 1.0)  # of one pixel of the larger image
             centre = step * (np.arange(count) + 0.5)
             first = np.maximum((centre - reach * width + 0.5).astype(int), 0)
@@ -252,10 +267,13 @@ def grid_sampler(b: Builder, x: Node, grid: Node, mode: int, padding: int, align
     for dim, size in enumerate(sizes):
         own = b.take(grid, dim=len(grid.shape) - 1, index=np.asarray([len(sizes) - 1 - dim]))  # x is last in an image
         own = b.reshape(own, shape=(batch, 1, places))
-        span, shift = ((size - 1) / 2, (size - 1) / 2) if align else (size / 2, (size - 1) / 2)
+        span = (size - 1) / 2 if align else size / 2
+        shift = (size - 1) / 2
         own = b.add(b.multiply(own, float(span)), float(shift))
-        own = b.clip(own, low=0.0, high=size - 1.0) if padding == 1 else own
-        own = b.round(own) if mode == 1 else own
+        if padding == 1:
+            own = b.clip(own, low=0.0, high=size - 1.0)
+        if mode == 1:
+            own = b.round(own)
         away = b.abs(b.subtract(own, b.constant(np.arange(size, dtype=np.float32).reshape(1, size, 1))))
         near = b.relu(b.subtract(1.0, away))
         if shares is not None:
