@@ -18,12 +18,12 @@ onnx = pytest.importorskip("onnx")
 from buda_emu.compiler.importers.from_onnx.reader import read_proto  # noqa: E402 - only where onnx is
 
 OPERATORS = {
-    "products": "matmul gemm conv convtranspose einsum globalaveragepool globalmaxpool",
+    "products": "matmul gemm conv convtranspose einsum globalaveragepool globalmaxpool quantizelinear dequantizelinear "
+    "matmulinteger convinteger qlinearmatmul qlinearconv",
     "reductions": "reducesum reducemean reducemax reducel2 reduce_log_sum_exp argmax argmin softmax logsoftmax hardmax "
     "layernormalization rmsnormalization batch_normalization instance_normalization groupnormalization lrn cumsum "
     "meanvariancenormalization topk lpnormalization cumprod",
     "recurrent": "rnn gru lstm",
-    "quantised": "quantizelinear dequantizelinear matmulinteger convinteger qlinearmatmul qlinearconv",
     "elementwise": "div mod pow max min sum mean clip leakyrelu thresholdedrelu elu selu celu hardsigmoid gelu swish "
     "where cast isnan shrink",
     "shapes": "reshape flatten squeeze unsqueeze transpose expand tile concat split slice pad gather gatherelements "

@@ -8,8 +8,8 @@ from buda_emu.compiler.graph.builder import Builder
 from buda_emu.compiler.graph.graph import Node, Shape
 from buda_emu.compiler.importers.operators import Operators
 
-FAMILIES = ("elementwise", "products", "windows", "reductions", "moves", "index")
-"""Modules of this room that declare operators. None imports jax: what it hands over is told by its words."""
+FAMILIES = ("operators",)
+"""Modules of this package that declare operators. None imports jax: they read its text."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,7 @@ from buda_emu.compiler.graph.graph import Array, Node
 from buda_emu.compiler.importers.arguments import REQUIRED, Argument, RecordedAttributes, RecordedOperands
 from buda_emu.compiler.importers.operators import NotSupportedError, Operators
 
-FAMILIES: Final = ("elementwise", "shapes", "products", "reductions", "recurrent", "quantised")
+FAMILIES: Final = ("elementwise", "shapes", "products", "reductions", "recurrent")
 """Modules of this room that declare operators."""
 
 
