@@ -126,10 +126,10 @@ _GELU = [1.5943197011947632, 0.0745520070195198, -0.000776343687903136]
 
 def _polynomial(b: Builder, x: Node, coefficients: list[float]) -> Node:
     """Horner's scheme, lowest power first."""
-    found: Any = b.constant(np.float32(coefficients[-1]))
+    sum_: Any = b.constant(np.float32(coefficients[-1]))
     for value in reversed(coefficients[:-1]):
-        found = b.add(b.multiply(x, found), value)
-    return found
+        sum_ = b.add(b.multiply(x, sum_), value)
+    return sum_
 
 
 @_op
@@ -174,35 +174,35 @@ def round_decimals(b: Builder, x: Node, *, decimals: int) -> Node:
     if decimals >= 0:
         return b.multiply(b.round(b.multiply(x, power)), 1 / power)
     share = b.multiply(x, 1 / power)
-    missed = b.subtract(x, b.multiply(share, power))  # the inverse of a power of ten is a little off
-    return b.multiply(b.round(b.add(share, b.multiply(missed, 1 / power))), power)
+    error = b.subtract(x, b.multiply(share, power))  # the inverse of a power of ten is a little off
+    return b.multiply(b.round(b.add(share, b.multiply(error, 1 / power))), power)
 
 
 @_op
 def modulo(b: Builder, x: Node, y: Node, *, truncated: bool = False) -> Node:
     """what is left of x when y is taken off as often as it goes; has the sign of y, truncated: that of x"""
     if truncated:
-        _, rest = _divided(b, b.abs(x), b.abs(y))
-        return b.multiply(b.sign(x), rest, dtype=x.dtype)
-    sign, x, y = _above_0(b, x, y)
-    _, rest = _divided(b, x, y)
+        _, remainder = _divide_with_remainder(b, b.abs(x), b.abs(y))
+        return b.multiply(b.sign(x), remainder, dtype=x.dtype)
+    sign, x, y = _make_divisor_positive(b, x, y)
+    _, remainder = _divide_with_remainder(b, x, y)
     if sign is None:
-        return b.identity(rest, dtype=x.dtype)
-    return b.multiply(sign, rest, dtype=x.dtype)
+        return b.identity(remainder, dtype=x.dtype)
+    return b.multiply(sign, remainder, dtype=x.dtype)
 
 
 @_op
 def whole_quotient(b: Builder, x: Node, y: Node, *, below: bool = False) -> Node:
     """how often y goes into x as an integer, towards 0, or at or below x / y"""
     if below:
-        _, x, y = _above_0(b, x, y)
-        times, _ = _divided(b, x, y)
-        return b.identity(times, dtype=x.dtype)
-    times, _ = _divided(b, b.abs(x), b.abs(y))
-    return b.multiply(b.multiply(b.sign(x), b.sign(y)), times, dtype=x.dtype)
+        _, x, y = _make_divisor_positive(b, x, y)
+        quotient, _ = _divide_with_remainder(b, x, y)
+        return b.identity(quotient, dtype=x.dtype)
+    quotient, _ = _divide_with_remainder(b, b.abs(x), b.abs(y))
+    return b.multiply(b.multiply(b.sign(x), b.sign(y)), quotient, dtype=x.dtype)
 
 
-def _above_0(b: Builder, x: Node, y: Node) -> tuple[Node | None, Node, Node]:
+def _make_divisor_positive(b: Builder, x: Node, y: Node) -> tuple[Node | None, Node, Node]:
     """The sign of y, and both operands times it; no sign where y is known to be above 0."""
     if y.op == "constant" and (y.value > 0).all():
         return None, x, y
@@ -210,22 +210,24 @@ def _above_0(b: Builder, x: Node, y: Node) -> tuple[Node | None, Node, Node]:
     return sign, b.multiply(sign, x, dtype=x.dtype), b.abs(y)
 
 
-def _divided(b: Builder, x: Node, y: Node) -> tuple[Node, Node]:
+def _divide_with_remainder(b: Builder, x: Node, y: Node) -> tuple[Node, Node]:
     """How often y, above 0, goes into x, and what is left. The quotient of the device may be a little off, and so its
     floor one too many or too few: what is left tells."""
-    times = b.floor(b.divide(x, y))
-    rest = x
-    for part in _parts(b, y):
-        rest = b.subtract(rest, b.multiply(part, times), dtype="float32")
-    missed = b.subtract(b.greater_equal(rest, y), b.less(rest, 0.0), dtype="float32")
-    return b.add(times, missed, dtype="float32"), b.subtract(rest, b.multiply(y, missed), dtype="float32")
+    quotient = b.floor(b.divide(x, y))
+    remainder = x
+    for part in _split_exactly(b, y):
+        remainder = b.subtract(remainder, b.multiply(part, quotient), dtype="float32")
+    correction = b.subtract(b.greater_equal(remainder, y), b.less(remainder, 0.0), dtype="float32")
+    return b.add(quotient, correction, dtype="float32"), b.subtract(
+        remainder, b.multiply(y, correction), dtype="float32"
+    )
 
 
 _SPLIT = 2.0**12 + 1
 """Veltkamp's factor for float32: a high part of 12 bits, whose products with numbers up to 2^12 are exact."""
 
 
-def _parts(b: Builder, y: Node) -> tuple[Node, ...]:
+def _split_exactly(b: Builder, y: Node) -> tuple[Node, ...]:
     """Of a float two parts whose sum it is, of few bits each: so x less as many y is exact, also near a multiple."""
     if np.dtype(y.dtype).kind != "f" and y.op != "constant":
         return (y,)
@@ -307,7 +309,7 @@ _ATAN = [
 @_op
 def atan2(b: Builder, y: Node, x: Node) -> Node:
     """the angle of (x, y): atan of the smaller over the larger magnitude, turned to its octant; -0 counts as 0"""
-    high, wide = (b.minimum(b.abs(item), STAND_IN) for item in (y, x))
+    high, wide = (b.minimum(b.abs(operand), STAND_IN) for operand in (y, x))
     steep = b.greater(high, wide)
     larger = b.maximum(b.maximum(high, wide), 2.0**-120)
     t = b.divide(b.minimum(high, wide), larger)

@@ -13,8 +13,8 @@ _op = composite("quantise")
 def quantize(b: Builder, x: Node, scale: Node, zero: Node, *, type: str) -> Node:
     """round(x / scale) + zero, halves to even, within the range of a type of integers"""
     bounds = np.iinfo(np.dtype(type))
-    whole = b.add(b.round(b.divide(x, scale), dtype="float32"), zero, dtype="float32")
-    return b.retyped(b.clip(whole, low=float(bounds.min), high=float(bounds.max)), type)
+    integers = b.add(b.round(b.divide(x, scale), dtype="float32"), zero, dtype="float32")
+    return b.retype(b.clip(integers, low=float(bounds.min), high=float(bounds.max)), type)
 
 
 @_op

@@ -30,20 +30,20 @@ def safe_name(text: str) -> str:
     return name
 
 
-def kept_name(text: str) -> str:
+def host_name(text: str) -> str:
     """A name that stands for itself to the host, as the model has it wherever its letters allow."""
     if _SAFE.match(text) and len(text) <= MOST_LETTERS:
         return text
     return safe_name(text)
 
 
-def shown_name(text: str, most: int = MOST_LETTERS) -> str:
+def printable_name(text: str, limit: int = MOST_LETTERS) -> str:
     """A name of the model in a message or comment, or words that hold some: on one line, without control characters,
-    not much longer than `most` letters."""
+    not much longer than `limit` letters."""
     plain = "".join(letter if letter.isprintable() else f"\\u{{{ord(letter):x}}}" for letter in text)
-    if len(plain) <= most:
+    if len(plain) <= limit:
         return plain
-    return f"{plain[: most // 2]}...{plain[-most // 4 :]}"
+    return f"{plain[: limit // 2]}...{plain[-limit // 4 :]}"
 
 
 MOST_ELEMENTS: Final = 1 << 31
@@ -52,7 +52,7 @@ MOST_DIMENSIONS: Final = 32
 """As numpy has before version 2."""
 MOST_PLACES: Final = 1 << 24
 """Of a dimension that an op moves or sums up: 128 MiB of indices, several times."""
-MOST_MADE: Final = 1 << 28
+MOST_COMPUTED: Final = 1 << 28
 """Of a constant that is computed of smaller ones: 1 GiB in float32. What a model holds itself lies in its file."""
 MOST_GROWN: Final = 1 << 30
 """Of all constants that are computed, more than what they are computed of: 4 GiB in float32."""
@@ -83,37 +83,39 @@ class Builder:
     def emit(self, op: str, *inputs: Any, dtype: str | None = None, **attrs: Any) -> Node:
         """A node of a front-end op on nodes, arrays and numbers. Raises ValueError for shapes that do not fit."""
         declared = front_op(op)
-        nodes = [self.node(item) for item in inputs]
+        nodes = [self.node(operand) for operand in inputs]
         constant = all(node.op == "constant" for node in nodes)
         if declared.decompose is not None and (self._decompose or constant):
-            made = declared.decompose(self, *nodes, **attrs)
-            if dtype is None or made.dtype == dtype:
-                return made
-            return self.retyped(made, dtype)
+            result = declared.decompose(self, *nodes, **attrs)
+            if dtype is None or result.dtype == dtype:
+                return result
+            return self.retype(result, dtype)
         dtype = dtype or declared.dtype or _result_type(nodes)
         if declared.shape is None:
             return self._add(op, nodes, attrs, _decomposed_shape(op, nodes, attrs), dtype)
         if constant:
             if declared.reference is None:
                 raise InternalError(f"front-end op {op} has no reference")
-            self.grow(op, declared.shape(*[node.shape for node in nodes], **attrs), nodes)
+            self.count_growth(op, declared.shape(*[node.shape for node in nodes], **attrs), nodes)
             with np.errstate(all="ignore"):
                 value = as_array(declared.reference(*[node.value for node in nodes], **attrs))
             return self.constant(value, dtype=dtype)
         shape = declared.shape(*[node.shape for node in nodes], **attrs)
         return self._add(op, nodes, attrs, shape, dtype)
 
-    def grow(self, what: str, shape: Shape, nodes: Iterable[Node]) -> None:
+    def count_growth(self, subject: str, shape: Shape, nodes: Iterable[Node]) -> None:
         """Before a constant is computed of others. Raises UnsupportedError where it is much larger than these, or all
         that were computed are."""
-        held = sum(map(_size, {node.name: node for node in nodes}.values()))
-        made_size(what, shape, held)
-        self._grown += max(prod(shape) - held, 0)
+        operand_size = sum(map(_element_count, {node.name: node for node in nodes}.values()))
+        check_constant_size(subject, shape, operand_size)
+        self._grown += max(prod(shape) - operand_size, 0)
         if self._grown > MOST_GROWN:
-            raise UnsupportedError(f"{what} of constants: those computed so far have more than {MOST_GROWN:,} elements")
+            raise UnsupportedError(
+                f"{subject} of constants: those computed so far have more than {MOST_GROWN:,} elements"
+            )
 
     def _add(self, op: str, nodes: Sequence[Node], attrs: dict[str, Any], shape: Shape, dtype: str) -> Node:
-        _sized(op, shape)
+        _check_tensor_size(op, shape)
         if 0 in shape:  # whatever it is computed of, its value is known
             return self.constant(np.zeros(shape, dtype))
         node = Node(
@@ -128,12 +130,12 @@ class Builder:
         self.graph.nodes[node.name] = node
         return node
 
-    def retyped(self, node: Node, dtype: str) -> Node:
+    def retype(self, node: Node, dtype: str) -> Node:
         """The same value under another element type; a constant's array has it where it is one of integers, for
         what reads the array and not the node's type."""
         if node.op == "constant":
-            whole = np.dtype(dtype).kind in "iub" and node.value.dtype.kind == "f"
-            return self.constant(node.value.astype(dtype) if whole else node.value, dtype=dtype)
+            to_integers = np.dtype(dtype).kind in "iub" and node.value.dtype.kind == "f"
+            return self.constant(node.value.astype(dtype) if to_integers else node.value, dtype=dtype)
         return self._add("identity", [node], {}, node.shape, dtype)
 
     def constant(self, value: Any, *, name: str = "", dtype: str | None = None) -> Node:
@@ -172,7 +174,7 @@ class Builder:
 
     def input(self, label: str, shape: Shape, dtype: str) -> Node:
         """An input of the model, as a value: of one without elements a constant."""
-        _sized(f"input {shown_name(label)}", shape)
+        _check_tensor_size(f"input {printable_name(label)}", shape)
         node = Node(
             name=self.unique(label),
             op="input",
@@ -198,13 +200,13 @@ class Builder:
         self.graph.nodes[name] = replace(node, name=name)
         return self.graph.nodes[name]
 
-    def node(self, item: Any) -> Node:
+    def node(self, operand: Any) -> Node:
         """An operand as a node: numbers and arrays become constants."""
-        if isinstance(item, Node):
-            return item
-        if isinstance(item, str):
-            return self.graph[item]
-        return self.constant(np.asarray(item, _element(item)))
+        if isinstance(operand, Node):
+            return operand
+        if isinstance(operand, str):
+            return self.graph[operand]
+        return self.constant(np.asarray(operand, _literal_dtype(operand)))
 
     def fresh(self, op: str) -> str:
         """A name that no node has, from the scope."""
@@ -223,45 +225,45 @@ class Builder:
                 return candidate
 
 
-def _sized(what: str, shape: Shape) -> None:
+def _check_tensor_size(subject: str, shape: Shape) -> None:
     """Raises ValueError for what no tensor has, UnsupportedError for what no machine holds."""
     if min(shape, default=0) < 0:
-        raise ValueError(f"{what} of shape {list(shape)}")
+        raise ValueError(f"{subject} of shape {list(shape)}")
     if len(shape) > MOST_DIMENSIONS:
-        raise UnsupportedError(f"{what} of {len(shape)} dimensions: the most is {MOST_DIMENSIONS}")
+        raise UnsupportedError(f"{subject} of {len(shape)} dimensions: the most is {MOST_DIMENSIONS}")
     if prod(shape) > MOST_ELEMENTS:
-        raise UnsupportedError(f"{what} of shape {list(shape)}: more than {MOST_ELEMENTS:,} elements")
+        raise UnsupportedError(f"{subject} of shape {list(shape)}: more than {MOST_ELEMENTS:,} elements")
 
 
-def made_size(what: str, shape: Shape, held: int = 0) -> None:
-    """Raises as `_sized`, and UnsupportedError for a constant that is much larger than what it is computed of, `held`
+def check_constant_size(subject: str, shape: Shape, operand_size: int = 0) -> None:
+    """Raises as `_sized`, and UnsupportedError for a constant that is much larger than what it is computed of, `operand_size`
     elements."""
-    _sized(what, shape)
-    most = max(MOST_MADE, held)
-    if prod(shape) > most:
-        raise UnsupportedError(f"{what} of constants, of shape {list(shape)}: more than {most:,} elements")
+    _check_tensor_size(subject, shape)
+    limit = max(MOST_COMPUTED, operand_size)
+    if prod(shape) > limit:
+        raise UnsupportedError(f"{subject} of constants, of shape {list(shape)}: more than {limit:,} elements")
 
 
-def index_size(what: str, count: int) -> None:
+def check_index_size(subject: str, count: int) -> None:
     """Raises UnsupportedError where what an op reads of a dimension is too many places to list."""
     if count > MOST_PLACES:
-        raise UnsupportedError(f"{what} along {count} places: the most is {MOST_PLACES:,}")
+        raise UnsupportedError(f"{subject} along {count} places: the most is {MOST_PLACES:,}")
 
 
-def _size(node: Node) -> int:
+def _element_count(node: Node) -> int:
     return prod(node.shape)
 
 
 def _decomposed_shape(op: str, nodes: Sequence[Node], attrs: dict[str, Any]) -> Shape:
     """What the decomposition of an op gives, tried on a graph of its own."""
-    aside = Builder(Graph())
+    scratch = Builder(Graph())
     for node in nodes:
-        aside.graph.nodes.setdefault(node.name, node)
-    return aside.emit(op, *nodes, **attrs).shape
+        scratch.graph.nodes.setdefault(node.name, node)
+    return scratch.emit(op, *nodes, **attrs).shape
 
 
-def _element(item: Any) -> Any:
-    if isinstance(item, float):
+def _literal_dtype(operand: Any) -> Any:
+    if isinstance(operand, float):
         return np.float32
     return None
 

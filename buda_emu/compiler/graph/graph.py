@@ -85,7 +85,7 @@ class Origin(Protocol):
         """What runs it, with its version."""
         ...
 
-    def values(self, inputs: Sequence[Array], wanted: Container[str]) -> tuple[list[Array], dict[str, Array]]:
+    def values(self, inputs: Sequence[Array], node_names: Container[str]) -> tuple[list[Array], dict[str, Array]]:
         """The outputs, and the values of those nodes of the imported graph that are wanted and that it knows. Raises
         HostError where the framework is not installed or refuses the inputs."""
         ...
@@ -110,22 +110,22 @@ class Graph:
 
     def users(self) -> dict[str, list[str]]:
         """Names of the nodes that read each value, in order; the outputs of the graph are not among them."""
-        found: dict[str, list[str]] = {name: [] for name in self.nodes}
+        readers: dict[str, list[str]] = {name: [] for name in self.nodes}
         for node in self:
             for name in dict.fromkeys(node.inputs):
-                found[name].append(node.name)
-        return found
+                readers[name].append(node.name)
+        return readers
 
     def programs(self) -> dict[str, str]:
         """The program of every node that an output needs."""
-        found: dict[str, str] = {}
+        program_of: dict[str, str] = {}
         for program in dict.fromkeys(output.program for output in self.outputs):
             needed = {output.value for output in self.outputs if output.program == program}
             for node in reversed(self.nodes.values()):
-                if node.name in needed and node.name not in found:
+                if node.name in needed and node.name not in program_of:
                     needed.update(node.inputs)
-            found |= {name: program for name in needed if name not in found}
-        return found
+            program_of |= {name: program for name in needed if name not in program_of}
+        return program_of
 
     def live(self) -> set[str]:
         """Names of all values that an output depends on, and of all inputs."""
@@ -133,10 +133,10 @@ class Graph:
         edges = nx.DiGraph()
         edges.add_nodes_from(self.nodes)
         edges.add_edges_from((name, node.name) for node in self for name in node.inputs)
-        found = {output.value for output in self.outputs}
-        for output in tuple(found):
-            found |= nx.ancestors(edges, output)
-        return found | set(self.inputs)
+        live_names = {output.value for output in self.outputs}
+        for output in tuple(live_names):
+            live_names |= nx.ancestors(edges, output)
+        return live_names | set(self.inputs)
 
     @property
     def one_by_one(self) -> bool:
@@ -145,12 +145,14 @@ class Graph:
 
     def text(self) -> str:
         """One line for each node: `name: op(inputs) {attributes} -> shape`."""
-        lines = [_line(node) for node in self]
-        return "\n".join([*lines, "outputs: " + ", ".join(f"{item.label} = {item.value}" for item in self.outputs)])
+        lines = [_format_node(node) for node in self]
+        return "\n".join(
+            [*lines, "outputs: " + ", ".join(f"{output.label} = {output.value}" for output in self.outputs)]
+        )
 
 
-def _line(node: Node) -> str:
-    attrs = ", ".join(f"{key}={_shown(value)}" for key, value in node.attrs.items())
+def _format_node(node: Node) -> str:
+    attrs = ", ".join(f"{key}={_format_attribute(value)}" for key, value in node.attrs.items())
     if node.dtype == "float32":
         dtype = ""
     else:
@@ -159,7 +161,7 @@ def _line(node: Node) -> str:
     return f"{node.name}: {call}{f' {{{attrs}}}' if attrs else ''} -> {list(node.shape)}{dtype}"
 
 
-def _shown(value: Any) -> str:
+def _format_attribute(value: Any) -> str:
     if isinstance(value, np.ndarray):
         array = cast("Array", value)
         if array.size <= 4:
@@ -196,33 +198,33 @@ class ArrayKey:
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, ArrayKey) or self._hash != other._hash:
             return False
-        one = self._array
-        two = other._array
-        if one is two:
+        left = self._array
+        right = other._array
+        if left is right:
             return True
-        if isinstance(one, Referenced) or isinstance(two, Referenced):
-            return isinstance(one, Referenced) and isinstance(two, Referenced) and one.key == two.key
-        if one.shape != two.shape or one.dtype != two.dtype:
+        if isinstance(left, Referenced) or isinstance(right, Referenced):
+            return isinstance(left, Referenced) and isinstance(right, Referenced) and left.key == right.key
+        if left.shape != right.shape or left.dtype != right.dtype:
             return False
-        return _same_memory(one, two) or _same_bits(_bits(one), _bits(two))
+        return _share_memory(left, right) or _equal_bits(_bits(left), _bits(right))
 
 
-def _same_memory(one: NDArray[Any], two: NDArray[Any]) -> bool:
+def _share_memory(left: NDArray[Any], right: NDArray[Any]) -> bool:
     """Of arrays of one shape and type."""
-    return one.strides == two.strides and one.ctypes.data == two.ctypes.data
+    return left.strides == right.strides and left.ctypes.data == right.ctypes.data
 
 
-def _same_bits(one: NDArray[np.uint8], two: NDArray[np.uint8]) -> bool:
+def _equal_bits(left: NDArray[np.uint8], right: NDArray[np.uint8]) -> bool:
     """Of as many bytes, a part at a time: numpy puts one more byte for each of them into memory."""
-    parts = (slice(start, start + _SMALL) for start in range(0, one.size, _SMALL))
-    return all(np.array_equal(one[part], two[part]) for part in parts)
+    parts = (slice(start, start + _SMALL) for start in range(0, left.size, _SMALL))
+    return all(np.array_equal(left[part], right[part]) for part in parts)
 
 
 def _bits(array: NDArray[Any]) -> NDArray[np.uint8]:
     return np.ascontiguousarray(array).reshape(-1).view(np.uint8)
 
 
-KEPT: Final = 1 << 30
+MEMORY_LIMIT: Final = 1 << 30
 """Bytes of copies that stay in memory; the others lie in temporary files, and their pages come and go."""
 _SPARE: Final = 1 << 30
 """Bytes that are left free where temporary files lie."""
@@ -236,9 +238,9 @@ class OwnMemory:
     stays in memory.
     """
 
-    def __init__(self, kept: int = KEPT) -> None:
+    def __init__(self, memory_limit: int = MEMORY_LIMIT) -> None:
         self._held: dict[ArrayKey, tuple[Array, Callable[[], None]]] = {}
-        self._left = kept
+        self._left = memory_limit
 
     def of(self, array: Array, name: str) -> Any:
         """The array by reference to its copy; a small one, one of whole numbers, and one that is held by reference
@@ -252,18 +254,18 @@ class OwnMemory:
         if key not in self._held:
             self._held[key] = self._copy(flat, is_own=not np.may_share_memory(flat, array))
         copy, give_back = self._held[key]
-        own = referenced(copy.reshape(in_memory_order.shape), name, give_back)
-        return own.transpose(np.argsort(order).tolist())
+        reference = referenced(copy.reshape(in_memory_order.shape), name, give_back)
+        return reference.transpose(np.argsort(order).tolist())
 
     def _copy(self, flat: Array, *, is_own: bool) -> tuple[Array, Callable[[], None]]:
         """A copy, and what gives its pages back. `is_own`: it is one already."""
         if flat.nbytes > self._left and _disk_has_room(flat.nbytes):
-            return _in_file(flat)
+            return _copy_to_file(flat)
         self._left -= flat.nbytes
-        return flat if is_own else flat.copy(), _nothing
+        return flat if is_own else flat.copy(), _release_nothing
 
 
-def _in_file(flat: Array) -> tuple[Array, Callable[[], None]]:
+def _copy_to_file(flat: Array) -> tuple[Array, Callable[[], None]]:
     with tempfile.TemporaryFile() as stream:
         stream.write(flat.data)
         stream.flush()
@@ -271,10 +273,10 @@ def _in_file(flat: Array) -> tuple[Array, Callable[[], None]]:
     return copy, giving_back(copy)
 
 
-def in_memory(size: int) -> int:
+def memory_share(size: int) -> int:
     """How many of so many bytes of copies are going to be in memory."""
     if _disk_has_room(size):
-        return min(size, KEPT)
+        return min(size, MEMORY_LIMIT)
     return size
 
 
@@ -282,5 +284,5 @@ def _disk_has_room(size: int) -> bool:
     return shutil.disk_usage(tempfile.gettempdir()).free > size + _SPARE
 
 
-def _nothing() -> None:
+def _release_nothing() -> None:
     """Of memory that is no file's."""

@@ -42,7 +42,7 @@ _OPS: dict[str, FrontOp] = {}
 
 def core(name: str, doc: str, shape: ShapeRule, reference: Reference, *, family: str, dtype: str | None = None) -> None:
     """Declare a core op."""
-    _declare(FrontOp(name=name, family=family, doc=doc, shape=shape, reference=reference, decompose=None, dtype=dtype))
+    _register(FrontOp(name=name, family=family, doc=doc, shape=shape, reference=reference, decompose=None, dtype=dtype))
 
 
 def composite(family: str, *, dtype: str | None = None) -> Callable[[Decomposition], Decomposition]:
@@ -50,7 +50,7 @@ def composite(family: str, *, dtype: str | None = None) -> Callable[[Decompositi
 
     def declare(function: Decomposition) -> Decomposition:
         doc = (function.__doc__ or "").strip().splitlines()[0]
-        _declare(
+        _register(
             FrontOp(
                 name=function.__name__.rstrip("_"),
                 family=family,
@@ -66,21 +66,21 @@ def composite(family: str, *, dtype: str | None = None) -> Callable[[Decompositi
     return declare
 
 
-def _declare(op: FrontOp) -> None:
+def _register(op: FrontOp) -> None:
     if op.name in _OPS:
         raise InternalError(f"front-end op {op.name} is declared twice")
     _OPS[op.name] = op
 
 
 @cache
-def _load() -> None:
+def _load_declarations() -> None:
     """All that the room declares, when an op is first asked for."""
     import_module("buda_emu.compiler.frontend_ops")
 
 
 def front_op(name: str) -> FrontOp:
     """The declaration of an op. Raises InternalError for a name that none has."""
-    _load()
+    _load_declarations()
     if name not in _OPS:
         raise InternalError(f"there is no front-end op {name}")
     return _OPS[name]
@@ -88,11 +88,11 @@ def front_op(name: str) -> FrontOp:
 
 def has_front_op(name: str) -> bool:
     """Whether there is an op of that name."""
-    _load()
+    _load_declarations()
     return name in _OPS
 
 
 def front_ops() -> Iterator[FrontOp]:
     """All declarations, in the order of the text."""
-    _load()
+    _load_declarations()
     return iter(_OPS.values())

@@ -27,8 +27,8 @@ class Sparse:
         row = np.asarray(row, np.int64).ravel()
         col = np.asarray(col, np.int64).ravel()
         weight = np.broadcast_to(np.asarray(weight, np.float32), row.shape)
-        kept = np.flatnonzero(weight)
-        order = kept[np.lexsort((col[kept], row[kept]))]
+        nonzero = np.flatnonzero(weight)
+        order = nonzero[np.lexsort((col[nonzero], row[nonzero]))]
         return Sparse((int(shape[0]), int(shape[1])), row[order], col[order], weight[order])
 
     @property
@@ -40,8 +40,8 @@ class Sparse:
             len(sizes) == 1
             and self.row.ndim == 1
             and all(
-                part.dtype.kind == "i" and bool(((part >= 0) & (part < most)).all())
-                for part, most in zip(parts, self.shape, strict=False)
+                part.dtype.kind == "i" and bool(((part >= 0) & (part < limit)).all())
+                for part, limit in zip(parts, self.shape, strict=False)
             )
         )
 
@@ -68,20 +68,23 @@ class Sparse:
         """This matrix times `first`."""
         begin = np.searchsorted(first.row, np.arange(first.shape[0] + 1))
         counts = (begin[1:] - begin[:-1])[self.col]
-        which = np.repeat(np.arange(self.col.size), counts)
-        offset = np.arange(which.size) - np.repeat(np.cumsum(counts) - counts, counts)
-        entry = begin[self.col[which]] + offset
-        found = Sparse.of(
-            (self.shape[0], first.shape[1]), self.row[which], first.col[entry], self.weight[which] * first.weight[entry]
+        left_entry = np.repeat(np.arange(self.col.size), counts)
+        offset = np.arange(left_entry.size) - np.repeat(np.cumsum(counts) - counts, counts)
+        entry = begin[self.col[left_entry]] + offset
+        product = Sparse.of(
+            (self.shape[0], first.shape[1]),
+            self.row[left_entry],
+            first.col[entry],
+            self.weight[left_entry] * first.weight[entry],
         )
-        return found.merged()
+        return product.merge_duplicates()
 
-    def merged(self) -> "Sparse":
+    def merge_duplicates(self) -> "Sparse":
         """The same with entries of one place added up."""
-        same = (self.row[1:] == self.row[:-1]) & (self.col[1:] == self.col[:-1])
-        if not same.any():
+        repeats = (self.row[1:] == self.row[:-1]) & (self.col[1:] == self.col[:-1])
+        if not repeats.any():
             return self
-        begin = np.flatnonzero(np.concatenate([[True], ~same]))
+        begin = np.flatnonzero(np.concatenate([[True], ~repeats]))
         return Sparse.of(self.shape, self.row[begin], self.col[begin], np.add.reduceat(self.weight, begin))
 
     def transposed(self) -> "Sparse":

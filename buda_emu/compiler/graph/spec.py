@@ -18,28 +18,28 @@ CORE: Final = "core"
 Rule = Callable[[Graph, Node], bool]
 
 
-def _declared(_: Graph, node: Node) -> bool:
+def _is_front_op(_: Graph, node: Node) -> bool:
     return node.op in SOURCES or has_front_op(node.op)
 
 
-def _core(_: Graph, node: Node) -> bool:
+def _is_core_op(_: Graph, node: Node) -> bool:
     return node.op in SOURCES or (has_front_op(node.op) and front_op(node.op).is_core)
 
 
-def _defined(graph: Graph, node: Node) -> bool:
+def _has_operands(graph: Graph, node: Node) -> bool:
     return all(name in graph.nodes for name in node.inputs)
 
 
-def _value(_: Graph, node: Node) -> bool:
+def _holds_value(_: Graph, node: Node) -> bool:
     value = node.attrs.get("value")
     return node.op != "constant" or (isinstance(value, (np.ndarray, Referenced)) and node.value.shape == node.shape)
 
 
-def _sized(_: Graph, node: Node) -> bool:
+def _has_integer_shape(_: Graph, node: Node) -> bool:
     return all(type(size) is int and size >= 0 for size in node.shape)
 
 
-def _computed(graph: Graph, node: Node) -> bool:
+def _depends_on_input(graph: Graph, node: Node) -> bool:
     """An op on constants alone has been folded."""
     return node.op in SOURCES or any(graph[name].op != "constant" for name in node.inputs)
 
@@ -47,12 +47,12 @@ def _computed(graph: Graph, node: Node) -> bool:
 _BEFORE: Final = "has operands that come before it"
 STAGES: Final[Mapping[str, Mapping[str, Rule]]] = {
     FRONT: {
-        "is a front-end op": _declared, _BEFORE: _defined, "holds its value": _value,
-        "has a shape of integers": _sized,
+        "is a front-end op": _is_front_op, _BEFORE: _has_operands, "holds its value": _holds_value,
+        "has a shape of integers": _has_integer_shape,
     },
     CORE: {
-        "is a core op": _core, _BEFORE: _defined, "holds its value": _value,
-        "has a shape of integers": _sized, "depends on an input": _computed,
+        "is a core op": _is_core_op, _BEFORE: _has_operands, "holds its value": _holds_value,
+        "has a shape of integers": _has_integer_shape, "depends on an input": _depends_on_input,
     },
 }  # fmt: skip
 """By stage: what must hold of every node."""
@@ -60,19 +60,19 @@ STAGES: Final[Mapping[str, Mapping[str, Rule]]] = {
 
 def graph_problems(graph: Graph, stage: str) -> Iterator[str]:
     """Each node that breaks a rule of a stage, with the first rule that it breaks."""
-    seen: set[str] = set()
+    defined_names: set[str] = set()
     for node in graph:
         for rule, holds in STAGES[stage].items():
-            if not holds(graph, node) or (rule == _BEFORE and not seen.issuperset(node.inputs)):
+            if not holds(graph, node) or (rule == _BEFORE and not defined_names.issuperset(node.inputs)):
                 yield f"{node.name} = {node.op}({', '.join(node.inputs)}) {list(node.shape)}: not: {rule}"
                 break
-        seen.add(node.name)
+        defined_names.add(node.name)
 
 
-def check_graph(graph: Graph, stage: str, where: str) -> None:
+def check_graph(graph: Graph, stage: str, pass_name: str) -> None:
     """Raises InternalError naming pass, node and rule."""
     for problem in graph_problems(graph, stage):
-        raise InternalError(f"after {where}: {problem}")
+        raise InternalError(f"after {pass_name}: {problem}")
 
 
 DTYPES: Final = frozenset(
@@ -87,7 +87,7 @@ _SOURCE_ATTRS: Final[Mapping[str, frozenset[str]]] = {
 """What each must have."""
 
 
-def declared_problems(graph: Graph) -> Iterator[str]:
+def declaration_problems(graph: Graph) -> Iterator[str]:
     """What the declarations of ops say against nodes: element types, operands, attributes, shapes; and outputs that
     nothing gives. For a graph whose stage holds."""
     for node in graph:
@@ -122,15 +122,15 @@ def _declared_shape(graph: Graph, node: Node) -> Shape | None:
         return None
     operands = [graph[name] for name in node.inputs]
     declared = front_op(node.op)
-    _bind(declared, operands, node.attrs)
+    _check_call(declared, operands, node.attrs)
     if declared.shape is not None:
         return declared.shape(*[operand.shape for operand in operands], **node.attrs)
-    aside = Builder(Graph())
-    aside.graph.nodes.update((operand.name, operand) for operand in operands)
-    return aside.emit(node.op, *operands, **node.attrs).shape
+    scratch = Builder(Graph())
+    scratch.graph.nodes.update((operand.name, operand) for operand in operands)
+    return scratch.emit(node.op, *operands, **node.attrs).shape
 
 
-def _bind(declared: FrontOp, operands: Sequence[Node], attrs: Mapping[str, Any]) -> None:
+def _check_call(declared: FrontOp, operands: Sequence[Node], attrs: Mapping[str, Any]) -> None:
     """Raises TypeError for another number of operands than the op's function takes, and for attributes that it does not
     have."""
     if declared.decompose is not None:

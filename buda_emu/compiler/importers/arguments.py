@@ -180,15 +180,15 @@ def is_irrelevant(framework: str, operator: str, argument: str) -> bool:
 def refuse_unread(framework: str, operator: str, unread: Iterable[Argument]) -> None:
     """Raise NotSupportedError naming the arguments that a handler did not read although they decide something."""
     dropped = [
-        f"{argument.name}={_shown(argument.value)}"
+        f"{argument.name}={_format_value(argument.value)}"
         for argument in unread
-        if not is_irrelevant(framework, operator, argument.name) and not _equal(argument.value, argument.default)
+        if not is_irrelevant(framework, operator, argument.name) and not _is_default(argument.value, argument.default)
     ]
     if dropped:
         raise NotSupportedError(", ".join(dropped))
 
 
-def _equal(value: Any, default: Any) -> bool:
+def _is_default(value: Any, default: Any) -> bool:
     if value is None or default is REQUIRED:
         return value is default
     if isinstance(value, (list, tuple)):
@@ -196,7 +196,7 @@ def _equal(value: Any, default: Any) -> bool:
     return not isinstance(value, Node) and bool(value == default)
 
 
-def _shown(value: Any) -> str:
+def _format_value(value: Any) -> str:
     if isinstance(value, Node):
         return f"a tensor of shape {list(value.shape)}"
     if isinstance(value, bytes):

@@ -60,9 +60,9 @@ class Operators(Mapping[str, Operator[H]]):
         front-end op that each is. Of a `place` that is not the chip, the docstring says why. `family`: by default the
         module of the handler."""
 
-        def made(handler: F) -> F:
+        def register(handler: F) -> F:
             doc = (handler.__doc__ or "").strip().split("\n")[0]
-            own = family or handler.__module__.rpartition(".")[2]
+            handler_family = family or handler.__module__.rpartition(".")[2]
             for name in names:
                 assert name not in self._declared, f"{name} is declared twice"
                 if place == "chip":
@@ -72,11 +72,11 @@ class Operators(Mapping[str, Operator[H]]):
                 if becomes is not None:
                     text = f"`{becomes[name]}`"
                 self._declared[name] = Operator(
-                    name=name, family=own, becomes=text, handler=cast("H", handler), whole=whole, place=place
+                    name=name, family=handler_family, becomes=text, handler=cast("H", handler), whole=whole, place=place
                 )
             return handler
 
-        return made
+        return register
 
     @cached_property
     def _all(self) -> dict[str, Operator[H]]:
@@ -114,16 +114,17 @@ class Refusals:
         self.counts: Counter[str] = Counter()
         self._places: dict[str, str] = {}
 
-    def add(self, what: str, place: str) -> None:
+    def add(self, construct: str, place: str) -> None:
         """Once more; `place`: "" where it is nowhere."""
-        self.counts[what] += 1
-        self._places.setdefault(what, place)
+        self.counts[construct] += 1
+        self._places.setdefault(construct, place)
 
     def tell(self, model: str, *advice: str) -> None:
         """Raises UnsupportedError where there is any, naming all and what to do."""
         lines = [
-            f"{what}: {plural(count, 'time')}" + f", first at {self._places[what]}" * bool(self._places[what])
-            for what, count in self.counts.most_common()
+            f"{construct}: {plural(count, 'time')}"
+            + f", first at {self._places[construct]}" * bool(self._places[construct])
+            for construct, count in self.counts.most_common()
         ]
         if lines:
             raise UnsupportedError(f"compile: {model}: not supported: " + "; ".join((*lines, *advice)))
@@ -134,17 +135,17 @@ _TABLE: Final = 4096
 _MOVES: Final = ("reshape", "identity", "transpose", "linear", "expand", "take", "slice")
 
 
-def host_picks(b: Builder, node: Node) -> bool:
+def is_picked_by_host(b: Builder, node: Node) -> bool:
     """Whether the host can pick the elements of a value: it is an input, or moved from one."""
     while node.op in _MOVES:
         node = b.graph[node.inputs[0]]
     return node.op == "input"
 
 
-def hot(b: Builder, index: Node, depth: int, *, from_end: bool = False, zero: int | None = None) -> Node:
+def one_hot_rows(b: Builder, index: Node, depth: int, *, from_end: bool = False, zero: int | None = None) -> Node:
     """Return [..., depth]: 1 where the last dimension counts the index. Negative indices may count `from_end`; index
     `zero`, outside of the dimension, is nowhere. Of an input by a table, exact in every format."""
-    if depth <= _TABLE and host_picks(b, index):
+    if depth <= _TABLE and is_picked_by_host(b, index):
         return table_rows(b, b.constant(np.eye(depth, dtype=np.float32)), index, from_end=from_end, zero=zero)
     return b.one_hot(index, depth=depth, from_end=from_end)
 
@@ -167,40 +168,40 @@ class Scatter(NamedTuple):
     from_end: bool = False
 
 
-def scattered(b: Builder, x: Node, index: Node, values: Node, how: Scatter) -> Node:
+def scatter_elements(b: Builder, x: Node, index: Node, values: Node, how: Scatter) -> Node:
     """Return x with values at places of one dimension, one for each index. Along other dimensions the indices may be
     fewer: elements behind stay as they are."""
     dim = dim_of(how.dim, len(x.shape))
     for place, (size, count) in enumerate(zip(x.shape, index.shape, strict=True)):
         if place != dim and count < size:
             part = b.slice(x, dim=place, start=0, count=count)
-            part = scattered(b, part, index, values, how)
-            behind = b.slice(x, dim=place, start=count, count=size - count)
-            return b.concat(part, behind, dim=place)
-    return _combined(b, x, hot(b, index, x.shape[dim], from_end=how.from_end), values, how)
+            part = scatter_elements(b, part, index, values, how)
+            remainder = b.slice(x, dim=place, start=count, count=size - count)
+            return b.concat(part, remainder, dim=place)
+    return _emit_scatter(b, x, one_hot_rows(b, index, x.shape[dim], from_end=how.from_end), values, how)
 
 
-def scattered_slices(b: Builder, x: Node, index: Node, values: Node, how: Scatter) -> Node:
+def scatter_slices(b: Builder, x: Node, index: Node, values: Node, how: Scatter) -> Node:
     """Return x with whole slices at places of one dimension, one for each of a row of indices."""
     dim = dim_of(how.dim, len(x.shape))
     size = x.shape[dim]
     if index.op == "constant" and how.reduction == "none":
         places = np.asarray(index.value).astype(np.int64).reshape(-1) % size
-        own = np.arange(size)
-        theirs = np.full(size, -1)
-        theirs[places] = np.arange(places.size)
-        own[places] = -1
-        put = b.take(values, dim=dim, index=theirs)
-        if (own < 0).all():
-            return put
-        return b.add(b.take(x, dim=dim, index=own), put, dtype=x.dtype)
-    rows = hot(b, index, size, from_end=how.from_end)
+        source_rows = np.arange(size)
+        update_rows = np.full(size, -1)
+        update_rows[places] = np.arange(places.size)
+        source_rows[places] = -1
+        updates = b.take(values, dim=dim, index=update_rows)
+        if (source_rows < 0).all():
+            return updates
+        return b.add(b.take(x, dim=dim, index=source_rows), updates, dtype=x.dtype)
+    rows = one_hot_rows(b, index, size, from_end=how.from_end)
     rows = b.reshape(rows, shape=(*(1,) * dim, prod(index.shape), *(1,) * (len(x.shape) - dim - 1), size))
     rows = b.expand(rows, shape=(*values.shape, size))
-    return _combined(b, x, rows, values, how)
+    return _emit_scatter(b, x, rows, values, how)
 
 
-def _combined(b: Builder, x: Node, rows: Node, values: Node, how: Scatter) -> Node:
+def _emit_scatter(b: Builder, x: Node, rows: Node, values: Node, how: Scatter) -> Node:
     return b.scatter(
         x, rows, values, dim=how.dim, reduction=how.reduction, include_self=how.include_self, dtype=x.dtype
     )
@@ -215,25 +216,25 @@ class OpenSizes:
 
     def of(self, label: str, dim: int, name: str = "") -> int | None:
         """Of an open dimension of an input; None where nobody said. Raises HostError for a size below 1."""
-        names = [item for item in (name, f"{label}.{dim}") if item]
+        names = [key for key in (name, f"{label}.{dim}") if key]
         self.known.update(names)
-        found = next((self.given[item] for item in names if item in self.given), None)
-        if found is not None and found < 1:
-            raise HostError(f"compile: size {names[0]}={found}: less than 1")
-        return found
+        size = next((self.given[key] for key in names if key in self.given), None)
+        if size is not None and size < 1:
+            raise HostError(f"compile: size {names[0]}={size}: less than 1")
+        return size
 
     def check(self, model: str) -> None:
         """Raises HostError for a name that the model does not have, when all were asked for."""
         for name in self.given:
             if name not in self.known:
                 if self.known:
-                    said = f"open are {', '.join(sorted(self.known))}"
+                    hint = f"open are {', '.join(sorted(self.known))}"
                 else:
-                    said = "no size of it is open"
-                raise HostError(f"compile: {model}: size {name!r}: {said}")
+                    hint = "no size of it is open"
+                raise HostError(f"compile: {model}: size {name!r}: {hint}")
 
 
-def how_to_give(label: str, dim: int, name: str = "") -> str:
+def missing_size_text(label: str, dim: int, name: str = "") -> str:
     """What is missing, and what to do."""
     word = name or f"{label}.{dim}"
     return f"the open size {word} (give it: --size {word}=1, in Python sizes={{'{word}': 1}}, or example inputs)"

@@ -22,15 +22,15 @@ def read_model(
     framework can run them; `parameters` of a torch module or a .pt2 file in another file; `sizes` that it leaves open.
     Raises HostError, UnsupportedError."""
     require_unmasked(inputs, "compile: example inputs")
-    given = OpenSizes(sizes or {})
-    graph = _read(source, inputs, on_host, parameters, given)
-    given.check(graph.name)
+    open_sizes = OpenSizes(sizes or {})
+    graph = _dispatch(source, inputs, on_host, parameters, open_sizes)
+    open_sizes.check(graph.name)
     if not graph.outputs:
         raise HostError(f"compile: {graph.name}: the model has no outputs: there is nothing to compute")
     return graph
 
 
-def _read(
+def _dispatch(
     source: Any, inputs: Sequence[Any] | None, on_host: Sequence[str], parameters: Path | None, sizes: OpenSizes
 ) -> Graph:
     kind: type[Any] = type(source)
@@ -46,12 +46,12 @@ def _read(
         raise HostError("compile: parameters: of a torch module or a .pt2 file: other models have their own")
     if isinstance(source, (str, Path)):
         if path.suffix == ".onnx":
-            _need("onnx", path)
+            _require_package("onnx", path)
             from buda_emu.compiler.importers.from_onnx.reader import read_file
 
             return read_file(path, inputs, on_host, sizes)
         if path.suffix == ".pt2":
-            _need("torch", path)
+            _require_package("torch", path)
             from buda_emu.compiler.importers.from_torch.reader import read_pt2
 
             return read_pt2(path, parameters, (inputs, sizes))
@@ -61,7 +61,7 @@ def _read(
 
         return read_proto(source, inputs, on_host=on_host, sizes=sizes)
     if callable(source):
-        _need("jax", getattr(source, "__name__", kind.__name__))
+        _require_package("jax", getattr(source, "__name__", kind.__name__))
         from buda_emu.compiler.importers.from_jax.reader import read_jax
 
         return read_jax(source, inputs)
@@ -70,7 +70,7 @@ def _read(
     )
 
 
-def _need(package: str, path: Path | str) -> None:
+def _require_package(package: str, path: Path | str) -> None:
     """Raises HostError where what reads a file is not installed; the extra has the package's name."""
     if find_spec(package) is None:
         raise HostError(f"compile: {path} needs the package {package}: pip install 'buda-emu[{package}]'")

@@ -5,7 +5,7 @@ from math import prod
 
 import numpy as np
 
-from buda_emu.compiler.graph.builder import kept_name, safe_name
+from buda_emu.compiler.graph.builder import host_name, safe_name
 from buda_emu.compiler.graph.graph import Array, Node, Output
 from buda_emu.compiler.graph.registry import front_op
 from buda_emu.compiler.lower.layout import TILE, Layout, Piece, ordered, padded, standard
@@ -117,7 +117,7 @@ def emit_output(low: Lowering, output: Output, taken: set[str]) -> None:
     value = low.real(value)
     layout = value.layout
     view = (layout.extent[0], _filled(layout, "r"), _filled(layout, "c"))
-    name = kept_name(output.label)
+    name = host_name(output.label)
     while name in taken or name in low.out.ops:
         name += "_out"
     taken.add(name)

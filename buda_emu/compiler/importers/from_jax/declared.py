@@ -31,9 +31,9 @@ class Call:
         """Of the first result."""
         return self.shapes[0]
 
-    def listed(self, name: str, otherwise: int, rank: int) -> tuple[int, ...]:
-        """An attribute of one number for each dimension; all are `otherwise` where it is left out."""
-        return tuple(self.attrs.get(name) or (otherwise,) * rank)
+    def list_attribute(self, name: str, default: int, rank: int) -> tuple[int, ...]:
+        """An attribute of one number for each dimension; all are `default` where it is left out."""
+        return tuple(self.attrs.get(name) or (default,) * rank)
 
 
 Handler = Callable[[Call], Any]

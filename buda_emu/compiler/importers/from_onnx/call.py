@@ -51,13 +51,13 @@ class Call:
         """An attribute."""
         return self.attrs.get(name, default)
 
-    def constant(self, place: int, what: str) -> Array | None:
+    def constant(self, place: int, subject: str) -> Array | None:
         """The value of an operand that decides shapes; None where it is left out."""
         node = self.get(place)
         if node is None:
             return None
         if node.op != "constant":
-            raise NotSupportedError(f"{what} that is computed or an input")
+            raise NotSupportedError(f"{subject} that is computed or an input")
         return node.value
 
     def refuse(self, why: str) -> NotSupportedError:

@@ -22,14 +22,14 @@ _PLAIN = {
 
 
 @onnx_op(*_PLAIN, becomes=_PLAIN)
-def plain(call: Call) -> Node:
+def emit_by_table(call: Call) -> Node:
     """By the table."""
     if call.op == "PRelu" and len(call[1].shape) == 1 and len(call[0].shape) > 1 and call.opset < 7:
         raise call.refuse("channel-wise slopes of opset 6")
-    return call.b.emit(_PLAIN[call.op], *aligned(call))
+    return call.b.emit(_PLAIN[call.op], *align_operands(call))
 
 
-def aligned(call: Call) -> list[Node]:
+def align_operands(call: Call) -> list[Node]:
     """Return the operands as numpy broadcasts them: before opset 7 attributes said where the second one lies."""
     operands = [node for node in call.inputs if node is not None]
     axis = call.attr("axis")
@@ -43,10 +43,10 @@ def aligned(call: Call) -> list[Node]:
 @onnx_op("Div")
 def div(call: Call) -> Node:
     """`divide`; of integers `whole_quotient`"""
-    x, y = aligned(call)
+    x, y = align_operands(call)
     if is_float(x):
         return call.b.divide(x, y)
-    return call.b.retyped(call.b.whole_quotient(x, y), x.dtype)
+    return call.b.retype(call.b.whole_quotient(x, y), x.dtype)
 
 
 @onnx_op("Mod")
@@ -54,32 +54,32 @@ def mod(call: Call) -> Node:
     """`modulo`; fmod 1 has the sign of the dividend"""
     if is_float(call[0]) and not call.attr("fmod", 0):
         raise call.refuse("of floats without fmod")
-    found = call.b.modulo(call[0], call[1], truncated=bool(call.attr("fmod", 0)))
+    remainder = call.b.modulo(call[0], call[1], truncated=bool(call.attr("fmod", 0)))
     if not is_float(call[0]):
-        return call.b.retyped(found, call[0].dtype)
-    return found
+        return call.b.retype(remainder, call[0].dtype)
+    return remainder
 
 
 @onnx_op("Pow")
 def pow_(call: Call) -> Node:
     """`pow`; the result has the type of the base"""
-    x, y = aligned(call)
-    found = call.b.pow(x, y)
+    x, y = align_operands(call)
+    power = call.b.pow(x, y)
     if is_float(x):
-        return found
-    return call.b.retyped(call.b.round(found), x.dtype)
+        return power
+    return call.b.retype(call.b.round(power), x.dtype)
 
 
 @onnx_op("Max", "Min", "Sum", "Mean")
-def several(call: Call) -> Node:
+def fold_operands(call: Call) -> Node:
     """`maximum`, `minimum` or `add`, one after the other"""
-    form = {"Max": call.b.maximum, "Min": call.b.minimum}.get(call.op, call.b.add)
-    found = call[0]
+    combine = {"Max": call.b.maximum, "Min": call.b.minimum}.get(call.op, call.b.add)
+    total = call[0]
     for place in range(1, len(call.inputs)):
-        found = form(found, call[place])
+        total = combine(total, call[place])
     if call.op == "Mean":
-        return call.b.multiply(found, 1 / len(call.inputs))
-    return found
+        return call.b.multiply(total, 1 / len(call.inputs))
+    return total
 
 
 @onnx_op("Clip")
@@ -102,13 +102,13 @@ def clip(call: Call) -> Node:
 
 
 @onnx_op("LeakyRelu")
-def leaky(call: Call) -> Node:
+def leaky_relu(call: Call) -> Node:
     """`leaky_relu`: times the slope below 0"""
     return call.b.leaky_relu(call[0], slope=float(call.attr("alpha", 0.01)))
 
 
 @onnx_op("ThresholdedRelu")
-def thresholded(call: Call) -> Node:
+def thresholded_relu(call: Call) -> Node:
     """x above alpha, else 0"""
     alpha = float(call.attr("alpha", 1.0))
     return call.b.multiply(call[0], call.b.greater(call[0], alpha), dtype=call[0].dtype)
@@ -152,35 +152,37 @@ def cast(call: Call) -> Node:
         dtype = np.dtype(onnx.helper.tensor_dtype_to_np_dtype(call.attr("to"))).name
         if {dtype, call[0].dtype} & {"float64", "float16"}:
             raise call.refuse(f"from {call[0].dtype} to {dtype}: the device rounds as --df says")
-    return converted(call, call[0], dtype)
+    return convert_type(call, call[0], dtype)
 
 
-def converted(call: Call, x: Node, dtype: str) -> Node:
+def convert_type(call: Call, x: Node, dtype: str) -> Node:
     """A value under another element type."""
-    have = np.dtype(x.dtype)
-    want = np.dtype(dtype)
-    if want.kind not in "fiub" or want.name.startswith("float8"):
+    source_type = np.dtype(x.dtype)
+    target_type = np.dtype(dtype)
+    if target_type.kind not in "fiub" or target_type.name.startswith("float8"):
         raise call.refuse(f"to {dtype}")
-    if want.kind == "b":
-        if have.kind != "b":
-            return call.b.retyped(call.b.boolean(x), dtype)
+    if target_type.kind == "b":
+        if source_type.kind != "b":
+            return call.b.retype(call.b.boolean(x), dtype)
         return x
-    if want.kind in "iu" and have.kind == "f":
-        return call.b.retyped(call.b.truncate(x), dtype)
-    wraps = want.itemsize < have.itemsize and have.kind in "iu" and want != np.int32  # exact are 24 bits anyway
-    if want.kind in "iu" and wraps:
-        raise call.refuse(f"from {have} to {want}, which may wrap")
-    if want.kind == "f" and want.itemsize < 4 and have != want:
-        raise call.refuse(f"to {want}: its rounding is the device's own business (--df)")
-    if have != want:
-        return call.b.retyped(x, dtype)
+    if target_type.kind in "iu" and source_type.kind == "f":
+        return call.b.retype(call.b.truncate(x), dtype)
+    may_wrap = (
+        target_type.itemsize < source_type.itemsize and source_type.kind in "iu" and target_type != np.int32
+    )  # exact are 24 bits anyway
+    if target_type.kind in "iu" and may_wrap:
+        raise call.refuse(f"from {source_type} to {target_type}, which may wrap")
+    if target_type.kind == "f" and target_type.itemsize < 4 and source_type != target_type:
+        raise call.refuse(f"to {target_type}: its rounding is the device's own business (--df)")
+    if source_type != target_type:
+        return call.b.retype(x, dtype)
     return x
 
 
 @onnx_op("Where")
 def where(call: Call) -> Node:
     """`where`, or `guarded_where` if the condition asks for NaN or infinities"""
-    return special_values.choose(call.b, call[0], call[1], call[2])
+    return special_values.select_values(call.b, call[0], call[1], call[2])
 
 
 @onnx_op("IsNaN")

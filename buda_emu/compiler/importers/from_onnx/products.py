@@ -15,10 +15,10 @@ Pads = tuple[tuple[int, int], ...]
 @onnx_op("MatMul")
 def matmul(call: Call) -> Node:
     """`matmul`; vectors as matrices of one row or column"""
-    return product(call, call[0], call[1])
+    return multiply_matrices(call, call[0], call[1])
 
 
-def product(call: Call, a: Node, b: Node) -> Node:
+def multiply_matrices(call: Call, a: Node, b: Node) -> Node:
     """numpy's matmul."""
     if len(a.shape) == 1:
         x = call.b.reshape(a, shape=(1, *a.shape))
@@ -28,8 +28,8 @@ def product(call: Call, a: Node, b: Node) -> Node:
         y = call.b.reshape(b, shape=(*b.shape, 1))
     else:
         y = b
-    found = call.b.matmul(x, y)
-    shape = found.shape
+    result = call.b.matmul(x, y)
+    shape = result.shape
     if len(b.shape) == 1:
         shape = shape[:-1]
     if len(a.shape) == 1:
@@ -37,9 +37,9 @@ def product(call: Call, a: Node, b: Node) -> Node:
             shape = (*shape[:-2], *shape[-1:])
         else:
             shape = shape[:-1]
-    if shape == found.shape:
-        return found
-    return call.b.reshape(found, shape=shape)
+    if shape == result.shape:
+        return result
+    return call.b.reshape(result, shape=shape)
 
 
 @onnx_op("Gemm")
@@ -50,33 +50,35 @@ def gemm(call: Call) -> Node:
         b.transpose(call[place], perm=(1, 0)) if call.attr(name, 0) else call[place]
         for place, name in ((0, "transA"), (1, "transB"))
     )
-    found = b.matmul(x, y)
+    result = b.matmul(x, y)
     alpha = call.attr("alpha", 1.0)
     beta = call.attr("beta", 1.0)
     c = call.get(2)
     if alpha != 1:
-        found = b.multiply(found, float(alpha))
+        result = b.multiply(result, float(alpha))
     if c is None:
-        return found
-    return b.add(found, c if beta == 1 else b.multiply(c, float(beta)))
+        return result
+    return b.add(result, c if beta == 1 else b.multiply(c, float(beta)))
 
 
-def window(call: Call, kernel: Sequence[int], space: Sequence[int]) -> tuple[tuple[int, ...], Pads, tuple[int, ...]]:
+def window_options(
+    call: Call, kernel: Sequence[int], space: Sequence[int]
+) -> tuple[tuple[int, ...], Pads, tuple[int, ...]]:
     """Strides, pads and dilations, automatic pads worked out."""
     rank = len(kernel)
     strides = tuple(call.attr("strides") or (1,) * rank)
     dilations = tuple(call.attr("dilations") or (1,) * rank)
-    given = call.attr("pads") or [0] * (2 * rank)
+    explicit_pads = call.attr("pads") or [0] * (2 * rank)
     auto = call.attr("auto_pad", b"NOTSET").decode()
     if auto in ("NOTSET", "VALID"):
-        pads = [(given[k], given[k + rank]) if auto == "NOTSET" else (0, 0) for k in range(rank)]
+        pads = [(explicit_pads[k], explicit_pads[k + rank]) if auto == "NOTSET" else (0, 0) for k in range(rank)]
         return strides, tuple(pads), dilations
     pads = []
     for k in range(rank):
         reach = (kernel[k] - 1) * dilations[k] + 1
         total = max((-(-space[k] // strides[k]) - 1) * strides[k] + reach - space[k], 0)
-        small = total // 2
-        pads.append((small, total - small) if auto == "SAME_UPPER" else (total - small, small))
+        half = total // 2
+        pads.append((half, total - half) if auto == "SAME_UPPER" else (total - half, half))
     return strides, tuple(pads), dilations
 
 
@@ -85,7 +87,7 @@ def conv(call: Call) -> Node:
     """`convolution`, of any rank"""
     x = call[0]
     w = call[1]
-    strides, pads, dilations = window(call, w.shape[2:], x.shape[2:])
+    strides, pads, dilations = window_options(call, w.shape[2:], x.shape[2:])
     bias = [node for node in (call.get(2),) if node is not None]
     return call.b.convolution(
         x, w, *bias, strides=strides, pads=pads, dilations=dilations, groups=call.attr("group", 1)
@@ -98,7 +100,7 @@ def conv_transpose(call: Call) -> Node:
     x = call[0]
     w = call[1]
     rank = len(w.shape) - 2
-    strides, pads, dilations = window(call, w.shape[2:], x.shape[2:])
+    strides, pads, dilations = window_options(call, w.shape[2:], x.shape[2:])
     extra = tuple(call.attr("output_padding") or (0,) * rank)
     auto = call.attr("auto_pad", b"NOTSET").decode()
     shape = call.attr("output_shape")
@@ -106,29 +108,29 @@ def conv_transpose(call: Call) -> Node:
     if by_stride:
         shape = [size * stride for size, stride in zip(x.shape[2:], strides, strict=True)]
     if shape is not None:
-        found = []
+        computed_pads = []
         for k in range(rank):
             reach = (w.shape[2 + k] - 1) * dilations[k] + 1
             total = strides[k] * (x.shape[2 + k] - 1) + extra[k] + reach - shape[-rank + k]
             if total < 0 and by_stride:
                 raise call.refuse(f"auto_pad={auto}, of a window smaller than the stride: give output_shape or pads")
-            small = total // 2
+            half = total // 2
             if total < 0:  # what is missing lies behind, as in onnxruntime
-                found.append((0, total))
+                computed_pads.append((0, total))
             else:
-                found.append((small, total - small) if auto == "SAME_UPPER" else (total - small, small))
-        pads = tuple(found)
+                computed_pads.append((half, total - half) if auto == "SAME_UPPER" else (total - half, half))
+        pads = tuple(computed_pads)
     bias = [node for node in (call.get(2),) if node is not None]
     return call.b.conv_transpose(
         x, w, *bias, strides=strides, pads=pads, dilations=dilations, groups=call.attr("group", 1), output_padding=extra
     )
 
 
-def pooled(
+def pool_window(
     call: Call, x: Node, kernel: Sequence[int]
 ) -> tuple[tuple[int, ...], Pads, tuple[int, ...], tuple[int, ...]]:
     """Window and sizes of the result; with ceil_mode a last window that starts inside counts."""
-    strides, pads, dilations = window(call, kernel, x.shape[2:])
+    strides, pads, dilations = window_options(call, kernel, x.shape[2:])
     out: list[int] = []
     for k, size in enumerate(x.shape[2:]):
         room = size + sum(pads[k]) - ((kernel[k] - 1) * dilations[k] + 1)
@@ -145,7 +147,7 @@ def max_pool(call: Call) -> Node:
     if len(call.shapes) > 1:
         raise call.refuse("indices")
     kernel = tuple(call.attr("kernel_shape"))
-    strides, pads, dilations, out = pooled(call, call[0], kernel)
+    strides, pads, dilations, out = pool_window(call, call[0], kernel)
     return call.b.max_pool(
         call[0], kernel=kernel, strides=strides, pads=pads, dilations=dilations, out=out, dtype=call[0].dtype
     )
@@ -155,7 +157,7 @@ def max_pool(call: Call) -> Node:
 def average_pool(call: Call) -> Node:
     """`avg_pool`; elements outside count if the attribute says so"""
     kernel = tuple(call.attr("kernel_shape"))
-    strides, pads, dilations, out = pooled(call, call[0], kernel)
+    strides, pads, dilations, out = pool_window(call, call[0], kernel)
     if call.op == "LpPool":
         return call.b.lp_pool(
             call[0], kernel=kernel, p=call.attr("p", 2), strides=strides, pads=pads, dilations=dilations, out=out
@@ -236,7 +238,7 @@ def einsum(call: Call) -> Node:
 
 
 @onnx_op("Det", "GridSample", "RoiAlign", "DeformConv", "MaxUnpool", "MaxRoiPool", "NonMaxSuppression", place="host")
-def refused(call: Call) -> Node:
+def refuse_on_device(call: Call) -> Node:
     """Depends on values in a way that no netlist op has."""
     raise call.refuse("")
 
@@ -263,11 +265,11 @@ def quantize(call: Call) -> Node:
         raise call.refuse(f"to {kind}, which the device does not have")
     if call[1].op not in ("constant", "input"):
         raise call.refuse("by a scale that is computed: quotients of the device may round to the other side")
-    scale = _spread(call, call[1])
+    scale = _broadcast_scale(call, call[1])
     if zero is None:
         point = call.b.constant(np.float32(0))
     else:
-        point = _spread(call, zero)
+        point = _broadcast_scale(call, zero)
     return call.b.quantize(call[0], scale, point, type=kind, dtype=kind)
 
 
@@ -281,11 +283,11 @@ def dequantize(call: Call) -> Node:
     if zero is None:
         point = call.b.constant(np.float32(0))
     else:
-        point = _spread(call, zero)
-    return call.b.dequantize(call[0], _spread(call, call[1]), point, dtype="float32")
+        point = _broadcast_scale(call, zero)
+    return call.b.dequantize(call[0], _broadcast_scale(call, call[1]), point, dtype="float32")
 
 
-def _spread(call: Call, scale: Node) -> Node:
+def _broadcast_scale(call: Call, scale: Node) -> Node:
     """Along the axis, or in blocks of it, as the operand has it."""
     shape = call[0].shape
     size = call.attr("block_size", 0)
@@ -299,7 +301,7 @@ def _spread(call: Call, scale: Node) -> Node:
     return call.b.reshape(scale, shape=[n if place == axis else 1 for place, n in enumerate(shape)])
 
 
-def _centred(call: Call, x: Node, zero: Node | None, axis: int | None) -> Node:
+def _subtract_zero_point(call: Call, x: Node, zero: Node | None, axis: int | None) -> Node:
     """x less its zero point, which may be one for each place along an axis."""
     if zero is None or (zero.op == "constant" and not zero.value.any()):
         return x
@@ -311,7 +313,7 @@ def _centred(call: Call, x: Node, zero: Node | None, axis: int | None) -> Node:
     return call.b.subtract(x, zero, dtype="float32")
 
 
-def _small_enough(call: Call, terms: int) -> None:
+def _require_exact_sum(call: Call, terms: int) -> None:
     if terms * 255 * 255 > _EXACT:
         raise call.refuse(f"sums of {terms} products, which float32 does not hold as integers")
 
@@ -319,23 +321,23 @@ def _small_enough(call: Call, terms: int) -> None:
 @onnx_op("MatMulInteger")
 def matmul_integer(call: Call) -> Node:
     """The product after subtracting the zero points."""
-    a = _centred(call, call[0], call.get(2), -2)
-    b = _centred(call, call[1], call.get(3), -1)
-    _small_enough(call, a.shape[-1])
-    return call.b.retyped(product(call, a, b), "int32")
+    a = _subtract_zero_point(call, call[0], call.get(2), -2)
+    b = _subtract_zero_point(call, call[1], call.get(3), -1)
+    _require_exact_sum(call, a.shape[-1])
+    return call.b.retype(multiply_matrices(call, a, b), "int32")
 
 
 @onnx_op("ConvInteger")
 def conv_integer(call: Call) -> Node:
     """The same with a convolution."""
-    x = _centred(call, call[0], call.get(2), None)
-    w = _centred(call, call[1], call.get(3), 0)
-    _small_enough(call, prod(w.shape[1:]))
-    return call.b.retyped(_convolved(call, x, w), "int32")
+    x = _subtract_zero_point(call, call[0], call.get(2), None)
+    w = _subtract_zero_point(call, call[1], call.get(3), 0)
+    _require_exact_sum(call, prod(w.shape[1:]))
+    return call.b.retype(_convolve(call, x, w), "int32")
 
 
-def _convolved(call: Call, x: Node, w: Node) -> Node:
-    strides, pads, dilations = window(call, w.shape[2:], x.shape[2:])
+def _convolve(call: Call, x: Node, w: Node) -> Node:
+    strides, pads, dilations = window_options(call, w.shape[2:], x.shape[2:])
     return call.b.convolution(
         x, w, strides=strides, pads=pads, dilations=dilations, groups=call.attr("group", 1), dtype="float32"
     )
@@ -345,13 +347,13 @@ def _convolved(call: Call, x: Node, w: Node) -> Node:
 def qlinear_matmul(call: Call) -> Node:
     """quantize(scale (a - zero) (b - zero))"""
     b = call.b
-    left = _centred(call, call[0], call.get(2), -2)
-    right = _centred(call, call[3], call.get(5), -1)
-    sums = product(call, left, right)
-    return _requantized(call, sums, b.multiply(_row(call, call[1]), call[4]), call[6], call[7])
+    left = _subtract_zero_point(call, call[0], call.get(2), -2)
+    right = _subtract_zero_point(call, call[3], call.get(5), -1)
+    sums = multiply_matrices(call, left, right)
+    return _requantize(call, sums, b.multiply(_scale_per_row(call, call[1]), call[4]), call[6], call[7])
 
 
-def _row(call: Call, scale: Node) -> Node:
+def _scale_per_row(call: Call, scale: Node) -> Node:
     if len(scale.shape) == 1 and scale.shape != (1,):
         return call.b.reshape(scale, shape=(*scale.shape, 1))
     return scale
@@ -361,19 +363,21 @@ def _row(call: Call, scale: Node) -> Node:
 def qlinear_conv(call: Call) -> Node:
     """The same with a convolution; the bias is in units of the product of both scales."""
     b = call.b
-    x = _centred(call, call[0], call.get(2), None)
-    w = _centred(call, call[3], call.get(5), 0)
-    sums = _convolved(call, x, w)
+    x = _subtract_zero_point(call, call[0], call.get(2), None)
+    w = _subtract_zero_point(call, call[3], call.get(5), 0)
+    sums = _convolve(call, x, w)
     bias = call.get(8)
-    form = (-1, *[1] * (len(w.shape) - 2))
+    channel_shape = (-1, *[1] * (len(w.shape) - 2))
     if bias is not None:
-        sums = b.add(sums, b.reshape(bias, shape=(bias.shape[0], *form[1:])), dtype="float32")
-    own = call[4]
-    scale = b.reshape(own, shape=() if prod(own.shape) == 1 else (own.shape[0], *form[1:]))
-    return _requantized(call, sums, b.multiply(b.reshape(call[1], shape=()), scale), call[6], call[7])
+        sums = b.add(sums, b.reshape(bias, shape=(bias.shape[0], *channel_shape[1:])), dtype="float32")
+    weight_scale = call[4]
+    scale = b.reshape(
+        weight_scale, shape=() if prod(weight_scale.shape) == 1 else (weight_scale.shape[0], *channel_shape[1:])
+    )
+    return _requantize(call, sums, b.multiply(b.reshape(call[1], shape=()), scale), call[6], call[7])
 
 
-def _requantized(call: Call, sums: Node, scale: Node, out_scale: Node, zero: Node) -> Node:
+def _requantize(call: Call, sums: Node, scale: Node, out_scale: Node, zero: Node) -> Node:
     b = call.b
     if zero.dtype not in _WHOLE:
         raise call.refuse(f"to {zero.dtype}, which the device does not have")

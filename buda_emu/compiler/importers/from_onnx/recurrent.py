@@ -34,20 +34,20 @@ def recurrent(call: Call) -> tuple[Node, ...]:
     runs = [_Direction(call, x, number).run(backward) for number, backward in enumerate(directions)]
     steps, batch, _ = x.shape
     size = runs[0].states[0].shape[-1]
-    shown: list[Node] = []
+    step_states: list[Node] = []
     for step in range(steps):
-        shown += [b.reshape(run.states[step], shape=(1, 1, batch, size)) for run in runs]
-    all_states = _joined(b, shown)
+        step_states += [b.reshape(run.states[step], shape=(1, 1, batch, size)) for run in runs]
+    all_states = _concatenate(b, step_states)
     all_states = b.reshape(all_states, shape=(steps, len(runs), batch, size))
-    last = [[b.reshape(item, shape=(1, batch, size)) for item in (run.last, run.cell)] for run in runs]
-    results = [all_states, *(_joined(b, [pair[place] for pair in last]) for place in range(2))]
+    last = [[b.reshape(state, shape=(1, batch, size)) for state in (run.last, run.cell)] for run in runs]
+    results = [all_states, *(_concatenate(b, [pair[place] for pair in last]) for place in range(2))]
     if call.attr("layout", 0):
         results[0] = b.transpose(results[0], perm=(2, 0, 1, 3))
-        results[1:] = [b.transpose(item, perm=(1, 0, 2)) for item in results[1:]]
+        results[1:] = [b.transpose(state, perm=(1, 0, 2)) for state in results[1:]]
     return tuple(results[: 3 if call.op == "LSTM" else 2])
 
 
-def _joined(b: Builder, nodes: Sequence[Node]) -> Node:
+def _concatenate(b: Builder, nodes: Sequence[Node]) -> Node:
     if len(nodes) == 1:
         return nodes[0]
     return b.concat(*nodes, dim=0)
@@ -73,29 +73,35 @@ class _Direction:
         self.gates = _GATES[call.op]
         self.steps, self.batch = x.shape[:2]
         self.size = size = call[2].shape[-1]
-        w, r = (_of(b, call[place], number) for place in (1, 2))
-        self.input_weights = [_transposed(b, w, gate, size) for gate in range(self.gates)]
-        self.state_weights = [_transposed(b, r, gate, size) for gate in range(self.gates)]
+        w, r = (_select_direction(b, call[place], number) for place in (1, 2))
+        self.input_weights = [_gate_weights(b, w, gate, size) for gate in range(self.gates)]
+        self.state_weights = [_gate_weights(b, r, gate, size) for gate in range(self.gates)]
         bias = call.get(3)
         parts = 2 * self.gates
         self.biases = [
-            None if bias is None else b.slice(_of(b, bias, number), dim=0, start=part * size, count=size)
+            None if bias is None else b.slice(_select_direction(b, bias, number), dim=0, start=part * size, count=size)
             for part in range(parts)
         ]
-        self.lengths = _lengths(call, self.steps)
-        nothing = np.zeros((self.batch, size), np.float32)
+        self.lengths = _sequence_lengths(call, self.steps)
+        zeros = np.zeros((self.batch, size), np.float32)
         initial = [call.get(place) for place in (5, 6)]
         if call.attr("layout", 0):
-            initial = [None if item is None else b.transpose(item, perm=(1, 0, 2)) for item in initial]
-        self.state, self.cell = (b.constant(nothing) if item is None else _of(b, item, number) for item in initial)
+            initial = [None if state is None else b.transpose(state, perm=(1, 0, 2)) for state in initial]
+        self.state, self.cell = (
+            b.constant(zeros) if state is None else _select_direction(b, state, number) for state in initial
+        )
         holes = call.get(7)
         self.peepholes = [
-            None if holes is None else b.slice(_of(b, holes, number), dim=0, start=part * size, count=size)
+            None
+            if holes is None
+            else b.slice(_select_direction(b, holes, number), dim=0, start=part * size, count=size)
             for part in range(3)
         ]
         names = [name.decode() for name in call.attr("activations") or []] or _DEFAULTS[call.op] * 2
-        each = len(_DEFAULTS[call.op])
-        self.functions = _activations(call, names)[number * each : (number + 1) * each]
+        functions_per_direction = len(_DEFAULTS[call.op])
+        self.functions = _make_activations(call, names)[
+            number * functions_per_direction : (number + 1) * functions_per_direction
+        ]
 
     def run(self, backward: bool) -> _Run:
         """Backwards, steps beyond a sequence's length leave the state as it was at first."""
@@ -105,15 +111,16 @@ class _Direction:
             for part in (gate, gate + self.gates):
                 bias = self.biases[part]
                 # The bias of the state's part of a GRU's last gate is multiplied with the reset gate: not here.
-                apart = self.op == "GRU" and part == 5 and self.call.attr("linear_before_reset", 0)
-                if bias is not None and not apart:
+                is_after_reset = self.op == "GRU" and part == 5 and self.call.attr("linear_before_reset", 0)
+                if bias is not None and not is_after_reset:
                     products[gate] = b.add(products[gate], bias)
         states: dict[int, Node] = {}
         for step in reversed(range(self.steps)) if backward else range(self.steps):
-            own = [
-                b.reshape(b.slice(item, dim=0, start=step, count=1), shape=(self.batch, self.size)) for item in products
+            step_products = [
+                b.reshape(b.slice(product, dim=0, start=step, count=1), shape=(self.batch, self.size))
+                for product in products
             ]
-            state, cell = {"RNN": self._rnn, "GRU": self._gru, "LSTM": self._lstm}[self.op](own)
+            state, cell = {"RNN": self._rnn, "GRU": self._gru, "LSTM": self._lstm}[self.op](step_products)
             states[step] = state
             if self.lengths is not None:
                 inside = b.greater(self.lengths, float(step), dtype="float32")
@@ -126,41 +133,41 @@ class _Direction:
             self.cell = cell
         return _Run([states[step] for step in range(self.steps)], self.state, self.cell)
 
-    def _by_state(self, gate: int, state: Node | None = None) -> Node:
+    def _multiply_state(self, gate: int, state: Node | None = None) -> Node:
         return self.b.matmul(self.state if state is None else state, self.state_weights[gate])
 
-    def _clipped(self, x: Node) -> Node:
+    def _clip(self, x: Node) -> Node:
         bound = self.call.attr("clip")
         if bound is None:
             return x
         return self.b.clip(x, low=-float(bound), high=float(bound))
 
-    def _rnn(self, own: list[Node]) -> tuple[Node, Node]:
+    def _rnn(self, step_products: list[Node]) -> tuple[Node, Node]:
         """f(x W + h R)"""
-        return self.functions[0](self._clipped(self.b.add(own[0], self._by_state(0)))), self.cell
+        return self.functions[0](self._clip(self.b.add(step_products[0], self._multiply_state(0)))), self.cell
 
-    def _gru(self, own: list[Node]) -> tuple[Node, Node]:
+    def _gru(self, step_products: list[Node]) -> tuple[Node, Node]:
         """(1 - z) g(x W + (r h) R) + z h"""
         b = self.b
         (f, g) = self.functions
-        update, reset = (f(self._clipped(b.add(own[gate], self._by_state(gate)))) for gate in (0, 1))
+        update, reset = (f(self._clip(b.add(step_products[gate], self._multiply_state(gate)))) for gate in (0, 1))
         if self.call.attr("linear_before_reset", 0):
-            inner = self._by_state(2)
+            inner = self._multiply_state(2)
             bias = self.biases[5]
             inner = b.multiply(reset, inner if bias is None else b.add(inner, bias))
         else:
-            inner = self._by_state(2, b.multiply(reset, self.state))
-        new = g(self._clipped(b.add(own[2], inner)))
+            inner = self._multiply_state(2, b.multiply(reset, self.state))
+        new = g(self._clip(b.add(step_products[2], inner)))
         return b.add(b.multiply(b.subtract(1.0, update), new), b.multiply(update, self.state)), self.cell
 
-    def _lstm(self, own: list[Node]) -> tuple[Node, Node]:
+    def _lstm(self, step_products: list[Node]) -> tuple[Node, Node]:
         """c = f c + i g(..), h = o h(c); peepholes look at the cell"""
         b = self.b
         (f, g, h) = self.functions
 
         def gate(number: int, hole: Node | None, cell: Node) -> Node:
-            found = b.add(own[number], self._by_state(number))
-            return self._clipped(found if hole is None else b.add(found, b.multiply(hole, cell)))
+            activation = b.add(step_products[number], self._multiply_state(number))
+            return self._clip(activation if hole is None else b.add(activation, b.multiply(hole, cell)))
 
         into = f(gate(0, self.peepholes[0], self.cell))
         if self.call.attr("input_forget", 0):
@@ -171,16 +178,16 @@ class _Direction:
         return b.multiply(f(gate(1, self.peepholes[1], cell)), h(cell)), cell
 
 
-def _of(b: Builder, x: Node, direction: int) -> Node:
+def _select_direction(b: Builder, x: Node, direction: int) -> Node:
     """Without the dimension of directions, which is the first."""
     return b.reshape(b.slice(x, dim=0, start=direction, count=1), shape=x.shape[1:])
 
 
-def _transposed(b: Builder, weights: Node, gate: int, size: int) -> Node:
+def _gate_weights(b: Builder, weights: Node, gate: int, size: int) -> Node:
     return b.transpose(b.slice(weights, dim=0, start=gate * size, count=size), perm=(1, 0))
 
 
-def _lengths(call: Call, steps: int) -> Node | None:
+def _sequence_lengths(call: Call, steps: int) -> Node | None:
     """[batch, 1], where not all sequences are as long as the input."""
     node = call.get(4)
     if node is None or (node.op == "constant" and (node.value >= steps).all()):
@@ -188,12 +195,12 @@ def _lengths(call: Call, steps: int) -> Node | None:
     return call.b.reshape(node, shape=(node.shape[0], 1))
 
 
-def _activations(call: Call, names: Sequence[str]) -> list[Activation]:
+def _make_activations(call: Call, names: Sequence[str]) -> list[Activation]:
     """By name, with numbers for those that take some, in order."""
     b = call.b
     alphas, betas = (list(call.attr(f"activation_{name}") or []) for name in ("alpha", "beta"))
 
-    def made(name: str) -> Activation:
+    def make(name: str) -> Activation:
         if name in _ALPHA and alphas:
             alpha = float(alphas.pop(0))
         else:
@@ -219,7 +226,7 @@ def _activations(call: Call, names: Sequence[str]) -> list[Activation]:
             raise call.refuse(f"activation {name}")
         return forms[name]
 
-    return [made(name) for name in names]
+    return [make(name) for name in names]
 
 
 _ALPHA = {"Affine": 1.0, "LeakyRelu": 0.01, "ThresholdedRelu": 1.0, "ScaledTanh": 1.0, "HardSigmoid": 0.2, "Elu": 1.0}

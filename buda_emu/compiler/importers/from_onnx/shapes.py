@@ -10,28 +10,34 @@ import numpy as np
 import onnx
 from onnx import numpy_helper
 
-from buda_emu.compiler.graph.builder import index_size, made_size
+from buda_emu.compiler.graph.builder import check_constant_size, check_index_size
 from buda_emu.compiler.graph.graph import Array, Node, dim_of
 from buda_emu.compiler.graph.sparse import Sparse
 from buda_emu.compiler.importers.from_onnx.call import Call, onnx_op
 from buda_emu.compiler.importers.interpolation import cubic, triangle
-from buda_emu.compiler.importers.operators import Scatter, host_picks, scattered, scattered_slices, table_rows
+from buda_emu.compiler.importers.operators import (
+    Scatter,
+    is_picked_by_host,
+    scatter_elements,
+    scatter_slices,
+    table_rows,
+)
 
 
-def as_shape(call: Call, x: Node, shape: tuple[int, ...]) -> Node:
+def reshape_to(call: Call, x: Node, shape: tuple[int, ...]) -> Node:
     """A reshape, where anything changes."""
     if shape == x.shape:
         return x
     return call.b.reshape(x, shape=tuple(int(size) for size in shape))
 
 
-def stated(call: Call, place: int, what: str) -> tuple[int, ...] | None:
+def stated_shape(call: Call, place: int, subject: str) -> tuple[int, ...] | None:
     """The shape that the model states for the result when the operand that says it is an input; None to read that."""
     node = call.get(place)
     if node is not None and node.op != "constant":
         shape = call.shapes[0] if call.shapes else None
         if shape is None:
-            raise call.refuse(f"{what} that is computed or an input")
+            raise call.refuse(f"{subject} that is computed or an input")
         return shape
     return None
 
@@ -41,41 +47,42 @@ def reshape(call: Call) -> Node:
     """`reshape`"""
     x = call[0]
     allows_zero = bool(call.attr("allowzero", 0))
-    known = stated(call, 1, "shape or axes")
+    known = stated_shape(call, 1, "shape or axes")
     if known is not None:
         if prod(known) != prod(x.shape):
             raise call.refuse("a shape that is an input")
-        return as_shape(call, x, known)
+        return reshape_to(call, x, known)
     rank = len(x.shape)
     if call.op == "Flatten":
         axis = call.attr("axis", 1)
         if axis != rank:
             axis = dim_of(axis, rank)
-        return as_shape(call, x, (prod(x.shape[:axis]), prod(x.shape[axis:])))
-    given = call.constant(1, "shape")
+        return reshape_to(call, x, (prod(x.shape[:axis]), prod(x.shape[axis:])))
+    shape_operand = call.constant(1, "shape")
     if call.op == "Reshape":
-        if given is None:
-            given = np.asarray(call.attr("shape"))
+        if shape_operand is None:
+            shape_operand = np.asarray(call.attr("shape"))
         shape = [
-            x.shape[place] if size == 0 and not allows_zero else int(size) for place, size in enumerate(given.tolist())
+            x.shape[place] if size == 0 and not allows_zero else int(size)
+            for place, size in enumerate(shape_operand.tolist())
         ]
         rest = prod(size for size in shape if size != -1)
-        return as_shape(call, x, tuple(prod(x.shape) // rest if size == -1 else size for size in shape))
-    if given is not None:
-        axes = given.reshape(-1).tolist()
+        return reshape_to(call, x, tuple(prod(x.shape) // rest if size == -1 else size for size in shape))
+    if shape_operand is not None:
+        axes = shape_operand.reshape(-1).tolist()
     else:
         axes = call.attr("axes")
     if call.op == "Squeeze":
-        ones = (place for place, size in enumerate(x.shape) if size == 1)
+        unit_dims = (place for place, size in enumerate(x.shape) if size == 1)
         if axes is None:
-            gone = set(ones)
+            removed = set(unit_dims)
         else:
-            gone = {dim_of(axis, rank) for axis in axes}
-        return as_shape(call, x, tuple(size for place, size in enumerate(x.shape) if place not in gone))
+            removed = {dim_of(axis, rank) for axis in axes}
+        return reshape_to(call, x, tuple(size for place, size in enumerate(x.shape) if place not in removed))
     new = rank + len(axes)
     places = {dim_of(axis, new) for axis in axes}
     rest_sizes = iter(x.shape)
-    return as_shape(call, x, tuple(1 if place in places else next(rest_sizes) for place in range(new)))
+    return reshape_to(call, x, tuple(1 if place in places else next(rest_sizes) for place in range(new)))
 
 
 @onnx_op("Transpose")
@@ -89,7 +96,7 @@ def transpose(call: Call) -> Node:
 def expand(call: Call) -> Node:
     """`expand`: numpy's broadcast, both ways"""
     x = call[0]
-    given = stated(call, 1, "shape")
+    given = stated_shape(call, 1, "shape")
     if given is not None:
         shape = given
     else:
@@ -97,14 +104,14 @@ def expand(call: Call) -> Node:
     shape = np.broadcast_shapes(x.shape, shape)
     if shape == x.shape:
         return x
-    return call.b.expand(as_shape(call, x, (1,) * (len(shape) - len(x.shape)) + x.shape), shape=shape)
+    return call.b.expand(reshape_to(call, x, (1,) * (len(shape) - len(x.shape)) + x.shape), shape=shape)
 
 
 @onnx_op("Tile")
 def tile(call: Call) -> Node:
     """`tile`"""
     x = call[0]
-    given = stated(call, 1, "repeats")
+    given = stated_shape(call, 1, "repeats")
     if given is not None:
         repeats = [a // b for a, b in zip(given, x.shape, strict=True)]
     else:
@@ -132,8 +139,8 @@ def split(call: Call) -> tuple[Node, ...]:
         sizes = call.attr("split")
     if sizes is None:
         count = call.attr("num_outputs") or len(call.shapes)
-        each = -(-x.shape[dim] // count)
-        sizes = [min(each, x.shape[dim] - each * place) for place in range(count)]
+        part_size = -(-x.shape[dim] // count)
+        sizes = [min(part_size, x.shape[dim] - part_size * place) for place in range(count)]
     ends = np.cumsum([0, *[int(size) for size in sizes]])
     if sum(sizes) != x.shape[dim] or min(sizes) < 0:
         raise ValueError(f"parts of {[int(size) for size in sizes]} of {x.shape[dim]}")
@@ -157,7 +164,7 @@ def slice_(call: Call) -> Node:
     for start, end, axis, step in zip(starts.tolist(), ends.tolist(), axes.tolist(), steps.tolist(), strict=True):
         dim = dim_of(axis, len(x.shape))
         first, last, stride = slice(start, end, step).indices(x.shape[dim])
-        index_size("Slice", len(range(first, last, stride)))
+        check_index_size("Slice", len(range(first, last, stride)))
         index = np.arange(first, last, stride)
         x = call.b.take(x, dim=dim, index=index)
     return x
@@ -167,9 +174,9 @@ def slice_(call: Call) -> Node:
 def pad(call: Call) -> Node:
     """`pad`: constant, edge, reflect or wrap"""
     x = call[0]
-    given = call.constant(1, "pads")
-    if given is not None:
-        pads = given.tolist()
+    pads_operand = call.constant(1, "pads")
+    if pads_operand is not None:
+        pads = pads_operand.tolist()
     else:
         pads = call.attr("pads") or call.attr("paddings")
     axes = call.constant(3, "axes")
@@ -177,15 +184,15 @@ def pad(call: Call) -> Node:
         places = [dim_of(axis, len(x.shape)) for axis in axes.tolist()]
     else:
         places = list(range(len(x.shape)))
-    both = [(0, 0)] * len(x.shape)
+    pad_pairs = [(0, 0)] * len(x.shape)
     for number, place in enumerate(places):
-        both[place] = (pads[number], pads[number + len(places)])
+        pad_pairs[place] = (pads[number], pads[number + len(places)])
     value = call.constant(2, "value")
     if value is not None and value.size:
         number = float(value.reshape(-1)[0])
     else:
         number = float(call.attr("value", 0.0))
-    return call.b.pad(x, pads=tuple(both), mode=call.attr("mode", b"constant").decode(), value=number)
+    return call.b.pad(x, pads=tuple(pad_pairs), mode=call.attr("mode", b"constant").decode(), value=number)
 
 
 @onnx_op("Gather")
@@ -199,12 +206,12 @@ def gather(call: Call) -> Node:
         flat = np.where(index.value < 0, index.value + size, index.value)
         if flat.size and not 0 <= flat.min() <= flat.max() < size:
             raise ValueError(f"index {index.value.min()} or {index.value.max()} of {size} elements")
-        found = call.b.take(x, dim=dim, index=flat.reshape(-1))
-        return as_shape(call, found, (*x.shape[:dim], *index.shape, *x.shape[dim + 1 :]))
-    if x.op == "constant" and dim == 0 and host_picks(call.b, index):
+        elements = call.b.take(x, dim=dim, index=flat.reshape(-1))
+        return reshape_to(call, elements, (*x.shape[:dim], *index.shape, *x.shape[dim + 1 :]))
+    if x.op == "constant" and dim == 0 and is_picked_by_host(call.b, index):
         table = call.b.constant(x.value.reshape(x.shape[0], -1).astype(np.float32))
-        found = table_rows(call.b, table, index, from_end=True)
-        return as_shape(call, found, (*index.shape, *x.shape[1:]))
+        elements = table_rows(call.b, table, index, from_end=True)
+        return reshape_to(call, elements, (*index.shape, *x.shape[1:]))
     return call.b.gather(x, index, dim=dim)
 
 
@@ -230,7 +237,7 @@ def one_hot(call: Call) -> Node:
         hot = call.b.transpose(hot, perm=tuple(order))
     assert values is not None
     off, on = (call.b.slice(values, dim=0, start=place, count=1) for place in (0, 1))
-    return call.b.retyped(call.b.add(call.b.multiply(hot, call.b.subtract(on, off)), off), values.dtype)
+    return call.b.retype(call.b.add(call.b.multiply(hot, call.b.subtract(on, off)), off), values.dtype)
 
 
 @onnx_op("GatherND")
@@ -248,9 +255,9 @@ def gather_nd(call: Call) -> Node:
         places = []
     parts = [*places, *(index[..., k] % lead[batch + k] for k in range(depth))]
     flat = np.ravel_multi_index([np.broadcast_to(part, index.shape[:-1]) for part in parts], lead)
-    rows = as_shape(call, x, (prod(lead), *x.shape[batch + depth :]))
-    found = call.b.take(rows, dim=0, index=flat.reshape(-1))
-    return as_shape(call, found, (*index.shape[:-1], *x.shape[batch + depth :]))
+    rows = reshape_to(call, x, (prod(lead), *x.shape[batch + depth :]))
+    rows_taken = call.b.take(rows, dim=0, index=flat.reshape(-1))
+    return reshape_to(call, rows_taken, (*index.shape[:-1], *x.shape[batch + depth :]))
 
 
 _REDUCTIONS = {"none": "none", "add": "sum", "mul": "prod", "max": "amax", "min": "amin"}
@@ -265,10 +272,10 @@ def _reduction(call: Call) -> str:
 
 
 @onnx_op("ScatterElements", "Scatter")
-def scatter_elements(call: Call) -> Node:
+def scatter_along_axis(call: Call) -> Node:
     """`scatter` along the axis: the last value for a place, or all of them reduced"""
     how = Scatter(call.attr("axis", 0), _reduction(call), from_end=True)
-    return scattered(call.b, call[0], call[1], call[2], how)
+    return scatter_elements(call.b, call[0], call[1], call[2], how)
 
 
 @onnx_op("ScatterND")
@@ -280,11 +287,11 @@ def scatter_nd(call: Call) -> Node:
     values = call[2]
     depth = index.shape[-1]
     lead = x.shape[:depth]
-    behind = x.shape[depth:]
+    slice_shape = x.shape[depth:]
     count = prod(index.shape[:-1])
     places: Node | None = None
     for dim, size in enumerate(lead):
-        part = as_shape(call, b.slice(index, dim=len(index.shape) - 1, start=dim, count=1), (count,))
+        part = reshape_to(call, b.slice(index, dim=len(index.shape) - 1, start=dim, count=1), (count,))
         if part.op == "constant":
             part = b.constant(part.value % size)
         elif depth > 1:  # negative indices of a single dimension are counted from the end later
@@ -295,10 +302,10 @@ def scatter_nd(call: Call) -> Node:
             places = b.add(b.multiply(places, float(size), dtype="float32"), part)
     if places is None:
         raise call.refuse("indices of no dimension")
-    rows = as_shape(call, x, (prod(lead), prod(behind)))
-    updates = as_shape(call, values, (count, prod(behind)))
-    found = scattered_slices(b, rows, places, updates, Scatter(0, _reduction(call), from_end=depth == 1))
-    return as_shape(call, found, x.shape)
+    rows = reshape_to(call, x, (prod(lead), prod(slice_shape)))
+    updates = reshape_to(call, values, (count, prod(slice_shape)))
+    result = scatter_slices(b, rows, places, updates, Scatter(0, _reduction(call), from_end=depth == 1))
+    return reshape_to(call, result, x.shape)
 
 
 @onnx_op("Shape", "Size")
@@ -313,26 +320,26 @@ def shape(call: Call) -> Node:
 @onnx_op("ConstantOfShape")
 def constant_of_shape(call: Call) -> Node:
     """Of the stated shape, when the operand is an input."""
-    known = stated(call, 0, "shape")
+    known = stated_shape(call, 0, "shape")
     if "value" in call.attrs:
         value = numpy_helper.to_array(call.attr("value"))
     else:
         value = np.zeros(1, np.float32)
     if known is None:
         raise call.refuse("a shape that is an input")
-    made_size("ConstantOfShape", known)
+    check_constant_size("ConstantOfShape", known)
     return call.b.constant(np.full(known, value[0]))
 
 
 @onnx_op("EyeLike")
-def eye(call: Call) -> Node:
+def eye_like(call: Call) -> Node:
     """Of a shape alone."""
     kind = call.attr("dtype")
     if kind is None:
         dtype = call[0].dtype
     else:
         dtype = np.dtype(onnx.helper.tensor_dtype_to_np_dtype(kind)).name
-    made_size("EyeLike", call[0].shape)
+    check_constant_size("EyeLike", call[0].shape)
     return call.b.constant(np.eye(*call[0].shape, k=call.attr("k", 0), dtype=dtype))
 
 
@@ -359,12 +366,12 @@ def trilu(call: Call) -> Node:
         number = int(k.reshape(-1)[0])
     else:
         number = 0
-    made_size("Trilu", x.shape[-2:])
-    ones = np.ones(x.shape[-2:], np.float32)
+    check_constant_size("Trilu", x.shape[-2:])
+    full = np.ones(x.shape[-2:], np.float32)
     if call.attr("upper", 1):
-        mask = np.triu(ones, number)
+        mask = np.triu(full, number)
     else:
-        mask = np.tril(ones, number)
+        mask = np.tril(full, number)
     return call.b.multiply(x, call.b.constant(mask), dtype=x.dtype)
 
 
@@ -381,18 +388,18 @@ def resize(call: Call) -> Node:
     x = call[0]
     rank = len(x.shape)
     axes = [dim_of(axis, rank) for axis in call.attr("axes", list(range(rank)))]
-    how = _sampling(call)
+    sampling = _sampling(call)
     if _is_resize_11(call):
         area = call.constant(1, "roi")
     else:
         area = None
-    out, ratio = _sizes(call, x, axes)
-    crops = how.coordinates == "tf_crop_and_resize"
+    out, ratio = _result_sizes(call, x, axes)
+    crops = sampling.coordinates == "tf_crop_and_resize"
     matrices: list[tuple[int, Sparse]] = []
     for number, axis in enumerate(axes):
         if out[number] == x.shape[axis] and ratio[number] == 1 and not crops:
             continue
-        at = _read_at(call, how, x.shape[axis], out[number], ratio[number])
+        at = _sample_positions(call, sampling, x.shape[axis], out[number], ratio[number])
         if crops:
             if area is None or area.size != 2 * len(axes):
                 raise call.refuse("a roi that is not two numbers for each axis")
@@ -400,10 +407,10 @@ def resize(call: Call) -> Node:
             high = float(area[number + len(axes)])
             if ratio[number] == 1 and (low, high) != (0, 1):  # the standard crops, onnxruntime does not
                 raise call.refuse("a roi along an axis that is not scaled")
-            at = _read_within(x.shape[axis], out[number], low, high)
-            if how.beyond and ((at < 0) | (at > x.shape[axis] - 1)).any():
-                raise call.refuse(f"extrapolation_value={how.beyond}")
-        matrices.append((axis, Sparse.dense(_resize_matrix(how, x.shape[axis], at, ratio[number]))))
+            at = _crop_positions(x.shape[axis], out[number], low, high)
+            if sampling.beyond and ((at < 0) | (at > x.shape[axis] - 1)).any():
+                raise call.refuse(f"extrapolation_value={sampling.beyond}")
+        matrices.append((axis, Sparse.dense(_resize_matrix(sampling, x.shape[axis], at, ratio[number]))))
     if matrices:
         return call.b.resize(x, matrices=tuple(matrices))
     return x
@@ -439,7 +446,7 @@ def _sampling(call: Call) -> _Sampling:
     )
 
 
-def _sizes(call: Call, x: Node, axes: Sequence[int]) -> tuple[list[int], list[float]]:
+def _result_sizes(call: Call, x: Node, axes: Sequence[int]) -> tuple[list[int], list[float]]:
     """Return the size of each axis of the result, and the factor by which it is scaled."""
     new = _is_resize_11(call)
     scales = call.constant(2 if new else 1, "scales")
@@ -466,29 +473,29 @@ def _sizes(call: Call, x: Node, axes: Sequence[int]) -> tuple[list[int], list[fl
     raise call.refuse("without sizes and scales")
 
 
-def _read_at(call: Call, how: _Sampling, size: int, out: int, factor: float) -> Array:
+def _sample_positions(call: Call, sampling: _Sampling, size: int, out: int, factor: float) -> Array:
     """Return where each of `out` elements lies among `size`, in float32 as onnxruntime has it: where it lies between
     two elements, the last digit decides which of them is the nearest."""
-    made_size("Resize", (out, size))
+    check_constant_size("Resize", (out, size))
     at = np.arange(out, dtype=np.float32)
     scale = np.float32(factor)
-    if how.coordinates == "half_pixel" or (how.coordinates == "pytorch_half_pixel" and out > 1):
+    if sampling.coordinates == "half_pixel" or (sampling.coordinates == "pytorch_half_pixel" and out > 1):
         return (at + 0.5) / scale - 0.5
-    if how.coordinates == "half_pixel_symmetric":
+    if sampling.coordinates == "half_pixel_symmetric":
         adjust = np.float32(out) / (scale * np.float32(size))
         return np.float32(size / 2) * (np.float32(1) - adjust) + (at + 0.5) / scale - 0.5
-    if how.coordinates == "align_corners" and out > 1:
+    if sampling.coordinates == "align_corners" and out > 1:
         return at * (size - 1) / (out - 1)
-    if how.coordinates == "asymmetric":
+    if sampling.coordinates == "asymmetric":
         return at / scale
-    if how.coordinates == "tf_half_pixel_for_nn":
+    if sampling.coordinates == "tf_half_pixel_for_nn":
         return (at + 0.5) / scale
-    if how.coordinates in ("pytorch_half_pixel", "align_corners", "tf_crop_and_resize"):
+    if sampling.coordinates in ("pytorch_half_pixel", "align_corners", "tf_crop_and_resize"):
         return np.zeros(out, np.float32)
-    raise call.refuse(f"coordinate_transformation_mode={how.coordinates}")
+    raise call.refuse(f"coordinate_transformation_mode={sampling.coordinates}")
 
 
-def _read_within(size: int, out: int, low: float, high: float) -> Array:
+def _crop_positions(size: int, out: int, low: float, high: float) -> Array:
     """Return where each of `out` elements lies, if they come from a part of the dimension, of which the whole is 0 to
     1."""
     if out == 1:
@@ -498,38 +505,38 @@ def _read_within(size: int, out: int, low: float, high: float) -> Array:
     return first * (size - 1) + np.arange(out, dtype=np.float32) * length * (size - 1) / (out - 1)
 
 
-def _resize_matrix(how: _Sampling, size: int, at: Array, scale: float) -> Array:
+def _resize_matrix(sampling: _Sampling, size: int, at: Array, scale: float) -> Array:
     """[out, size]: the weights of the ONNX reference."""
     matrix = np.zeros((at.size, size))
-    if how.mode == "nearest":
-        whole = {
+    if sampling.mode == "nearest":
+        nearest = {
             "round_prefer_floor": np.ceil(at - 0.5),
             "round_prefer_ceil": np.floor(at + 0.5),
             "floor": np.floor(at),
             "ceil": np.ceil(at),
-        }[how.rounding]
-        matrix[np.arange(at.size), np.clip(whole, 0, size - 1).astype(int)] = 1
+        }[sampling.rounding]
+        matrix[np.arange(at.size), np.clip(nearest, 0, size - 1).astype(int)] = 1
     else:
         # An image that shrinks is smoothed by a kernel that is as wide as what becomes one pixel.
-        if how.smooths:
+        if sampling.smooths:
             shrink = min(scale, 1.0)
         else:
             shrink = 1.0
-        if how.mode == "linear":
+        if sampling.mode == "linear":
             kernel = triangle
             reach = 1
         else:
-            kernel = partial(cubic, a=how.cubic)
+            kernel = partial(cubic, a=sampling.cubic)
             reach = 2
         first = int(np.floor(-reach / shrink)) + 1
         places = np.floor(at)[:, None] + np.arange(first, 2 - first)
         weights = kernel((places - at[:, None]).astype(np.float64) * shrink)
         weights = weights / weights.sum(1, keepdims=True)
-        if how.inside_only:
+        if sampling.inside_only:
             weights = np.where((places < 0) | (places >= size), 0, weights)
             weights = weights / weights.sum(1, keepdims=True)
         rows = np.repeat(np.arange(at.size), weights.shape[1])
         np.add.at(matrix, (rows, np.clip(places, 0, size - 1).astype(int).ravel()), weights.ravel())
-    if how.coordinates == "tf_crop_and_resize":
+    if sampling.coordinates == "tf_crop_and_resize":
         matrix[(at < 0) | (at > size - 1)] = 0
     return matrix.astype(np.float32)

@@ -18,7 +18,7 @@ from typing import Any, Final
 
 import torch
 
-from buda_emu.compiler.graph.builder import shown_name
+from buda_emu.compiler.graph.builder import printable_name
 from buda_emu.support.errors import HostError
 
 _OF_EXPRESSIONS: Final = (
@@ -79,7 +79,7 @@ def fault_of(document: Any) -> str:
         noun, is_harmless = rule
         for text in value if isinstance(value, list) else [value]:
             if isinstance(text, str) and not is_harmless(text):
-                return f"has the {noun} {shown_name(text)}"
+                return f"has the {noun} {printable_name(text)}"
     return ""
 
 
@@ -92,7 +92,7 @@ def fault_of_names(document: Mapping[str, Any]) -> str:
         bad = None
     if bad is None:
         return ""
-    return f"has the name {shown_name(bad)}"
+    return f"has the name {printable_name(bad)}"
 
 
 def _pairs(value: Any) -> Iterator[tuple[str, Any]]:
@@ -280,7 +280,7 @@ class _Source:
 
     def refused(self, name: str, what: str) -> HostError:
         return HostError(
-            f"compile: {self.path}: {shown_name(name)} {what}: reading such a file may run any code: "
+            f"compile: {self.path}: {printable_name(name)} {what}: reading such a file may run any code: "
             "where you trust it, compile what torch.export.load gives"
         )
 
@@ -324,8 +324,8 @@ def _source_of(path: Path, archive: zipfile.ZipFile) -> _Source:
         seen.add(info.filename.lower())
         if info.compress_type != zipfile.ZIP_STORED or info.flag_bits & 1:
             raise HostError(
-                f"compile: {path}: {shown_name(info.filename)} is compressed or encrypted, and torch.export.save does "
-                "neither: write the file with it"
+                f"compile: {path}: {printable_name(info.filename)} is compressed or encrypted, and torch.export.save "
+                "does neither: write the file with it"
             )
     if sum(info.file_size for info in infos) > path.stat().st_size:
         raise zipfile.BadZipFile("its members share their bytes")
@@ -340,7 +340,7 @@ def _checked(source: _Source, name: str, content: str, data: bytes) -> bytes:
         return data
     document = json.loads(data)
     if not isinstance(document, dict):
-        raise zipfile.BadZipFile(f"{shown_name(name)} is no JSON object")
+        raise zipfile.BadZipFile(f"{printable_name(name)} is no JSON object")
     fault = fault_of(document) or (fault_of_names(document) if content == "names" else "")
     if fault:
         raise source.refused(name, fault)

@@ -19,7 +19,7 @@ from torch.utils._pytree import tree_map_only
 
 from buda_emu.arithmetic.tensor.mapped import FileMappings, giving_back, map_bytes
 from buda_emu.arithmetic.tensor.referenced import LARGE, Referenced, referenced
-from buda_emu.compiler.graph.builder import shown_name
+from buda_emu.compiler.graph.builder import printable_name
 from buda_emu.compiler.graph.graph import Array
 from buda_emu.compiler.importers.from_torch.trace import array_of
 from buda_emu.support.checker.suggest import near
@@ -73,12 +73,12 @@ def _sharded(index: Path) -> dict[str, Stored]:
     found: dict[str, Stored] = {}
     for shard in sorted({str(file) for file in named.values()}):
         if Path(shard).name != shard or "\\" in shard:
-            raise _wrong(index, f"weight_map names {shown_name(shard)}: shards lie in the folder of the index")
+            raise _wrong(index, f"weight_map names {printable_name(shard)}: shards lie in the folder of the index")
         for name, tensor in _tensors(index.parent / shard):
             if name in found:
                 raise _wrong(
                     tensor.file,
-                    f"tensor {shown_name(name)} occurs twice, here and in {found[name].file.name}"
+                    f"tensor {printable_name(name)} occurs twice, here and in {found[name].file.name}"
                     ": remove one of them, or save the checkpoint again",
                 )
             found[name] = tensor
@@ -90,7 +90,7 @@ def _sharded(index: Path) -> dict[str, Stored]:
                 there = ""
             raise _wrong(
                 index.parent / str(shard),
-                f"tensor {shown_name(name)} is not in this file{there}, though "
+                f"tensor {printable_name(name)} is not in this file{there}, though "
                 f"{index.name} says so: is it the index of these files?",
             )
     return found
@@ -117,14 +117,14 @@ def _tensors(path: Path) -> Iterator[tuple[str, Stored]]:
         if first != end or last - first != prod(shape) * SIZES[kind]:
             raise _wrong(
                 path,
-                f"tensor {shown_name(name)}: bytes {first} to {last} for {kind} {list(shape)} after "
+                f"tensor {printable_name(name)}: bytes {first} to {last} for {kind} {list(shape)} after "
                 f"byte {end}: the header is damaged, save the file once more",
             )
         end = last
         if end > size - 8 - length:
             raise _wrong(
                 path,
-                f"tensor {shown_name(name)} ends at byte {8 + length + end}, the file has {size}: it is "
+                f"tensor {printable_name(name)} ends at byte {8 + length + end}, the file has {size}: it is "
                 "truncated, copy it once more",
             )
         if data is not None and last > first:
@@ -140,13 +140,15 @@ def _entry(path: Path, name: str, entry: Any) -> tuple[str, tuple[int, ...], tup
         (first, last) = tuple(entry["data_offsets"])
         numbers = (*shape, first, last)
     except (KeyError, TypeError, ValueError):
-        raise _wrong(path, f"tensor {shown_name(name)} has no dtype, shape and data_offsets: it is damaged") from None
+        raise _wrong(
+            path, f"tensor {printable_name(name)} has no dtype, shape and data_offsets: it is damaged"
+        ) from None
     if any(type(number) is not int or number < 0 for number in numbers):
-        raise _wrong(path, f"tensor {shown_name(name)}: sizes are integers, not {list(numbers)}: it is damaged")
+        raise _wrong(path, f"tensor {printable_name(name)}: sizes are integers, not {list(numbers)}: it is damaged")
     if kind not in SIZES:
         raise _wrong(
             path,
-            f"tensor {shown_name(name)} has elements of type {shown_name(kind)}, which is not "
+            f"tensor {printable_name(name)} has elements of type {printable_name(kind)}, which is not "
             f"supported; supported are: {', '.join(SIZES)}",
         )
     return kind, shape, (first, last)
@@ -175,7 +177,7 @@ def _object(path: Path, data: bytes) -> dict[str, Any]:
     try:
         held: Any = json.loads(data, object_pairs_hook=each_name_once)
     except NameTwiceError as error:
-        twice = shown_name(error.name)
+        twice = printable_name(error.name)
         raise _wrong(path, f"{twice} occurs twice: remove one of them, or save the file again") from None
     except (ValueError, RecursionError):
         raise _wrong(path, "no JSON where its header should be: it is damaged, or not a safetensors file") from None
@@ -318,11 +320,11 @@ def _some(names: list[str]) -> str:
         more = f" and {len(names) - _NAMED} more"
     else:
         more = ""
-    return ", ".join(map(shown_name, names[:_NAMED])) + more
+    return ", ".join(map(printable_name, names[:_NAMED])) + more
 
 
 def _check(path: Path, name: str, tensor: Any, own: Any) -> None:
-    where = f"compile: parameters: {path}: tensor {shown_name(name)}"
+    where = f"compile: parameters: {path}: tensor {printable_name(name)}"
     if tensor.shape != own.shape:
         raise HostError(
             f"{where} has shape {list(tensor.shape)}, the module takes {list(own.shape)}: is the module made with the "

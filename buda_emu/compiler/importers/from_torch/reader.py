@@ -11,7 +11,7 @@ from torch._ops import HigherOrderOperator, OpOverload
 
 from buda_emu.arithmetic.tensor.mapped import FileMappings
 from buda_emu.arithmetic.tensor.referenced import Referenced
-from buda_emu.compiler.graph.builder import Builder, shown_name
+from buda_emu.compiler.graph.builder import Builder, printable_name
 from buda_emu.compiler.graph.graph import Array, Graph, Node, Output
 from buda_emu.compiler.importers.attention import Complex
 from buda_emu.compiler.importers.from_torch.archive import checked_archive
@@ -96,7 +96,7 @@ def refuse_changes(signature: Any, name: str, *, keeps_buffers: bool = False) ->
         ("parameter", parameters, "compile_training trains a module"),
     )
     said = [
-        f"{kind} {', '.join(map(shown_name, dict.fromkeys(changed.values())))} ({advice})"
+        f"{kind} {', '.join(map(printable_name, dict.fromkeys(changed.values())))} ({advice})"
         for kind, changed, advice in kinds
         if changed
     ]
@@ -307,7 +307,7 @@ class Reader:
         if isinstance(found, list) and isinstance(value, (list, tuple)):
             return [self._typed(part, of) for part, of in zip(found, value, strict=False)] + found[len(value) :]
         if isinstance(found, Node) and isinstance(value, torch.Tensor) and dtype_name(value.dtype) != found.dtype:
-            return self._b.retyped(found, dtype_name(value.dtype))
+            return self._b.retype(found, dtype_name(value.dtype))
         return found
 
     def _constant(self, array: Array, **words: Any) -> Node | Complex:
@@ -341,7 +341,7 @@ class Reader:
             for item in value if isinstance(value, (list, tuple)) else (value,):
                 sizes: tuple[Any, ...] = tuple(item.shape) if isinstance(item, torch.Tensor) else ()
                 if all(isinstance(size, int) for size in sizes):  # others depend on data
-                    self._b.grow(word, sizes, held)
+                    self._b.count_growth(word, sizes, held)
         except UnsupportedError as error:
             self._refuse(str(error), node)
             return _POISONED

@@ -22,7 +22,7 @@ from torch.utils._python_dispatch import (
 )
 
 from buda_emu.compiler.graph.graph import Array
-from buda_emu.compiler.importers.operators import OpenSizes, how_to_give
+from buda_emu.compiler.importers.operators import OpenSizes, missing_size_text
 from buda_emu.support.errors import HostError, UnsupportedError
 
 
@@ -231,7 +231,7 @@ def input_shapes(
         if getattr(size, "is_Symbol", False) and size not in found
     ]
     if missing:
-        raise UnsupportedError(f"compile: {model}: not supported: {how_to_give(*missing[0])}")
+        raise UnsupportedError(f"compile: {model}: not supported: {missing_size_text(*missing[0])}")
     return {
         name: tuple(int(size if isinstance(size, int) else size.subs(found)) for size in shape)
         for name, shape in shapes.items()

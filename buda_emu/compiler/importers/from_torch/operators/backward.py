@@ -9,21 +9,21 @@ from typing import Any
 
 import numpy as np
 
-from buda_emu.compiler.frontend_ops.convolution import elements_of_windows, windows_in_rows
-from buda_emu.compiler.frontend_ops.core import taps
+from buda_emu.compiler.frontend_ops.convolution import arrange_windows_as_rows, count_window_elements
+from buda_emu.compiler.frontend_ops.core import tap_indices
 from buda_emu.compiler.graph.builder import Builder
 from buda_emu.compiler.graph.graph import Node
 from buda_emu.compiler.graph.sparse import Sparse
 from buda_emu.compiler.importers.from_torch.declared import aten
 from buda_emu.compiler.importers.from_torch.operators.windows import means, window
-from buda_emu.compiler.importers.operators import NotSupportedError, hot
+from buda_emu.compiler.importers.operators import NotSupportedError, one_hot_rows
 
 
 # -------------------------------------------------------------------------------------------------- losses by classes
 def _classes(b: Builder, target: Node, x: Node, weight: Node | None, ignore: int) -> Node:
     """Return [N, C, space...]: the weight of each target's class at its place, nowhere of one that is ignored."""
     depth = x.shape[:2][-1]
-    found = hot(b, target, depth, zero=None if 0 <= ignore < depth else ignore)
+    found = one_hot_rows(b, target, depth, zero=None if 0 <= ignore < depth else ignore)
     rank = len(found.shape)
     if rank > 2:
         found = b.transpose(found, perm=(0, rank - 1, *range(1, rank - 1)))
@@ -132,7 +132,7 @@ def _kernel_gradient(b: Builder, written: Node, read: Node, w: Node, groups: int
     """The sum over all windows of what a tap read times what was written for the window."""
     out = written.shape[2:]
     n = read.shape[0]
-    columns = windows_in_rows(b, read, groups, kernel=w.shape[2:], out=out, **options)
+    columns = arrange_windows_as_rows(b, read, groups, kernel=w.shape[2:], out=out, **options)
     rows = b.reshape(written, shape=(n, groups, w.shape[0] // groups, prod(out)))
     total = b.reduce_sum(b.matmul(rows, columns), axes=[0])
     apart = b.reshape(total, shape=(w.shape[0], prod(w.shape[2:]), w.shape[1]))
@@ -167,7 +167,7 @@ def max_pool_backward(
             options["pads"][place],
             options["out"][place],
         )
-        index = taps(size, *own, clamp=True)
+        index = tap_indices(size, *own, clamp=True)
         matrix = Sparse.gather(index, size).transposed()
         dim = 2 + place
         back = b.reshape(back, shape=(*shape[:dim], shape[dim] * shape[dim + 1], *shape[dim + 2 :]))
@@ -192,13 +192,13 @@ def avg_pool_backward(
     options = window(x, len(x.shape) - 2, kernel, stride, pad, [1], ceil)
     for place, size in enumerate(x.shape[2:]):
         own = (options["kernel"][place], options["strides"][place], 1, options["pads"][place], options["out"][place])
-        index = taps(size, *own)
-        counted = elements_of_windows(index, size, *own[1:4], count_pads)
+        index = tap_indices(size, *own)
+        counted = count_window_elements(index, size, *own[1:4], count_pads)
         inside = index >= 0
         where = np.broadcast_to(np.arange(index.shape[1]), index.shape)
         weight = np.broadcast_to(1.0 if divisor else 1 / counted, index.shape)[inside]
         matrix = Sparse.of((size, index.shape[1]), index[inside], where[inside], weight)
-        g = b.linear(g, dim=2 + place, matrix=matrix.merged())
+        g = b.linear(g, dim=2 + place, matrix=matrix.merge_duplicates())
     if divisor:
         return b.multiply(g, 1.0 / divisor)
     return g
@@ -212,7 +212,7 @@ def embedding_backward(b: Builder, g: Node, index: Node, rows: int, padding: int
         raise NotSupportedError("scale_grad_by_freq")
     count = prod(index.shape)
     width = g.shape[-1]
-    picked = b.reshape(hot(b, index, rows), shape=(count, rows))
+    picked = b.reshape(one_hot_rows(b, index, rows), shape=(count, rows))
     found = b.matmul(b.transpose(picked, perm=(1, 0)), b.reshape(g, shape=(count, width)))
     if 0 <= padding < rows:
         found = b.multiply(found, b.constant((np.arange(rows) != padding).astype(np.float32)[:, None]))

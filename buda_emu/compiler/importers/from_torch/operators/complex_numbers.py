@@ -9,7 +9,7 @@ import numpy as np
 
 from buda_emu.compiler.graph.builder import Builder
 from buda_emu.compiler.graph.graph import Array, Node
-from buda_emu.compiler.importers.attention import Complex, real_inverse, transform
+from buda_emu.compiler.importers.attention import Complex, invert_real_spectrum, transform_fourier
 from buda_emu.compiler.importers.from_torch.declared import ATEN, aten
 from buda_emu.compiler.importers.from_torch.operators.elementwise import to_copy
 from buda_emu.compiler.importers.from_torch.operators.moves import stack
@@ -151,7 +151,7 @@ def fft_c2c(b: Builder, x: Complex, dims: Any, norm: int, forward: bool) -> Comp
     """`matmul` by cosines and sines"""
     places = [dim % len(x.real.shape) for dim in dims]
     factor = _factor(norm, [x.real.shape[place] for place in places])
-    return transform(b, x, places, inverse=not forward, factor=factor)
+    return transform_fourier(b, x, places, inverse=not forward, factor=factor)
 
 
 @aten("_fft_c2r")
@@ -159,7 +159,7 @@ def fft_c2r(b: Builder, x: Complex, dims: Any, norm: int, size: int) -> Node:
     """`matmul` by cosines and sines"""
     *others, last = (dim % len(x.real.shape) for dim in dims)
     factor = _factor(norm, [size, *(x.real.shape[place] for place in others)])
-    return real_inverse(b, transform(b, x, others, inverse=True), last, size, factor)
+    return invert_real_spectrum(b, transform_fourier(b, x, others, inverse=True), last, size, factor)
 
 
 def _factor(norm: int, sizes: list[int]) -> float:

@@ -200,13 +200,13 @@ def isfinite(b: Builder, x: Node) -> Node:
 @aten("where")
 def where(b: Builder, condition: Node, x: Any, y: Any) -> Node:
     """`where`, or `guarded_where` if the condition asks for NaN or infinities"""
-    return special_values.choose(b, condition, number(x), number(y))
+    return special_values.select_values(b, condition, number(x), number(y))
 
 
 @aten("masked_fill")
 def masked_fill(b: Builder, x: Node, mask: Node, value: Any) -> Node:
     """`where` the mask is set the value"""
-    return special_values.choose(b, mask, number(value), x)
+    return special_values.select_values(b, mask, number(value), x)
 
 
 @aten("copy")
@@ -231,11 +231,11 @@ def to_type(b: Builder, x: Node, name: str) -> Node:
         raise NotSupportedError(f"to {name}")
     if name == "bool":
         if x.dtype != "bool":
-            return b.retyped(b.boolean(x), name)
+            return b.retype(b.boolean(x), name)
         return x
     if np.dtype(name).kind != "f" and np.dtype(x.dtype).kind == "f":
-        return b.retyped(b.truncate(x), name)
-    return b.retyped(x, name)
+        return b.retype(b.truncate(x), name)
+    return b.retype(x, name)
 
 
 @aten("full_like", "zeros_like", "empty_like")

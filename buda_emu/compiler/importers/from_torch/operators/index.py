@@ -12,18 +12,18 @@ from buda_emu.compiler.graph.graph import Node
 from buda_emu.compiler.graph.sparse import Sparse
 from buda_emu.compiler.importers.from_torch.declared import aten
 from buda_emu.compiler.importers.from_torch.operators.moves import expand, view
-from buda_emu.compiler.importers.operators import NotSupportedError, host_picks, hot, table_rows
+from buda_emu.compiler.importers.operators import NotSupportedError, is_picked_by_host, one_hot_rows, table_rows
 
 
 @aten("embedding")
 def embedding(b: Builder, table: Node, index: Node) -> Node:
     """`embedding` by indices that are an input, one-hot rows times a trained table; else `gather`"""
-    if not host_picks(b, index):
+    if not is_picked_by_host(b, index):
         return b.gather(table, index, dim=0)
     if table.op == "constant":
         return b.embedding(table, index)
     rows, width = table.shape
-    picked = b.reshape(hot(b, index, rows), shape=(prod(index.shape), rows))
+    picked = b.reshape(one_hot_rows(b, index, rows), shape=(prod(index.shape), rows))
     return b.reshape(b.matmul(picked, table), shape=(*index.shape, width))
 
 
@@ -51,7 +51,7 @@ def index(b: Builder, x: Node, indices: Any) -> Node:
         raise NotSupportedError("a mask as index: the size of its result depends on data; multiply by it, or use where")
     computed = any(item.op != "constant" for item in given)
     if len(given) == 1 and computed:
-        if places[0] == 0 and x.op == "constant" and host_picks(b, given[0]):
+        if places[0] == 0 and x.op == "constant" and is_picked_by_host(b, given[0]):
             table = b.constant(x.value.reshape(x.shape[0], -1).astype(np.float32))
             return view(b, table_rows(b, table, given[0], from_end=True), (*given[0].shape, *x.shape[1:]))
         return b.gather(x, given[0], dim=places[0])
@@ -65,7 +65,7 @@ def index(b: Builder, x: Node, indices: Any) -> Node:
         found = b.matmul(rows, view(b, front, (prod(sizes), prod(around))))
         found = view(b, found, (*shape, *around))
         if found.dtype != x.dtype:
-            found = b.retyped(found, x.dtype)
+            found = b.retype(found, x.dtype)
     else:
         found = view(b, b.take(front, dim=0, index=_flat(given, sizes)), (*shape, *around))
     if places != list(range(places[0], places[0] + len(places))):
@@ -88,7 +88,7 @@ def _rows(b: Builder, given: Sequence[Node], sizes: Sequence[int], shape: Sequen
     found = None
     for item, size in zip(given, sizes, strict=True):
         wide = view(b, item, (*(1,) * (len(shape) - len(item.shape)), *item.shape))
-        hots = view(b, hot(b, expand(b, wide, shape), size, from_end=True), (count, 1, size))
+        hots = view(b, one_hot_rows(b, expand(b, wide, shape), size, from_end=True), (count, 1, size))
         if found is None:
             found = view(b, hots, (count, size))
         else:
@@ -192,7 +192,7 @@ def masked_scatter(b: Builder, x: Node, mask: Node, source: Node) -> Node:
     count = prod(ahead)
     if rows * width != prod(source.shape):
         raise NotSupportedError("rows of values of which the last is incomplete")
-    flat = b.retyped(view(b, small, (count,)), "float32")
+    flat = b.retype(view(b, small, (count,)), "float32")
     before = b.subtract(b.cumsum(flat, dim=0), 1.0)
     picked = b.matmul(b.one_hot(b.relu(before), depth=rows), view(b, source, (rows, width)))
     return b.where(mask, view(b, picked, x.shape), x, dtype=x.dtype)

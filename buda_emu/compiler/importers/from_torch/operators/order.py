@@ -55,7 +55,7 @@ def one_hot(b: Builder, index: Node, count: int = -1) -> Node:
     """`one_hot`: comparison with 0, 1, 2, ..."""
     if count < 0:
         raise NotSupportedError("as many classes as the values tell")
-    return b.retyped(b.one_hot(index, depth=count), "int64")
+    return b.retype(b.one_hot(index, depth=count), "int64")
 
 
 @aten("histc")

@@ -6,7 +6,7 @@ import numpy as np
 
 from buda_emu.compiler.graph.builder import Builder
 from buda_emu.compiler.graph.graph import Node
-from buda_emu.compiler.importers.attention import rows_left
+from buda_emu.compiler.importers.attention import find_unmasked_rows
 from buda_emu.compiler.importers.from_torch.declared import aten
 from buda_emu.compiler.importers.from_torch.operators.moves import view
 from buda_emu.compiler.importers.operators import NotSupportedError
@@ -77,7 +77,7 @@ def attention(
     if mask is not None and mask.dtype == "bool":
         mask = b.where(mask, 0.0, -np.inf)
     if mask is not None:
-        left = rows_left(b, mask, len(mask.shape) - 1)
+        left = find_unmasked_rows(b, mask, len(mask.shape) - 1)
     else:
         left = None
     masks = [mask] if mask is not None else []

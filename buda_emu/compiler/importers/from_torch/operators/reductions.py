@@ -8,7 +8,7 @@ import numpy as np
 
 from buda_emu.compiler.graph.builder import Builder
 from buda_emu.compiler.graph.graph import Node
-from buda_emu.compiler.importers.attention import rows_left
+from buda_emu.compiler.importers.attention import find_unmasked_rows
 from buda_emu.compiler.importers.from_torch.declared import aten, dims_of
 from buda_emu.compiler.importers.from_torch.operators.elementwise import to_copy
 from buda_emu.compiler.importers.from_torch.operators.moves import view
@@ -142,7 +142,7 @@ def softmax(b: Builder, x: Node, dim: int, *, dtype: Any = None) -> Node:
 def safe_softmax(b: Builder, x: Node, dim: int, *, dtype: Any = None) -> Node:
     """`softmax`, zeros for rows that are masked completely"""
     found = softmax(b, x, dim, dtype=dtype)
-    left = rows_left(b, x, dim % len(x.shape))
+    left = find_unmasked_rows(b, x, dim % len(x.shape))
     if left is None:
         return found
     return b.multiply(found, left, dtype=found.dtype)

@@ -7,7 +7,7 @@ import numpy as np
 from buda_emu.compiler.graph.builder import Builder
 from buda_emu.compiler.graph.graph import Node
 from buda_emu.compiler.importers.from_torch.declared import aten, number
-from buda_emu.compiler.importers.operators import NotSupportedError, Scatter, scattered, scattered_slices
+from buda_emu.compiler.importers.operators import NotSupportedError, Scatter, scatter_elements, scatter_slices
 
 _REDUCTIONS: Final = {
     None: "none", "add": "sum", "multiply": "prod",  # of `scatter`
@@ -43,7 +43,7 @@ def scatter_reduce(
     for place, size in enumerate(index.shape):
         if size != source.shape[place]:
             source = b.slice(source, dim=place, start=0, count=size)
-    return scattered(b, x, index, source, Scatter(dim, _reduction(reduce), include_self))
+    return scatter_elements(b, x, index, source, Scatter(dim, _reduction(reduce), include_self))
 
 
 @aten("index_reduce")
@@ -51,7 +51,7 @@ def index_reduce(
     b: Builder, x: Node, dim: int, index: Node, source: Node, reduce: str, *, include_self: bool = True
 ) -> Node:
     """`scatter` of whole slices: their product, mean, largest or smallest, and that of the slice itself"""
-    return scattered_slices(b, x, index, source, Scatter(dim, _reduction(reduce), include_self))
+    return scatter_slices(b, x, index, source, Scatter(dim, _reduction(reduce), include_self))
 
 
 def _reduction(reduce: str | None) -> str:
