@@ -10,7 +10,8 @@ from buda_emu.support.errors import UnsupportedError
 
 _op = composite("compare", dtype="bool")
 _STEEP = 1e30
-"""Makes a 1 of every difference but 0. The vendor's compiler has 1e10, which calls differences below 1e-10 equal."""
+"""A factor that turns every difference except 0 into at least 1. The vendor's compiler has 1e10, which calls
+differences below 1e-10 equal."""
 
 
 def _are_constants(x: Node, y: Node) -> bool:
@@ -167,8 +168,8 @@ def guarded_where(b: Builder, c: Node, x: Node, y: Node) -> Node:
 
 
 def _mask_value(b: Builder, c: Node, x: Node) -> Node:
-    """x where c is 1, else 0. A maximum gives its second operand if the first one is NaN; a NaN that is chosen is made
-    again, as a difference of infinities."""
+    """Return x where c is 1, else 0, for values that may be NaN or infinite. A maximum gives its second operand if the
+    first one is NaN; a selected NaN is produced again as a difference of infinities."""
     if x.op == "constant":
         return b.multiply(c, _replace_infinities(b, x), dtype=x.dtype)
     above = b.maximum(x, b.multiply(c, -LARGEST, dtype="float32"), dtype=x.dtype)
@@ -181,6 +182,8 @@ def _mask_value(b: Builder, c: Node, x: Node) -> Node:
 
 
 def _replace_infinities(b: Builder, x: Node) -> Node:
+    """Replace the infinities of a constant by the largest value that stands for them. Raise UnsupportedError for a
+    NaN."""
     if x.op != "constant" or np.isfinite(x.value).all():
         return x
     if np.isnan(x.value).any():

@@ -43,8 +43,8 @@ def convolution(
 def arrange_windows_as_rows(
     b: Builder, x: Node, groups: int, *, kernel: Sequence[int], flipped: bool = False, **options: Any
 ) -> Node:
-    """[N, groups, out, taps x channels of a group]: what a window reads as a row, the channels of a tap side by side as
-    a picker leaves them."""
+    """Return [N, groups, windows, taps x channels of a group]: the elements that each window reads as one row, with the
+    channels of a tap side by side."""
     read = b.windows(x, kernel=tuple(kernel), flipped=flipped, **options)
     n, channels, out = *x.shape[:2], prod(read.shape[2 + len(kernel) :])
     grouped = b.reshape(read, shape=(n, groups, channels // groups, prod(kernel), out))
@@ -62,6 +62,7 @@ def _convolve_computed_weights(
     groups: int,
     flipped: bool,
 ) -> Node:
+    """Convolve by weights that are not constant, as a product of all windows and all kernels."""
     kernel = w.shape[2:]
     cout = w.shape[0]
     share = w.shape[1]
@@ -125,7 +126,8 @@ def conv_transpose(
 def count_window_elements(
     index: Array, size: int, stride: int, dilation: int, pad: tuple[int, int], count_pads: bool
 ) -> Array:
-    """How many elements of one dimension each window's mean counts; `index`: its `taps`, [kernel, windows]."""
+    """Return how many elements of one dimension count for the mean of each window. `index` holds its `tap_indices`,
+    [kernel, windows]."""
     if not count_pads:
         return (index >= 0).sum(0)
     k, count = (int(edge) for edge in index.shape)

@@ -18,22 +18,24 @@ from buda_emu.support.errors import UnsupportedError
 
 
 def _require(condition: bool, message: str) -> None:
-    """Shapes that no operands can have: of a broken model."""
+    """Raise ValueError unless the shapes of a model's operands satisfy a condition."""
     if not condition:
         raise ValueError(message)
 
 
 def same_shape(shape: Shape, *_: Shape, **__: Any) -> Shape:
-    """The result has the shape of the first operand."""
+    """Return the shape of the first operand, for ops that keep it."""
     return shape
 
 
 def broadcast_shapes(*shapes: Shape, **_: Any) -> Shape:
-    """Numpy's rule."""
+    """Return the shape to which numpy broadcasts the operands."""
     return np.broadcast_shapes(*shapes)
 
 
 def _in_float32(function: Callable[..., Any]) -> Callable[..., Array]:
+    """Wrap a numpy function so that it computes and returns float32."""
+
     def reference(*arrays: Array, **attrs: Any) -> Array:
         return np.asarray(function(*(array.astype(np.float32) for array in arrays), **attrs), np.float32)
 
@@ -46,7 +48,8 @@ def _gelu(x: Array) -> Array:
 
 
 def _relu(x: Array, threshold: float = 0.0, mode: str = "min") -> Array:
-    """OPS 5."""
+    """Compute relu with a threshold: mode "min" keeps x from `threshold` on, mode "max" limits x to 0 to `threshold`
+    (OPS 5)."""
     low = np.where(x >= (threshold if mode == "min" else 0), x, np.float32(0))
     if mode == "min":
         return low
@@ -90,6 +93,8 @@ core("identity", "x itself, perhaps under another element type", same_shape, lam
 
 
 def _with_wide_integers(function: Callable[..., Any]) -> Callable[..., Array]:
+    """Wrap a numpy function of two operands so that integers are computed in int64."""
+
     def reference(a: Array, b: Array) -> Array:
         return function(*(operand if operand.dtype.kind == "f" else operand.astype(np.int64) for operand in (a, b)))
 
@@ -129,7 +134,8 @@ def _matmul_shape(a: Shape, b: Shape) -> Shape:
 
 
 def _product(a: Array, b: Array) -> Array:
-    """Summed in float64, in order: BLAS adds up by how many threads it has."""
+    """Multiply matrices in float64, adding products one after another: the order of BLAS depends on its number of
+    threads."""
     shape = _matmul_shape(a.shape, b.shape)
     total = np.zeros(shape)
     for k in range(a.shape[-1]):
@@ -146,7 +152,8 @@ core(
 def tap_indices(
     size: int, kernel: int, stride: int, dilation: int, pad: tuple[int, int], out: int, *, clamp: bool = False
 ) -> Array:
-    """[kernel, out]: what each tap reads of a dimension, -1 outside; `clamp`: the nearest tap inside instead."""
+    """Return [kernel, out]: the index that each tap of each window reads along one dimension, -1 outside. With `clamp`,
+    a tap outside reads what the first tap inside of its window reads."""
     positions = np.arange(out)[None, :] * stride + np.arange(kernel)[:, None] * dilation - pad[0]
     inside = (positions >= 0) & (positions < size)
     if not clamp:
@@ -161,8 +168,8 @@ def tap_indices(
 def iterate_tap_indices(
     sizes: tuple[Sequence[int], Sequence[int], Sequence[int]], attrs: Mapping[str, Any], clamp: bool, flipped: bool
 ) -> Iterator[Array]:
-    """`taps` of each dimension of windows: `sizes` of the space, the kernel and the output; `flipped`: the last tap
-    first."""
+    """Yield `tap_indices` for each dimension of windows. `sizes` are those of the space, the kernel and the output;
+    `flipped` puts the last tap first."""
     options = (attrs["strides"], attrs["dilations"], attrs["pads"])
     for size, k, count, stride, dilation, pad in zip(*sizes, *options, strict=True):
         index = tap_indices(size, k, stride, dilation, pad, count, clamp=clamp)
@@ -170,12 +177,13 @@ def iterate_tap_indices(
 
 
 def window_count(size: int, kernel: int, stride: int, dilation: int, pad: tuple[int, int]) -> int:
-    """Of a strided window."""
+    """Return how many windows fit along a padded dimension."""
     return (size + pad[0] + pad[1] - (kernel - 1) * dilation - 1) // stride + 1
 
 
 def window_counts(space: Sequence[int], kernel: Sequence[int], attrs: Mapping[str, Any]) -> tuple[int, ...]:
-    """Sizes of what windows give: `out` where that is given. Raises ValueError for windows that there are not."""
+    """Return the number of windows along each dimension, which is `out` if the attributes have it. Raise ValueError for
+    windows that do not fit, UnsupportedError for too many."""
     options = (attrs["strides"], attrs["dilations"], attrs["pads"])
     _require(
         len(space) == len(kernel)
@@ -199,7 +207,8 @@ def window_counts(space: Sequence[int], kernel: Sequence[int], attrs: Mapping[st
 def _windows(
     x: Array, kernel: Sequence[int], out: Sequence[int], attrs: dict[str, Any], clamp: bool, flipped: bool = False
 ) -> Array:
-    """x [N, C, space...] as [N, C, k1, o1, k2, o2, ...]; 0 outside. `flipped`: the last tap first."""
+    """Read windows of x [N, C, space...] as [N, C, k1, o1, k2, o2, ...], 0 outside. `flipped` puts the last tap
+    first."""
     for place, index in enumerate(iterate_tap_indices((x.shape[2:], kernel, out), attrs, clamp, flipped)):
         axis = 2 + 2 * place
         x = np.take(np.concatenate([x, np.zeros_like(x.take([0], axis))], axis), index, axis)
@@ -209,6 +218,7 @@ def _windows(
 def _reference_windows(
     x: Array, *, kernel: Sequence[int], clamp: bool = False, flipped: bool = False, **attrs: Any
 ) -> Array:
+    """Compute the op `windows`: [N, C, taps..., out...]."""
     rank = len(kernel)
     interleaved = _windows(x, kernel, window_counts(x.shape[2:], kernel, attrs), attrs, clamp, flipped)
     return interleaved.transpose(0, 1, *range(2, 2 + 2 * rank, 2), *range(3, 3 + 2 * rank, 2))
@@ -315,8 +325,8 @@ core("concat", "operands one after another along one dimension", _concat_shape,
 
 
 def _rows_of_table(table: Array, index: Array, *, from_end: bool = False, zero: int | None = None) -> Array:
-    """Return rows of a table; index `zero` reads zeros. The host refuses negative indices unless they count
-    `from_end`."""
+    """Return the rows of a table that indices name; index `zero` reads zeros. `from_end` only matters to the host,
+    which otherwise refuses negative indices."""
     del from_end
     if zero is None:
         return table[index]

@@ -125,7 +125,7 @@ _GELU = [1.5943197011947632, 0.0745520070195198, -0.000776343687903136]
 
 
 def _polynomial(b: Builder, x: Node, coefficients: list[float]) -> Node:
-    """Horner's scheme, lowest power first."""
+    """Evaluate a polynomial by Horner's scheme; coefficients begin with the constant term."""
     sum_: Any = b.constant(np.float32(coefficients[-1]))
     for value in reversed(coefficients[:-1]):
         sum_ = b.add(b.multiply(x, sum_), value)
@@ -203,7 +203,7 @@ def whole_quotient(b: Builder, x: Node, y: Node, *, below: bool = False) -> Node
 
 
 def _make_divisor_positive(b: Builder, x: Node, y: Node) -> tuple[Node | None, Node, Node]:
-    """The sign of y, and both operands times it; no sign where y is known to be above 0."""
+    """Return the sign of y, and both operands times it; the sign is None if y is a constant above 0."""
     if y.op == "constant" and (y.value > 0).all():
         return None, x, y
     sign = b.sign(y)
@@ -211,8 +211,8 @@ def _make_divisor_positive(b: Builder, x: Node, y: Node) -> tuple[Node | None, N
 
 
 def _divide_with_remainder(b: Builder, x: Node, y: Node) -> tuple[Node, Node]:
-    """How often y, above 0, goes into x, and what is left. The quotient of the device may be a little off, and so its
-    floor one too many or too few: what is left tells."""
+    """Return the whole quotient and the remainder of x by y, which is above 0. The device's quotient may be slightly
+    off, and its floor one too many or too few; the remainder shows that, and both are corrected."""
     quotient = b.floor(b.divide(x, y))
     remainder = x
     for part in _split_exactly(b, y):
@@ -224,11 +224,12 @@ def _divide_with_remainder(b: Builder, x: Node, y: Node) -> tuple[Node, Node]:
 
 
 _SPLIT = 2.0**12 + 1
-"""Veltkamp's factor for float32: a high part of 12 bits, whose products with numbers up to 2^12 are exact."""
+"""Veltkamp's factor for float32: the high part has 12 bits, and its products with numbers up to 2^12 are exact."""
 
 
 def _split_exactly(b: Builder, y: Node) -> tuple[Node, ...]:
-    """Of a float two parts whose sum it is, of few bits each: so x less as many y is exact, also near a multiple."""
+    """Split a float into two summands of few bits each, so that subtracting multiples of them from x is exact, even
+    near a multiple."""
     if np.dtype(y.dtype).kind != "f" and y.op != "constant":
         return (y,)
     if y.op == "constant":
@@ -264,6 +265,7 @@ def pow_(b: Builder, x: Node, y: Node) -> Node:
 
 
 def _simple_power(b: Builder, x: Node, exponent: float) -> Node | None:
+    """Return x to a constant power as products, roots and reciprocals; None for other exponents."""
     if exponent < 0:
         inner = _simple_power(b, x, -exponent)
         if inner is None:

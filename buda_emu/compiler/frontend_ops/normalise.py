@@ -68,12 +68,14 @@ def group_norm(b: Builder, x: Node, *weights: Node, groups: int, epsilon: float)
 
 
 def _apply_weights(b: Builder, x: Node, weights: Sequence[Node]) -> Node:
+    """Multiply by gamma and add beta, as far as they are there."""
     for weight, combine in zip(weights, (b.multiply, b.add), strict=False):
         x = combine(x, weight)
     return x
 
 
 def _along_channels(b: Builder, weight: Node, x: Node) -> Node:
+    """Reshape a vector to lie along dimension 1 of x."""
     return b.reshape(weight, shape=(weight.shape[0], *[1] * (len(x.shape) - 2)))
 
 

@@ -49,7 +49,7 @@ def order(b: Builder, x: Node, *, dim: int, count: int, descending: bool = True)
 
 
 def _move_dim_last(b: Builder, x: Node, dim: int) -> tuple[Node, list[int]]:
-    """With the dimension at the end, and the order that puts it back."""
+    """Return x with a dimension moved to the end, and the permutation that moves it back."""
     dim = dim_of(dim, len(x.shape))
     places = [place for place in range(len(x.shape)) if place != dim]
     places.append(dim)
@@ -57,7 +57,7 @@ def _move_dim_last(b: Builder, x: Node, dim: int) -> tuple[Node, list[int]]:
 
 
 def _one_hot_ranks(b: Builder, x: Node, count: int, descending: bool) -> Node:
-    """[..., count, n]: which element has rank 0, 1, ..."""
+    """Return [..., count, n]: a row of zeros and a one that selects the element of rank 0, 1, ..."""
     ranks = b.reshape(b.rank(x, descending=descending), shape=(*x.shape[:-1], 1, x.shape[-1]))
     return b.equal(ranks, b.constant(np.arange(count, dtype=np.float32).reshape(count, 1)), dtype="float32")
 
@@ -78,6 +78,7 @@ def cumprod(b: Builder, x: Node, *, dim: int, exclusive: bool = False, reverse: 
 
 
 def _shift(b: Builder, x: Node, dim: int, step: int, reverse: bool) -> Node:
+    """Move the elements of a dimension by `step` places, filling up with ones."""
     place = np.arange(x.shape[dim]) + (step if reverse else -step)
     outside = (place < 0) | (place >= x.shape[dim])
     neutral = outside.astype(np.float32).reshape(-1, *[1] * (len(x.shape) - 1 - dim))

@@ -16,6 +16,7 @@ _op = composite("reduce")
 
 
 def _normalise_axes(x: Node, axes: Sequence[int] | None) -> list[int]:
+    """Return the dimensions that axes name, in ascending order; None names all."""
     rank = len(x.shape)
     if axes is not None:
         return sorted({dim_of(axis, rank) for axis in axes})
@@ -23,7 +24,7 @@ def _normalise_axes(x: Node, axes: Sequence[int] | None) -> list[int]:
 
 
 def squeeze_dims(b: Builder, x: Node, dims: Sequence[int], keepdims: bool) -> Node:
-    """Without the dims of size 1, unless they are kept."""
+    """Remove dimensions of size 1 unless `keepdims`."""
     if keepdims:
         return x
     return b.reshape(x, shape=tuple(n for place, n in enumerate(x.shape) if place not in dims))
@@ -42,6 +43,7 @@ def reduce_mean(b: Builder, x: Node, *, axes: Sequence[int] | None = None, keepd
 
 
 def _sum_with_weights(b: Builder, x: Node, axes: Sequence[int] | None, keepdims: bool, *, mean: bool) -> Node:
+    """Sum or average over dimensions by multiplying with a row of equal weights."""
     dims = _normalise_axes(x, axes)
     if x.op == "constant":
         axis_tuple = tuple(dims)
@@ -132,7 +134,8 @@ def reduce_lp(b: Builder, x: Node, *, p: float, axes: Sequence[int] | None = Non
 
 
 def _power_of_magnitude(b: Builder, x: Node, exponent: float) -> Node:
-    """x^exponent of x >= 0; 0 stays 0, of which the device has no logarithm."""
+    """Return x^exponent for x >= 0. For positive exponents other than multiples of one half, 0 is masked, since the
+    device has no logarithm of 0."""
     power = b.pow(x, b.constant(np.float32(exponent)))
     simple = exponent < 0 or exponent % 0.5 == 0
     if simple:

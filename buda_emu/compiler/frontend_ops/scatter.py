@@ -10,7 +10,7 @@ from buda_emu.support.errors import UnsupportedError
 
 _op = composite("scatter")
 REDUCTIONS = ("none", "sum", "mean", "prod", "amax", "amin")
-"""What becomes of several values for one place, and of the element itself."""
+"""Ways to combine several values for one place with each other and with the element itself."""
 
 
 @_op
@@ -51,18 +51,19 @@ def _drop_last_dim(b: Builder, values: Node) -> Node:
 
 
 def _move_to_places(b: Builder, values: Node, x: Node, dim: int) -> Node:
-    """What is reduced over the indices, with the places of x instead of them."""
+    """Remove the reduced dimension of the indices, and put the places of x in its position."""
     rank = len(x.shape)
     squeezed = b.reshape(values, shape=(*values.shape[:dim], *values.shape[dim + 1 :]))
     return b.transpose(squeezed, perm=(*range(dim), rank - 1, *range(dim, rank - 1)))
 
 
 def _target_mask(b: Builder, x: Node, hot: Node, dim: int) -> Node:
-    """Whether an index names a place."""
+    """Return 1 for each element of x that an index names, else 0."""
     return b.boolean(_move_to_places(b, b.reduce_largest(hot, axes=[dim]), x, dim))
 
 
 def _replace_elements(b: Builder, x: Node, hot: Node, values: Node, dim: int) -> Node:
+    """Return x with the last value for each place written over it."""
     is_target = _target_mask(b, x, hot, dim)
     if hot.shape[dim] > 1:  # only the last one for a place counts
         hot = b.multiply(hot, b.equal(b.cumsum(hot, dim=dim, reverse=True), 1.0, dtype="float32"))
@@ -73,6 +74,7 @@ def _replace_elements(b: Builder, x: Node, hot: Node, values: Node, dim: int) ->
 
 
 def _add_elements(b: Builder, x: Node, hot: Node, values: Node, dim: int, *, mean: bool, include_self: bool) -> Node:
+    """Return x with the sum or mean of the values for each place."""
     total = _move_to_places(b, b.reduce_sum(b.multiply(hot, values, dtype="float32"), axes=[dim]), x, dim)
     if include_self and not mean:
         return b.add(x, total, dtype=x.dtype)

@@ -1,4 +1,4 @@
-"""Appends nodes to a graph, giving shapes and names; an op whose operands are all constant is computed at once."""
+"""Build a graph node by node: infer shapes, give names, and fold ops whose operands are all constant."""
 
 import re
 from collections.abc import Iterable, Sequence
@@ -15,13 +15,14 @@ from buda_emu.support.errors import InternalError, UnsupportedError
 
 _SAFE: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_.]*\Z")
 MOST_LETTERS: Final = 200
-"""Of a name in a netlist: keys of YAML end at 1024 characters, and what is made of an op has its name and more."""
+"""Limit for the length of a name in a netlist: a YAML key ends at 1024 characters, and names of derived ops are
+longer."""
 _WORDS: Final = {"null", "true", "false", "yes", "no", "on", "off", "y", "n", "none", "host", "nan", "inf"}
 
 
 def safe_name(text: str) -> str:
-    """A name of the model as one of a netlist: letters, digits, points and underscores, no word of YAML, and of a very
-    long one the beginning and the end."""
+    """Convert a name of the model to one that a netlist can have: letters, digits, points and underscores, and no word
+    of YAML. A very long name keeps its beginning and its end."""
     name = re.sub(r"[^A-Za-z0-9_.]+", "_", text).strip("._") or "value"
     if not _SAFE.match(name) or name.lower() in _WORDS:
         name = f"v_{name}"
@@ -31,15 +32,16 @@ def safe_name(text: str) -> str:
 
 
 def host_name(text: str) -> str:
-    """A name that stands for itself to the host, as the model has it wherever its letters allow."""
+    """Return a name of the model unchanged if a netlist can have it, else its `safe_name`. Used for inputs, outputs and
+    states, which the host addresses by name."""
     if _SAFE.match(text) and len(text) <= MOST_LETTERS:
         return text
     return safe_name(text)
 
 
 def printable_name(text: str, limit: int = MOST_LETTERS) -> str:
-    """A name of the model in a message or comment, or words that hold some: on one line, without control characters,
-    not much longer than `limit` letters."""
+    """Return text of the model for a message or comment: one line without control characters, shortened in the middle
+    if it has more than `limit` letters."""
     plain = "".join(letter if letter.isprintable() else f"\\u{{{ord(letter):x}}}" for letter in text)
     if len(plain) <= limit:
         return plain
@@ -47,21 +49,22 @@ def printable_name(text: str, limit: int = MOST_LETTERS) -> str:
 
 
 MOST_ELEMENTS: Final = 1 << 31
-"""Of a tensor: 4 GiB in Float16_b, a third of the DRAM of a chip."""
+"""Limit for the elements of a tensor: 4 GiB in Float16_b, a third of the DRAM of a chip."""
 MOST_DIMENSIONS: Final = 32
-"""As numpy has before version 2."""
+"""Limit for the rank of a tensor, the same as numpy's before version 2."""
 MOST_PLACES: Final = 1 << 24
-"""Of a dimension that an op moves or sums up: 128 MiB of indices, several times."""
+"""Limit for the size of a dimension that an op moves or sums: several arrays of indices of 128 MiB each."""
 MOST_COMPUTED: Final = 1 << 28
-"""Of a constant that is computed of smaller ones: 1 GiB in float32. What a model holds itself lies in its file."""
+"""Limit for the elements of a constant that is folded from smaller ones: 1 GiB in float32. Constants stored in the
+model are not limited by this."""
 MOST_GROWN: Final = 1 << 30
-"""Of all constants that are computed, more than what they are computed of: 4 GiB in float32."""
+"""Limit for the elements by which all folded constants together exceed their operands: 4 GiB in float32."""
 
 
 class Builder:
-    """Writes into `graph`. `scope` names what is built: nodes are called `<scope>.<op>_<n>`, the last one of a scope
-    may take the plain name (`alias`). Attribute access gives front-end ops: `b.add(x, 1.0)`, `b.softmax(x, axis=-1)`.
-    """
+    """Add nodes to `graph`. Node names are `<scope>.<op>_<n>`; the last node of a scope may take the plain scope name
+    (`alias`). Attribute access emits front-end ops: `b.add(x, 1.0)`, `b.softmax(x, axis=-1)`. With `decompose=False`,
+    composite ops stay in the graph unless all operands are constant."""
 
     def __init__(self, graph: Graph, *, decompose: bool = True) -> None:
         self.graph = graph
@@ -81,7 +84,9 @@ class Builder:
         return emit
 
     def emit(self, op: str, *inputs: Any, dtype: str | None = None, **attrs: Any) -> Node:
-        """A node of a front-end op on nodes, arrays and numbers. Raises ValueError for shapes that do not fit."""
+        """Add a front-end op on nodes, arrays and numbers, and return the node of its value. Decompose a composite op
+        if the builder decomposes; fold the op if all operands are constant. Raise ValueError for shapes that do not
+        fit, UnsupportedError for tensors that are too large."""
         declared = front_op(op)
         nodes = [self.node(operand) for operand in inputs]
         constant = all(node.op == "constant" for node in nodes)
@@ -104,8 +109,8 @@ class Builder:
         return self._add(op, nodes, attrs, shape, dtype)
 
     def count_growth(self, subject: str, shape: Shape, nodes: Iterable[Node]) -> None:
-        """Before a constant is computed of others. Raises UnsupportedError where it is much larger than these, or all
-        that were computed are."""
+        """Account for a constant of this shape that is about to be folded from `nodes`. Raise UnsupportedError if it is
+        much larger than its operands, or if all folded constants together are."""
         operand_size = sum(map(_element_count, {node.name: node for node in nodes}.values()))
         check_constant_size(subject, shape, operand_size)
         self._grown += max(prod(shape) - operand_size, 0)
@@ -115,6 +120,7 @@ class Builder:
             )
 
     def _add(self, op: str, nodes: Sequence[Node], attrs: dict[str, Any], shape: Shape, dtype: str) -> Node:
+        """Append a node. A value without elements becomes a constant, whatever it is computed from."""
         _check_tensor_size(op, shape)
         if 0 in shape:  # whatever it is computed of, its value is known
             return self.constant(np.zeros(shape, dtype))
@@ -131,15 +137,15 @@ class Builder:
         return node
 
     def retype(self, node: Node, dtype: str) -> Node:
-        """The same value under another element type; a constant's array has it where it is one of integers, for
-        what reads the array and not the node's type."""
+        """Return the same value under another element type. A constant of floats that becomes one of integers or truth
+        values is converted, because some readers look at the array and not at the node's type."""
         if node.op == "constant":
             to_integers = np.dtype(dtype).kind in "iub" and node.value.dtype.kind == "f"
             return self.constant(node.value.astype(dtype) if to_integers else node.value, dtype=dtype)
         return self._add("identity", [node], {}, node.shape, dtype)
 
     def constant(self, value: Any, *, name: str = "", dtype: str | None = None) -> Node:
-        """A constant; floats become float32."""
+        """Add a constant and return its node; floats of any width become float32."""
         array = as_array(value)
         if array.dtype.kind == "f" and array.dtype != np.float32:
             array = array.astype(np.float32)
@@ -156,8 +162,8 @@ class Builder:
         return node
 
     def state(self, label: str, initial: Any, *, slots: int = 1, dim: int = 0, df: str = "") -> Node:
-        """A state as it is when a program begins; each program has a node of its own for it. `df`: the format that it
-        is kept in, "" the model's."""
+        """Add the node of a state as it is when a program begins; each program has a node of its own. `df` is the
+        format in which the device keeps it, "" for the model's own."""
         array = np.asarray(initial)
         attrs = {"label": label, "initial": array, "slots": slots, "dim": dim, "df": df}
         node = Node(
@@ -173,7 +179,8 @@ class Builder:
         return node
 
     def input(self, label: str, shape: Shape, dtype: str) -> Node:
-        """An input of the model, as a value: of one without elements a constant."""
+        """Add an input of the model and return the node of its value. An input without elements is listed, but its
+        value is a constant. Raise as `_check_tensor_size`."""
         _check_tensor_size(f"input {printable_name(label)}", shape)
         node = Node(
             name=self.unique(label),
@@ -191,7 +198,8 @@ class Builder:
         return self.constant(np.zeros(shape, dtype))
 
     def alias(self, node: Node, name: str) -> Node:
-        """The node under a name of its own, where it was made last and the name is free; else as it is."""
+        """Rename the node that was added last and return it. Return any other node, a source, or a node whose new name
+        is taken unchanged."""
         name = safe_name(name)
         last = next(reversed(self.graph.nodes))
         if name in self.graph.nodes or node.name != last or node.op in SOURCES:
@@ -201,7 +209,7 @@ class Builder:
         return self.graph.nodes[name]
 
     def node(self, operand: Any) -> Node:
-        """An operand as a node: numbers and arrays become constants."""
+        """Return an operand as a node: a node unchanged, a name looked up, a number or an array as a new constant."""
         if isinstance(operand, Node):
             return operand
         if isinstance(operand, str):
@@ -209,11 +217,11 @@ class Builder:
         return self.constant(np.asarray(operand, _literal_dtype(operand)))
 
     def fresh(self, op: str) -> str:
-        """A name that no node has, from the scope."""
+        """Return an unused node name made of the scope and the op."""
         return self.unique(f"{self.scope}.{op}" if self.scope else op)
 
     def unique(self, name: str) -> str:
-        """`name` as a netlist can have it, with a number after it where that is taken."""
+        """Return `name` as a netlist can have it, with a number appended if it is taken."""
         name = safe_name(name)
         if name not in self.graph.nodes and name not in self._counts:
             self._counts[name] = 0
@@ -226,7 +234,8 @@ class Builder:
 
 
 def _check_tensor_size(subject: str, shape: Shape) -> None:
-    """Raises ValueError for what no tensor has, UnsupportedError for what no machine holds."""
+    """Raise ValueError for negative sizes, and UnsupportedError for more dimensions or elements than the compiler
+    takes."""
     if min(shape, default=0) < 0:
         raise ValueError(f"{subject} of shape {list(shape)}")
     if len(shape) > MOST_DIMENSIONS:
@@ -236,8 +245,8 @@ def _check_tensor_size(subject: str, shape: Shape) -> None:
 
 
 def check_constant_size(subject: str, shape: Shape, operand_size: int = 0) -> None:
-    """Raises as `_sized`, and UnsupportedError for a constant that is much larger than what it is computed of, `operand_size`
-    elements."""
+    """Raise as `_check_tensor_size`, and UnsupportedError for a constant that is much larger than its operands, which
+    have `operand_size` elements together."""
     _check_tensor_size(subject, shape)
     limit = max(MOST_COMPUTED, operand_size)
     if prod(shape) > limit:
@@ -245,7 +254,7 @@ def check_constant_size(subject: str, shape: Shape, operand_size: int = 0) -> No
 
 
 def check_index_size(subject: str, count: int) -> None:
-    """Raises UnsupportedError where what an op reads of a dimension is too many places to list."""
+    """Raise UnsupportedError if the indices along one dimension are too many to be listed."""
     if count > MOST_PLACES:
         raise UnsupportedError(f"{subject} along {count} places: the most is {MOST_PLACES:,}")
 
@@ -255,7 +264,7 @@ def _element_count(node: Node) -> int:
 
 
 def _decomposed_shape(op: str, nodes: Sequence[Node], attrs: dict[str, Any]) -> Shape:
-    """What the decomposition of an op gives, tried on a graph of its own."""
+    """Infer the shape of a composite op by decomposing it on a scratch graph."""
     scratch = Builder(Graph())
     for node in nodes:
         scratch.graph.nodes.setdefault(node.name, node)
@@ -263,13 +272,15 @@ def _decomposed_shape(op: str, nodes: Sequence[Node], attrs: dict[str, Any]) -> 
 
 
 def _literal_dtype(operand: Any) -> Any:
+    """Return the dtype for a Python number: float32 for a float, None (numpy's choice) for anything else."""
     if isinstance(operand, float):
         return np.float32
     return None
 
 
 def _result_type(nodes: Sequence[Node]) -> str:
-    """As numpy has it, bool arithmetic apart; a constant number of rank 0 does not widen."""
+    """Return numpy's result type of the operands. A constant of rank 0 does not widen the result, and any float operand
+    makes it a float."""
     kinds = [node.dtype for node in nodes if node.shape or node.op != "constant"] or [node.dtype for node in nodes]
     if any(np.dtype(kind).kind == "f" for kind in (node.dtype for node in nodes)):
         floats = [kind for kind in kinds if np.dtype(kind).kind == "f"]

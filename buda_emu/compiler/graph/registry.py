@@ -1,4 +1,4 @@
-"""The declaration of a front-end op. All other descriptions of the op are derived from it."""
+"""Declarations of front-end ops. Documentation, checks and decompositions read them from here."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -16,11 +16,11 @@ Decomposition = Callable[..., Any]
 
 @dataclass(frozen=True, slots=True)
 class FrontOp:
-    """One op. A *core* op has a shape rule and a plain numpy reference, and `lower` makes netlist ops of it; any other
-    has a decomposition into others, of which shape and reference follow.
+    """The declaration of one op. A *core* op has a shape rule and a numpy reference, and `lower` makes netlist ops of
+    it. A composite op has a decomposition into other ops, from which its shape and reference follow.
 
-    `decompose(builder, *nodes, **attributes)` returns the node that stands for it. `dtype`: of the result, where it is
-    not that of the operands.
+    `decompose(builder, *nodes, **attributes)` returns the node that replaces the op. `dtype` is the element type of the
+    result if it is not that of the operands.
     """
 
     name: str
@@ -33,7 +33,7 @@ class FrontOp:
 
     @property
     def is_core(self) -> bool:
-        """Whether it reaches `lower`."""
+        """True for an op without a decomposition, which reaches `lower`."""
         return self.decompose is None
 
 
@@ -74,12 +74,12 @@ def _register(op: FrontOp) -> None:
 
 @cache
 def _load_declarations() -> None:
-    """All that the room declares, when an op is first asked for."""
+    """Import all modules that declare ops, when an op is first looked up."""
     import_module("buda_emu.compiler.frontend_ops")
 
 
 def front_op(name: str) -> FrontOp:
-    """The declaration of an op. Raises InternalError for a name that none has."""
+    """Return the declaration of an op. Raise InternalError for an unknown name."""
     _load_declarations()
     if name not in _OPS:
         raise InternalError(f"there is no front-end op {name}")
@@ -87,12 +87,12 @@ def front_op(name: str) -> FrontOp:
 
 
 def has_front_op(name: str) -> bool:
-    """Whether there is an op of that name."""
+    """Return whether an op of that name is declared."""
     _load_declarations()
     return name in _OPS
 
 
 def front_ops() -> Iterator[FrontOp]:
-    """All declarations, in the order of the text."""
+    """Iterate over all declarations in the order of the source."""
     _load_declarations()
     return iter(_OPS.values())

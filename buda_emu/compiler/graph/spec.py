@@ -1,4 +1,4 @@
-"""What a graph may hold at each stage; checked after every pass."""
+"""The rules that the nodes of a graph satisfy at each stage of the compiler, checked after every pass."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from inspect import signature
@@ -40,7 +40,7 @@ def _has_integer_shape(_: Graph, node: Node) -> bool:
 
 
 def _depends_on_input(graph: Graph, node: Node) -> bool:
-    """An op on constants alone has been folded."""
+    """Return whether a node has an operand that is not constant; an op on constants alone should have been folded."""
     return node.op in SOURCES or any(graph[name].op != "constant" for name in node.inputs)
 
 
@@ -55,11 +55,11 @@ STAGES: Final[Mapping[str, Mapping[str, Rule]]] = {
         "has a shape of integers": _has_integer_shape, "depends on an input": _depends_on_input,
     },
 }  # fmt: skip
-"""By stage: what must hold of every node."""
+"""The rules that every node satisfies, by stage and by the text that describes them."""
 
 
 def graph_problems(graph: Graph, stage: str) -> Iterator[str]:
-    """Each node that breaks a rule of a stage, with the first rule that it breaks."""
+    """Yield a line for each node that breaks a rule of a stage, naming the first rule that it breaks."""
     defined_names: set[str] = set()
     for node in graph:
         for rule, holds in STAGES[stage].items():
@@ -70,7 +70,7 @@ def graph_problems(graph: Graph, stage: str) -> Iterator[str]:
 
 
 def check_graph(graph: Graph, stage: str, pass_name: str) -> None:
-    """Raises InternalError naming pass, node and rule."""
+    """Raise InternalError naming the pass, the node and the rule if a graph breaks a rule of a stage."""
     for problem in graph_problems(graph, stage):
         raise InternalError(f"after {pass_name}: {problem}")
 
@@ -84,12 +84,12 @@ _SOURCE_ATTRS: Final[Mapping[str, frozenset[str]]] = {
     "constant": frozenset({"value"}),
     "state": frozenset({"label", "initial", "slots", "dim", "df"}),
 }
-"""What each must have."""
+"""The attributes that each source op must have."""
 
 
 def declaration_problems(graph: Graph) -> Iterator[str]:
-    """What the declarations of ops say against nodes: element types, operands, attributes, shapes; and outputs that
-    nothing gives. For a graph whose stage holds."""
+    """Yield a line for each node whose element type, operands, attributes or shape contradict the declaration of its
+    op, and for each input or output that names no node. The graph must satisfy the rules of its stage."""
     for node in graph:
         if node.dtype not in DTYPES:
             yield f"{node.name}: there is no element type {node.dtype}"
@@ -112,7 +112,8 @@ def declaration_problems(graph: Graph) -> Iterator[str]:
 
 
 def _declared_shape(graph: Graph, node: Node) -> Shape | None:
-    """That of the result; None where it is given. Raises what the op's rule does."""
+    """Infer the shape of a node from the declaration of its op; None for an input or a constant, whose shape is data.
+    Raise whatever the op's shape rule raises."""
     if node.op in SOURCES:
         missing = _SOURCE_ATTRS[node.op] - set(node.attrs)
         if missing or node.inputs:
@@ -131,8 +132,7 @@ def _declared_shape(graph: Graph, node: Node) -> Shape | None:
 
 
 def _check_call(declared: FrontOp, operands: Sequence[Node], attrs: Mapping[str, Any]) -> None:
-    """Raises TypeError for another number of operands than the op's function takes, and for attributes that it does not
-    have."""
+    """Raise TypeError for a number of operands that the op does not take, and for attributes that it does not have."""
     if declared.decompose is not None:
         signature(declared.decompose).bind(None, *operands, **attrs)
     elif isinstance(declared.reference, np.ufunc):

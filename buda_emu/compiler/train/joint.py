@@ -11,8 +11,8 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from buda_emu.compiler.graph.graph import FORWARD, Graph, Node, Output
 from buda_emu.compiler.importers.attention import Complex
-from buda_emu.compiler.importers.from_torch.reader import ASSERTED, Reader, decomposed, dtype_name, refuse_changes
-from buda_emu.compiler.importers.from_torch.trace import apart, array_of, traced, unlogged
+from buda_emu.compiler.importers.from_torch.reader import ASSERTED, Reader, decompose, dtype_name, refuse_changes
+from buda_emu.compiler.importers.from_torch.trace import array_of, distinct_tensors, silence_loggers, trace_module
 from buda_emu.compiler.train.choices import BACKWARD, GRADIENT, Choices
 from buda_emu.support.errors import HostError
 from buda_emu.support.unmasked import require_unmasked
@@ -49,12 +49,12 @@ def joint_graph(module: Any, inputs: Sequence[Any], target: Any, choices: Choice
     loss = choices.loss
     function = _LOSSES[loss] if isinstance(loss, str) else loss
     name = type(module).__name__
-    tensors = list(apart(inputs))
+    tensors = list(distinct_tensors(inputs))
     if target is None:
         target = _target(module, tensors, loss)
     several = choices.targets
     whole = _WithLoss(module, function, 1 / choices.microbatches, several)
-    arguments = (*tensors, *apart(target if several else (target,)))
+    arguments = (*tensors, *distinct_tensors(target if several else (target,)))
     try:
         program = _joint(whole, arguments, _reached(whole, arguments), name)
     except HostError:
@@ -95,17 +95,17 @@ def _joint(whole: Any, arguments: tuple[Any, ...], reached: set[str], name: str)
     # The other kernels have backward passes of their own.
     plain: Any = sdpa_kernel(SDPBackend.MATH)  # pyright: ignore[reportUnknownVariableType]
     with plain, torch.enable_grad():
-        program, asserted = traced(whole, arguments, name, gradients=True)
+        program, asserted = trace_module(whole, arguments, name, gradients=True)
         first = _first_names(whole)
         parameters = program.graph_signature.inputs_to_parameters
         for node in program.graph.nodes:  # torch traces no gradients that there are not
             own = parameters.get(node.name) if node.op == "placeholder" else None
             if own is not None and (first[own] not in reached or not node.users):
                 node.meta["val"].requires_grad_(False)
-        with unlogged():
+        with silence_loggers():
             joint: Any = _export_forward_backward(program)
             with torch.no_grad():
-                found = decomposed(joint, ASSERTED if asserted else ())
+                found = decompose(joint, ASSERTED if asserted else ())
     if not any(map(_tests_nan, program.graph.nodes)):
         _drop_tests_for_nan(found.graph)
     return found

@@ -108,7 +108,7 @@ def test_what_does_not_travel_is_refused_by_who_sends_it(value):
 def test_the_list_has_plain_data_only():
     for module, names in classes.NAMES.items():
         for name in names.split():
-            kind = classes.list_attribute(f"{module}:{name}").kind
+            kind = classes.listed(f"{module}:{name}").kind
             assert "__reduce__" not in vars(kind), kind
             assert not hasattr(kind, "__del__"), kind
             if issubclass(kind, BudaError):

@@ -97,7 +97,7 @@ class Console:
         self.run = run
         self.quit = False
         self.inner: Inner | None = None
-        self.list_attribute: int | None = None  # the line after the last one that `list` showed
+        self.listed: int | None = None  # the line after the last one that `list` showed
 
     # ---------------------------------------------------------------------------------------------------- going
     def go(self, kind: Kind, times: int = 1, index: int | None = None) -> Answer:
@@ -110,7 +110,7 @@ class Console:
 
     def stopped(self, stop: Stop) -> Answer:
         """What is told of a stop: why, where, and the line of the netlist."""
-        self.list_attribute = None
+        self.listed = None
         place = inspection.where(self.run)
         lines: list[str] = []
         if stop.reason == "breakpoint":

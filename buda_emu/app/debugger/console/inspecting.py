@@ -190,15 +190,15 @@ def list_lines(console: Console, text: str) -> Answer:
         if not 1 <= middle <= len(lines):
             raise HostError(f"the netlist has lines 1..{len(lines)}")
         first = max(1, middle - _LIST // 2)
-    elif console.list_attribute is not None:
-        first = console.list_attribute
+    elif console.listed is not None:
+        first = console.listed
     else:
         first = max(1, (here or 1) - _LIST // 2)
     last = min(len(lines), first + _LIST - 1)
     if first > len(lines):
-        console.list_attribute = None
+        console.listed = None
         return answer("list", ["(end of the netlist)"], first=first, source=[])
-    console.list_attribute = last + 1
+    console.listed = last + 1
     stops = {item.line(console.run.names) for item in run.breakpoints.enabled}
     nodes = {op.at().line: run.names.nodes.get(name, "") for name, op in run.names.ops.items()}
     rows: list[dict[str, Any]] = [

@@ -45,11 +45,11 @@ HLO: Final = Operators[Handler]("buda_emu.compiler.importers.from_jax", FAMILIES
 hlo = HLO.declare
 
 
-def plain(table: Mapping[str, str]) -> None:
+def declare_plain(table: Mapping[str, str]) -> None:
     """Declares operators that are one front-end op on all operands."""
     for name, op in table.items():
-        hlo(name, becomes=table, family="elementwise")(_plain(op))
+        hlo(name, becomes=table, family="elementwise")(_make_handler(op))
 
 
-def _plain(op: str) -> Handler:
+def _make_handler(op: str) -> Handler:
     return lambda call: call.b.emit(op, *call.operands)

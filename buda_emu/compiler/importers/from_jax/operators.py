@@ -7,10 +7,10 @@ import numpy as np
 
 from buda_emu.compiler.graph.builder import Builder, check_constant_size
 from buda_emu.compiler.graph.graph import Node
-from buda_emu.compiler.importers.from_jax.declared import Call, hlo, plain
+from buda_emu.compiler.importers.from_jax.declared import Call, declare_plain, hlo
 from buda_emu.compiler.importers.operators import NotSupportedError, is_picked_by_host, table_rows
 
-plain(
+declare_plain(
     {
         "stablehlo.abs": "abs", "stablehlo.add": "add", "stablehlo.ceil": "ceil", "stablehlo.cosine": "cosine",
         "stablehlo.exponential": "exp", "stablehlo.floor": "floor", "stablehlo.log": "log",

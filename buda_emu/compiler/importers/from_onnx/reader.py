@@ -251,7 +251,7 @@ class _Reader:
 
     def _outputs(self, outputs: Sequence[Any], values: Mapping[str, Node | None]) -> None:
         """Raises HostError for one that nothing gives, or that is declared as of another kind of type."""
-        self._known(values, [value.name for value in outputs], "outputs")
+        self._require_defined(values, [value.name for value in outputs], "outputs")
         for value in outputs:
             node = values.get(value.name)
             dtype = element_type(value.type) or (node.dtype if node is not None else "float32")
@@ -309,7 +309,7 @@ class _Reader:
 
     def _run(self, nodes: Sequence[Any], values: dict[str, Node | None], within: str) -> None:
         for node in nodes:
-            self._known(values, node.input, within or node.name or node.op_type)
+            self._require_defined(values, node.input, within or node.name or node.op_type)
             poisoned = [name for name in node.input if name and values.get(name) is None]
             is_refused_anyway = poisoned and node.op_type in ONNX
             if is_refused_anyway:
@@ -318,7 +318,7 @@ class _Reader:
                 results = self._node(node, values, within, bool(poisoned))
             values.update(zip(node.output, results, strict=False))
 
-    def _known(self, values: Mapping[str, Node | None], names: Iterable[str], context: str) -> None:
+    def _require_defined(self, values: Mapping[str, Node | None], names: Iterable[str], context: str) -> None:
         if unknown := [name for name in names if name and name not in values]:
             raise HostError(
                 f"compile: {self._graph.name}: {printable_name(context)}: nothing before gives "
@@ -348,7 +348,7 @@ class _Reader:
                 for shape in foreseen.values():
                     b.count_growth(node.op_type, shape, (item for item in inputs if item is not None))
                 try:
-                    return self._folded(node, inputs, foreseen)
+                    return self._fold(node, inputs, foreseen)
                 except UnsupportedError:  # the evaluator does not know every operator in every version
                     if node.op_type not in ONNX:
                         raise
@@ -446,7 +446,7 @@ class _Reader:
             made[name] = self._b.emit("host", *operands.values(), dtype=types[name], place=place, shape=shape, **work)
         return [made.get(name) for name in node.output]
 
-    def _folded(
+    def _fold(
         self, node: Any, inputs: Sequence[Node | None], foreseen: Mapping[str, tuple[int, ...]]
     ) -> Sequence[Node | None]:
         """Of constants alone: by onnx's own evaluator."""

@@ -66,9 +66,9 @@ _OF_VMAP: Final = re.compile(
 )
 
 
-def fault_of(document: Any) -> str:
+def find_fault(document: Any) -> str:
     """What a document holds with which reading it may run any code; "" where it holds no such thing."""
-    for key, value in _pairs(document):
+    for key, value in _iterate_fields(document):
         if key == "use_pickle" and value:
             return "has tensors as pickles of Python objects"
         if key == "path_name" and str(value).startswith(("custom_obj_", "opaque_obj_")):
@@ -83,7 +83,7 @@ def fault_of(document: Any) -> str:
     return ""
 
 
-def fault_of_names(document: Mapping[str, Any]) -> str:
+def find_name_fault(document: Mapping[str, Any]) -> str:
     """The same of the names of tensors that a document of weights or constants describes."""
     names = document.get("config")
     if isinstance(names, dict):
@@ -95,7 +95,7 @@ def fault_of_names(document: Mapping[str, Any]) -> str:
     return f"has the name {printable_name(bad)}"
 
 
-def _pairs(value: Any) -> Iterator[tuple[str, Any]]:
+def _iterate_fields(value: Any) -> Iterator[tuple[str, Any]]:
     """All fields of a JSON document, however deep."""
     waiting = [value]
     while waiting:
@@ -122,18 +122,18 @@ def _is_size(text: str) -> bool:
             return False
         if isinstance(node, ast.Call) and not (isinstance(node.func, ast.Name) and node.func.id in _FUNCTIONS):
             return False
-    return all(map(_is_small, ast.walk(tree))) and _powers_deep(tree.body) <= 1
+    return all(map(_is_small, ast.walk(tree))) and _power_depth(tree.body) <= 1
 
 
 def _is_small(node: ast.AST) -> bool:
     """Whether a number has no more digits than a size, and an exponent is a number that is small."""
     if isinstance(node, ast.Constant):
-        return _digits(node.value) <= _MOST_DIGITS
-    exponent = _exponent(node)
+        return _count_digits(node.value) <= _MOST_DIGITS
+    exponent = _find_exponent(node)
     return exponent is None or _is_small_exponent(exponent)
 
 
-def _digits(value: Any) -> int:
+def _count_digits(value: Any) -> int:
     """Before or behind the point of a number, or of a text that is one; 0 of a name."""
     if isinstance(value, int):
         return value.bit_length() // 3  # Python writes no number of thousands of digits
@@ -146,7 +146,7 @@ def _digits(value: Any) -> int:
     return _MOST_DIGITS + 1
 
 
-def _exponent(node: ast.AST) -> ast.AST | None:
+def _find_exponent(node: ast.AST) -> ast.AST | None:
     """What a power is raised to, or bits are shifted by."""
     if isinstance(node, ast.BinOp) and isinstance(node.op, (ast.Pow, ast.LShift, ast.RShift)):
         return node.right
@@ -165,10 +165,10 @@ def _is_small_exponent(node: ast.AST) -> bool:
     return plain and 0 < len(numbers) <= 2 and all(isinstance(part, operators) for part in ast.walk(node))
 
 
-def _powers_deep(node: ast.AST) -> int:
+def _power_depth(node: ast.AST) -> int:
     """How many powers are in each other, whose exponents multiply."""
-    inner = max(map(_powers_deep, ast.iter_child_nodes(node)), default=0)
-    return inner + (_exponent(node) is not None)
+    inner = max(map(_power_depth, ast.iter_child_nodes(node)), default=0)
+    return inner + (_find_exponent(node) is not None)
 
 
 def _is_operator(text: str) -> bool:
@@ -195,7 +195,7 @@ def _is_tree(text: str) -> bool:
     """How inputs or outputs are nested: no class that torch would import, and names for keywords of the module."""
     try:
         protocol, tree = json.loads(text)
-        contexts = [_context(value) for key, value in _pairs([protocol, tree]) if key == "context"]
+        contexts = [_context(value) for key, value in _iterate_fields([protocol, tree]) if key == "context"]
         children = tree["children_spec"]
         if len(children) == 2:
             keywords = _context(children[1]["context"])
@@ -203,7 +203,7 @@ def _is_tree(text: str) -> bool:
             keywords = None
     except (ValueError, TypeError, KeyError, RecursionError):
         return False
-    fields = [*_pairs(tree), *_pairs(contexts)]
+    fields = [*_iterate_fields(tree), *_iterate_fields(contexts)]
     imports = any(
         key in ("__enum__", "fqn") or (key == "default_factory_module" and value != "builtins") for key, value in fields
     )
@@ -270,22 +270,22 @@ class _Source:
     root: str
     members: _Members
 
-    def holds(self, name: str) -> str:
+    def content_of(self, name: str) -> str:
         """What a member holds. Raises HostError for one that torch.export.save does not write."""
         inner = name.removeprefix(self.root)
         for pattern, content in self.members.items() if name.startswith(self.root) else ():
             if re.fullmatch(pattern, inner):
                 return content
-        raise self.refused(name, "is no member that torch.export.save writes for a model")
+        raise self.refusal(name, "is no member that torch.export.save writes for a model")
 
-    def refused(self, name: str, what: str) -> HostError:
+    def refusal(self, name: str, fault: str) -> HostError:
         return HostError(
-            f"compile: {self.path}: {printable_name(name)} {what}: reading such a file may run any code: "
+            f"compile: {self.path}: {printable_name(name)} {fault}: reading such a file may run any code: "
             "where you trust it, compile what torch.export.load gives"
         )
 
 
-def checked_archive(path: Path) -> io.BytesIO:
+def read_checked_archive(path: Path) -> io.BytesIO:
     """An archive of the members that torch.export.load reads, as they were checked. Raises HostError for a file that is
     not there or no such archive, and for one with what torch would run as code: members that torch.export.save does not
     write or that are there twice, Python objects as pickles (those of tensors alone torch reads without running any),
@@ -295,12 +295,12 @@ def checked_archive(path: Path) -> io.BytesIO:
     result = io.BytesIO()
     try:
         with zipfile.ZipFile(path) as archive, zipfile.ZipFile(result, "w") as copy:
-            source = _source_of(path, archive)
+            source = _describe_archive(path, archive)
             root = _ROOT if source.root else ""
             for info in archive.infolist():
-                content = source.holds(info.filename)
+                content = source.content_of(info.filename)
                 if content != "unread":
-                    data = _checked(source, info.filename, content, archive.read(info))
+                    data = _check_member(source, info.filename, content, archive.read(info))
                     copy.writestr(root + info.filename.removeprefix(source.root), data)
     except (zipfile.BadZipFile, OSError, ValueError, EOFError, RuntimeError) as error:
         raise HostError(f"compile: {path} is not a file of torch.export.save: {error}") from None
@@ -308,7 +308,7 @@ def checked_archive(path: Path) -> io.BytesIO:
     return result
 
 
-def _source_of(path: Path, archive: zipfile.ZipFile) -> _Source:
+def _describe_archive(path: Path, archive: zipfile.ZipFile) -> _Source:
     """Raises HostError for members that torch might take for another one or that are larger than they look, and
     BadZipFile where there are none."""
     infos = archive.infolist()
@@ -320,7 +320,7 @@ def _source_of(path: Path, archive: zipfile.ZipFile) -> _Source:
     seen: set[str] = set()
     for info in infos:
         if info.filename.lower() in seen:
-            raise source.refused(info.filename, "stands in it twice, as torch compares names")
+            raise source.refusal(info.filename, "stands in it twice, as torch compares names")
         seen.add(info.filename.lower())
         if info.compress_type != zipfile.ZIP_STORED or info.flag_bits & 1:
             raise HostError(
@@ -332,18 +332,18 @@ def _source_of(path: Path, archive: zipfile.ZipFile) -> _Source:
     return source
 
 
-def _checked(source: _Source, name: str, content: str, data: bytes) -> bytes:
+def _check_member(source: _Source, name: str, content: str, data: bytes) -> bytes:
     """What torch gets of a member."""
     if content == "tensors" and data and not _is_of_tensors(data):
-        raise source.refused(name, "holds Python objects as pickles")
+        raise source.refusal(name, "holds Python objects as pickles")
     if content not in ("json", "names"):
         return data
     document = json.loads(data)
     if not isinstance(document, dict):
         raise zipfile.BadZipFile(f"{printable_name(name)} is no JSON object")
-    fault = fault_of(document) or (fault_of_names(document) if content == "names" else "")
+    fault = find_fault(document) or (find_name_fault(document) if content == "names" else "")
     if fault:
-        raise source.refused(name, fault)
+        raise source.refusal(name, fault)
     return json.dumps(_without_guards(document)).encode()
 
 

@@ -26,14 +26,14 @@ def core_overloads() -> dict[str, list[Any]]:
     return core
 
 
-def coverage() -> Iterator[tuple[str, Place, str]]:
+def list_coverage() -> Iterator[tuple[str, Place, str]]:
     """Yield each operator of core ATen, where it is computed, and how, or why it is refused."""
-    apart = decompositions()
+    decomposition_table = decompositions()
     for name, overloads in core_overloads().items():
-        yield name, *_covered(name, overloads, apart)
+        yield name, *_locate_operator(name, overloads, decomposition_table)
 
 
-def _covered(name: str, overloads: Sequence[Any], apart: Any) -> tuple[Place, str]:
+def _locate_operator(name: str, overloads: Sequence[Any], apart: Any) -> tuple[Place, str]:
     declared = ATEN.get(name)
     if any(torch.Tag.nondeterministic_seeded in op.tags for op in overloads):
         return "refused", "random numbers: give them as an input"

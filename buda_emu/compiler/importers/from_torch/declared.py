@@ -20,24 +20,24 @@ ATEN: Final = Operators[Handler]("buda_emu.compiler.importers.from_torch.operato
 aten = ATEN.declare
 
 
-def plain(table: Mapping[str, str], *, whole: tuple[str, ...] = ()) -> None:
+def declare_plain(table: Mapping[str, str], *, kept_whole: tuple[str, ...] = ()) -> None:
     """Declares operators that are one front-end op on all operands."""
     for name, op in table.items():
-        aten(name, becomes=table, whole=name in whole, family="elementwise")(_plain(op))
+        aten(name, becomes=table, whole=name in kept_whole, family="elementwise")(_make_handler(op))
 
 
-def _plain(op: str) -> Handler:
+def _make_handler(op: str) -> Handler:
     def handler(b: Builder, *inputs: Any) -> Node:
-        return b.emit(op, *(number(item) for item in inputs))
+        return b.emit(op, *(as_float(operand) for operand in inputs))
 
     return handler
 
 
-def number(item: Any) -> Any:
+def as_float(operand: Any) -> Any:
     """Python's numbers are floats, as torch computes them against a tensor of floats."""
-    if isinstance(item, (int, float)) and not isinstance(item, bool):
-        return float(item)
-    return item
+    if isinstance(operand, (int, float)) and not isinstance(operand, bool):
+        return float(operand)
+    return operand
 
 
 def dims_of(x: Node, dims: Any) -> tuple[int, ...]:

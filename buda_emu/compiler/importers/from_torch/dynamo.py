@@ -91,15 +91,15 @@ class Effects:
     @property
     def computed(self) -> tuple[int, ...]:
         """Numbers of the results that lie in no argument, each tensor once."""
-        pairs = ((number, item) for number, item in enumerate(self.results) if isinstance(item, Result))
+        pairs = ((number, result) for number, result in enumerate(self.results) if isinstance(result, Result))
         return tuple(
             number
-            for number, item in pairs
-            if item.first == number and item.argument is None and item.layout.has_elements
+            for number, result in pairs
+            if result.first == number and result.argument is None and result.layout.has_elements
         )
 
 
-def effects_of(
+def find_effects(
     graph: Callable[..., Any], arguments: Sequence[Any], has_places: Callable[[], bool] = lambda: False
 ) -> Effects:
     """Return the effects of a graph for arguments of which tensors are Layouts. `has_places` says, while the graph
@@ -108,36 +108,40 @@ def effects_of(
     torch cannot run without data."""
     gradients = torch.is_grad_enabled()
     with torch.inference_mode(False), torch.set_grad_enabled(gradients), FakeTensorMode(allow_non_fake_inputs=True):
-        tensors = [_without_data(item) if isinstance(item, Layout) else item for item in arguments]
-        versions = [_version(item) for item in tensors]
+        tensors = [_without_data(argument) if isinstance(argument, Layout) else argument for argument in arguments]
+        versions = [_change_count(argument) for argument in tensors]
         writes = _Writes(has_places)
         try:
             with writes:
-                found = graph(*tensors)
+                outputs = graph(*tensors)
         except Exception as error:  # noqa: BLE001 - torch raises many kinds
             reason = str(error).strip().splitlines() or [repr(error)]
             raise UnsupportedError(f"torch.compile: sizes or results depend on data: {reason[0]}") from None
     changed = tuple(
         number
-        for number, item in enumerate(tensors)
-        if _version(item) != versions[number] or any(share_memory(item, other) for other in writes.statistics)
+        for number, argument in enumerate(tensors)
+        if _change_count(argument) != versions[number]
+        or any(share_memory(argument, other) for other in writes.statistics)
     )
     _refuse_changes([(arguments[number], tensors[number]) for number in changed], gradients)
-    written = tuple(_mask(arguments[number], tensors[number], writes) for number in changed)
+    written = tuple(_written_mask(arguments[number], tensors[number], writes) for number in changed)
     by_data = tuple(
         number for number in changed if any(share_memory(tensors[number], other) for other in writes.by_data)
     )
-    return Effects(changed, _results(found, tensors), written, by_data)
+    return Effects(changed, _describe_results(outputs, tensors), written, by_data)
 
 
-def _mask(layout: Layout, tensor: Any, writes: "_Writes") -> Any:
+def _written_mask(layout: Layout, tensor: Any, writes: "_Writes") -> Any:
     """Return a mask of the elements of an argument that are written whatever the data are, perhaps one for all."""
-    mine = [other for other in writes.certain if share_memory(tensor, other)]
-    is_whole = any(Layout.of(other).size == layout.size and _place(other) == _place(tensor) for other in mine)
-    is_known = all(other.dtype.itemsize == tensor.dtype.itemsize for other in mine)
-    if is_whole or not is_known or not (mine or writes.by_data):
+    written_views = [other for other in writes.certain if share_memory(tensor, other)]
+    is_whole = any(
+        Layout.of(other).size == layout.size and _memory_position(other) == _memory_position(tensor)
+        for other in written_views
+    )
+    is_known = all(other.dtype.itemsize == tensor.dtype.itemsize for other in written_views)
+    if is_whole or not is_known or not (written_views or writes.by_data):
         return torch.tensor(True)
-    regions = [replace(Layout.of(other), offset=other.storage_offset()) for other in mine]
+    regions = [replace(Layout.of(other), offset=other.storage_offset()) for other in written_views]
     end = max((layout.end, *(region.end for region in regions)))
     memory = torch.zeros(end, dtype=torch.bool)
     numbers = torch.arange(end)
@@ -146,7 +150,7 @@ def _mask(layout: Layout, tensor: Any, writes: "_Writes") -> Any:
     return layout.of_memory(memory)
 
 
-def _place(tensor: Any) -> tuple[Any, ...]:
+def _memory_position(tensor: Any) -> tuple[Any, ...]:
     """Where in its memory a tensor begins, and its steps there."""
     return tensor.storage_offset(), *tensor.stride()
 
@@ -172,22 +176,26 @@ class _Writes(TorchDispatchMode):
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         schema = func._schema
-        words = dict(zip((item.name for item in schema.arguments), args, strict=False)) | (kwargs or {})
+        words = dict(zip((declared.name for declared in schema.arguments), args, strict=False)) | (kwargs or {})
         if words.get("training") or words.get("train"):
             statistics = (words.get("running_mean"), words.get("running_var"))
-            self.statistics += [item for item in statistics if item is not None]
+            self.statistics += [declared for declared in statistics if declared is not None]
             self.certain += self.statistics
         is_by_data = schema.name in _WHERE_DATA_SAYS and self._has_places()
-        targets = [words.get(item.name) for item in schema.arguments if item.alias_info and item.alias_info.is_write]
-        tensors = [item for item in tree_leaves(targets) if isinstance(item, torch.Tensor)]
+        targets = [
+            words.get(declared.name)
+            for declared in schema.arguments
+            if declared.alias_info and declared.alias_info.is_write
+        ]
+        tensors = [declared for declared in tree_leaves(targets) if isinstance(declared, torch.Tensor)]
         (self.by_data if is_by_data else self.certain).extend(tensors)
         return func(*args, **(kwargs or {}))
 
 
-def _version(item: Any) -> int:
+def _change_count(tensor: Any) -> int:
     """How often a tensor was changed."""
-    if isinstance(item, torch.Tensor):
-        return item._version
+    if isinstance(tensor, torch.Tensor):
+        return tensor._version
     return 0
 
 
@@ -202,29 +210,29 @@ def _refuse_changes(pairs: Sequence[tuple[Layout, Any]], gradients: bool) -> Non
             raise UnsupportedError("torch.compile: the shape of an input is changed in place: return another tensor")
 
 
-def _results(found: Sequence[Any], tensors: Sequence[Any]) -> tuple[Any, ...]:
+def _describe_results(outputs: Sequence[Any], tensors: Sequence[Any]) -> tuple[Any, ...]:
     results: list[Any] = []
-    for number, item in enumerate(found):
-        if not isinstance(item, torch.Tensor):
-            results.append(item)
+    for number, output in enumerate(outputs):
+        if not isinstance(output, torch.Tensor):
+            results.append(output)
             continue
-        first = next(place for place, other in enumerate(found) if other is item)
-        memory = next(place for place, other in enumerate(found) if share_memory(item, other))
-        argument = next((place for place, other in enumerate(tensors) if share_memory(item, other)), None)
+        first = next(place for place, other in enumerate(outputs) if other is output)
+        memory = next(place for place, other in enumerate(outputs) if share_memory(output, other))
+        argument = next((place for place, other in enumerate(tensors) if share_memory(output, other)), None)
         if argument is None:
-            source = found[memory]
+            source = outputs[memory]
         else:
             source = tensors[argument]
-        if source.dtype != item.dtype:
+        if source.dtype != output.dtype:
             raise UnsupportedError(
-                f"torch.compile: result {number} is memory of {source.dtype} read as {item.dtype}: clone it"
+                f"torch.compile: result {number} is memory of {source.dtype} read as {output.dtype}: clone it"
             )
         if argument is None:
             begins = 0
         else:
             begins = source.storage_offset()
-        layout = replace(Layout.of(item), offset=item.storage_offset() - begins)
-        is_argument = argument is not None and tensors[argument] is item
+        layout = replace(Layout.of(output), offset=output.storage_offset() - begins)
+        is_argument = argument is not None and tensors[argument] is output
         results.append(Result(layout=layout, first=first, memory=memory, argument=argument, is_argument=is_argument))
     return tuple(results)
 
@@ -233,15 +241,15 @@ def share_memory(tensor: Any, other: Any) -> bool:
     """Whether both are tensors in the same memory."""
     if not isinstance(tensor, torch.Tensor) or not isinstance(other, torch.Tensor):
         return False
-    return _memory_of(tensor) == _memory_of(other)
+    return _storage_id(tensor) == _storage_id(other)
 
 
-def _memory_of(tensor: Any) -> int:
+def _storage_id(tensor: Any) -> int:
     """What tensors in the same memory have in common; without data they have no address."""
     return tensor.untyped_storage()._cdata
 
 
-_AT_ONCE: Final = 16
+_MOST_MODELS: Final = 16
 """Compiled models of one graph that are held, each for other sizes."""
 
 
@@ -252,7 +260,7 @@ def buda(module: Any, inputs: Sequence[Any], **options: Any) -> Callable[..., An
     precision = words.pop("precision", "ideal")
     graph = _Graph(module, precision, words)
     if not any(map(_is_open, inputs)):
-        graph.compiled(graph.fixed(inputs))
+        graph.compile_for(graph.fix_numbers(inputs))
     return graph
 
 
@@ -264,23 +272,23 @@ class _Graph:
         self._module = module
         self._precision = precision
         self._words = words
-        self._numbers = _numbers_of(module.graph)
+        self._numbers = _number_inputs(module.graph)
         self._compiled: dict[Any, _Compiled] = {}
 
     def __call__(self, *arguments: Any) -> tuple[Any, ...]:
-        fixed = self.fixed(arguments)
-        return self.compiled(fixed).run(fixed, self._precision)
+        fixed = self.fix_numbers(arguments)
+        return self.compile_for(fixed).run(fixed, self._precision)
 
-    def fixed(self, arguments: Sequence[Any]) -> list[Any]:
+    def fix_numbers(self, arguments: Sequence[Any]) -> list[Any]:
         """Arguments with numbers for the tensors that torch makes of numbers."""
-        return [item.item() if place in self._numbers else item for place, item in enumerate(arguments)]
+        return [argument.item() if place in self._numbers else argument for place, argument in enumerate(arguments)]
 
-    def compiled(self, arguments: Sequence[Any]) -> "_Compiled":
+    def compile_for(self, arguments: Sequence[Any]) -> "_Compiled":
         """The model for arguments like these."""
-        layouts = [Layout.of(item) if isinstance(item, torch.Tensor) else item for item in arguments]
-        key = torch.is_grad_enabled(), *((type(item), _exact(item)) for item in layouts)
+        layouts = [Layout.of(argument) if isinstance(argument, torch.Tensor) else argument for argument in arguments]
+        key = torch.is_grad_enabled(), *((type(argument), _key_part(argument)) for argument in layouts)
         if key not in self._compiled:
-            if len(self._compiled) == _AT_ONCE:
+            if len(self._compiled) == _MOST_MODELS:
                 self._compiled.pop(next(iter(self._compiled))).close()
             self._compiled[key] = _Compiled(self._module, layouts, self._words)
         return self._compiled[key]
@@ -293,8 +301,8 @@ class _Compiled:
         self._layouts = layouts
         walk = _Walk(module)
         with tracing(None):  # torch.compile is at work, and would take this for a part of it
-            self._effects = effects_of(walk.run, layouts, walk.has_places)
-            self._by_data = _with_elements(self._effects.by_data, layouts)
+            self._effects = find_effects(walk.run, layouts, walk.has_places)
+            self._by_data = _drop_empty(self._effects.by_data, layouts)
             self._model = self._without_effects(walk, words)
 
     def _without_effects(self, walk: "_Walk", words: Mapping[str, Any]) -> Any:
@@ -302,7 +310,7 @@ class _Compiled:
         pure = PureGraph(walk, self._layouts, self._effects)
         if not pure.results and not pure.changed:
             return None
-        examples = [item.of_memory(item.memory()) for item in self._layouts if isinstance(item, Layout)]
+        examples = [layout.of_memory(layout.memory()) for layout in self._layouts if isinstance(layout, Layout)]
         with torch.inference_mode(False), torch.no_grad():
             return compile_model(pure, examples, **words)
 
@@ -314,9 +322,9 @@ class _Compiled:
     def run(self, arguments: Sequence[Any], precision: Any) -> tuple[Any, ...]:
         """The results as eager torch gives them. Raises UnsupportedError for arguments that share memory which the
         graph changes."""
-        changed = _with_elements(self._effects.changed, self._layouts)
-        _refuse_shared(arguments, changed)
-        tensors = [item.detach() for item in arguments if isinstance(item, torch.Tensor)]
+        changed = _drop_empty(self._effects.changed, self._layouts)
+        _refuse_shared_memory(arguments, changed)
+        tensors = [argument.detach() for argument in arguments if isinstance(argument, torch.Tensor)]
         if self._model is not None:
             values = self._model(*tensors, precision=precision)
         else:
@@ -331,28 +339,28 @@ class _Compiled:
             _write_changes(arguments[number].detach(), value, is_written)
         return self._results(arguments, dict(zip(computed, values, strict=False)))
 
-    def _results(self, arguments: Sequence[Any], values: Mapping[int, Array]) -> tuple[Any, ...]:
-        sources = [item for item in arguments if isinstance(item, torch.Tensor) and item.requires_grad]
-        memories = _memories(self._effects.results)
-        found: list[Any] = []
-        for number, item in enumerate(self._effects.results):
-            if not isinstance(item, Result):
-                found.append(item)
-            elif item.first < number:
-                found.append(found[item.first])
-            elif item.argument is not None:
-                source = arguments[item.argument]
-                if item.is_argument:
+    def _describe_results(self, arguments: Sequence[Any], values: Mapping[int, Array]) -> tuple[Any, ...]:
+        sources = [result for result in arguments if isinstance(result, torch.Tensor) and result.requires_grad]
+        memories = _allocate_results(self._effects.results)
+        outputs: list[Any] = []
+        for number, result in enumerate(self._effects.results):
+            if not isinstance(result, Result):
+                outputs.append(result)
+            elif result.first < number:
+                outputs.append(outputs[result.first])
+            elif result.argument is not None:
+                source = arguments[result.argument]
+                if result.is_argument:
                     view = source
                 else:
-                    view = item.layout.of_memory(source)
-                found.append(view if item.is_argument or item.layout.wants_gradient else view.detach())
+                    view = result.layout.of_memory(source)
+                outputs.append(view if result.is_argument or result.layout.wants_gradient else view.detach())
             else:
-                tensor = item.layout.of_memory(memories[item.memory])
+                tensor = result.layout.of_memory(memories[result.memory])
                 if number in values:
                     _write(tensor, _tensor(values[number], tensor.shape))
-                found.append(_NoGradient.apply(tensor, *sources) if item.layout.wants_gradient else tensor)
-        return tuple(found)
+                outputs.append(_NoGradient.apply(tensor, *sources) if result.layout.wants_gradient else tensor)
+        return tuple(outputs)
 
 
 class PureGraph(torch.nn.Module):
@@ -365,20 +373,20 @@ class PureGraph(torch.nn.Module):
         self.module = walk.module  # torch looks for parameters here
         self._walk = walk
         self.results = effects.computed
-        self.changed = _with_elements(effects.changed, layouts)
+        self.changed = _drop_empty(effects.changed, layouts)
         self._copied = effects.changed
-        self._by_data = _with_elements(effects.by_data, layouts)
+        self._by_data = _drop_empty(effects.by_data, layouts)
         self._layouts = layouts
 
     def forward(self, *tensors: Any) -> tuple[Any, ...]:
         """Results, arguments as the graph leaves them, and where it wrote to them."""
         waiting = iter(tensors)
-        arguments = [next(waiting) if isinstance(item, Layout) else item for item in self._layouts]
+        arguments = [next(waiting) if isinstance(layout, Layout) else layout for layout in self._layouts]
         for number in self._copied:
             arguments[number] = arguments[number].clone()
-        found, places = self._walk.run_with_places(arguments, self._by_data)
+        outputs, places = self._walk.run_with_places(arguments, self._by_data)
         return (
-            *(found[number] for number in self.results),
+            *(outputs[number] for number in self.results),
             *(arguments[number] for number in self.changed),
             *places,
         )
@@ -462,7 +470,7 @@ def _operator(node: Any) -> str:
 
 def _in_memory_of(value: Any, other: Any) -> bool:
     """Whether a tensor of one of two values lies in the memory of one of the other."""
-    return any(share_memory(mine, theirs) for mine in tree_leaves(value) for theirs in tree_leaves(other))
+    return any(share_memory(left, right) for left in tree_leaves(value) for right in tree_leaves(other))
 
 
 def _at_index(places: Any, index: Any, *_: Any) -> None:
@@ -510,21 +518,21 @@ class _NoGradient(torch.autograd.Function):
         )
 
 
-def _exact(item: Any) -> Any:
+def _key_part(argument: Any) -> Any:
     """Return what stands for an argument in a key: of a float its digits, as 0.0 equals -0.0 and a NaN not itself."""
-    if isinstance(item, float):
-        return item.hex()
-    return item
+    if isinstance(argument, float):
+        return argument.hex()
+    return argument
 
 
-def _is_open(item: Any) -> bool:
+def _is_open(argument: Any) -> bool:
     """Whether torch leaves open what it is, and tells when it calls."""
-    if isinstance(item, torch.Tensor):
-        return Layout.of(item).is_open or (item.dim() == 0 and isinstance(item, FakeTensor))
-    return isinstance(item, torch.SymInt | torch.SymFloat | torch.SymBool)
+    if isinstance(argument, torch.Tensor):
+        return Layout.of(argument).is_open or (argument.dim() == 0 and isinstance(argument, FakeTensor))
+    return isinstance(argument, torch.SymInt | torch.SymFloat | torch.SymBool)
 
 
-def _numbers_of(graph: Any) -> frozenset[int]:
+def _number_inputs(graph: Any) -> frozenset[int]:
     """Numbers of the inputs that are tensors only because torch does not fix Python's floats: all that the graph does
     with them is to read the number."""
     inputs = [node for node in graph.nodes if node.op == "placeholder"]
@@ -535,28 +543,32 @@ def _numbers_of(graph: Any) -> frozenset[int]:
     )
 
 
-def _with_elements(numbers: Sequence[int], layouts: Sequence[Any]) -> tuple[int, ...]:
+def _drop_empty(numbers: Sequence[int], layouts: Sequence[Any]) -> tuple[int, ...]:
     return tuple(number for number in numbers if layouts[number].has_elements)
 
 
-def _refuse_shared(arguments: Sequence[Any], changed: Sequence[int]) -> None:
+def _refuse_shared_memory(arguments: Sequence[Any], changed: Sequence[int]) -> None:
     """What the graph writes to one of them it would have to read from another."""
     for number in changed:
         memory = arguments[number].untyped_storage().data_ptr()
-        others = (item for place, item in enumerate(arguments) if place != number and isinstance(item, torch.Tensor))
+        others = (
+            argument
+            for place, argument in enumerate(arguments)
+            if place != number and isinstance(argument, torch.Tensor)
+        )
         if any(other.untyped_storage().data_ptr() == memory for other in others):
             raise UnsupportedError(
                 "torch.compile: two inputs share memory, and one of them is changed in place: clone one of them"
             )
 
 
-def _memories(results: Sequence[Any]) -> dict[int, Any]:
+def _allocate_results(results: Sequence[Any]) -> dict[int, Any]:
     """Memory for results that lie in no argument, by the number of the first in each."""
     ends: dict[int, Layout] = {}
-    for item in results:
-        if isinstance(item, Result) and item.argument is None:
-            longest = ends.setdefault(item.memory, item.layout)
-            ends[item.memory] = max(longest, item.layout, key=lambda layout: layout.end)
+    for result in results:
+        if isinstance(result, Result) and result.argument is None:
+            longest = ends.setdefault(result.memory, result.layout)
+            ends[result.memory] = max(longest, result.layout, key=lambda layout: layout.end)
     return {number: layout.memory() for number, layout in ends.items()}
 
 

@@ -31,8 +31,8 @@ def _attention(
     mask_type: int | None = None,
 ) -> tuple[Any, Any]:
     """aten::_native_multi_head_attention."""
-    own = zip((query, key, value), qkv_weight.chunk(3), qkv_bias.chunk(3), strict=True)
-    heads = (functional.linear(x, w, b).unflatten(-1, (num_head, -1)).transpose(1, 2) for x, w, b in own)
+    projections = zip((query, key, value), qkv_weight.chunk(3), qkv_bias.chunk(3), strict=True)
+    heads = (functional.linear(x, w, b).unflatten(-1, (num_head, -1)).transpose(1, 2) for x, w, b in projections)
     queries, keys, values = heads
     scores = (queries / sqrt(embed_dim // num_head)) @ keys.transpose(-1, -2)
     if mask is not None:
@@ -70,12 +70,12 @@ def _encoder_layer(
 ) -> Any:
     """aten::_transformer_encoder_layer_fwd."""
 
-    def attended(x: Any) -> Any:
+    def attend(x: Any) -> Any:
         return _attention(
             x, x, x, embed_dim, num_heads, qkv_weight, qkv_bias, proj_weight, proj_bias, mask, False, True, mask_type
         )[0]
 
-    def fed(x: Any) -> Any:
+    def feed_forward(x: Any) -> Any:
         hidden = functional.linear(x, ffn_weight_1, ffn_bias_1)
         if use_gelu:
             hidden = functional.gelu(hidden)
@@ -83,17 +83,17 @@ def _encoder_layer(
             hidden = functional.relu(hidden)
         return functional.linear(hidden, ffn_weight_2, ffn_bias_2)
 
-    def first(x: Any) -> Any:
+    def normalise_1(x: Any) -> Any:
         return functional.layer_norm(x, (embed_dim,), norm_weight_1, norm_bias_1, eps)
 
-    def second(x: Any) -> Any:
+    def normalise_2(x: Any) -> Any:
         return functional.layer_norm(x, (embed_dim,), norm_weight_2, norm_bias_2, eps)
 
     if norm_first:
-        src = src + attended(first(src))
-        return src + fed(second(src))
-    src = first(src + attended(src))
-    return second(src + fed(src))
+        src = src + attend(normalise_1(src))
+        return src + feed_forward(normalise_2(src))
+    src = normalise_1(src + attend(src))
+    return normalise_2(src + feed_forward(src))
 
 
 def fast_paths() -> dict[Any, Callable[..., Any]]:

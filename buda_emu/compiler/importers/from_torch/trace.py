@@ -26,7 +26,7 @@ from buda_emu.compiler.importers.operators import OpenSizes, missing_size_text
 from buda_emu.support.errors import HostError, UnsupportedError
 
 
-def traced(module: Any, tensors: Sequence[Any], name: str, *, gradients: bool = False) -> tuple[Any, bool]:
+def trace_module(module: Any, tensors: Sequence[Any], name: str, *, gradients: bool = False) -> tuple[Any, bool]:
     """The ExportedProgram of a module, and whether it is right only where its assertions hold: where the model decides
     in Python by values, torch takes what example inputs decide, and asserts it. Raises HostError."""
     try:
@@ -35,15 +35,15 @@ def traced(module: Any, tensors: Sequence[Any], name: str, *, gradients: bool = 
     except Exception as error:  # noqa: BLE001 - whatever keeps torch from tracing
         reason = str(error).strip().splitlines()
         refusal = HostError(
-            f"compile: torch.export cannot trace {name}: {reason[0] if reason else repr(error)}{_where(error)}"
+            f"compile: torch.export cannot trace {name}: {reason[0] if reason else repr(error)}{_error_place(error)}"
         )
         if isinstance(error, GuardOnDataDependentSymNode):
-            found = _decided(module, tensors, gradients)
+            draft = _export_draft(module, tensors, gradients)
         else:
-            found = None
-        if found is None:
+            draft = None
+        if draft is None:
             raise refusal from None
-        return found, True
+        return draft, True
     return program, False
 
 
@@ -55,24 +55,24 @@ def _quietly(gradients: bool) -> Generator[None]:
     kind: Any = torch.nn.Module
     convert = kind._apply
 
-    def converted(module: Any, change: Callable[[Any], Any], recurse: bool = True) -> Any:
+    def convert_if_changed(module: Any, change: Callable[[Any], Any], recurse: bool = True) -> Any:
         with _disable_current_modes():
-            types = {(item.dtype, item.device) for item in (*module.parameters(), *module.buffers())}
+            types = {(tensor.dtype, tensor.device) for tensor in (*module.parameters(), *module.buffers())}
             examples = [torch.empty(1, dtype=dtype, device=device) for dtype, device in types]
-            changes = any(change(item) is not item for item in examples)
+            changes = any(change(tensor) is not tensor for tensor in examples)
         if changes:
             return convert(module, change, recurse)
         return module
 
-    kind._apply = converted
+    kind._apply = convert_if_changed
     try:
-        with torch.set_grad_enabled(gradients), unlogged(), contextlib.redirect_stderr(io.StringIO()):
+        with torch.set_grad_enabled(gradients), silence_loggers(), contextlib.redirect_stderr(io.StringIO()):
             yield
     finally:
         kind._apply = convert
 
 
-def _decided(module: Any, tensors: Sequence[Any], gradients: bool) -> Any:
+def _export_draft(module: Any, tensors: Sequence[Any], gradients: bool) -> Any:
     """The program as example inputs decide it, with assertions of every decision; None where torch makes none."""
     if find_spec("torch.export._draft_export") is None:  # before torch 2.6
         return None
@@ -89,21 +89,21 @@ def _decided(module: Any, tensors: Sequence[Any], gradients: bool) -> Any:
 
 
 @contextlib.contextmanager
-def unlogged() -> Generator[None]:
+def silence_loggers() -> Generator[None]:
     """Without what torch logs of decisions by values, those that it takes and those that it refuses."""
     rooms = ("export._draft_export", "fx.experimental.symbolic_shapes")
     loggers = [logging.getLogger(f"torch.{room}") for room in rooms]
-    were = [item.disabled for item in loggers]
-    for item in loggers:
-        item.disabled = True
+    disabled_before = [logger.disabled for logger in loggers]
+    for logger in loggers:
+        logger.disabled = True
     try:
         yield
     finally:
-        for item, disabled in zip(loggers, were, strict=True):
-            item.disabled = disabled
+        for logger, disabled in zip(loggers, disabled_before, strict=True):
+            logger.disabled = disabled
 
 
-def _where(error: Exception) -> str:
+def _error_place(error: Exception) -> str:
     """The line of the model that torch was at, and what to do about it; "" where it was at none."""
     frames = [frame for frame in traceback.extract_tb(error.__traceback__) if _is_of_model(frame.filename)]
     if not frames:
@@ -122,12 +122,12 @@ def _is_of_model(file: str) -> bool:
     return not python and not file.startswith(("<", *ours))
 
 
-def apart(inputs: Sequence[Any]) -> tuple[Any, ...]:
+def distinct_tensors(inputs: Sequence[Any]) -> tuple[Any, ...]:
     """Examples as tensors, no two of them one object: torch.export would take such inputs for one."""
-    tensors = [torch.as_tensor(item) for item in inputs]
+    tensors = [torch.as_tensor(tensor) for tensor in inputs]
     return tuple(
-        item.clone() if any(item is other for other in tensors[:number]) else item
-        for number, item in enumerate(tensors)
+        tensor.clone() if any(tensor is other for other in tensors[:number]) else tensor
+        for number, tensor in enumerate(tensors)
     )
 
 
@@ -143,46 +143,48 @@ class TorchOrigin:
         """What runs it."""
         return f"torch {torch.__version__}"
 
-    def values(self, inputs: Sequence[Array], wanted: Container[str]) -> tuple[list[Array], dict[str, Array]]:
+    def values(self, inputs: Sequence[Array], node_names: Container[str]) -> tuple[list[Array], dict[str, Array]]:
         """Outputs and inner values. Raises HostError where torch refuses the inputs."""
         seen: dict[str, Array] = {}
         module = self._program.module(check_guards=False)
         names = {node.name: name for node, name in self._names.items()}
-        walk = _Walk(module, names, wanted, seen)
+        walk = _Walk(module, names, node_names, seen)
         try:
             with torch.no_grad():
-                found = walk.run(*(torch.from_numpy(item.copy()) for item in inputs))
+                outputs = walk.run(*(torch.from_numpy(leaf.copy()) for leaf in inputs))
         except Exception as error:  # noqa: BLE001 - torch raises many kinds
             raise HostError(f"compare: torch cannot run the model: {error}") from None
-        return [array_of(item) for item in _leaves(found)], seen
+        return [array_of(leaf) for leaf in _leaves(outputs)], seen
 
 
-def _leaves(items: Any) -> list[Any]:
+def _leaves(tree: Any) -> list[Any]:
     """Tensors in lists and dictionaries, in their order."""
-    if isinstance(items, torch.Tensor):
-        return [items]
-    if isinstance(items, dict):
-        inner = items.values()
-    elif isinstance(items, (list, tuple)):
-        inner = items
+    if isinstance(tree, torch.Tensor):
+        return [tree]
+    if isinstance(tree, dict):
+        inner = tree.values()
+    elif isinstance(tree, (list, tuple)):
+        inner = tree
     else:
         inner = ()
-    return [leaf for item in inner for leaf in _leaves(item)]
+    return [leaf for element in inner for leaf in _leaves(element)]
 
 
 class _Walk(torch.fx.Interpreter):
-    def __init__(self, module: Any, names: Mapping[str, str], wanted: Container[str], seen: dict[str, Array]) -> None:
+    def __init__(
+        self, module: Any, names: Mapping[str, str], node_names: Container[str], seen: dict[str, Array]
+    ) -> None:
         super().__init__(module)
         self._names = names
-        self._wanted = wanted
+        self._wanted = node_names
         self._seen = seen
 
     def run_node(self, n: Any) -> Any:
-        found = super().run_node(n)
+        output = super().run_node(n)
         name = self._names.get(n.name)
-        if name is not None and name in self._wanted and isinstance(found, torch.Tensor):
-            self._seen[name] = array_of(found)
-        return found
+        if name is not None and name in self._wanted and isinstance(output, torch.Tensor):
+            self._seen[name] = array_of(output)
+        return output
 
 
 def array_of(tensor: Any) -> Array:
@@ -194,9 +196,13 @@ def array_of(tensor: Any) -> Array:
 def input_labels(program: Any) -> dict[str, str]:
     """The names of inputs as the module has them, by those of their placeholders, in which torch writes capitals
     small."""
-    own = getattr(program.module_call_graph[0].signature, "forward_arg_names", None) or ()
+    labels = getattr(program.module_call_graph[0].signature, "forward_arg_names", None) or ()
     names = program.graph_signature.user_inputs
-    return {name: next((item for item in own if item.lower() == name), name) for name in names if isinstance(name, str)}
+    return {
+        name: next((label for label in labels if label.lower() == name), name)
+        for name in names
+        if isinstance(name, str)
+    }
 
 
 def input_shapes(
@@ -213,36 +219,36 @@ def input_shapes(
         for name, value in values
     }
     examples = dict(zip(shapes, map(np.shape, inputs or ()), strict=False))
-    found: dict[Any, int] = {}
+    bound_sizes: dict[Any, int] = {}
     for name, shape in shapes.items():
         for place, size in enumerate(shape):
             if getattr(size, "is_Symbol", False):
-                given = sizes.of(names[name], place)
+                requested = sizes.of(names[name], place)
                 if name in examples:
                     value = examples[name][place]
                 else:
-                    value = given
+                    value = requested
                 if value is not None:
-                    found.setdefault(size, _within(program, size, value, f"{model}: {names[name]}.{place}"))
+                    bound_sizes.setdefault(size, _check_bounds(program, size, value, f"{model}: {names[name]}.{place}"))
     missing = [
         (names[name], place)
         for name, shape in shapes.items()
         for place, size in enumerate(shape)
-        if getattr(size, "is_Symbol", False) and size not in found
+        if getattr(size, "is_Symbol", False) and size not in bound_sizes
     ]
     if missing:
         raise UnsupportedError(f"compile: {model}: not supported: {missing_size_text(*missing[0])}")
     return {
-        name: tuple(int(size if isinstance(size, int) else size.subs(found)) for size in shape)
+        name: tuple(int(size if isinstance(size, int) else size.subs(bound_sizes)) for size in shape)
         for name, shape in shapes.items()
         if not all(isinstance(size, int) for size in shape)
     }
 
 
-def _within(program: Any, symbol: Any, value: int, what: str) -> int:
+def _check_bounds(program: Any, symbol: Any, value: int, subject: str) -> int:
     bounds = program.range_constraints.get(symbol)
     if bounds is not None and not bounds.lower <= value <= bounds.upper:
-        raise HostError(f"compile: {what}={value}: the program takes {bounds.lower} to {bounds.upper}")
+        raise HostError(f"compile: {subject}={value}: the program takes {bounds.lower} to {bounds.upper}")
     return value
 
 
@@ -253,27 +259,29 @@ _BOOKKEEPING = ("getitem", "_assert_tensor_metadata", "alias", "detach")
 def layer_names(graph: Any) -> dict[Any, str]:
     """A name for each node of an exported graph: `encoder.0.query` where that module is one operator, else the module
     and the operator, `encoder.0.softmax`; numbered where a module is called again."""
-    paths = {node: _path(node) for node in graph.nodes}
-    alone = Counter(path for node, path in paths.items() if node.op == "call_function" and not _bookkeeping(node))
-    taken: Counter[str] = Counter()
-    found: dict[Any, str] = {}
+    paths = {node: _module_path(node) for node in graph.nodes}
+    nodes_in_module = Counter(
+        path for node, path in paths.items() if node.op == "call_function" and not _is_bookkeeping(node)
+    )
+    uses: Counter[str] = Counter()
+    layer_of: dict[Any, str] = {}
     for node, path in paths.items():
-        word = _word(node)
-        if path and alone[path] == 1 and not _bookkeeping(node):
+        word = _operator_word(node)
+        if path and nodes_in_module[path] == 1 and not _is_bookkeeping(node):
             name = path
         elif path:
             name = f"{path}.{word}"
         else:
             name = word
-        if taken[name]:
-            found[node] = f"{name}_{taken[name]}"
+        if uses[name]:
+            layer_of[node] = f"{name}_{uses[name]}"
         else:
-            found[node] = name
-        taken[name] += 1
-    return found
+            layer_of[node] = name
+        uses[name] += 1
+    return layer_of
 
 
-def _path(node: Any) -> str:
+def _module_path(node: Any) -> str:
     """The innermost module."""
     stack = list((node.meta.get("nn_module_stack") or {}).values())
     if stack and node.op == "call_function":
@@ -281,12 +289,12 @@ def _path(node: Any) -> str:
     return ""
 
 
-def _word(node: Any) -> str:
+def _operator_word(node: Any) -> str:
     """The operator without its overload."""
     if node.op != "call_function":
         return str(node.name)
     return str(node.target).removeprefix("aten.").split(".")[0].strip("_")
 
 
-def _bookkeeping(node: Any) -> bool:
+def _is_bookkeeping(node: Any) -> bool:
     return any(word in str(node.target) for word in _BOOKKEEPING)

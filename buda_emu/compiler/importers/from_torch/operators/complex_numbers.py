@@ -26,21 +26,21 @@ _PRODUCTS = ("mul", "mm", "bmm", "matmul")
 """Operators that are sums of products of an element of each operand."""
 
 
-def handler_of_complex(name: str) -> Handler | None:
+def find_complex_handler(name: str) -> Handler | None:
     """What handles an operator where an operand is complex; None for one that is not supported there."""
     if name == "_to_copy":
-        return _converted
+        return _convert
     declared = ATEN.get(name)
     if declared is None or declared.family == "complex_numbers":
         return declared and declared.handler
     if name in _PRODUCTS:
-        return _product(declared.handler)
+        return _multiply(declared.handler)
     if name in _PART_BY_PART:
-        return _both(declared.handler)
+        return _apply_to_parts(declared.handler)
     return None
 
 
-def _converted(b: Builder, x: Complex | Node, *, dtype: Any = None) -> Complex | Node:
+def _convert(b: Builder, x: Complex | Node, *, dtype: Any = None) -> Complex | Node:
     """To and from real values, and between complex types."""
     if not isinstance(x, Complex):
         return Complex(x)
@@ -49,10 +49,10 @@ def _converted(b: Builder, x: Complex | Node, *, dtype: Any = None) -> Complex |
     return to_copy(b, x.real, dtype=dtype)
 
 
-def _both(handler: Handler) -> Handler:
+def _apply_to_parts(handler: Handler) -> Handler:
     @wraps(handler)
     def run(b: Builder, *arguments: Any, **options: Any) -> Any:
-        real, imag = (handler(b, *_part(b, arguments, number), **options) for number in (0, 1))
+        real, imag = (handler(b, *_select_part(b, arguments, number), **options) for number in (0, 1))
         if isinstance(real, list):
             pairs = zip(cast("list[Node]", real), cast("list[Node]", imag), strict=True)
             return [Complex(*pair) for pair in pairs]
@@ -61,18 +61,18 @@ def _both(handler: Handler) -> Handler:
     return run
 
 
-def _part(b: Builder, item: Any, number: int) -> Any:
+def _select_part(b: Builder, argument: Any, number: int) -> Any:
     """Of all operands in an argument the real (0) or imaginary (1) parts."""
-    if isinstance(item, (list, tuple)):
-        return [_part(b, inner, number) for inner in cast("list[Any]", item)]
-    if isinstance(item, Complex):
-        return _parts(b, item)[number]
-    if isinstance(item, Node) and number:
-        return b.constant(np.zeros(item.shape, np.float32))
-    return item
+    if isinstance(argument, (list, tuple)):
+        return [_select_part(b, element, number) for element in cast("list[Any]", argument)]
+    if isinstance(argument, Complex):
+        return _real_and_imaginary(b, argument)[number]
+    if isinstance(argument, Node) and number:
+        return b.constant(np.zeros(argument.shape, np.float32))
+    return argument
 
 
-def _parts(b: Builder, x: Complex | Node) -> tuple[Node, Node]:
+def _real_and_imaginary(b: Builder, x: Complex | Node) -> tuple[Node, Node]:
     real = x.real if isinstance(x, Complex) else x
     if isinstance(x, Complex):
         imag = x.imag
@@ -81,7 +81,7 @@ def _parts(b: Builder, x: Complex | Node) -> tuple[Node, Node]:
     return real, b.constant(np.zeros(real.shape, np.float32)) if imag is None else imag
 
 
-def _product(handler: Handler) -> Handler:
+def _multiply(handler: Handler) -> Handler:
     """(a + bi)(c + di) = ac - bd + (ad + bc)i"""
 
     def run(b: Builder, x: Any, y: Any) -> Complex:
@@ -89,15 +89,15 @@ def _product(handler: Handler) -> Handler:
             if not isinstance(x, Complex):
                 x, y = y, x
             return Complex(*(handler(b, part, y) for part in x.parts))
-        (a, b_) = _parts(b, x)
-        (c, d) = _parts(b, y)
+        (a, b_) = _real_and_imaginary(b, x)
+        (c, d) = _real_and_imaginary(b, y)
         real = b.subtract(handler(b, a, c), handler(b, b_, d))
         return Complex(real, b.add(handler(b, a, d), handler(b, b_, c)))
 
     return run
 
 
-def of_array(b: Builder, array: Array) -> Complex:
+def complex_constant(b: Builder, array: Array) -> Complex:
     """A constant."""
     return Complex(b.constant(np.real(array)), b.constant(np.imag(array)))
 
@@ -117,14 +117,14 @@ def polar(b: Builder, size: Node, angle: Node) -> Complex:
 @aten("view_as_complex")
 def view_as_complex(b: Builder, x: Node) -> Complex:
     """`take` of both parts"""
-    found = [b.reshape(b.take(x, dim=len(x.shape) - 1, index=np.asarray([k])), shape=x.shape[:-1]) for k in (0, 1)]
-    return Complex(*found)
+    parts = [b.reshape(b.take(x, dim=len(x.shape) - 1, index=np.asarray([k])), shape=x.shape[:-1]) for k in (0, 1)]
+    return Complex(*parts)
 
 
 @aten("view_as_real")
 def view_as_real(b: Builder, x: Complex) -> Node:
     """`concat` of both parts along a new dimension"""
-    return stack(b, _parts(b, x), -1)
+    return stack(b, _real_and_imaginary(b, x), -1)
 
 
 @aten("_conj", "_conj_physical", "conj_physical")
@@ -138,12 +138,12 @@ def conjugate(b: Builder, x: Complex) -> Complex:
 @aten("_fft_r2c")
 def fft_r2c(b: Builder, x: Node, dims: Any, norm: int, onesided: bool) -> Complex:
     """`matmul` by cosines and sines"""
-    found = fft_c2c(b, Complex(x), dims, norm, True)
+    spectrum = fft_c2c(b, Complex(x), dims, norm, True)
     if not onesided:
-        return found
+        return spectrum
     last = dims[-1] % len(x.shape)
     half = np.arange(x.shape[last] // 2 + 1)
-    return Complex(*(b.take(part, dim=last, index=half) for part in found.parts))
+    return Complex(*(b.take(part, dim=last, index=half) for part in spectrum.parts))
 
 
 @aten("_fft_c2c")

@@ -36,12 +36,12 @@ def median(b: Builder, x: Node, dim: int | None = None, keep: bool = False) -> A
 def kthvalue(b: Builder, x: Node, place: int, dim: int = -1, keep: bool = False) -> list[Node]:
     """`ordered` and `order` up to the k-th"""
     dim %= len(x.shape)
-    found: list[Node] = []
+    results: list[Node] = []
     for node in topk(b, x, place, dim, False):
         last = b.slice(node, dim=dim, start=place - 1, count=1)
         shape = (*x.shape[:dim], *x.shape[dim + 1 :])
-        found.append(last if keep else b.reshape(last, shape=shape))
-    return found
+        results.append(last if keep else b.reshape(last, shape=shape))
+    return results
 
 
 @aten("cumprod")

@@ -32,24 +32,33 @@ def _norm(b: Builder, x: Node, p: float) -> Node:
 
 @aten("_trilinear")
 def trilinear(
-    b: Builder, x: Node, y: Node, z: Node, of_x: Sequence[int], of_y: Sequence[int], of_z: Sequence[int], summed: Any
+    b: Builder,
+    x: Node,
+    y: Node,
+    z: Node,
+    of_x: Sequence[int],
+    of_y: Sequence[int],
+    of_z: Sequence[int],
+    summed_dims: Any,
 ) -> Node:
     """`multiply` of three with inserted dimensions, and a sum"""
-    factors = [_wide(b, node, tuple(dims)) for node, dims in ((x, of_x), (y, of_y), (z, of_z))]
+    factors = [_insert_dims(b, node, tuple(dims)) for node, dims in ((x, of_x), (y, of_y), (z, of_z))]
     rank = len(factors[0].shape)
     # What the third factor does not have is summed before it comes.
-    early = tuple(dim for dim in summed if factors[2].shape[dim] == 1)
+    early = tuple(dim for dim in summed_dims if factors[2].shape[dim] == 1)
     first = b.multiply(factors[0], factors[1])
     if early:
         first = b.reduce_sum(first, axes=early)
-    rest = tuple(dim for dim in summed if dim not in early)
-    found = b.multiply(first, factors[2])
-    if rest:
-        found = b.reduce_sum(found, axes=rest)
-    return b.reshape(found, shape=[size for dim, size in enumerate(found.shape) if dim not in summed or dim >= rank])
+    late = tuple(dim for dim in summed_dims if dim not in early)
+    total = b.multiply(first, factors[2])
+    if late:
+        total = b.reduce_sum(total, axes=late)
+    return b.reshape(
+        total, shape=[size for dim, size in enumerate(total.shape) if dim not in summed_dims or dim >= rank]
+    )
 
 
-def _wide(b: Builder, x: Node, dims: tuple[int, ...]) -> Node:
+def _insert_dims(b: Builder, x: Node, dims: tuple[int, ...]) -> Node:
     shape = list(x.shape)
     for dim in sorted(dims):
         shape.insert(dim, 1)

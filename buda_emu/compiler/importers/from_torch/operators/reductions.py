@@ -15,7 +15,7 @@ from buda_emu.compiler.importers.from_torch.operators.moves import view
 from buda_emu.compiler.importers.operators import NotSupportedError
 
 
-def _reduction(name: str, op: str) -> None:
+def _declare_reduction(name: str, op: str) -> None:
     def handler(b: Builder, x: Node, dims: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Node:
         return b.emit(op, to_copy(b, x, dtype=dtype), axes=dims_of(x, dims), keepdims=bool(keepdim))
 
@@ -31,7 +31,7 @@ for _name, _op in (
     ("prod", "reduce_product"),
     ("logsumexp", "reduce_log_sum_exp"),
 ):
-    _reduction(_name, _op)
+    _declare_reduction(_name, _op)
 
 
 @aten("max")
@@ -50,10 +50,10 @@ def smallest(b: Builder, x: Node, dim: Any = None, keepdim: bool = False) -> Any
     """As `max` of -x"""
     if isinstance(dim, Node):
         return b.minimum(x, dim)
-    found = largest(b, b.negative(x), dim, keepdim)
-    if isinstance(found, list):
-        return [b.negative(found[0]), found[1]]
-    return b.negative(found)
+    negated = largest(b, b.negative(x), dim, keepdim)
+    if isinstance(negated, list):
+        return [b.negative(negated[0]), negated[1]]
+    return b.negative(negated)
 
 
 @aten("any")
@@ -141,11 +141,11 @@ def softmax(b: Builder, x: Node, dim: int, *, dtype: Any = None) -> Node:
 @aten("_safe_softmax")
 def safe_softmax(b: Builder, x: Node, dim: int, *, dtype: Any = None) -> Node:
     """`softmax`, zeros for rows that are masked completely"""
-    found = softmax(b, x, dim, dtype=dtype)
-    left = find_unmasked_rows(b, x, dim % len(x.shape))
-    if left is None:
-        return found
-    return b.multiply(found, left, dtype=found.dtype)
+    result = softmax(b, x, dim, dtype=dtype)
+    unmasked_rows = find_unmasked_rows(b, x, dim % len(x.shape))
+    if unmasked_rows is None:
+        return result
+    return b.multiply(result, unmasked_rows, dtype=result.dtype)
 
 
 @aten("_log_softmax", whole=True)
@@ -158,7 +158,7 @@ def log_softmax(b: Builder, x: Node, dim: int, *, dtype: Any = None) -> Node:
 @aten("native_layer_norm", whole=True)
 def layer_norm(b: Builder, x: Node, shape: Any, weight: Any, bias: Any, epsilon: float) -> Any:
     """`layer_norm`; mean and reciprocal deviation for the backward pass"""
-    weights = [item for item in (weight, bias) if item is not None]
+    weights = [weight_or_bias for weight_or_bias in (weight, bias) if weight_or_bias is not None]
     moments = _moments(b, x, range(len(x.shape) - len(shape), len(x.shape)), float(epsilon))
     return [b.layer_norm(x, *weights, rank=len(shape), epsilon=float(epsilon)), *moments]
 
@@ -188,11 +188,11 @@ def group_norm(
     b: Builder, x: Node, weight: Any, bias: Any, n: int, c: int, _pixels: int, groups: int, epsilon: float
 ) -> Any:
     """`group_norm`; mean and reciprocal deviation for the backward pass"""
-    weights = [item for item in (weight, bias) if item is not None]
+    weights = [weight_or_bias for weight_or_bias in (weight, bias) if weight_or_bias is not None]
     parts = b.reshape(x, shape=(n, groups, c // groups, *x.shape[2:]))
     moments = _moments(b, parts, range(2, len(parts.shape)), float(epsilon))
     normal = b.group_norm(x, *weights, groups=groups, epsilon=float(epsilon))
-    return [normal, *(b.reshape(item, shape=(n, groups)) for item in moments)]
+    return [normal, *(b.reshape(weight_or_bias, shape=(n, groups)) for weight_or_bias in moments)]
 
 
 @aten("_native_batch_norm_legit_no_training")
@@ -200,9 +200,9 @@ def batch_norm(
     b: Builder, x: Node, weight: Any, bias: Any, mean: Node, variance: Node, _momentum: float, epsilon: float
 ) -> Any:
     """`batch_norm` with given statistics"""
-    one = np.ones(mean.shape, np.float32)
+    single = np.ones(mean.shape, np.float32)
     zero = np.zeros(mean.shape, np.float32)
-    gamma = one if weight is None else weight
+    gamma = single if weight is None else weight
     beta = zero if bias is None else bias
     return [b.batch_norm(x, gamma, beta, mean, variance, epsilon=float(epsilon)), None, None]
 
@@ -239,8 +239,8 @@ def instance_norm(b: Builder, x: Node, weight: Any, bias: Any, *, eps: float) ->
     """`standardise` by the input itself: torch's decomposition of an instance norm"""
     normal = b.standardise(x, axes=(0, *range(2, len(x.shape))), epsilon=float(eps))
     channels = (1, -1, *(1,) * (len(x.shape) - 2))
-    for item, form in ((weight, b.multiply), (bias, b.add)):
-        if item is not None:
-            normal = form(normal, view(b, item, channels))
+    for weight_or_bias, combine in ((weight, b.multiply), (bias, b.add)):
+        if weight_or_bias is not None:
+            normal = combine(normal, view(b, weight_or_bias, channels))
     moments = _moments(b, x, (0, *range(2, len(x.shape))), float(eps))
-    return [normal, *(b.reshape(item, shape=(x.shape[1],)) for item in moments)]
+    return [normal, *(b.reshape(weight_or_bias, shape=(x.shape[1],)) for weight_or_bias in moments)]

@@ -6,7 +6,7 @@ import numpy as np
 
 from buda_emu.compiler.graph.builder import Builder
 from buda_emu.compiler.graph.graph import Node
-from buda_emu.compiler.importers.from_torch.declared import aten, number
+from buda_emu.compiler.importers.from_torch.declared import as_float, aten
 from buda_emu.compiler.importers.operators import NotSupportedError, Scatter, scatter_elements, scatter_slices
 
 _REDUCTIONS: Final = {
@@ -33,13 +33,13 @@ def scatter_reduce(
 ) -> Node:
     """`scatter`: the sum, product, mean, largest or smallest of the values for a place, and of the element itself"""
     if not x.shape:
-        x, index = (b.reshape(item, shape=(1,)) for item in (x, index))
+        x, index = (b.reshape(operand, shape=(1,)) for operand in (x, index))
         if isinstance(source, Node):
             source = b.reshape(source, shape=(1,))
-        found = scatter_reduce(b, x, 0, index, source, reduce, include_self=include_self)
-        return b.reshape(found, shape=())
+        result = scatter_reduce(b, x, 0, index, source, reduce, include_self=include_self)
+        return b.reshape(result, shape=())
     if not isinstance(source, Node):
-        source = b.constant(np.full(index.shape, number(source), np.float32))
+        source = b.constant(np.full(index.shape, as_float(source), np.float32))
     for place, size in enumerate(index.shape):
         if size != source.shape[place]:
             source = b.slice(source, dim=place, start=0, count=size)

@@ -16,31 +16,31 @@ from buda_emu.compiler.importers.interpolation import cubic, triangle
 from buda_emu.compiler.importers.operators import NotSupportedError
 
 
-def window(x: Node, rank: int, kernel: Any, stride: Any, pad: Any, dilation: Any, ceil: bool) -> dict[str, Any]:
+def pool_options(x: Node, rank: int, kernel: Any, stride: Any, pad: Any, dilation: Any, ceil: bool) -> dict[str, Any]:
     """What a front-end pool takes, from the operator's own arguments."""
 
-    def wide(item: Any) -> tuple[int, ...]:
-        if len(item) == 1:
-            return tuple(item) * rank
-        return tuple(item)
+    def repeat_option(option: Any) -> tuple[int, ...]:
+        if len(option) == 1:
+            return tuple(option) * rank
+        return tuple(option)
 
-    kernel, pads, dilations = wide(kernel), wide(pad), wide(dilation)
-    strides = wide(stride) if stride else kernel
+    kernel, pads, dilations = repeat_option(kernel), repeat_option(pad), repeat_option(dilation)
+    strides = repeat_option(stride) if stride else kernel
     out: list[int] = []
     for size, k, s, p, d in zip(x.shape[-rank:], kernel, strides, pads, dilations, strict=True):
         room = size + 2 * p - (k - 1) * d - 1
         count = (-(-room // s) if ceil else room // s) + 1
         out.append(count - 1 if ceil and (count - 1) * s >= size + p else count)
-    both = tuple((p, p) for p in pads)
-    return {"kernel": kernel, "strides": strides, "pads": both, "dilations": dilations, "out": tuple(out)}
+    pad_pairs = tuple((p, p) for p in pads)
+    return {"kernel": kernel, "strides": strides, "pads": pad_pairs, "dilations": dilations, "out": tuple(out)}
 
 
-def _batched(b: Builder, x: Node, rank: int, run: Callable[[Node], Node]) -> Node:
+def _with_batch(b: Builder, x: Node, rank: int, pool: Callable[[Node], Node]) -> Node:
     """With a batch dimension in front, where there is none."""
     if len(x.shape) == rank + 2:
-        return run(x)
-    found = run(b.reshape(x, shape=(1, *x.shape)))
-    return b.reshape(found, shape=found.shape[1:])
+        return pool(x)
+    result = pool(b.reshape(x, shape=(1, *x.shape)))
+    return b.reshape(result, shape=result.shape[1:])
 
 
 def _max_pool(rank: int) -> Handler:
@@ -48,8 +48,8 @@ def _max_pool(rank: int) -> Handler:
         b: Builder, x: Node, kernel: Any, stride: Any = (), pad: Any = (0,), dilation: Any = (1,), ceil: bool = False
     ) -> Any:
         """`max_pool`; indices of the largest are not available"""
-        options = window(x, rank, kernel, list(stride), list(pad), list(dilation), ceil)
-        return [_batched(b, x, rank, lambda y: b.max_pool(y, **options)), None]
+        options = pool_options(x, rank, kernel, list(stride), list(pad), list(dilation), ceil)
+        return [_with_batch(b, x, rank, lambda y: b.max_pool(y, **options)), None]
 
     return handler
 
@@ -66,15 +66,15 @@ def _avg_pool(rank: int) -> Handler:
         divisor: int | None = None,
     ) -> Node:
         """`avg_pool`"""
-        options = window(x, rank, kernel, list(stride), list(pad), [1], ceil)
+        options = pool_options(x, rank, kernel, list(stride), list(pad), [1], ceil)
         if divisor:
             options |= {"total": False, "divisor": float(divisor)}
-        return _batched(b, x, rank, lambda y: b.avg_pool(y, count_pads=count_pads, **options))
+        return _with_batch(b, x, rank, lambda y: b.avg_pool(y, count_pads=count_pads, **options))
 
     return handler
 
 
-def _first(handler: Handler) -> Handler:
+def _drop_indices(handler: Handler) -> Handler:
     @wraps(handler)
     def alone(*items: Any, **options: Any) -> Node:
         """`max_pool`"""
@@ -85,7 +85,7 @@ def _first(handler: Handler) -> Handler:
 
 for _rank in (1, 2, 3):
     aten(f"max_pool{_rank}d_with_indices")(_max_pool(_rank))
-    aten(f"max_pool{_rank}d")(_first(_max_pool(_rank)))
+    aten(f"max_pool{_rank}d")(_drop_indices(_max_pool(_rank)))
     aten(f"avg_pool{_rank}d")(_avg_pool(_rank))
 
 
@@ -96,11 +96,11 @@ def adaptive(b: Builder, x: Node, out: Any) -> Node:
         dim = len(x.shape) - len(out) + place
         size = x.shape[dim]
         if size != count:
-            x = b.linear(x, dim=dim, matrix=means(size, count))
+            x = b.linear(x, dim=dim, matrix=mean_matrix(size, count))
     return x
 
 
-def means(size: int, count: int) -> Sparse:
+def mean_matrix(size: int, count: int) -> Sparse:
     """Of about equal parts of a dimension."""
     matrix = np.zeros((count, size), np.float32)
     for row in range(count):
@@ -121,7 +121,7 @@ class _Resized(NamedTuple):
     step: np.float32
 
 
-def _resized(x: Node, out: Sequence[int] | None, factors: Sequence[float | None]) -> list[_Resized]:
+def _resize_dims(x: Node, out: Sequence[int] | None, factors: Sequence[float | None]) -> list[_Resized]:
     """Return how each dimension behind the channels is resized; `factors` are empty where torch was given sizes."""
     dims: list[_Resized] = []
     for place, size in enumerate(x.shape[2:]):
@@ -153,7 +153,7 @@ def nearest(
     """`take`: each pixel several times"""
     is_image = len(x.shape) == 4
     factors = scale_factors or ([scales_h, scales_w] if is_image else [scales])
-    for resized in _resized(x, out, factors):
+    for resized in _resize_dims(x, out, factors):
         x = b.take(x, dim=resized.dim, index=_nearest_places(resized, is_image=is_image))
     return x
 
@@ -183,7 +183,7 @@ def linear(
 ) -> Node:
     """A matrix along each dimension, between neighbours"""
     factors = scale_factors or ([scales] if len(x.shape) == 3 else [scales_d, scales_h, scales_w][5 - len(x.shape) :])
-    for dim, size, count, step in _resized(x, out, factors):
+    for dim, size, count, step in _resize_dims(x, out, factors):
         if size == count:  # torch copies, whatever the factor was before the size was rounded
             continue
         at = np.arange(count, dtype=np.float64)
@@ -200,7 +200,7 @@ def linear(
     return x
 
 
-def _antialiased(name: str, kernel: Callable[[NDArray[np.float64]], NDArray[np.float64]], reach: float) -> None:
+def _declare_antialiased(name: str, kernel: Callable[[NDArray[np.float64]], NDArray[np.float64]], reach: float) -> None:
     def handler(
         b: Builder,
         x: Node,
@@ -235,8 +235,8 @@ def _antialiased(name: str, kernel: Callable[[NDArray[np.float64]], NDArray[np.f
     aten(name)(handler)
 
 
-_antialiased("_upsample_bilinear2d_aa", triangle, 1.0)
-_antialiased("_upsample_bicubic2d_aa", partial(cubic, a=-0.5), 2.0)
+_declare_antialiased("_upsample_bilinear2d_aa", triangle, 1.0)
+_declare_antialiased("_upsample_bicubic2d_aa", partial(cubic, a=-0.5), 2.0)
 
 
 @aten("adaptive_max_pool2d", "adaptive_max_pool3d")
@@ -265,22 +265,24 @@ def grid_sampler(b: Builder, x: Node, grid: Node, mode: int, padding: int, align
     places = prod(grid.shape[1:-1])
     shares: Node | None = None  # [batch, pixels so far, places]
     for dim, size in enumerate(sizes):
-        own = b.take(grid, dim=len(grid.shape) - 1, index=np.asarray([len(sizes) - 1 - dim]))  # x is last in an image
-        own = b.reshape(own, shape=(batch, 1, places))
+        coordinate = b.take(
+            grid, dim=len(grid.shape) - 1, index=np.asarray([len(sizes) - 1 - dim])
+        )  # x is last in an image
+        coordinate = b.reshape(coordinate, shape=(batch, 1, places))
         span = (size - 1) / 2 if align else size / 2
         shift = (size - 1) / 2
-        own = b.add(b.multiply(own, float(span)), float(shift))
+        coordinate = b.add(b.multiply(coordinate, float(span)), float(shift))
         if padding == 1:
-            own = b.clip(own, low=0.0, high=size - 1.0)
+            coordinate = b.clip(coordinate, low=0.0, high=size - 1.0)
         if mode == 1:
-            own = b.round(own)
-        away = b.abs(b.subtract(own, b.constant(np.arange(size, dtype=np.float32).reshape(1, size, 1))))
-        near = b.relu(b.subtract(1.0, away))
+            coordinate = b.round(coordinate)
+        distance = b.abs(b.subtract(coordinate, b.constant(np.arange(size, dtype=np.float32).reshape(1, size, 1))))
+        near = b.relu(b.subtract(1.0, distance))
         if shares is not None:
             before = b.reshape(shares, shape=(batch, shares.shape[1], 1, places))
             near = b.multiply(before, b.reshape(near, shape=(batch, 1, size, places)))
             near = b.reshape(near, shape=(batch, shares.shape[1] * size, places))
         shares = near
     assert shares is not None
-    found = b.matmul(b.reshape(x, shape=(batch, channels, prod(sizes))), shares)
-    return b.reshape(found, shape=(batch, channels, *grid.shape[1:-1]))
+    samples = b.matmul(b.reshape(x, shape=(batch, channels, prod(sizes))), shares)
+    return b.reshape(samples, shape=(batch, channels, *grid.shape[1:-1]))
