@@ -90,7 +90,7 @@ class Sparse:
         return Sparse.of(self.shape, self.row[begin], self.col[begin], np.add.reduceat(self.weight, begin))
 
     def transpose(self) -> "Sparse":
-        """Its transpose."""
+        """Return the transposed matrix."""
         return Sparse.of((self.shape[1], self.shape[0]), self.col, self.row, self.weight)
 
     def apply(self, array: Array) -> Array:

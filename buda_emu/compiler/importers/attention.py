@@ -1,6 +1,4 @@
-"""Numerical parts that several importers use: softmax of rows of which a mask leaves nothing, and discrete Fourier
-transforms as products.
-"""
+"""Numerical helpers of several importers: masks of softmax rows, and discrete Fourier transforms as matrix products."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -12,15 +10,15 @@ from buda_emu.compiler.graph.graph import Array, Node
 from buda_emu.compiler.importers.operators import NotSupportedError
 
 _MOVES = ("reshape", "transpose", "expand", "identity", "take", "slice", "concat")
-"""Ops that give what they take, where else."""
+"""Ops that only move or repeat elements."""
 _PASS = ("add", "subtract", "multiply", "divide", "where", *_MOVES)
 """Ops whose results may be infinite because an operand is."""
 
 
 def find_unmasked_rows(b: Builder, scores: Node, dim: int) -> Node | None:
-    """1 for rows along a dimension of which something is more than minus infinity, 0 for the others, with that
-    dimension of size 1; None where there are no others. Raises NotSupportedError where nobody says how a value came by
-    its infinities. An infinity of an input does not count: it is not known."""
+    """Return 1 for each row along a dimension that a mask does not fill with minus infinity, else 0, with that
+    dimension of size 1; None if no row is masked completely. Raise NotSupportedError if infinities of a value cannot be
+    traced to a mask. Infinities of inputs are unknown and do not count."""
     unmasked = _find_unmasked(b, scores)
     if unmasked is None:
         return None
@@ -34,7 +32,8 @@ def find_unmasked_rows(b: Builder, scores: Node, dim: int) -> Node | None:
 
 
 def _find_unmasked(b: Builder, x: Node) -> Node | None:
-    """Where a value is more than minus infinity, in a shape that it may be broadcast from; None for everywhere."""
+    """Return 1 where a value is above minus infinity, in a shape that broadcasts to it; None if it is so everywhere.
+    Raise as `find_unmasked_rows`."""
     if x.op == "constant":
         if x.value.dtype.kind == "f":
             unmasked = ~np.isinf(x.value)
@@ -76,7 +75,7 @@ def _is_minus_infinity(x: Node) -> bool:
 
 
 def _may_be_infinite(b: Builder, x: Node) -> bool:
-    """Whether a constant that comes into a value by sums, products by parts or moves is infinite."""
+    """Return whether an infinite constant reaches a value through sums, element-wise products or moves."""
     seen = {x.name}
     pending = [x]
     while pending:
@@ -91,14 +90,14 @@ def _may_be_infinite(b: Builder, x: Node) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Complex:
-    """`imag` None: zero everywhere."""
+    """A complex value; `imag` is None if the imaginary part is zero everywhere."""
 
     real: Node
     imag: Node | None = None
 
     @property
     def parts(self) -> list[Node]:
-        """Its nodes."""
+        """The nodes of its parts, one or two."""
         if self.imag is None:
             return [self.real]
         return [self.real, self.imag]
@@ -107,7 +106,8 @@ class Complex:
 def transform_fourier(
     b: Builder, x: Complex, dims: Sequence[int], *, inverse: bool = False, factor: float = 1.0
 ) -> Complex:
-    """The transform along some dimensions, not divided by their sizes, times `factor`."""
+    """Apply the discrete Fourier transform along some dimensions, without division by their sizes but times
+    `factor`."""
     for dim in reversed(dims):
         cosine, sine = (wave * factor for wave in _fourier_matrices(x.real.shape[dim]))
         if inverse:
@@ -123,7 +123,8 @@ def transform_fourier(
 
 
 def invert_real_spectrum(b: Builder, x: Complex, dim: int, size: int, factor: float = 1.0) -> Node:
-    """`size` real numbers of the first half of a spectrum, not divided by `size`, times `factor`."""
+    """Compute `size` real numbers from the first half of their spectrum, without division by `size` but times `factor`.
+    Raise ValueError if the number of frequencies does not fit."""
     cosine, sine = _fourier_matrices(size)
     half = size // 2 + 1
     if x.real.shape[dim] != half:
@@ -139,14 +140,14 @@ def invert_real_spectrum(b: Builder, x: Complex, dim: int, size: int, factor: fl
 
 
 def _fourier_matrices(size: int) -> tuple[Array, Array]:
-    """[size, size] of float64."""
+    """Return the cosines and sines of the transform, two float64 matrices [size, size]."""
     check_constant_size("Fourier transform", (size, size))
     turns = np.outer(np.arange(size), np.arange(size)) % size * (2 * np.pi / size)
     return np.cos(turns), np.sin(turns)
 
 
 def _multiply_along(b: Builder, x: Node, dim: int, matrix: Array) -> Node:
-    """[out, in] times one dimension."""
+    """Multiply one dimension by a constant matrix [out, in]."""
     rank = len(x.shape)
     if rank == 1:
         return b.reshape(b.matmul(b.constant(matrix), b.reshape(x, shape=(*x.shape, 1))), shape=(matrix.shape[0],))

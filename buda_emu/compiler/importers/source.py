@@ -1,4 +1,4 @@
-"""Which importer reads a model."""
+"""Choose the importer for a model."""
 
 from collections.abc import Mapping, Sequence
 from importlib.util import find_spec
@@ -18,9 +18,10 @@ def read_model(
     parameters: Path | None = None,
     sizes: Mapping[str, int] | None = None,
 ) -> Graph:
-    """The graph of a model as it is given to `compile`; operators `on_host` stay as they are, where the model's own
-    framework can run them; `parameters` of a torch module or a .pt2 file in another file; `sizes` that it leaves open.
-    Raises HostError, UnsupportedError."""
+    """Import a model in any form that `compile` takes. Operators listed in `on_host` stay as they are if the model's
+    own framework can run them. `parameters` names a file with the parameters of a torch module or .pt2 program, `sizes`
+    the sizes that the model leaves open. Raise HostError for a model that cannot be read, UnsupportedError for one that
+    cannot be compiled."""
     require_unmasked(inputs, "compile: example inputs")
     open_sizes = OpenSizes(sizes or {})
     graph = _dispatch(source, inputs, on_host, parameters, open_sizes)
@@ -71,6 +72,6 @@ def _dispatch(
 
 
 def _require_package(package: str, path: Path | str) -> None:
-    """Raises HostError where what reads a file is not installed; the extra has the package's name."""
+    """Raise HostError if a package that the model needs is not installed; the project's extra has the same name."""
     if find_spec(package) is None:
         raise HostError(f"compile: {path} needs the package {package}: pip install 'buda-emu[{package}]'")

@@ -1,4 +1,4 @@
-"""Models that ask which values are NaN or infinite, and choose others for them."""
+"""Handling of models that test for NaN or infinities and select other values for them."""
 
 from typing import Final
 
@@ -13,9 +13,10 @@ _EQUALITY: Final = ("equal", "not_equal")
 
 
 def is_nan(b: Builder, x: Node) -> Node:
-    """Return where a value is NaN; of a softmax the rows that are masked completely, for which the device has numbers.
+    """Return 1 where a value is NaN. For a softmax these are the rows that are masked completely, for which the device
+    has numbers.
 
-    Raises NotSupportedError where nobody says how scores of a softmax came by their infinities.
+    Raise NotSupportedError if infinite scores of a softmax cannot be traced to a mask.
     """
     if np.dtype(x.dtype).kind != "f":
         return b.constant(np.zeros(x.shape, bool))
@@ -28,22 +29,22 @@ def is_nan(b: Builder, x: Node) -> Node:
 
 
 def is_infinite(b: Builder, x: Node, *, above: bool = True, below: bool = True) -> Node:
-    """Return where a value is infinite, `above` and `below` 0."""
+    """Return 1 where a value is infinite, on the sides of 0 that are asked for."""
     if np.dtype(x.dtype).kind != "f" or not (above or below):
         return b.constant(np.zeros(x.shape, bool))
     return b.is_infinite(x, above=above, below=below)
 
 
 def is_finite(b: Builder, x: Node) -> Node:
-    """Return where a value is neither NaN nor infinite."""
+    """Return 1 where a value is neither NaN nor infinite."""
     if np.dtype(x.dtype).kind != "f":
         return b.constant(np.ones(x.shape, bool))
     return b.is_finite(x)
 
 
 def select_values(b: Builder, condition: Node, x: Node | float, y: Node | float) -> Node:
-    """Return x where a condition holds, else y. A condition that asks for NaN or infinities guards against those that
-    it does not choose: 0 times such a value is NaN."""
+    """Return x where a condition holds, else y. If the condition tests for NaN or infinities, guard against those that
+    it does not select, since 0 times such a value is NaN."""
     if _asks_for_special_values(b, condition):
         select = b.guarded_where
     else:
@@ -52,7 +53,7 @@ def select_values(b: Builder, condition: Node, x: Node | float, y: Node | float)
 
 
 def _asks_for_special_values(b: Builder, condition: Node) -> bool:
-    """Whether a test for NaN or infinities is among the logical values that a condition is made of."""
+    """Return whether a condition depends on a test for NaN or infinities through logical values."""
     pending = [condition]
     seen = {condition.name}
     while pending:
@@ -67,6 +68,7 @@ def _asks_for_special_values(b: Builder, condition: Node) -> bool:
 
 
 def _concerns_special_values(operands: list[Node]) -> bool:
-    """Whether two values are equal says something of NaN or infinities: both are one, or one is such a constant."""
+    """Return whether comparing two values for equality detects NaN or infinities: both are the same value, or one is
+    such a constant."""
     constants = [operand.value for operand in operands if operand.op == "constant" and operand.value.dtype.kind == "f"]
     return operands[0].name == operands[1].name or any(not np.isfinite(value).all() for value in constants)

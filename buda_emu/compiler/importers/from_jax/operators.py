@@ -1,4 +1,4 @@
-"""Operators of StableHLO as core ops: element by element, indexing, moves, products, reductions, windows."""
+"""Handlers of StableHLO operators: element-wise, indexing, moves, products, reductions, windows."""
 
 from math import prod
 from typing import Any, Final
@@ -151,6 +151,7 @@ def gather(call: Call) -> Node:
 
 
 def _gather_rows(b: Builder, x: Node, index: Node, dim: int, is_from_end: bool) -> Node:
+    """Gather whole rows of one dimension: [sizes before dim, index shape, sizes behind dim]."""
     shape = (*x.shape[:dim], *index.shape, *x.shape[dim + 1 :])
     if index.op == "constant":
         inside = np.clip(index.value.astype(np.int64), 0, x.shape[dim] - 1)
@@ -162,6 +163,7 @@ def _gather_rows(b: Builder, x: Node, index: Node, dim: int, is_from_end: bool) 
 
 
 def _gather_elements(call: Call, x: Node, index: Node, dim: int, numbers: dict[str, Any]) -> Node:
+    """Gather single elements along one dimension, with all others as batches."""
     operand_batches = list(numbers["operand_batching_dims"])
     index_batches = list(numbers["start_indices_batching_dims"])
     rank = len(x.shape)
@@ -177,8 +179,8 @@ def _gather_elements(call: Call, x: Node, index: Node, dim: int, numbers: dict[s
 
 
 def _strip_negative_wrap(b: Builder, index: Node, size: int) -> Node:
-    """Indices before jax counted negative ones from the end, as tables here do themselves: `where(i < 0, i + n, i)`,
-    perhaps moved."""
+    """Return the indices without jax's own handling of negative ones, `where(i < 0, i + n, i)`, possibly moved: the ops
+    that read them count negative indices from the end themselves."""
     if index.op in ("reshape", "expand"):
         inner = b.graph[index.inputs[0]]
         unwrapped = _strip_negative_wrap(b, inner, size)
@@ -224,7 +226,7 @@ def dynamic_update_slice(call: Call) -> Node:
 
 
 def _constant_starts(call: Call, starts: list[Node], part: Node, x: Node | None = None) -> list[int]:
-    """Where a part begins, moved inside as StableHLO has it."""
+    """Return where a slice begins along each dimension, clamped to lie inside as StableHLO does."""
     if any(start.op != "constant" for start in starts):
         raise NotSupportedError("a place that is computed")
     if x is None:
@@ -307,7 +309,7 @@ def convolution(call: Call) -> Node:
 
 
 def insert_zeros(call: Call, x: Node, dim: int, step: int) -> Node:
-    """Zeros between the elements of one dimension, so that they are `step` apart."""
+    """Insert zeros between the elements of a dimension, so that these are `step` apart."""
     if step == 1:
         return x
     index = np.full((x.shape[dim] - 1) * step + 1, -1)
@@ -403,7 +405,7 @@ _REDUCTIONS: Final = {
 
 
 def check_initial_value(call: Call, word: str) -> None:
-    """Raises NotSupportedError where a reduction begins with something that counts."""
+    """Raise NotSupportedError if a reduction begins with anything but its neutral element."""
     first = call.operands[len(call.operands) // 2]
     kind = np.dtype(first.dtype)
     if kind.kind == "f":
@@ -437,10 +439,12 @@ def reduce(call: Call) -> Any:
 
 
 _PLACES: Final = ("compare NE", "or", "compare EQ", "compare LT", "and", "or", "select", "select")
-"""What jax's argmax and argmin do after they compared two values: the first of equal ones counts, and NaN most."""
+"""The operators of jax's argmax and argmin behind the first comparison: the first of equal values counts, and NaN
+wins."""
 
 
 def _reduce_with_positions(call: Call, body: tuple[str, ...], dims: tuple[int, ...]) -> list[Node]:
+    """Handle a reduction of values with their positions, jax's argmax and argmin."""
     b = call.b
     x = call.operands[0]
     place = call.operands[1]

@@ -1,6 +1,5 @@
-"""JAX functions: jax lowers them to StableHLO; each operator goes to its handler. Calls are inlined, loops whose end is
-known are unrolled.
-"""
+"""Reader of JAX functions: jax lowers them to StableHLO, and each operator goes to its handler. Calls are inlined, and
+loops with a known end are unrolled."""
 
 import re
 from collections.abc import Container, Iterator, Sequence
@@ -28,7 +27,8 @@ _FILE: Final = re.compile(r'"([^"\n]+)":(\d+):\d+')
 
 
 def type_of(mlir_type: Any) -> tuple[Shape, str]:
-    """Shape and element type; bfloat16 is float32, as numpy has none. Raises NotSupportedError."""
+    """Return shape and element type of an MLIR type; bfloat16 becomes float32, since numpy has none. Raise
+    NotSupportedError for other types and open shapes."""
     if isinstance(mlir_type, ir.RankedTensorType):
         tensor_type = mlir_type
     else:
@@ -45,7 +45,8 @@ def type_of(mlir_type: Any) -> tuple[Shape, str]:
 
 
 def array_of(attribute: Any) -> Array:
-    """A constant. Raises NotSupportedError for an element type that jax's bindings do not hand over."""
+    """Return a constant attribute as an array. Raise NotSupportedError for an element type that jax's bindings do not
+    convert."""
     shape, dtype = type_of(attribute.type)
     try:
         return np.array(attribute)
@@ -56,7 +57,7 @@ def array_of(attribute: Any) -> Array:
 
 
 def attributes_of(operation: Any) -> dict[str, Any]:
-    """All attributes of an operation that are numbers, lists, words or dimension numbers, by name."""
+    """Return the attributes of an operation by name as numbers, lists, words or dictionaries of dimension numbers."""
     return {name: _plain_value(operation.attributes[name]) for name in operation.attributes}
 
 
@@ -76,32 +77,33 @@ def _plain_value(attribute: Any) -> Any:
 
 
 def layer_of(location: Any) -> str:
-    """The path of a flax module, without the function and the operator: of `jit(f)/Model/Dense_0/dot` that is
-    `Model.Dense_0`."""
+    """Return the path of a flax module from a location, without function and operator: `jit(f)/Model/Dense_0/dot`
+    becomes `Model.Dense_0`."""
     parts = [part for part in str(getattr(location, "name_str", "")).split("/")[:-1] if "(" not in part]
     return ".".join(parts)
 
 
 def line_of(location: Any) -> str:
-    """The user's line: the innermost that is not of jax or flax."""
+    """Return file and line of the innermost frame that is not in jax or flax."""
     frames = [f"{file}:{line}" for file, line in _FILE.findall(str(location))]
     user_frames = [frame for frame in frames if not re.search(r"site-packages/(jax|flax)/", frame)]
     return next(iter(user_frames or frames), "")
 
 
 class JaxOrigin:
-    """A function under `jax.jit`."""
+    """A function under `jax.jit`, run by jax itself."""
 
     def __init__(self, function: Any) -> None:
         self._function = function
 
     @property
     def tool(self) -> str:
-        """What runs it."""
+        """The name and version of jax."""
         return f"jax {jax.__version__}"
 
     def values(self, inputs: Sequence[Array], node_names: Container[str]) -> tuple[list[Array], dict[str, Array]]:
-        """Outputs; inner values are jax's own. Raises HostError where jax refuses the inputs."""
+        """Run the function and return its outputs; inner values are not available. Raise HostError if jax refuses the
+        inputs."""
         del node_names
         try:
             results = self._function(*inputs)
@@ -111,14 +113,14 @@ class JaxOrigin:
 
 
 MOST_ROUNDS: Final = 1024
-"""Of a loop that is unrolled, as many as of a recurrent layer."""
+"""Limit for the rounds of a loop that is unrolled, the same as for steps of a recurrent layer."""
 _MOST_NODES: Final = 200_000
-"""Of a graph: loops in loops end."""
+"""Limit for the nodes of a graph, which ends nested loops."""
 
 
 def read_jax(function: Any, inputs: Sequence[Any] | None) -> Graph:
-    """A function with example inputs. Raises HostError where jax cannot trace it, UnsupportedError naming every
-    operator that cannot be taken."""
+    """Import a function with example inputs. Raise HostError if jax cannot trace it, UnsupportedError naming every
+    operator that is not supported."""
     name = getattr(function, "__name__", type(function).__name__)
     if inputs is None:
         raise HostError("compile: a JAX function needs example inputs: compile(function, (array, ...))")
@@ -156,8 +158,8 @@ class _Reader:
             shape, dtype = type_of(argument.type)
             label = getattr(argument.location, "name_str", "") or f"arg{number}"
             values.append(self._b.input(label, shape, dtype))
-        results = self._block(block, values)
-        self._refused.tell(self._graph.name)
+        results = self._run_block(block, values)
+        self._refused.raise_if_any(self._graph.name)
         for number, node in enumerate(results):
             if 0 in node.shape:
                 raise UnsupportedError(f"compile: {self._graph.name}: output {number} has no elements: {node.shape}")
@@ -165,7 +167,7 @@ class _Reader:
         self._graph.origin = JaxOrigin(self._function)
         return self._graph
 
-    def _block(self, block: Any, arguments: Sequence[Any], outer: dict[Any, Any] | None = None) -> list[Any]:
+    def _run_block(self, block: Any, arguments: Sequence[Any], outer: dict[Any, Any] | None = None) -> list[Any]:
         """What the block returns for its arguments; `outer`: values that it sees."""
         values = dict(outer or {})
         values |= dict(zip(block.arguments, arguments, strict=True))
@@ -187,7 +189,7 @@ class _Reader:
             if op.name == "stablehlo.constant":
                 return [self._b.constant(array_of(op.attributes["value"]))]
             if op.name == "func.call":
-                return self._block(self._functions[op.attributes["callee"].value].regions[0].blocks[0], operands)
+                return self._run_block(self._functions[op.attributes["callee"].value].regions[0].blocks[0], operands)
             if _POISONED in operands:
                 if op.name not in HLO and op.name not in _CONTROL:
                     self._refuse(word, op)
@@ -228,28 +230,28 @@ class _Reader:
         ]
 
     def _while(self, op: Any, operands: list[Node], values: dict[Any, Any]) -> list[Node]:
-        """Round by round, as long as its condition is a constant."""
+        """Unroll a loop as long as its condition is a constant."""
         condition, body = (region.blocks[0] for region in op.regions)
         for _ in range(MOST_ROUNDS):
-            (goes_on,) = self._block(condition, operands, values)
+            (goes_on,) = self._run_block(condition, operands, values)
             if goes_on is _POISONED or goes_on.op != "constant":
                 raise NotSupportedError("a loop whose end depends on computed values: write it with a known count")
             if not goes_on.value.item():
                 return operands
-            operands = self._block(body, operands, values)
+            operands = self._run_block(body, operands, values)
             if len(self._graph.nodes) > _MOST_NODES:
                 raise NotSupportedError(f"unrolled: more than {_MOST_NODES:,} nodes")
         raise NotSupportedError(f"a loop of more than {MOST_ROUNDS:,} rounds")
 
     def _case(self, op: Any, operands: list[Node], values: dict[Any, Any]) -> list[Node]:
-        """The branch that a constant chooses."""
+        """Import the branch that a constant selects."""
         if operands[0].op != "constant":
             raise NotSupportedError("a branch that depends on computed values: use jnp.where")
         chosen = int(operands[0].value.item())
         last = len(op.regions) - 1
         if op.name == "stablehlo.if":
             chosen = 0 if chosen else 1
-        return self._block(op.regions[chosen if 0 <= chosen <= last else last].blocks[0], (), values)
+        return self._run_block(op.regions[chosen if 0 <= chosen <= last else last].blocks[0], (), values)
 
     def _refuse(self, construct: str, op: Any) -> None:
         self._refused.add(construct, line_of(op.location) or layer_of(op.location) or "main")
@@ -266,14 +268,15 @@ def _custom_call_target(op: Any) -> str:
 
 
 def _unread_arguments(attrs: RecordedAttributes) -> Iterator[Argument]:
-    """Yield what a handler did not read: an attribute that is left out is empty, 0 or false. Those of another dialect
-    (`mhlo.sharding`) are notes, which an operator does not have."""
+    """Yield the attributes that a handler did not read. One that is empty, 0 or false is as good as absent; those of
+    another dialect (`mhlo.sharding`) are annotations."""
     for name, value in attrs.unread():
         if "." not in name and value not in ([], 0, ""):
             yield Argument(name, value, REQUIRED)
 
 
 def _operator_names(region: Any) -> list[str]:
+    """List the operators of a region without its terminator."""
     names: list[str] = []
     for operation in region.blocks[0].operations:
         op = operation.operation

@@ -1,4 +1,4 @@
-"""The operators of the ONNX standard: where each is computed, for `--ops` and the docs."""
+"""The operators of the ONNX standard and where each is computed, for `--ops` and the documentation."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -12,7 +12,7 @@ from buda_emu.compiler.importers.from_onnx.reader import RANDOM, TYPES
 from buda_emu.compiler.importers.operators import Place
 
 _NAMES = {"float": "float32", "double": "float64"}
-"""Element types that ONNX calls otherwise than numpy."""
+"""Element types that ONNX and numpy call by different names."""
 
 
 def standard_operators() -> dict[str, Any]:
@@ -26,8 +26,8 @@ def standard_operators() -> dict[str, Any]:
 
 
 def list_coverage() -> Iterator[tuple[str, Place, str]]:
-    """Yield each operator, where it is computed, and how, or why it is refused. The host computes what the chip does
-    not only for `compile_in_parts`."""
+    """Yield each operator, where it is computed, and how, or why it is refused. Only `compile_in_parts` uses the host
+    for what the chip does not compute."""
     schemas = standard_operators()
     for name in schemas:
         yield name, *_locate_operator(name, schemas)
@@ -57,7 +57,8 @@ def _locate_operator(name: str, schemas: Mapping[str, Any]) -> tuple[Place, str]
 
 
 def _function_operators(schema: Any) -> list[str]:
-    """Return the operators that the standard makes an operator of; none where only a whole node tells."""
+    """List the operators of which the standard composes an operator; the list is empty if that depends on the whole
+    node."""
     if schema.has_function:
         body = schema.function_body
     else:
@@ -73,6 +74,6 @@ def _function_operators(schema: Any) -> list[str]:
 
 
 def _has_a_type(parameter: Any) -> bool:
-    """Whether an operand or result may be a tensor of an element type that models may have."""
+    """Return whether an operand or result may be a tensor of an element type that models may have."""
     tensors = (word.removeprefix("tensor(").removesuffix(")") for word in parameter.types if word.startswith("tensor("))
     return any(_NAMES.get(word, word) in TYPES for word in tensors)

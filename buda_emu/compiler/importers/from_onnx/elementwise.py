@@ -1,4 +1,4 @@
-"""Element-wise operators, comparisons, casts."""
+"""Handlers of element-wise ONNX operators, comparisons and casts."""
 
 import numpy as np
 import onnx
@@ -18,19 +18,19 @@ _PLAIN = {
     "LessOrEqual": "less_equal", "And": "logical_and", "Or": "logical_or", "Xor": "logical_xor", "Add": "add",
     "PRelu": "prelu", "Equal": "equal",
 }  # fmt: skip
-"""Operators that are one front-end op on all operands."""
+"""Operators that are a single front-end op on all operands."""
 
 
 @onnx_op(*_PLAIN, becomes=_PLAIN)
 def emit_by_table(call: Call) -> Node:
-    """By the table."""
+    """Emit the front-end op that the table has for the operator."""
     if call.op == "PRelu" and len(call[1].shape) == 1 and len(call[0].shape) > 1 and call.opset < 7:
         raise call.refuse("channel-wise slopes of opset 6")
     return call.b.emit(_PLAIN[call.op], *align_operands(call))
 
 
 def align_operands(call: Call) -> list[Node]:
-    """Return the operands as numpy broadcasts them: before opset 7 attributes said where the second one lies."""
+    """Return the operands in shapes that numpy broadcasts: before opset 7 attributes said where the second one lies."""
     operands = [node for node in call.inputs if node is not None]
     axis = call.attr("axis")
     if not call.attr("broadcast", 0) or axis is None:
@@ -156,7 +156,8 @@ def cast(call: Call) -> Node:
 
 
 def convert_type(call: Call, x: Node, dtype: str) -> Node:
-    """A value under another element type."""
+    """Convert a value to another element type. Raise NotSupportedError for types that the device does not have, and for
+    conversions that wrap or whose rounding is the device's own."""
     source_type = np.dtype(x.dtype)
     target_type = np.dtype(dtype)
     if target_type.kind not in "fiub" or target_type.name.startswith("float8"):

@@ -1,5 +1,5 @@
-"""Tensors of an ONNX model that lie in other files: they are read from the folder of the model alone, and whole or not
-at all."""
+"""Tensors of an ONNX model that lie in other files. They are read only from the folder of the model, and only
+completely."""
 
 import os
 import re
@@ -26,15 +26,15 @@ _OF_NUMPY: Final = (
     onnx.TensorProto.UINT8, onnx.TensorProto.INT32, onnx.TensorProto.INT64,
 )  # fmt: skip
 MOST_IN_MODEL: Final = (1 << 31) - 1
-"""Bytes of a model with all that is in it: protobuf writes no more."""
+"""Limit in bytes for a model with its tensors, set by protobuf."""
 _NUMBER: Final = re.compile(r"[0-9]{1,18}")
 _WHOLE_BYTES: Final = re.compile(r"(float|int|uint|bool|complex|bfloat)(8|16|32|64|128)?")
 
 
 def load_external_tensors(model: Any, folder: Path, *, large: bool = True) -> None:
-    """Put the bytes of all tensors that lie in other files into the model; not `large`: but those of `by_reference`.
-    Raises HostError naming tensor and file for files outside of the folder, by whatever way, for a path to no file, and
-    for bytes that are missing or too many, also of all tensors together."""
+    """Load the bytes of all external tensors into the model; without `large`, except those that
+    `map_large_initializers` maps. Raise HostError naming tensor and file for a file outside of the folder, also through
+    links, for a missing file, and for too few or too many bytes, also of all tensors together."""
     if large:
         skipped = set[int]()
     else:
@@ -50,8 +50,8 @@ def load_external_tensors(model: Any, folder: Path, *, large: bool = True) -> No
 
 
 def _require_room(tensors: Sequence[Any], folder: Path) -> None:
-    """Raises HostError, before any is read, for tensors that have no room in a model together: any number of them can
-    name one file."""
+    """Raise HostError, before any tensor is read, if all tensors together exceed the limit for a model: any number of
+    them can name one file."""
     total = 0
     for tensor in tensors:
         with _open_tensor(tensor, folder) as (_, _, count):
@@ -64,7 +64,7 @@ def _require_room(tensors: Sequence[Any], folder: Path) -> None:
 
 
 def map_large_initializers(model: Any, folder: Path) -> dict[str, Referenced]:
-    """Large initializers of the model by name, as maps of the files that they lie in. Raises as `take_in`."""
+    """Map the large external initializers of the model from their files, by name. Raise as `load_external_tensors`."""
     references: dict[str, Referenced] = {}
     for tensor in model.graph.initializer:
         if _is_large(tensor):
@@ -79,14 +79,15 @@ def map_large_initializers(model: Any, folder: Path) -> dict[str, Referenced]:
 
 
 def _is_large(tensor: Any) -> bool:
-    """Whether it lies in another file, in elements that numpy has, and is so large that it is not read."""
+    """Return whether a tensor lies in another file, has elements that numpy has, and is large enough to be mapped."""
     if tensor.data_location != onnx.TensorProto.EXTERNAL or tensor.data_type not in _OF_NUMPY:
         return False
     return (_byte_size(tensor) or 0) >= LARGE
 
 
 def iterate_external_tensors(model: Any) -> Iterator[Any]:
-    """Tensors that lie in other files: held ones, of attributes, of inner graphs and of functions."""
+    """Iterate over the tensors that lie in other files: initializers, and tensors in attributes, inner graphs and
+    functions."""
     every = (*_graph_tensors(model.graph), *(found for body in model.functions for found in _node_tensors(body.node)))
     return (tensor for tensor in every if tensor.data_location == onnx.TensorProto.EXTERNAL)
 
@@ -114,13 +115,14 @@ def _sparse_tensors(tensors: Iterable[Any]) -> Iterator[Any]:
 
 
 def _external_entries(tensor: Any) -> dict[str, str]:
-    """What the model says of where a tensor lies."""
+    """Return the model's description of where a tensor lies: location, offset and length."""
     return {entry.key: entry.value for entry in tensor.external_data}
 
 
 @contextmanager
 def _open_tensor(tensor: Any, folder: Path) -> Generator[tuple[IO[bytes], int, int]]:
-    """The file of a tensor, where its bytes begin, and how many there are."""
+    """Open the file of a tensor, and give it with the offset and the number of its bytes. Raise HostError if they do
+    not fit the tensor."""
     entries = _external_entries(tensor)
     location = entries.get("location", "")
     context = f"compile: tensor '{printable_name(tensor.name)}' in file '{printable_name(location)}'"
@@ -141,7 +143,8 @@ def _open_tensor(tensor: Any, folder: Path) -> Generator[tuple[IO[bytes], int, i
 
 
 def _open_inside(location: str, folder: Path, context: str) -> int:
-    """A file descriptor. Links are followed before it is asked whether the file lies in the folder."""
+    """Open a file of the model's folder and return its descriptor. Links are resolved before the test that it lies
+    inside. Raise HostError for other files."""
     home = os.path.realpath(folder)
     if not location or "\0" in location:
         raise HostError(f"{context}: that names no file; save the model once more with onnx.save_model")
@@ -159,7 +162,8 @@ def _open_inside(location: str, folder: Path, context: str) -> int:
 
 
 def _byte_size(tensor: Any) -> int | None:
-    """The bytes of a tensor; None for types that share bytes, or that there are not: who reads the values says so."""
+    """Return the bytes that a tensor takes; None for types that pack several elements into a byte and for unknown
+    types, which are reported when the values are read."""
     try:
         kind = helper.tensor_dtype_to_np_dtype(tensor.data_type)
     except KeyError:

@@ -1,4 +1,4 @@
-"""Products of ONNX, of floating point and of quantised numbers."""
+"""Handlers of ONNX operators that are products, windows or quantised products."""
 
 from collections.abc import Sequence
 from math import prod
@@ -19,7 +19,7 @@ def matmul(call: Call) -> Node:
 
 
 def multiply_matrices(call: Call, a: Node, b: Node) -> Node:
-    """numpy's matmul."""
+    """Multiply two values as numpy's matmul does, including vectors."""
     if len(a.shape) == 1:
         x = call.b.reshape(a, shape=(1, *a.shape))
     else:
@@ -64,7 +64,7 @@ def gemm(call: Call) -> Node:
 def window_options(
     call: Call, kernel: Sequence[int], space: Sequence[int]
 ) -> tuple[tuple[int, ...], Pads, tuple[int, ...]]:
-    """Strides, pads and dilations, automatic pads worked out."""
+    """Return strides, pads and dilations of a window, with automatic pads computed."""
     rank = len(kernel)
     strides = tuple(call.attr("strides") or (1,) * rank)
     dilations = tuple(call.attr("dilations") or (1,) * rank)
@@ -129,7 +129,8 @@ def conv_transpose(call: Call) -> Node:
 def pool_window(
     call: Call, x: Node, kernel: Sequence[int]
 ) -> tuple[tuple[int, ...], Pads, tuple[int, ...], tuple[int, ...]]:
-    """Window and sizes of the result; with ceil_mode a last window that starts inside counts."""
+    """Return strides, pads and dilations of a pool, and the sizes of its result. With ceil_mode a last window counts if
+    it starts inside."""
     strides, pads, dilations = window_options(call, kernel, x.shape[2:])
     out: list[int] = []
     for k, size in enumerate(x.shape[2:]):
@@ -244,9 +245,9 @@ def refuse_on_device(call: Call) -> Node:
 
 
 _WHOLE = ("int8", "uint8")
-"""Of 8 bits, as the device has them."""
+"""Integer types of 8 bits, the only ones that the device quantises to."""
 _EXACT = 1 << 24
-"""Integers that float32 holds (OPS 4.4)."""
+"""Limit up to which float32 holds every integer (OPS 4.4)."""
 
 
 @onnx_op("QuantizeLinear")
@@ -276,7 +277,7 @@ def quantize(call: Call) -> Node:
 @onnx_op("DequantizeLinear")
 def dequantize(call: Call) -> Node:
     """Of integers of 8 or 32 bits."""
-    call.only("output_dtype", onnx.TensorProto.UNDEFINED, onnx.TensorProto.FLOAT)
+    call.require_attr("output_dtype", onnx.TensorProto.UNDEFINED, onnx.TensorProto.FLOAT)
     if call[0].dtype not in (*_WHOLE, "int32"):
         raise call.refuse(f"of {call[0].dtype}, which the device does not have")
     zero = call.get(2)
@@ -288,7 +289,8 @@ def dequantize(call: Call) -> Node:
 
 
 def _broadcast_scale(call: Call, scale: Node) -> Node:
-    """Along the axis, or in blocks of it, as the operand has it."""
+    """Reshape a scale to broadcast with the first operand: one number, one for each place of an axis, or one for each
+    block of it."""
     shape = call[0].shape
     size = call.attr("block_size", 0)
     axis = call.attr("axis", 1)
@@ -302,7 +304,7 @@ def _broadcast_scale(call: Call, scale: Node) -> Node:
 
 
 def _subtract_zero_point(call: Call, x: Node, zero: Node | None, axis: int | None) -> Node:
-    """x less its zero point, which may be one for each place along an axis."""
+    """Subtract the zero point of x, which may be one number or one for each place of an axis."""
     if zero is None or (zero.op == "constant" and not zero.value.any()):
         return x
     if prod(zero.shape) == 1:
@@ -314,6 +316,7 @@ def _subtract_zero_point(call: Call, x: Node, zero: Node | None, axis: int | Non
 
 
 def _require_exact_sum(call: Call, terms: int) -> None:
+    """Raise NotSupportedError for sums of so many products that float32 does not hold them exactly."""
     if terms * 255 * 255 > _EXACT:
         raise call.refuse(f"sums of {terms} products, which float32 does not hold as integers")
 
@@ -354,6 +357,7 @@ def qlinear_matmul(call: Call) -> Node:
 
 
 def _scale_per_row(call: Call, scale: Node) -> Node:
+    """Reshape a scale for each row to broadcast over columns."""
     if len(scale.shape) == 1 and scale.shape != (1,):
         return call.b.reshape(scale, shape=(*scale.shape, 1))
     return scale

@@ -1,4 +1,5 @@
-"""ONNX files: inline functions, fold what is constant, hand each node to its handler, name all that have none."""
+"""Reader of ONNX models: inline functions, fold constants, hand each node to its handler, and report all operators that
+have none."""
 
 from collections import Counter
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
@@ -42,16 +43,17 @@ from buda_emu.compiler.importers.operators import REFUSED, NotSupportedError, Op
 from buda_emu.support.errors import BudaError, HostError, UnsupportedError
 
 MOST_OPERATORS: Final = 1 << 17
-"""Of a model with its own functions in their places: functions that call functions grow without bound."""
+"""Limit for the operators of a model after its own functions are inlined, since nested functions grow without bound."""
 
 
 def prepare_model(model: Any, inputs: Sequence[Any] | None, sizes: OpenSizes) -> Any:
-    """An onnx.ModelProto. Raises what onnx raises for a broken one."""
+    """Inline functions, bind open sizes and infer shapes of an onnx.ModelProto. Raise what onnx raises for a broken
+    model."""
     return _infer_shapes(_bind_open_sizes(_inline_functions(model), inputs, sizes))
 
 
 def _inline_functions(model: Any) -> Any:
-    """With the nodes of its own functions in their place. Raises UnsupportedError for too many."""
+    """Inline the model's own functions. Raise UnsupportedError if the result has too many operators."""
     if not model.functions:
         return model
     functions = {(function.domain, function.name, function.overload): function for function in model.functions}
@@ -78,7 +80,7 @@ def _inline_functions(model: Any) -> Any:
 
 
 def _bind_open_sizes(model: Any, inputs: Sequence[Any] | None, sizes: OpenSizes) -> Any:
-    """With the sizes of example inputs, or those that were given, in place of symbolic ones."""
+    """Replace symbolic sizes by those of example inputs or those that were requested."""
     if inputs is None and not sizes.given:
         return model
     copy = onnx.ModelProto()
@@ -111,8 +113,8 @@ def _infer_shapes(model: Any) -> Any:
 
 
 class OnnxOrigin:
-    """An onnx.ModelProto. `names`: of its values in the imported graph. `folder` of the files that large tensors lie
-    in."""
+    """An onnx.ModelProto, run by onnxruntime. `names` maps its values to nodes of the imported graph; `folder` holds
+    the files of large tensors."""
 
     def __init__(self, model: Any, names: Mapping[str, str]) -> None:
         self.folder: Path | None = None
@@ -121,11 +123,12 @@ class OnnxOrigin:
 
     @property
     def tool(self) -> str:
-        """What runs it."""
+        """The name and version of onnxruntime."""
         return f"onnxruntime {version('onnxruntime')}"
 
     def values(self, inputs: Sequence[Array], node_names: Container[str]) -> tuple[list[Array], dict[str, Array]]:
-        """Outputs and inner values. Raises HostError without onnxruntime, or where it refuses the model."""
+        """Run the model and return outputs and inner values. Raise HostError without onnxruntime, or if it refuses the
+        model."""
         try:
             runtime: Any = import_module("onnxruntime")
         except ImportError:
@@ -163,14 +166,14 @@ TYPES: Final = {
     "float32", "float64", "float16", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "bool",
 }  # fmt: skip
 _SENTENCE: Final = 600
-"""Letters of what onnx says, which repeats names of the model."""
+"""Limit for the letters of onnx's messages, which repeat names of the model."""
 RANDOM: Final = {"RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike", "Bernoulli", "Multinomial"}
 
 
 def read_file(
     path: Path, inputs: Sequence[Any] | None, on_host: Sequence[str] = (), sizes: OpenSizes | None = None
 ) -> Graph:
-    """Raises HostError for a file that is not an ONNX model, and what `read_proto` raises."""
+    """Import an ONNX file. Raise HostError for a file that is not an ONNX model, and as `read_proto`."""
     try:
         model = onnx.load(path, load_external_data=False)
     except FileNotFoundError:
@@ -195,8 +198,8 @@ def read_proto(
     references: Mapping[str, Referenced] | None = None,
     sizes: OpenSizes | None = None,
 ) -> Graph:
-    """The graph of an onnx.ModelProto; `references`: initializers by reference, of which it has no bytes. Raises
-    UnsupportedError naming every operator, HostError for a broken model."""
+    """Import an onnx.ModelProto; `references` holds initializers whose bytes are not in the model. Raise
+    UnsupportedError naming every operator that is not supported, HostError for a broken model."""
     name = printable_name(name or model.graph.name or "model")
     references = references or {}
     for tensor in (tensor for tensor in iterate_external_tensors(model) if tensor.name not in references):
@@ -244,13 +247,14 @@ class _Reader:
         self._run(graph.node, values, "")
         self._outputs(graph.output, values)
         advice = "be.compile_in_parts (the command, without --no-host) leaves to the host what it can"
-        self._refused.tell(self._graph.name, *([] if REFUSED in self._on_host else [advice]))
+        self._refused.raise_if_any(self._graph.name, *([] if REFUSED in self._on_host else [advice]))
         node_names = {name: node.name for name, node in values.items() if node is not None and node.op != "constant"}
         self._graph.origin = OnnxOrigin(self._model, node_names)
         return self._graph
 
     def _outputs(self, outputs: Sequence[Any], values: Mapping[str, Node | None]) -> None:
-        """Raises HostError for one that nothing gives, or that is declared as of another kind of type."""
+        """Add the outputs. Raise HostError for one that no node computes, or that is declared with another kind of
+        type."""
         self._require_defined(values, [value.name for value in outputs], "outputs")
         for value in outputs:
             node = values.get(value.name)
@@ -267,7 +271,7 @@ class _Reader:
                 self._graph.outputs.append(Output(value.name, node.name, dtype))
 
     def _check_names(self, graph: Any) -> None:
-        """Raises HostError where two values have one name: which of them is meant, nobody can tell."""
+        """Raise HostError if two values have one name, since a reference to it would be ambiguous."""
         defined = (name for node in graph.node for name in node.output if name)
         initializer_names = {entry.name for entry in graph.initializer}
         input_names = [entry.name for entry in graph.input]
@@ -413,7 +417,8 @@ class _Reader:
     def _leave_to_host(
         self, node: Any, values: Mapping[str, Node | None], result_types: Mapping[str, Any], reason: str = "asked for"
     ) -> Sequence[Node | None]:
-        """Left to onnx's own evaluator, when the model runs; branches and loops with what they see of the model."""
+        """Leave a node to onnx's evaluator when the model runs; branches and loops take along the values of the model
+        that they read. Raise NotSupportedError for results whose type or size is not known."""
         names = dict.fromkeys(name for name in (*node.input, *captured_names(node)) if name)
         operands = {name: operand for name in names if (operand := values.get(name)) is not None}
         results = [name for name in node.output if name]
@@ -449,7 +454,8 @@ class _Reader:
     def _fold(
         self, node: Any, inputs: Sequence[Node | None], foreseen: Mapping[str, tuple[int, ...]]
     ) -> Sequence[Node | None]:
-        """Of constants alone: by onnx's own evaluator."""
+        """Compute a node of constants by onnx's evaluator. Raise NotSupportedError if it cannot, or is known to be
+        wrong."""
         pairs = zip(node.input, inputs, strict=True)
         values = {name: np.asarray(operand.value) for name, operand in pairs if operand is not None}
         try:
@@ -503,7 +509,7 @@ def _operator_name(node: Any) -> str:
 
 
 def _user_line(node: Any) -> str:
-    """The user's line, where the exporter noted it."""
+    """Return the user's source line if the exporter recorded it, else ""."""
     notes: Mapping[str, str] = {entry.key: entry.value for entry in node.metadata_props}
     trace = notes.get("pkg.torch.onnx.stack_trace", "")
     lines: Iterator[str] = (line.strip() for line in trace.splitlines() if line.strip().startswith("File "))

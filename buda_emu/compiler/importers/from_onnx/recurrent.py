@@ -1,5 +1,5 @@
-"""RNN, GRU and LSTM, step by step: each step is two products and a few element-wise ops, the inputs' products are one
-for all steps."""
+"""Handlers of RNN, GRU and LSTM. Each step is unrolled into two products and a few element-wise ops; the products of
+the inputs are computed for all steps at once."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -15,7 +15,8 @@ Activation = Callable[[Node], Node]
 _DEFAULTS = {"RNN": ["Tanh"], "GRU": ["Sigmoid", "Tanh"], "LSTM": ["Sigmoid", "Tanh", "Tanh"]}
 _GATES = {"RNN": 1, "GRU": 3, "LSTM": 4}
 MOST_STEPS: Final = 1024
-"""Some thirty netlist ops each: beyond, compiling takes minutes, and no chip has room."""
+"""Limit for the unrolled steps. A step takes some thirty netlist ops; beyond the limit, compiling takes minutes and no
+chip has room."""
 
 
 @onnx_op("RNN", "GRU", "LSTM")
@@ -55,7 +56,8 @@ def _concatenate(b: Builder, nodes: Sequence[Node]) -> Node:
 
 @dataclass(slots=True)
 class _Run:
-    """The state of every step in the order of time, the last one, and the last cell (LSTM)."""
+    """The results of one direction: the state of every step in the order of time, the last state, and the last cell
+    (LSTM)."""
 
     states: list[Node]
     last: Node
@@ -63,7 +65,7 @@ class _Run:
 
 
 class _Direction:
-    """One direction of a layer."""
+    """The computation of one direction of a recurrent layer."""
 
     def __init__(self, call: Call, x: Node, number: int) -> None:
         b = self.b = call.b
@@ -104,7 +106,8 @@ class _Direction:
         ]
 
     def run(self, backward: bool) -> _Run:
-        """Backwards, steps beyond a sequence's length leave the state as it was at first."""
+        """Unroll all steps, from the last one if `backward`. Steps beyond the length of a sequence leave its state
+        unchanged and output zeros."""
         b = self.b
         products = [b.matmul(self.x, weight) for weight in self.input_weights]
         for gate in range(self.gates):
@@ -143,11 +146,11 @@ class _Direction:
         return self.b.clip(x, low=-float(bound), high=float(bound))
 
     def _rnn(self, step_products: list[Node]) -> tuple[Node, Node]:
-        """f(x W + h R)"""
+        """Compute one step f(x W + h R)."""
         return self.functions[0](self._clip(self.b.add(step_products[0], self._multiply_state(0)))), self.cell
 
     def _gru(self, step_products: list[Node]) -> tuple[Node, Node]:
-        """(1 - z) g(x W + (r h) R) + z h"""
+        """Compute one step (1 - z) g(x W + (r h) R) + z h."""
         b = self.b
         (f, g) = self.functions
         update, reset = (f(self._clip(b.add(step_products[gate], self._multiply_state(gate)))) for gate in (0, 1))
@@ -161,7 +164,7 @@ class _Direction:
         return b.add(b.multiply(b.subtract(1.0, update), new), b.multiply(update, self.state)), self.cell
 
     def _lstm(self, step_products: list[Node]) -> tuple[Node, Node]:
-        """c = f c + i g(..), h = o h(c); peepholes look at the cell"""
+        """Compute one step c = f c + i g(..), h = o h(c), with peepholes from the cell to the gates."""
         b = self.b
         (f, g, h) = self.functions
 
@@ -179,7 +182,7 @@ class _Direction:
 
 
 def _select_direction(b: Builder, x: Node, direction: int) -> Node:
-    """Without the dimension of directions, which is the first."""
+    """Select a direction, the first dimension, and remove that dimension."""
     return b.reshape(b.slice(x, dim=0, start=direction, count=1), shape=x.shape[1:])
 
 
@@ -188,7 +191,7 @@ def _gate_weights(b: Builder, weights: Node, gate: int, size: int) -> Node:
 
 
 def _sequence_lengths(call: Call, steps: int) -> Node | None:
-    """[batch, 1], where not all sequences are as long as the input."""
+    """Return the lengths of the sequences [batch, 1]; None if all are as long as the input."""
     node = call.get(4)
     if node is None or (node.op == "constant" and (node.value >= steps).all()):
         return None
@@ -196,7 +199,7 @@ def _sequence_lengths(call: Call, steps: int) -> Node | None:
 
 
 def _make_activations(call: Call, names: Sequence[str]) -> list[Activation]:
-    """By name, with numbers for those that take some, in order."""
+    """Return the activation functions by name; those with parameters take the next alpha and beta of the attributes."""
     b = call.b
     alphas, betas = (list(call.attr(f"activation_{name}") or []) for name in ("alpha", "beta"))
 

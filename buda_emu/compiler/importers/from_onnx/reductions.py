@@ -1,4 +1,4 @@
-"""Reductions, norms and softmax."""
+"""Handlers of ONNX reductions, norms and softmax."""
 
 from functools import partial
 from math import prod
@@ -150,7 +150,7 @@ def cumprod(call: Call) -> Node:
 
 
 def _scan_options(call: Call) -> dict[str, Any]:
-    """Where a sum or product runs along."""
+    """Return dimension and options of a running sum or product."""
     axis = call.constant(1, "axis")
     assert axis is not None
     ends = {name: bool(call.attr(name, 0)) for name in ("exclusive", "reverse")}

@@ -1,4 +1,4 @@
-"""Operators that move elements."""
+"""Handlers of ONNX operators that move elements or make constants."""
 
 from collections.abc import Sequence
 from functools import partial
@@ -25,14 +25,15 @@ from buda_emu.compiler.importers.operators import (
 
 
 def reshape_to(call: Call, x: Node, shape: tuple[int, ...]) -> Node:
-    """A reshape, where anything changes."""
+    """Reshape a value, unless it has the shape already."""
     if shape == x.shape:
         return x
     return call.b.reshape(x, shape=tuple(int(size) for size in shape))
 
 
 def stated_shape(call: Call, place: int, subject: str) -> tuple[int, ...] | None:
-    """The shape that the model states for the result when the operand that says it is an input; None to read that."""
+    """Return the shape that the model states for the result if the operand for it is not constant; None if that operand
+    can be read. Raise NotSupportedError if the model states none."""
     node = call.get(place)
     if node is not None and node.op != "constant":
         shape = call.shapes[0] if call.shapes else None
@@ -261,7 +262,7 @@ def gather_nd(call: Call) -> Node:
 
 
 _REDUCTIONS = {"none": "none", "add": "sum", "mul": "prod", "max": "amax", "min": "amin"}
-"""By ONNX's word: the word of `scatter`."""
+"""The reductions of `scatter` by ONNX's names."""
 
 
 def _reduction(call: Call) -> str:
@@ -417,7 +418,7 @@ def resize(call: Call) -> Node:
 
 
 class _Sampling(NamedTuple):
-    """How elements of a resized dimension come from those of the operand: the attributes of `Resize`."""
+    """The attributes of `Resize`: how elements of a resized dimension are sampled from the operand."""
 
     mode: str
     coordinates: str
@@ -429,7 +430,7 @@ class _Sampling(NamedTuple):
 
 
 def _is_resize_11(call: Call) -> bool:
-    """Whether coordinates are an attribute; before opset 11 they are asymmetric."""
+    """Return whether the operator has coordinates as an attribute; before opset 11 they are asymmetric."""
     return call.op == "Resize" and call.opset >= 11
 
 
@@ -474,8 +475,8 @@ def _result_sizes(call: Call, x: Node, axes: Sequence[int]) -> tuple[list[int], 
 
 
 def _sample_positions(call: Call, sampling: _Sampling, size: int, out: int, factor: float) -> Array:
-    """Return where each of `out` elements lies among `size`, in float32 as onnxruntime has it: where it lies between
-    two elements, the last digit decides which of them is the nearest."""
+    """Return the position of each of `out` elements among `size` elements. It is computed in float32 as in onnxruntime:
+    between two elements, the last digit decides which is nearest."""
     check_constant_size("Resize", (out, size))
     at = np.arange(out, dtype=np.float32)
     scale = np.float32(factor)
@@ -496,8 +497,8 @@ def _sample_positions(call: Call, sampling: _Sampling, size: int, out: int, fact
 
 
 def _crop_positions(size: int, out: int, low: float, high: float) -> Array:
-    """Return where each of `out` elements lies, if they come from a part of the dimension, of which the whole is 0 to
-    1."""
+    """Return the position of each of `out` elements that are sampled from the part `low` to `high` of a dimension,
+    whose whole length is 0 to 1."""
     if out == 1:
         return np.full(1, 0.5 * (low + high) * (size - 1), np.float32)
     first = np.float32(low)
@@ -506,7 +507,7 @@ def _crop_positions(size: int, out: int, low: float, high: float) -> Array:
 
 
 def _resize_matrix(sampling: _Sampling, size: int, at: Array, scale: float) -> Array:
-    """[out, size]: the weights of the ONNX reference."""
+    """Return the weights [out, size] with which the ONNX reference resizes a dimension."""
     matrix = np.zeros((at.size, size))
     if sampling.mode == "nearest":
         nearest = {

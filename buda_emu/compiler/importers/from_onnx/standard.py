@@ -20,15 +20,17 @@ from buda_emu.compiler.importers.operators import NotSupportedError
 from buda_emu.emulator.memory.host import default_memory_limit, mapped_memory
 
 _SMALL: Final = 1024
-"""Elements of operands whose values shapes may depend on."""
+"""Limit for the elements of an operand whose values may decide shapes."""
 
 
 def infer_results(node: Any, inputs: Sequence[Node | None], opset: Mapping[str, int]) -> dict[str, Any]:
-    """An onnx.TypeProto for each result by name, as far as the operands' types and small constants tell; that of
-    floats is float, but where only their own types agree. Raises ValueError in onnx's own words for a node that the
-    standard does not have: attributes of another type, unknown or missing ones, too many operands, axes and shapes
-    that do not fit. Nothing is said of operators that the standard does not know, and of branches and loops, which see
-    values around them."""
+    """Infer an onnx.TypeProto for each result by name, from the operands' types and small constants. Floats of any
+    width count as float32, unless the standard requires equal types and only the real ones agree. Return an empty
+    dictionary for operators that the standard does not know, and for branches and loops, which read values around them.
+
+    Raise ValueError with onnx's message for a node that the standard forbids: wrong, unknown or missing attributes, too
+    many operands, axes or shapes that do not fit.
+    """
     schema = schema_of(node, opset)
     if schema is None or has_inner_graph(node):
         return {}
@@ -65,7 +67,7 @@ def infer_results(node: Any, inputs: Sequence[Node | None], opset: Mapping[str, 
 
 
 def captured_names(node: Any) -> set[str]:
-    """Names of values around a node that its branches or its loop read."""
+    """Return the names of values around a node that its branches or its loop read."""
     captured: set[str] = set()
     for attribute in node.attribute:
         for graph in (*([attribute.g] if attribute.HasField("g") else []), *attribute.graphs):
@@ -77,13 +79,14 @@ def captured_names(node: Any) -> set[str]:
 
 
 def static_shapes(types: Mapping[str, Any]) -> dict[str, Shape]:
-    """Those that are known."""
+    """Return the shapes of those types that have no open size."""
     shapes = {name: static_dims(kind) for name, kind in types.items()}
     return {name: shape for name, shape in shapes.items() if shape is not None}
 
 
 def _check_families(schema: Any, inputs: Sequence[Node | None]) -> None:
-    """Raises ValueError where an operand is a number and a truth value is meant, and the like."""
+    """Raise ValueError if an operand is of another kind than the standard allows, such as a number in place of a truth
+    value."""
     for place, operand in enumerate(inputs):
         formal = schema.inputs[min(place, len(schema.inputs) - 1)]
         element_types = sorted(_element_name(name) for name in formal.types)
@@ -92,25 +95,26 @@ def _check_families(schema: Any, inputs: Sequence[Node | None]) -> None:
 
 
 def type_family(dtype: str) -> str:
-    """Of an element type by numpy's name: "f" of floats, "i" of integers, "b" of truth values, else the name."""
+    """Return the kind of an element type by numpy's name: "f" for floats, "i" for integers, "b" for truth values, else
+    the name itself."""
     kind = dtype.rstrip("0123456789")
     return {"float": "f", "double": "f", "bfloat": "f", "int": "i", "uint": "i", "bool": "b"}.get(kind, dtype)
 
 
 def _element_name(name: str) -> str:
-    """tensor(float) as float."""
+    """Return the element type in `tensor(float)`."""
     return name.removeprefix("tensor(").removesuffix(")")
 
 
 def has_inner_graph(node: Any) -> bool:
-    """Of branches and loops."""
+    """Return whether a node has graphs as attributes, as branches and loops have."""
     return any(
         attribute.type in (onnx.AttributeProto.GRAPH, onnx.AttributeProto.GRAPHS) for attribute in node.attribute
     )
 
 
 def schema_of(node: Any, opset: Mapping[str, int]) -> Any | None:
-    """None for an operator that the standard does not have, or not in this version."""
+    """Return the standard's declaration of an operator; None if this version of the standard does not have it."""
     try:
         return onnx.defs.get_schema(node.op_type, opset.get(node.domain, 1), node.domain)
     except onnx.defs.SchemaError:
@@ -118,7 +122,7 @@ def schema_of(node: Any, opset: Mapping[str, int]) -> Any | None:
 
 
 def static_dims(kind: Any) -> Shape | None:
-    """Of an onnx.TypeProto; None where a size is open."""
+    """Return the shape of an onnx.TypeProto; None if it is no tensor or has an open size."""
     if not kind.HasField("tensor_type") or not kind.tensor_type.HasField("shape"):
         return None
     dims = kind.tensor_type.shape.dim
@@ -128,7 +132,8 @@ def static_dims(kind: Any) -> Shape | None:
 
 
 def element_type(kind: Any) -> str:
-    """numpy's name of an onnx.TypeProto's elements, "" for no tensor; the number of a type that there is not."""
+    """Return numpy's name of the elements of an onnx.TypeProto, "" if it is no tensor, or the number of an unknown
+    type."""
     number: int = kind.tensor_type.elem_type if kind.HasField("tensor_type") else 0
     try:
         if number:
@@ -139,14 +144,14 @@ def element_type(kind: Any) -> str:
 
 
 def type_bytes(node: Node | None) -> bytes:
-    """Of a value, as an onnx.TypeProto."""
+    """Return the type of a value as a serialised onnx.TypeProto."""
     return (onnx.TypeProto() if node is None else _type_proto(node)).SerializeToString()
 
 
 def find_evaluator_fault(
     node: Any, opset: Mapping[str, int], arrays: Sequence[Array], foreseen: Mapping[str, Shape]
 ) -> str:
-    """Why what onnx's evaluator gives is not what the operator is; "" where nothing is known against it."""
+    """Return how the results of onnx's evaluator are known to be wrong, or ""."""
     if node.op_type == "BatchNormalization" and opset.get(node.domain, 1) < 14:
         return "statistics of the operand instead of the given ones"
     for name, array in zip((name for name in node.output if name), arrays, strict=True):
@@ -156,7 +161,7 @@ def find_evaluator_fault(
 
 
 def _type_proto(node: Node, *, keep_width: bool = False) -> Any:
-    """Floats of other widths are float32 here, unless it is to be the value's own type."""
+    """Return the onnx.TypeProto of a node. Floats count as float32 unless `keep_width`."""
     kind = np.dtype(node.dtype)
     if kind.kind == "f" and not keep_width:
         kind = np.dtype(np.float32)
@@ -164,28 +169,28 @@ def _type_proto(node: Node, *, keep_width: bool = False) -> Any:
 
 
 def _first_sentence(error: Exception | None) -> str:
-    """Without the place in onnx's sources, and what it prints of the node."""
+    """Return the first line of onnx's error without its category."""
     text = str(error).partition("\n")[0]
     return text.removeprefix("[ShapeInferenceError] ").removeprefix("[TypeInferenceError] ")
 
 
 NEEDS: Final = {"ImageDecoder": ("PIL", "Pillow")}
-"""Operators for which the evaluator imports a package: the module, and what pip calls it."""
+"""Packages that the evaluator imports for an operator: the module, and its name for pip."""
 MOST_ROUNDS: Final = 100_000
-"""Of an ONNX `Loop` that the host runs, and of those within it; a model that needs more, or never ends it, is
-stopped."""
+"""Limit for the rounds of an ONNX `Loop` that the host runs, nested loops included."""
 MOST_SECONDS: Final = 600.0
-"""Of all rounds of such a loop."""
+"""Limit in seconds for all rounds of such a loop."""
 
 
 def evaluate_node(node: Any, values: Mapping[str, Array], model: Any) -> list[Array]:
-    """The results of one operator of a model. Raises what the evaluator raises."""
+    """Compute the results of one operator of a model by onnx's evaluator. Raise whatever the evaluator raises."""
     signature = {name: (value.shape, value.dtype.name) for name, value in values.items()}
     return make_evaluator(make_node_model(node, signature, model))(*values.values())
 
 
 def make_node_model(node: Any, operands: Mapping[str, tuple[Shape, str]], model: Any) -> Any:
-    """An onnx.ModelProto of one operator of a model, whose inputs are the operands, of those shapes and types."""
+    """Return an onnx.ModelProto with a single operator of a model, whose inputs are the operands with their shapes and
+    types."""
     types = [
         helper.make_tensor_value_info(name, helper.np_dtype_to_tensor_dtype(np.dtype(dtype)), shape)
         for name, (shape, dtype) in operands.items()
@@ -196,8 +201,9 @@ def make_node_model(node: Any, operands: Mapping[str, tuple[Shape, str]], model:
 
 
 def make_evaluator(model: Any) -> Callable[..., list[Array]]:
-    """A function of the operands of the one operator of a model. Raises NotSupportedError for an operator that the
-    evaluator does not know, or knows wrongly, or not without a package that is not installed."""
+    """Return a function that computes the single operator of a model from its operands. Raise NotSupportedError for an
+    operator that the evaluator does not know, computes wrongly, or cannot compute without a package that is not
+    installed."""
     (node,) = model.graph.node
     module, package = NEEDS.get(node.op_type, ("", ""))
     if module and find_spec(module) is None:
@@ -228,7 +234,7 @@ def make_evaluator(model: Any) -> Callable[..., list[Array]]:
 
 
 class _LoopBudget:
-    """What is left to a loop of a model; `depth` of loops that are being run."""
+    """The remaining budget of a loop of a model; `depth` counts the nested loops that are running."""
 
     depth = 0
     rounds = 0
@@ -237,8 +243,8 @@ class _LoopBudget:
 
 @contextmanager
 def _limit_memory() -> Generator[None]:
-    """A model takes no more memory than a machine of ours may (`default_memory_limit`), on Linux: numpy raises
-    MemoryError."""
+    """Limit the memory of the process while a model runs (`default_memory_limit`); numpy then raises MemoryError. This
+    works on Linux only."""
     _LoopBudget.depth = 0
     if sys.platform != "linux" or not (mapped := mapped_memory()):
         yield
@@ -256,7 +262,7 @@ def _limit_memory() -> Generator[None]:
 
 @cache
 def _make_bounded_loop() -> type[Any]:
-    """The evaluator's `Loop`, which ends in an error where a model never ends it."""
+    """Return the evaluator's `Loop` with limits on rounds and time."""
     from onnx.reference.ops import op_loop
 
     class Loop(op_loop.Loop):
@@ -290,7 +296,7 @@ def _make_bounded_loop() -> type[Any]:
 
 
 def has_body(node: Any, opset: Mapping[str, int]) -> bool:
-    """Whether the standard, or a handler, says what it is made of."""
+    """Return whether a handler or a function of the standard defines an operator."""
     schema = schema_of(node, opset)
     if schema is None:
         return False
@@ -298,7 +304,7 @@ def has_body(node: Any, opset: Mapping[str, int]) -> bool:
 
 
 def find_body(node: Any, inputs: Sequence[Node | None], opset: Mapping[str, int]) -> Any | None:
-    """The operators that an operator is made of, where the standard says so."""
+    """Return the function body by which the standard defines an operator, or None."""
     schema = schema_of(node, opset)
     if schema is None:
         return None
@@ -318,7 +324,8 @@ def find_body(node: Any, inputs: Sequence[Node | None], opset: Mapping[str, int]
 def instantiate_body(
     node: Any, body: Any, inputs: Sequence[Node | None], within: str, opset: Mapping[str, int]
 ) -> list[Any]:
-    """Those of the body, named after what they are within; operands that are left out have no name."""
+    """Return the operators of a function body for one node: named after it, with its attributes bound, and without
+    names of operands that are left out."""
     operands = dict(zip(body.input, inputs, strict=False))
     absent = {name for name in body.input if operands.get(name) is None}
     schema = schema_of(node, opset)
@@ -343,7 +350,7 @@ def instantiate_body(
 
 
 def _bind_attributes(operator: Any, node_attributes: Mapping[str, Any]) -> Iterator[Any]:
-    """Of an operator of a body: its own, then those that it takes from the node."""
+    """Yield the attributes of an operator of a body: its own, then those that refer to attributes of the node."""
     yield from (attribute for attribute in operator.attribute if not attribute.ref_attr_name)
     for attribute in operator.attribute:
         if attribute.ref_attr_name and attribute.ref_attr_name in node_attributes:

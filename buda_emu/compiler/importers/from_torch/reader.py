@@ -124,7 +124,7 @@ def _refuse_whole(program: Any, name: str, error: Exception) -> NoReturn:
         advice = ADVICE.get(_operator_name(word).removesuffix("_numpy"))
         if node.op == "call_function" and advice:
             refused.add(f"{word} ({advice})", _user_line(node))
-    refused.tell(name)
+    refused.raise_if_any(name)
     reason = str(error).strip().splitlines() or [repr(error)]
     raise UnsupportedError(
         f"compile: {name}: torch cannot take it apart into its core operators: {reason[0]}"
@@ -206,7 +206,7 @@ class Reader:
                 self._outputs(node, signature)
             elif node.op == "get_attr":
                 self._values[node] = None
-        self._refused.tell(self._graph.name)
+        self._refused.raise_if_any(self._graph.name)
         node_names = {node: value.name for node, value in self._values.items() if isinstance(value, Node)}
         self._graph.origin = TorchOrigin(
             program, {node: name for node, name in node_names.items() if node.op != "placeholder"}
