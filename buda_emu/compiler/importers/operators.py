@@ -119,7 +119,7 @@ class Refusals:
         self._places.setdefault(construct, place)
 
     def raise_if_any(self, model: str, *advice: str) -> None:
-        """Raises UnsupportedError where there is any, naming all and what to do."""
+        """Raise UnsupportedError naming all refused constructs and what to do, if there are any."""
         lines = [
             f"{construct}: {plural(count, 'time')}"
             + f", first at {self._places[construct]}" * bool(self._places[construct])

@@ -168,7 +168,8 @@ class _Reader:
         return self._graph
 
     def _run_block(self, block: Any, arguments: Sequence[Any], outer: dict[Any, Any] | None = None) -> list[Any]:
-        """What the block returns for its arguments; `outer`: values that it sees."""
+        """Import a block for these arguments and return the values that it returns; `outer` are values visible in
+        it."""
         values = dict(outer or {})
         values |= dict(zip(block.arguments, arguments, strict=True))
         for operation in block.operations:

@@ -66,7 +66,7 @@ class Call:
         return NotSupportedError(why)
 
     def require_attr(self, name: str, *allowed: Any) -> None:
-        """Refuse other values of an attribute."""
+        """Raise NotSupportedError if an attribute has a value other than the allowed ones."""
         if name in self.attrs and self.attrs[name] not in allowed:
             raise NotSupportedError(f"{name} {self.attrs[name]!r}")
 

@@ -1,4 +1,5 @@
-"""What a handler takes of an ATen operator: arguments by the operator's schema, with its defaults."""
+"""Binding of the arguments of an ATen operator to the parameters of its handler, by the operator's schema and its
+defaults."""
 
 from collections.abc import Mapping, Sequence
 from functools import cache
@@ -16,9 +17,9 @@ _IN_ORDER = (Parameter.POSITIONAL_ONLY, Parameter.POSITIONAL_OR_KEYWORD)
 def run_handler(handler: Handler, b: Builder, target: Any, arguments: Sequence[Any], options: Mapping[str, Any]) -> Any:
     """Call the handler of an operator with the arguments of a call.
 
-    A parameter of the handler behind a star takes the schema's argument of the same name; all others take the
-    remaining ones in order. A parameter that begins with an underscore is one that the handler does not read. Raises
-    NotSupportedError for an argument that it does not read and that is not at its default.
+    A keyword-only parameter of the handler takes the schema's argument of the same name; the others take the remaining
+    arguments in order. A parameter whose name begins with an underscore is one that the handler does not read. Raise
+    NotSupportedError for an argument that the handler does not read and that is not at its default.
     """
     schema = getattr(target, "_schema", None)
     if schema is None:
@@ -50,7 +51,8 @@ def run_handler(handler: Handler, b: Builder, target: Any, arguments: Sequence[A
 
 
 def reduces_scalar_dim(target: Any, arguments: Sequence[Any]) -> bool:
-    """Tell whether an operator works along a dimension of a tensor that has none: torch takes it for a row of one."""
+    """Return whether an operator works along a dimension of a tensor that has none; torch treats such a tensor as a row
+    of one element."""
     schema = getattr(target, "_schema", None)
     if schema is None or not arguments or not isinstance(arguments[0], Node) or arguments[0].shape:
         return False
@@ -60,7 +62,7 @@ def reduces_scalar_dim(target: Any, arguments: Sequence[Any]) -> bool:
 
 @cache
 def _parameters(handler: Handler) -> list[tuple[str, Any]]:
-    """Names and kinds of what a handler takes behind the builder."""
+    """Return names and kinds of a handler's parameters without the builder."""
     return [(name, parameter.kind) for name, parameter in signature(handler).parameters.items()][1:]
 
 

@@ -1,4 +1,5 @@
-"""Core ATen, the operators that torch.export leaves of a model: where each is computed, for `--ops` and the docs."""
+"""The operators of core ATen, into which torch.export decomposes models, and where each is computed, for `--ops` and
+the documentation."""
 
 from collections.abc import Iterator, Sequence
 from typing import Any

@@ -1,4 +1,5 @@
-"""`torch.compile(model, backend="buda")`: what torch._dynamo hands over is compiled and run in precision `ideal`."""
+"""The backend of `torch.compile(model, backend="buda")`: graphs of torch._dynamo are compiled and run, by default in
+precision `ideal`. Changes in place and views are done outside of the compiled model."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -21,12 +22,13 @@ _WHERE_DATA_SAYS: Final = frozenset({
     "aten::index_add_", "aten::index_copy_", "aten::index_fill_", "aten::index_put_", "aten::index_reduce_",
     "aten::masked_fill_", "aten::masked_scatter_", "aten::scatter_", "aten::scatter_add_", "aten::scatter_reduce_",
 })  # fmt: skip
-"""Operators that write only to some elements of their operand, which an index or a mask names."""
+"""Operators that write only some elements of their operand, selected by an index or a mask."""
 
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """A tensor without its data. `offset`: from where the memory begins that it is in, or an argument."""
+    """A tensor without its data. `offset` is the distance from the begin of its memory, or from the argument that it is
+    a view of."""
 
     size: tuple[int, ...]
     stride: tuple[int, ...]
@@ -37,38 +39,39 @@ class Layout:
 
     @classmethod
     def of(cls, tensor: Any) -> "Layout":
-        """A tensor's own."""
+        """Return the layout of a tensor."""
         return cls(tuple(tensor.shape), tuple(tensor.stride()), tensor.dtype, tensor.device, tensor.requires_grad)
 
     @property
     def is_open(self) -> bool:
-        """Whether torch has not decided yet about sizes."""
+        """True if torch has left sizes or strides open."""
         return not all(type(number) is int for number in (*self.size, *self.stride))
 
     @property
     def has_elements(self) -> bool:
-        """Whether there is anything to compute."""
+        """True unless a size is 0."""
         return 0 not in self.size
 
     @property
     def end(self) -> int:
-        """Where the memory may end that it is in."""
+        """The number of elements that the memory must have at least."""
         steps = sum((size - 1) * step for size, step in zip(self.size, self.stride, strict=True))
         return self.offset + (steps + 1 if self.has_elements else 0)
 
     def memory(self) -> Any:
-        """Zeros from the beginning to the end."""
+        """Allocate zeros for the whole memory."""
         return torch.zeros(self.end, dtype=self.dtype, device=self.device)
 
     def of_memory(self, memory: Any) -> Any:
-        """The tensor, in memory that begins where another tensor does."""
+        """Return the tensor as a view of memory, relative to the begin of the tensor `memory`."""
         return memory.as_strided(self.size, self.stride, memory.storage_offset() + self.offset)
 
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """A tensor that a graph gives. `first`: the number of the first result that is this very tensor; `memory`: the
-    number of the first one in the same memory; `argument`: of the argument in whose memory it is, if it is in any."""
+    """A tensor that a graph returns. `first` is the number of the first result that is the same tensor object; `memory`
+    is the number of the first result in the same memory; `argument` is the number of an argument in the same memory, or
+    None."""
 
     layout: Layout
     first: int
@@ -79,9 +82,12 @@ class Result:
 
 @dataclass(frozen=True, slots=True)
 class Effects:
-    """`changed`: numbers of the arguments that the graph changes in place; `results`: a Result for each tensor, and
-    anything else as it is. `written`: for each changed argument, a mask of the elements that the graph writes whatever
-    the data are; `by_data`: numbers of the changed arguments of which it writes further elements, where data say so."""
+    """The effects of a graph on its arguments, and its results.
+
+    `changed` numbers the arguments that the graph changes in place; `results` has a Result for each tensor and other
+    values unchanged. `written` has for each changed argument a mask of the elements that are written whatever the data
+    are; `by_data` numbers the changed arguments in which data decide about further elements.
+    """
 
     changed: tuple[int, ...]
     results: tuple[Any, ...]
@@ -90,7 +96,7 @@ class Effects:
 
     @property
     def computed(self) -> tuple[int, ...]:
-        """Numbers of the results that lie in no argument, each tensor once."""
+        """The numbers of the results that lie in no argument, each tensor object once."""
         pairs = ((number, result) for number, result in enumerate(self.results) if isinstance(result, Result))
         return tuple(
             number
@@ -102,10 +108,10 @@ class Effects:
 def find_effects(
     graph: Callable[..., Any], arguments: Sequence[Any], has_places: Callable[[], bool] = lambda: False
 ) -> Effects:
-    """Return the effects of a graph for arguments of which tensors are Layouts. `has_places` says, while the graph
-    runs, whether the caller can compute where the operator at work writes; one of which it cannot is taken to write to
-    its whole operand. Raises UnsupportedError for what cannot be done from outside of the graph, and for a graph that
-    torch cannot run without data."""
+    """Run a graph without data and return its effects. Tensors among the arguments are given as Layouts. `has_places`
+    tells during the run whether the caller can compute where the current operator writes; if not, the operator counts
+    as writing its whole operand. Raise UnsupportedError for effects that cannot be reproduced outside of the graph, and
+    for a graph that torch cannot run without data."""
     gradients = torch.is_grad_enabled()
     with torch.inference_mode(False), torch.set_grad_enabled(gradients), FakeTensorMode(allow_non_fake_inputs=True):
         tensors = [_without_data(argument) if isinstance(argument, Layout) else argument for argument in arguments]
@@ -132,7 +138,8 @@ def find_effects(
 
 
 def _written_mask(layout: Layout, tensor: Any, writes: "_Writes") -> Any:
-    """Return a mask of the elements of an argument that are written whatever the data are, perhaps one for all."""
+    """Return a mask of the elements of an argument that are written whatever the data are; a single True stands for
+    all."""
     written_views = [other for other in writes.certain if share_memory(tensor, other)]
     is_whole = any(
         Layout.of(other).size == layout.size and _memory_position(other) == _memory_position(tensor)
@@ -151,7 +158,7 @@ def _written_mask(layout: Layout, tensor: Any, writes: "_Writes") -> Any:
 
 
 def _memory_position(tensor: Any) -> tuple[Any, ...]:
-    """Where in its memory a tensor begins, and its steps there."""
+    """Return the offset of a tensor in its memory, and its strides."""
     return tensor.storage_offset(), *tensor.stride()
 
 
@@ -163,9 +170,9 @@ def _without_data(layout: Layout) -> Any:
 
 
 class _Writes(TorchDispatchMode):
-    """Sees what operators write to: `certain`, all of these tensors; `by_data`, some elements of them. `statistics` are
-    those that norms change in training: torch does not count these changes, nor do its schemas say that there are
-    any."""
+    """A dispatch mode that records the tensors to which operators write: `certain` for whole tensors, `by_data` for
+    selected elements. `statistics` are those that norms change in training; neither torch's version counter nor the
+    schema shows these changes."""
 
     def __init__(self, has_places: Callable[[], bool]) -> None:
         super().__init__()
@@ -193,7 +200,7 @@ class _Writes(TorchDispatchMode):
 
 
 def _change_count(tensor: Any) -> int:
-    """How often a tensor was changed."""
+    """Return how often a tensor was changed in place."""
     if isinstance(tensor, torch.Tensor):
         return tensor._version
     return 0
@@ -238,24 +245,24 @@ def _describe_results(outputs: Sequence[Any], tensors: Sequence[Any]) -> tuple[A
 
 
 def share_memory(tensor: Any, other: Any) -> bool:
-    """Whether both are tensors in the same memory."""
+    """Return whether both values are tensors in the same memory."""
     if not isinstance(tensor, torch.Tensor) or not isinstance(other, torch.Tensor):
         return False
     return _storage_id(tensor) == _storage_id(other)
 
 
 def _storage_id(tensor: Any) -> int:
-    """What tensors in the same memory have in common; without data they have no address."""
+    """Return an identifier of the memory of a tensor; tensors without data have no address."""
     return tensor.untyped_storage()._cdata
 
 
 _MOST_MODELS: Final = 16
-"""Compiled models of one graph that are held, each for other sizes."""
+"""Limit for the compiled models of one graph, each for other sizes."""
 
 
 def buda(module: Any, inputs: Sequence[Any], **options: Any) -> Callable[..., Any]:
-    """A backend of torch.compile: the graph module as a function of its inputs. `options` are those of `compile`, and
-    `precision` of the run. Raises as `compile` does, at the latest when it is called."""
+    """Compile a graph module for torch.compile and return a function of its inputs. `options` are those of `compile`,
+    and `precision` for the run. Raise as `compile` does, at the latest in the first call."""
     words = dict(options.get("options") or {})
     precision = words.pop("precision", "ideal")
     graph = _Graph(module, precision, words)
@@ -265,8 +272,8 @@ def buda(module: Any, inputs: Sequence[Any], **options: Any) -> Callable[..., An
 
 
 class _Graph:
-    """A graph module, compiled anew for each set of sizes and numbers that it is called with: torch leaves them open
-    from the second one on, and a netlist has them fixed."""
+    """A graph module that is compiled for each set of sizes and numbers with which it is called: torch leaves them open
+    from the second set on, and a netlist has fixed ones."""
 
     def __init__(self, module: Any, precision: Any, words: Mapping[str, Any]) -> None:
         self._module = module
@@ -280,11 +287,11 @@ class _Graph:
         return self.compile_for(fixed).run(fixed, self._precision)
 
     def fix_numbers(self, arguments: Sequence[Any]) -> list[Any]:
-        """Arguments with numbers for the tensors that torch makes of numbers."""
+        """Replace tensors that torch makes of Python numbers by these numbers."""
         return [argument.item() if place in self._numbers else argument for place, argument in enumerate(arguments)]
 
     def compile_for(self, arguments: Sequence[Any]) -> "_Compiled":
-        """The model for arguments like these."""
+        """Return the model for arguments of these layouts, compiled now or earlier."""
         layouts = [Layout.of(argument) if isinstance(argument, torch.Tensor) else argument for argument in arguments]
         key = torch.is_grad_enabled(), *((type(argument), _key_part(argument)) for argument in layouts)
         if key not in self._compiled:
@@ -295,7 +302,8 @@ class _Graph:
 
 
 class _Compiled:
-    """A graph module for arguments of certain layouts, and for certain numbers: a model without effects, and these."""
+    """A graph module compiled for arguments of certain layouts and for certain numbers: a model without effects, and
+    the effects."""
 
     def __init__(self, module: Any, layouts: Sequence[Any], words: Mapping[str, Any]) -> None:
         self._layouts = layouts
@@ -306,7 +314,7 @@ class _Compiled:
             self._model = self._without_effects(walk, words)
 
     def _without_effects(self, walk: "_Walk", words: Mapping[str, Any]) -> Any:
-        """The CompiledModel; None where nothing is to be computed."""
+        """Compile the graph without its effects; return None if nothing is computed."""
         pure = PureGraph(walk, self._layouts, self._effects)
         if not pure.results and not pure.changed:
             return None
@@ -315,13 +323,13 @@ class _Compiled:
             return compile_model(pure, examples, **words)
 
     def close(self) -> None:
-        """Free its machines."""
+        """Free the machines of the model."""
         if self._model is not None:
             self._model.close()
 
     def run(self, arguments: Sequence[Any], precision: Any) -> tuple[Any, ...]:
-        """The results as eager torch gives them. Raises UnsupportedError for arguments that share memory which the
-        graph changes."""
+        """Run the model and return the results as eager torch does, after changing the arguments that the graph
+        changes. Raise UnsupportedError for arguments that share memory which the graph changes."""
         changed = _drop_empty(self._effects.changed, self._layouts)
         _refuse_shared_memory(arguments, changed)
         tensors = [argument.detach() for argument in arguments if isinstance(argument, torch.Tensor)]
@@ -364,9 +372,11 @@ class _Compiled:
 
 
 class PureGraph(torch.nn.Module):
-    """A graph module as a function of tensors alone that changes none of them: it gives the results that it computes,
-    after them the arguments that it would have changed, and then, of those where data say what is written, 1 for each
-    element that is and 0 for the others."""
+    """A graph module as a function of tensors that changes none of them.
+
+    It returns the computed results, then the changed arguments, and then for each argument with writes that data select
+    a mask: 1 for a written element, 0 for others.
+    """
 
     def __init__(self, walk: "_Walk", layouts: Sequence[Any], effects: Effects) -> None:
         super().__init__()
@@ -379,7 +389,7 @@ class PureGraph(torch.nn.Module):
         self._layouts = layouts
 
     def forward(self, *tensors: Any) -> tuple[Any, ...]:
-        """Results, arguments as the graph leaves them, and where it wrote to them."""
+        """Return the results, the arguments as the graph leaves them, and the masks of writes that data select."""
         waiting = iter(tensors)
         arguments = [next(waiting) if isinstance(layout, Layout) else layout for layout in self._layouts]
         for number in self._copied:
@@ -393,11 +403,11 @@ class PureGraph(torch.nn.Module):
 
 
 class _Walk(torch.fx.Interpreter):
-    """Runs a graph module so that each operator has the line of the user's that it comes from.
+    """An interpreter of a graph module that keeps the user's source line for each operator.
 
-    The first run, without data, notes which nodes are views of which. The next ones can follow where a graph writes to
-    an argument: a second tensor beside it, of the same layout and of zeros, has the same views, and gets ones wherever
-    an operator of `_PLACES` writes.
+    The first run, without data, notes which nodes are views of which. Later runs can follow where a graph writes to an
+    argument: a second tensor beside it, of the same layout and of zeros, has the same views, and gets ones wherever an
+    operator of `_PLACES` writes.
     """
 
     def __init__(self, module: Any) -> None:
@@ -411,7 +421,8 @@ class _Walk(torch.fx.Interpreter):
             return super().run(*arguments)
 
     def run_with_places(self, arguments: Sequence[Any], numbers: Sequence[int]) -> tuple[Any, list[Any]]:
-        """Return what the graph gives, and for each of these arguments where operators of `_PLACES` wrote to it."""
+        """Run the graph and return its results, and for each numbered argument a mask of the elements that operators of
+        `_PLACES` wrote."""
         graph: Any = self.graph
         inputs = [node for node in graph.nodes if node.op == "placeholder"]
         places = [torch.zeros_like(arguments[number], dtype=torch.float32) for number in numbers]
@@ -422,11 +433,11 @@ class _Walk(torch.fx.Interpreter):
             self._places = {}
 
     def has_places(self) -> bool:
-        """Whether `run_with_places` follows where the node at work writes."""
+        """Return whether `run_with_places` can follow the writes of the current node."""
         return _operator(self._node) in _PLACES and isinstance(self._node.args[0], torch.fx.Node)
 
     def run_node(self, n: Any) -> Any:
-        """Run a node, and do to the places of its operands what it does to them."""
+        """Run a node, and apply it to the masks of its operands."""
         self._node = n
         value = super().run_node(n)
         if n not in self._sources:
@@ -452,7 +463,7 @@ class _Walk(torch.fx.Interpreter):
         self._places[n] = getattr(self, n.op)(n.target, arguments, words)
 
     def call_method(self, target: Any, args: Any, kwargs: Any) -> Any:
-        """A number has no method to read it."""
+        """Run a method; `item` of a Python number returns the number."""
         is_number = target == "item" and not isinstance(args[0], torch.Tensor)
         if is_number:
             return args[0]
@@ -460,7 +471,7 @@ class _Walk(torch.fx.Interpreter):
 
 
 def _operator(node: Any) -> str:
-    """Return the name of the function or method that a node calls, "" if it calls none."""
+    """Return the name of the function or method that a node calls, or ""."""
     if node.op not in ("call_function", "call_method"):
         return ""
     if isinstance(node.target, str):
@@ -469,7 +480,7 @@ def _operator(node: Any) -> str:
 
 
 def _in_memory_of(value: Any, other: Any) -> bool:
-    """Whether a tensor of one of two values lies in the memory of one of the other."""
+    """Return whether a tensor of one value shares memory with a tensor of the other."""
     return any(share_memory(left, right) for left in tree_leaves(value) for right in tree_leaves(other))
 
 
@@ -498,11 +509,12 @@ _PLACES: Final[Mapping[str, Callable[..., None]]] = {
     "index_add_": _at_slices, "index_copy_": _at_slices, "index_fill_": _at_slices, "index_reduce_": _at_slices,
     "scatter_": _at_elements, "scatter_add_": _at_elements, "scatter_reduce_": _at_elements,
 }  # fmt: skip
-"""By an operator that writes where data say: what sets ones where it writes. Parameters are those of the operator."""
+"""For each operator that writes where data select: the function that sets ones in a mask there. Its parameters are
+those of the operator."""
 
 
 class _NoGradient(torch.autograd.Function):
-    """A result whose gradient torch would ask for; who does is told."""
+    """An autograd function that raises an error if a gradient of the result is requested."""
 
     @staticmethod
     def forward(ctx: Any, result: Any, *sources: Any) -> Any:
@@ -519,22 +531,23 @@ class _NoGradient(torch.autograd.Function):
 
 
 def _key_part(argument: Any) -> Any:
-    """Return what stands for an argument in a key: of a float its digits, as 0.0 equals -0.0 and a NaN not itself."""
+    """Return an argument as a part of a key: a float by its digits, since 0.0 equals -0.0 and NaN does not equal
+    itself."""
     if isinstance(argument, float):
         return argument.hex()
     return argument
 
 
 def _is_open(argument: Any) -> bool:
-    """Whether torch leaves open what it is, and tells when it calls."""
+    """Return whether torch leaves an argument open until it calls: a size, or a number as a tensor."""
     if isinstance(argument, torch.Tensor):
         return Layout.of(argument).is_open or (argument.dim() == 0 and isinstance(argument, FakeTensor))
     return isinstance(argument, torch.SymInt | torch.SymFloat | torch.SymBool)
 
 
 def _number_inputs(graph: Any) -> frozenset[int]:
-    """Numbers of the inputs that are tensors only because torch does not fix Python's floats: all that the graph does
-    with them is to read the number."""
+    """Return the numbers of the inputs that are tensors only because torch does not fix Python's floats: the graph only
+    reads their number."""
     inputs = [node for node in graph.nodes if node.op == "placeholder"]
     return frozenset(
         place
@@ -548,7 +561,7 @@ def _drop_empty(numbers: Sequence[int], layouts: Sequence[Any]) -> tuple[int, ..
 
 
 def _refuse_shared_memory(arguments: Sequence[Any], changed: Sequence[int]) -> None:
-    """What the graph writes to one of them it would have to read from another."""
+    """Raise UnsupportedError if an argument that the graph changes shares memory with another argument."""
     for number in changed:
         memory = arguments[number].untyped_storage().data_ptr()
         others = (
@@ -563,7 +576,7 @@ def _refuse_shared_memory(arguments: Sequence[Any], changed: Sequence[int]) -> N
 
 
 def _allocate_results(results: Sequence[Any]) -> dict[int, Any]:
-    """Memory for results that lie in no argument, by the number of the first in each."""
+    """Allocate memory for results that lie in no argument, by the number of the first result in it."""
     ends: dict[int, Layout] = {}
     for result in results:
         if isinstance(result, Result) and result.argument is None:
@@ -573,14 +586,15 @@ def _allocate_results(results: Sequence[Any]) -> dict[int, Any]:
 
 
 def _write(tensor: Any, source: Any) -> None:
-    """Copy a tensor of the same shape into a tensor; an expanded one has several of its elements in one place."""
+    """Copy a tensor into another one of the same shape. An expanded tensor has several elements in one place, which is
+    written once."""
     place = tuple(slice(1) if step == 0 else slice(None) for step in tensor.stride())
     with torch.no_grad():
         tensor[place].copy_(source[place])
 
 
 def _tensor(value: Array, shape: Any) -> Any:
-    """Return an array as a tensor of a shape."""
+    """Return a copy of an array as a tensor of a shape."""
     return torch.from_numpy(np.array(value)).reshape(shape)
 
 

@@ -1,7 +1,7 @@
-"""Decompositions of the operators that torch calls for a transformer's layers in inference.
+"""Decompositions of the fused operators with which torch runs transformer layers in inference.
 
-`torch.compile` of an `nn.TransformerEncoder` under `no_grad` holds them; torch has no decompositions of them. Of a mask
-only where it is not zero counts, whatever its type: that is masked (ATen's `masked_softmax`).
+`torch.compile` of an `nn.TransformerEncoder` under `no_grad` yields these operators, and torch has no decompositions
+for them. A mask of any type masks where it is not zero (ATen's `masked_softmax`).
 """
 
 from collections.abc import Callable
@@ -12,7 +12,7 @@ import torch
 from torch.nn import functional
 
 _OF_KEYS = 1
-"""`mask_type` of a mask [inputs, keys]; others are [queries, keys] (0), or of the scores' own shape (2)."""
+"""The `mask_type` of a mask [inputs, keys]; others are [queries, keys] (0), or of the shape of the scores (2)."""
 
 
 def _attention(
@@ -30,7 +30,7 @@ def _attention(
     average_attn_weights: bool = True,
     mask_type: int | None = None,
 ) -> tuple[Any, Any]:
-    """aten::_native_multi_head_attention."""
+    """Compute aten::_native_multi_head_attention from elementary operators."""
     projections = zip((query, key, value), qkv_weight.chunk(3), qkv_bias.chunk(3), strict=True)
     heads = (functional.linear(x, w, b).unflatten(-1, (num_head, -1)).transpose(1, 2) for x, w, b in projections)
     queries, keys, values = heads
@@ -68,7 +68,7 @@ def _encoder_layer(
     mask: Any = None,
     mask_type: int | None = None,
 ) -> Any:
-    """aten::_transformer_encoder_layer_fwd."""
+    """Compute aten::_transformer_encoder_layer_fwd from elementary operators."""
 
     def attend(x: Any) -> Any:
         return _attention(
@@ -97,7 +97,7 @@ def _encoder_layer(
 
 
 def fast_paths() -> dict[Any, Callable[..., Any]]:
-    """How to take each of them apart, by overload."""
+    """Return the decomposition of each overload."""
     return {
         torch.ops.aten._native_multi_head_attention.default: _attention,
         torch.ops.aten._transformer_encoder_layer_fwd.default: _encoder_layer,

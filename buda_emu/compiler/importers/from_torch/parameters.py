@@ -1,6 +1,5 @@
-"""Parameters of a torch module that lie in files, as `torch.load(mmap=True)` and safetensors leave them: by
-reference.
-"""
+"""Parameters of a torch module that lie in files, mapped by `torch.load(mmap=True)` or from safetensors, and referred
+to without a copy."""
 
 import copy
 import json
@@ -30,16 +29,16 @@ from buda_emu.support.strict_json import NameTwiceError, each_name_once
 
 INDEX: Final = ".safetensors.index.json"
 _MOST_HEADER: Final = 100 << 20
-"""Bytes, as the format's own limit."""
+"""Limit in bytes for a header, the format's own."""
 SIZES: Final[Mapping[str, int]] = {
     "F64": 8, "F32": 4, "F16": 2, "BF16": 2, "I64": 8, "I32": 4, "I16": 2, "I8": 1, "U8": 1, "BOOL": 1,
 }  # fmt: skip
-"""Bytes of an element."""
+"""Bytes of an element by the format's name of its type."""
 
 
 @dataclass(frozen=True, slots=True)
 class Stored:
-    """A tensor of a file: its type in the format's words, its shape, and its bytes, uint8[size]."""
+    """A tensor of a file: its type by the format's name, its shape, and its bytes, uint8[size]."""
 
     file: Path
     name: str
@@ -49,7 +48,7 @@ class Stored:
 
 
 def read_checkpoint(path: Path) -> dict[str, Stored]:
-    """All tensors by name: of a file, of all files that an index names, or of a folder that has one of both. Raises
+    """Return all tensors by name of a file, of the files that an index names, or of a folder with either. Raise
     HostError naming file, tensor, rule and fix."""
     if path.is_dir():
         files = sorted((*path.glob(f"*{INDEX}"), *path.glob("*.safetensors")), key=lambda file: not _is_index(file))
@@ -163,7 +162,7 @@ def _parse_entry(path: Path, name: str, entry: Any) -> tuple[str, tuple[int, ...
 
 
 def _first_byte(entry: Any) -> int:
-    """Where a tensor begins, for an order; `_entry` says what is wrong with it."""
+    """Return where a tensor begins, to sort entries by; 0 for a malformed entry, which `_parse_entry` reports."""
     if isinstance(entry, dict):
         places = cast("dict[str, Any]", entry).get("data_offsets")
     else:
@@ -181,7 +180,7 @@ def _read(path: Path) -> bytes:
 
 
 def _parse_object(path: Path, data: bytes) -> dict[str, Any]:
-    """A JSON object in which no name occurs twice."""
+    """Parse a JSON object. Raise HostError if a name occurs twice."""
     try:
         document: Any = json.loads(data, object_pairs_hook=each_name_once)
     except NameTwiceError as error:
@@ -201,7 +200,8 @@ def _checkpoint_error(path: Path, fault: str) -> HostError:
 
 
 def parameter_constant(tensor: Any, name: str, mappings: FileMappings) -> Array | Referenced:
-    """A parameter as a constant: a large one whose memory is a file's by reference, any other one as an array."""
+    """Return a parameter as a constant: a large one that lies in a mapped file as a reference, any other one as an
+    array."""
     if tensor.layout == torch.strided:
         size = tensor.untyped_storage().nbytes()
     else:
@@ -224,9 +224,9 @@ def parameter_constant(tensor: Any, name: str, mappings: FileMappings) -> Array 
 
 
 def with_parameters(module: Any, path: Path) -> Any:
-    """A copy of a module, made on the device "meta" or anywhere, whose parameters and buffers are those of a file: maps
-    of safetensors, or of what `torch.save` wrote. Raises HostError naming file, tensor, rule and fix for names, types
-    and shapes that are not the module's."""
+    """Return a copy of a module, made on any device or on "meta", with the parameters and buffers of a file of
+    safetensors or of `torch.save`. Raise HostError naming file, tensor, rule and fix for names, types and shapes that
+    are not the module's."""
     saved = module.state_dict(keep_vars=True)
     named = (module.named_parameters(remove_duplicate=False), module.named_buffers(remove_duplicate=False))
     fixed = {name: tensor for pairs in named for name, tensor in pairs if name not in saved}
@@ -238,7 +238,8 @@ def with_parameters(module: Any, path: Path) -> Any:
 
 
 def program_with_parameters(program: Any, path: Path) -> Any:
-    """The same of an ExportedProgram, on the processor wherever it was exported. Raises as `with_parameters`."""
+    """Return an ExportedProgram on the processor with the parameters and buffers of a file. Raise as
+    `with_parameters`."""
     signature = program.graph_signature
     saved = program.state_dict
     read = {*signature.inputs_to_parameters.values(), *signature.inputs_to_buffers.values()}
@@ -264,7 +265,8 @@ def _with_data(tensor: Any) -> Any:
 def _read_parameters(
     path: Path, saved: Mapping[str, Any], fixed: Mapping[str, Any], names: Collection[str], owner: str
 ) -> dict[str, Any]:
-    """The tensors `names`, of those `saved` with a model; `fixed`: what is not saved with it, and needs its data."""
+    """Read the tensors `names` of a file for a model. `saved` are the tensors of its state dictionary; `fixed` are
+    those outside of it, which must have data themselves. Raise HostError for mismatches."""
     if path.suffix in _OF_TORCH:
         file_tensors = _load_torch_file(path)
     else:

@@ -1,4 +1,5 @@
-"""PyTorch models: torch.export traces them and takes operators apart to core ATen; each node goes to its handler."""
+"""Reader of PyTorch models: torch.export traces them and decomposes operators to core ATen; each node goes to its
+handler."""
 
 import warnings
 from collections.abc import Mapping, Sequence
@@ -39,9 +40,9 @@ from buda_emu.support.errors import HostError, UnsupportedError
 
 
 def read_pt2(path: Path, parameters: Path | None, inputs_and_sizes: tuple[Sequence[Any] | None, OpenSizes]) -> Graph:
-    """A file of torch.export.save; `parameters` of a program that was exported on the device meta, in another file;
-    `inputs_and_sizes` as of `read_program`. Raises HostError for another one, for one that would run code, and for parameters that
-    are not the program's."""
+    """Import a file of torch.export.save. `parameters` names a file with the parameters of a program that was exported
+    on the device "meta"; `inputs_and_sizes` is as for `read_program`. Raise HostError for a file that is damaged or may
+    run code, and for parameters that are not the program's."""
     archive = read_checked_archive(path)
     try:
         program = torch.export.load(archive)
@@ -53,8 +54,8 @@ def read_pt2(path: Path, parameters: Path | None, inputs_and_sizes: tuple[Sequen
 
 
 def read_torch(source: Any, inputs: Sequence[Any] | None, parameters: Path | None, sizes: OpenSizes) -> Graph:
-    """A module with example inputs, or an ExportedProgram; `parameters` of the module, where they lie in a file. Raises
-    HostError where torch cannot trace it, and as `with_parameters`."""
+    """Import a module with example inputs, or an ExportedProgram. `parameters` names a file with the parameters of the
+    module. Raise HostError if torch cannot trace the module, and as `with_parameters`."""
     if isinstance(source, torch.export.ExportedProgram):
         if parameters is not None:
             raise HostError("compile: parameters: an ExportedProgram has its own: give the torch module")
@@ -77,8 +78,9 @@ def read_program(
     asserted: bool = False,
     inputs_and_sizes: tuple[Sequence[Any] | None, OpenSizes] | None = None,
 ) -> Graph:
-    """The graph of an ExportedProgram. `asserted`: right only where its assertions hold; `inputs_and_sizes`: example inputs, and
-    sizes that it leaves open. Raises UnsupportedError naming every operator, HostError for sizes that are not taken."""
+    """Import an ExportedProgram. `asserted` says that it is right only if its assertions hold; `inputs_and_sizes` are
+    example inputs, and sizes that the program leaves open. Raise UnsupportedError naming every operator that is not
+    supported, HostError for sizes out of bounds."""
     inputs, sizes = inputs_and_sizes or (None, OpenSizes({}))
     shapes = input_shapes(program, name, inputs, sizes)
     with torch.no_grad(), silence_loggers():
@@ -91,8 +93,8 @@ def read_program(
 
 
 def refuse_changes(signature: Any, name: str, *, keeps_buffers: bool = False) -> None:
-    """Of a program that changes tensors in place, which its next call, or its caller, would see; a training keeps
-    buffers. Raises UnsupportedError."""
+    """Raise UnsupportedError for a program that changes tensors in place, which its next call or its caller would see.
+    With `keeps_buffers`, as in training, it may change buffers."""
     if keeps_buffers:
         buffers = {}
     else:
@@ -116,8 +118,8 @@ def refuse_changes(signature: Any, name: str, *, keeps_buffers: bool = False) ->
 
 
 def _refuse_whole(program: Any, name: str, error: Exception) -> NoReturn:
-    """Of a program that torch cannot take apart: most often sizes that depend on data keep it from it. Raises
-    UnsupportedError."""
+    """Raise UnsupportedError for a program that torch cannot decompose, naming the operators whose sizes depend on
+    data, the usual cause."""
     refused = Refusals()
     for node in program.graph.nodes:
         word = str(node.target).removeprefix("aten.")
@@ -132,8 +134,8 @@ def _refuse_whole(program: Any, name: str, error: Exception) -> NoReturn:
 
 
 def decompose(program: Any, keep: Sequence[str] = ()) -> Any:
-    """An ExportedProgram in core ATen, without what torch says of deprecations in its own code, and without assertions
-    but for those to `keep`."""
+    """Decompose an ExportedProgram to core ATen, without torch's warnings about deprecations in its own code, and drop
+    assertions except those to `keep`."""
     with warnings.catch_warnings(action="ignore", category=FutureWarning):
         core_program = program.run_decompositions(decompositions())
     _drop_assertions(core_program.graph, keep)
@@ -143,13 +145,13 @@ def decompose(program: Any, keep: Sequence[str] = ()) -> Any:
 _ASSERTIONS = (
     "_assert_scalar", "_assert_async", "_assert_tensor_metadata", "sym_constrain_range", "sym_constrain_range_for_size",
 )  # fmt: skip
-"""Operators that give nothing: they stop the program where the data is not as the model's author took it to be."""
+"""Operators without results, which stop the program if the data differ from what the model's author assumed."""
 ASSERTED = ("_assert_scalar",)
-"""The one by which torch asserts what it decided by example inputs."""
+"""The assertions by which torch records its decisions by example inputs."""
 
 
 def _drop_assertions(graph: Any, keep: Sequence[str]) -> None:
-    """Without assertions about data, and what was computed for these alone."""
+    """Remove assertions about data, and what was computed for them alone."""
     before = len(graph.nodes)
     for node in reversed(graph.nodes):
         name = str(node.target).removeprefix("aten.").split(".")[0]
@@ -160,7 +162,7 @@ def _drop_assertions(graph: Any, keep: Sequence[str]) -> None:
 
 
 def decompositions() -> Any:
-    """torch's decompositions to core ATen and ours, but for operators that are to be kept whole."""
+    """Return torch's decompositions to core ATen and ours, without operators that are kept whole."""
     table = torch.export.default_decompositions()
     table.update(fast_paths())
     for op in ATEN.values():
@@ -174,10 +176,11 @@ def decompositions() -> Any:
 
 
 class Reader:
-    """Reads the nodes of an ExportedProgram in order; who takes placeholders or outputs otherwise overrides these."""
+    """A reader of the nodes of an ExportedProgram in order. Subclasses override how placeholders or outputs are
+    read."""
 
     def __init__(self, program: Any, name: str, shapes: Mapping[str, tuple[int, ...]] | None = None) -> None:
-        """`shapes` of inputs, by name, where the program leaves some open."""
+        """Prepare to read a program. `shapes` are those of inputs whose sizes it leaves open, by name."""
         self._program = program
         self._input_shapes = shapes or {}
         self._labels = input_labels(program)
@@ -189,7 +192,8 @@ class Reader:
         self._mappings = FileMappings()
 
     def read(self) -> Graph:
-        """The graph. Raises UnsupportedError naming every operator."""
+        """Import the program and return the graph. Raise UnsupportedError naming every operator that is not
+        supported."""
         program = self._program
         signature = program.graph_signature
         tensors = {**program.state_dict, **program.constants, **dict(program.named_buffers())}
@@ -290,7 +294,7 @@ class Reader:
         return self._b.reshape(node, shape=tuple(shape))
 
     def _with_shapes(self, output: Any, value: Any) -> Any:
-        """Results in the shapes that torch gives them."""
+        """Reshape results to the shapes that torch gives them."""
         if isinstance(output, list):
             return [self._with_shapes(part, example) for part, example in zip(output, value, strict=True)]
         if isinstance(output, Node):
@@ -299,14 +303,15 @@ class Reader:
 
     @staticmethod
     def _is_product(node: Any, word: str) -> bool:
-        """Of numbers that torch would add up by how many threads it has."""
+        """Return whether a node is a product of floats, which torch sums in an order that depends on its number of
+        threads."""
         declared = ATEN.get(_operator_name(word))
         value = node.meta.get("val")
         floats = isinstance(value, torch.Tensor) and value.is_floating_point()
         return floats and declared is not None and declared.family == "products"
 
     def _handler(self, name: str, operands: Sequence[Any], value: Any) -> Handler:
-        """Raises NotSupportedError where there is none."""
+        """Return the handler of an operator. Raise NotSupportedError if there is none."""
         gives = isinstance(value, torch.Tensor) and value.is_complex()
         if gives or any(isinstance(operand, Complex) for operand in operands):
             handler = find_complex_handler(name)
@@ -319,7 +324,7 @@ class Reader:
         return declared.handler
 
     def _with_types(self, output: Any, value: Any) -> Any:
-        """Results with the element types that torch says they have."""
+        """Convert results to the element types that torch gives them."""
         if isinstance(output, list) and isinstance(value, (list, tuple)):
             return [self._with_types(part, example) for part, example in zip(output, value, strict=False)] + output[
                 len(value) :
@@ -334,7 +339,7 @@ class Reader:
         return self._b.constant(array, **words)
 
     def _name_result(self, output: Any) -> Any:
-        """The layer's result has the layer's name."""
+        """Give a layer's first result the name of the layer."""
         if isinstance(output, Node):
             return self._b.alias(output, self._b.scope)
         if isinstance(output, list) and isinstance(output[0], Node):
@@ -349,7 +354,7 @@ class Reader:
         return fx_value
 
     def _fold(self, node: Any, word: str, arguments: Any, options: Any, operands: Sequence[Node]) -> Any:
-        """Of constants alone: by torch itself."""
+        """Compute a node of constants by torch itself."""
         options = {key: entry for key, entry in options.items() if key not in ("device", "pin_memory", "layout")}
         if _is_random(node.target):
             self._refuse(f"{word} (random numbers: give them as an input)", node)
@@ -407,7 +412,7 @@ class Reader:
 
 _POISONED = object()
 _EMPTY = ("empty", "new_empty")
-"""How operators begin that give memory that nobody wrote."""
+"""Prefixes of operators that return memory without writing it."""
 _MASKED = "the size of its result depends on data: multiply by the mask, or use torch.where"
 ADVICE = {
     "_local_scalar_dense": "Python decides by values of inputs: use torch.where, or give a number that is known before",
@@ -418,14 +423,15 @@ ADVICE = {
     "unique_consecutive": "the size of its result depends on data",
     "repeat_interleave": "the size of its result depends on data: give it the numbers of repeats as Python's numbers",
 }
-"""What to do about operators that no chip can run in a netlist."""
+"""Advice for operators that no netlist can compute."""
 
 
 _OPERATORS = (OpOverload, HigherOrderOperator)
 
 
 def _operator_text(node: Any) -> str:
-    """Return the name of an operator; of one that runs another one (`with_effects`) that one's, too."""
+    """Return the name of an operator with its overload; for one that runs another operator (`with_effects`), both
+    names."""
     word = str(node.target).removeprefix("aten.")
     if isinstance(node.target, HigherOrderOperator):
         inner = next((argument for argument in node.args if isinstance(argument, OpOverload)), None)
@@ -440,19 +446,19 @@ def _is_random(target: Any) -> bool:
 
 
 def _operator_name(word: str) -> str:
-    """Without its overload: `add`, or `room.name` of a library's own."""
+    """Return an operator's name without its overload: `add`, or `library.name` for one of another library."""
     return word.rpartition(".")[0] or word
 
 
 def dtype_name(dtype: Any) -> str:
-    """numpy's name, which has no bfloat16."""
+    """Return numpy's name of a torch type; bfloat16 becomes float32, since numpy has none."""
     if dtype == torch.bfloat16:
         return "float32"
     return str(dtype).removeprefix("torch.")
 
 
 def _memory_layout(tensor: Any) -> tuple[tuple[int, ...], int]:
-    """How far apart a tensor's elements lie in memory along each dimension, and where the first lies."""
+    """Return the strides of a tensor in memory and the offset of its first element."""
     return tuple(int(step) for step in tensor.stride()), int(tensor.storage_offset())
 
 
@@ -487,7 +493,8 @@ def _to_torch(operand: Any) -> Any:
 
 
 def _compute(function: Any, arguments: Sequence[Any], options: Mapping[str, Any]) -> Any:
-    """By torch; in 64 bits where it has no kernel for unsigned integers, which its decompositions take for indices."""
+    """Run an operator by torch, in 64 bits if it has no kernel for unsigned integers, which decompositions use as
+    indices."""
     try:
         return function(*arguments, **options)
     except NotImplementedError:
@@ -510,7 +517,7 @@ def _widen(operand: Any) -> Any:
 
 
 def _user_line(node: Any) -> str:
-    """The user's line; "" where torch has none but of what it wrote itself, as of backward passes."""
+    """Return the user's source line, or "" if torch knows only code that it generated, as for backward passes."""
     stack = [line.strip() for line in (node.meta.get("stack_trace") or "").splitlines()]
     lines = [line for line in stack if line.startswith("File ") and not line.startswith('File "<eval_with_key>')]
     return lines[-1] if lines else ""

@@ -1,6 +1,5 @@
-"""torch.export of a module: the trace, names and open sizes of its inputs, names of its layers, and its values as
-torch runs it.
-"""
+"""Tracing of a module by torch.export: the trace, names and open sizes of inputs, names of layers, and the values that
+torch computes."""
 
 import contextlib
 import io
@@ -27,8 +26,9 @@ from buda_emu.support.errors import HostError, UnsupportedError
 
 
 def trace_module(module: Any, tensors: Sequence[Any], name: str, *, gradients: bool = False) -> tuple[Any, bool]:
-    """The ExportedProgram of a module, and whether it is right only where its assertions hold: where the model decides
-    in Python by values, torch takes what example inputs decide, and asserts it. Raises HostError."""
+    """Return the ExportedProgram of a module, and whether it is right only if its assertions hold: if the model decides
+    in Python by values, torch decides by the example inputs and asserts the decisions. Raise HostError if torch cannot
+    trace the module."""
     try:
         with _quietly(gradients):
             program = torch.export.export(module, tuple(tensors))
@@ -49,8 +49,8 @@ def trace_module(module: Any, tensors: Sequence[Any], name: str, *, gradients: b
 
 @contextlib.contextmanager
 def _quietly(gradients: bool) -> Generator[None]:
-    """While torch traces: with gradients or without, and without the graph of what it refuses, which it prints. A
-    module that its model asks to be of the type it has stays as it is: torch puts no parameters into a module that it
+    """Set the context for tracing: gradients on or off, and no output of torch about graphs that it refuses. A
+    conversion of a module to the type it has already is skipped, since torch cannot replace parameters while it
     traces."""
     kind: Any = torch.nn.Module
     convert = kind._apply
@@ -73,7 +73,8 @@ def _quietly(gradients: bool) -> Generator[None]:
 
 
 def _export_draft(module: Any, tensors: Sequence[Any], gradients: bool) -> Any:
-    """The program as example inputs decide it, with assertions of every decision; None where torch makes none."""
+    """Export the program as example inputs decide it, with assertions of every decision; return None if torch
+    cannot."""
     if find_spec("torch.export._draft_export") is None:  # before torch 2.6
         return None
     draft: Any = import_module("torch.export._draft_export")
@@ -90,7 +91,7 @@ def _export_draft(module: Any, tensors: Sequence[Any], gradients: bool) -> Any:
 
 @contextlib.contextmanager
 def silence_loggers() -> Generator[None]:
-    """Without what torch logs of decisions by values, those that it takes and those that it refuses."""
+    """Silence torch's log messages about decisions by values."""
     rooms = ("export._draft_export", "fx.experimental.symbolic_shapes")
     loggers = [logging.getLogger(f"torch.{room}") for room in rooms]
     disabled_before = [logger.disabled for logger in loggers]
@@ -104,7 +105,7 @@ def silence_loggers() -> Generator[None]:
 
 
 def _error_place(error: Exception) -> str:
-    """The line of the model that torch was at, and what to do about it; "" where it was at none."""
+    """Return the line of the model at which torch failed and advice, or "" if it was at none."""
     frames = [frame for frame in traceback.extract_tb(error.__traceback__) if _is_of_model(frame.filename)]
     if not frames:
         return ""
@@ -116,14 +117,14 @@ def _error_place(error: Exception) -> str:
 
 
 def _is_of_model(file: str) -> bool:
-    """Neither torch's, nor ours, nor Python's."""
+    """Return whether a file belongs neither to torch nor to this package nor to Python's library."""
     python = file.startswith(sysconfig.get_path("stdlib")) and "-packages" not in file
     ours = (str(Path(torch.__file__).parent), str(Path(__file__).parents[3]))
     return not python and not file.startswith(("<", *ours))
 
 
 def distinct_tensors(inputs: Sequence[Any]) -> tuple[Any, ...]:
-    """Examples as tensors, no two of them one object: torch.export would take such inputs for one."""
+    """Return examples as tensors that are distinct objects, since torch.export takes one object for one input."""
     tensors = [torch.as_tensor(tensor) for tensor in inputs]
     return tuple(
         tensor.clone() if any(tensor is other for other in tensors[:number]) else tensor
@@ -132,7 +133,7 @@ def distinct_tensors(inputs: Sequence[Any]) -> tuple[Any, ...]:
 
 
 class TorchOrigin:
-    """An ExportedProgram after its decompositions. `names`: of its nodes in the imported graph."""
+    """A decomposed ExportedProgram, run by torch. `names` maps its nodes to nodes of the imported graph."""
 
     def __init__(self, program: Any, names: Mapping[Any, str]) -> None:
         self._program = program
@@ -140,11 +141,11 @@ class TorchOrigin:
 
     @property
     def tool(self) -> str:
-        """What runs it."""
+        """The name and version of torch."""
         return f"torch {torch.__version__}"
 
     def values(self, inputs: Sequence[Array], node_names: Container[str]) -> tuple[list[Array], dict[str, Array]]:
-        """Outputs and inner values. Raises HostError where torch refuses the inputs."""
+        """Run the program and return outputs and inner values. Raise HostError if torch refuses the inputs."""
         seen: dict[str, Array] = {}
         module = self._program.module(check_guards=False)
         names = {node.name: name for node, name in self._names.items()}
@@ -158,7 +159,7 @@ class TorchOrigin:
 
 
 def _leaves(tree: Any) -> list[Any]:
-    """Tensors in lists and dictionaries, in their order."""
+    """Return the tensors in nested lists and dictionaries, in order."""
     if isinstance(tree, torch.Tensor):
         return [tree]
     if isinstance(tree, dict):
@@ -188,14 +189,13 @@ class _Walk(torch.fx.Interpreter):
 
 
 def array_of(tensor: Any) -> Array:
-    """The tensor's own memory, transposed or not; numpy has no bfloat16."""
+    """Return a tensor as an array that shares its memory; bfloat16 becomes float32, since numpy has none."""
     plain = tensor.detach().cpu()
     return (plain.float() if plain.dtype == torch.bfloat16 else plain).numpy()
 
 
 def input_labels(program: Any) -> dict[str, str]:
-    """The names of inputs as the module has them, by those of their placeholders, in which torch writes capitals
-    small."""
+    """Return the names of inputs in the module by their placeholders, whose names torch writes in small letters."""
     labels = getattr(program.module_call_graph[0].signature, "forward_arg_names", None) or ()
     names = program.graph_signature.user_inputs
     return {
@@ -208,9 +208,9 @@ def input_labels(program: Any) -> dict[str, str]:
 def input_shapes(
     program: Any, model: str, inputs: Sequence[Any] | None, sizes: OpenSizes
 ) -> dict[str, tuple[int, ...]]:
-    """Shapes of inputs with open sizes, by the names of their placeholders. Sizes of example inputs come first, then
-    those that were given; one that is the same in several inputs is given once. Raises HostError for a size beyond the
-    program's bounds, UnsupportedError naming one that nobody gave."""
+    """Return the shapes of inputs with open sizes, by the names of their placeholders. Sizes of example inputs come
+    first, then those requested; a size that several inputs share needs one of them. Raise HostError for a size beyond
+    the program's bounds, UnsupportedError naming a size that is missing."""
     names = input_labels(program)
     nodes = [node for node in program.graph.nodes if node.op == "placeholder" and node.name in names]
     values = [(node.name, node.meta["val"]) for node in nodes if isinstance(node.meta["val"], torch.Tensor)]
@@ -257,8 +257,8 @@ _BOOKKEEPING = ("getitem", "_assert_tensor_metadata", "alias", "detach")
 
 
 def layer_names(graph: Any) -> dict[Any, str]:
-    """A name for each node of an exported graph: `encoder.0.query` where that module is one operator, else the module
-    and the operator, `encoder.0.softmax`; numbered where a module is called again."""
+    """Return a name for each node of an exported graph: `encoder.0.query` if that module is one operator, else module
+    and operator, `encoder.0.softmax`; numbered if a module is called again."""
     paths = {node: _module_path(node) for node in graph.nodes}
     nodes_in_module = Counter(
         path for node, path in paths.items() if node.op == "call_function" and not _is_bookkeeping(node)
@@ -282,7 +282,7 @@ def layer_names(graph: Any) -> dict[Any, str]:
 
 
 def _module_path(node: Any) -> str:
-    """The innermost module."""
+    """Return the path of the innermost module of a node, or ""."""
     stack = list((node.meta.get("nn_module_stack") or {}).values())
     if stack and node.op == "call_function":
         return str(stack[-1][0])
@@ -290,7 +290,7 @@ def _module_path(node: Any) -> str:
 
 
 def _operator_word(node: Any) -> str:
-    """The operator without its overload."""
+    """Return the name of the operator without its overload, or the node's name if it calls none."""
     if node.op != "call_function":
         return str(node.name)
     return str(node.target).removeprefix("aten.").split(".")[0].strip("_")

@@ -1,6 +1,7 @@
-"""Operators of losses and backward passes; torch takes all others of them apart itself.
+"""Handlers of losses and backward passes that torch does not decompose itself.
 
-What picks elements by an index reads a row of zeros and a one for each (`hot`), so that its gradient is a product, too.
+Elements are picked by an index with rows of zeros and a one (`one_hot_rows`), so that the gradient of a pick is a
+product, too.
 """
 
 from collections.abc import Mapping, Sequence
@@ -21,7 +22,8 @@ from buda_emu.compiler.importers.operators import NotSupportedError, one_hot_row
 
 # -------------------------------------------------------------------------------------------------- losses by classes
 def _weigh_targets(b: Builder, target: Node, x: Node, weight: Node | None, ignore: int) -> Node:
-    """Return [N, C, space...]: the weight of each target's class at its place, nowhere of one that is ignored."""
+    """Return [N, C, space...]: at each target's class its weight, elsewhere 0; targets that are ignored have zeros
+    only."""
     depth = x.shape[:2][-1]
     rows = one_hot_rows(b, target, depth, zero=None if 0 <= ignore < depth else ignore)
     rank = len(rows.shape)
@@ -56,7 +58,7 @@ def nll_loss_backward(
 
 
 def _without_ignored(b: Builder, x: Node, weight: Node | None, ignore: int) -> Node | None:
-    """Return the weights of classes, of which one that is ignored weighs nothing."""
+    """Return the weights of the classes with 0 for the ignored class; None if all weigh 1."""
     depth = x.shape[:2][-1]
     if not 0 <= ignore < depth:
         return weight
@@ -131,7 +133,7 @@ def convolution_backward(
 
 
 def _kernel_gradient(b: Builder, written: Node, read: Node, w: Node, groups: int, options: Mapping[str, Any]) -> Node:
-    """The sum over all windows of what a tap read times what was written for the window."""
+    """Sum over all windows the elements that a tap read times the gradient that was written for the window."""
     out = written.shape[2:]
     n = read.shape[0]
     columns = arrange_windows_as_rows(b, read, groups, kernel=w.shape[2:], out=out, **options)

@@ -1,4 +1,5 @@
-"""Complex numbers: pairs of real values, as far as models use them (Fourier transforms, rotary angles)."""
+"""Handlers for complex operands, which are pairs of real values, as far as models use them (Fourier transforms, rotary
+angles)."""
 
 from collections.abc import Callable
 from functools import wraps
@@ -21,13 +22,13 @@ _PART_BY_PART = (
     "select", "unbind", "split_with_sizes", "flip", "roll", "clone", "alias", "detach", "sum", "mean", "neg", "add",
     "sub", "cat", "stack", "constant_pad_nd", "unfold",
 )  # fmt: skip
-"""Operators that do to both parts what they do to real values; a real operand has zeros as its imaginary part."""
+"""Operators that treat both parts as real values; a real operand has an imaginary part of zeros."""
 _PRODUCTS = ("mul", "mm", "bmm", "matmul")
-"""Operators that are sums of products of an element of each operand."""
+"""Operators that sum products of an element of each operand."""
 
 
 def find_complex_handler(name: str) -> Handler | None:
-    """What handles an operator where an operand is complex; None for one that is not supported there."""
+    """Return the handler of an operator for complex operands; None if it is not supported for them."""
     if name == "_to_copy":
         return _convert
     declared = ATEN.get(name)
@@ -41,7 +42,7 @@ def find_complex_handler(name: str) -> Handler | None:
 
 
 def _convert(b: Builder, x: Complex | Node, *, dtype: Any = None) -> Complex | Node:
-    """To and from real values, and between complex types."""
+    """Convert between complex types, or to and from real values."""
     if not isinstance(x, Complex):
         return Complex(x)
     if dtype is None or str(dtype).startswith("torch.complex"):
@@ -62,7 +63,7 @@ def _apply_to_parts(handler: Handler) -> Handler:
 
 
 def _select_part(b: Builder, argument: Any, number: int) -> Any:
-    """Of all operands in an argument the real (0) or imaginary (1) parts."""
+    """Replace all operands in an argument by their real (0) or imaginary (1) parts."""
     if isinstance(argument, (list, tuple)):
         return [_select_part(b, element, number) for element in cast("list[Any]", argument)]
     if isinstance(argument, Complex):
@@ -82,7 +83,7 @@ def _real_and_imaginary(b: Builder, x: Complex | Node) -> tuple[Node, Node]:
 
 
 def _multiply(handler: Handler) -> Handler:
-    """(a + bi)(c + di) = ac - bd + (ad + bc)i"""
+    """Build the complex form of a product: (a + bi)(c + di) = ac - bd + (ad + bc)i."""
 
     def run(b: Builder, x: Any, y: Any) -> Complex:
         if not isinstance(x, Complex) or not isinstance(y, Complex):
@@ -98,7 +99,7 @@ def _multiply(handler: Handler) -> Handler:
 
 
 def complex_constant(b: Builder, array: Array) -> Complex:
-    """A constant."""
+    """Add a constant of complex numbers."""
     return Complex(b.constant(np.real(array)), b.constant(np.imag(array)))
 
 
@@ -163,7 +164,8 @@ def fft_c2r(b: Builder, x: Complex, dims: Any, norm: int, size: int) -> Node:
 
 
 def _factor(norm: int, sizes: list[int]) -> float:
-    """torch's words for what a transform is divided by: nothing (0), the root of the size (1), the size (2)."""
+    """Return the factor for torch's normalisation of a transform: 1 (0), 1 over the root of the size (1), or 1 over the
+    size (2)."""
     if norm not in (0, 1, 2):
         raise NotSupportedError(f"division {norm} of a Fourier transform")
     return (1.0, 1 / sqrt(prod(sizes)), 1 / prod(sizes))[norm]

@@ -1,4 +1,4 @@
-"""Element by element: arithmetic, activations, comparisons, casts, masks."""
+"""Handlers of arithmetic, activations, comparisons, casts and masks, element by element."""
 
 from math import prod
 from typing import Any
@@ -147,7 +147,7 @@ def softplus(b: Builder, x: Node, beta: float = 1, threshold: float = 20) -> Nod
 
 
 _SOFTPLUS_IS_LINEAR = 17
-"""log(1 + exp(x)) is x in float32 from here on: exp(-17) / 17 is less than half of its last digit."""
+"""From this argument on log(1 + exp(x)) is x in float32: exp(-17) / 17 is less than half of its last digit."""
 
 
 @aten("prelu", "_prelu_kernel")
@@ -224,7 +224,7 @@ def to_copy(b: Builder, x: Node, *, dtype: Any = None) -> Node:
 
 
 def to_type(b: Builder, x: Node, name: str) -> Node:
-    """A value in an element type by torch's or numpy's name."""
+    """Convert a value to an element type given by torch's or numpy's name."""
     if name == "bfloat16":
         name = "float32"
     if np.dtype(name).kind not in "fiub":
@@ -273,7 +273,7 @@ def round_(b: Builder, x: Node, *, decimals: int = 0) -> Node:
 
 
 _MOST_DECIMALS = 29
-"""A power of ten beyond is taken for infinity."""
+"""Limit for decimals: larger powers of ten count as infinity on the device."""
 
 
 @aten("expm1")

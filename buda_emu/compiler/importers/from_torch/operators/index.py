@@ -1,4 +1,4 @@
-"""Tables and indices: known to the compiler, inputs of the model, or computed."""
+"""Handlers of tables and indices, which may be constants, inputs of the model, or computed."""
 
 from collections.abc import Sequence
 from math import prod
@@ -77,13 +77,13 @@ def index(b: Builder, x: Node, indices: Any) -> Node:
 
 
 def _flatten_indices(index_nodes: Sequence[Node], sizes: Sequence[int]) -> NDArray[np.int64]:
-    """Constant indices of some dimensions as one of all of them together, in a row."""
+    """Combine constant indices of several dimensions into one of their flattened dimension, in a row."""
     values = np.broadcast_arrays(*(node.value for node in index_nodes))
     return np.ravel_multi_index([node % size for node, size in zip(values, sizes, strict=True)], tuple(sizes)).ravel()
 
 
 def _index_rows(b: Builder, index_nodes: Sequence[Node], sizes: Sequence[int], shape: Sequence[int]) -> Node:
-    """[places, elements of the indexed dimensions]: a row with a one for each place of the indices."""
+    """Return [places, elements of the indexed dimensions]: a one-hot row for each place of the indices."""
     count = prod(shape)
     rows = None
     for node, size in zip(index_nodes, sizes, strict=True):
@@ -199,7 +199,8 @@ def masked_scatter(b: Builder, x: Node, mask: Node, source: Node) -> Node:
 
 
 def _put_by_mask(b: Builder, x: Node, indices: Any, values: Node, add: bool) -> Node:
-    """x with the same values wherever a mask, the only index, is set; or with the next ones, where it comes first."""
+    """Write values to the elements of x that a mask, the only index, selects: the same values for all, or the next of a
+    list if the mask comes first."""
     mask, *others = [node for node in indices if node is not None]
     first = indices.index(mask)
     trailing = len(x.shape) - indices.index(mask) - len(mask.shape)
@@ -216,7 +217,8 @@ def _put_by_mask(b: Builder, x: Node, indices: Any, values: Node, add: bool) -> 
 
 
 def _put_by_indices(b: Builder, base: Node, values: Node, rows: Node, dim: int, add: bool) -> tuple[Node, Node]:
-    """Values at their places along a dimension, zeros elsewhere; and what stays of the own ones."""
+    """Return the values at their places along a dimension with zeros elsewhere, and the base with zeros at the places
+    that are overwritten."""
     order = (dim, *[place for place in range(len(base.shape)) if place != dim])
     back = [order.index(place) for place in range(len(order))]
     if not add:

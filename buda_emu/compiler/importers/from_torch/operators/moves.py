@@ -1,4 +1,4 @@
-"""Shapes: reshapes, transpositions, slices, concatenations, padding."""
+"""Handlers of reshapes, transpositions, slices, concatenations and padding."""
 
 from collections.abc import Sequence
 from math import prod
@@ -192,7 +192,8 @@ def _view_elements(
     strides: Sequence[int],
     start: int | None,
 ) -> NDArray[np.int64]:
-    """Which elements of a tensor a view of its memory has, in the view's order. Raises NotSupportedError."""
+    """Return the indices of the elements of a tensor that a view of its memory reads, in the view's order. Raise
+    NotSupportedError if the view reads others."""
     tensor_places = _memory_places(shape, *stored)
     view_places = _memory_places(size, strides, stored[1] if start is None else start)
     order = np.argsort(tensor_places, kind="stable")
@@ -203,7 +204,7 @@ def _view_elements(
 
 
 def _memory_places(shape: Sequence[int], strides: Sequence[int], start: int) -> NDArray[np.int64]:
-    """Where the elements of a tensor lie in memory, in their order."""
+    """Return the positions of a tensor's elements in memory, in their order."""
     places = np.full((1,), start, np.int64)
     for size, stride in zip(shape, strides, strict=True):
         places = (places[:, None] + np.arange(size) * stride).reshape(-1)
@@ -266,7 +267,7 @@ def select_scatter(b: Builder, x: Node, part: Node, dim: int, place: int) -> Nod
 
 
 def replace_along(b: Builder, x: Node, part: Node, dim: int, positions: NDArray[np.int64]) -> Node:
-    """x with other values at some elements of a dimension."""
+    """Return x with the elements `positions` of a dimension replaced by those of `part`."""
     base_index = np.arange(x.shape[dim])
     part_index = np.full(x.shape[dim], -1)
     base_index[positions] = -1

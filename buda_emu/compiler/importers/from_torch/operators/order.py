@@ -1,4 +1,4 @@
-"""Sorting, and what is told by order; running products; one-hot."""
+"""Handlers of sorting and its relatives, running products, and one-hot rows."""
 
 from math import prod
 from typing import Any

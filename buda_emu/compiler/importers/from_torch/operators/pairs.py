@@ -1,4 +1,4 @@
-"""Distances of all pairs, and products of three."""
+"""Handlers of distances of all pairs, and of products of three."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -26,7 +26,7 @@ def pdist(b: Builder, x: Node, p: float = 2.0) -> Node:
 
 
 def _norm(b: Builder, x: Node, p: float) -> Node:
-    """Of the last dimension."""
+    """Return the norm of the last dimension."""
     return b.reduce_lp(x, p=float(p), axes=(len(x.shape) - 1,), keepdims=False)
 
 

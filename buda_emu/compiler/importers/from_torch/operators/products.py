@@ -1,4 +1,4 @@
-"""Matmuls, attention, convolutions."""
+"""Handlers of matrix products, attention and convolutions."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Reductions, softmax and norms."""
+"""Handlers of reductions, softmax and norms."""
 
 from collections.abc import Sequence
 from math import prod
@@ -164,7 +164,8 @@ def layer_norm(b: Builder, x: Node, shape: Any, weight: Any, bias: Any, epsilon:
 
 
 def _moments(b: Builder, x: Node, axes: Sequence[int], epsilon: float) -> list[Node]:
-    """Mean and reciprocal deviation in the steps of the norm itself, so that they become one with them."""
+    """Return mean and reciprocal deviation, computed in the steps of the norm itself so that common steps are
+    merged."""
     mean = b.reduce_mean(x, axes=tuple(axes))
     return [mean, b.rsqrt(b.add(b.reduce_mean(b.square(b.subtract(x, mean)), axes=tuple(axes)), epsilon))]
 

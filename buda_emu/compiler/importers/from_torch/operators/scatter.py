@@ -1,4 +1,4 @@
-"""Values that are written to, or combined with, elements at computed places of one dimension."""
+"""Handlers that write values to, or combine them with, elements at computed places of one dimension."""
 
 from typing import Any, Final
 

@@ -1,4 +1,4 @@
-"""Pooling, resizing, and sampling at computed places."""
+"""Handlers of pooling, resizing, and sampling at computed places."""
 
 from collections.abc import Callable, Sequence
 from functools import partial, wraps
@@ -17,7 +17,7 @@ from buda_emu.compiler.importers.operators import NotSupportedError
 
 
 def pool_options(x: Node, rank: int, kernel: Any, stride: Any, pad: Any, dilation: Any, ceil: bool) -> dict[str, Any]:
-    """What a front-end pool takes, from the operator's own arguments."""
+    """Return the options of a front-end pool, from the arguments of the operator."""
 
     def repeat_option(option: Any) -> tuple[int, ...]:
         if len(option) == 1:
@@ -36,7 +36,7 @@ def pool_options(x: Node, rank: int, kernel: Any, stride: Any, pad: Any, dilatio
 
 
 def _with_batch(b: Builder, x: Node, rank: int, pool: Callable[[Node], Node]) -> Node:
-    """With a batch dimension in front, where there is none."""
+    """Run a pool with a batch dimension in front if the operand has none."""
     if len(x.shape) == rank + 2:
         return pool(x)
     result = pool(b.reshape(x, shape=(1, *x.shape)))
@@ -101,7 +101,7 @@ def adaptive(b: Builder, x: Node, out: Any) -> Node:
 
 
 def mean_matrix(size: int, count: int) -> Sparse:
-    """Of about equal parts of a dimension."""
+    """Return the matrix that averages `count` parts of about equal size of a dimension."""
     matrix = np.zeros((count, size), np.float32)
     for row in range(count):
         low = row * size // count
@@ -122,7 +122,7 @@ class _Resized(NamedTuple):
 
 
 def _resize_dims(x: Node, out: Sequence[int] | None, factors: Sequence[float | None]) -> list[_Resized]:
-    """Return how each dimension behind the channels is resized; `factors` are empty where torch was given sizes."""
+    """Return how each dimension behind the channels is resized; `factors` is empty if torch was given sizes."""
     dims: list[_Resized] = []
     for place, size in enumerate(x.shape[2:]):
         factor = factors[place] if factors else None
@@ -159,8 +159,8 @@ def nearest(
 
 
 def _nearest_places(resized: _Resized, *, is_image: bool) -> NDArray[np.int64]:
-    """Return which element each place of the result reads. In float32, as torch has it: the last digit decides between
-    neighbours. Of images torch copies or doubles where the sizes say so, whatever the factor."""
+    """Return the element that each place of the result reads. Positions are float32 as in torch, since the last digit
+    decides between neighbours. For images torch copies or doubles elements if the sizes say so, whatever the factor."""
     _, size, count, step = resized
     if is_image and count in (size, 2 * size):
         return np.arange(count) * size // count
