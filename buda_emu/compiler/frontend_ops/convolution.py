@@ -168,7 +168,10 @@ def avg_pool(
         shape[place] = count
         counts = counts * elements.reshape(shape).astype(np.float32)
         even = counts.size and (elements == elements[0]).all() and not total and not divisor
-        weight = 1 / elements[0] if even else 1.0
+        if even:
+            weight = 1 / elements[0]
+        else:
+            weight = 1.0
         if even:
             counts = counts / elements.reshape(shape).astype(np.float32)
         x = b.linear(x, dim=dim, matrix=Sparse.of((count, size), row[inside], index[inside], weight))

@@ -274,7 +274,9 @@ def _simple_power(b: Builder, x: Node, exponent: float) -> Node | None:
     if exponent == 0:
         return b.add(b.multiply(x, 0.0), 1.0)
     if exponent in (1, 2):
-        return x if exponent == 1 else b.square(x)
+        if exponent == 1:
+            return x
+        return b.square(x)
     if exponent == int(exponent) and exponent <= 8:
         return b.power(x, exp=int(exponent))
     if exponent % 1 == 0.5 and exponent < 4:

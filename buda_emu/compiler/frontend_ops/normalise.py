@@ -82,7 +82,10 @@ def _along_channels(b: Builder, weight: Node, x: Node) -> Node:
 @_op
 def lp_normalise(b: Builder, x: Node, *, dim: int, p: int) -> Node:
     """x over its L1 or L2 norm along a dimension"""
-    norm = b.reduce_l1 if p == 1 else b.reduce_l2
+    if p == 1:
+        norm = b.reduce_l1
+    else:
+        norm = b.reduce_l2
     return b.divide(x, norm(x, axes=[dim]))
 
 

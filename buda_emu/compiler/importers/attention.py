@@ -28,28 +28,22 @@ def find_unmasked_rows(b: Builder, scores: Node, dim: int) -> Node | None:
     if unmasked.op != "constant":
         return b.reduce_largest(unmasked, axes=[dim])
     nonempty = unmasked.value.astype(bool).any(dim, keepdims=True)
-    return None if nonempty.all() else b.constant(nonempty)
+    if nonempty.all():
+        return None
+    return b.constant(nonempty)
 
 
 def _find_unmasked(b: Builder, x: Node) -> Node | None:
     """Return 1 where a value is above minus infinity, in a shape that broadcasts to it; None if it is so everywhere.
     Raise as `find_unmasked_rows`."""
     if x.op == "constant":
-        if x.value.dtype.kind == "f":
-            unmasked = ~np.isinf(x.value)
-        else:
-            unmasked = np.ones((), bool)
-        if (x.value[~unmasked] > 0).any():
-            raise _unknown_infinities_error()
-        return None if unmasked.all() else b.constant(unmasked)
+        return _find_unmasked_constants(b, x)
     if not _may_be_infinite(b, x):
         return None
     operands = [b.graph.nodes[name] for name in x.inputs]
     if x.op == "add":
         masks = [mask for mask in (_find_unmasked(b, operand) for operand in operands) if mask is not None]
-        if len(masks) == 1:
-            return masks[0]
-        return b.logical_and(*masks)
+        return masks[0] if len(masks) == 1 else b.logical_and(*masks)
     if x.op == "where":
         condition, first, second = operands
         if _is_minus_infinity(second) and _find_unmasked(b, first) is None:
@@ -64,6 +58,16 @@ def _find_unmasked(b: Builder, x: Node) -> Node | None:
             unmasked = b.expand(unmasked, shape=operands[0].shape)
         return b.emit(x.op, unmasked, **x.attrs)
     raise _unknown_infinities_error()
+
+
+def _find_unmasked_constants(b: Builder, x: Node) -> Node | None:
+    """Return where a constant is finite, or None if it is everywhere. Raise NotSupportedError for plus infinity."""
+    if x.value.dtype.kind != "f":
+        return None
+    finite = ~np.isinf(x.value)
+    if (x.value[~finite] > 0).any():
+        raise _unknown_infinities_error()
+    return None if finite.all() else b.constant(finite)
 
 
 def _unknown_infinities_error() -> NotSupportedError:

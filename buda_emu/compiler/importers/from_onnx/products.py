@@ -195,47 +195,53 @@ def einsum(call: Call) -> Node:
     left, arrow, right = text.partition("->")
     terms = left.split(",")
     if not arrow:
-        right = "".join(sorted(letter for letter in set("".join(terms)) if "".join(terms).count(letter) == 1))
+        letters = "".join(terms)
+        right = "".join(sorted(letter for letter in set(letters) if letters.count(letter) == 1))
     if any(len(set(term)) != len(term) for term in terms) or len(terms) > 2:
         raise call.refuse(f"equation {text}")
-    b = call.b
     if len(terms) == 1:
-        gone = [place for place, letter in enumerate(terms[0]) if letter not in right]
-        if gone:
-            x = b.reduce_sum(call[0], axes=gone, keepdims=False)
-        else:
-            x = call[0]
-        kept = [letter for letter in terms[0] if letter in right]
-        if kept:
-            return b.transpose(x, perm=tuple(kept.index(letter) for letter in right))
+        x, term = _sum_letters(call, call[0], terms[0], right)
+        return _order_letters(call, x, term, right)
+    x, x_term = _sum_letters(call, call[0], terms[0], right + terms[1])
+    y, y_term = _sum_letters(call, call[1], terms[1], right + x_term)
+    return _multiply_terms(call, (x, x_term), (y, y_term), right)
+
+
+def _sum_letters(call: Call, x: Node, term: str, needed: str) -> tuple[Node, str]:
+    """Sum a factor of an einsum over the letters that are not needed, and return it with the remaining letters."""
+    summed = [place for place, letter in enumerate(term) if letter not in needed]
+    if summed:
+        x = call.b.reduce_sum(x, axes=summed, keepdims=False)
+    return x, "".join(letter for letter in term if letter in needed)
+
+
+def _order_letters(call: Call, x: Node, term: str, order: str) -> Node:
+    """Transpose a value with the letters of `term` to another order of them."""
+    if not term:
         return x
-    nodes = [call[0], call[1]]
-    words = list(terms)
-    for number in (0, 1):
-        other = words[1 - number]
-        gone = [place for place, letter in enumerate(words[number]) if letter not in right and letter not in other]
-        if gone:
-            nodes[number] = b.reduce_sum(nodes[number], axes=gone, keepdims=False)
-            words[number] = "".join(letter for letter in words[number] if letter in right or letter in other)
-    batch = [letter for letter in words[0] if letter in words[1] and letter in right]
-    inner = [letter for letter in words[0] if letter in words[1] and letter not in right]
-    rows = [letter for letter in words[0] if letter not in words[1]]
-    columns = [letter for letter in words[1] if letter not in words[0]]
-    size = {
-        letter: n for word, node in zip(words, nodes, strict=True) for letter, n in zip(word, node.shape, strict=True)
-    }
-    x, y = (
-        b.reshape(
-            b.transpose(node, perm=tuple(word.index(letter) for group in groups for letter in group)),
-            shape=tuple(prod(size[letter] for letter in group) for group in groups),
-        )
-        for node, word, groups in zip(nodes, words, ((batch, rows, inner), (batch, inner, columns)), strict=True)
-    )
-    order = [*batch, *rows, *columns]
-    found = b.reshape(b.matmul(x, y), shape=tuple(size[letter] for letter in order))
-    if order:
-        return b.transpose(found, perm=tuple(order.index(letter) for letter in right))
-    return found
+    return call.b.transpose(x, perm=tuple(term.index(letter) for letter in order))
+
+
+def _multiply_terms(call: Call, left: tuple[Node, str], right: tuple[Node, str], result: str) -> Node:
+    """Multiply two factors of an einsum as matrices: common letters of the result are a batch, others are summed."""
+    b = call.b
+    x, x_term = left
+    y, y_term = right
+    size = {**dict(zip(x_term, x.shape, strict=True)), **dict(zip(y_term, y.shape, strict=True))}
+    common = [letter for letter in x_term if letter in y_term]
+    batch = [letter for letter in common if letter in result]
+    inner = [letter for letter in common if letter not in result]
+    rows = [letter for letter in x_term if letter not in y_term]
+    columns = [letter for letter in y_term if letter not in x_term]
+
+    def matrix(node: Node, term: str, groups: Sequence[Sequence[str]]) -> Node:
+        order = "".join("".join(group) for group in groups)
+        ordered = b.transpose(node, perm=tuple(term.index(letter) for letter in order))
+        return b.reshape(ordered, shape=tuple(prod(size[letter] for letter in group) for group in groups))
+
+    product = b.matmul(matrix(x, x_term, (batch, rows, inner)), matrix(y, y_term, (batch, inner, columns)))
+    order = "".join((*batch, *rows, *columns))
+    return _order_letters(call, b.reshape(product, shape=tuple(size[letter] for letter in order)), order, result)
 
 
 @onnx_op("Det", "GridSample", "RoiAlign", "DeformConv", "MaxUnpool", "MaxRoiPool", "NonMaxSuppression", place="host")

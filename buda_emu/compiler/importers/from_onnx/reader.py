@@ -330,89 +330,122 @@ class _Reader:
             )
 
     def _node(self, node: Any, values: dict[str, Node | None], within: str, poisoned: bool) -> Sequence[Node | None]:
+        """Import a node and return its results, None where it is refused. Raise HostError for a broken node."""
         b = self._b
         b.scope = node.name or (node.output[0] if node.output else node.op_type)
         b.source = within or b.scope
         self._line = _user_line(node)
-        nothing = [None] * len(node.output)
-        told: Mapping[str, Any] = {}
-        inputs = [values[name] if name else None for name in node.input]
+        refused = [None] * len(node.output)
+        result_types: dict[str, Any] = {}
         try:
             if poisoned:
                 if not has_body(node, self._opset):
                     self._refuse(_operator_name(node), within or b.scope)
-                return nothing
-            constant = all(item is None or item.op == "constant" for item in inputs)
-            told = infer_results(node, inputs, self._opset)
-            self._types.update({} if within else {name: element_type(kind) for name, kind in told.items()})
-            held = (item.value for item in inputs if item is not None and item.op == "constant")
-            moved = node.op_type in ONNX and any(isinstance(value, Referenced) for value in held)
-            if constant and not moved and node.op_type not in RANDOM and not has_inner_graph(node):
-                foreseen = static_shapes(told)
-                for shape in foreseen.values():
-                    b.count_growth(node.op_type, shape, (item for item in inputs if item is not None))
-                try:
-                    return self._fold(node, inputs, foreseen)
-                except UnsupportedError:  # the evaluator does not know every operator in every version
-                    if node.op_type not in ONNX:
-                        raise
-            if node.op_type in self._on_host:
-                return self._leave_to_host(node, values, told)
-            if node.op_type in ONNX and node.domain in ("", "ai.onnx"):
-                call = Call(
-                    b=b,
-                    op=node.op_type,
-                    inputs=RecordedOperands(inputs),
-                    attrs=RecordedAttributes({item.name: helper.get_attribute_value(item) for item in node.attribute}),
-                    shapes=[self._shapes.get(name) for name in node.output],
-                    opset=self._opset.get(node.domain, 1),
-                )
-                before = len(self._graph.nodes)
-                found = ONNX[node.op_type].handler(call)
-                refuse_unread("onnx", node.op_type, call.unread(schema_of(node, self._opset)))
-                if isinstance(found, tuple):
-                    results = list(found)
-                else:
-                    results = [found]
-                missing = [name for name in node.output[len(results) :] if name in self._needed]
-                if missing:
-                    raise NotSupportedError(f"result {len(results)}")
-                if results[0] is not None and len(self._graph.nodes) > before:
-                    results[0] = b.alias(results[0], b.scope)
-                return results
-            body = find_body(node, inputs, self._opset)
-            if body is None:
-                raise NotSupportedError("")
-            return self._inline(node, body, inputs, within or b.scope)
+                return refused
+            inputs = [values[name] if name else None for name in node.input]
+            result_types |= infer_results(node, inputs, self._opset)
+            if not within:
+                self._types.update((name, element_type(proto)) for name, proto in result_types.items())
+            try:
+                return self._read_operator(node, inputs, values, result_types, within)
+            except UnsupportedError as error:
+                return self._read_otherwise(node, inputs, values, result_types, within, error)
         except UnsupportedError as error:
-            if node.op_type in ONNX:
-                body = find_body(node, inputs, self._opset)
-            else:
-                body = None
-            if body is not None and not poisoned:
-                try:
-                    return self._inline(node, body, inputs, within or b.scope)
-                except UnsupportedError:
-                    pass
-            text = printable_name(str(error), _SENTENCE)
-            if REFUSED in self._on_host and not within and node.op_type not in RANDOM:
-                try:
-                    return self._leave_to_host(node, values, told, text or "no operator of the device")
-                except NotSupportedError as other:
-                    if text:
-                        text = f"{text}; {other}"
-                    else:
-                        text = str(other)
+            text = str(error)
             self._refuse(f"{_operator_name(node)} ({text})" if text else _operator_name(node), within or b.scope)
         except (BudaError, MemoryError):
             raise
         except Exception as error:
-            where = printable_name(within or b.scope)
-            said = printable_name(str(error), _SENTENCE)
-            raise HostError(
-                f"compile: {self._graph.name}: {where}: {_operator_name(node)} cannot be: {said}"
-            ) from error
-        return nothing
+            context = f"{printable_name(within or b.scope)}: {_operator_name(node)}"
+            reason = printable_name(str(error), _SENTENCE)
+            raise HostError(f"compile: {self._graph.name}: {context} cannot be: {reason}") from error
+        return refused
+
+    def _read_operator(
+        self,
+        node: Any,
+        inputs: Sequence[Node | None],
+        values: Mapping[str, Node | None],
+        result_types: Mapping[str, Any],
+        within: str,
+    ) -> Sequence[Node | None]:
+        """Fold a node, leave it to the host, hand it to its handler, or inline its definition, whichever applies first.
+        Raise UnsupportedError if none does."""
+        if self._is_foldable(node, inputs):
+            shapes = static_shapes(result_types)
+            for shape in shapes.values():
+                self._b.count_growth(node.op_type, shape, (operand for operand in inputs if operand is not None))
+            try:
+                return self._fold(node, inputs, shapes)
+            except UnsupportedError:  # the evaluator does not know every operator in every version
+                if node.op_type not in ONNX:
+                    raise
+        if node.op_type in self._on_host:
+            return self._leave_to_host(node, values, result_types)
+        if node.op_type in ONNX and node.domain in ("", "ai.onnx"):
+            return self._call_handler(node, inputs)
+        body = find_body(node, inputs, self._opset)
+        if body is None:
+            raise NotSupportedError("")
+        return self._inline(node, body, inputs, within or self._b.scope)
+
+    def _is_foldable(self, node: Any, inputs: Sequence[Node | None]) -> bool:
+        """Return whether a node depends on constants alone. A handled operator on constants by reference does not
+        count, since it moves them without reading them."""
+        if node.op_type in RANDOM or has_inner_graph(node):
+            return False
+        operands = [operand for operand in inputs if operand is not None]
+        if not all(operand.op == "constant" for operand in operands):
+            return False
+        return node.op_type not in ONNX or not any(isinstance(operand.value, Referenced) for operand in operands)
+
+    def _call_handler(self, node: Any, inputs: Sequence[Node | None]) -> Sequence[Node | None]:
+        """Let the handler of an operator build it. Raise NotSupportedError for arguments that it did not read, and for
+        results that the model needs and the handler does not give."""
+        b = self._b
+        call = Call(
+            b=b,
+            op=node.op_type,
+            inputs=RecordedOperands(inputs),
+            attrs=RecordedAttributes({entry.name: helper.get_attribute_value(entry) for entry in node.attribute}),
+            shapes=[self._shapes.get(name) for name in node.output],
+            opset=self._opset.get(node.domain, 1),
+        )
+        before = len(self._graph.nodes)
+        output = ONNX[node.op_type].handler(call)
+        refuse_unread("onnx", node.op_type, call.unread(schema_of(node, self._opset)))
+        results = list(output) if isinstance(output, tuple) else [output]
+        missing = [name for name in node.output[len(results) :] if name in self._needed]
+        if missing:
+            raise NotSupportedError(f"result {len(results)}")
+        if results[0] is not None and len(self._graph.nodes) > before:
+            results[0] = b.alias(results[0], b.scope)
+        return results
+
+    def _read_otherwise(
+        self,
+        node: Any,
+        inputs: Sequence[Node | None],
+        values: Mapping[str, Node | None],
+        result_types: Mapping[str, Any],
+        within: str,
+        error: UnsupportedError,
+    ) -> Sequence[Node | None]:
+        """Import a node whose handler refused it by its definition in the standard, or leave it to the host. Raise
+        NotSupportedError with all reasons if neither is possible."""
+        body = find_body(node, inputs, self._opset) if node.op_type in ONNX else None
+        if body is not None:
+            try:
+                return self._inline(node, body, inputs, within or self._b.scope)
+            except UnsupportedError:
+                pass
+        text = printable_name(str(error), _SENTENCE)
+        if REFUSED in self._on_host and not within and node.op_type not in RANDOM:
+            try:
+                return self._leave_to_host(node, values, result_types, text or "no operator of the device")
+            except NotSupportedError as other:
+                text = f"{text}; {other}" if text else str(other)
+        raise NotSupportedError(text)
 
     def _leave_to_host(
         self, node: Any, values: Mapping[str, Node | None], result_types: Mapping[str, Any], reason: str = "asked for"

@@ -36,7 +36,10 @@ def stated_shape(call: Call, place: int, subject: str) -> tuple[int, ...] | None
     can be read. Raise NotSupportedError if the model states none."""
     node = call.get(place)
     if node is not None and node.op != "constant":
-        shape = call.shapes[0] if call.shapes else None
+        if call.shapes:
+            shape = call.shapes[0]
+        else:
+            shape = None
         if shape is None:
             raise call.refuse(f"{subject} that is computed or an input")
         return shape
@@ -48,42 +51,53 @@ def reshape(call: Call) -> Node:
     """`reshape`"""
     x = call[0]
     allows_zero = bool(call.attr("allowzero", 0))
-    known = stated_shape(call, 1, "shape or axes")
-    if known is not None:
-        if prod(known) != prod(x.shape):
+    stated = stated_shape(call, 1, "shape or axes")
+    if stated is not None:
+        if prod(stated) != prod(x.shape):
             raise call.refuse("a shape that is an input")
-        return reshape_to(call, x, known)
-    rank = len(x.shape)
+        return reshape_to(call, x, stated)
     if call.op == "Flatten":
-        axis = call.attr("axis", 1)
-        if axis != rank:
-            axis = dim_of(axis, rank)
-        return reshape_to(call, x, (prod(x.shape[:axis]), prod(x.shape[axis:])))
-    shape_operand = call.constant(1, "shape")
+        return reshape_to(call, x, _flat_shape(call, x))
+    operand = call.constant(1, "shape")
     if call.op == "Reshape":
-        if shape_operand is None:
-            shape_operand = np.asarray(call.attr("shape"))
-        shape = [
-            x.shape[place] if size == 0 and not allows_zero else int(size)
-            for place, size in enumerate(shape_operand.tolist())
-        ]
-        rest = prod(size for size in shape if size != -1)
-        return reshape_to(call, x, tuple(prod(x.shape) // rest if size == -1 else size for size in shape))
-    if shape_operand is not None:
-        axes = shape_operand.reshape(-1).tolist()
-    else:
-        axes = call.attr("axes")
+        sizes = np.asarray(call.attr("shape")) if operand is None else operand
+        return reshape_to(call, x, _requested_shape(x, sizes.tolist(), allows_zero))
+    axes = call.attr("axes") if operand is None else operand.reshape(-1).tolist()
     if call.op == "Squeeze":
-        unit_dims = (place for place, size in enumerate(x.shape) if size == 1)
-        if axes is None:
-            removed = set(unit_dims)
-        else:
-            removed = {dim_of(axis, rank) for axis in axes}
-        return reshape_to(call, x, tuple(size for place, size in enumerate(x.shape) if place not in removed))
-    new = rank + len(axes)
-    places = {dim_of(axis, new) for axis in axes}
-    rest_sizes = iter(x.shape)
-    return reshape_to(call, x, tuple(1 if place in places else next(rest_sizes) for place in range(new)))
+        return reshape_to(call, x, _squeezed_shape(x, axes))
+    return reshape_to(call, x, _unsqueezed_shape(x, axes))
+
+
+def _flat_shape(call: Call, x: Node) -> tuple[int, int]:
+    """Return the shape of `Flatten`: the sizes before its axis and those from it on, multiplied."""
+    axis = call.attr("axis", 1)
+    if axis != len(x.shape):
+        axis = dim_of(axis, len(x.shape))
+    return prod(x.shape[:axis]), prod(x.shape[axis:])
+
+
+def _requested_shape(x: Node, sizes: Sequence[int], allows_zero: bool) -> tuple[int, ...]:
+    """Return the shape of `Reshape`: a 0 keeps the operand's size unless zeros are allowed, a -1 is worked out."""
+    shape = [x.shape[place] if size == 0 and not allows_zero else int(size) for place, size in enumerate(sizes)]
+    others = prod(size for size in shape if size != -1)
+    return tuple(prod(x.shape) // others if size == -1 else size for size in shape)
+
+
+def _squeezed_shape(x: Node, axes: Sequence[int] | None) -> tuple[int, ...]:
+    """Return the shape without some axes, or without all of size 1 if none are given."""
+    if axes is None:
+        removed = {place for place, size in enumerate(x.shape) if size == 1}
+    else:
+        removed = {dim_of(axis, len(x.shape)) for axis in axes}
+    return tuple(size for place, size in enumerate(x.shape) if place not in removed)
+
+
+def _unsqueezed_shape(x: Node, axes: Sequence[int]) -> tuple[int, ...]:
+    """Return the shape with axes of size 1 inserted at places of the result."""
+    rank = len(x.shape) + len(axes)
+    inserted = {dim_of(axis, rank) for axis in axes}
+    sizes = iter(x.shape)
+    return tuple(1 if place in inserted else next(sizes) for place in range(rank))
 
 
 @onnx_op("Transpose")

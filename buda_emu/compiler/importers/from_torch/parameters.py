@@ -286,8 +286,9 @@ def _read_parameters(
     without_data = [name for name, tensor in fixed.items() if tensor.is_meta]
     if without_data:
         raise HostError(
-            f"compile: parameters: {owner}: buffer {_list_names(without_data)} has no data: it is on the device meta "
-            "and, not being persistent, in no file: make the part of the module that has it outside of torch.device('meta')"
+            f"compile: parameters: {owner}: buffer {_list_names(without_data)} has no data: it is on the device "
+            "meta and, not being persistent, in no file: make the part of the module that has it "
+            "outside of torch.device('meta')"
         )
     return {
         name: file_tensors[name] if name in file_tensors else by_tensor[id(saved[name])]
@@ -345,8 +346,8 @@ def _check_tensor(path: Path, name: str, tensor: Any, expected: Any) -> None:
     context = f"compile: parameters: {path}: tensor {printable_name(name)}"
     if tensor.shape != expected.shape:
         raise HostError(
-            f"{context} has shape {list(tensor.shape)}, the module takes {list(expected.shape)}: is the module made with "
-            "the configuration of this checkpoint?"
+            f"{context} has shape {list(tensor.shape)}, the module takes {list(expected.shape)}: is the module made "
+            "with the configuration of this checkpoint?"
         )
     if tensor.dtype != expected.dtype:
         expected_type, actual_type = (str(candidate.dtype).removeprefix("torch.") for candidate in (expected, tensor))

@@ -232,60 +232,73 @@ class Reader:
         return self._b.input(self._labels[node.name], shape, dtype_name(example.dtype))
 
     def _call(self, node: Any) -> Any:
+        """Import the call of an operator and return its result, `_POISONED` if it is refused."""
         self._b.scope = self._b.source = self._layers[node]
         word = _operator_text(node)
-        arguments = [self._argument(argument_value) for argument_value in node.args]
-        options = {key: self._argument(argument_value) for key, argument_value in node.kwargs.items()}
-        flat = [*_flatten(arguments), *_flatten(options.values())]
-        if any(argument_value is _POISONED for argument_value in flat):
-            # One that takes sizes alone is computed where these are known.
-            takes_tensors = any(
-                isinstance(argument_value.meta.get("val"), torch.Tensor) for argument_value in node.all_input_nodes
-            )
-            is_operator = isinstance(node.target, _OPERATORS) and _operator_name(word) not in _ASSERTIONS
-            if is_operator and takes_tensors and _operator_name(word) not in ATEN:
-                advice = ADVICE.get(_operator_name(word))
-                self._refuse(f"{word} ({advice})" if advice else word, node)
+        arguments = [self._argument(value) for value in node.args]
+        options = {key: self._argument(value) for key, value in node.kwargs.items()}
+        operands = [*_flatten(arguments), *_flatten(options.values())]
+        if any(operand is _POISONED for operand in operands):
+            self._refuse_unhandled(node, word)
             return _POISONED
-        nodes = [part for argument_value in flat for part in _nodes(argument_value)]
-        fixed = all(
-            argument_value.op == "constant" and not isinstance(argument_value.value, Referenced)
-            for argument_value in nodes
-        )
-        fixed = fixed and not isinstance(node.target, HigherOrderOperator)
-        computed_here = self._is_product(node, word) or (_is_random(node.target) and _operator_name(word) in ATEN)
-        if fixed and "getitem" not in word and not computed_here:
+        nodes = [part for operand in operands for part in _nodes(operand)]
+        if self._is_foldable(node, word, nodes):
             return self._fold(node, word, arguments, options, nodes)
         if "getitem" in word:
-            output = arguments[0][arguments[1]]
-            # A handler gives no such result; backward passes find by themselves what the forward one keeps for them.
-            if output is None and not all("_backward" in str(user.target) for user in node.users):
-                self._refuse(f"result {arguments[1]} of {node.args[0].target}", node)
-                return _POISONED
-            return output
-        value = node.meta.get("val")
-        sizes: tuple[Any, ...] = tuple(value.shape) if isinstance(value, torch.Tensor) else ()
+            return self._take_result(node, arguments)
+        example = node.meta.get("val")
+        sizes: tuple[Any, ...] = tuple(example.shape) if isinstance(example, torch.Tensor) else ()
         if any(isinstance(size, int) and size == 0 for size in sizes):  # others depend on data
-            return self._b.constant(np.zeros(sizes, dtype_name(value.dtype)))
+            return self._b.constant(np.zeros(sizes, dtype_name(example.dtype)))
         try:
-            handler = self._handler(_operator_name(word), flat, value)
-            if _operator_name(word) in ("as_strided", "as_strided_scatter"):
-                options["stored"] = _memory_layout(node.args[0].meta["val"])
-            before = len(self._graph.nodes)
-            if reduces_scalar_dim(node.target, arguments):
-                rows = [
-                    self._in_shape(argument_value, (1,)) if _is_number(argument_value) else argument_value
-                    for argument_value in arguments
-                ]
-                result = self._with_shapes(run_handler(handler, self._b, node.target, rows, options), value)
-            else:
-                result = run_handler(handler, self._b, node.target, arguments, options)
-            output = self._with_types(result, value)
-            if len(self._graph.nodes) > before:
-                output = self._name_result(output)
+            handler = self._handler(_operator_name(word), operands, example)
+            return self._call_handler(handler, node, arguments, options)
         except (NotSupportedError, TypeError, ValueError) as error:
             self._refuse(f"{word} ({error})" if str(error) else word, node)
             return _POISONED
+
+    def _refuse_unhandled(self, node: Any, word: str) -> None:
+        """Report an operator without a handler even if one of its operands is refused. One that takes sizes alone is
+        not reported, since it is computed as soon as these are known."""
+        takes_tensors = any(isinstance(operand.meta.get("val"), torch.Tensor) for operand in node.all_input_nodes)
+        name = _operator_name(word)
+        is_operator = isinstance(node.target, _OPERATORS) and name not in _ASSERTIONS
+        if is_operator and takes_tensors and name not in ATEN:
+            advice = ADVICE.get(name)
+            self._refuse(f"{word} ({advice})" if advice else word, node)
+
+    def _is_foldable(self, node: Any, word: str, operands: Sequence[Node]) -> bool:
+        """Return whether torch shall compute a node because all its operands are constants in memory."""
+        if "getitem" in word or isinstance(node.target, HigherOrderOperator):
+            return False
+        if not all(operand.op == "constant" and not isinstance(operand.value, Referenced) for operand in operands):
+            return False
+        has_own_rule = _is_random(node.target) and _operator_name(word) in ATEN
+        return not has_own_rule and not self._is_product(node, word)
+
+    def _take_result(self, node: Any, arguments: Sequence[Any]) -> Any:
+        """Return one result of an operator, or refuse it if the handler does not give it."""
+        output = arguments[0][arguments[1]]
+        # A handler gives no such result; backward passes find by themselves what the forward one keeps for them.
+        if output is None and not all("_backward" in str(user.target) for user in node.users):
+            self._refuse(f"result {arguments[1]} of {node.args[0].target}", node)
+            return _POISONED
+        return output
+
+    def _call_handler(self, handler: Handler, node: Any, arguments: list[Any], options: dict[str, Any]) -> Any:
+        """Let a handler build an operator, and give its results the shapes, types and names that torch says."""
+        example = node.meta.get("val")
+        if _operator_name(_operator_text(node)) in ("as_strided", "as_strided_scatter"):
+            options["stored"] = _memory_layout(node.args[0].meta["val"])
+        before = len(self._graph.nodes)
+        if reduces_scalar_dim(node.target, arguments):
+            rows = [self._in_shape(value, (1,)) if _is_number(value) else value for value in arguments]
+            output = self._with_shapes(run_handler(handler, self._b, node.target, rows, options), example)
+        else:
+            output = run_handler(handler, self._b, node.target, arguments, options)
+        output = self._with_types(output, example)
+        if len(self._graph.nodes) > before:
+            output = self._name_result(output)
         return output
 
     def _in_shape(self, node: Node, shape: Sequence[int]) -> Node:

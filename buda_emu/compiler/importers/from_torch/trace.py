@@ -212,30 +212,16 @@ def input_shapes(
     first, then those requested; a size that several inputs share needs one of them. Raise HostError for a size beyond
     the program's bounds, UnsupportedError naming a size that is missing."""
     names = input_labels(program)
-    nodes = [node for node in program.graph.nodes if node.op == "placeholder" and node.name in names]
-    values = [(node.name, node.meta["val"]) for node in nodes if isinstance(node.meta["val"], torch.Tensor)]
-    shapes = {
-        name: tuple(getattr(getattr(size, "node", None), "expr", size) for size in value.shape)
-        for name, value in values
-    }
+    shapes = _symbolic_shapes(program, names)
     examples = dict(zip(shapes, map(np.shape, inputs or ()), strict=False))
     bound_sizes: dict[Any, int] = {}
-    for name, shape in shapes.items():
-        for place, size in enumerate(shape):
-            if getattr(size, "is_Symbol", False):
-                requested = sizes.of(names[name], place)
-                if name in examples:
-                    value = examples[name][place]
-                else:
-                    value = requested
-                if value is not None:
-                    bound_sizes.setdefault(size, _check_bounds(program, size, value, f"{model}: {names[name]}.{place}"))
-    missing = [
-        (names[name], place)
-        for name, shape in shapes.items()
-        for place, size in enumerate(shape)
-        if getattr(size, "is_Symbol", False) and size not in bound_sizes
-    ]
+    open_places = [(name, place, size) for name, shape in shapes.items() for place, size in _open_sizes(shape)]
+    for name, place, size in open_places:
+        requested = sizes.of(names[name], place)
+        value = examples[name][place] if name in examples else requested
+        if value is not None:
+            bound_sizes.setdefault(size, _check_bounds(program, size, value, f"{model}: {names[name]}.{place}"))
+    missing = [(names[name], place) for name, place, size in open_places if size not in bound_sizes]
     if missing:
         raise UnsupportedError(f"compile: {model}: not supported: {missing_size_text(*missing[0])}")
     return {
@@ -243,6 +229,21 @@ def input_shapes(
         for name, shape in shapes.items()
         if not all(isinstance(size, int) for size in shape)
     }
+
+
+def _symbolic_shapes(program: Any, names: Mapping[str, str]) -> dict[str, tuple[Any, ...]]:
+    """Return the shapes of the inputs by placeholder, with an expression in place of each open size."""
+    nodes = [node for node in program.graph.nodes if node.op == "placeholder" and node.name in names]
+    values = [(node.name, node.meta["val"]) for node in nodes if isinstance(node.meta["val"], torch.Tensor)]
+    return {
+        name: tuple(getattr(getattr(size, "node", None), "expr", size) for size in value.shape)
+        for name, value in values
+    }
+
+
+def _open_sizes(shape: Sequence[Any]) -> list[tuple[int, Any]]:
+    """Return dimension and symbol of the sizes that are open and no expressions of others."""
+    return [(place, size) for place, size in enumerate(shape) if getattr(size, "is_Symbol", False)]
 
 
 def _check_bounds(program: Any, symbol: Any, value: int, subject: str) -> int:

@@ -74,7 +74,10 @@ def _select_part(b: Builder, argument: Any, number: int) -> Any:
 
 
 def _real_and_imaginary(b: Builder, x: Complex | Node) -> tuple[Node, Node]:
-    real = x.real if isinstance(x, Complex) else x
+    if isinstance(x, Complex):
+        real = x.real
+    else:
+        real = x
     if isinstance(x, Complex):
         imag = x.imag
     else:

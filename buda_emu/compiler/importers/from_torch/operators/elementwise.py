@@ -53,7 +53,9 @@ for _name in ("not", "and", "or", "xor"):
 
 
 def _as_bool(b: Builder, x: Node) -> Node:
-    return x if x.dtype == "bool" else b.boolean(x)
+    if x.dtype == "bool":
+        return x
+    return b.boolean(x)
 
 
 @aten("div")

@@ -80,7 +80,10 @@ def attention(
         unmasked_rows = find_unmasked_rows(b, mask, len(mask.shape) - 1)
     else:
         unmasked_rows = None
-    masks = [mask] if mask is not None else []
+    if mask is not None:
+        masks = [mask]
+    else:
+        masks = []
     if scale is None:
         size = q.shape[-1] ** -0.5
     else:

@@ -203,7 +203,10 @@ def batch_norm(
     """`batch_norm` with given statistics"""
     single = np.ones(mean.shape, np.float32)
     zero = np.zeros(mean.shape, np.float32)
-    gamma = single if weight is None else weight
+    if weight is None:
+        gamma = single
+    else:
+        gamma = weight
     beta = zero if bias is None else bias
     return [b.batch_norm(x, gamma, beta, mean, variance, epsilon=float(epsilon)), None, None]
 

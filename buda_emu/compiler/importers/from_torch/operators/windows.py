@@ -25,7 +25,10 @@ def pool_options(x: Node, rank: int, kernel: Any, stride: Any, pad: Any, dilatio
         return tuple(option)
 
     kernel, pads, dilations = repeat_option(kernel), repeat_option(pad), repeat_option(dilation)
-    strides = repeat_option(stride) if stride else kernel
+    if stride:
+        strides = repeat_option(stride)
+    else:
+        strides = kernel
     out: list[int] = []
     for size, k, s, p, d in zip(x.shape[-rank:], kernel, strides, pads, dilations, strict=True):
         room = size + 2 * p - (k - 1) * d - 1
@@ -125,7 +128,10 @@ def _resize_dims(x: Node, out: Sequence[int] | None, factors: Sequence[float | N
     """Return how each dimension behind the channels is resized; `factors` is empty if torch was given sizes."""
     dims: list[_Resized] = []
     for place, size in enumerate(x.shape[2:]):
-        factor = factors[place] if factors else None
+        if factors:
+            factor = factors[place]
+        else:
+            factor = None
         if out is not None:
             count = int(out[place])
         else:
@@ -269,7 +275,10 @@ def grid_sampler(b: Builder, x: Node, grid: Node, mode: int, padding: int, align
             grid, dim=len(grid.shape) - 1, index=np.asarray([len(sizes) - 1 - dim])
         )  # x is last in an image
         coordinate = b.reshape(coordinate, shape=(batch, 1, places))
-        span = (size - 1) / 2 if align else size / 2
+        if align:
+            span = (size - 1) / 2
+        else:
+            span = size / 2
         shift = (size - 1) / 2
         coordinate = b.add(b.multiply(coordinate, float(span)), float(shift))
         if padding == 1:
