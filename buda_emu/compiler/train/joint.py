@@ -167,14 +167,14 @@ class _JointReader(Reader):
         self._kept: dict[str, str] = signature.buffers_to_mutate
         self._loss: str = signature.backward_signature.loss_output
 
-    def _placeholder(self, node: Any, names: dict[str, str], held: dict[str, Any]) -> Node | Complex:
+    def _placeholder(self, node: Any, names: dict[str, str], tensors: dict[str, Any]) -> Node | Complex:
         name = names.get(node.name)
         if name is None:
             found = node.meta["val"]
             return self._b.input(self._labels[node.name], tuple(map(int, found.shape)), dtype_name(found.dtype))
         if name in self._gradients.values() or name in self._kept.values():
-            return self._b.state(self._own(name), array_of(held[name]))
-        return super()._placeholder(node, names, held)
+            return self._b.state(self._own(name), array_of(tensors[name]))
+        return super()._placeholder(node, names, tensors)
 
     def _outputs(self, node: Any, signature: Any) -> None:
         del signature

@@ -270,22 +270,10 @@ def convolution(call: Call) -> Node:
         raise NotSupportedError("groups of the batch")
     rank = len(w.shape) - 2
     space = [2 + place for place in range(rank)]
-    x = b.transpose(
-        x,
-        perm=(
-            numbers["input_batch_dimension"],
-            numbers["input_feature_dimension"],
-            *numbers["input_spatial_dimensions"],
-        ),
-    )
-    w = b.transpose(
-        w,
-        perm=(
-            numbers["kernel_output_feature_dimension"],
-            numbers["kernel_input_feature_dimension"],
-            *numbers["kernel_spatial_dimensions"],
-        ),
-    )
+    x_order = (numbers["input_batch_dimension"], numbers["input_feature_dimension"])
+    x = b.transpose(x, perm=(*x_order, *numbers["input_spatial_dimensions"]))
+    w_order = (numbers["kernel_output_feature_dimension"], numbers["kernel_input_feature_dimension"])
+    w = b.transpose(w, perm=(*w_order, *numbers["kernel_spatial_dimensions"]))
     for dim, step in zip(space, call.list_attribute("lhs_dilation", 1, rank), strict=True):
         x = insert_zeros(call, x, dim, step)
     for dim, backward in zip(space, call.list_attribute("window_reversal", 0, rank), strict=True):
@@ -477,32 +465,38 @@ def reduce_window(call: Call) -> Node:
     b = call.b
     x = call.operands[0]
     rank = len(x.shape)
-    kernel = call.list_attribute("window_dimensions", 1, rank)
-    strides = call.list_attribute("window_strides", 1, rank)
-    dilations = call.list_attribute("window_dilations", 1, rank)
-    pads = [tuple(around) for around in call.attrs.get("padding") or ((0, 0),) * rank]
     body = call.regions[0]
     if len(call.operands) != 2 or body not in (("add",), ("maximum",)):
         raise NotSupportedError(f"of {', '.join(body)}")
     if max(call.list_attribute("base_dilations", 1, rank)) > 1:
         raise NotSupportedError("of elements that are spread")
     check_initial_value(call, {"add": "0", "maximum": "the least"}[body[0]])
-    pooled = [dim for dim in range(rank) if kernel[dim] > 1 or strides[dim] > 1 or any(pads[dim])]
+    options = _window_options(call, rank)
+    pooled = [
+        dim
+        for dim in range(rank)
+        if options["kernel"][dim] > 1 or options["strides"][dim] > 1 or any(options["pads"][dim])
+    ]
     if not pooled:
         return x
-    other_dims = [dim for dim in range(rank) if dim not in pooled]
-    order = (*other_dims, *pooled)
-    size = prod(x.shape[dim] for dim in other_dims)
-    flat = b.reshape(b.transpose(x, perm=order), shape=(1, size, *(x.shape[dim] for dim in pooled)))
-    options = {
-        "kernel": tuple(kernel[dim] for dim in pooled),
-        "strides": tuple(strides[dim] for dim in pooled),
-        "pads": tuple(pads[dim] for dim in pooled),
-        "dilations": tuple(dilations[dim] for dim in pooled),
-    }
+    others = [dim for dim in range(rank) if dim not in pooled]
+    order = (*others, *pooled)
+    count = prod(x.shape[dim] for dim in others)
+    images = b.reshape(b.transpose(x, perm=order), shape=(1, count, *(x.shape[dim] for dim in pooled)))
+    options = {name: tuple(values[dim] for dim in pooled) for name, values in options.items()}
     if body == ("maximum",):
-        y = b.max_pool(flat, **options)
+        y = b.max_pool(images, **options)
     else:
-        y = b.avg_pool(flat, **options, total=True)
+        y = b.avg_pool(images, **options, total=True)
     y = b.reshape(y, shape=tuple(call.shape[dim] for dim in order))
     return b.transpose(y, perm=tuple(order.index(dim) for dim in range(rank)))
+
+
+def _window_options(call: Call, rank: int) -> dict[str, Any]:
+    """Return kernel, strides, pads and dilations of a window, each with a value for every dimension."""
+    return {
+        "kernel": call.list_attribute("window_dimensions", 1, rank),
+        "strides": call.list_attribute("window_strides", 1, rank),
+        "pads": tuple(tuple(pads) for pads in call.attrs.get("padding") or ((0, 0),) * rank),
+        "dilations": call.list_attribute("window_dilations", 1, rank),
+    }

@@ -212,7 +212,7 @@ class _Reader:
         operator = op.name.partition(".")[2]
         shapes = tuple(shape for shape, _ in types)
         dtypes = tuple(dtype for _, dtype in types)
-        found = declared.handler(
+        output = declared.handler(
             Call(
                 b=self._b,
                 operands=tuple(operands),
@@ -224,7 +224,7 @@ class _Reader:
             )
         )
         refuse_unread("stablehlo", operator, _unread_arguments(attrs))
-        nodes: list[Node] = found if isinstance(found, list) else [found]
+        nodes: list[Node] = output if isinstance(output, list) else [output]
         return [
             node if node.dtype == dtype else self._b.retype(node, dtype)
             for node, dtype in zip(nodes, dtypes, strict=True)

@@ -88,8 +88,10 @@ def _is_large(tensor: Any) -> bool:
 def iterate_external_tensors(model: Any) -> Iterator[Any]:
     """Iterate over the tensors that lie in other files: initializers, and tensors in attributes, inner graphs and
     functions."""
-    every = (*_graph_tensors(model.graph), *(found for body in model.functions for found in _node_tensors(body.node)))
-    return (tensor for tensor in every if tensor.data_location == onnx.TensorProto.EXTERNAL)
+    tensors = [*_graph_tensors(model.graph)]
+    for body in model.functions:
+        tensors += _node_tensors(body.node)
+    return (tensor for tensor in tensors if tensor.data_location == onnx.TensorProto.EXTERNAL)
 
 
 def _graph_tensors(graph: Any) -> Iterator[Any]:

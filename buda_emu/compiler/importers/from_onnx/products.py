@@ -282,7 +282,7 @@ def quantize(call: Call) -> Node:
 
 @onnx_op("DequantizeLinear")
 def dequantize(call: Call) -> Node:
-    """Of integers of 8 or 32 bits."""
+    """`dequantize` of integers of 8 or 32 bits"""
     call.require_attr("output_dtype", onnx.TensorProto.UNDEFINED, onnx.TensorProto.FLOAT)
     if call[0].dtype not in (*_WHOLE, "int32"):
         raise call.refuse(f"of {call[0].dtype}, which the device does not have")
@@ -338,7 +338,7 @@ def matmul_integer(call: Call) -> Node:
 
 @onnx_op("ConvInteger")
 def conv_integer(call: Call) -> Node:
-    """The same with a convolution."""
+    """`convolution` after subtracting the zero points"""
     x = _subtract_zero_point(call, call[0], call.get(2), None)
     w = _subtract_zero_point(call, call[1], call.get(3), 0)
     _require_exact_sum(call, prod(w.shape[1:]))
@@ -371,7 +371,7 @@ def _scale_per_row(call: Call, scale: Node) -> Node:
 
 @onnx_op("QLinearConv")
 def qlinear_conv(call: Call) -> Node:
-    """The same with a convolution; the bias is in units of the product of both scales."""
+    """quantize(scale conv(a - zero, b - zero)); the bias is in units of the product of both scales"""
     b = call.b
     x = _subtract_zero_point(call, call[0], call.get(2), None)
     w = _subtract_zero_point(call, call[3], call.get(5), 0)

@@ -139,24 +139,20 @@ class OnnxOrigin:
             load_external_tensors(copy, self.folder)
         graph = copy.graph
         results = [value.name for value in graph.output]
-        defined_names = {entry.name for entry in (*graph.initializer, *graph.input)}
+        initializer_names = {entry.name for entry in graph.initializer}
+        defined_names = initializer_names | {entry.name for entry in graph.input}
         inner = [
             name for name, node in self._names.items() if node in node_names and name not in defined_names and name
         ]
         graph.output.extend(onnx.ValueInfoProto(name=name) for name in inner if name not in results)
-        initializer_names = {entry.name for entry in graph.initializer}
-        feeds = [value.name for value in graph.input if value.name not in initializer_names]
+        input_names = [value.name for value in graph.input if value.name not in initializer_names]
         options = runtime.SessionOptions()
         options.log_severity_level = 4
         try:
             session = runtime.InferenceSession(copy.SerializeToString(), options, providers=["CPUExecutionProvider"])
-            values = dict(
-                zip(
-                    [entry.name for entry in session.get_outputs()],
-                    session.run(None, dict(zip(feeds, inputs, strict=True))),
-                    strict=True,
-                )
-            )
+            arrays = session.run(None, dict(zip(input_names, inputs, strict=True)))
+            output_names = [entry.name for entry in session.get_outputs()]
+            values = dict(zip(output_names, arrays, strict=True))
         except Exception as error:  # noqa: BLE001 - onnxruntime raises kinds of its own
             raise HostError(f"compare: onnxruntime cannot run the model: {str(error).splitlines()[0]}") from None
         return [values[name] for name in results], {self._names[name]: values[name] for name in inner}
@@ -448,41 +444,44 @@ class _Reader:
         raise NotSupportedError(text)
 
     def _leave_to_host(
-        self, node: Any, values: Mapping[str, Node | None], result_types: Mapping[str, Any], reason: str = "asked for"
+        self,
+        node: Any,
+        values: Mapping[str, Node | None],
+        result_types: Mapping[str, Any],
+        reason: str = "asked for",
     ) -> Sequence[Node | None]:
         """Leave a node to onnx's evaluator when the model runs; branches and loops take along the values of the model
         that they read. Raise NotSupportedError for results whose type or size is not known."""
         names = dict.fromkeys(name for name in (*node.input, *captured_names(node)) if name)
         operands = {name: operand for name in names if (operand := values.get(name)) is not None}
         results = [name for name in node.output if name]
-        declared_types = {
-            operand.name: operand.type for operand in (*self._model.graph.value_info, *self._model.graph.output)
-        }
-        types = {
-            name: element_type(declared_types[name]) if name in declared_types else element_type(result_types[name])
-            for name in results
-            if name in declared_types or name in result_types
-        }
-        shapes = {name: static_shapes(result_types).get(name, self._shapes.get(name)) for name in results}
-        if any(shape is None or min(shape, default=0) < 0 or not types.get(name) for name, shape in shapes.items()):
-            raise NotSupportedError("on the host: of a size that only the values tell")
-        if unknown := [types[name] for name in results if types[name] not in TYPES]:
-            raise NotSupportedError(f"on the host: of type {unknown[0]}")
-        node_model = make_node_model(
-            node, {name: (operand.shape, operand.dtype) for name, operand in operands.items()}, self._model
-        )
-        evaluator = make_evaluator(node_model)
+        types = self._host_types(results, result_types)
+        inferred = static_shapes(result_types)
+        shapes = {name: inferred.get(name, self._shapes.get(name)) for name in results}
+        for name, shape in shapes.items():
+            if shape is None or min(shape, default=0) < 0 or not types.get(name):
+                raise NotSupportedError("on the host: of a size that only the values tell")
+        if unsupported := [types[name] for name in results if types[name] not in TYPES]:
+            raise NotSupportedError(f"on the host: of type {unsupported[0]}")
+        signature = {name: (operand.shape, operand.dtype) for name, operand in operands.items()}
+        node_model = make_node_model(node, signature, self._model)
         work = {
             "kind": node.op_type,
             "form": "onnx",
             "data": node_model.SerializeToString(),
-            "run": evaluator,
+            "run": make_evaluator(node_model),
             "why": reason,
         }
-        made: dict[str, Node | None] = {}
+        nodes: dict[str, Node | None] = {}
         for place, (name, shape) in enumerate(shapes.items()):
-            made[name] = self._b.emit("host", *operands.values(), dtype=types[name], place=place, shape=shape, **work)
-        return [made.get(name) for name in node.output]
+            nodes[name] = self._b.emit("host", *operands.values(), dtype=types[name], place=place, shape=shape, **work)
+        return [nodes.get(name) for name in node.output]
+
+    def _host_types(self, results: Sequence[str], inferred: Mapping[str, Any]) -> dict[str, str]:
+        """Return the element types of results: those that the model declares, else the inferred ones."""
+        declared = {value.name: value.type for value in (*self._model.graph.value_info, *self._model.graph.output)}
+        protos = {**inferred, **declared}
+        return {name: element_type(protos[name]) for name in results if name in protos}
 
     def _fold(
         self, node: Any, inputs: Sequence[Node | None], foreseen: Mapping[str, tuple[int, ...]]

@@ -111,12 +111,10 @@ def transpose(call: Call) -> Node:
 def expand(call: Call) -> Node:
     """`expand`: numpy's broadcast, both ways"""
     x = call[0]
-    given = stated_shape(call, 1, "shape")
-    if given is not None:
-        shape = given
-    else:
-        shape = tuple(int(size) for size in call[1].value)
-    shape = np.broadcast_shapes(x.shape, shape)
+    requested = stated_shape(call, 1, "shape")
+    if requested is None:
+        requested = tuple(int(size) for size in call[1].value)
+    shape = np.broadcast_shapes(x.shape, requested)
     if shape == x.shape:
         return x
     return call.b.expand(reshape_to(call, x, (1,) * (len(shape) - len(x.shape)) + x.shape), shape=shape)
@@ -126,9 +124,9 @@ def expand(call: Call) -> Node:
 def tile(call: Call) -> Node:
     """`tile`"""
     x = call[0]
-    given = stated_shape(call, 1, "repeats")
-    if given is not None:
-        repeats = [a // b for a, b in zip(given, x.shape, strict=True)]
+    stated = stated_shape(call, 1, "repeats")
+    if stated is not None:
+        repeats = [a // b for a, b in zip(stated, x.shape, strict=True)]
     else:
         repeats = call[1].value.tolist()
     return call.b.tile(x, repeats=tuple(int(count) for count in repeats))
@@ -334,21 +332,21 @@ def shape(call: Call) -> Node:
 
 @onnx_op("ConstantOfShape")
 def constant_of_shape(call: Call) -> Node:
-    """Of the stated shape, when the operand is an input."""
-    known = stated_shape(call, 0, "shape")
+    """A constant of the shape that the model states"""
+    shape = stated_shape(call, 0, "shape")
     if "value" in call.attrs:
         value = numpy_helper.to_array(call.attr("value"))
     else:
         value = np.zeros(1, np.float32)
-    if known is None:
+    if shape is None:
         raise call.refuse("a shape that is an input")
-    check_constant_size("ConstantOfShape", known)
-    return call.b.constant(np.full(known, value[0]))
+    check_constant_size("ConstantOfShape", shape)
+    return call.b.constant(np.full(shape, value[0]))
 
 
 @onnx_op("EyeLike")
 def eye_like(call: Call) -> Node:
-    """Of a shape alone."""
+    """A constant: an identity matrix of the shape"""
     kind = call.attr("dtype")
     if kind is None:
         dtype = call[0].dtype

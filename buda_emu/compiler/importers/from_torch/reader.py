@@ -367,37 +367,39 @@ class Reader:
         return fx_value
 
     def _fold(self, node: Any, word: str, arguments: Any, options: Any, operands: Sequence[Node]) -> Any:
-        """Compute a node of constants by torch itself."""
-        options = {key: entry for key, entry in options.items() if key not in ("device", "pin_memory", "layout")}
+        """Compute a node of constants by torch itself, and return its result, `_POISONED` if it is refused."""
         if _is_random(node.target):
             self._refuse(f"{word} (random numbers: give them as an input)", node)
             return _POISONED
-        value = node.meta.get("val")
         try:
-            for entry in value if isinstance(value, (list, tuple)) else (value,):
-                sizes: tuple[Any, ...] = tuple(entry.shape) if isinstance(entry, torch.Tensor) else ()
-                if all(isinstance(size, int) for size in sizes):  # others depend on data
-                    self._b.count_growth(word, sizes, operands)
+            self._count_results(word, node.meta.get("val"), operands)
         except UnsupportedError as error:
             self._refuse(str(error), node)
             return _POISONED
+        options = {key: value for key, value in options.items() if key not in ("device", "pin_memory", "layout")}
         try:
             with torch.no_grad():
-                output = _compute(
-                    node.target, _to_torch(arguments), {key: _to_torch(entry) for key, entry in options.items()}
-                )
+                words = {key: _to_torch(value) for key, value in options.items()}
+                output = _compute(node.target, _to_torch(arguments), words)
         except Exception as error:  # noqa: BLE001 - an operator of a library raises what it likes
             reason = str(error).strip().splitlines() or [repr(error)]
             self._refuse(f"{word} (of constants: {reason[0]})", node)
             return _POISONED
         if isinstance(output, torch.Tensor):
             # Memory that nobody wrote may hold anything, NaN, too: zeros are as right, and the same every time.
-            return self._constant(
-                array_of(torch.zeros_like(output) if _operator_name(word).startswith(_EMPTY) else output)
-            )
+            if _operator_name(word).startswith(_EMPTY):
+                output = torch.zeros_like(output)
+            return self._constant(array_of(output))
         if not isinstance(output, (list, tuple)):  # a number, or an assertion of the model, which held
             return output
-        return [self._constant(array_of(entry)) if isinstance(entry, torch.Tensor) else entry for entry in output]
+        return [self._constant(array_of(part)) if isinstance(part, torch.Tensor) else part for part in output]
+
+    def _count_results(self, word: str, examples: Any, operands: Sequence[Node]) -> None:
+        """Account for the results of folded operands. Raise UnsupportedError if they are too large."""
+        for example in examples if isinstance(examples, (list, tuple)) else (examples,):
+            sizes: tuple[Any, ...] = tuple(example.shape) if isinstance(example, torch.Tensor) else ()
+            if all(isinstance(size, int) for size in sizes):  # others depend on data
+                self._b.count_growth(word, sizes, operands)
 
     def _outputs(self, node: Any, signature: Any) -> None:
         user_outputs = set(signature.user_outputs)

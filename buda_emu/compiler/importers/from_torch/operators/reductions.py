@@ -47,7 +47,7 @@ def largest(b: Builder, x: Node, dim: Any = None, keepdim: bool = False) -> Any:
 
 @aten("min")
 def smallest(b: Builder, x: Node, dim: Any = None, keepdim: bool = False) -> Any:
-    """As `max` of -x"""
+    """minus the `max` of -x; of two values `minimum`"""
     if isinstance(dim, Node):
         return b.minimum(x, dim)
     negated = largest(b, b.negative(x), dim, keepdim)
@@ -117,7 +117,7 @@ def variance_and_mean(
     unbiased: bool = True,
     keepdim: bool = False,
 ) -> list[Node]:
-    """As `var`, and `reduce_mean`"""
+    """The variance, as in `var`, and `reduce_mean`"""
     mean = b.reduce_mean(x, axes=dims_of(x, dim), keepdims=keepdim)
     return [variance(b, x, dim=dim, correction=correction, unbiased=unbiased, keepdim=keepdim), mean]
 
