@@ -345,9 +345,9 @@ class _Compiled:
             if number in places:
                 is_written = is_written | (_tensor(places[number], arguments[number].shape) > 0.5)
             _write_changes(arguments[number].detach(), value, is_written)
-        return self._results(arguments, dict(zip(computed, values, strict=False)))
+        return self._return_results(arguments, dict(zip(computed, values, strict=False)))
 
-    def _describe_results(self, arguments: Sequence[Any], values: Mapping[int, Array]) -> tuple[Any, ...]:
+    def _return_results(self, arguments: Sequence[Any], values: Mapping[int, Array]) -> tuple[Any, ...]:
         sources = [result for result in arguments if isinstance(result, torch.Tensor) and result.requires_grad]
         memories = _allocate_results(self._effects.results)
         outputs: list[Any] = []
