@@ -10,7 +10,7 @@ import numpy as np
 
 from buda_emu.arithmetic.tensor.referenced import as_array
 from buda_emu.compiler.graph.graph import SOURCES, Graph, Node, Shape
-from buda_emu.compiler.graph.registry import front_op
+from buda_emu.compiler.graph.registry import FrontOp, front_op
 from buda_emu.support.errors import InternalError, UnsupportedError
 
 _SAFE: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_.]*\Z")
@@ -98,15 +98,19 @@ class Builder:
         dtype = dtype or declared.dtype or _result_type(nodes)
         if declared.shape is None:
             return self._add(op, nodes, attrs, _decomposed_shape(op, nodes, attrs), dtype)
-        if constant:
-            if declared.reference is None:
-                raise InternalError(f"front-end op {op} has no reference")
-            self.count_growth(op, declared.shape(*[node.shape for node in nodes], **attrs), nodes)
-            with np.errstate(all="ignore"):
-                value = as_array(declared.reference(*[node.value for node in nodes], **attrs))
-            return self.constant(value, dtype=dtype)
         shape = declared.shape(*[node.shape for node in nodes], **attrs)
+        if constant:
+            self.count_growth(op, shape, nodes)
+            return self._fold(declared, nodes, attrs, dtype)
         return self._add(op, nodes, attrs, shape, dtype)
+
+    def _fold(self, declared: FrontOp, nodes: Sequence[Node], attrs: dict[str, Any], dtype: str) -> Node:
+        """Compute an op on constants by its numpy reference."""
+        if declared.reference is None:
+            raise InternalError(f"front-end op {declared.name} has no reference")
+        with np.errstate(all="ignore"):
+            value = as_array(declared.reference(*[node.value for node in nodes], **attrs))
+        return self.constant(value, dtype=dtype)
 
     def count_growth(self, subject: str, shape: Shape, nodes: Iterable[Node]) -> None:
         """Account for a constant of this shape that is about to be folded from `nodes`. Raise UnsupportedError if it is
@@ -281,12 +285,10 @@ def _literal_dtype(operand: Any) -> Any:
 def _result_type(nodes: Sequence[Node]) -> str:
     """Return numpy's result type of the operands. A constant of rank 0 does not widen the result, and any float operand
     makes it a float."""
-    kinds = [node.dtype for node in nodes if node.shape or node.op != "constant"] or [node.dtype for node in nodes]
-    if any(np.dtype(kind).kind == "f" for kind in (node.dtype for node in nodes)):
-        floats = [kind for kind in kinds if np.dtype(kind).kind == "f"]
-        if floats:
-            return np.result_type(*floats).name
+    dtypes = [node.dtype for node in nodes]
+    widening = [node.dtype for node in nodes if node.shape or node.op != "constant"] or dtypes
+    if any(np.dtype(dtype).kind == "f" for dtype in dtypes):
+        widening = [dtype for dtype in widening if np.dtype(dtype).kind == "f"]
+    if not widening:
         return "float32"
-    if kinds:
-        return np.result_type(*kinds).name
-    return "float32"
+    return np.result_type(*widening).name

@@ -43,7 +43,9 @@ def _find_unmasked(b: Builder, x: Node) -> Node | None:
     operands = [b.graph.nodes[name] for name in x.inputs]
     if x.op == "add":
         masks = [mask for mask in (_find_unmasked(b, operand) for operand in operands) if mask is not None]
-        return masks[0] if len(masks) == 1 else b.logical_and(*masks)
+        if len(masks) == 1:
+            return masks[0]
+        return b.logical_and(*masks)
     if x.op == "where":
         condition, first, second = operands
         if _is_minus_infinity(second) and _find_unmasked(b, first) is None:
@@ -67,7 +69,9 @@ def _find_unmasked_constants(b: Builder, x: Node) -> Node | None:
     finite = ~np.isinf(x.value)
     if (x.value[~finite] > 0).any():
         raise _unknown_infinities_error()
-    return None if finite.all() else b.constant(finite)
+    if finite.all():
+        return None
+    return b.constant(finite)
 
 
 def _unknown_infinities_error() -> NotSupportedError:

@@ -251,7 +251,10 @@ class _Reader:
         chosen = int(operands[0].value.item())
         last = len(op.regions) - 1
         if op.name == "stablehlo.if":
-            chosen = 0 if chosen else 1
+            if chosen:
+                chosen = 0
+            else:
+                chosen = 1
         return self._run_block(op.regions[chosen if 0 <= chosen <= last else last].blocks[0], (), values)
 
     def _refuse(self, construct: str, op: Any) -> None:

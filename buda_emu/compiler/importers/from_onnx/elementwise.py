@@ -1,5 +1,7 @@
 """Handlers of element-wise ONNX operators, comparisons and casts."""
 
+from typing import Any
+
 import numpy as np
 import onnx
 
@@ -160,24 +162,28 @@ def convert_type(call: Call, x: Node, dtype: str) -> Node:
     conversions that wrap or whose rounding is the device's own."""
     source_type = np.dtype(x.dtype)
     target_type = np.dtype(dtype)
-    if target_type.kind not in "fiub" or target_type.name.startswith("float8"):
-        raise call.refuse(f"to {dtype}")
+    _require_conversion(call, source_type, target_type)
     if target_type.kind == "b":
         if source_type.kind != "b":
             return call.b.retype(call.b.boolean(x), dtype)
         return x
     if target_type.kind in "iu" and source_type.kind == "f":
         return call.b.retype(call.b.truncate(x), dtype)
-    may_wrap = (
-        target_type.itemsize < source_type.itemsize and source_type.kind in "iu" and target_type != np.int32
-    )  # exact are 24 bits anyway
-    if target_type.kind in "iu" and may_wrap:
-        raise call.refuse(f"from {source_type} to {target_type}, which may wrap")
-    if target_type.kind == "f" and target_type.itemsize < 4 and source_type != target_type:
-        raise call.refuse(f"to {target_type}: its rounding is the device's own business (--df)")
     if source_type != target_type:
         return call.b.retype(x, dtype)
     return x
+
+
+def _require_conversion(call: Call, source: np.dtype[Any], target: np.dtype[Any]) -> None:
+    """Raise NotSupportedError for types that the device does not have, and for conversions that wrap or round."""
+    if target.kind not in "fiub" or target.name.startswith("float8"):
+        raise call.refuse(f"to {target.name}")
+    # Narrowing to int32 is accepted, since the device's integers are exact to 24 bits only.
+    is_narrower = target.itemsize < source.itemsize and source.kind in "iu" and target != np.int32
+    if target.kind in "iu" and is_narrower:
+        raise call.refuse(f"from {source} to {target}, which may wrap")
+    if target.kind == "f" and target.itemsize < 4 and source != target:
+        raise call.refuse(f"to {target}: its rounding is the device's own business (--df)")
 
 
 @onnx_op("Where")

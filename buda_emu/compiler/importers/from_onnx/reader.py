@@ -410,7 +410,10 @@ class _Reader:
         before = len(self._graph.nodes)
         output = ONNX[node.op_type].handler(call)
         refuse_unread("onnx", node.op_type, call.unread(schema_of(node, self._opset)))
-        results = list(output) if isinstance(output, tuple) else [output]
+        if isinstance(output, tuple):
+            results = list(output)
+        else:
+            results = [output]
         missing = [name for name in node.output[len(results) :] if name in self._needed]
         if missing:
             raise NotSupportedError(f"result {len(results)}")
@@ -429,7 +432,10 @@ class _Reader:
     ) -> Sequence[Node | None]:
         """Import a node whose handler refused it by its definition in the standard, or leave it to the host. Raise
         NotSupportedError with all reasons if neither is possible."""
-        body = find_body(node, inputs, self._opset) if node.op_type in ONNX else None
+        if node.op_type in ONNX:
+            body = find_body(node, inputs, self._opset)
+        else:
+            body = None
         if body is not None:
             try:
                 return self._inline(node, body, inputs, within or self._b.scope)
@@ -440,7 +446,10 @@ class _Reader:
             try:
                 return self._leave_to_host(node, values, result_types, text or "no operator of the device")
             except NotSupportedError as other:
-                text = f"{text}; {other}" if text else str(other)
+                if text:
+                    text = f"{text}; {other}"
+                else:
+                    text = str(other)
         raise NotSupportedError(text)
 
     def _leave_to_host(

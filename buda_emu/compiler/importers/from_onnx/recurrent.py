@@ -78,12 +78,7 @@ class _Direction:
         w, r = (_select_direction(b, call[place], number) for place in (1, 2))
         self.input_weights = [_gate_weights(b, w, gate, size) for gate in range(self.gates)]
         self.state_weights = [_gate_weights(b, r, gate, size) for gate in range(self.gates)]
-        bias = call.get(3)
-        parts = 2 * self.gates
-        self.biases = [
-            None if bias is None else b.slice(_select_direction(b, bias, number), dim=0, start=part * size, count=size)
-            for part in range(parts)
-        ]
+        self.biases = _split_vector(b, call.get(3), number, size, 2 * self.gates)
         self.lengths = _sequence_lengths(call, self.steps)
         zeros = np.zeros((self.batch, size), np.float32)
         initial = [call.get(place) for place in (5, 6)]
@@ -92,13 +87,7 @@ class _Direction:
         self.state, self.cell = (
             b.constant(zeros) if state is None else _select_direction(b, state, number) for state in initial
         )
-        holes = call.get(7)
-        self.peepholes = [
-            None
-            if holes is None
-            else b.slice(_select_direction(b, holes, number), dim=0, start=part * size, count=size)
-            for part in range(3)
-        ]
+        self.peepholes = _split_vector(b, call.get(7), number, size, 3)
         names = [name.decode() for name in call.attr("activations") or []] or _DEFAULTS[call.op] * 2
         functions_per_direction = len(_DEFAULTS[call.op])
         self.functions = _make_activations(call, names)[
@@ -109,14 +98,7 @@ class _Direction:
         """Unroll all steps, from the last one if `backward`. Steps beyond the length of a sequence leave its state
         unchanged and output zeros."""
         b = self.b
-        products = [b.matmul(self.x, weight) for weight in self.input_weights]
-        for gate in range(self.gates):
-            for part in (gate, gate + self.gates):
-                bias = self.biases[part]
-                # The bias of the state's part of a GRU's last gate is multiplied with the reset gate: not here.
-                is_after_reset = self.op == "GRU" and part == 5 and self.call.attr("linear_before_reset", 0)
-                if bias is not None and not is_after_reset:
-                    products[gate] = b.add(products[gate], bias)
+        products = self._multiply_inputs()
         states: dict[int, Node] = {}
         for step in reversed(range(self.steps)) if backward else range(self.steps):
             step_products = [
@@ -135,6 +117,19 @@ class _Direction:
             self.state = state
             self.cell = cell
         return _Run([states[step] for step in range(self.steps)], self.state, self.cell)
+
+    def _multiply_inputs(self) -> list[Node]:
+        """Return for each gate the products of the inputs of all steps, with the biases."""
+        b = self.b
+        products = [b.matmul(self.x, weight) for weight in self.input_weights]
+        for gate in range(self.gates):
+            for part in (gate, gate + self.gates):
+                bias = self.biases[part]
+                # The bias of the state's part of a GRU's last gate is multiplied with the reset gate: not here.
+                is_after_reset = self.op == "GRU" and part == 5 and self.call.attr("linear_before_reset", 0)
+                if bias is not None and not is_after_reset:
+                    products[gate] = b.add(products[gate], bias)
+        return products
 
     def _multiply_state(self, gate: int, state: Node | None = None) -> Node:
         return self.b.matmul(self.state if state is None else state, self.state_weights[gate])
@@ -184,6 +179,13 @@ class _Direction:
 def _select_direction(b: Builder, x: Node, direction: int) -> Node:
     """Select a direction, the first dimension, and remove that dimension."""
     return b.reshape(b.slice(x, dim=0, start=direction, count=1), shape=x.shape[1:])
+
+
+def _split_vector(b: Builder, x: Node | None, direction: int, size: int, count: int) -> list[Node | None]:
+    """Split the biases or peepholes of a direction into `count` vectors; all are None if the operand is left out."""
+    if x is None:
+        return [None] * count
+    return [b.slice(_select_direction(b, x, direction), dim=0, start=part * size, count=size) for part in range(count)]
 
 
 def _gate_weights(b: Builder, weights: Node, gate: int, size: int) -> Node:

@@ -60,9 +60,15 @@ def reshape(call: Call) -> Node:
         return reshape_to(call, x, _flat_shape(call, x))
     operand = call.constant(1, "shape")
     if call.op == "Reshape":
-        sizes = np.asarray(call.attr("shape")) if operand is None else operand
+        if operand is None:
+            sizes = np.asarray(call.attr("shape"))
+        else:
+            sizes = operand
         return reshape_to(call, x, _requested_shape(x, sizes.tolist(), allows_zero))
-    axes = call.attr("axes") if operand is None else operand.reshape(-1).tolist()
+    if operand is None:
+        axes = call.attr("axes")
+    else:
+        axes = operand.reshape(-1).tolist()
     if call.op == "Squeeze":
         return reshape_to(call, x, _squeezed_shape(x, axes))
     return reshape_to(call, x, _unsqueezed_shape(x, axes))
@@ -403,9 +409,7 @@ def resize(call: Call) -> Node:
     axes = [dim_of(axis, rank) for axis in call.attr("axes", list(range(rank)))]
     sampling = _sampling(call)
     if _is_resize_11(call):
-        area = call.constant(1, "roi")
-    else:
-        area = None
+        call.constant(1, "roi")  # read, and refused where it is computed, whether or not it matters
     out, ratio = _result_sizes(call, x, axes)
     crops = sampling.coordinates == "tf_crop_and_resize"
     matrices: list[tuple[int, Sparse]] = []
@@ -414,12 +418,7 @@ def resize(call: Call) -> Node:
             continue
         at = _sample_positions(call, sampling, x.shape[axis], out[number], ratio[number])
         if crops:
-            if area is None or area.size != 2 * len(axes):
-                raise call.refuse("a roi that is not two numbers for each axis")
-            low = float(area[number])
-            high = float(area[number + len(axes)])
-            if ratio[number] == 1 and (low, high) != (0, 1):  # the standard crops, onnxruntime does not
-                raise call.refuse("a roi along an axis that is not scaled")
+            low, high = _crop_bounds(call, number, len(axes), is_scaled=ratio[number] != 1)
             at = _crop_positions(x.shape[axis], out[number], low, high)
             if sampling.beyond and ((at < 0) | (at > x.shape[axis] - 1)).any():
                 raise call.refuse(f"extrapolation_value={sampling.beyond}")
@@ -472,13 +471,10 @@ def _result_sizes(call: Call, x: Node, axes: Sequence[int]) -> tuple[list[int], 
     policy = call.attr("keep_aspect_ratio_policy", b"stretch").decode()
     if sizes is not None and sizes.size:
         ratio = [int(size) / x.shape[axis] for size, axis in zip(sizes, axes, strict=True)]
-        if policy != "stretch":
-            if policy == "not_larger":
-                common = min(ratio)
-            else:
-                common = max(ratio)
-            return [int(x.shape[axis] * common + 0.5) for axis in axes], [common] * len(axes)
-        return [int(size) for size in sizes], ratio
+        if policy == "stretch":
+            return [int(size) for size in sizes], ratio
+        common = min(ratio) if policy == "not_larger" else max(ratio)
+        return [int(x.shape[axis] * common + 0.5) for axis in axes], [common] * len(axes)
     if scales is not None and scales.size:
         ratio = [float(scale) for scale in scales]
         grown = [np.float32(x.shape[axis]) * np.float32(scale) for axis, scale in zip(axes, ratio, strict=True)]
@@ -506,6 +502,18 @@ def _sample_positions(call: Call, sampling: _Sampling, size: int, out: int, fact
     if sampling.coordinates in ("pytorch_half_pixel", "align_corners", "tf_crop_and_resize"):
         return np.zeros(out, np.float32)
     raise call.refuse(f"coordinate_transformation_mode={sampling.coordinates}")
+
+
+def _crop_bounds(call: Call, number: int, count: int, *, is_scaled: bool) -> tuple[float, float]:
+    """Return begin and end of the part of axis `number`, of `count`, that `Resize` crops, relative to its length."""
+    area = call.constant(1, "roi")
+    if area is None or area.size != 2 * count:
+        raise call.refuse("a roi that is not two numbers for each axis")
+    low = float(area[number])
+    high = float(area[number + count])
+    if not is_scaled and (low, high) != (0, 1):  # the standard crops, onnxruntime does not
+        raise call.refuse("a roi along an axis that is not scaled")
+    return low, high
 
 
 def _crop_positions(size: int, out: int, low: float, high: float) -> Array:

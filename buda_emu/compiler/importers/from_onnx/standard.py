@@ -315,7 +315,9 @@ def find_body(node: Any, inputs: Sequence[Node | None], opset: Mapping[str, int]
             types = [type_bytes(operand) for operand in inputs]
             body = onnx.FunctionProto()
             body.ParseFromString(schema.get_context_dependent_function(node.SerializeToString(), types))
-            return body if body.node else None
+            if body.node:
+                return body
+            return None
     except Exception:  # noqa: BLE001 - the builder of a body refuses in many ways what it was not made for
         return None
     return None

@@ -308,7 +308,10 @@ def read_checked_archive(path: Path) -> io.BytesIO:
     try:
         with zipfile.ZipFile(path) as archive, zipfile.ZipFile(result, "w") as copy:
             source = _describe_archive(path, archive)
-            root = _ROOT if source.root else ""
+            if source.root:
+                root = _ROOT
+            else:
+                root = ""
             for info in archive.infolist():
                 content = source.content_of(info.filename)
                 if content != "unread":

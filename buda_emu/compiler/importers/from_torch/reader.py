@@ -535,4 +535,6 @@ def _user_line(node: Any) -> str:
     """Return the user's source line, or "" if torch knows only code that it generated, as for backward passes."""
     stack = [line.strip() for line in (node.meta.get("stack_trace") or "").splitlines()]
     lines = [line for line in stack if line.startswith("File ") and not line.startswith('File "<eval_with_key>')]
-    return lines[-1] if lines else ""
+    if lines:
+        return lines[-1]
+    return ""

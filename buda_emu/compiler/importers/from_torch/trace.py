@@ -218,7 +218,10 @@ def input_shapes(
     open_places = [(name, place, size) for name, shape in shapes.items() for place, size in _open_sizes(shape)]
     for name, place, size in open_places:
         requested = sizes.of(names[name], place)
-        value = examples[name][place] if name in examples else requested
+        if name in examples:
+            value = examples[name][place]
+        else:
+            value = requested
         if value is not None:
             bound_sizes.setdefault(size, _check_bounds(program, size, value, f"{model}: {names[name]}.{place}"))
     missing = [(names[name], place) for name, place, size in open_places if size not in bound_sizes]

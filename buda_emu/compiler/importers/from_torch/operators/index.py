@@ -51,10 +51,7 @@ def index(b: Builder, x: Node, indices: Any) -> Node:
         raise NotSupportedError("a mask as index: the size of its result depends on data; multiply by it, or use where")
     computed = any(node.op != "constant" for node in index_nodes)
     if len(index_nodes) == 1 and computed:
-        if places[0] == 0 and x.op == "constant" and is_picked_by_host(b, index_nodes[0]):
-            table = b.constant(x.value.reshape(x.shape[0], -1).astype(np.float32))
-            return view(b, table_rows(b, table, index_nodes[0], from_end=True), (*index_nodes[0].shape, *x.shape[1:]))
-        return b.gather(x, index_nodes[0], dim=places[0])
+        return _gather_rows(b, x, index_nodes[0], places[0])
     other_dims = [place for place in range(len(x.shape)) if place not in places]
     sizes = [x.shape[place] for place in places]
     other_sizes = [x.shape[place] for place in other_dims]
@@ -74,6 +71,14 @@ def index(b: Builder, x: Node, indices: Any) -> Node:
     before = places[0]
     ahead = range(new, new + before)
     return b.transpose(elements, perm=(*ahead, *range(new), *range(new + before, new + len(other_sizes))))
+
+
+def _gather_rows(b: Builder, x: Node, index: Node, dim: int) -> Node:
+    """Gather along one dimension by an index that is no constant; the host picks rows of a constant table."""
+    if dim == 0 and x.op == "constant" and is_picked_by_host(b, index):
+        table = b.constant(x.value.reshape(x.shape[0], -1).astype(np.float32))
+        return view(b, table_rows(b, table, index, from_end=True), (*index.shape, *x.shape[1:]))
+    return b.gather(x, index, dim=dim)
 
 
 def _flatten_indices(index_nodes: Sequence[Node], sizes: Sequence[int]) -> NDArray[np.int64]:

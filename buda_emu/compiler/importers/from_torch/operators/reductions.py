@@ -99,7 +99,10 @@ def variance(
     axes = dims_of(x, dim)
     count = prod(x.shape[axis] for axis in axes)
     if correction is None:
-        correction = 1 if unbiased else 0
+        if unbiased:
+            correction = 1
+        else:
+            correction = 0
     if correction >= count:
         raise NotSupportedError(f"correction={correction} of {count} elements, which divides by nothing")
     centred = b.subtract(x, b.reduce_mean(x, axes=axes))
@@ -207,7 +210,10 @@ def batch_norm(
         gamma = single
     else:
         gamma = weight
-    beta = zero if bias is None else bias
+    if bias is None:
+        beta = zero
+    else:
+        beta = bias
     return [b.batch_norm(x, gamma, beta, mean, variance, epsilon=float(epsilon)), None, None]
 
 
