@@ -91,24 +91,29 @@ def declaration_problems(graph: Graph) -> Iterator[str]:
     """Yield a line for each node whose element type, operands, attributes or shape contradict the declaration of its
     op, and for each input or output that names no node. The graph must satisfy the rules of its stage."""
     for node in graph:
-        if node.dtype not in DTYPES:
-            yield f"{node.name}: there is no element type {node.dtype}"
-        if not all(value.is_within for value in node.attrs.values() if isinstance(value, Sparse)):
-            yield f"{node.name} = {node.op}: entries of its matrix are outside of it"
-            continue
-        try:
-            shape = _declared_shape(graph, node)
-        except Exception as error:  # noqa: BLE001 - rules are plain functions of shapes: anything may come of odd ones
-            yield f"{node.name} = {node.op}: its operands or attributes are not those of {node.op}: {error}"
-            continue
-        if shape is not None and tuple(shape) != node.shape:
-            yield f"{node.name} = {node.op}: has shape {list(node.shape)}, by its operands it is {list(shape)}"
+        yield from _node_problems(graph, node)
     for name in graph.inputs:
         if name not in graph.nodes or graph[name].op != "input":
             yield f"input {name} is not a node of op input"
     for output in graph.outputs:
         if output.value not in graph.nodes:
             yield f"output {output.label}: there is no node {output.value}"
+
+
+def _node_problems(graph: Graph, node: Node) -> Iterator[str]:
+    """Yield a line for each way in which a node contradicts the declaration of its op."""
+    if node.dtype not in DTYPES:
+        yield f"{node.name}: there is no element type {node.dtype}"
+    if not all(value.is_within for value in node.attrs.values() if isinstance(value, Sparse)):
+        yield f"{node.name} = {node.op}: entries of its matrix are outside of it"
+        return
+    try:
+        shape = _declared_shape(graph, node)
+    except Exception as error:  # noqa: BLE001 - rules are plain functions of shapes: anything may come of odd ones
+        yield f"{node.name} = {node.op}: its operands or attributes are not those of {node.op}: {error}"
+        return
+    if shape is not None and tuple(shape) != node.shape:
+        yield f"{node.name} = {node.op}: has shape {list(node.shape)}, by its operands it is {list(shape)}"
 
 
 def _declared_shape(graph: Graph, node: Node) -> Shape | None:

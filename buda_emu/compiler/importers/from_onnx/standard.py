@@ -34,29 +34,19 @@ def infer_results(node: Any, inputs: Sequence[Node | None], opset: Mapping[str, 
     schema = schema_of(node, opset)
     if schema is None or has_inner_graph(node):
         return {}
-    context: Any = onnx.checker.C.CheckerContext()
-    context.ir_version = onnx.IR_VERSION
-    context.opset_imports = dict(opset)
     operands = {name: operand for name, operand in zip(node.input, inputs, strict=True) if operand is not None}
-    data = {
-        name: operand.value
-        for name, operand in operands.items()
-        if operand.op == "constant" and operand.value.size <= _SMALL
-    }
-    arrays = {name: numpy_helper.from_array(array, name) for name, array in data.items()}
     first_error: Exception | None = None
-    for widths in ("as here", "their own"):
-        types = {name: _type_proto(operand, keep_width=widths == "their own") for name, operand in operands.items()}
+    for keep_width in (False, True):
+        types = {name: _type_proto(operand, keep_width=keep_width) for name, operand in operands.items()}
         try:
-            onnx.checker.check_node(node, context)
-            _check_families(schema, inputs)
+            _check_node(node, schema, inputs, opset)
             results = onnx.shape_inference.infer_node_outputs(
                 schema,
                 node,
                 types,
-                arrays,
+                _small_constants(operands),
                 ir_version=onnx.IR_VERSION,
-                opset_imports=[helper.make_opsetid(*operand) for operand in opset.items()],
+                opset_imports=[helper.make_opsetid(domain, number) for domain, number in opset.items()],
             )
         except (onnx.checker.ValidationError, onnx.shape_inference.InferenceError) as error:
             first_error = first_error or error
@@ -64,6 +54,21 @@ def infer_results(node: Any, inputs: Sequence[Node | None], opset: Mapping[str, 
             return {name: results[name] for name in node.output if name in results}
     shapes = ", ".join(str(list(operand.shape)) for operand in operands.values())
     raise ValueError(f"{_first_sentence(first_error)} (operands {shapes or 'none'})")
+
+
+def _check_node(node: Any, schema: Any, inputs: Sequence[Node | None], opset: Mapping[str, int]) -> None:
+    """Check a node against the standard. Raise onnx's ValidationError, or ValueError for operands of a wrong kind."""
+    context: Any = onnx.checker.C.CheckerContext()
+    context.ir_version = onnx.IR_VERSION
+    context.opset_imports = dict(opset)
+    onnx.checker.check_node(node, context)
+    _check_families(schema, inputs)
+
+
+def _small_constants(operands: Mapping[str, Node]) -> dict[str, Any]:
+    """Return the operands whose values may decide shapes, as onnx.TensorProtos by name."""
+    constants = {name: operand.value for name, operand in operands.items() if operand.op == "constant"}
+    return {name: numpy_helper.from_array(array, name) for name, array in constants.items() if array.size <= _SMALL}
 
 
 def captured_names(node: Any) -> set[str]:
