@@ -10,7 +10,7 @@ from typing import Any, Final, NamedTuple
 from numpy.lib.array_utils import byte_bounds
 
 from buda_emu.arithmetic.tensor.referenced import Referenced, asking
-from buda_emu.compiler.graph.graph import Graph, in_memory
+from buda_emu.compiler.graph.graph import Graph, memory_share
 from buda_emu.emulator.memory.host import default_memory_limit, resident_memory, size_text
 from buda_emu.support.checker.text import plural
 from buda_emu.support.errors import UnsupportedError
@@ -77,7 +77,7 @@ class MemoryWatch:
                 low, high = byte_bounds(node.value)
                 held[low] = max(held.get(low, (0, "")), (high - low, node.name))
         arrays = sum(size for size, _ in held.values())
-        copies = min(arrays, in_memory(arrays) + int(REWRITTEN * arrays))
+        copies = min(arrays, memory_share(arrays) + int(REWRITTEN * arrays))
         needed = resident_memory() + copies + BESIDE + OF_A_NODE * len(list(graph))
         needed += min(sum(elsewhere.values()), ON_THE_WAY)
         words = (

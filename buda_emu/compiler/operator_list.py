@@ -32,7 +32,7 @@ class Standard(NamedTuple):
 
     def rows(self) -> Iterator[Sequence[str]]:
         """Yield each operator in the order of `COVERAGE_HEADERS`. Raises ImportError where the package is absent."""
-        yield from import_module(f"buda_emu.compiler.importers.{self.module}").coverage()
+        yield from import_module(f"buda_emu.compiler.importers.{self.module}").list_coverage()
 
 
 STANDARDS: Final = (

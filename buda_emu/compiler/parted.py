@@ -122,12 +122,12 @@ def operator_from_image(form: str, data: bytes) -> Run:
         raise HostError("the host's part of this image needs the package onnx: pip install 'buda-emu[onnx]'")
     from onnx import ModelProto
 
-    from buda_emu.compiler.importers.from_onnx.standard import computes
+    from buda_emu.compiler.importers.from_onnx.standard import make_evaluator
 
     try:
         model = ModelProto.FromString(data)
         (_,) = model.graph.node
-        return computes(model)
+        return make_evaluator(model)
     except Exception as error:  # protobuf and onnx raise many kinds for damaged bytes
         raise HostError(f"no ONNX graph of one operator that onnx's evaluator knows: {error}") from error
 

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from buda_emu.compiler.graph.spec import CORE, FRONT, declared_problems, graph_problems
+from buda_emu.compiler.graph.spec import CORE, FRONT, declaration_problems, graph_problems
 from buda_emu.compiler.ir.text import PLACED, TILE, Ir
 from buda_emu.compiler.lower.picker import PickTable
 from buda_emu.compiler.lower.tiles import Shape, TileGraph, TileOp, Tm, Use, after
@@ -227,7 +227,7 @@ def _problems(form: Ir, arch: str) -> Iterator[str]:
         broken = True
         yield problem
     if not broken:
-        yield from declared_problems(form.graph)
+        yield from declaration_problems(form.graph)
     if form.tiles is not None and form.level in (TILE, PLACED):
         yield from tile_problems(form.tiles, _detours(form), arch)
     if form.placement is not None:

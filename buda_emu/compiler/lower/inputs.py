@@ -5,7 +5,7 @@ from math import prod
 
 import numpy as np
 
-from buda_emu.compiler.graph.builder import kept_name, safe_name
+from buda_emu.compiler.graph.builder import host_name, safe_name
 from buda_emu.compiler.graph.graph import Array, Node, Output
 from buda_emu.compiler.graph.registry import front_op
 from buda_emu.compiler.lower.layout import TILE, Layout, Piece, dense_layout, padded_size, standard
@@ -126,7 +126,7 @@ def emit_output(low: Lowering, output: Output, used_names: set[str]) -> None:
     value = low.real(value)
     layout = value.layout
     view = (layout.extent[0], _elements_along(layout, "r"), _elements_along(layout, "c"))
-    name = kept_name(output.label)
+    name = host_name(output.label)
     while name in used_names or name in low.out.ops:
         name += "_out"
     used_names.add(name)

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from buda_emu.arithmetic.tensor.referenced import Referenced
-from buda_emu.compiler.graph.builder import kept_name
+from buda_emu.compiler.graph.builder import host_name
 from buda_emu.compiler.graph.graph import FORWARD, Array, ArrayKey, Graph, Node, OwnMemory
 from buda_emu.compiler.graph.sparse import Sparse
 from buda_emu.compiler.lower.layout import TILE, Extent, Layout
@@ -83,7 +83,7 @@ class Lowering:
         self.undefined: set[str] = set()
         """Nodes whose elements may be NaN although no element of an input is."""
         self._known: dict[Any, str] = {}
-        self._reserved = {kept_name(output.label) for output in graph.outputs}  # queues that the host reads
+        self._reserved = {host_name(output.label) for output in graph.outputs}  # queues that the host reads
         self._real: dict[Any, Value] = {}
 
     def begin(self, program: str) -> None:

@@ -7,7 +7,7 @@ from math import prod
 import numpy as np
 
 from buda_emu.arithmetic.tensor.host import scattered
-from buda_emu.compiler.frontend_ops.core import window_taps
+from buda_emu.compiler.frontend_ops.core import iterate_tap_indices
 from buda_emu.compiler.graph.graph import Array, Node
 from buda_emu.compiler.graph.registry import front_op
 from buda_emu.compiler.graph.sparse import Sparse
@@ -347,7 +347,7 @@ def _pick_taps(
     value = relayout(low, value, dense_layout(shape, [0], list(range(2, rank)), [1]))
     index = np.zeros((prod(kernel), prod(out)), np.int64)
     valid = np.ones(index.shape, bool)
-    for place, picks in enumerate(window_taps((space, kernel, out), node.attrs, clamp, flipped)):
+    for place, picks in enumerate(iterate_tap_indices((space, kernel, out), node.attrs, clamp, flipped)):
         form = [1] * (2 * len(kernel))
         form[place], form[len(kernel) + place] = picks.shape
         spread = np.broadcast_to(picks.reshape(form), (*kernel, *out)).reshape(index.shape)

@@ -6,7 +6,7 @@ from math import prod
 
 import numpy as np
 
-from buda_emu.compiler.graph.builder import made_size
+from buda_emu.compiler.graph.builder import check_constant_size
 from buda_emu.compiler.graph.sparse import Sparse
 from buda_emu.compiler.lower.layout import (
     TILE,
@@ -307,7 +307,7 @@ def _columns(low: Lowering, value: Value, parts: list[Move], members: list[int],
         have = (have[:, None] + count[None, :] * stride).ravel()
         want = (want[:, None] + count[None, :] * parts[k].want.stride).ravel()
     shape = value.layout.extent[2], extent
-    made_size(f"a move of columns before {low.name()}", shape, _MOST_OF_A_MOVE)
+    check_constant_size(f"a move of columns before {low.name()}", shape, _MOST_OF_A_MOVE)
     matrix = Sparse.of(shape, have, want).to_dense()
     dims = list(value.layout.dims)
     for k in members:

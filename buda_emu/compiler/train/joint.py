@@ -12,8 +12,8 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from buda_emu.compiler.graph.graph import FORWARD, Graph, Node, Output
 from buda_emu.compiler.importers.attention import Complex
-from buda_emu.compiler.importers.from_torch.reader import ASSERTED, Reader, decomposed, dtype_name, refuse_changes
-from buda_emu.compiler.importers.from_torch.trace import apart, array_of, traced, unlogged
+from buda_emu.compiler.importers.from_torch.reader import ASSERTED, Reader, decompose, dtype_name, refuse_changes
+from buda_emu.compiler.importers.from_torch.trace import array_of, distinct_tensors, silence_loggers, trace_module
 from buda_emu.compiler.train.choices import BACKWARD, GRADIENT, Choices
 from buda_emu.support.errors import HostError
 from buda_emu.support.unmasked import require_unmasked
@@ -55,12 +55,12 @@ def joint_graph(module: Any, inputs: Sequence[Any], target: Any, choices: Choice
     else:
         function = loss
     name = type(module).__name__
-    tensors = list(apart(inputs))
+    tensors = list(distinct_tensors(inputs))
     if target is None:
         target = _example_target(module, tensors, loss)
     several = choices.targets
     with_loss = _WithLoss(module, function, 1 / choices.microbatches, several)
-    arguments = (*tensors, *apart(target if several else (target,)))
+    arguments = (*tensors, *distinct_tensors(target if several else (target,)))
     try:
         program = _joint(with_loss, arguments, _parameters_in_loss(with_loss, arguments), name)
     except HostError:
@@ -103,7 +103,7 @@ def _joint(with_loss: Any, arguments: tuple[Any, ...], needed_parameters: set[st
     # The other kernels have backward passes of their own.
     plain: Any = sdpa_kernel(SDPBackend.MATH)  # pyright: ignore[reportUnknownVariableType]
     with plain, torch.enable_grad():
-        program, asserted = traced(with_loss, arguments, name, gradients=True)
+        program, asserted = trace_module(with_loss, arguments, name, gradients=True)
         first = _first_names(with_loss)
         parameters = program.graph_signature.inputs_to_parameters
         for node in program.graph.nodes:  # torch traces no gradients that there are not
@@ -113,10 +113,10 @@ def _joint(with_loss: Any, arguments: tuple[Any, ...], needed_parameters: set[st
                 parameter = None
             if parameter is not None and (first[parameter] not in needed_parameters or not node.users):
                 node.meta["val"].requires_grad_(False)
-        with unlogged():
+        with silence_loggers():
             joint: Any = _export_forward_backward(program)
             with torch.no_grad():
-                core_program = decomposed(joint, ASSERTED if asserted else ())
+                core_program = decompose(joint, ASSERTED if asserted else ())
     if not any(map(_tests_nan, program.graph.nodes)):
         _drop_tests_for_nan(core_program.graph)
     return core_program
@@ -184,14 +184,14 @@ class _JointReader(Reader):
         self._mutated_buffers: dict[str, str] = signature.buffers_to_mutate
         self._loss: str = signature.backward_signature.loss_output
 
-    def _placeholder(self, node: Any, names: dict[str, str], held: dict[str, Any]) -> Node | Complex:
+    def _placeholder(self, node: Any, names: dict[str, str], tensors: dict[str, Any]) -> Node | Complex:
         name = names.get(node.name)
         if name is None:
             example = node.meta["val"]
             return self._b.input(self._labels[node.name], tuple(map(int, example.shape)), dtype_name(example.dtype))
         if name in self._gradients.values() or name in self._mutated_buffers.values():
-            return self._b.state(self._module_name(name), array_of(held[name]))
-        return super()._placeholder(node, names, held)
+            return self._b.state(self._module_name(name), array_of(tensors[name]))
+        return super()._placeholder(node, names, tensors)
 
     def _outputs(self, node: Any, signature: Any) -> None:
         del signature

@@ -15,7 +15,7 @@ from buda_emu.compiler.compilation import CompileOptions
 from buda_emu.compiler.compile import compile as compile_model
 from buda_emu.compiler.compile import compile_from, compile_until
 from buda_emu.compiler.compiled import CompiledModel
-from buda_emu.compiler.graph.builder import shown_name
+from buda_emu.compiler.graph.builder import printable_name
 from buda_emu.compiler.ir.text import print_file, write_ir
 from buda_emu.compiler.parted import PartedModel, compile_in_parts
 from buda_emu.compiler.pipeline import NAMES, Observer, require_pass_name
@@ -169,8 +169,8 @@ def summary(compiled: CompiledModel) -> str:
     ]
     for item in compiled.io.inputs:
         what = "indices" if item.indices else f"{list(item.shape)} {item.dtype}"
-        lines.append(f"  input {shown_name(item.label)}: {what} -> queue {item.queue}")
-    lines += [f"  output {shown_name(item.label)}: {list(item.shape)} {item.dtype}" for item in compiled.io.outputs]
+        lines.append(f"  input {printable_name(item.label)}: {what} -> queue {item.queue}")
+    lines += [f"  output {printable_name(item.label)}: {list(item.shape)} {item.dtype}" for item in compiled.io.outputs]
     if placement.work.is_notable:
         lines.append(f"  {placement.work.words()}")
     return "\n".join(lines)
