@@ -46,7 +46,7 @@ from buda_emu.support.checker.render import render
 from buda_emu.support.checker.text import plural
 from buda_emu.support.errors import HostError, InternalError
 from buda_emu.support.files import write_file
-from buda_emu.support.unmasked import require_unmasked
+from buda_emu.support.unmasked import refuse_masked_arrays
 from buda_emu.support.version import RESULT_VERSION, __version__
 
 if TYPE_CHECKING:
@@ -687,5 +687,5 @@ def as_numpy(array: Any) -> Array:
     if hasattr(array, "detach"):
         array = array.detach().cpu()
         array = (array.float() if str(array.dtype) == "torch.bfloat16" else array).numpy()  # numpy has no bfloat16
-    require_unmasked(array, "an array of the model")
+    refuse_masked_arrays(array, "an array of the model")
     return np.asarray(array)

@@ -14,7 +14,7 @@ from buda_emu.support.checker.checks import TooManyFindingsError, require_few
 from buda_emu.support.checker.diagnostic import Diagnostic
 from buda_emu.support.checker.render import render, with_source_lines
 from buda_emu.support.checker.suggest import near
-from buda_emu.support.checker.text import quoted
+from buda_emu.support.checker.text import quote
 from buda_emu.support.errors import NetlistError
 from buda_emu.support.records import dataclass
 
@@ -78,7 +78,7 @@ class FieldReader(SectionReader):
             if key == "overrides":
                 continue  # read by `overrides`, and ignored inside an override (NETLIST 5.1)
             if key not in specs:
-                self._add("V200", key_node, f"{label}: unknown field {quoted(key)}", near(key, specs))
+                self._add("V200", key_node, f"{label}: unknown field {quote(key)}", near(key, specs))
                 continue
             read, expected = _READERS[_type_name(specs[key])]
             value = read(node)
@@ -98,7 +98,7 @@ class FieldReader(SectionReader):
         for pattern, key_node, value in node.items():
             problem = _pattern_problem(pattern)
             if problem:
-                self._add("V203", key_node, f"{label}: override {quoted(pattern)} {problem}")
+                self._add("V203", key_node, f"{label}: override {quote(pattern)} {problem}")
             yield pattern, key_node, value
 
     def usage_finding(
@@ -176,7 +176,7 @@ def _unknown_word(field: str, word: str, legal_words: Mapping[str, Any] | tuple[
     names = ", ".join(legal_words)
     if not word:
         return field, f"{field} is not given; known: {names}", ""
-    return field, f"unknown {field} {quoted(word)}; known: {names}", near(word, legal_words)
+    return field, f"unknown {field} {quote(word)}; known: {names}", near(word, legal_words)
 
 
 def _pattern_problem(pattern: str) -> str:
@@ -532,7 +532,7 @@ class _Reader(SectionReader):
             written = {key: value for key, _, value in pairs}
             for key, key_node, _ in pairs:
                 if key not in METRICS and key not in _KEYS:
-                    self._hint(key_node, f"{name}: {quoted(key)} is not a metric: it is ignored", near(key, METRICS))
+                    self._hint(key_node, f"{name}: {quote(key)} is not a metric: it is ignored", near(key, METRICS))
             yield PerformanceCheck(
                 name=name,
                 graph=self._word(written.get("graph-name")),

@@ -34,7 +34,7 @@ def own_caches() -> str:
     return os.path.join(user_caches(), "buda-emu")  # noqa: PTH118
 
 
-def kept_in(*names: str) -> str:
+def cache_folder(*names: str) -> str:
     """A folder of `own_caches`; "" where nothing can be kept in it now, see `usable`."""
     try:
         folder = os.path.join(own_caches(), *names)  # noqa: PTH118
@@ -143,7 +143,7 @@ def read_regular(file: "str | os.PathLike[str]", most_bytes: int) -> bytes:
     return data
 
 
-def read_kept(file: str, magic: bytes, most_bytes: int) -> memoryview | None:
+def read_cache_file(file: str, magic: bytes, most_bytes: int) -> memoryview | None:
     """What `write_kept` wrote there, which then counts as used; None where that is nothing, damaged, or was written
     as another file."""
     try:
@@ -157,7 +157,7 @@ def read_kept(file: str, magic: bytes, most_bytes: int) -> memoryview | None:
     return payload
 
 
-def write_kept(file: str, magic: bytes, payload: bytes, most_bytes: int) -> None:
+def write_cache_file(file: str, magic: bytes, payload: bytes, most_bytes: int) -> None:
     """Write a file whole or not at all, after `magic` and a checksum of its name and bytes, where its folder is
     `usable`.
 
@@ -180,7 +180,7 @@ def write_kept(file: str, magic: bytes, payload: bytes, most_bytes: int) -> None
         _make_room(folder, most_bytes)
 
 
-def unpickled_of(names: Mapping[tuple[str, str], Any], payload: memoryview, what: str) -> Any:
+def unpickle(names: Mapping[tuple[str, str], Any], payload: memoryview, what: str) -> Any:
     """The object of a pickle that knows these names, by module and name, and no other, so that reading runs no code but
     theirs. `what` it is part of, for the message. Raises any Exception for a pickle that is not ours."""
     return _Unpickler(names, payload, what).load()

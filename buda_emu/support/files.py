@@ -193,7 +193,7 @@ class FileState:
         return "it was written to, or its status changed"
 
 
-def unchanged(
+def change_guard(
     path: str | os.PathLike[str], refuse: Callable[[str], BudaError] | None = None, state: FileState | None = None
 ) -> Callable[[], None]:
     """A function that raises where a file is not what it was when this was called, or what `state` says. To be called

@@ -17,20 +17,20 @@ _AGAIN = 0.001  # seconds until a Ctrl-C that came too early comes again
 def interrupt(_number: int, frame: FrameType | None) -> None:
     """Raise KeyboardInterrupt, at once or as soon as whoever waits for what runs passes it on."""
     while frame is not None:
-        if _keeps_it(frame):
-            _thread.start_new_thread(_again, (_thread.get_ident(),))
+        if _swallows_interrupt(frame):
+            _thread.start_new_thread(_send_again, (_thread.get_ident(),))
             return
         frame = frame.f_back
     raise KeyboardInterrupt
 
 
-def _keeps_it(frame: FrameType) -> bool:
+def _swallows_interrupt(frame: FrameType) -> bool:
     if frame.f_code.co_name in ("create_module", "exec_module"):
         return isinstance(frame.f_locals.get("self"), ExtensionFileLoader)
     return frame.f_code.co_qualname == "_get_module_lock.<locals>.cb"
 
 
-def _again(main_thread: int) -> None:
+def _send_again(main_thread: int) -> None:
     time.sleep(_AGAIN)
     if sys.platform == "win32":
         _thread.interrupt_main()

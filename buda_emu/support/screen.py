@@ -95,17 +95,17 @@ def _colours(terminal: bool, when: When) -> bool:
     return terminal and os.environ.get("TERM") != "dumb"
 
 
-def shown(text: str) -> str:
+def escape_controls(text: str) -> str:
     """Names of a document must not steer a terminal: control characters but line feeds, tabs and our own colours are
     escaped, and so is what turns the direction of writing."""
     if text.isprintable():  # most names are: no pattern to compile
         return text
-    return re.sub(_STEERING, _escaped, text)
+    return re.sub(_STEERING, _escape, text)
 
 
 def plain(text: str) -> str:
     """The same where there are no colours: no control character stays but line feeds and tabs."""
-    return text if text.isprintable() else re.sub(_CONTROLS, _escaped, text)
+    return text if text.isprintable() else re.sub(_CONTROLS, _escape, text)
 
 
 def lines_of(text: str) -> list[str]:
@@ -159,7 +159,7 @@ class CleanStream:
         for name, line in self._names.items():
             clean = clean.replace(name, line)
         coloured = "\x1b" in clean and (current().colour or screen_of(self.stream).colour)
-        clean = harmless(shown(clean) if coloured else plain(clean), self._begun)
+        clean = harmless(escape_controls(clean) if coloured else plain(clean), self._begun)
         line = clean[clean.rfind("\n") + 1 :]
         self._begun = _beginning(line if "\n" in clean else self._begun + line)
         self.stream.write(clean)
@@ -206,5 +206,5 @@ def clean_streams(names: Iterable[str] = ()) -> Generator[None]:
         sys.stdout, sys.stderr = before
 
 
-def _escaped(found: re.Match[str]) -> str:
+def _escape(found: re.Match[str]) -> str:
     return found[0].encode("unicode_escape").decode()

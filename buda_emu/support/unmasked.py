@@ -7,7 +7,7 @@ from typing import cast
 from buda_emu.support.errors import HostError
 
 
-def require_unmasked(given: object, where: str) -> None:
+def refuse_masked_arrays(given: object, where: str) -> None:
     """Raise HostError for an array of `numpy.ma`, alone or in lists: as a plain array it would lose its mask without a
     word, and what the mask hides would be computed with."""
     masked = sys.modules.get("numpy.ma")
@@ -20,4 +20,4 @@ def require_unmasked(given: object, where: str) -> None:
         )
     if isinstance(given, list | tuple):
         for element in cast("Sequence[object]", given):
-            require_unmasked(element, where)
+            refuse_masked_arrays(element, where)

@@ -168,7 +168,7 @@ class SignMagnitude8:
 
     def encode(self, values: F32) -> Codes:
         """float32 to uint8 codes, same shape; a zero never carries a sign."""
-        rounded = _clamped(values, -127, 127)
+        rounded = _clamp(values, -127, 127)
         sign = np.where(rounded < 0, np.uint8(0x80), np.uint8(0))
         return sign | np.abs(rounded).astype(np.uint8)
 
@@ -186,7 +186,7 @@ class Unsigned:
 
     def encode(self, values: F32) -> Codes:
         """float32 to codes, same shape."""
-        return _clamped(values, 0, (1 << self.width) - 1).astype(_DTYPES[self.width])
+        return _clamp(values, 0, (1 << self.width) - 1).astype(_DTYPES[self.width])
 
     def decode(self, codes: Codes) -> F32:
         """Codes to float32, same shape."""
@@ -231,7 +231,7 @@ class RawWord:
         return from_bits(codes)
 
 
-def _clamped(values: F32, low: int, high: int) -> F32:
+def _clamp(values: F32, low: int, high: int) -> F32:
     """Rounded half away from zero and clamped; NaN becomes 0."""
     return round_half_away(np.clip(nan_as_zero(values), np.float32(low), np.float32(high)))
 

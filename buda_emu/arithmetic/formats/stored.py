@@ -59,7 +59,7 @@ class Bits:
         return Bits(df, datums, memory[size : size + tiles * GROUPS].reshape(*leading, GROUPS))
 
     @staticmethod
-    def encoded(df: str, values: F32) -> "Bits":
+    def encode(df: str, values: F32) -> "Bits":
         """float32[..., 1024] as the host encodes it, rounded to nearest (FORMATS 3, 4); raw words keep their bits."""
         with np.errstate(all="ignore"):
             block = BLOCK_CODECS.get(df)

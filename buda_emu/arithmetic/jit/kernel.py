@@ -85,7 +85,7 @@ class Kernel(Helper):
 
         place = disk_cache.place(self.py_func, f"{kinds} {processor()}")
         if place is None:
-            code = self._compiled(arguments)
+            code = self._compile(arguments)
         else:
             code = disk_cache.read(place) or self._compiled_alone(place, arguments)
         return load(code, self.py_func.__module__, self.py_func.__name__)
@@ -95,11 +95,11 @@ class Kernel(Helper):
         with disk_cache.alone(place):
             code = disk_cache.read(place)
             if code is None:
-                code = self._compiled(arguments)
+                code = self._compile(arguments)
                 disk_cache.write(place, code)
             return code
 
-    def _compiled(self, arguments: tuple[Any, ...]) -> bytes:
+    def _compile(self, arguments: tuple[Any, ...]) -> bytes:
         name = self.py_func.__name__
         for watcher in list(_watchers):
             watcher.started(name)

@@ -122,7 +122,7 @@ def max_pool(dst: U32 | None, srca: U32, register: str, mode: DstMode) -> U32:
     else:
         running = to_word(dst, mode) & (SRC_BITS if mode == "fp32" else LOWEST)
     for row in range(srca.shape[-2]):
-        running = np.where(_ordered(data[..., row, :]) > _ordered(running), data[..., row, :], running)
+        running = np.where(_sort_key(data[..., row, :]) > _sort_key(running), data[..., row, :], running)
     return to_image(running, mode)
 
 
@@ -139,11 +139,11 @@ def reduce_max(tiles: U32, dim: Dim, register: str, mode: DstMode, core: Core) -
     if dim == "r":
         out[..., 0, :] = pooled
     else:
-        out[..., :, 0] = _carried_over(pooled, register, mode, core)
+        out[..., :, 0] = _carry_over(pooled, register, mode, core)
     return out
 
 
-def _carried_over(pooled: U32, register: str, mode: DstMode, core: Core) -> U32:
+def _carry_over(pooled: U32, register: str, mode: DstMode, core: Core) -> U32:
     """What the way through SrcB and ELWADD with a SrcA of zeros leaves of a Dst image."""
     family = REGISTERS[register] or "b"
     if (family, mode) == ("a", "fp32"):  # rounded to 10 bits of fraction on the way, which is all there are
@@ -151,6 +151,6 @@ def _carried_over(pooled: U32, register: str, mode: DstMode, core: Core) -> U32:
     return copy_to_dst(move_to_src(pooled, mode, register), family, mode, core)
 
 
-def _ordered(words: U32) -> NDArray[np.int32]:
+def _sort_key(words: U32) -> NDArray[np.int32]:
     """The word as an integer in the order of sign and magnitude."""
     return np.where(words & SIGN != 0, words ^ ~SIGN, words).astype(np.uint32).view(np.int32)

@@ -74,10 +74,10 @@ def to_float(x: U32) -> U32:
 
 def greater(a: U32, b: U32) -> U32:
     """The larger of two patterns in the order of sign and magnitude, where -0 lies below +0 and NaNs outermost."""
-    return np.where(_ordered(a) >= _ordered(b), a, b)
+    return np.where(_sort_key(a) >= _sort_key(b), a, b)
 
 
-def touched(vector: VectorMode, whole_faces: bool = False) -> NDArray[np.bool_]:
+def touched_mask(vector: VectorMode, whole_faces: bool = False) -> NDArray[np.bool_]:
     """bool[32, 32]: the datums of a tile, rows and columns as usual, that a vector mode computes.
 
     `rc` all, `c` faces 0 and 2 (columns 0 to 15), `r` two passes over faces 0 and 1 (rows 0 to 3). The others keep
@@ -98,6 +98,6 @@ def lane_positions(step: int) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
     return 4 * (step >> 1) + (lane >> 3), 2 * (lane & 7) + (step & 1)
 
 
-def _ordered(x: U32) -> NDArray[np.int32]:
+def _sort_key(x: U32) -> NDArray[np.int32]:
     """The pattern as an integer in the same order."""
     return np.where(x & _SIGN != 0, x ^ _MAGNITUDE, x).astype(np.uint32).view(np.int32)

@@ -46,8 +46,8 @@ def accumulate(dst: U32, sums: Sequence[Sum], family: Family, mode: DstMode, cor
     # 1. The common exponent.
     common = np.maximum.reduce([old_exponent, *(s.exponent for s in sums)])
     # 2. Align: sums round ties towards +inf, Dst away from zero.
-    terms = [(s.sign, _aligned(s.magnitude, common - s.exponent, s.sign)) for s in sums]
-    old_magnitude = _aligned(old_magnitude, common - old_exponent, 0)
+    terms = [(s.sign, _align(s.magnitude, common - s.exponent, s.sign)) for s in sums]
+    old_magnitude = _align(old_magnitude, common - old_exponent, 0)
     # 3. A 16-bit Dst adds without the 13 low bits.
     if mode != "fp32":
         terms = [(sign, (n + 4096 - sign) & ~0x1FFF) for sign, n in terms]
@@ -65,7 +65,7 @@ def accumulate(dst: U32, sums: Sequence[Sum], family: Family, mode: DstMode, cor
     exponent = common - shift
     # 6. Round, ties away from zero, to the bits that Dst holds.
     drop = _DROP[mode]
-    magnitude = _rounded(magnitude, shift - drop) << drop
+    magnitude = _round(magnitude, shift - drop) << drop
     exponent = exponent + (magnitude == 1 << 24)
     # 7. The ends of the range.
     too_large, saturated = (32, 31 << 23 | 0x3FF << 13) if mode == "fp16" else (255, 255 << 23)
@@ -74,14 +74,14 @@ def accumulate(dst: U32, sums: Sequence[Sum], family: Family, mode: DstMode, cor
     return to_image(np.where(gone, 0, sign << 31 | word).astype(np.uint32), mode)
 
 
-def _aligned(magnitude: I64, distance: I64, sign: I64 | int) -> I64:
+def _align(magnitude: I64, distance: I64, sign: I64 | int) -> I64:
     """Shifted right and rounded; a negative one half down in magnitude where its sign is given."""
     right = np.clip(distance, 1, 31)
     shifted = (magnitude + (1 << (right - 1)) - sign) >> right
     return np.where(distance <= 0, magnitude, np.where(distance < 31, shifted, 0))
 
 
-def _rounded(magnitude: I64, shift: I64) -> I64:
+def _round(magnitude: I64, shift: I64) -> I64:
     """Shifted left, or right with rounding to nearest, ties away from zero."""
     right = np.clip(-shift, 1, 40)
     return np.where(shift < 0, (magnitude + (1 << (right - 1))) >> right, magnitude << np.clip(shift, 0, 31))

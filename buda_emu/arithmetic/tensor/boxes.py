@@ -13,7 +13,7 @@ Box = tuple[slice, ...]
 Read = Callable[[Box], Array]
 
 
-def taken(read: Read, dtype: np.dtype[Any], dim: int, index: NDArray[np.int64], box: Box) -> Array:
+def take_box(read: Read, dtype: np.dtype[Any], dim: int, index: NDArray[np.int64], box: Box) -> Array:
     """A box of what has the elements `index` of a dimension, 0 where one is negative."""
     part = index[box[dim]]
     inside = part >= 0
@@ -55,7 +55,7 @@ def groups(old: Sequence[int], new: Sequence[int]) -> Groups:
     return found
 
 
-def reshaped(read: Read, of: Groups, box: Box) -> Array:
+def reshape_box(read: Read, of: Groups, box: Box) -> Array:
     """A box of what was reshaped: for each group the box of the old dimensions that holds the new one, and of it the
     elements that are wanted."""
     own: list[slice] = []

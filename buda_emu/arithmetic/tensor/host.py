@@ -72,7 +72,7 @@ def _up_to_32(count: int) -> int:
     return -(-count // 32) * 32
 
 
-def scattered(array: Any, shape: Sequence[int], places: tuple[Any, ...]) -> Any:
+def scatter(array: Any, shape: Sequence[int], places: tuple[Any, ...]) -> Any:
     """Zeros of that shape with the elements of an array at these places, ranges or one list of numbers: float32; a
     reference where the array is one, the array itself where nothing is put around it."""
     if array.dtype == np.float32 and array.shape == tuple(shape) and all(isinstance(item, slice) for item in places):

@@ -80,7 +80,7 @@ def map_bytes(stream: IO[bytes], offset: int, size: int) -> NDArray[np.uint8]:
     return np.frombuffer(mapping, np.uint8, size, offset - begin)
 
 
-def giving_back(array: NDArray[Any], *, shared: bool = True) -> Callable[[], None]:
+def page_releaser(array: NDArray[Any], *, shared: bool = True) -> Callable[[], None]:
     """A function that gives the pages of an array in a file back to the system: its contents stay as they are."""
     low, high = np.lib.array_utils.byte_bounds(array)
     page = mmap.PAGESIZE
@@ -161,7 +161,7 @@ def packed_tiles(
         key=(data.__array_interface__["data"][0], shape),
         origin=origin,
         bound=lambda: np.inf,
-        give_back=giving_back(data),
+        give_back=page_releaser(data),
     )
     found.packed = packed
     return found

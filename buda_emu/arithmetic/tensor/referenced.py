@@ -19,7 +19,7 @@ import numpy as np
 from numpy.lib.mixins import NDArrayOperatorsMixin
 from numpy.typing import DTypeLike
 
-from buda_emu.arithmetic.tensor.boxes import Array, Box, Read, groups, largest, reshaped, taken
+from buda_emu.arithmetic.tensor.boxes import Array, Box, Read, groups, largest, reshape_box, take_box
 
 LARGE: Final = 1 << 20
 """Bytes in the file from which on an array is held by reference."""
@@ -125,7 +125,7 @@ class Referenced(NDArrayOperatorsMixin):
         return function(*_plain(args), **{name: _plain(item) for name, item in options.items()})
 
     def __getitem__(self, key: Any) -> Any:
-        return _picked(self, cast("tuple[Any, ...]", key) if isinstance(key, tuple) else (key,))
+        return _pick(self, cast("tuple[Any, ...]", key) if isinstance(key, tuple) else (key,))
 
     # -------------------------------------------------------------------------------------------------------- numbers
     @property
@@ -232,7 +232,7 @@ class Referenced(NDArrayOperatorsMixin):
         if tuple(sizes) == self.shape:
             return self
         parts = groups(self.shape, sizes)
-        return self._step(("reshape", tuple(sizes)), sizes, lambda box: reshaped(self.read, parts, box))
+        return self._step(("reshape", tuple(sizes)), sizes, lambda box: reshape_box(self.read, parts, box))
 
     def take_at(self, dim: int, index: Any) -> "Referenced":
         """Elements of one dimension by number, 0 where a number is negative: slices, padding, other places."""
@@ -241,7 +241,7 @@ class Referenced(NDArrayOperatorsMixin):
             return self
         shape = (*self.shape[:dim], index.size, *self.shape[dim + 1 :])
         return self._step(
-            ("take", dim, index.tobytes()), shape, lambda box: taken(self.read, self.dtype, dim, index, box)
+            ("take", dim, index.tobytes()), shape, lambda box: take_box(self.read, self.dtype, dim, index, box)
         )
 
     def times(self, factor: Array) -> "Referenced":
@@ -262,7 +262,7 @@ class Referenced(NDArrayOperatorsMixin):
         return self._step(name, self.shape, lambda box: function(self.read(box)), None, lambda: most)
 
 
-def referenced(
+def reference_to(
     array: Array,
     origin: str,
     give_back: Callable[[], None] = lambda: None,
@@ -317,7 +317,7 @@ def referenced(
     return made
 
 
-def joined(arrays: Sequence[Any], axis: int = 0) -> Referenced:
+def concatenate(arrays: Sequence[Any], axis: int = 0) -> Referenced:
     """Arrays side by side along a dimension; one of them at least is a reference."""
     first = next(item for item in arrays if isinstance(item, Referenced))
     dim = axis % first.ndim
@@ -372,18 +372,18 @@ def _plain(item: Any) -> Any:
     return item
 
 
-def _transposed(array: Referenced, axes: Sequence[int] | None = None) -> Referenced:
+def _transpose(array: Referenced, axes: Sequence[int] | None = None) -> Referenced:
     return array.transpose(*(axes or ()))
 
 
 _MOVES: Final[dict[Any, Callable[..., Any]]] = {
-    np.transpose: _transposed,
+    np.transpose: _transpose,
     np.reshape: Referenced.reshape,
-    np.concatenate: joined,
+    np.concatenate: concatenate,
 }
 
 
-def _picked(array: Referenced, key: tuple[Any, ...]) -> Any:
+def _pick(array: Referenced, key: tuple[Any, ...]) -> Any:
     """Ranges, numbers, new dimensions and one list of numbers; anything else reads the whole."""
     parts = list(key)
     lists = [item for item in parts if not isinstance(item, (int, np.integer, slice, type(None), type(...)))]

@@ -8,7 +8,7 @@ from typing import Any
 from buda_emu.compiler.graph.graph import Graph
 from buda_emu.compiler.importers.operators import OpenSizes
 from buda_emu.support.errors import HostError
-from buda_emu.support.unmasked import require_unmasked
+from buda_emu.support.unmasked import refuse_masked_arrays
 
 
 def read_model(
@@ -22,7 +22,7 @@ def read_model(
     own framework can run them. `parameters` names a file with the parameters of a torch module or .pt2 program, `sizes`
     the sizes that the model leaves open. Raise HostError for a model that cannot be read, UnsupportedError for one that
     cannot be compiled."""
-    require_unmasked(inputs, "compile: example inputs")
+    refuse_masked_arrays(inputs, "compile: example inputs")
     open_sizes = OpenSizes(sizes or {})
     graph = _dispatch(source, inputs, on_host, parameters, open_sizes)
     open_sizes.check(graph.name)

@@ -6,7 +6,7 @@ from math import prod
 
 import numpy as np
 
-from buda_emu.arithmetic.tensor.host import scattered
+from buda_emu.arithmetic.tensor.host import scatter
 from buda_emu.compiler.frontend_ops.core import iterate_tap_indices
 from buda_emu.compiler.graph.graph import Array, Node
 from buda_emu.compiler.graph.registry import front_op
@@ -53,7 +53,7 @@ def multiply_by_constant(low: Lowering, value: Value, matrix: Array, node: Node)
         rows = slice(places[0], places[0] + len(places))
     else:
         rows = places
-    weights = scattered(matrix, (layout.extent[2], padded_size(width)), (rows, slice(0, width)))
+    weights = scatter(matrix, (layout.extent[2], padded_size(width)), (rows, slice(0, width)))
     dims = list(layout.dims)
     dims[dim] = (Piece(width, "c", 1),) if width > 1 else ()
     return low.times(value, weights, Layout(tuple(dims), (*layout.extent[:2], padded_size(width))), suffix="matmul")
@@ -83,7 +83,7 @@ def _product_in_slices(low: Lowering, value: Value, matrix: Array, dim: int, out
     _, rows, inner = value.layout.extent
     width = matrix.shape[1]
     count, columns = _slices(padded_size(width), out)
-    weights = scattered(matrix, (inner, columns), (slice(0, matrix.shape[0]), slice(0, width)))
+    weights = scatter(matrix, (inner, columns), (slice(0, matrix.shape[0]), slice(0, width)))
     slices = weights.reshape(inner, count, columns // count).transpose(1, 0, 2)
     right = Use(low.constant(slices, "value", "weights"))
     left = low.use(value)
@@ -295,7 +295,7 @@ def _matrix(flat: Array, groups: int, width: int) -> Array:
     by_tap = flat.transpose(2, 1, 0)
     shape = (count, width, padded_size(cout))
     if groups == 1:
-        rows_by_tap = scattered(by_tap, shape, (slice(0, count), slice(0, share_in), slice(0, cout)))
+        rows_by_tap = scatter(by_tap, shape, (slice(0, count), slice(0, share_in), slice(0, cout)))
     else:
         rows_by_tap = np.zeros(shape, np.float32)
         for group in range(groups):

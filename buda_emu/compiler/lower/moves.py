@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from buda_emu.arithmetic.tensor.host import scattered
+from buda_emu.arithmetic.tensor.host import scatter
 from buda_emu.compiler.graph.graph import Node
 from buda_emu.compiler.graph.sparse import Sparse
 from buda_emu.compiler.lower.elementwise import constant_use, expand_layout, materialise
@@ -141,7 +141,7 @@ def embedding(low: Lowering, node: Node) -> Value:
     count = prod(node.shape[:-1])
     width = padded_size(table.shape[1])
     table_slices = (slice(0, table.shape[0]), slice(0, table.shape[1]))
-    table_elements = scattered(table, (padded_size(table.shape[0]), width), table_slices)[None]
+    table_elements = scatter(table, (padded_size(table.shape[0]), width), table_slices)[None]
     indices = index_queue(low, node)
     rows = padded_size(count)
     name = low.op(

@@ -33,10 +33,10 @@ from buda_emu.netlist.model import Netlist
 from buda_emu.spec.precision import Precision
 from buda_emu.support.errors import BudaError, HostError
 from buda_emu.support.records import dataclass
-from buda_emu.support.unmasked import require_unmasked
+from buda_emu.support.unmasked import refuse_masked_arrays
 from buda_emu.support.workers.actors import Actors
 from buda_emu.support.workers.job import Job, Workers
-from buda_emu.support.workers.wire import unpacked
+from buda_emu.support.workers.wire import unpack
 
 
 class WorkerLostError(HostError):
@@ -163,7 +163,7 @@ class Machines:
         packed = None
         if isinstance(array, Referenced):
             packed = array.packed
-        require_unmasked(array, f"push to {queue}")
+        refuse_masked_arrays(array, f"push to {queue}")
         array = array if packed is not None else np.asarray(array)
         keepers = self.cut.keepers[queue]
         words = {"do": "push", "queue": queue, "slot": slot, "packed": packed is not None}
@@ -251,7 +251,7 @@ class Machines:
                 if words["answer"] == "done":
                     done[number] = words
                 elif words["answer"] == "error":
-                    failed[number] = unpacked(bytes.fromhex(words["error"]))
+                    failed[number] = unpack(bytes.fromhex(words["error"]))
                 else:  # it has lost another part, whose loss is the one to report
                     lost.append(number)
             if failed or self._gone(lost):
@@ -311,7 +311,7 @@ class Machines:
             if self._is_sign_of_life(member, words):
                 continue
             if words["answer"] == "error":
-                raise unpacked(bytes.fromhex(words["error"]))
+                raise unpack(bytes.fromhex(words["error"]))
             return words, arrays
 
     def _is_sign_of_life(self, member: _Member, words: dict[str, Any]) -> bool:

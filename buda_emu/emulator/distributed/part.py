@@ -26,7 +26,7 @@ from buda_emu.netlist.model import Netlist, Op
 from buda_emu.spec.precision import Precision
 from buda_emu.support.errors import BudaError, HostError
 from buda_emu.support.records import dataclass
-from buda_emu.support.workers.wire import packed
+from buda_emu.support.workers.wire import pack
 
 HANDSHAKE_SECONDS: Final = 10.0
 """Time limit for the whole handshake, until both ends have proved themselves."""
@@ -603,10 +603,10 @@ class _Part:
         except PeerLostError as error:
             self._user.send({"answer": "lost", "text": str(error)})
         except BudaError as error:
-            self._user.send({"answer": "error", "error": packed(error).hex()})
+            self._user.send({"answer": "error", "error": pack(error).hex()})
         except MemoryError as error:
             text = f"part {self._share.number} has not enough memory{f': {error}' if str(error) else ''}"
-            self._user.send({"answer": "error", "error": packed(HostError(text)).hex()})
+            self._user.send({"answer": "error", "error": pack(HostError(text)).hex()})
 
     def _array_to_push(self, words: Words, array: NDArray[Any]) -> Any:
         """Return the array of a push: values, or tiles by reference to the bytes in which they came."""

@@ -16,8 +16,8 @@ from typing import IO, TYPE_CHECKING, cast
 from unicodedata import normalize
 
 from buda_emu.emulator.image.rules import Place
-from buda_emu.support.checker.text import shown
-from buda_emu.support.files import ZIP_SIGNATURE, FileState, unchanged
+from buda_emu.support.checker.text import short_line
+from buda_emu.support.files import ZIP_SIGNATURE, FileState, change_guard
 from buda_emu.support.lazy import lazy
 
 if TYPE_CHECKING:
@@ -98,14 +98,14 @@ def check_unique(members: Iterable[tuple[str, bool]], place: Place) -> None:
     for name, is_folder in members:
         before = seen.get(_fold_name(name))
         if before is not None:
-            raise place.at(name).error("image-twice", f"{shown(before[0])} is there already")
+            raise place.at(name).error("image-twice", f"{short_line(before[0])} is there already")
         seen[_fold_name(name)] = name, is_folder
     folders = {name.rpartition("/")[0] for name, _ in seen.values()} - {""}
     while folders:
         for name in folders:
             before = seen.setdefault(_fold_name(name), (name, True))
             if before != (name, True):
-                raise place.at(name).error("image-twice", f"{shown(before[0])} is not a folder of this name")
+                raise place.at(name).error("image-twice", f"{short_line(before[0])} is not a folder of this name")
         folders = {name.rpartition("/")[0] for name in folders} - {""}
 
 
@@ -176,7 +176,7 @@ def _member(info: tarfile.TarInfo, extended: dict[str, str], start: int, size: i
     if (not is_folder and info.type not in _FILES) or any(key.startswith("GNU.sparse") for key in extended):
         kind = "a sparse file"
         if info.type not in _FILES:
-            kind = _KINDS.get(info.type, f"of type {shown(info.type.decode('latin-1'))}")
+            kind = _KINDS.get(info.type, f"of type {short_line(info.type.decode('latin-1'))}")
         raise place.at(name).error("image-kind", f"it is {kind}")
     if is_folder and size:
         raise place.at(name).error("image-kind", f"it is a folder with {size} bytes")
@@ -195,7 +195,7 @@ def _size(stated: str | None, size: int, place: Place) -> int:
     if stated is None:
         return size
     if not (stated.isascii() and stated.isdecimal() and len(stated) < 20):
-        raise place.error("image-archive", f"its extension header states {shown(stated)!r} bytes")
+        raise place.error("image-archive", f"its extension header states {short_line(stated)!r} bytes")
     return int(stated)
 
 
@@ -316,7 +316,7 @@ def _directory(stream: IO[bytes], place: Place, limits: Limits) -> list[zipfile.
         with zipfile.ZipFile(bounded) as archive:
             return archive.infolist()
     except _BROKEN as error:
-        raise place.error("image-archive", f"it is not a whole zip ({shown(error)})") from None
+        raise place.error("image-archive", f"it is not a whole zip ({short_line(error)})") from None
 
 
 def _check_kind(info: zipfile.ZipInfo, is_folder: bool, at: Place) -> None:
@@ -403,7 +403,7 @@ class Archive:
         """Return a function that raises ImageError once the file is no longer the one that was loaded. Call it before
         and after each look at the mapped bytes of a member."""
         place = self.place.at(name)
-        return unchanged(place.archive, lambda how: place.error("image-changed", how), self._state)
+        return change_guard(place.archive, lambda how: place.error("image-changed", how), self._state)
 
     def digest(self) -> str:
         """Return the SHA-256 of the whole file in hexadecimal. Raises ImageError where the archive changed."""

@@ -18,7 +18,7 @@ from buda_emu.netlist.model import Execute, Netlist, Queue
 from buda_emu.netlist.sizes import entry_bytes
 from buda_emu.spec.archs import ARCHS
 from buda_emu.support.checker.suggest import near
-from buda_emu.support.checker.text import plural, shown
+from buda_emu.support.checker.text import plural, short_line
 
 _RULE: Final = "image-queue"
 _FieldProblems = Iterator[tuple[str, str]]  # the field of an input or output, and what is wrong with it
@@ -29,7 +29,7 @@ def model_mismatches(model: ModelIo, netlist: Netlist, tensors: Collection[str])
     parameters."""
     for place, label in enumerate(model.labels):
         if label in model.labels[:place]:
-            yield Mismatch(DEVICE, _RULE, f"{shown(label)} occurs twice", steps=(KEY, "labels", place))
+            yield Mismatch(DEVICE, _RULE, f"{short_line(label)} occurs twice", steps=(KEY, "labels", place))
     if model.chip is not None:
         yield from _chip_mismatches(model.chip, netlist)
     for part, items in (("inputs", model.inputs), ("outputs", model.outputs)):
@@ -51,19 +51,19 @@ def _queue_problems(
     queue = netlist.queues.get(tensor_io.queue)
     if queue is None:
         hint = near(tensor_io.queue, netlist.queues)
-        yield "queue", f"{shown(tensor_io.queue)} is not a queue of the netlist{f' ({hint})' if hint else ''}"
+        yield "queue", f"{short_line(tensor_io.queue)} is not a queue of the netlist{f' ({hint})' if hint else ''}"
         return
     if tensor_io.queue in seen:
-        yield "queue", f"queue {shown(tensor_io.queue)} occurs twice"
+        yield "queue", f"queue {short_line(tensor_io.queue)} occurs twice"
     if queue.host_fed != isinstance(tensor_io, ModelInput):
         yield (
             "queue",
-            f"queue {shown(tensor_io.queue)} is filled by {'the host' if queue.host_fed else f'op {queue.input}'}",
+            f"queue {short_line(tensor_io.queue)} is filled by {'the host' if queue.host_fed else f'op {queue.input}'}",
         )
     if model.chip is not None and queue.target_device != model.chip:
         yield (
             "queue",
-            f"queue {shown(tensor_io.queue)} is on chip {queue.target_device}, the model on chip {model.chip}",
+            f"queue {short_line(tensor_io.queue)} is on chip {queue.target_device}, the model on chip {model.chip}",
         )
 
 
@@ -75,7 +75,7 @@ def _own_problems(
     if isinstance(tensor_io, ModelInput):
         yield from _input_problems(tensor_io, model)
         if tensor_io.queue in tensors:
-            yield "queue", f"queue {shown(tensor_io.queue)} holds a constant or parameter of the image"
+            yield "queue", f"queue {short_line(tensor_io.queue)} holds a constant or parameter of the image"
         if queue is not None and tensor_io.extent != queue.blocking.element_shape:
             yield (
                 "extent",
@@ -115,7 +115,7 @@ def _input_problems(model_input: ModelInput, model: ModelIo) -> _FieldProblems:
         labels = list(chain.from_iterable(step.inputs for step in model.host.programs))
     if model_input.label not in labels:
         hint = near(model_input.label, labels)
-        yield "label", f"{shown(model_input.label)} is not one of the model's labels{f' ({hint})' if hint else ''}"
+        yield "label", f"{short_line(model_input.label)} is not one of the model's labels{f' ({hint})' if hint else ''}"
     first = next(other for other in model.inputs if other.label == model_input.label)
     for field in ("shape", "dtype"):
         declared = getattr(model_input, field)
@@ -123,7 +123,7 @@ def _input_problems(model_input: ModelInput, model: ModelIo) -> _FieldProblems:
         if declared != first_declared:
             yield (
                 field,
-                f"{shown(declared)}, but another queue of input {shown(model_input.label)} has {shown(first_declared)}",
+                f"{short_line(declared)}, but another queue of input {short_line(model_input.label)} has {short_line(first_declared)}",
             )
     yield from _layout_problems(model_input)
 
@@ -163,7 +163,9 @@ def _chip_mismatches(chip: int, netlist: Netlist) -> Iterator[Mismatch]:
     needed |= {queue.input for queue in chip_queues.values() if not queue.host_fed}
     needed |= _queues_of_executes(netlist, graphs)
     for name in sorted(needed - chip_queues.keys() - ops.keys()):
-        yield Mismatch(DEVICE, _RULE, f"chip {chip} is not a copy by itself: {shown(name)} is on another", steps=steps)
+        yield Mismatch(
+            DEVICE, _RULE, f"chip {chip} is not a copy by itself: {short_line(name)} is on another", steps=steps
+        )
 
 
 def _queues_of_executes(netlist: Netlist, graphs: Collection[str]) -> set[str]:
@@ -188,7 +190,9 @@ def plan_mismatches(plan: HostPlan, model: ModelIo, netlist: Netlist, archive: A
         yield wrong("image-field", "its inputs are not those of labels", "given")
     for value, file in plan.constants.items():
         if not archive.has(f"{TOP}/{FOLDER}/{file}"):
-            yield wrong("image-member", f"{shown(file)} is not in the archive's folder {FOLDER}", "constants", value)
+            yield wrong(
+                "image-member", f"{short_line(file)} is not in the archive's folder {FOLDER}", "constants", value
+            )
     labels = {
         "inputs": {tensor_io.label for tensor_io in model.inputs},
         "outputs": {tensor_io.label for tensor_io in model.outputs},
@@ -196,18 +200,18 @@ def plan_mismatches(plan: HostPlan, model: ModelIo, netlist: Netlist, archive: A
     for place, step in enumerate(plan.steps):
         if not isinstance(step, DeviceStep):
             if not archive.has(f"{TOP}/{FOLDER}/{step.file}"):
-                problem = f"{shown(step.file)} is not in the archive's folder {FOLDER}"
+                problem = f"{short_line(step.file)} is not in the archive's folder {FOLDER}"
                 yield wrong("image-member", problem, "steps", place, "file")
             continue
         if step.program not in netlist.programs:
             hint = near(step.program, netlist.programs)
-            problem = f"{shown(step.program)} is not a program of the netlist{f' ({hint})' if hint else ''}"
+            problem = f"{short_line(step.program)} is not a program of the netlist{f' ({hint})' if hint else ''}"
             yield wrong("image-queue", problem, "steps", place, "program")
         for part, labels_of_part in labels.items():
             for label in getattr(step, part):
                 if label not in labels_of_part:
                     yield wrong(
-                        "image-queue", f"{shown(label)} is not one of {KEY}.{part}", "steps", place, part, label
+                        "image-queue", f"{short_line(label)} is not one of {KEY}.{part}", "steps", place, part, label
                     )
 
 
@@ -267,21 +271,21 @@ def _name_mismatches(state: CompiledGraphState, queues: Mapping[str, Sequence[Qu
         names = getattr(state, role)
         for place, name in enumerate(names):
             if name not in queues:
-                problem = f"{role} has {shown(name)}, which is not a queue of the netlist"
+                problem = f"{role} has {short_line(name)}, which is not a queue of the netlist"
                 yield Mismatch(DEVICE, "image-queue", problem, steps=(STATE, role, place))
         for place, name in _duplicates(names):
-            yield Mismatch(DEVICE, "image-queue", f"{shown(name)} occurs twice", steps=(STATE, role, place))
+            yield Mismatch(DEVICE, "image-queue", f"{short_line(name)} occurs twice", steps=(STATE, role, place))
     role = "ordered_intermediate_activation_names"
     for place, (_, queue) in enumerate(state.ordered_intermediate_activation_names):
         if queue not in queues:
-            problem = f"{role} has {shown(queue)}, which is not a queue of the netlist"
+            problem = f"{role} has {short_line(queue)}, which is not a queue of the netlist"
             yield Mismatch(DEVICE, "image-queue", problem, steps=(STATE, role, place, 1))
     for kind in ("constant", "parameter"):
         role = f"ordered_{kind}_node_names"
         group = f"post_const_eval_{kind}s"
         for place, name in enumerate(getattr(state, role)):
             if name not in getattr(state, group):
-                problem = f"{kind} {shown(name)} has no tensor in {group}"
+                problem = f"{kind} {short_line(name)} has no tensor in {group}"
                 yield Mismatch(DEVICE, "image-member", problem, steps=(STATE, role, place))
 
 
@@ -302,11 +306,11 @@ def _role_mismatches(state: CompiledGraphState, queues: Mapping[str, Sequence[Qu
             queue = next(iter(queues.get(name, ())), None)
             if queue is not None and queue.host_fed != host_fed:
                 by = "the host" if queue.host_fed else f"op {queue.input}"
-                problem = f"queue {shown(name)} is filled by {by}"
+                problem = f"queue {short_line(name)} is filled by {by}"
                 yield Mismatch(DEVICE, "image-queue", problem, steps=(STATE, role, place))
     for place, (name, df) in enumerate(zip(state.ordered_output_names, state.ordered_output_data_formats)):  # noqa: B905 - lengths are held against each other elsewhere
         if name in queues and queues[name][0].df != df:
-            problem = f"queue {shown(name)} has format {queues[name][0].df}"
+            problem = f"queue {short_line(name)} has format {queues[name][0].df}"
             yield Mismatch(
                 member=DEVICE,
                 rule="image-queue",
@@ -318,7 +322,7 @@ def _role_mismatches(state: CompiledGraphState, queues: Mapping[str, Sequence[Qu
         for name, dims in getattr(state, group).items():
             queue = next(iter(queues.get(name, ())), None)
             if queue is not None and isinstance(dims, tuple) and dims != queue.blocking.tile_dim:
-                problem = f"queue {shown(name)} has tiles of {list(queue.blocking.tile_dim)}"
+                problem = f"queue {short_line(name)} has tiles of {list(queue.blocking.tile_dim)}"
                 yield Mismatch(
                     member=DEVICE, rule="image-queue", problem=problem, severity="warning", steps=(STATE, group, name)
                 )
@@ -335,7 +339,7 @@ def _steps_of(entry: TensorEntry, state: CompiledGraphState) -> Steps:
 def _tensor_mismatches(
     entry: TensorEntry, steps: Steps, queues: Sequence[Queue], netlist: Netlist, archive: Archive
 ) -> Iterator[Mismatch]:
-    name = shown(entry.name)
+    name = short_line(entry.name)
     if not queues:
         yield Mismatch(DEVICE, "image-queue", f"tensor {name} belongs to no queue of the netlist", steps=steps)
     if not archive.has(entry.member):

@@ -9,7 +9,7 @@ from buda_emu.emulator.image.metadata import NO_HOST_TM, NO_TRANSFORM, CompiledG
 from buda_emu.emulator.image.mismatch import DEVICE, STATE, Mismatch
 from buda_emu.netlist.model import Execute, Netlist, Queue
 from buda_emu.spec.host_shape import expand_shape
-from buda_emu.support.checker.text import plural, shown
+from buda_emu.support.checker.text import plural, short_line
 from buda_emu.support.errors import HostError
 
 TILE: Final = 32
@@ -161,7 +161,7 @@ def _microbatch_mismatches(state: CompiledGraphState, netlist: Netlist, queues: 
         for queue in queues.get(name, ())[:1]:
             if not queue.is_ram and queue.name not in prologue_queues and state.microbatch > queue.entries:
                 capacity = plural(queue.entries, "entry")
-                problem = f"a microbatch of {state.microbatch}, but queue {shown(name)} holds {capacity}"
+                problem = f"a microbatch of {state.microbatch}, but queue {short_line(name)} holds {capacity}"
                 yield Mismatch(DEVICE, "image-queue", problem, steps=steps)
                 return
     counts = {graph.input_count for graph in netlist.graphs.values()}
@@ -186,7 +186,7 @@ def _host_tm_mismatches(state: CompiledGraphState, netlist: Netlist, queues: Que
     for name, tm in state.output_host_tms.items():
         steps = (STATE, "output_host_tms", name)
         if name not in queues:
-            problem = f"output_host_tms has {shown(name)}, which is not a queue of the netlist"
+            problem = f"output_host_tms has {short_line(name)}, which is not a queue of the netlist"
             yield Mismatch(DEVICE, "image-queue", problem, steps=steps)
             continue
         queue = queues[name][0]
@@ -218,7 +218,7 @@ def _input_mismatches(state: CompiledGraphState, queues: Queues) -> Iterator[Mis
             field = "ordered_input_shapes"
             problem = _padding_problem(shape, broadcast, queue)
         if problem:
-            yield Mismatch(DEVICE, "image-queue", f"{shown(name)}: {problem}", steps=(STATE, field, place))
+            yield Mismatch(DEVICE, "image-queue", f"{short_line(name)}: {problem}", steps=(STATE, field, place))
 
 
 def _input_problem(transform: Transform, broadcast: Sequence[int], queue: Queue) -> str:
@@ -317,7 +317,9 @@ def _output_mismatches(state: CompiledGraphState, queues: Queues) -> Iterator[Mi
             place = number
             problem = cut_problem(have, shape, shape)
         if problem:
-            yield Mismatch(DEVICE, "image-queue", f"{shown(names[places[0]])}: {problem}", steps=(STATE, field, place))
+            yield Mismatch(
+                DEVICE, "image-queue", f"{short_line(names[places[0]])}: {problem}", steps=(STATE, field, place)
+            )
 
 
 def _output_problem(transform: Transform, have: Sequence[int]) -> str:

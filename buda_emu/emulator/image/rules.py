@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from buda_emu.support.checker import Diagnostic, Rule, RuleBook, Severity
-from buda_emu.support.checker.text import shown
+from buda_emu.support.checker.text import short_line
 from buda_emu.support.errors import DocumentError, HostError
 
 Steps = tuple[str | int, ...]
@@ -119,7 +119,7 @@ class ImageError(DocumentError, HostError):
         self.rule = rule
         self.problem = problem
         self.pointer = pointer
-        location = ": ".join(filter(None, (archive, shown(member), shown(pointer))))
+        location = ": ".join(filter(None, (archive, short_line(member), short_line(pointer))))
         others = ""
         if further:
             others = f" (and {len(further)} more, which `buda-emu check` shows)"
@@ -175,7 +175,7 @@ def finding(
     archive: str, member: str, rule: str, problem: str, severity: Severity = "error", pointer: str = ""
 ) -> Diagnostic:
     """Return a diagnostic about a member, about a place in it, or about the archive where `member` is ""."""
-    path = f"{archive}!{shown(member)}" if member else archive
+    path = f"{archive}!{short_line(member)}" if member else archive
     if pointer:
-        return Diagnostic(path, rule, severity, problem, pointer=shown(pointer))
+        return Diagnostic(path, rule, severity, problem, pointer=short_line(pointer))
     return Diagnostic(path=path, rule=rule, severity=severity, message=problem, line=1, column=1)

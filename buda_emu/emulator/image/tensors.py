@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 from buda_emu.arithmetic.formats import host_decode
 from buda_emu.arithmetic.tensor.host import prestride, stack_entries
 from buda_emu.arithmetic.tensor.layout import EntryLayout, unpack_entry
-from buda_emu.arithmetic.tensor.mapped import giving_back, packed_tiles, pushed_layout
-from buda_emu.arithmetic.tensor.referenced import Referenced, referenced
+from buda_emu.arithmetic.tensor.mapped import page_releaser, packed_tiles, pushed_layout
+from buda_emu.arithmetic.tensor.referenced import Referenced, reference_to
 from buda_emu.arithmetic.tensor.tilize import untilize
 from buda_emu.emulator.image.host_checks import (
     TILE,
@@ -36,7 +36,7 @@ from buda_emu.emulator.image.rules import Place
 from buda_emu.netlist.model import Queue
 from buda_emu.spec.formats import is_raw
 from buda_emu.spec.host_shape import expand_shape
-from buda_emu.support.checker.text import shown
+from buda_emu.support.checker.text import short_line
 from buda_emu.support.errors import HostError, UnsupportedError
 
 Array = NDArray[Any]
@@ -92,7 +92,7 @@ def map_raw(data: NDArray[np.uint8], entry: TensorEntry, place: Place, check: Ca
     """Return the array of a .bin file in one of the formats MAPPED by reference. `check` raises where the image
     changed."""
     array = data.view(ELEMENTS[entry.format]).reshape(entry.pushed_shape)
-    return referenced(array, str(place.member), giving_back(data), check, bfloat16=entry.format == "Float16_b")
+    return reference_to(array, str(place.member), page_releaser(data), check, bfloat16=entry.format == "Float16_b")
 
 
 def map_tiles(
@@ -119,17 +119,17 @@ def pickled_tensor(data: bytes, place: Place) -> Array:
     except ModuleNotFoundError as error:
         package = str(error.name).partition(".")[0]
         raise HostError(
-            f"{place.archive}: {shown(place.member)}: this pickle needs the Python package {shown(package)}, which is "
-            f"not installed: pip install {shown(package)}"
+            f"{place.archive}: {short_line(place.member)}: this pickle needs the Python package {short_line(package)}, which is "
+            f"not installed: pip install {short_line(package)}"
         ) from None
     except Exception as error:  # noqa: BLE001 - a pickle may raise anything
-        raise place.error("image-tensor", f"it is not a whole pickle ({shown(error)})") from None
+        raise place.error("image-tensor", f"it is not a whole pickle ({short_line(error)})") from None
     if type(loaded).__module__.partition(".")[0] == "torch":
         tensor = _from_torch(loaded)
     else:
         tensor = loaded
     if not isinstance(tensor, np.ndarray):
-        raise place.error("image-tensor", f"it holds {shown(type(loaded).__name__)}, not a tensor")
+        raise place.error("image-tensor", f"it holds {short_line(type(loaded).__name__)}, not a tensor")
     array = cast("Array", tensor)
     if array.dtype.kind not in "fiub" or array.ndim == 0 or not array.size:
         raise place.error("image-tensor", f"it holds {array.size} elements of type {array.dtype}")

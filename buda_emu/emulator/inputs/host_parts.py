@@ -20,7 +20,7 @@ from buda_emu.emulator.inputs.stimulus import generator
 from buda_emu.emulator.runtime.emulator import Emulator
 from buda_emu.support.errors import HostError, ProgramError
 from buda_emu.support.records import dataclass
-from buda_emu.support.unmasked import require_unmasked
+from buda_emu.support.unmasked import refuse_masked_arrays
 
 Array = Any
 MADE_UP: Final = "made-up inputs of the model"
@@ -83,7 +83,7 @@ class HostParts:
             word = "no" if labels - named else "unknown"
             raise HostError(f"inputs: {word} {', '.join(names)}; the model takes {', '.join(self._model.labels)}")
         for plan_input in self.plan.given:
-            require_unmasked(arrays[plan_input.label], f"input {plan_input.label}")
+            refuse_masked_arrays(arrays[plan_input.label], f"input {plan_input.label}")
             if np.shape(arrays[plan_input.label]) != plan_input.shape:
                 shape = list(np.shape(arrays[plan_input.label]))
                 raise HostError(f"input {plan_input.label}: shape {shape}, the model takes {list(plan_input.shape)}")

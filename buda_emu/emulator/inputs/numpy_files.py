@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from buda_emu.emulator.memory.host import default_memory_limit, size_text
 from buda_emu.support.errors import HostError
-from buda_emu.support.files import unchanged
+from buda_emu.support.files import change_guard
 
 _PIECE: Final = 1 << 20  # bytes
 _MOST_HEADER: Final = 10_000  # bytes, as numpy's own limit
@@ -114,7 +114,7 @@ def read_npy(path: Path, byte_limit: int | None = None) -> NDArray[Any]:
     if byte_limit is None:
         byte_limit = default_memory_limit()
     try:
-        check = unchanged(path)
+        check = change_guard(path)
         with _open_regular_file(path) as stream:
             size = os.fstat(stream.fileno()).st_size
             if size > byte_limit:

@@ -22,7 +22,7 @@ from buda_emu.performance.timeline import (
     order_conflicts,
     unwritten_reads,
 )
-from buda_emu.support.checker.text import shown
+from buda_emu.support.checker.text import short_line
 from buda_emu.support.errors import HostError, PackageError, UnsupportedError
 
 
@@ -320,7 +320,7 @@ class _Run:
         waits: list[Wait] = []
         if dma.kind == "output" and computed is not None:
             waits = [computed]
-        name = "" if dma.name is None else f" {shown(str(dma.name))}"
+        name = "" if dma.name is None else f" {short_line(str(dma.name))}"
         unit = _TO_HOST if dma.kind in TO_HOST else _TO_DEVICE
         self._add(unit, ns, waits, f"{dma.kind}{name}, {dma.size} bytes at {dma.offset}")
 

@@ -9,7 +9,7 @@ from buda_emu.foreign.darwinn.assumptions import LINKS, Assumptions
 from buda_emu.foreign.darwinn.document import Report
 from buda_emu.foreign.darwinn.summary import ExecutableSummary, LayerSummary, Summary
 from buda_emu.report.terminal.text import percent, shape, table
-from buda_emu.support.checker.text import plural, shown
+from buda_emu.support.checker.text import plural, short_line
 from buda_emu.support.lazy import lazy
 from buda_emu.support.version import RESULT_VERSION
 
@@ -70,7 +70,7 @@ def _executable(executable: ExecutableSummary) -> tuple[str, ...]:
 def _layer(layer: LayerSummary) -> tuple[str, ...]:
     scale = "-" if layer.scale is None else f"{layer.scale:.7g}"
     zero = "-" if layer.zero_point is None else str(layer.zero_point)
-    name = shown(layer.name)
+    name = short_line(layer.name)
     if len(name) > _LONGEST_NAME:
         name = f"{name[: _LONGEST_NAME - 3]}..."
     return (
@@ -92,7 +92,7 @@ def _chips(summary: Summary) -> str:
 
 
 def _operators(names: tuple[str, ...]) -> str:
-    counts = Counter(map(shown, names))
+    counts = Counter(map(short_line, names))
     return ", ".join(name if count == 1 else f"{count} x {name}" for name, count in counts.items()) or "nothing"
 
 

@@ -20,7 +20,7 @@ from buda_emu.foreign.darwinn.twin.graph import Array, Operation
 from buda_emu.foreign.darwinn.twin.run import feed
 from buda_emu.foreign.darwinn.verifying import Pairing, pair, tensor_name
 from buda_emu.support.errors import HostError, PackageError, UnsupportedError
-from buda_emu.support.unmasked import require_unmasked
+from buda_emu.support.unmasked import refuse_masked_arrays
 
 
 def run(
@@ -58,7 +58,7 @@ def _device_inputs(inputs: Mapping[str, Any], twin: Twin, pairing: Pairing) -> d
     inputs of the model by the operators in front of them."""
     arrays: dict[str, Array] = {}
     for name, array in inputs.items():
-        require_unmasked(array, f"input {name}")
+        refuse_masked_arrays(array, f"input {name}")
         if name in pairing.inputs:
             arrays[name] = feed(twin.graph.tensors[pairing.inputs[name]], array)
         else:

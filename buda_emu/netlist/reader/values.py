@@ -18,7 +18,7 @@ from buda_emu.spec.blocking import LEGAL_TILE_DIMS
 from buda_emu.spec.formats import NETLIST_FORMATS
 from buda_emu.support.checker.fix import replacing
 from buda_emu.support.checker.suggest import near
-from buda_emu.support.checker.text import plural, quoted
+from buda_emu.support.checker.text import plural, quote
 
 T = TypeVar("T")
 FORMAT_WORDS = frozenset(NETLIST_FORMATS)
@@ -35,7 +35,7 @@ def kind_of(node: Node) -> str:
         return "a list"
     if not isinstance(node, Scalar):
         return "a map"
-    return "nothing" if node.is_null else quoted(node.text)
+    return "nothing" if node.is_null else quote(node.text)
 
 
 def text_of(node: Scalar) -> str:

@@ -11,7 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from buda_emu.report.terminal.plain_table import GAP, MARKED, WORDS, Column, Kind, cut, fit
-from buda_emu.support.screen import Screen, lines_of, shown
+from buda_emu.support.screen import Screen, lines_of, escape_controls
 
 _WORDS: Final = {word: " ".join(styles) for word, styles in WORDS.items()}
 _MARKED: Final = " ".join(MARKED)
@@ -28,7 +28,7 @@ def draw_table(
 ) -> str:
     """Return the lines of a table without blanks at their ends; a table that is too wide is split, with an empty
     line between the parts."""
-    table = [tuple(map(shown, row)) for row in rows]  # before it is laid out: what is escaped later is wider
+    table = [tuple(map(escape_controls, row)) for row in rows]  # before it is laid out: what is escaped later is wider
     columns: list[Column] = []
     for number, header in enumerate(headers):
         cells = max((_width(row[number]) for row in table), default=0)

@@ -75,7 +75,7 @@ def removing(hint: str, *, safe: bool = True) -> Proposal:
     return Proposal(hint, Change("remove", safe=safe))
 
 
-def applied(lines: Iterable[str], fixes: Iterable[Fix]) -> tuple[str, list[Fix]]:
+def apply_fixes(lines: Iterable[str], fixes: Iterable[Fix]) -> tuple[str, list[Fix]]:
     """The text of these lines, their ends included, after the edits of the fixes, and the fixes that were made: one
     that meets an earlier one is left out."""
     lines = list(lines)

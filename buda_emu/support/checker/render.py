@@ -39,12 +39,12 @@ def render_one(item: Diagnostic, screen: Screen = _PLAIN) -> str:
     """
     place = screen.paint(":".join(filter(None, (item.path, item.where))), "bold")
     severity = screen.paint(item.severity, "bold", _COLOURS[item.severity])
-    head = f"{place}: {severity}[{screen.paint(item.rule, 'bold')}]: {one_line(_said(item))}"
+    head = f"{place}: {severity}[{screen.paint(item.rule, 'bold')}]: {one_line(_message_with_hint(item))}"
     line = item.source_line
     return head if not line or line.isspace() else f"{head}\n{_excerpt(item, screen)}"
 
 
-def _said(item: Diagnostic) -> str:
+def _message_with_hint(item: Diagnostic) -> str:
     return f"{item.message} ({item.hint})" if item.hint else item.message
 
 
@@ -126,7 +126,7 @@ def as_github(diagnostics: Sequence[Diagnostic]) -> str:
 
 def _annotation(item: Diagnostic) -> str:
     place = ""
-    said = _said(item)
+    said = _message_with_hint(item)
     if item.line:
         place = f"line={item.line},col={item.column},endColumn={max(item.end_column, item.column)},"
     elif item.where:
@@ -190,7 +190,12 @@ def _sarif_result(item: Diagnostic) -> dict[str, Any]:
     named = item.pointer or item.element
     if named:
         location["logicalLocations"] = [{"fullyQualifiedName": named}]
-    result = {"ruleId": item.rule, "level": item.severity, "message": {"text": _said(item)}, "locations": [location]}
+    result = {
+        "ruleId": item.rule,
+        "level": item.severity,
+        "message": {"text": _message_with_hint(item)},
+        "locations": [location],
+    }
     return result | ({"fixes": [_sarif_fix(item.fix, where["artifactLocation"])]} if item.fix is not None else {})
 
 
@@ -224,7 +229,7 @@ _FIX = {"title": _TEXT, "safe": {"type": "boolean"}, "edits": {"type": "array", 
 _OPTIONAL = {"pointer": _TEXT, "offset": {"type": "integer"}, "element": _TEXT, "fix": {"$ref": "#/$defs/fix"}}
 
 
-def schema(verb: str = "check", **asked: Any) -> dict[str, Any]:
+def findings_schema(verb: str = "check", **asked: Any) -> dict[str, Any]:
     """Of one object for all documents that a verb checked; `files` is of the command, as is what it was `asked`."""
     counts = {f"{name}s": _COUNT for name in SEVERITIES}
     file = {"path": _TEXT, "kind": _TEXT, "accepted": {"type": "boolean"}}

@@ -60,7 +60,7 @@ class Choice:
     ignore: tuple[str, ...] = ()
     error: tuple[str, ...] = ()
 
-    def applied(self, found: Iterable[Diagnostic], refuses: Callable[[str], bool]) -> list[Diagnostic]:
+    def filter_findings(self, found: Iterable[Diagnostic], refuses: Callable[[str], bool]) -> list[Diagnostic]:
         """The findings that are told. `refuses`: whether a rule's findings are errors even where nobody is strict."""
         if not (self.select or self.ignore or self.error):
             return list(found)
@@ -81,7 +81,7 @@ Steps: TypeAlias = Generator[None, None, T]
 """What is iterated for its steps; its result is what it returns."""
 
 
-def finished(steps: Steps[T]) -> T:
+def run_steps(steps: Steps[T]) -> T:
     """The result, all steps being made at once."""
     while True:
         try:

@@ -48,11 +48,11 @@ def near(word: str, words: Iterable[str]) -> str:
     return replacing(f"did you mean '{found}'?", word, found) if found not in ("", word) else ""
 
 
-def ranked(word: str, words: Iterable[str], count: int = 3) -> list[str]:
+def rank_words(word: str, words: Iterable[str], count: int = 3) -> list[str]:
     """At most so many near words, the nearest first, for a list of choices."""
     word = word[:_MAX_WORD]
-    slips = {name: distance(_folded(word), _folded(name), 3) for name in _candidates(word, list(words))}
-    close = [name for name in slips if slips[name] <= _allowed(word, name)]
+    slips = {name: distance(_fold(word), _fold(name), 3) for name in _candidates(word, list(words))}
+    close = [name for name in slips if slips[name] <= _slip_limit(word, name)]
     return sorted(close, key=lambda name: (slips[name], name))[:count]
 
 
@@ -76,18 +76,18 @@ def distance(first: str, second: str, most: int) -> int:
     return min(row[-1], most + 1)
 
 
-def _folded(word: str) -> str:
+def _fold(word: str) -> str:
     return word.lower().translate(_ALIKE)
 
 
-def _allowed(word: str, name: str) -> int:
+def _slip_limit(word: str, name: str) -> int:
     """Slips that still leave no doubt: none in two letters, one in three, three in nine and more."""
     return min(max(len(word), len(name)) // 3, 3)
 
 
 def _same(word: str, known: list[str]) -> str:
-    folded = _folded(word)
-    found = [name for name in known if _folded(name) == folded]
+    folded = _fold(word)
+    found = [name for name in known if _fold(name) == folded]
     return found[0] if found else ""
 
 
@@ -106,12 +106,12 @@ def _beginning(word: str, known: list[str]) -> str:
 
 
 def _closest(word: str, known: list[str]) -> str:
-    folded = _folded(word)
+    folded = _fold(word)
     best = ""
     least = len(word) + 1
     for name in _candidates(word, known):
-        allowed = min(_allowed(word, name), least)
-        slips = distance(folded, _folded(name), allowed)
+        allowed = min(_slip_limit(word, name), least)
+        slips = distance(folded, _fold(name), allowed)
         if slips < least and slips <= allowed:
             best = name
             least = slips
@@ -122,7 +122,7 @@ def _closest(word: str, known: list[str]) -> str:
 
 def _candidates(word: str, known: list[str]) -> list[str]:
     """The words worth comparing: of about the same length, and of very many those that share the beginning or end."""
-    found = [name for name in known if abs(len(name) - len(word)) <= _allowed(word, name)]
+    found = [name for name in known if abs(len(name) - len(word)) <= _slip_limit(word, name)]
     if len(found) > _MAX_CANDIDATES:
         ends = (word[:2], word[-2:])
         found = [name for name in found if name[:2] == ends[0] or name[-2:] == ends[1]][:_MAX_CANDIDATES]

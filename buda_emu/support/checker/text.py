@@ -4,12 +4,12 @@ _SHOWN = 160  # characters of a name or value in a message
 _CONSONANT_Y = tuple(f"{letter}y" for letter in "bcdfghjklmnpqrstvwxz")
 
 
-def quoted(text: str, limit: int = 40) -> str:
+def quote(text: str, limit: int = 40) -> str:
     """A text of the file in quotes, shortened for a message."""
     return repr(text if len(text) <= limit else text[: limit - 3] + "...")
 
 
-def shown(text: object) -> str:
+def short_line(text: object) -> str:
     """A name or value of a document as one short line of printable characters."""
     line = str(text)
     line = line if len(line) <= _SHOWN else f"{line[:_SHOWN]}..."

@@ -8,7 +8,7 @@ from typing import Any
 
 from buda_emu.support.errors import BudaError
 from buda_emu.support.workers.job import Job, Lost, Workers
-from buda_emu.support.workers.pool import Process, died
+from buda_emu.support.workers.pool import Process, death_reason
 
 _FATE_SECONDS = 3.0
 
@@ -38,7 +38,7 @@ class Actors:
     def has_ended(self, number: int) -> bool:
         """Whether a worker runs no more."""
         if self._cluster is not None:
-            return bool(self._cluster.has_answered(number))
+            return bool(self._cluster.is_done(number))
         return self._processes[number].has_ended
 
     def fate(self, number: int) -> str:
@@ -68,5 +68,5 @@ def _answer(process: Process) -> tuple[bool, BudaError | None] | Lost | None:
             if data != b"ready":
                 return process.answer(data)
     except (EOFError, OSError):
-        return Lost("crashed", died(process.end(grace=0.5)), 0.0)
+        return Lost("crashed", death_reason(process.end(grace=0.5)), 0.0)
     return None

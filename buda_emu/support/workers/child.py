@@ -17,11 +17,11 @@ from typing import Any, NoReturn  # noqa: E402
 
 from buda_emu.support.errors import BudaError, HostError, InternalError  # noqa: E402
 from buda_emu.support.screen import clean_streams  # noqa: E402
-from buda_emu.support.workers.job import Job, Work, resolved  # noqa: E402
+from buda_emu.support.workers.job import Job, Work, insert_shared_values  # noqa: E402
 from buda_emu.support.workers.wire import (  # noqa: E402
     look_in,
-    packed,
-    unpacked,
+    pack,
+    unpack,
 )
 
 
@@ -31,7 +31,7 @@ def serve(connection: Connection) -> None:
     other errors end the process, a message that is none and a job that is not one of `JOBS` among them."""
     Thread(target=_end_with_parent, args=(connection,), daemon=True).start()
     with suppress(EOFError, OSError):
-        job, folder = unpacked(connection.recv_bytes())
+        job, folder = unpack(connection.recv_bytes())
         if not isinstance(job, Job):
             raise HostError("the first message to a worker is its job")
         job.load()
@@ -41,24 +41,24 @@ def serve(connection: Connection) -> None:
         work: Work | None = None
         values: dict[int, Any] = {}
         while True:
-            new, item = unpacked(connection.recv_bytes())
-            values.update((number, unpacked(data)) for number, data in new.items())
+            new, item = unpack(connection.recv_bytes())
+            values.update((number, unpack(data)) for number, data in new.items())
             try:
                 work = work or job.work()
-                answer = True, work(resolved(item, values))
+                answer = True, work(insert_shared_values(item, values))
             except BudaError as error:
                 answer = False, error
-            connection.send_bytes(_packed(answer))
+            connection.send_bytes(_pack_answer(answer))
 
 
-def _packed(answer: tuple[bool, object]) -> bytes:
+def _pack_answer(answer: tuple[bool, object]) -> bytes:
     """Errors with something that cannot travel go as their text."""
     try:
-        return packed(answer)
+        return pack(answer)
     except TypeError:
         if answer[0]:
             raise
-        return packed((False, InternalError(f"{type(answer[1]).__name__}: {answer[1]}")))
+        return pack((False, InternalError(f"{type(answer[1]).__name__}: {answer[1]}")))
 
 
 def _end_with_parent(connection: Connection) -> None:

@@ -18,7 +18,7 @@ from buda_emu.support.errors import HostError
 from buda_emu.support.version import __version__
 from buda_emu.support.workers.job import Job, Lost, shares
 from buda_emu.support.workers.pool import Answer
-from buda_emu.support.workers.wire import packed, unpacked
+from buda_emu.support.workers.wire import pack, unpack
 
 CONNECT_SECONDS: Final = 5
 NO_WORKERS_SECONDS: Final = 30
@@ -29,7 +29,7 @@ _AHEAD: Final = 4  # items that wait at the scheduler for each thread of the clu
 
 
 @contextmanager
-def connected(address: str) -> Generator[Any, None, None]:
+def connect(address: str) -> Generator[Any, None, None]:
     """A client of the cluster whose scheduler is at `address` (tcp://host:8786). Raises HostError when Dask is not
     installed, the cluster is not there, has no workers or runs another version of buda_emu."""
     client = _connect(address)
@@ -100,11 +100,11 @@ class Cluster:
         self._mark = uuid4().hex  # two users of one cluster must not share children or results
         contents = {path: Path(path).read_bytes() for path in job.files}
         self._stack = ExitStack()
-        self._client = self._stack.enter_context(connected(address))
+        self._client = self._stack.enter_context(connect(address))
 
         from buda_emu.support.workers.dask_plugin import Children  # is there: connected() says when distributed is not
 
-        self._client.register_plugin(Children(self._mark, packed(job), contents), name=self._mark)
+        self._client.register_plugin(Children(self._mark, pack(job), contents), name=self._mark)
 
     def close(self) -> None:
         """Cancel what is left, and end all children."""
@@ -150,7 +150,7 @@ class Cluster:
             self._futures[number].exception(timeout=seconds)
         return None if self._futures[number].status == "pending" else _answer(self._futures[number])
 
-    def has_answered(self, number: int) -> bool:
+    def is_done(self, number: int) -> bool:
         """Whether the item of this number since the start is done, or lost."""
         return self._futures[number].status != "pending"
 
@@ -163,7 +163,7 @@ class Cluster:
         for value in shares(item):
             if value not in self._scattered:
                 self._scattered[value] = self._client.scatter(self._values[value], direct=True, hash=False)
-        args = packed(item), self._mark, self._timeout, *(self._scattered[value] for value in shares(item))
+        args = pack(item), self._mark, self._timeout, *(self._scattered[value] for value in shares(item))
         future = self._client.submit(answer_in_child, *args, key=f"buda-emu-{self._mark}-{number}", pure=False)
         self._futures[number] = future
         self._note_when_done(number)
@@ -194,7 +194,7 @@ class Cluster:
 
 def _answer(future: Any) -> Answer:
     if future.status == "finished":
-        return unpacked(future.result())
+        return unpack(future.result())
     if future.status == "error":
         error = future.exception()
         text = f"its Dask worker was lost, or could not run it ({type(error).__name__}: {error})"
@@ -205,7 +205,7 @@ def _answer(future: Any) -> Answer:
 
 def processes_of(address: str) -> int:
     """Worker processes of a cluster. Raises HostError as `connected` does."""
-    with connected(address) as client:
+    with connect(address) as client:
         return len(client.nthreads())
 
 

@@ -14,8 +14,8 @@ from distributed import WorkerPlugin, get_worker
 from buda_emu.support.errors import HostError
 from buda_emu.support.workers import wire as files
 from buda_emu.support.workers.job import Job, Lost, shares
-from buda_emu.support.workers.pool import START_SECONDS, Process, died, late
-from buda_emu.support.workers.wire import packed, unpacked
+from buda_emu.support.workers.pool import START_SECONDS, Process, death_reason, timeout_reason
+from buda_emu.support.workers.wire import pack, unpack
 
 
 class Children(WorkerPlugin):  # type: ignore[misc]  # distributed carries no type information
@@ -28,7 +28,7 @@ class Children(WorkerPlugin):  # type: ignore[misc]  # distributed carries no ty
 
     def setup(self, worker: Any) -> None:
         """When the worker gets to know the plugin."""
-        job = unpacked(self._job)
+        job = unpack(self._job)
         if not isinstance(job, Job):
             raise HostError("workers are told a job first")
         job.check()
@@ -69,8 +69,8 @@ class Children(WorkerPlugin):  # type: ignore[misc]  # distributed carries no ty
 def answer_in_child(item: bytes, mark: str, timeout: float | None, *values: bytes) -> bytes:
     """The task: runs on a thread of the worker. `values`: what the item shares with others, in their order."""
     plugin: Any = get_worker().plugins[mark]
-    found = unpacked(item)
-    return packed(plugin.answer(found, dict(zip(shares(found), values, strict=True)), timeout))
+    found = unpack(item)
+    return pack(plugin.answer(found, dict(zip(shares(found), values, strict=True)), timeout))
 
 
 class _Child:
@@ -97,9 +97,9 @@ class _Child:
             if self._process.connection.poll(timeout):
                 return self._process.receive()
         except (EOFError, OSError):
-            return Lost("crashed", died(self.end(grace=0.5)), time.monotonic() - start)
+            return Lost("crashed", death_reason(self.end(grace=0.5)), time.monotonic() - start)
         self.end()
-        return Lost("timeout", late(timeout or 0.0), time.monotonic() - start)
+        return Lost("timeout", timeout_reason(timeout or 0.0), time.monotonic() - start)
 
     def end(self, grace: float = 0.0) -> int:
         """Take the process down; its exit code."""

@@ -59,7 +59,7 @@ class Shared:
     number: int
 
 
-def resolved(item: Any, values: Mapping[int, Any]) -> Any:
+def insert_shared_values(item: Any, values: Mapping[int, Any]) -> Any:
     """An item with the shared values in place of what stands for them."""
     if not isinstance(item, tuple):
         return item

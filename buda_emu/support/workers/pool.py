@@ -19,7 +19,7 @@ from typing import Any, Final, Literal
 from buda_emu.support.errors import InternalError
 from buda_emu.support.records import dataclass
 from buda_emu.support.workers.job import Job, Lost, shares
-from buda_emu.support.workers.wire import packed, unpacked
+from buda_emu.support.workers.wire import pack, unpack
 
 START_SECONDS: Final = 120.0
 """For a worker to import what it needs."""
@@ -51,7 +51,7 @@ class Process:
         finally:
             there.close()
         with suppress(OSError):  # one that died in between is seen when it is read from
-            self.connection.send_bytes(packed((job, folder)))
+            self.connection.send_bytes(pack((job, folder)))
 
     @property
     def number(self) -> int:
@@ -73,7 +73,7 @@ class Process:
         new = {number: values[number] for number in shares(item) if number not in self._has}
         self._has.update(new)
         with suppress(OSError):
-            self.connection.send_bytes(packed((new, item)))
+            self.connection.send_bytes(pack((new, item)))
 
     def receive(self) -> tuple[bool, Any]:
         """Its answer: (True, result) or (False, BudaError). Raises EOFError or OSError when it is dead."""
@@ -82,7 +82,7 @@ class Process:
     @staticmethod
     def answer(data: bytes) -> tuple[bool, Any]:
         """An answer that was received."""
-        return unpacked(data)
+        return unpack(data)
 
     def end(self, grace: float = 0.0) -> int:
         """Take it down, after `grace` seconds in which it may die by itself; its exit code."""
@@ -109,17 +109,17 @@ def _is_file(number: int) -> bool:
         return False
 
 
-def died(code: int) -> str:
+def death_reason(code: int) -> str:
     """What is said of an item whose process ended without its result."""
-    return f"its worker process died ({how_it_ended(code)})"
+    return f"its worker process died ({describe_exit_code(code)})"
 
 
-def late(timeout: float) -> str:
+def timeout_reason(timeout: float) -> str:
     """What is said of an item that was not done in time."""
     return f"took longer than {timeout:g} s"
 
 
-def how_it_ended(code: int) -> str:
+def describe_exit_code(code: int) -> str:
     """An exit code in words."""
     if code < 0:
         with suppress(ValueError):
@@ -215,7 +215,7 @@ class Pool:
         try:
             process = Process(self._job)
         except OSError as error:  # no processes or no memory left
-            self._not_started(f"could not start ({error.strerror or error})")
+            self._report_failed_start(f"could not start ({error.strerror or error})")
             return False
         self._workers.append(_Worker(process, time.monotonic()))
         return True
@@ -258,9 +258,9 @@ class Pool:
         code = worker.process.end(grace=0.5)
         if not worker.started:
             self._workers.remove(worker)
-            self._not_started(f"could not start ({how_it_ended(code)})")
+            self._report_failed_start(f"could not start ({describe_exit_code(code)})")
             return
-        self._without(worker, "crashed", died(code), time.monotonic() - worker.since)
+        self._without(worker, "crashed", death_reason(code), time.monotonic() - worker.since)
 
     def _without(self, worker: _Worker, kind: Literal["crashed", "timeout"], text: str, seconds: float) -> None:
         """What a worker that is gone worked on is lost."""
@@ -273,7 +273,7 @@ class Pool:
         if self._first is not None:
             self._start()
 
-    def _not_started(self, how: str) -> None:
+    def _report_failed_start(self, how: str) -> None:
         """It costs one item, so that a machine that can start no more processes comes to an end. As long as none has
         ever started, the others may; raises InternalError when none does."""
         if not self._any_started:
@@ -290,7 +290,7 @@ class Pool:
         for worker in [item for item in self._workers if self._deadline(item) <= now]:
             worker.process.end()
             if worker.started:
-                self._without(worker, "timeout", late(self._timeout), now - worker.since)
+                self._without(worker, "timeout", timeout_reason(self._timeout), now - worker.since)
             else:
                 self._workers.remove(worker)
-                self._not_started(f"did not start within {START_SECONDS:.0f} s")
+                self._report_failed_start(f"did not start within {START_SECONDS:.0f} s")

@@ -9,9 +9,9 @@ from threading import Lock, Thread
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from buda_emu.support.errors import InternalError
-from buda_emu.support.workers.job import Job, Lost, Shared, Work, Workers, resolved
+from buda_emu.support.workers.job import Job, Lost, Shared, Work, Workers, insert_shared_values
 from buda_emu.support.workers.pool import Pool
-from buda_emu.support.workers.wire import packed
+from buda_emu.support.workers.wire import pack
 
 if TYPE_CHECKING:
     from buda_emu.support.workers.dask_cluster import Cluster
@@ -42,7 +42,7 @@ class JobPool:
         """What stands in items, which are tuples then, for a value that many of them have."""
         number = self._shared
         self._shared = self._shared + 1
-        self._values[number] = value if self._here else packed(value)
+        self._values[number] = value if self._here else pack(value)
         return Shared(number)
 
     def start(self) -> None:
@@ -68,12 +68,12 @@ class JobPool:
         if self._here:
             self._work = work = self._work or self._job.work()
             for number, item in enumerate(items):
-                yield number, work(resolved(item, self._values))
+                yield number, work(insert_shared_values(item, self._values))
             return
         self._closed = False
         given: dict[int, Any] = {}  # for one more try
         again: list[int] = []
-        with closing(self._answers(items if on_lost is not None else _noted(items, given))) as answers:
+        with closing(self._answers(items if on_lost is not None else _remember(items, given))) as answers:
             for number, answer in answers:
                 if isinstance(answer, Lost) and on_lost is None:
                     again.append(number)
@@ -114,7 +114,7 @@ def spread(
         yield from pool.spread(items, on_lost)
 
 
-def _noted(items: Iterable[Any], given: dict[int, Any]) -> Generator[Any, None, None]:
+def _remember(items: Iterable[Any], given: dict[int, Any]) -> Generator[Any, None, None]:
     for number, item in enumerate(items):
         given[number] = item
         yield item

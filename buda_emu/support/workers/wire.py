@@ -89,7 +89,7 @@ _Kinds = tuple[type[Any], ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Listed:
+class ListedClass:
     """A class of the list. `fields`: names, in their order; `kinds`: for each the classes of which its value is, as
     far as the declaration says, None where it may be anything."""
 
@@ -113,30 +113,32 @@ class Listed:
 
 
 @cache
-def listed(title: str) -> Listed:
+def class_by_title(title: str) -> ListedClass:
     """By "module:Name". Raises TypeError for a class that is not on the list; nothing is imported for it."""
     module, _, name = title.partition(":")
     if name not in NAMES.get(module, "").split():
         raise TypeError(f"{title} does not travel between workers")
-    return _described(title, getattr(import_module(module), name))
+    return _describe(title, getattr(import_module(module), name))
 
 
 @cache
-def listed_class(kind: type[Any]) -> Listed:
+def class_by_type(kind: type[Any]) -> ListedClass:
     """The same for a class itself, of an exception the nearest. Raises TypeError."""
     nearest = kind.__mro__ if issubclass(kind, BudaError) else (kind,)
     for base in nearest:
         if base.__qualname__ in NAMES.get(base.__module__, "").split():
-            return listed(f"{base.__module__}:{base.__qualname__}")
+            return class_by_title(f"{base.__module__}:{base.__qualname__}")
     raise TypeError(f"{kind.__module__}:{kind.__qualname__} does not travel between workers")
 
 
-def _described(title: str, kind: type[Any]) -> Listed:
+def _describe(title: str, kind: type[Any]) -> ListedClass:
     if is_dataclass(kind):
         declared = fields(kind)
-        return Listed(title, kind, tuple(item.name for item in declared), tuple(_kinds(item.type) for item in declared))
+        return ListedClass(
+            title, kind, tuple(item.name for item in declared), tuple(_kinds(item.type) for item in declared)
+        )
     names = tuple(getattr(kind, "_fields", kind.__dict__.get("__slots__", ())))
-    return Listed(title, kind, names, (None,) * len(names))
+    return ListedClass(title, kind, names, (None,) * len(names))
 
 
 def _kinds(declared: Any) -> _Kinds | None:
@@ -178,24 +180,24 @@ class MessageError(HostError):
     """Bytes that are not a message between processes of this package."""
 
 
-def packed(value: Any) -> bytes:
+def pack(value: Any) -> bytes:
     """A value as bytes. Raises TypeError for what cannot travel."""
-    head, buffers = in_parts(value)
+    head, buffers = split_message(value)
     return b"".join((_HEAD_SIZE.pack(len(head)), head, *buffers))
 
 
-def unpacked(data: Buffer) -> Any:
+def unpack(data: Buffer) -> Any:
     """The value again. Raises MessageError for bytes that are not a message, and for what may not travel."""
     message = memoryview(data)
     try:
         start = _HEAD_SIZE.size
         end = start + _HEAD_SIZE.unpack(message[:start])[0]
-        return from_parts(message[start:end], _parts_of(message[end:]))
+        return join_message(message[start:end], _parts_of(message[end:]))
     except struct.error as error:
         raise MessageError(f"a message between workers cannot be read: {error}") from None
 
 
-def in_parts(value: Any) -> tuple[bytes, list[memoryview]]:
+def split_message(value: Any) -> tuple[bytes, list[memoryview]]:
     """A value as its head and the memory of arrays, which is not copied. Raises TypeError for what cannot travel."""
     writer = _Writer()
     try:
@@ -207,15 +209,15 @@ def in_parts(value: Any) -> tuple[bytes, list[memoryview]]:
     return json.dumps(head, separators=(",", ":"), allow_nan=False).encode(), writer.buffers
 
 
-def from_parts(head: Buffer, buffers: Callable[[list[int]], Sequence[memoryview]]) -> Any:
+def join_message(head: Buffer, buffers: Callable[[list[int]], Sequence[memoryview]]) -> Any:
     """The value of a head; `buffers` gives the memory of its arrays, of which it is told the sizes. Raises
     MessageError."""
     try:
-        content = json.loads(str(head, "utf-8"), parse_constant=_refused)
+        content = json.loads(str(head, "utf-8"), parse_constant=_refuse_constant)
         sizes, names, value = (content[name] for name in ("sizes", "classes", "value"))
         if not all(type(size) is int and size >= 0 for size in sizes):
             raise ValueError("a size is no number of bytes")
-        return _Reader([listed(name) for name in names], buffers(sizes)).read(value, True)
+        return _Reader([class_by_title(name) for name in names], buffers(sizes)).read(value, True)
     except _BROKEN as error:
         reason = str(error) if isinstance(error, (ValueError, TypeError)) else type(error).__name__
         raise MessageError(f"a message between workers cannot be read: {reason}") from None
@@ -235,7 +237,7 @@ def _parts_of(memory: memoryview) -> Callable[[list[int]], list[memoryview]]:
     return parts
 
 
-def _refused(word: str) -> Any:
+def _refuse_constant(word: str) -> Any:
     raise ValueError(f"{word} is not a number of JSON")
 
 
@@ -281,7 +283,7 @@ class _Writer:
         return ["range", value.start, value.stop, value.step]
 
     def write_bytes(self, value: Buffer, _shared: bool) -> Any:
-        return [type(value).__name__, self._kept(memoryview(value).cast("B"))]
+        return [type(value).__name__, self._add_buffer(memoryview(value).cast("B"))]
 
     def write_other(self, value: Any, shared: bool) -> Any:
         """Arrays and numbers of numpy, texts that are more than a text, paths, errors, objects."""
@@ -291,7 +293,7 @@ class _Writer:
             return ["str", str(value)]
         if isinstance(value, PurePath):
             return ["path", str(value)]
-        of = listed_class(cast("type[Any]", type(value)))
+        of = class_by_type(cast("type[Any]", type(value)))
         number = self.classes.setdefault(of.title, len(self.classes))
         if isinstance(value, BudaError):
             state = [self.written(part, shared) for part in (list(value.args), dict(value.__dict__))]
@@ -305,10 +307,10 @@ class _Writer:
         if not _DTYPE.fullmatch(array.dtype.str):
             raise TypeError(f"an array of {array.dtype} does not travel between workers")
         word = "array" if isinstance(value, np.ndarray) else "number"
-        buffer = self._kept(array.reshape(-1).view(np.uint8).data)
+        buffer = self._add_buffer(array.reshape(-1).view(np.uint8).data)
         return [word, buffer, array.dtype.str, list(array.shape)]
 
-    def _kept(self, memory: memoryview) -> int:
+    def _add_buffer(self, memory: memoryview) -> int:
         self.buffers.append(memory)
         return len(self.buffers) - 1
 
@@ -327,7 +329,7 @@ _WRITERS: Final[Mapping[type[Any], Callable[[_Writer, Any, bool], Any]]] = {
 
 # ----------------------------------------------------------------------------------------------------------- reading
 class _Reader:
-    def __init__(self, classes: Sequence[Listed], buffers: Sequence[memoryview]) -> None:
+    def __init__(self, classes: Sequence[ListedClass], buffers: Sequence[memoryview]) -> None:
         self._classes = classes
         self._buffers = buffers
         self.values: list[Any] = []
@@ -436,7 +438,7 @@ class _Reader:
         error.__dict__.update(state)
         return error
 
-    def _class(self, number: Any) -> Listed:
+    def _class(self, number: Any) -> ListedClass:
         if type(number) is not int or not 0 <= number < len(self._classes):
             raise ValueError("it names a class that is not there")
         return self._classes[number]
@@ -494,7 +496,7 @@ _PLACES: Final[dict[str, str]] = {}
 """Of a process on another machine: where each file of its job lies."""
 
 
-def here(path: str) -> str:
+def local_path(path: str) -> str:
     """Where a file of the job lies for this process: on the machine that has it, where it always did."""
     return _PLACES.get(path, path)
 

@@ -165,7 +165,7 @@ def _stuck(arithmetic: Arithmetic, value: Value, fault: Fault, tiles: Numbers) -
 def _as_other(arithmetic: Arithmetic, value: Value, df: str) -> Value:
     bits = arithmetic.bits(value, df)
     misread = Bits(OTHER_FORMAT[df], bits.datums, bits.exponents).values()
-    return arithmetic.value(Bits.encoded(df, np.ascontiguousarray(misread, np.float32)))
+    return arithmetic.value(Bits.encode(df, np.ascontiguousarray(misread, np.float32)))
 
 
 def _packet(arithmetic: Arithmetic, value: Value, fault: Fault) -> Value:
@@ -195,7 +195,7 @@ def _dead(arithmetic: Arithmetic, value: Value, before: Value | None, how: str, 
 def _in_form_of(arithmetic: Arithmetic, value: Value, numbers: NDArray[np.float32]) -> Value:
     """Return float32[1, n, 1024] in the form of `value`, bits of its format or floats."""
     if isinstance(value, Bits):
-        return arithmetic.value(Bits.encoded(value.df, numbers))
+        return arithmetic.value(Bits.encode(value.df, numbers))
     return numbers
 
 

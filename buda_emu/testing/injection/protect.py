@@ -89,7 +89,7 @@ class Ranges:
             return inside.astype(np.float32)
         clipped = value.copy()
         tiles = np.flatnonzero(outside.any(axis=-1)[0])
-        clipped.assign((slice(0, 1), tiles), Bits.encoded(value.df, np.ascontiguousarray(inside[:, tiles], np.float32)))
+        clipped.assign((slice(0, 1), tiles), Bits.encode(value.df, np.ascontiguousarray(inside[:, tiles], np.float32)))
         return clipped
 
 

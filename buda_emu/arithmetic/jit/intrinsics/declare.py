@@ -24,7 +24,7 @@ def intrinsic(function: Callable[..., Any], result: Any, *kinds: Any) -> Callabl
     """
 
     def typer(*given: Any) -> Any:
-        taken = [_taken(one, kind) for one, kind in zip(given, kinds, strict=True)]
+        taken = [_accept(one, kind) for one, kind in zip(given, kinds, strict=True)]
         return None if None in taken else signature(result, *taken)
 
     def decorate(emit: Emit) -> Emit:
@@ -56,7 +56,7 @@ def shared_intrinsic(function: Callable[..., Any], *kinds: Any, by_lanes: bool =
     return decorate
 
 
-def _taken(given: Any, kind: Any) -> Any:
+def _accept(given: Any, kind: Any) -> Any:
     """The type that an argument is given as; None where it does not fit."""
     if inspect.isclass(kind):
         return given if isinstance(given, kind) else None

@@ -115,13 +115,13 @@ class Vectors:
 
     def largest_in(self, value: Value) -> Value:
         """The largest of a vector of signed 32-bit integers."""
-        return self._reduced("smax", value)
+        return self._reduce("smax", value)
 
     def least_in(self, value: Value) -> Value:
         """The least of them."""
-        return self._reduced("smin", value)
+        return self._reduce("smin", value)
 
-    def _reduced(self, how: str, value: Value) -> Value:
+    def _reduce(self, how: str, value: Value) -> Value:
         name = f"llvm.vector.reduce.{how}.v{self.width}i32"
         function = ir.FunctionType(I32, [self.words])
         return self.builder.call(cgutils.get_or_insert_function(self.builder.module, function, name), [value])

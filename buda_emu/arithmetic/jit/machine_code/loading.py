@@ -144,7 +144,7 @@ def load(code: bytes, module: str, name: str) -> Callable[..., Any]:
     size = int.from_bytes(code[:_SIZE_BYTES], "little")
     symbol = code[_SIZE_BYTES : _SIZE_BYTES + size].decode()
     machine_code = code[_SIZE_BYTES + size :]
-    address = placing.placed(machine_code, symbol, OBJECTS) or _placed_by_llvm(machine_code, symbol)
+    address = placing.place_object(machine_code, symbol, OBJECTS) or _placed_by_llvm(machine_code, symbol)
     method = _MethodDef(name.encode(), address, _METH_FASTCALL, None)
     _methods.append(method)
     make = ctypes.pythonapi.PyCFunction_NewEx

@@ -51,12 +51,12 @@ class _NotSimpleError(Exception):
     """It is for LLVM to load."""
 
 
-def placed(machine_code: bytes, symbol: str, known: Mapping[str, Any]) -> int | None:
+def place_object(machine_code: bytes, symbol: str, known: Mapping[str, Any]) -> int | None:
     """The address of a function in an object file; None where LLVM has to load it. `known`: objects by name."""
     if not _can_place():
         return None
     try:
-        return _placed(machine_code, symbol, known)
+        return _place_object(machine_code, symbol, known)
     except (_NotSimpleError, struct.error, KeyError, IndexError, ValueError, OverflowError, OSError):
         return None
 
@@ -92,7 +92,7 @@ def _can_place() -> bool:
     return sys.platform == "linux" and platform.machine() == "x86_64" and sys.maxsize > 1 << 32
 
 
-def _placed(data: bytes, symbol: str, known: Mapping[str, Any]) -> int:
+def _place_object(data: bytes, symbol: str, known: Mapping[str, Any]) -> int:
     file = _ObjectFile(data)
     image, code_bytes, offsets = file.image()
     memory = _memory(len(image))

@@ -59,7 +59,7 @@ def _for_mode(context: Any, builder: Builder, given: Sequence[Value], name: str,
 class _Code(Vectors):
     """What both kinds of step share."""
 
-    def lifted(self, x: Value, lift: Value) -> Value:
+    def lift(self, x: Value, lift: Value) -> Value:
         """As `_lifted`."""
         zero = self.builder.icmp_signed("==", self.builder.and_(x, self.word(EXPONENT)), self.word(0))
         word = self.builder.add(self.builder.and_(x, self.word(SRC_BITS)), lift)
@@ -103,8 +103,8 @@ def _emit_add(width: int, mode: int, builder: Builder, *given: Value) -> None:
     lifts = code.every_word(lift)
     with cgutils.for_range(builder, SIZE(TILE // width)) as loop:
         place = builder.mul(loop.index, SIZE(width))
-        first = code.lifted(code.load(a, place, code.words), lifts)
-        second = code.lifted(builder.xor(code.load(b, place, code.words), flips), lifts)
+        first = code.lift(code.load(a, place, code.words), lifts)
+        second = code.lift(builder.xor(code.load(b, place, code.words), flips), lifts)
         top = code.largest(code.exponent(first), code.exponent(second))
         unit = code.largest(top, code.word(LEAST))
         inverse = code.as_floats(builder.sub(code.word(INVERSE | AWAY), unit))
@@ -125,7 +125,7 @@ def _emit_factors(
 ) -> tuple[Value, Value, Value]:
     """As `_factors`."""
     builder = code.builder
-    first, second = (code.lifted(code.load(x, place, code.words), lift) for x in (a, b))
+    first, second = (code.lift(code.load(x, place, code.words), lift) for x in (a, b))
     exponents = [builder.lshr(code.exponent(x), code.word(1)) for x in (first, second)]
     weaker = code.least(*exponents)
     none = builder.icmp_signed("==", weaker, code.word(0))

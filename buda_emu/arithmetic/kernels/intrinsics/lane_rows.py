@@ -162,7 +162,7 @@ def _fma(code: Vectors, blackhole: bool, x: Value, y: Value, z: Value) -> tuple[
     total = b.select(differ, b.sub(lead, other), b.add(lead, other))
     negative = b.icmp_signed("<", b.select(p_leads, product_sign, z), zero)
     total = b.select(negative, b.sub(zero, total), total)
-    pattern = _rounded(code, total, code.largest(ep, ez), blackhole)
+    pattern = _round(code, total, code.largest(ep, ez), blackhole)
     largest = code.largest(code.largest(ex, ey), code.largest(ez, ep))
     special = b.icmp_signed(">", largest, code.word(254))
     if blackhole:  # zeros have signs, and small results rules of their own
@@ -187,7 +187,7 @@ def _product(code: Vectors, x: Value, y: Value) -> Value:
     return b.select(exact, p, b.or_(p, code.word(1)))
 
 
-def _rounded(code: Vectors, total: Value, exponent: Value, blackhole: bool) -> Value:
+def _round(code: Vectors, total: Value, exponent: Value, blackhole: bool) -> Value:
     """`fma.rounded`."""
     b = code.builder
     size = code.magnitude(total)

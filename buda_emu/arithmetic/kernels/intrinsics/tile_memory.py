@@ -31,7 +31,7 @@ from buda_emu.arithmetic.kernels.tiles.tile_memory import (
     copy_tile,
     expect_tile,
     fill_tile,
-    is_aligned,
+    starts_cache_line,
     is_finite,
     is_same,
     is_zero,
@@ -54,7 +54,7 @@ def _working_tile_at(_context: Any, builder: Builder, first: Value, _entry: Valu
     return builder.add(first, builder.mul(tile, SIZE(4 * TILE)))
 
 
-@intrinsic(is_aligned, types.boolean, types.uintp)
+@intrinsic(starts_cache_line, types.boolean, types.uintp)
 def _is_aligned(_context: Any, builder: Builder, tile: Value) -> Value:
     return builder.icmp_unsigned("==", builder.and_(tile, SIZE(CACHE_LINE - 1)), SIZE(0))
 

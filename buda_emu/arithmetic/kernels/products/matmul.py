@@ -29,7 +29,7 @@ from buda_emu.arithmetic.kernels.tiles.tile_memory import (
     copy_tile,
     expect_tile,
     fill_tile,
-    is_aligned,
+    starts_cache_line,
     is_finite,
     is_zero,
     relu_tile,
@@ -170,7 +170,7 @@ def matmul_tiles(
                         fill_tile(panel, b_pad)
                     elif b_transposed:
                         transpose_tile(panel, tile_at(b, b_entry, at))
-                    elif is_aligned(tile_at(b, b_entry, at)):
+                    elif starts_cache_line(tile_at(b, b_entry, at)):
                         right = tile_at(b, b_entry, at)
                     else:
                         copy_tile(panel, tile_at(b, b_entry, at))

@@ -148,7 +148,7 @@ def copy_to_dst_tiles(start: int, stop: int, dst: Tiles, srca: Tiles, mode: int,
         image = dst[item].view(np.int32)
         words = srca[item].view(np.int32)
         for n in range(TILE):
-            image[n] = store_word(copied(words[n], rebias, mode), mode)
+            image[n] = store_word(copy_word(words[n], rebias, mode), mode)
 
 
 @kernel
@@ -181,7 +181,7 @@ def recode_halves(
 
 
 @helper
-def copied(word: np.int32, rebias: np.int32, mode: int) -> np.int32:
+def copy_word(word: np.int32, rebias: np.int32, mode: int) -> np.int32:
     """The word that a copy leaves of one; `rebias` is added to the exponent in place."""
     word = i32(word & i32(-0x2000))
     exponent = i32(word & i32(0x7F800000))
@@ -220,24 +220,24 @@ def reduce_max_tiles(
             largest[j] = i32(LOWEST)
             if accumulate:
                 word = load_word(image[j * stride], mode)
-                largest[j] = _ordered(i32(word & i32(-0x2000)) if mode == FP32 else word)
+                largest[j] = _sort_key(i32(word & i32(-0x2000)) if mode == FP32 else word)
         for n in range(at * count, (at + 1) * count):
             fetch_words(tile, source, entry, index[n], pad, along_rows)
             for i in range(EDGE):
                 for j in range(EDGE):
                     word = i32(tile[i * EDGE + j] & i32(kept))
                     word = i32(0) if i32(word & i32(0x7F800000)) == 0 else i32(word + rebias)
-                    largest[j] = max(largest[j], _ordered(word))
+                    largest[j] = max(largest[j], _sort_key(word))
         for j in range(TILE):
             image[j] = i32(0)
         for j in range(EDGE):
-            word = _ordered(largest[j])
+            word = _sort_key(largest[j])
             if along_rows:  # through SrcB and the adder, which has moved the exponents of family A already
-                word = copied(word, i32(0), mode)
+                word = copy_word(word, i32(0), mode)
             image[j * stride] = store_word(word, mode)
 
 
 @helper
-def _ordered(word: np.int32) -> np.int32:
+def _sort_key(word: np.int32) -> np.int32:
     """A word of sign and magnitude as an integer in the same order, and back."""
     return i32(word ^ i32(i32(word >> i32(31)) & i32(0x7FFFFFFF)))

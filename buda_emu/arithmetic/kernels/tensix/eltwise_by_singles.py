@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from buda_emu.arithmetic.jit.kernel import helper, kernel
 from buda_emu.arithmetic.kernels.fma import fma_f32
-from buda_emu.arithmetic.kernels.tensix.products.prepared import aligned
+from buda_emu.arithmetic.kernels.tensix.products.prepared import align_to_cache_line
 from buda_emu.arithmetic.kernels.tensix.words import BF16, FP16, FP32, TILE, Lanes, Setting, Tiles, i32, store_words
 
 LANES: Final = 16
@@ -58,7 +58,7 @@ def add_by_singles(
     left_out: bool[n], True on return for a tile that is not done.
     """
     mode = setting.mode
-    word = aligned(np.empty(2 * TILE, np.int32), TILE)
+    word = align_to_cache_line(np.empty(2 * TILE, np.int32), TILE)
     special = np.zeros(LANES, np.int32)
     lift = LIFT << 23 if setting.exponent_bits == 5 else 0
     for item in range(start, stop):
@@ -81,7 +81,7 @@ def multiply_by_singles(
 ) -> None:
     """dst = srca * srcb. Items: the tiles. Arguments as for `eltwise.elwmul_tiles` and `add_by_singles`."""
     mode = setting.mode
-    word = aligned(np.empty(2 * TILE, np.int32), TILE)
+    word = align_to_cache_line(np.empty(2 * TILE, np.int32), TILE)
     special = np.zeros(LANES, np.int32)
     lift = LIFT << 23 if setting.exponent_bits == 5 else 0
     for item in range(start, stop):
@@ -122,8 +122,8 @@ def add_words(word: Any, a: Any, b: Any, flip: int, lift: int, mode: int, specia
     """
     half, kept = ROUNDING[mode]
     with np.errstate(all="ignore"):
-        first = _lifted(a, lift)
-        second = _lifted(b ^ np.array(flip, np.uint32).view(np.int32), lift)
+        first = _lift(a, lift)
+        second = _lift(b ^ np.array(flip, np.uint32).view(np.int32), lift)
         top = np.maximum(first & i32(EXPONENT), second & i32(EXPONENT))
         unit = np.maximum(top, i32(LEAST))
         inverse = np.asarray(_difference(INVERSE | AWAY, unit)).view(np.float32)
@@ -164,7 +164,7 @@ def multiply_exactly(word: Any, a: Any, b: Any, phase: int, lift: int, special: 
         word[:] = fma_f32(*part, word.view(np.float32)).view(np.int32)
 
 
-def _lifted(x: Any, lift: int) -> NDArray[np.int32]:
+def _lift(x: Any, lift: int) -> NDArray[np.int32]:
     """The 19 bits of Src words, without what has the exponent 0."""
     return np.where(x & i32(EXPONENT) == 0, i32(0), (x & i32(SRC_BITS)) + i32(lift))
 
@@ -180,8 +180,8 @@ def _part(x: Any, cuts: tuple[int, int], second: int) -> Any:
 
 def _factors(a: Any, b: Any, lift: int, special: Any) -> tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.int32]]:
     """Both factors, and half the sum of their exponents, 0 where one is a zero."""
-    first = _lifted(a, lift)
-    second = _lifted(b, lift)
+    first = _lift(a, lift)
+    second = _lift(b, lift)
     exponents = (first & i32(EXPONENT)) >> 1, (second & i32(EXPONENT)) >> 1
     pair = np.where((exponents[0] == 0) | (exponents[1] == 0), i32(0), exponents[0] + exponents[1])
     weak = (pair != 0) & (pair < LEAST_PRODUCT >> 1) | (pair > MOST_PRODUCT >> 1)

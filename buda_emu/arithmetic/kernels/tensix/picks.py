@@ -22,7 +22,13 @@ from buda_emu.arithmetic.kernels.tensix.conversions.l1_acc import add_bf16_tile
 from buda_emu.arithmetic.kernels.tensix.eltwise_by_singles import LANES, LIFT, multiply_words
 from buda_emu.arithmetic.kernels.tensix.products.accumulate import accumulate_narrow, accumulate_wide, exponent_bias
 from buda_emu.arithmetic.kernels.tensix.products.fidelity import PHASES, srca_part, srcb_part
-from buda_emu.arithmetic.kernels.tensix.products.prepared import INFINITE, aligned, cut_words, move_words, range_of
+from buda_emu.arithmetic.kernels.tensix.products.prepared import (
+    INFINITE,
+    align_to_cache_line,
+    cut_words,
+    move_words,
+    range_of,
+)
 from buda_emu.arithmetic.kernels.tensix.products.spills import spill_any
 from buda_emu.arithmetic.kernels.tensix.words import (
     BF16,
@@ -137,7 +143,7 @@ def pick_tiles(
     sums = in_l1.size > 0
     packed = np.empty(TILE, np.uint16)
     rows = picks.begin.shape[1] - 1
-    room = aligned(memory, 7 * TILE)
+    room = align_to_cache_line(memory, 7 * TILE)
     word = part_of(room, 0, TILE)
     whole = part_of(room, TILE, TILE)
     own = part_of(room, 2 * TILE, TILE)
@@ -253,7 +259,7 @@ def _first_term(
         line = picked if transposed else part_of(whole, EDGE * place, EDGE)
         if transposed:
             _pick_line(line, whole, place, transposed)
-        _scaled(part_of(word, EDGE * picks.line[number], EDGE), line, least, most, more, flip, keep, lowest)
+        _scale_line(part_of(word, EDGE * picks.line[number], EDGE), line, least, most, more, flip, keep, lowest)
     low = lowest
     high = i32(0)
     for n in range(EDGE):
@@ -280,7 +286,7 @@ def _pick_line(out: Lanes, whole: Lanes, place: int, transposed: bool) -> None:
 
 
 @helper
-def _scaled(
+def _scale_line(
     out: Lanes, line: Lanes, least: Lanes, most: Lanes, more: np.int32, flip: np.int32, keep: np.int32, lowest: np.int32
 ) -> None:
     """A line times a power of two: `more` is added to exponents, which go into `least` and `most`."""

@@ -23,7 +23,7 @@ def tile_at(tiles: Any, entry: int, tile: int) -> Any:
     return tiles[entry, tile]
 
 
-def is_aligned(tile: Any) -> bool:
+def starts_cache_line(tile: Any) -> bool:
     """Whether it begins at a cache line."""
     return tile.ctypes.data % CACHE_LINE == 0
 

@@ -212,7 +212,7 @@ def late(datums: U32, held_as: Intermediate, out_df: str) -> U32:
     """The intermediate format to the output's; for block formats to bf16 or fp16 patterns (4.4)."""
     out = RAW_AS.get(out_df, out_df)
     if held_as in INTEGERS or out in ("Float32", "Tf32"):
-        return _widened(datums, held_as)
+        return _widen(datums, held_as)
     if FORMATS[out].family == "b":
         return _to_bf16(datums, held_as, block=is_block(out))
     half = _to_fp16(datums, held_as)
@@ -260,7 +260,7 @@ def _without_exponent_0(value: U32) -> U32:
     return np.where(value & np.uint32(0x7F80) == 0, np.uint32(0), value)
 
 
-def _widened(datums: U32, held_as: Intermediate) -> U32:
+def _widen(datums: U32, held_as: Intermediate) -> U32:
     """To an fp32 word; integers stay."""
     if held_as in ("Float16_b", "Bfp8_b"):
         return datums << np.uint32(16)
@@ -313,9 +313,9 @@ def accumulate(out_df: str, old: Codes, new: Codes) -> Codes:
 def _add_fp32(old: U32, new: U32) -> U32:
     """IEEE addition without denormals; there is one NaN."""
     with np.errstate(all="ignore"):
-        total = (_flushed(old).view(np.float32) + _flushed(new).view(np.float32)).view(np.uint32)
+        total = (_flush(old).view(np.float32) + _flush(new).view(np.float32)).view(np.uint32)
     is_nan = total & np.uint32(0x7FFFFFFF) > np.uint32(0x7F800000)
-    return np.where(is_nan, np.uint32(0x7FC00000), _flushed(total))
+    return np.where(is_nan, np.uint32(0x7FC00000), _flush(total))
 
 
 def _add_bf16(old: U32, new: U32) -> U32:
@@ -357,7 +357,7 @@ def _add_fp16(old: U32, new: U32) -> U32:
     return sign | np.where(total & np.uint32(0x7FFFFFFF) == 0, cancelled, code)
 
 
-def _flushed(word: U32) -> U32:
+def _flush(word: U32) -> U32:
     """Denormals to signed zeros."""
     return np.where(word & np.uint32(0x7F800000) == 0, word & np.uint32(0x80000000), word)
 

@@ -42,7 +42,7 @@ def unpack(codes: Codes, df: str, register: str, core: Core, exponents: Codes | 
         case ("Float32", "Float16_b"):
             return np.where(exponent_of(wide) == 0, wide & SIGN, wide & np.uint32(0xFFFF0000))
         case ("Float32", "Float16"):
-            return _narrowed(wide)
+            return _narrow(wide)
         case ("Float32" | "RawUInt32", "Float32") | ("Int32", "Int32") | ("UInt16", "UInt16"):
             return wide
         case ("Float16_b", "Float16_b"):
@@ -68,7 +68,7 @@ def _half(bits: U32) -> U32:
     return (bits & np.uint32(0x8000)) << np.uint32(16) | (bits & np.uint32(0x7FFF)) << np.uint32(13)
 
 
-def _narrowed(x: U32) -> U32:
+def _narrow(x: U32) -> U32:
     """fp32 to fp16; exponent 0 keeps its fraction, which every consumer ignores."""
     exponent = exponent_of(x) - 112
     fraction = x & np.uint32(0x007FE000)

@@ -152,14 +152,14 @@ def gelu_derivative(u: VectorUnit[V], x: V, approximate: bool) -> V:
 
 def sine(u: VectorUnit[V], x: V, approximate: bool) -> V:
     """Sine, with the argument reduced to [-pi/2, pi/2]."""
-    v, odd = _reduced(u, x)
+    v, odd = _reduce(u, x)
     o = sine_series(u, v, SINE[:APPROXIMATE_TERMS] if approximate else SINE, product=True)
     return u.select(odd, multiply(u, o, MINUS_ONE), o)
 
 
 def cosine(u: VectorUnit[V], x: V, approximate: bool) -> V:
     """Cosine, with the argument reduced to [-pi/2, pi/2]."""
-    v, odd = _reduced(u, x)
+    v, odd = _reduce(u, x)
     o = cosine_series(u, v, COSINE[:APPROXIMATE_TERMS] if approximate else COSINE)
     return u.select(odd, multiply(u, o, MINUS_ONE), o)
 
@@ -184,7 +184,7 @@ def cosine_series(u: VectorUnit[V], v: V, terms: tuple[int, ...]) -> V:
     return o
 
 
-def _reduced(u: VectorUnit[V], x: V) -> tuple[V, V]:
+def _reduce(u: VectorUnit[V], x: V) -> tuple[V, V]:
     """x minus the nearest multiple of pi, and the condition that the multiple is odd.
 
     The chip rounds stochastically here; this is the deterministic choice (6.3 states the bound).

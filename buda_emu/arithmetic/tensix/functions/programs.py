@@ -153,9 +153,9 @@ def record(function: Callable[..., Value], inputs: int = 1) -> Program:
     result = function(recorder, *(Value(i) for i in range(inputs)))
     if result.index != _INPUTS + len(recorder.steps) - 1:
         raise InternalError("the result of a vector program is its last instruction")
-    recorder.steps = _only_where_needed(recorder.steps)
+    recorder.steps = _mark_conditional(recorder.steps)
     constants = list(dict.fromkeys(o for _, operands, _ in recorder.steps for o in operands if isinstance(o, int)))
-    code, registers = _allocated(recorder.steps, constants)
+    code, registers = _allocate_registers(recorder.steps, constants)
     return Program(
         np.array(code, dtype=np.int32),
         np.array(constants, dtype=np.uint32),
@@ -164,7 +164,7 @@ def record(function: Callable[..., Value], inputs: int = 1) -> Program:
     )
 
 
-def _only_where_needed(steps: list[Step]) -> list[Step]:
+def _mark_conditional(steps: list[Step]) -> list[Step]:
     """Products that only a later choice reads are told its condition: where that holds, they need not be right."""
     readers: dict[int, list[int]] = {}
     for at, (_, operands, _) in enumerate(steps):
@@ -183,7 +183,7 @@ def _only_where_needed(steps: list[Step]) -> list[Step]:
     return found
 
 
-def _allocated(steps: list[Step], constants: list[int]) -> tuple[list[tuple[int, ...]], int]:
+def _allocate_registers(steps: list[Step], constants: list[int]) -> tuple[list[tuple[int, ...]], int]:
     """The instructions on registers, of which each serves again once its value has been read for the last time.
 
     A result never shares a register with an operand of its own instruction.

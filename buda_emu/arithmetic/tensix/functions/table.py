@@ -24,9 +24,9 @@ from buda_emu.arithmetic.tensix.functions import dropout, elementary, grayskull
 from buda_emu.arithmetic.tensix.functions.elementary import SIGN, from_sign_magnitude, multiply, plus, to_sign_magnitude
 from buda_emu.arithmetic.tensix.functions.programs import Program, record
 from buda_emu.arithmetic.tensix.functions.vector_unit import NumpyUnit, V, VectorUnit
-from buda_emu.arithmetic.tensix.lanes import FAMILY_SHIFT, DstMode, VectorMode, load, store, touched
+from buda_emu.arithmetic.tensix.lanes import FAMILY_SHIFT, DstMode, VectorMode, load, store, touched_mask
 from buda_emu.arithmetic.tensix.registers import Core
-from buda_emu.support.caches import kept_in, read_kept, sources, write_kept
+from buda_emu.support.caches import cache_folder, read_cache_file, sources, write_cache_file
 from buda_emu.support.errors import InternalError, UnsupportedError
 
 FOLDER: Final = "tables"
@@ -36,24 +36,24 @@ _MAGIC: Final = b"buda-emu table 1\n"
 _Table = NDArray[np.uint16]
 
 
-def kept_table(name: str, about: object, make: Callable[[], _Table]) -> _Table:
+def load_table(name: str, about: object, make: Callable[[], _Table]) -> _Table:
     """uint16[65536], read-only: what `make` gives, or gave in an earlier process for the same `name` and `about`, an
     object whose `repr` says all that the table depends on but this package's sources."""
     file = _file(name, about)
-    kept = read_kept(file, _MAGIC, MOST_BYTES) if file else None
+    kept = read_cache_file(file, _MAGIC, MOST_BYTES) if file else None
     if kept is not None and len(kept) == (1 << 16) * 2:
         table = np.frombuffer(kept, "<u2").astype(np.uint16)  # a copy, which begins where numbers may
     else:
         table = make()
         if file:
-            write_kept(file, _MAGIC, table.astype("<u2").tobytes(), MOST_BYTES)
+            write_cache_file(file, _MAGIC, table.astype("<u2").tobytes(), MOST_BYTES)
     table.flags.writeable = False
     return table
 
 
 def _file(name: str, about: object) -> str:
     """Its place; "" where nothing can be kept."""
-    folder = kept_in(FOLDER)
+    folder = cache_folder(FOLDER)
     if not folder:
         return ""
     text = repr((about, sources(*_ROOMS), sys.version, np.__version__))
@@ -227,7 +227,7 @@ def reference(bound: Bound, mode: DstMode, *images: U32, vector: VectorMode = "r
     reads, writes = bound.modes(mode)
     values = (load(image, own) for image, own in zip(images, reads, strict=True))
     result = store(bound.define(NumpyUnit(bound.blackhole), *values), writes)
-    return np.where(touched(vector, bound.whole_faces), result, images[0])
+    return np.where(touched_mask(vector, bound.whole_faces), result, images[0])
 
 
 def run(
@@ -235,7 +235,7 @@ def run(
 ) -> None:
     """As `reference`, but fast, into `out`; C-contiguous images. `tiles` is the range to do, all by default."""
     reads, writes = bound.modes(mode)
-    mask = touched(vector, bound.whole_faces)
+    mask = touched_mask(vector, bound.whole_faces)
     if len(images) == 1 and reads[0] in ("bf16", "fp16"):
         source = as_rows(images[0])
         target = as_rows(out)
@@ -273,4 +273,4 @@ def _table(bound: Bound, mode: DstMode) -> NDArray[np.uint16]:
         result = store(bound.define(NumpyUnit(bound.blackhole), load(every, mode)), bound.modes(mode)[1])
         return result.astype(np.uint16)
 
-    return kept_table(bound.function.name, (bound.core, bound.function.name, bound.parameters, mode), defined)
+    return load_table(bound.function.name, (bound.core, bound.function.name, bound.parameters, mode), defined)

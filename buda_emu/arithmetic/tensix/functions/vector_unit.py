@@ -60,8 +60,8 @@ def _finite(p: _I64, ep: _I64, sp: _I64, q: _I64, ez: _I64, sz: _I64, blackhole:
     ep = np.where(gone, 0, ep)
     # 4. Align. What is shifted out completely leaves no sticky bit.
     er = np.maximum(ep, ez)
-    p = _shifted(p, er - ep)
-    q = _shifted(q, er - ez)
+    p = _shift_right(p, er - ep)
+    q = _shift_right(q, er - ez)
     # 5. Add.
     total = np.where(sp == sz, p + q, p - q)
     sign = np.where(total < 0, sz, sp)
@@ -94,7 +94,7 @@ def _finite(p: _I64, ep: _I64, sp: _I64, q: _I64, ez: _I64, sz: _I64, blackhole:
     return np.where(nothing, zero, result)
 
 
-def _shifted(value: _I64, distance: _I64) -> _I64:
+def _shift_right(value: _I64, distance: _I64) -> _I64:
     """Shifted right, the lost bits ORed into bit 0 unless nothing else is left."""
     distance = np.minimum(distance, 40)
     kept = value >> distance

@@ -13,13 +13,13 @@ from typing import IO, Any, Final
 import onnx
 from onnx import helper
 
-from buda_emu.arithmetic.tensor.mapped import giving_back, map_bytes
-from buda_emu.arithmetic.tensor.referenced import LARGE, Referenced, referenced
+from buda_emu.arithmetic.tensor.mapped import page_releaser, map_bytes
+from buda_emu.arithmetic.tensor.referenced import LARGE, Referenced, reference_to
 from buda_emu.compiler.graph.builder import printable_name
 from buda_emu.emulator.memory.host import size_text
 from buda_emu.support.checker.text import plural
 from buda_emu.support.errors import HostError
-from buda_emu.support.files import unchanged
+from buda_emu.support.files import change_guard
 
 _OF_NUMPY: Final = (
     onnx.TensorProto.FLOAT, onnx.TensorProto.DOUBLE, onnx.TensorProto.FLOAT16, onnx.TensorProto.INT8,
@@ -74,7 +74,7 @@ def map_large_initializers(model: Any, folder: Path) -> dict[str, Referenced]:
             array = data.view(kind).reshape(tuple(tensor.dims))
             path = folder / _external_entries(tensor)["location"]
             origin = f"{printable_name(tensor.name)} in {printable_name(str(path))}"
-            references[tensor.name] = referenced(array, origin, giving_back(data), unchanged(path))
+            references[tensor.name] = reference_to(array, origin, page_releaser(data), change_guard(path))
     return references
 
 

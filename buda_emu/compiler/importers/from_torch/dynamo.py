@@ -280,7 +280,7 @@ class _Graph:
         self._precision = precision
         self._words = words
         self._numbers = _number_inputs(module.graph)
-        self._compiled: dict[Any, _Compiled] = {}
+        self._compile: dict[Any, _Compiled] = {}
 
     def __call__(self, *arguments: Any) -> tuple[Any, ...]:
         fixed = self.fix_numbers(arguments)
@@ -294,11 +294,11 @@ class _Graph:
         """Return the model for arguments of these layouts, compiled now or earlier."""
         layouts = [Layout.of(argument) if isinstance(argument, torch.Tensor) else argument for argument in arguments]
         key = torch.is_grad_enabled(), *((type(argument), _key_part(argument)) for argument in layouts)
-        if key not in self._compiled:
-            if len(self._compiled) == _MOST_MODELS:
-                self._compiled.pop(next(iter(self._compiled))).close()
-            self._compiled[key] = _Compiled(self._module, layouts, self._words)
-        return self._compiled[key]
+        if key not in self._compile:
+            if len(self._compile) == _MOST_MODELS:
+                self._compile.pop(next(iter(self._compile))).close()
+            self._compile[key] = _Compiled(self._module, layouts, self._words)
+        return self._compile[key]
 
 
 class _Compiled:

@@ -16,15 +16,15 @@ import torch
 from torch.export.passes import move_to_device_pass
 from torch.utils._pytree import tree_map_only
 
-from buda_emu.arithmetic.tensor.mapped import FileMappings, giving_back, map_bytes
-from buda_emu.arithmetic.tensor.referenced import LARGE, Referenced, referenced
+from buda_emu.arithmetic.tensor.mapped import FileMappings, page_releaser, map_bytes
+from buda_emu.arithmetic.tensor.referenced import LARGE, Referenced, reference_to
 from buda_emu.compiler.graph.builder import printable_name
 from buda_emu.compiler.graph.graph import Array
 from buda_emu.compiler.importers.from_torch.trace import array_of
 from buda_emu.support.checker.suggest import near
 from buda_emu.support.checker.text import plural
 from buda_emu.support.errors import HostError
-from buda_emu.support.files import read_whole, unchanged
+from buda_emu.support.files import read_whole, change_guard
 from buda_emu.support.strict_json import NameTwiceError, each_name_once
 
 INDEX: Final = ".safetensors.index.json"
@@ -219,8 +219,8 @@ def parameter_constant(tensor: Any, name: str, mappings: FileMappings) -> Array 
     array = (tensor.view(torch.int16) if halves else tensor).numpy()
     if halves:
         array = array.view(np.uint16)
-    back = giving_back(array, shared=file.shared)
-    return referenced(array, f"{name} in {file.path}", back, unchanged(file.path), bfloat16=halves)
+    back = page_releaser(array, shared=file.shared)
+    return reference_to(array, f"{name} in {file.path}", back, change_guard(file.path), bfloat16=halves)
 
 
 def with_parameters(module: Any, path: Path) -> Any:

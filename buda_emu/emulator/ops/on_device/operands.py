@@ -108,7 +108,7 @@ class Stored:
         if (at >= 0).all():
             return bits
         bits = bits.copy()
-        bits.assign(at < 0, Bits.encoded(self.bits.df, np.full((1, TILE_ELEMENTS), self.pad_value, np.float32)))
+        bits.assign(at < 0, Bits.encode(self.bits.df, np.full((1, TILE_ELEMENTS), self.pad_value, np.float32)))
         return bits
 
     def _lies_at(self, stop: int) -> bool:
@@ -124,7 +124,7 @@ class Stored:
 
     def pad(self, units: Units) -> np.uint32:
         """Return the register word of the pad value, which is stored in L1 in the operand's format."""
-        tile = Bits.encoded(self.bits.df, np.full((1, TILE_ELEMENTS), self.pad_value, np.float32))
+        tile = Bits.encode(self.bits.df, np.full((1, TILE_ELEMENTS), self.pad_value, np.float32))
         return units.unpack(tile, self.register)[0, 0]
 
     def product_words(self, units: Units, parallel: Parallel, dims: tuple[int, int]) -> Words:

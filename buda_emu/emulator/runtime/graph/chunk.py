@@ -42,7 +42,7 @@ class BufferPool:
         # By floats of its memory: what nobody uses, those given back last at the end, with the number of the giving.
         self._free: dict[int, list[tuple[int, NDArray[np.float32]]]] = {}
         self._given = 0
-        self._kept = 0  # bytes
+        self._add_buffer = 0  # bytes
 
     def take(self, entries: int, tiles: int) -> NDArray[np.float32]:
         """Return an array float32[entries, tiles, 1024] with undefined contents."""
@@ -50,7 +50,7 @@ class BufferPool:
         count = entries * tiles * TILE_ELEMENTS
         pieces = self._free.get(count)
         if pieces:
-            self._kept -= 4 * count
+            self._add_buffer -= 4 * count
             _, array = pieces.pop()
         else:
             array = self._take_larger(count)
@@ -62,7 +62,7 @@ class BufferPool:
         """Return float32[count] with undefined contents, to be given back."""
         pieces = self._free.get(count)
         if pieces:
-            self._kept -= 4 * count
+            self._add_buffer -= 4 * count
             return pieces.pop()[1].reshape(-1)
         return self._take_larger(count)
 
@@ -72,7 +72,7 @@ class BufferPool:
         size = min((size for size, pieces in self._free.items() if pieces and count < size <= 2 * count), default=0)
         if not size:
             return POOL.take(count)
-        self._kept -= 4 * size
+        self._add_buffer -= 4 * size
         return self._free[size].pop()[1].reshape(-1)[:count]
 
     def give_back(self, array: NDArray[Any]) -> None:
@@ -88,28 +88,28 @@ class BufferPool:
         if pieces is None:
             pieces = self._free[size] = []
         pieces.append((self._given, array))
-        self._kept += 4 * size
-        if self._kept > self._most:
+        self._add_buffer += 4 * size
+        if self._add_buffer > self._most:
             self._keep(self._most)
 
     def leave(self, byte_limit: int) -> None:
         """Keep at most `byte_limit` unused bytes in this pool and in the pool of closed machines together."""
         self._most = min(byte_limit, _KEEP_BYTES)
         self._keep(self._most)
-        POOL.shrink(byte_limit - self._kept)
+        POOL.shrink(byte_limit - self._add_buffer)
 
     def _keep(self, byte_limit: int) -> None:
         """Give the arrays given back first to the system until at most `byte_limit` bytes are left."""
-        while self._kept > byte_limit:
+        while self._add_buffer > byte_limit:
             pieces = min((pieces for pieces in self._free.values() if pieces), key=lambda pieces: pieces[0][0])
             _, array = pieces.pop(0)
-            self._kept -= array.nbytes
+            self._add_buffer -= array.nbytes
 
     def free(self) -> None:
         """Give all unused arrays to the pool of the process, where the next machine finds them."""
         free = self._free
         self._free = {}
-        self._kept = 0
+        self._add_buffer = 0
         for _, array in sorted(chain.from_iterable(free.values()), key=lambda piece: piece[0]):
             POOL.give(array)
 

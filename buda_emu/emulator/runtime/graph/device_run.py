@@ -46,7 +46,7 @@ class DeviceRun(ChunkRun[Bits]):
         return array.values()
 
     def _put(self, array: Bits, tiles: Tensor) -> None:
-        array.assign(slice(0, len(array)), Bits.encoded(array.df, np.broadcast_to(tiles, (*array.shape, 1024))))
+        array.assign(slice(0, len(array)), Bits.encode(array.df, np.broadcast_to(tiles, (*array.shape, 1024))))
 
     def _read(self, step: Read) -> None:
         view = _bit_view(self._context.memory.channels[step.queue].view)
@@ -99,7 +99,7 @@ class DeviceRun(ChunkRun[Bits]):
                     if stored_sum is None:
                         previous = None
                     else:
-                        previous = Bits.encoded(step.op.out_df, stored_sum[np.newaxis])
+                        previous = Bits.encode(step.op.out_df, stored_sum[np.newaxis])
             operands = [bits[i : i + 1] if len(bits) > 1 else bits for bits in inputs]
             self._run_from(step, operands, out[i : i + 1], previous)
             latest[slot] = out[i : i + 1]

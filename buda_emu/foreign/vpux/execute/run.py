@@ -34,7 +34,7 @@ from buda_emu.performance.timeline import Hazard, order_conflicts
 from buda_emu.support.checker.render import render
 from buda_emu.support.checker.suggest import near
 from buda_emu.support.errors import HostError, ProgramError, UnsupportedError, VpuxError
-from buda_emu.support.unmasked import require_unmasked
+from buda_emu.support.unmasked import refuse_masked_arrays
 
 
 @dataclass(frozen=True, slots=True)
@@ -324,7 +324,7 @@ def _convert_input(array: Array, buffer: Buffer) -> Array:
     of = buffer.type
     element_type = of.element
     assert element_type is not None
-    require_unmasked(array, f"input {buffer.name}")
+    refuse_masked_arrays(array, f"input {buffer.name}")
     values = np.asarray(array)
     if of.bits % 8 and values.shape == of.shape and values.dtype.kind in "iub":
         return pack_narrow(values, of)

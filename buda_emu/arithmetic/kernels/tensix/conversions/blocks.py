@@ -21,12 +21,12 @@ SHARED_ONE: Final = 127 + 6  # exponent of the single that is the magnitude, whe
 @helper
 def assemble_row(row: Any, bits: Any, narrow: Any, codes: Any, exponents: Any) -> None:
     """A tile of 1024 words, bf16 or fp16 in the upper half, to codes of `bits` magnitude bits and shared exponents."""
-    down, most = packed_as(narrow)
+    down, most = block_position(narrow)
     assemble_groups(row.view(np.int32), down, most, 7 - bits, codes, exponents)
 
 
 @helper
-def packed_as(narrow: Any) -> Any:
+def block_position(narrow: Any) -> Any:
     """Where 7 bits of fraction begin in fp16 or bf16 in the upper half of a word, and the largest exponent above."""
     return (19, 31) if narrow else (16, 255)
 

@@ -39,8 +39,8 @@ def add_fp32(start: int, stop: int, old: NDArray[np.uint32], new: NDArray[np.uin
         a = old[tile]
         b = new[tile]
         for i in range(_TILE):
-            total = np.float32(U(_flushed(a[i])).view(np.float32) + U(_flushed(b[i])).view(np.float32)).view(np.uint32)
-            a[i] = U(0x7FC00000) if U(total & _MAGNITUDE) > _INFINITY else _flushed(total)
+            total = np.float32(U(_flush(a[i])).view(np.float32) + U(_flush(b[i])).view(np.float32)).view(np.uint32)
+            a[i] = U(0x7FC00000) if U(total & _MAGNITUDE) > _INFINITY else _flush(total)
 
 
 @kernel
@@ -89,7 +89,7 @@ def add_fp16(start: int, stop: int, old: NDArray[np.uint16], new: NDArray[np.uin
 
 
 @helper
-def _flushed(x: Any) -> Any:
+def _flush(x: Any) -> Any:
     """Denormals to signed zeros."""
     return U(x & _SIGN) if U(x & _INFINITY) == U(0) else U(x)
 

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from buda_emu.arithmetic.jit.kernel import helper, kernel
-from buda_emu.arithmetic.kernels.tensix.conversions.blocks import assemble_row, packed_as
+from buda_emu.arithmetic.kernels.tensix.conversions.blocks import assemble_row, block_position
 from buda_emu.arithmetic.kernels.tensix.conversions.early import Early, early_groups, early_halves, early_words
 from buda_emu.arithmetic.kernels.tensix.images import TILE, as_rows, none
 from buda_emu.spec.formats import FORMATS, is_block, is_integer
@@ -156,7 +156,7 @@ def pack_floats(
     small_sign, relu_mode, limit, change, width, block_bits, narrow_block = late
     words, halves, bytes_, exponents = images
     plain = relu_mode == 0 and change == 0
-    down, greatest = packed_as(narrow_block)
+    down, greatest = block_position(narrow_block)
     row = np.empty(TILE, np.uint32)
     for tile in range(start, stop):
         source = dst[tile].view(np.int32)

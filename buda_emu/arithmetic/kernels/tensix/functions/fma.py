@@ -55,7 +55,7 @@ def product(x: Any, y: Any) -> Any:
 
 
 @helper
-def aligned(value: Any, distance: Any) -> Any:
+def align(value: Any, distance: Any) -> Any:
     """Shifted right, the lost bits ORed into bit 0 unless nothing else is left."""
     distance = U(U(min(distance, I(31))) & U(31))
     kept = U(value >> distance)
@@ -69,13 +69,13 @@ def signed_sum(p: Any, ep: Any, p_sign: Any, q: Any, ez: Any, q_sign: Any) -> An
     p_leads = ep >= ez
     lead = p if p_leads else q
     other = q if p_leads else p
-    other = aligned(other, I(max(ep, ez) - min(ep, ez)))
+    other = align(other, I(max(ep, ez) - min(ep, ez)))
     total = I(I(lead) - I(other)) if U(p_sign ^ q_sign) >= _SIGN else I(I(lead) + I(other))
     return I(-total) if (p_sign if p_leads else q_sign) >= _SIGN else total
 
 
 @helper
-def rounded(total: Any, er: Any, blackhole: Any) -> Any:
+def round_sum(total: Any, er: Any, blackhole: Any) -> Any:
     """The pattern of total * 2^(er - 153); the conversion to a float normalises and rounds to even.
 
     Wormhole ignores bit 1 of a sum of 29 bits when it rounds. Holds for Blackhole where the exponent stays above 1.
@@ -140,7 +140,7 @@ def _finite(x: Any, y: Any, z: Any, ep: Any, blackhole: Any) -> Any:
     total = signed_sum(p, ep, U(x ^ y), q, ez, z)
     er = I(max(ep, ez))
     if not blackhole:
-        return rounded(total, er, blackhole)
+        return round_sum(total, er, blackhole)
     if total == I(0):
         return U(U(x ^ y) & U(z & _SIGN))
     length = I(0)
@@ -148,7 +148,7 @@ def _finite(x: Any, y: Any, z: Any, ep: Any, blackhole: Any) -> Any:
         length = I(length + 1)
     er = I(er + length - 27)
     if er > I(0):
-        return rounded(total, I(er - length + 27), blackhole)
+        return round_sum(total, I(er - length + 27), blackhole)
     return _below_normal(U(abs(total)), I(length - 26), U(total) & _SIGN)
 
 

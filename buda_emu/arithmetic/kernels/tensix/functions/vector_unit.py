@@ -15,7 +15,7 @@ from buda_emu.arithmetic.kernels.tensix.functions.fma import LANES, fma_any, may
 from buda_emu.arithmetic.kernels.tensix.functions.lane_rows import FMA, MULTIPLY, SUBTRACT_FLOATS, UNLESS, execute_row
 from buda_emu.arithmetic.kernels.tensix.functions.lanes import load_row, store_row
 from buda_emu.arithmetic.kernels.tensix.images import TILE
-from buda_emu.arithmetic.kernels.tensix.products.prepared import aligned
+from buda_emu.arithmetic.kernels.tensix.products.prepared import align_to_cache_line
 
 Image = NDArray[np.uint32]
 """uint32[tiles, 1024]: Dst datums of each tile, row by row."""
@@ -75,7 +75,7 @@ def run_program(
     """Tiles start..stop of `out`. `mask` bool[1024]: datums that are not set are copied from the first input."""
     code, constants, tables, registers = program
     first, first_mode, second, second_mode, two_inputs = inputs
-    lanes = aligned(np.empty((registers + 1) * LANES, np.uint32), registers * LANES)
+    lanes = align_to_cache_line(np.empty((registers + 1) * LANES, np.uint32), registers * LANES)
     for i in range(constants.size):
         for k in range(i * LANES, (i + 1) * LANES):
             lanes[k] = constants[i]

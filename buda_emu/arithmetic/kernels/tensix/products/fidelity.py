@@ -31,7 +31,7 @@ def srca_part(word: np.int32, phase: int) -> np.int32:
     """5 bits of the significand, with the word's sign; 0 of a zero."""
     m = i32(i32(i32(word >> i32(13)) & i32(0x3FF)) | i32(0x400))
     part = i32(i32(m >> i32(1)) & i32(31)) if phase & 1 else i32(m >> i32(6))
-    return _signed(part, word)
+    return _with_sign(part, word)
 
 
 @helper
@@ -39,11 +39,11 @@ def srcb_part(word: np.int32, phase: int) -> np.int32:
     """7 bits of the significand, with the word's sign; 0 of a zero."""
     m = i32(i32(i32(word >> i32(13)) & i32(0x3FF)) | i32(0x400))
     part = i32(i32(m & i32(15)) << i32(3)) if phase & 2 else i32(m >> i32(4))
-    return _signed(part, word)
+    return _with_sign(part, word)
 
 
 @helper
-def _signed(part: np.int32, word: np.int32) -> np.int32:
+def _with_sign(part: np.int32, word: np.int32) -> np.int32:
     part = i32(0) if i32(word & i32(0x7F800000)) == 0 else part
     sign = i32(word >> i32(31))
     return i32(i32(part ^ sign) - sign)

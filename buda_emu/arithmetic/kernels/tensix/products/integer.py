@@ -64,7 +64,7 @@ def int_elwmul_tiles(start: int, stop: int, dst: Tiles, srca: Tiles, srcb: Tiles
             mask_a = srca_mask(phase)
             mask_b = srcb_mask(phase)
             for n in range(TILE):
-                value[n] = _saturated(value[n], i32(_part(a[n], mask_a) * _part(b[n], mask_b)))
+                value[n] = _add_saturating(value[n], i32(_part(a[n], mask_a) * _part(b[n], mask_b)))
         _encode(image, value)
 
 
@@ -83,7 +83,7 @@ def int_elwadd_tiles(
             _decode(value, image)
         for n in range(TILE):
             old = value[n] if accumulate else i32(0)
-            value[n] = _saturated(old, i32(_part(a[n], i32(0x3FF)) + i32(factor * _part(b[n], i32(0x3FF)))))
+            value[n] = _add_saturating(old, i32(_part(a[n], i32(0x3FF)) + i32(factor * _part(b[n], i32(0x3FF)))))
         _encode(image, value)
 
 
@@ -119,11 +119,11 @@ def _mvmul(value: Lanes, b: Lanes, a: Lanes, first: int, line: Lanes) -> None:
             for j in range(EDGE):
                 line[j] = i32(line[j] + i32(factor * a[k * EDGE + j]))
         for j in range(EDGE):
-            value[i * EDGE + j] = _saturated(value[i * EDGE + j], line[j])
+            value[i * EDGE + j] = _add_saturating(value[i * EDGE + j], line[j])
 
 
 @helper
-def _saturated(value: np.int32, addend: np.int32) -> np.int32:
+def _add_saturating(value: np.int32, addend: np.int32) -> np.int32:
     """value + addend, held between -LIMIT and LIMIT."""
     low = i32(i32(-LIMIT) - min(addend, i32(0)))
     high = i32(i32(LIMIT) - max(addend, i32(0)))

@@ -20,7 +20,7 @@ from buda_emu.arithmetic.kernels.tensix.products.prepared import (
     EXPONENTS,
     INFINITE,
     SPAN,
-    aligned,
+    align_to_cache_line,
     move_words,
     prepare_srca,
     prepare_srcb,
@@ -56,7 +56,7 @@ MOST_WORD: Final = 220
 GROWTH: Final = 10  # the sums of one tile are together less than 2^10 of its largest product's power of two
 
 
-class Way(NamedTuple):
+class Traversal(NamedTuple):
     """How tiles are gone through. `spill`, of `spills`: the way that a tile goes after those inner tiles for which
     `ends` is set, but for the last. `fresh`: dst is not read, as if full of zeros. `moved`, even: by how much exponents
     are greater here; 0 for operands of family A, and not above 0 for a way through blocks."""
@@ -73,7 +73,7 @@ def matmul_by_singles(
     stop: int,
     dst: Tensor,
     product: Product,
-    way: Way,
+    way: Traversal,
     left_out: NDArray[np.bool_],
     memory: NDArray[np.int32],
 ) -> None:
@@ -93,7 +93,7 @@ def matmul_by_singles(
     per_slice = rows * cols
     height, width = _panel(stop - start, rows, cols)
     apart = 2 * TILE if phases & 0b1110 else TILE  # numbers of a prepared tile's parts
-    room = aligned(memory, len(memory) - LINE)
+    room = align_to_cache_line(memory, len(memory) - LINE)
     used = height * width * TILE
     panel = part_of(room, 0, used)
     words = part_of(room, used, TILE)

@@ -44,7 +44,7 @@ MORE_OF_POWER: Final = np.float32(MORE / 2**23)
 
 
 @helper
-def aligned(memory: Any, size: int) -> Any:
+def align_to_cache_line(memory: Any, size: int) -> Any:
     """`size` elements of a longer array, from a cache line on."""
     first = (-memory.ctypes.data % _LINE) // memory.itemsize
     return part_of(memory, first, size)
@@ -89,7 +89,7 @@ def prepare_srca(exponent: Any, parts: Any, words: Any, ends: Any, phases: int, 
     _put_exponents(exponent, ends, words[:TILE].reshape(2, 2, -1), 0)
     faces = exponent[HALVES:EXPONENTS].view(np.uint8).reshape(GROUP, -1, 2, 2)
     faces[...] = _bytes(words[:TILE].reshape(2, 2, GROUP, -1), ends).transpose(2, 3, 0, 1) ^ np.uint8(0x80)
-    lifted = _lifted(words, lift)
+    lifted = _lift(words, lift)
     first = (lifted & i32(SRCA_FIRST)).view(np.float32)
     parts[:TILE] = first
     if phases & 0b1010:  # phases 0 and 2 share a part, 1 and 3 the other
@@ -102,7 +102,7 @@ def prepare_srcb(exponent: Any, parts: Any, words: Any, ends: Any, phases: int, 
     _put_exponents(exponent, ends, words[:TILE].reshape(-1, 2, GROUP), plus)
     faces = exponent[HALVES:EXPONENTS].view(np.uint8).reshape(-1, GROUP, 2, 2)
     faces[...] = _bytes(words[:TILE].reshape(-1, 2, 2, GROUP), ends).transpose(0, 3, 1, 2)
-    lifted = _lifted(words, lift)
+    lifted = _lift(words, lift)
     first = lifted & i32(SRCB_FIRST)
     parts[:TILE] = np.where(lifted == 0, i32(0), first | i32(MORE)).view(np.float32)
     if phases & 0b1100:
@@ -125,7 +125,7 @@ def _bytes(words: Any, ends: Any) -> NDArray[np.uint8]:
     return np.where(field == 0, 0, field - ends[0] + SPAN + 1).astype(np.uint8)
 
 
-def _lifted(words: Any, lift: int) -> Any:
+def _lift(words: Any, lift: int) -> Any:
     """Words with `lift` added to their exponents, 0 where there is none."""
     word = words[:TILE]
     return np.where(word & i32(0x7F800000), word + i32(lift << 23), i32(0))

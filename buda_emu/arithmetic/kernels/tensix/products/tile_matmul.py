@@ -19,7 +19,7 @@ from buda_emu.arithmetic.kernels.tensix.products.fidelity import (
     srca_parts,
     srcb_parts,
 )
-from buda_emu.arithmetic.kernels.tensix.products.matmul_by_singles import Way, matmul_by_singles, room_for
+from buda_emu.arithmetic.kernels.tensix.products.matmul_by_singles import Traversal, matmul_by_singles, room_for
 from buda_emu.arithmetic.kernels.tensix.products.product import Product
 from buda_emu.arithmetic.kernels.tensix.products.spills import AS_IT_WAS, BLOCKS
 from buda_emu.arithmetic.kernels.tensix.words import (
@@ -170,11 +170,11 @@ def matmul_tiles(start: int, stop: int, dst: Tensor, product: Product, fresh: bo
     Items: the w * t * rows * cols tiles of `dst`. An operand tile is prepared once for all items of a call, so several
     rows of tiles in one call are faster.
     """
-    for item in matmul_blocks(start, stop, dst, product, Way(AS_IT_WAS, _NO_ENDS, fresh)):
+    for item in matmul_blocks(start, stop, dst, product, Traversal(AS_IT_WAS, _NO_ENDS, fresh)):
         matmul_by_integers(item, item + 1, dst, product)
 
 
-def matmul_blocks(start: int, stop: int, dst: Tensor, product: Product, way: Way) -> list[int]:
+def matmul_blocks(start: int, stop: int, dst: Tensor, product: Product, way: Traversal) -> list[int]:
     """`matmul_tiles`, with the way that tiles go between inner tiles; nothing is moved yet.
 
     Gives back the items that are not done, whose tiles are as they were, or zeros: what is in them singles cannot hold.
@@ -190,7 +190,7 @@ def matmul_blocks(start: int, stop: int, dst: Tensor, product: Product, way: Way
     return left
 
 
-def _left_out(start: int, stop: int, dst: Tensor, product: Product, way: Way) -> list[int]:
+def _left_out(start: int, stop: int, dst: Tensor, product: Product, way: Traversal) -> list[int]:
     """What the kernel of singles leaves out of start..stop."""
     left_out = np.zeros(stop - start, np.bool_)
     memory = np.empty(room_for(start, stop, product.extent.rows, product.extent.cols), np.int32)

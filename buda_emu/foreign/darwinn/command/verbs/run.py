@@ -13,7 +13,7 @@ from buda_emu.foreign.darwinn.assumptions import SRAM_BYTES
 from buda_emu.foreign.darwinn.model import Package
 from buda_emu.foreign.darwinn.picture import replay_picture
 from buda_emu.foreign.darwinn.report import replay_json, replay_lines
-from buda_emu.support.checker.text import shown
+from buda_emu.support.checker.text import short_line
 from buda_emu.support.errors import HostError
 
 _LONGEST_STEM = 100  # of file names
@@ -108,7 +108,7 @@ def _compute(args: argparse.Namespace, package: Package) -> list[dict[str, Any]]
         if not args.json:
             origin = f"{array.dtype} {list(array.shape)}, computed by the reference, not by a device"
             suffix = "" if path is None else f": {path}"
-            say(f"{shown(name)}: {origin}{suffix}")
+            say(f"{short_line(name)}: {origin}{suffix}")
     return rows
 
 
