@@ -29,7 +29,7 @@ from buda_emu.spec.archs import ARCHS, Arch
 from buda_emu.spec.blocking import FULL_TILE
 from buda_emu.spec.ops import OP_TYPES
 from buda_emu.support.checker.diagnostic import Diagnostic
-from buda_emu.support.checker.result import Steps, finished
+from buda_emu.support.checker.result import Steps, run_steps
 from buda_emu.support.records import dataclass
 
 TileDim = tuple[int, int]
@@ -457,7 +457,7 @@ def check_text(
     placeholders = template_findings(text, path, root)
     if placeholders:
         return None, root, placeholders
-    netlist, findings = finished(checking(root, path, arch, strict, asked=asked))
+    netlist, findings = run_steps(checking(root, path, arch, strict, asked=asked))
     return netlist, root, findings
 
 

@@ -14,7 +14,7 @@ from buda_emu.netlist import model, nodes
 from buda_emu.netlist.model import Netlist
 from buda_emu.spec.attributes import Attributes
 from buda_emu.spec.blocking import Blocking
-from buda_emu.support.caches import kept_in, read_kept, sources, unpickled_of, write_kept
+from buda_emu.support.caches import cache_folder, read_cache_file, sources, unpickle, write_cache_file
 from buda_emu.support.checker.diagnostic import Diagnostic
 from buda_emu.support.checker.fix import Edit, Fix
 from buda_emu.support.identity import digest
@@ -61,8 +61,8 @@ def unpickled(payload: memoryview, document: bytes) -> Result:
         (__name__, "_map"): partial(_LateMapping, tree),
         (__name__, "_list"): partial(_LateSequence, tree),
     }
-    sections = unpickled_of(names, payload[8 : 8 + size], "a netlist")
-    netlist, diagnostics = unpickled_of(names, payload[8 + size :], "a netlist")
+    sections = unpickle(names, payload[8 : 8 + size], "a netlist")
+    netlist, diagnostics = unpickle(names, payload[8 + size :], "a netlist")
     if not isinstance(netlist, Netlist) or not isinstance(sections, dict):
         raise pickle.UnpicklingError("no netlist")
     return replace(netlist, sections=sections), diagnostics
@@ -185,13 +185,13 @@ class NetlistCache:
     def __init__(self, data: bytes, path: str, arch: str | None, strict: bool) -> None:
         self._data = data
         self._file = ""
-        directory = kept_in(FOLDER)
+        directory = cache_folder(FOLDER)
         if directory:
             self._file = os.path.join(directory, _name(data, path, arch, strict))  # noqa: PTH118 - no pathlib here
 
     def read(self) -> Result | None:
         """What was kept, None where that is nothing or not to be used."""
-        payload = read_kept(self._file, _MAGIC, MOST_BYTES) if self._file else None
+        payload = read_cache_file(self._file, _MAGIC, MOST_BYTES) if self._file else None
         if payload is None:
             return None
         try:
@@ -203,7 +203,7 @@ class NetlistCache:
         """Keep a result; `root` is the tree that it was read from."""
         if self._file:
             with suppress(RecursionError, pickle.PicklingError):
-                write_kept(self._file, _MAGIC, pickled(result, root), MOST_BYTES)
+                write_cache_file(self._file, _MAGIC, pickled(result, root), MOST_BYTES)
 
 
 def _name(data: bytes, path: str, arch: str | None, strict: bool) -> str:

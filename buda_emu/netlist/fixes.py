@@ -11,7 +11,7 @@ from buda_emu.netlist.formatter import Span, read_spans
 from buda_emu.netlist.yaml_reader import LINE_BREAK, UnreadableError
 from buda_emu.netlist.yaml_text import word
 from buda_emu.support.checker.diagnostic import Diagnostic
-from buda_emu.support.checker.fix import Change, Edit, Fix, Proposal, applied
+from buda_emu.support.checker.fix import Change, Edit, Fix, Proposal, apply_fixes
 from buda_emu.support.records import dataclass
 
 _QUOTES: Final = ("'", '"')
@@ -218,7 +218,7 @@ def _made(text: str, found: Sequence[Diagnostic]) -> tuple[str, list[Diagnostic]
     ends = [match.end() for match in _BREAK.finditer(text)]
     lines = [text[start:end] for start, end in zip([0, *ends], [*ends, len(text)], strict=True)]
     by_fix = {id(item.fix): item for item in found}
-    new, made = applied(lines, [item.fix for item in found if item.fix is not None])
+    new, made = apply_fixes(lines, [item.fix for item in found if item.fix is not None])
     return new, [by_fix[id(fix)] for fix in made]
 
 

@@ -40,12 +40,12 @@ def without_ignored(found: Sequence[Diagnostic], lines: Sequence[str], path: str
     for each in comments:
         if not (_can_be_ignored(each.rule) and (each.rule, each.line) in of_use):
             message, hint = _useless(each, complete)
-            if message and len(checker.found) == MAX_FINDINGS:
+            if message and len(checker.diagnostics) == MAX_FINDINGS:
                 checker.report(RULES[USELESS], Finding(each.place, TOO_MANY.format(MAX_FINDINGS)))
                 break
             if message:
                 checker.report(RULES[USELESS], Finding(each.place, message, hint))
-    return [*left, *checker.found]
+    return [*left, *checker.diagnostics]
 
 
 def _reached(item: Diagnostic) -> tuple[tuple[str, int], tuple[str, int]]:

@@ -14,7 +14,7 @@ from buda_emu.support.checker.checks import TooManyFindingsError, require_few
 from buda_emu.support.checker.diagnostic import Diagnostic
 from buda_emu.support.checker.render import render, with_source_lines
 from buda_emu.support.checker.suggest import near
-from buda_emu.support.checker.text import quoted
+from buda_emu.support.checker.text import quote
 from buda_emu.support.errors import NetlistError
 from buda_emu.support.records import dataclass
 
@@ -77,7 +77,7 @@ class FieldReader(SectionReader):
             if key == "overrides":
                 continue  # read apart, and ignored inside an override (NETLIST 5.1)
             if key not in known:
-                self._add("V200", key_node, f"{where}: unknown field {quoted(key)}", near(key, known))
+                self._add("V200", key_node, f"{where}: unknown field {quote(key)}", near(key, known))
                 continue
             read, expected = _READERS[_type_name(known[key])]
             value = read(node)
@@ -97,7 +97,7 @@ class FieldReader(SectionReader):
         for pattern, key_node, value in node.items():
             problem = _pattern_problem(pattern)
             if problem:
-                self._add("V203", key_node, f"{where}: override {quoted(pattern)} {problem}")
+                self._add("V203", key_node, f"{where}: override {quote(pattern)} {problem}")
             yield pattern, key_node, value
 
     def unusable(
@@ -156,7 +156,7 @@ def _unknown_word(field: str, word: str, known: Mapping[str, Any] | tuple[str, .
     names = ", ".join(known)
     if not word:
         return field, f"{field} is not given; known: {names}", ""
-    return field, f"unknown {field} {quoted(word)}; known: {names}", near(word, known)
+    return field, f"unknown {field} {quote(word)}; known: {names}", near(word, known)
 
 
 def _pattern_problem(pattern: str) -> str:
@@ -477,7 +477,7 @@ class _Reader(SectionReader):
             found = {key: item for key, _, item in pairs}
             for key, key_node, _ in pairs:
                 if key not in METRICS and key not in _KEYS:
-                    self._hint(key_node, f"{name}: {quoted(key)} is not a metric: it is ignored", near(key, METRICS))
+                    self._hint(key_node, f"{name}: {quote(key)} is not a metric: it is ignored", near(key, METRICS))
             yield PerformanceCheck(
                 name=name,
                 graph=self._word(found.get("graph-name")),

@@ -8,7 +8,7 @@ import pytest
 from buda_emu.netlist import fixes
 from buda_emu.netlist.fixes import fixed
 from buda_emu.netlist.load import check_text
-from buda_emu.support.checker.fix import Edit, Fix, applied
+from buda_emu.support.checker.fix import Edit, Fix, apply_fixes
 from shared_files import ROOT, corpus_files
 
 GOOD = (ROOT / "netlists/matmul.yaml").read_text()
@@ -83,7 +83,7 @@ def _wrong(text):
 
 def test_edits_that_meet_are_made_one_after_the_other():
     one, other = (Fix("", True, (Edit(1, 1, 1, 3, text),)) for text in "xy")
-    assert applied(["abc\n"], [one, other]) == ("xc\n", [one])
+    assert apply_fixes(["abc\n"], [one, other]) == ("xc\n", [one])
 
 
 @pytest.mark.parametrize(

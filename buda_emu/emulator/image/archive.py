@@ -16,7 +16,7 @@ from typing import IO, TYPE_CHECKING, cast
 from unicodedata import normalize
 
 from buda_emu.emulator.image.rules import Place
-from buda_emu.support.checker.text import shown
+from buda_emu.support.checker.text import short_line
 from buda_emu.support.files import FileState, unchanged
 from buda_emu.support.lazy import lazy
 
@@ -97,14 +97,14 @@ def check_unique(members: Iterable[tuple[str, bool]], place: Place) -> None:
     for name, is_folder in members:
         before = seen.get(_folded(name))
         if before is not None:
-            raise place.at(name).error("image-twice", f"{shown(before[0])} is there already")
+            raise place.at(name).error("image-twice", f"{short_line(before[0])} is there already")
         seen[_folded(name)] = name, is_folder
     folders = {name.rpartition("/")[0] for name, _ in seen.values()} - {""}
     while folders:
         for name in folders:
             before = seen.setdefault(_folded(name), (name, True))
             if before != (name, True):
-                raise place.at(name).error("image-twice", f"{shown(before[0])} is not a folder of this name")
+                raise place.at(name).error("image-twice", f"{short_line(before[0])} is not a folder of this name")
         folders = {name.rpartition("/")[0] for name in folders} - {""}
 
 
@@ -172,7 +172,7 @@ def _member(info: tarfile.TarInfo, extended: dict[str, str], start: int, size: i
     name = checked_name(extended.get("path", info.name), is_folder, place)
     if (not is_folder and info.type not in _FILES) or any(key.startswith("GNU.sparse") for key in extended):
         kind = (
-            _KINDS.get(info.type, f"of type {shown(info.type.decode('latin-1'))}")
+            _KINDS.get(info.type, f"of type {short_line(info.type.decode('latin-1'))}")
             if info.type not in _FILES
             else "a sparse file"
         )
@@ -194,7 +194,7 @@ def _size(stated: str | None, size: int, place: Place) -> int:
     if stated is None:
         return size
     if not (stated.isascii() and stated.isdecimal() and len(stated) < 20):
-        raise place.error("image-archive", f"its extension header states {shown(stated)!r} bytes")
+        raise place.error("image-archive", f"its extension header states {short_line(stated)!r} bytes")
     return int(stated)
 
 
@@ -309,7 +309,7 @@ def _directory(stream: IO[bytes], place: Place, limits: Limits) -> list[zipfile.
         with zipfile.ZipFile(bounded) as archive:
             return archive.infolist()
     except _BROKEN as error:
-        raise place.error("image-archive", f"it is not a whole zip ({shown(error)})") from None
+        raise place.error("image-archive", f"it is not a whole zip ({short_line(error)})") from None
 
 
 def _check_kind(info: zipfile.ZipInfo, is_folder: bool, at: Place) -> None:

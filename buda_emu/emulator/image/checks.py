@@ -18,7 +18,7 @@ from buda_emu.netlist.model import Execute, Netlist, Queue
 from buda_emu.netlist.sizes import entry_bytes
 from buda_emu.spec.archs import ARCHS
 from buda_emu.support.checker.suggest import near
-from buda_emu.support.checker.text import plural, shown
+from buda_emu.support.checker.text import plural, short_line
 
 _RULE: Final = "image-queue"
 _Found = Iterator[tuple[str, str]]  # the field of an input or output, and what is wrong with it
@@ -28,7 +28,7 @@ def model_mismatches(model: ModelIo, netlist: Netlist, tensors: Collection[str])
     """Everything about `model` that the netlist does not have so. `tensors`: names of constants and parameters."""
     for place, label in enumerate(model.labels):
         if label in model.labels[:place]:
-            yield Mismatch(DEVICE, _RULE, f"{shown(label)} occurs twice", steps=(KEY, "labels", place))
+            yield Mismatch(DEVICE, _RULE, f"{short_line(label)} occurs twice", steps=(KEY, "labels", place))
     if model.chip is not None:
         yield from _chip(model.chip, netlist)
     for part, items in (("inputs", model.inputs), ("outputs", model.outputs)):
@@ -44,14 +44,20 @@ def _queue(item: ModelInput | ModelOutput, model: ModelIo, netlist: Netlist, see
     queue = netlist.queues.get(item.queue)
     if queue is None:
         hint = near(item.queue, netlist.queues)
-        yield "queue", f"{shown(item.queue)} is not a queue of the netlist{f' ({hint})' if hint else ''}"
+        yield "queue", f"{short_line(item.queue)} is not a queue of the netlist{f' ({hint})' if hint else ''}"
         return
     if item.queue in seen:
-        yield "queue", f"queue {shown(item.queue)} occurs twice"
+        yield "queue", f"queue {short_line(item.queue)} occurs twice"
     if queue.host_fed != isinstance(item, ModelInput):
-        yield "queue", f"queue {shown(item.queue)} is filled by {'the host' if queue.host_fed else f'op {queue.input}'}"
+        yield (
+            "queue",
+            f"queue {short_line(item.queue)} is filled by {'the host' if queue.host_fed else f'op {queue.input}'}",
+        )
     if model.chip is not None and queue.target_device != model.chip:
-        yield "queue", f"queue {shown(item.queue)} is on chip {queue.target_device}, the model on chip {model.chip}"
+        yield (
+            "queue",
+            f"queue {short_line(item.queue)} is on chip {queue.target_device}, the model on chip {model.chip}",
+        )
 
 
 def _own(item: ModelInput | ModelOutput, model: ModelIo, netlist: Netlist, tensors: Collection[str]) -> _Found:
@@ -60,7 +66,7 @@ def _own(item: ModelInput | ModelOutput, model: ModelIo, netlist: Netlist, tenso
     if isinstance(item, ModelInput):
         yield from _input(item, model)
         if item.queue in tensors:
-            yield "queue", f"queue {shown(item.queue)} holds a constant or parameter of the image"
+            yield "queue", f"queue {short_line(item.queue)} holds a constant or parameter of the image"
         if queue is not None and item.extent != queue.blocking.element_shape:
             yield "extent", f"{list(item.extent)}, but queue {queue.name} takes {list(queue.blocking.element_shape)}"
     elif prod(item.view) != prod(item.shape):
@@ -91,13 +97,16 @@ def _input(item: ModelInput, model: ModelIo) -> _Found:
     known = model.labels if model.host is None else [name for step in model.host.programs for name in step.inputs]
     if item.label not in known:
         hint = near(item.label, known)
-        yield "label", f"{shown(item.label)} is not one of the model's labels{f' ({hint})' if hint else ''}"
+        yield "label", f"{short_line(item.label)} is not one of the model's labels{f' ({hint})' if hint else ''}"
     first = next(other for other in model.inputs if other.label == item.label)
     for field in ("shape", "dtype"):
         mine = getattr(item, field)
         others = getattr(first, field)
         if mine != others:
-            yield field, f"{shown(mine)}, but another queue of input {shown(item.label)} has {shown(others)}"
+            yield (
+                field,
+                f"{short_line(mine)}, but another queue of input {short_line(item.label)} has {short_line(others)}",
+            )
     if item.windows is not None and len(item.windows.perm) != len(item.shape):
         yield "windows", f"an order of {plural(len(item.windows.perm), 'dimension')} for shape {list(item.shape)}"
         return
@@ -133,7 +142,9 @@ def _chip(chip: int, netlist: Netlist) -> Iterator[Mismatch]:
         for setting in step.queue_settings
     }
     for name in sorted(read - there - ops):
-        yield Mismatch(DEVICE, _RULE, f"chip {chip} is not a copy by itself: {shown(name)} is on another", steps=steps)
+        yield Mismatch(
+            DEVICE, _RULE, f"chip {chip} is not a copy by itself: {short_line(name)} is on another", steps=steps
+        )
 
 
 def plan_mismatches(plan: HostPlan, model: ModelIo, netlist: Netlist, archive: Archive) -> Iterator[Mismatch]:
@@ -148,23 +159,25 @@ def plan_mismatches(plan: HostPlan, model: ModelIo, netlist: Netlist, archive: A
         yield wrong("image-field", "its inputs are not those of labels", "given")
     for value, file in plan.constants.items():
         if not archive.has(f"{TOP}/{FOLDER}/{file}"):
-            yield wrong("image-member", f"{shown(file)} is not in the archive's folder {FOLDER}", "constants", value)
+            yield wrong(
+                "image-member", f"{short_line(file)} is not in the archive's folder {FOLDER}", "constants", value
+            )
     labels = {"inputs": {item.label for item in model.inputs}, "outputs": {item.label for item in model.outputs}}
     for place, step in enumerate(plan.steps):
         if not isinstance(step, DeviceStep):
             if not archive.has(f"{TOP}/{FOLDER}/{step.file}"):
-                problem = f"{shown(step.file)} is not in the archive's folder {FOLDER}"
+                problem = f"{short_line(step.file)} is not in the archive's folder {FOLDER}"
                 yield wrong("image-member", problem, "steps", place, "file")
             continue
         if step.program not in netlist.programs:
             hint = near(step.program, netlist.programs)
-            problem = f"{shown(step.program)} is not a program of the netlist{f' ({hint})' if hint else ''}"
+            problem = f"{short_line(step.program)} is not a program of the netlist{f' ({hint})' if hint else ''}"
             yield wrong("image-queue", problem, "steps", place, "program")
         for part, known in labels.items():
             for label in getattr(step, part):
                 if label not in known:
                     yield wrong(
-                        "image-queue", f"{shown(label)} is not one of {KEY}.{part}", "steps", place, part, label
+                        "image-queue", f"{short_line(label)} is not one of {KEY}.{part}", "steps", place, part, label
                     )
 
 
@@ -223,21 +236,21 @@ def _names(state: CompiledGraphState, queues: Mapping[str, Sequence[Queue]]) -> 
         names = getattr(state, role)
         for place, name in enumerate(names):
             if name not in queues:
-                problem = f"{role} has {shown(name)}, which is not a queue of the netlist"
+                problem = f"{role} has {short_line(name)}, which is not a queue of the netlist"
                 yield Mismatch(DEVICE, "image-queue", problem, steps=(STATE, role, place))
         for place, name in _twice(names):
-            yield Mismatch(DEVICE, "image-queue", f"{shown(name)} occurs twice", steps=(STATE, role, place))
+            yield Mismatch(DEVICE, "image-queue", f"{short_line(name)} occurs twice", steps=(STATE, role, place))
     role = "ordered_intermediate_activation_names"
     for place, (_, queue) in enumerate(state.ordered_intermediate_activation_names):
         if queue not in queues:
-            problem = f"{role} has {shown(queue)}, which is not a queue of the netlist"
+            problem = f"{role} has {short_line(queue)}, which is not a queue of the netlist"
             yield Mismatch(DEVICE, "image-queue", problem, steps=(STATE, role, place, 1))
     for what in ("constant", "parameter"):
         role = f"ordered_{what}_node_names"
         group = f"post_const_eval_{what}s"
         for place, name in enumerate(getattr(state, role)):
             if name not in getattr(state, group):
-                problem = f"{what} {shown(name)} has no tensor in {group}"
+                problem = f"{what} {short_line(name)} has no tensor in {group}"
                 yield Mismatch(DEVICE, "image-member", problem, steps=(STATE, role, place))
 
 
@@ -257,11 +270,11 @@ def _roles(state: CompiledGraphState, queues: Mapping[str, Sequence[Queue]]) -> 
             queue = next(iter(queues.get(name, ())), None)
             if queue is not None and queue.host_fed != host_fed:
                 by = "the host" if queue.host_fed else f"op {queue.input}"
-                problem = f"queue {shown(name)} is filled by {by}"
+                problem = f"queue {short_line(name)} is filled by {by}"
                 yield Mismatch(DEVICE, "image-queue", problem, steps=(STATE, role, place))
     for place, (name, df) in enumerate(zip(state.ordered_output_names, state.ordered_output_data_formats)):  # noqa: B905 - lengths are held against each other elsewhere
         if name in queues and queues[name][0].df != df:
-            problem = f"queue {shown(name)} has format {queues[name][0].df}"
+            problem = f"queue {short_line(name)} has format {queues[name][0].df}"
             yield Mismatch(
                 member=DEVICE,
                 rule="image-queue",
@@ -273,7 +286,7 @@ def _roles(state: CompiledGraphState, queues: Mapping[str, Sequence[Queue]]) -> 
         for name, dims in getattr(state, group).items():
             queue = next(iter(queues.get(name, ())), None)
             if queue is not None and isinstance(dims, tuple) and dims != queue.blocking.tile_dim:
-                problem = f"queue {shown(name)} has tiles of {list(queue.blocking.tile_dim)}"
+                problem = f"queue {short_line(name)} has tiles of {list(queue.blocking.tile_dim)}"
                 yield Mismatch(
                     member=DEVICE, rule="image-queue", problem=problem, severity="warning", steps=(STATE, group, name)
                 )
@@ -288,7 +301,7 @@ def _steps_of(entry: TensorEntry, state: CompiledGraphState) -> Steps:
 def _tensor(
     entry: TensorEntry, steps: Steps, queues: Sequence[Queue], netlist: Netlist, archive: Archive
 ) -> Iterator[Mismatch]:
-    name = shown(entry.name)
+    name = short_line(entry.name)
     if not queues:
         yield Mismatch(DEVICE, "image-queue", f"tensor {name} belongs to no queue of the netlist", steps=steps)
     if not archive.has(entry.member):

@@ -17,7 +17,7 @@ from buda_emu.netlist.variants import of_microbatch, on_one_chip
 from buda_emu.netlist.yaml_reader import MAX_BYTES
 from buda_emu.spec.formats import is_raw
 from buda_emu.support.checker.diagnostic import Diagnostic
-from buda_emu.support.checker.text import plural, shown
+from buda_emu.support.checker.text import plural, short_line
 from buda_emu.support.errors import HostError
 from buda_emu.support.lazy import lazy
 
@@ -282,7 +282,7 @@ class DeviceImage:
     def _queues(self, name: str) -> Sequence[Queue]:
         queues = self._by_name.get(name)
         if queues is None:
-            raise HostError(f"{self.path}: no queue {shown(name)!r}; tensors: {', '.join(self.tensors) or 'none'}")
+            raise HostError(f"{self.path}: no queue {short_line(name)!r}; tensors: {', '.join(self.tensors) or 'none'}")
         return queues
 
     def _read(self, name: str, queue: Queue, *, to_push: bool) -> "Array":

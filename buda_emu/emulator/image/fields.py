@@ -11,7 +11,7 @@ from typing import Any, Final, TypeVar, cast
 
 from buda_emu.emulator.image.rules import ImageError, Place, Steps, together
 from buda_emu.spec.formats import FORMATS
-from buda_emu.support.checker.text import shown
+from buda_emu.support.checker.text import short_line
 from buda_emu.support.strict_json import parse
 
 _READ: Final = "read"
@@ -97,7 +97,7 @@ def read_value(read: Reader, value: Any, place: Place) -> Any:
         return read(value)
     except FieldError as error:
         found = error.value if error.steps else value
-        raise place.below(*error.steps).error("image-field", f"{shown(repr(found))} is not {error}") from None
+        raise place.below(*error.steps).error("image-field", f"{short_line(repr(found))} is not {error}") from None
 
 
 def plain(value: Any) -> Any:
@@ -227,7 +227,7 @@ def parse_object(data: bytes, place: Place) -> dict[str, Any]:
     try:
         value = parse(data)
     except ValueError as error:
-        raise place.error("image-json", shown(error)) from None
+        raise place.error("image-json", short_line(error)) from None
     if not isinstance(value, dict):
         raise place.error("image-json", "it is not an object")
     return cast("dict[str, Any]", value)

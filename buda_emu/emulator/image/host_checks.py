@@ -10,7 +10,7 @@ from buda_emu.emulator.image.metadata import NO_HOST_TM, NO_TRANSFORM, CompiledG
 from buda_emu.emulator.image.mismatch import DEVICE, STATE, Mismatch
 from buda_emu.netlist.model import Execute, Netlist, Queue
 from buda_emu.spec.host_shape import expand_shape
-from buda_emu.support.checker.text import plural, shown
+from buda_emu.support.checker.text import plural, short_line
 from buda_emu.support.errors import HostError
 
 TILE: Final = 32
@@ -154,7 +154,7 @@ def _microbatch(state: CompiledGraphState, netlist: Netlist, queues: Queues) -> 
         for queue in queues.get(name, ())[:1]:
             if not queue.is_ram and queue.name not in kept and state.microbatch > queue.entries:
                 held = plural(queue.entries, "entry")
-                problem = f"a microbatch of {state.microbatch}, but queue {shown(name)} holds {held}"
+                problem = f"a microbatch of {state.microbatch}, but queue {short_line(name)} holds {held}"
                 yield Mismatch(DEVICE, "image-queue", problem, steps=steps)
                 return
     counts = {graph.input_count for graph in netlist.graphs.values()}
@@ -175,7 +175,7 @@ def _host_tms(state: CompiledGraphState, netlist: Netlist, queues: Queues) -> It
     for name, tm in state.output_host_tms.items():
         steps = (STATE, "output_host_tms", name)
         if name not in queues:
-            problem = f"output_host_tms has {shown(name)}, which is not a queue of the netlist"
+            problem = f"output_host_tms has {short_line(name)}, which is not a queue of the netlist"
             yield Mismatch(DEVICE, "image-queue", problem, steps=steps)
             continue
         queue = queues[name][0]
@@ -207,7 +207,7 @@ def _inputs(state: CompiledGraphState, queues: Queues) -> Iterator[Mismatch]:
             where = "ordered_input_shapes"
             problem = _unfilled(shape, broadcast, queue)
         if problem:
-            yield Mismatch(DEVICE, "image-queue", f"{shown(name)}: {problem}", steps=(STATE, where, place))
+            yield Mismatch(DEVICE, "image-queue", f"{short_line(name)}: {problem}", steps=(STATE, where, place))
 
 
 def _input_problem(transform: Transform, broadcast: Sequence[int], queue: Queue) -> str:
@@ -300,7 +300,9 @@ def _outputs(state: CompiledGraphState, queues: Queues) -> Iterator[Mismatch]:
             place = number
             problem = unlike_cut(have, shape, shape)
         if problem:
-            yield Mismatch(DEVICE, "image-queue", f"{shown(names[places[0]])}: {problem}", steps=(STATE, where, place))
+            yield Mismatch(
+                DEVICE, "image-queue", f"{short_line(names[places[0]])}: {problem}", steps=(STATE, where, place)
+            )
 
 
 def _output_problem(transform: Transform, have: Sequence[int]) -> str:

@@ -39,7 +39,7 @@ from buda_emu.emulator.image.rules import ImageError, Place, together
 from buda_emu.spec.archs import ARCHS
 from buda_emu.spec.formats import FORMATS
 from buda_emu.spec.host_shape import outermost_first
-from buda_emu.support.checker.text import shown
+from buda_emu.support.checker.text import short_line
 
 DumpFormat = Literal["DEFAULT", "BACKEND", "BACKEND_TILIZED"]
 _LARGEST = (1 << 62) - 1
@@ -94,13 +94,13 @@ def tensor_entries(value: Any, place: Place) -> Mapping[str, TensorEntry]:
 def _entry(name: str, value: Any, place: Place) -> TensorEntry:
     if isinstance(value, str):
         if not value.lower().endswith(".pkl"):
-            raise place.error("image-field", f"{shown(repr(value))} is not the name of a .pkl file")
+            raise place.error("image-field", f"{short_line(repr(value))} is not the name of a .pkl file")
         return TensorEntry(name=name, dump_format="DEFAULT", member=_member(value, place))
     described = read_value(_description, value, place)
     entry = TensorEntry(name=name, member=_member(described.pop("bin"), place.below("bin")), **described)
     problem = _problem(entry)
     if problem:
-        raise place.error("image-tensor", f"tensor {shown(name)}: {problem}")
+        raise place.error("image-tensor", f"tensor {short_line(name)}: {problem}")
     return entry
 
 
@@ -140,7 +140,7 @@ def _member(file: str, place: Place) -> str:
     try:
         return checked_name(name if name.startswith(f"{TOP}/") else f"{TOP}/{name}", False, place)
     except ImageError as error:
-        raise place.error(error.rule, f"{shown(file)}: {error.problem}") from None
+        raise place.error(error.rule, f"{short_line(file)}: {error.problem}") from None
 
 
 def _problem(entry: TensorEntry) -> str:
@@ -373,7 +373,7 @@ def read_metadata(content: Mapping[str, Any], place: Place) -> DeviceMetadata:
     """What device.json says. Raises one ImageError for all fields that are missing or wrong."""
     version = content.get("version")
     if version != VERSION:
-        raise place.below("version").error("image-version", f"its version is {shown(repr(version))}")
+        raise place.below("version").error("image-version", f"its version is {short_line(repr(version))}")
     wrong: list[ImageError] = []
     missing: list[Place] = []
     parts: dict[str, Any] = {"compiled_graph_state": None, KEY: None}
@@ -410,7 +410,9 @@ def _state(source: Mapping[str, Any], place: Place, missing: list[Place]) -> Com
             tensors[group] = tensor_entries(source.get(group, {}), at)
         for name in tensors[group] if group == "post_const_eval_parameters" else ():
             if name in tensors["post_const_eval_constants"]:
-                wrong.append(at.below(name).error("image-field", f"tensor {shown(name)} is a constant and a parameter"))
+                wrong.append(
+                    at.below(name).error("image-field", f"tensor {short_line(name)} is a constant and a parameter")
+                )
     with noted(wrong):
         state = read_fields(CompiledGraphState, source, place, missing, **tensors)
         if not wrong:

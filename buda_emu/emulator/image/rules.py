@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from buda_emu.support.checker import Diagnostic, Rule, RuleBook, Severity
-from buda_emu.support.checker.text import shown
+from buda_emu.support.checker.text import short_line
 from buda_emu.support.errors import DocumentError, HostError
 
 Steps = tuple[str | int, ...]
@@ -118,7 +118,7 @@ class ImageError(DocumentError, HostError):
         self.rule = rule
         self.problem = problem
         self.pointer = pointer
-        where = ": ".join(filter(None, (archive, shown(member), shown(pointer))))
+        where = ": ".join(filter(None, (archive, short_line(member), short_line(pointer))))
         others = f" (and {len(more)} more, which `buda-emu check` shows)" if more else ""
         message = f"{where}: {problem} [{rule}: {RULES[rule].summary}]{others}; {RULES[rule].fix}"
         super().__init__(message, [finding(archive, member, rule, problem, pointer=pointer), *more])
@@ -170,7 +170,7 @@ def finding(
     archive: str, member: str, rule: str, problem: str, severity: Severity = "error", pointer: str = ""
 ) -> Diagnostic:
     """What is wrong with a member, at a place in it, or with the archive where `member` is ""."""
-    path = f"{archive}!{shown(member)}" if member else archive
+    path = f"{archive}!{short_line(member)}" if member else archive
     if pointer:
-        return Diagnostic(path, rule, severity, problem, pointer=shown(pointer))
+        return Diagnostic(path, rule, severity, problem, pointer=short_line(pointer))
     return Diagnostic(path=path, rule=rule, severity=severity, message=problem, line=1, column=1)

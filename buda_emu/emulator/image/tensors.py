@@ -36,7 +36,7 @@ from buda_emu.emulator.image.rules import Place
 from buda_emu.netlist.model import Queue
 from buda_emu.spec.formats import is_raw
 from buda_emu.spec.host_shape import expand_shape
-from buda_emu.support.checker.text import shown
+from buda_emu.support.checker.text import short_line
 from buda_emu.support.errors import HostError, UnsupportedError
 
 Array = NDArray[Any]
@@ -111,14 +111,14 @@ def pickled_tensor(data: bytes, place: Place) -> Array:
     except ModuleNotFoundError as error:
         package = str(error.name).partition(".")[0]
         raise HostError(
-            f"{place.archive}: {shown(place.member)}: this pickle needs the Python package {shown(package)}, which is "
-            f"not installed: pip install {shown(package)}"
+            f"{place.archive}: {short_line(place.member)}: this pickle needs the Python package "
+            f"{short_line(package)}, which is not installed: pip install {short_line(package)}"
         ) from None
     except Exception as error:  # noqa: BLE001 - a pickle may raise anything
-        raise place.error("image-tensor", f"it is not a whole pickle ({shown(error)})") from None
+        raise place.error("image-tensor", f"it is not a whole pickle ({short_line(error)})") from None
     given = _from_torch(found) if type(found).__module__.partition(".")[0] == "torch" else found
     if not isinstance(given, np.ndarray):
-        raise place.error("image-tensor", f"it holds {shown(type(found).__name__)}, not a tensor")
+        raise place.error("image-tensor", f"it holds {short_line(type(found).__name__)}, not a tensor")
     array = cast("Array", given)
     if array.dtype.kind not in "fiub" or array.ndim == 0 or not array.size:
         raise place.error("image-tensor", f"it holds {array.size} elements of type {array.dtype}")

@@ -22,7 +22,7 @@ from buda_emu.performance.timeline import (
     order_conflicts,
     unwritten_reads,
 )
-from buda_emu.support.checker.text import shown
+from buda_emu.support.checker.text import short_line
 from buda_emu.support.errors import HostError, PackageError, UnsupportedError
 
 
@@ -306,7 +306,7 @@ class _Run:
     def transfer(self, item: Descriptor, ns: int, computed: Wait | None) -> None:
         """A DMA; outputs wait for the computing."""
         waits = [computed] if item.kind == "output" and computed is not None else []
-        name = "" if item.name is None else f" {shown(str(item.name))}"
+        name = "" if item.name is None else f" {short_line(str(item.name))}"
         unit = _TO_HOST if item.kind in TO_HOST else _TO_DEVICE
         self._add(unit, ns, waits, f"{item.kind}{name}, {item.size} bytes at {item.offset}")
 

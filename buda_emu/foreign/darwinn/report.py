@@ -11,7 +11,7 @@ from buda_emu.foreign.darwinn.replaying import MOST_CHECKED, Replay
 from buda_emu.foreign.darwinn.summary import LayerSummary, Summary
 from buda_emu.performance.timeline import Hazard
 from buda_emu.report.terminal.text import percent, shape, table
-from buda_emu.support.checker.text import plural, shown
+from buda_emu.support.checker.text import plural, short_line
 from buda_emu.support.version import RESULT_VERSION
 
 _MOST_LAYERS = 24
@@ -65,7 +65,7 @@ def _layer(item: LayerSummary) -> tuple[str, ...]:
     scale = "-" if item.scale is None else f"{item.scale:.7g}"
     zero = "-" if item.zero_point is None else str(item.zero_point)
     sizes = f"{item.bytes:,}", f"{item.padded_bytes:,}"
-    whole = shown(item.name)
+    whole = short_line(item.name)
     name = whole if len(whole) <= _LONGEST_NAME else f"{whole[: _LONGEST_NAME - 3]}..."
     return item.direction, shape(item.shape), item.type.lower(), scale, zero, *sizes, name
 
@@ -75,7 +75,7 @@ def _chips(summary: Summary) -> str:
 
 
 def _operators(names: tuple[str, ...]) -> str:
-    counts = Counter(map(shown, names))
+    counts = Counter(map(short_line, names))
     return ", ".join(name if count == 1 else f"{count} x {name}" for name, count in counts.items()) or "nothing"
 
 

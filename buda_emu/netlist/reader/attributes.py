@@ -26,7 +26,7 @@ from buda_emu.netlist.yaml_text import leading_integer
 from buda_emu.spec.attributes import ATTRIBUTES, Attributes, AttributeSpec
 from buda_emu.spec.ops import OP_TYPES
 from buda_emu.support.checker.suggest import near
-from buda_emu.support.checker.text import plural, quoted
+from buda_emu.support.checker.text import plural, quote
 
 NOT_LEGAL = "V032"
 OUT_OF_RANGE = "V037"
@@ -88,7 +88,7 @@ def read_attributes(context: Context, node: Node, state: AttributeState) -> None
         if name.startswith("input") and name != "inputs" and state.op_type == "splice":
             _read_splice(context, name, key, value, state)
         elif spec is None or spec.kind == "splice":
-            context.report(NOT_LEGAL, key, f"unknown attribute {quoted(name)}", near(name, ATTRIBUTES))
+            context.report(NOT_LEGAL, key, f"unknown attribute {quote(name)}", near(name, ATTRIBUTES))
         elif state.op_type in OP_TYPES and not spec.is_legal_on(state.op_type):
             message = f"attribute {name} is not legal for {state.op_type}"
             context.report(NOT_LEGAL, key, message, f"it belongs to {_types(spec)}")
@@ -108,7 +108,7 @@ def read_sub_op_attributes(context: Context, node: Node, state: AttributeState) 
         legal = spec is not None and (spec.fused_types is None or state.op_type in spec.fused_types)
         if spec is None or not legal:
             hint = near(name, [other.name for other in ATTRIBUTES.values() if other.fused_types != ()])
-            message = f"attribute {quoted(name)} is not legal for {state.op_type or 'this op'} in a schedule"
+            message = f"attribute {quote(name)} is not legal for {state.op_type or 'this op'} in a schedule"
             context.report(SUB_OP_NOT_LEGAL, key, message, hint if spec is None else "")
         elif name in ("relu_mode", "vector"):
             word = read_text(context, Field(name, "word", spec.doc, rule=OUT_OF_RANGE), value)
@@ -222,7 +222,7 @@ def _judge_word(context: Context, spec: AttributeSpec, node: Node, word: str, st
         rule, known = RELU_MODE, word in ("min", "max")  # C11: judged only where relu_en: true came before
     if rule and not known:
         hint = near(word, spec.words) or f"one of {', '.join(spec.words)}"
-        context.report(rule, node, f"unknown {name} {quoted(word)}", hint)
+        context.report(rule, node, f"unknown {name} {quote(word)}", hint)
         return None
     if name == "stoch_rnd_mode":
         _set_stochastic(context, node, word, state)
@@ -245,7 +245,7 @@ def _read_broadcasts(context: Context, name: str, node: Node, state: AttributeSt
         index = leading_integer(key[key.index("_") + 1 :]) if "_" in key else None
         count = integer(context, f"{name} {key}", item)
         if index is None:
-            message = f"{name}: {quoted(key)} does not name an input"
+            message = f"{name}: {quote(key)} does not name an input"
             context.report(KERNEL_BROADCAST, key_node, message, "write input_0, input_1, ...")
         elif count is not None and _is_input(context, name, index, key_node, state):
             single = state.values.get("single_tile", ())
@@ -275,7 +275,7 @@ def _read_splice(context: Context, name: str, key: Scalar, node: Node, state: At
     """inputN: [index, length, stride] (V035)."""
     index = leading_integer(name.removeprefix("input"))
     if index is None:
-        context.report(NOT_LEGAL, key, f"unknown attribute {quoted(name)}", "a splice has input0, input1, ...")
+        context.report(NOT_LEGAL, key, f"unknown attribute {quote(name)}", "a splice has input0, input1, ...")
         return
     if not 0 <= index < MAX_SPLICE_INPUTS:
         context.report(SPLICE, key, f"{name}: a splice has at most {MAX_SPLICE_INPUTS} inputs")

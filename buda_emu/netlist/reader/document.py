@@ -32,7 +32,7 @@ from buda_emu.support.checker.checks import TooManyFindingsError
 from buda_emu.support.checker.diagnostic import Diagnostic
 from buda_emu.support.checker.fix import removing
 from buda_emu.support.checker.suggest import near, nearest
-from buda_emu.support.checker.text import quoted
+from buda_emu.support.checker.text import quote
 from buda_emu.support.records import dataclass
 
 _ENDS = removing("the end of a program is implied")
@@ -89,7 +89,7 @@ def _read_instruction(context: Context, node: Node, queues: Collection[str]) -> 
         if word == "endloop":
             return EndLoop(source=node, name_node=node)
         hint = _ENDS if word == "endprogram" else near(word, ("endloop",))
-        context.report(BARE, node, f"{quoted(word)} cannot stand alone; only endloop can", hint)
+        context.report(BARE, node, f"{quote(word)} cannot stand alone; only endloop can", hint)
         return None
     named = of_one_key(context, "an instruction needs a map {name: operand}", node, MALFORMED)
     for word, key, value in keyed(context, named) if named is not None else ():
@@ -97,7 +97,7 @@ def _read_instruction(context: Context, node: Node, queues: Collection[str]) -> 
             read = partial(_INSTRUCTIONS[word], _Statement(context, word, key, value, queues))
             return context.kept_or(value, id(key), read) if word == "execute" else read()
         hint = _ENDS if word == "endprogram" else near(word, INSTRUCTIONS)
-        context.report(MALFORMED, key, f"unknown instruction {quoted(word)}", hint)
+        context.report(MALFORMED, key, f"unknown instruction {quote(word)}", hint)
     return None
 
 
@@ -191,7 +191,7 @@ def _allocation(statement: _Statement) -> Instruction | None:
         return None
     for name, item in zip(names, node.items, strict=True):
         if name not in queues:
-            context.report(ALLOCATION, item, f"{word}: there is no queue {quoted(name)} up to here", near(name, queues))
+            context.report(ALLOCATION, item, f"{word}: there is no queue {quote(name)} up to here", near(name, queues))
     instruction = Allocate if word == "allocate_queue" else Deallocate
     return instruction(queues=names, source=node, name_node=statement.key)
 
@@ -214,7 +214,7 @@ def _execute(statement: _Statement) -> Instruction | None:
         elif name == "queue_settings":
             settings.extend(_read_settings(context, value))
         else:
-            context.report(UNKNOWN_KEY, name_node, f"unknown key {quoted(name)} in execute", near(name, EXECUTE_FIELDS))
+            context.report(UNKNOWN_KEY, name_node, f"unknown key {quote(name)} in execute", near(name, EXECUTE_FIELDS))
     return Execute(
         graph=graph,
         queue_settings=tuple(settings),
@@ -239,7 +239,7 @@ def _read_settings(context: Context, node: Node) -> list[QueueSettings]:
         for key, key_node, value in keyed(context, body) if isinstance(body, Mapping) else ():
             if key not in SETTING_FIELDS:
                 hint = near(key, SETTING_FIELDS)
-                context.report(UNKNOWN_KEY, key_node, f"unknown setting {quoted(key)} of queue {queue}", hint)
+                context.report(UNKNOWN_KEY, key_node, f"unknown setting {quote(key)} of queue {queue}", hint)
             elif isinstance(value, Scalar):
                 values[key] = text_of(value)
             else:
@@ -270,7 +270,7 @@ def read_devices(context: Context, node: Node) -> None:
     context.subject = "devices"
     for key, key_node, value in keyed(context, body_of(context, "the section", node, NO_ARCH)):
         if key != "arch":
-            context.report("V001", key_node, f"unknown key {quoted(key)}; the only one is arch", near(key, ("arch",)))
+            context.report("V001", key_node, f"unknown key {quote(key)}; the only one is arch", near(key, ("arch",)))
         elif isinstance(value, Sequence):
             _select(context, value)
         else:
@@ -392,7 +392,7 @@ def _check_order(context: Context, document: Document, early: set[str], op_lines
             for name in op.inputs if not op.broken else ():
                 if name in late:
                     context.subject = f"op {op.name}"
-                    message = f"input {quoted(name)} is a queue that is declared further down"
+                    message = f"input {quote(name)} is a queue that is declared further down"
                     context.report(NO_INPUT, op.at("inputs"), message, "`queues` comes before `graphs`")
     context.subject = ""
 

@@ -25,7 +25,7 @@ from buda_emu.netlist.reader.values import (
 )
 from buda_emu.spec.blocking import FULL_TILE
 from buda_emu.support.checker.suggest import near
-from buda_emu.support.checker.text import quoted
+from buda_emu.support.checker.text import quote
 
 UNKNOWN_PAD = "V022"
 _NO_PAD = Pad()
@@ -78,7 +78,7 @@ class Shaping:
         for key, key_node, value in keyed(context, body_of(context, name, node)):
             known = PAD_FIELDS.get(key)
             if known is None or (unpad and known.kind == "float"):
-                context.report(UNKNOWN_PAD, key_node, f"{name}: unknown field {quoted(key)}", near(key, PAD_FIELDS))
+                context.report(UNKNOWN_PAD, key_node, f"{name}: unknown field {quote(key)}", near(key, PAD_FIELDS))
             elif known.kind == "int":
                 values[key] = read_int(context, known, value) or 0
             else:
@@ -189,7 +189,7 @@ def _read_op(context: Context, name: str, name_node: Scalar, node: Node, graph: 
             later.append((key, key_node, value))
         else:
             hint = "YAML merge keys are not followed" if key == "<<" else near(key, (*OP_FIELDS, *INPUT_FIELDS))
-            context.report(UNKNOWN_PAD, key_node, f"unknown field {quoted(key)}", hint)
+            context.report(UNKNOWN_PAD, key_node, f"unknown field {quote(key)}", hint)
 
     values = read_fields(context, body, _OP_READERS, other)
     inputs: tuple[str, ...] = values.get("inputs", ())
@@ -328,7 +328,7 @@ def _read_sub_op(context: Context, name: str, name_node: Scalar, node: Node) -> 
         elif key == "attributes" or ("input" in key and "tms" in key):
             later.append((key, key_node, value))
         else:
-            context.report(UNKNOWN_IN_SCHEDULE, key_node, f"unknown field {quoted(key)}", near(key, _SUB_OP_NAMES))
+            context.report(UNKNOWN_IN_SCHEDULE, key_node, f"unknown field {quote(key)}", near(key, _SUB_OP_NAMES))
 
     values = read_fields(context, body, _SUB_OP_READERS, other)
     inputs: tuple[str, ...] = values.get("inputs", ())

@@ -23,7 +23,7 @@ from buda_emu.netlist.yaml_text import leading_integer, parse_address, parse_flo
 from buda_emu.spec.blocking import FULL_TILE, Blocking
 from buda_emu.spec.ops import OP_TYPES
 from buda_emu.support.checker.suggest import near
-from buda_emu.support.checker.text import quoted
+from buda_emu.support.checker.text import quote
 
 MALFORMED = "V038"
 SLICES = ("hslice", "hstack", "vslice", "vstack")
@@ -74,7 +74,7 @@ def _with_argument(context: Context, name: str, word: str, key: Scalar, value: N
         context.report(MALFORMED, value, f"{name}: tile_broadcast needs r, c or rc, not {kind_of(value)}")
     else:
         hint = "transpose takes no argument" if word == "transpose" else near(word, TM_WORDS)
-        context.report(MALFORMED, key, f"{name}: {quoted(word)} is not a TM", hint)
+        context.report(MALFORMED, key, f"{name}: {quote(word)} is not a TM", hint)
     return []
 
 
@@ -88,7 +88,7 @@ def _broadcast(context: Context, name: str, key: Scalar, value: Node) -> list[Tm
     for dim, dim_key, item in keyed(context, value) if isinstance(value, Mapping) else ():
         count = parse_int(item.text) if isinstance(item, Scalar) else None
         if dim not in BROADCAST_DIMS:
-            context.report(MALFORMED, dim_key, f"{name}: broadcast has no dimension {quoted(dim)}, only r, c and z")
+            context.report(MALFORMED, dim_key, f"{name}: broadcast has no dimension {quote(dim)}, only r, c and z")
         elif count is None:
             context.report(MALFORMED, item, f"{name}: broadcast {dim} needs an integer, not {kind_of(item)}")
         else:
@@ -119,7 +119,7 @@ def input_index(context: Context, key: str, key_node: Scalar, inputs: int | None
     index = leading_integer(key[first + 1 : last]) if first < last else None
     if index is None:
         hint = "write input_0_tms, input_1_pad, ..."
-        context.report(MALFORMED, key_node, f"{quoted(key)} does not name an input", hint)
+        context.report(MALFORMED, key_node, f"{quote(key)} does not name an input", hint)
         return None
     if inputs is None:
         return None
@@ -193,7 +193,7 @@ def _read_queue(context: Context, name: str, name_node: Scalar, node: Node) -> t
             tms.extend(read_tms(context, key, value, "queue"))
         elif key not in ("dram", "host"):  # those are read where `loc` asks for them
             hint = "YAML merge keys are not followed" if key == "<<" else near(key, QUEUE_FIELDS)
-            context.report(UNKNOWN, key_node, f"unknown field {quoted(key)}", hint)
+            context.report(UNKNOWN, key_node, f"unknown field {quote(key)}", hint)
 
     values = read_fields(context, body, _READERS, other)
     device: int | tuple[int, ...] = values.pop("target_device", -1)

@@ -17,7 +17,7 @@ from buda_emu.spec.blocking import LEGAL_TILE_DIMS
 from buda_emu.spec.formats import NETLIST_FORMATS
 from buda_emu.support.checker.fix import replacing
 from buda_emu.support.checker.suggest import near
-from buda_emu.support.checker.text import plural, quoted
+from buda_emu.support.checker.text import plural, quote
 
 T = TypeVar("T")
 FORMAT_WORDS = frozenset(NETLIST_FORMATS)
@@ -31,7 +31,7 @@ NOT_MAP = "V184"
 def kind_of(node: Node) -> str:
     """What a node is, for a message."""
     if isinstance(node, Scalar):
-        return "nothing" if node.is_null else quoted(node.text)
+        return "nothing" if node.is_null else quote(node.text)
     return "a list" if isinstance(node, Sequence) else "a map"
 
 

@@ -7,7 +7,7 @@ from buda_emu.netlist.rules.context import Context
 from buda_emu.netlist.rules.registry import Finding, Findings, netlist_check
 from buda_emu.netlist.rules.rule import rule
 from buda_emu.support.checker.suggest import near
-from buda_emu.support.checker.text import quoted
+from buda_emu.support.checker.text import quote
 
 rule(
     "V000",
@@ -122,11 +122,11 @@ def own_section(_: Context, netlist: Netlist) -> Findings:
         if name != UNDEFINED:
             yield Finding(
                 key.mark,
-                f"key {quoted(name)} of section {OWN_SECTION} is not one of: {UNDEFINED}",
+                f"key {quote(name)} of section {OWN_SECTION} is not one of: {UNDEFINED}",
                 near(name, [UNDEFINED]),
             )
         elif word not in UNDEFINED_WORDS:
-            what = f"{UNDEFINED} {quoted(word)} is not one of: {', '.join(UNDEFINED_WORDS)}"
+            what = f"{UNDEFINED} {quote(word)} is not one of: {', '.join(UNDEFINED_WORDS)}"
             yield Finding(value.mark, what, near(word, UNDEFINED_WORDS))
 
 

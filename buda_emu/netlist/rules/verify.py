@@ -46,14 +46,14 @@ def verifying(
     """
     most = MAX_FINDINGS
     if asked is None:
-        run = _Run(Checker(netlist.path, strict, read=read, most=most))
+        run = _Run(Checker(netlist.path, strict, read=read, most_errors=most))
     else:
-        run = _Run(RecordingChecker(path=netlist.path, strict=strict, read=read, most=most, asked=asked))
+        run = _Run(RecordingChecker(path=netlist.path, strict=strict, read=read, most_errors=most, applied_rules=asked))
     try:
         yield from _phases(run, netlist, skip)
     except TooManyFindingsError as error:
-        return [*run.checker.found, error.last]
-    return run.checker.found
+        return [*run.checker.diagnostics, error.last]
+    return run.checker.diagnostics
 
 
 def _phases(run: "_Run", netlist: Netlist, skip: Set[str]) -> Steps[None]:

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from buda_emu.support.caches import own_caches, package_file, read_kept, sources, usable, write_kept
+from buda_emu.support.caches import own_caches, package_file, read_cache_file, sources, usable, write_cache_file
 from buda_emu.support.version import __version__
 
 if TYPE_CHECKING:
@@ -72,7 +72,7 @@ def read(file: str) -> bytes | None:
     """The machine code that was written there; None where that is nothing, damaged, or maybe somebody else's."""
     if not usable(os.path.dirname(file)):  # noqa: PTH120
         return None
-    found = read_kept(file, _MAGIC, _MOST_BYTES)
+    found = read_cache_file(file, _MAGIC, _MOST_BYTES)
     return None if found is None else bytes(found)
 
 
@@ -110,7 +110,7 @@ def alone(file: str) -> Generator[None]:
 
 def write(file: str, code: bytes) -> None:
     """Keep machine code, if that can be."""
-    write_kept(file, _MAGIC, code, _MOST_BYTES)
+    write_cache_file(file, _MAGIC, code, _MOST_BYTES)
 
 
 def _constant(value: Any) -> str | None:
@@ -146,11 +146,11 @@ def _known_hash(folder: str) -> str:
     name = hashlib.sha256(about.encode("utf-8", "surrogateescape")).hexdigest()
     directory = os.path.join(own_caches(), _HASHES)  # noqa: PTH118
     place = os.path.join(directory, name)  # noqa: PTH118
-    kept = read_kept(place, _HASH_MAGIC, _MOST_HASH_BYTES) if usable(directory) else None
+    kept = read_cache_file(place, _HASH_MAGIC, _MOST_HASH_BYTES) if usable(directory) else None
     if kept is not None:
         return bytes(kept).decode()
     found = _sources_hash(folder)
-    write_kept(place, _HASH_MAGIC, found.encode(), _MOST_HASH_BYTES)
+    write_cache_file(place, _HASH_MAGIC, found.encode(), _MOST_HASH_BYTES)
     return found
 
 

@@ -26,7 +26,7 @@ from buda_emu.arithmetic.tensix.functions.programs import Program, record
 from buda_emu.arithmetic.tensix.functions.vector_unit import NumpyUnit, V, VectorUnit
 from buda_emu.arithmetic.tensix.lanes import FAMILY_SHIFT, DstMode, VectorMode, load, store, touched
 from buda_emu.arithmetic.tensix.registers import Core
-from buda_emu.support.caches import kept_in, read_kept, sources, write_kept
+from buda_emu.support.caches import cache_folder, read_cache_file, sources, write_cache_file
 from buda_emu.support.errors import InternalError, UnsupportedError
 
 FOLDER: Final = "tables"
@@ -40,20 +40,20 @@ def kept_table(name: str, about: object, make: Callable[[], _Table]) -> _Table:
     """uint16[65536], read-only: what `make` gives, or gave in an earlier process for the same `name` and `about`, an
     object whose `repr` says all that the table depends on but this package's sources."""
     file = _file(name, about)
-    kept = read_kept(file, _MAGIC, MOST_BYTES) if file else None
+    kept = read_cache_file(file, _MAGIC, MOST_BYTES) if file else None
     if kept is not None and len(kept) == (1 << 16) * 2:
         table = np.frombuffer(kept, "<u2").astype(np.uint16)  # a copy, which begins where numbers may
     else:
         table = make()
         if file:
-            write_kept(file, _MAGIC, table.astype("<u2").tobytes(), MOST_BYTES)
+            write_cache_file(file, _MAGIC, table.astype("<u2").tobytes(), MOST_BYTES)
     table.flags.writeable = False
     return table
 
 
 def _file(name: str, about: object) -> str:
     """Its place; "" where nothing can be kept."""
-    folder = kept_in(FOLDER)
+    folder = cache_folder(FOLDER)
     if not folder:
         return ""
     text = repr((about, sources(*_ROOMS), sys.version, np.__version__))

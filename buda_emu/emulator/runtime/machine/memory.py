@@ -14,7 +14,7 @@ from buda_emu.emulator.runtime.machine.listeners import Journal, Listener
 from buda_emu.netlist.model import Netlist, Queue
 from buda_emu.netlist.sizes import entry_bytes, has_tile_headers
 from buda_emu.spec.ring import RingPointers
-from buda_emu.support.checker.suggest import ranked
+from buda_emu.support.checker.suggest import rank_words
 from buda_emu.support.errors import HostError, ProgramError, UnsupportedError
 from buda_emu.support.records import dataclass
 
@@ -67,7 +67,7 @@ class Memory:
         """The queue or ram of that name. Raises HostError with the nearest names."""
         found = self.channels.get(name)
         if found is None:
-            near = ranked(name, self.channels)
+            near = rank_words(name, self.channels)
             raise HostError(f"no queue {name!r}" + (f"; did you mean {', '.join(near)}?" if near else ""))
         return found
 

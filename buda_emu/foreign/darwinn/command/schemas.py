@@ -10,7 +10,7 @@ from buda_emu.foreign.darwinn.verifying import Verification
 from buda_emu.performance.timeline.order import Hazard
 from buda_emu.report.machine_readable.schema import Row, Rows, document
 from buda_emu.support.checker import Severity
-from buda_emu.support.checker.render import schema
+from buda_emu.support.checker.render import findings_schema
 
 
 def _inspect() -> Any:
@@ -19,7 +19,7 @@ def _inspect() -> Any:
 
 
 def _check() -> Any:
-    return schema("darwinn check --json", runtime={"type": "integer"})
+    return findings_schema("darwinn check --json", runtime={"type": "integer"})
 
 
 def _run() -> Any:

@@ -8,7 +8,7 @@ from buda_emu.foreign.darwinn.idl import Executable, Layer
 from buda_emu.foreign.darwinn.model import Package
 from buda_emu.foreign.darwinn.rules.places import Problem, examine
 from buda_emu.support.checker import ByteOffset, Finding
-from buda_emu.support.checker.text import shown
+from buda_emu.support.checker.text import short_line
 
 
 class Subject:
@@ -32,7 +32,7 @@ class Subject:
                 for number, layer in enumerate(layers):
                     if id(layer) not in seen:  # tables that are referred to twice are read once
                         seen.add(id(layer))
-                        found.append((name, f"{kind}[{number}] {shown(layer.name or '')}".rstrip(), layer))
+                        found.append((name, f"{kind}[{number}] {short_line(layer.name or '')}".rstrip(), layer))
         return tuple(found)
 
     @cached_property

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Final
 from buda_emu.emulator.inputs.input_used import InputUsed
 from buda_emu.netlist.yaml_reader import NO_FILE, NOT_READ
 from buda_emu.spec.test_config import Comparison
-from buda_emu.support.caches import kept_in, read_kept, read_regular, sources, unpickled_of, write_kept
+from buda_emu.support.caches import cache_folder, read_cache_file, read_regular, sources, unpickle, write_cache_file
 from buda_emu.support.errors import HostError
 from buda_emu.support.files import write_file
 from buda_emu.support.identity import digest, library_digests
@@ -60,11 +60,11 @@ class Verdicts:
         """The verdict of a case, `from_cache` then; None where it has to be tested."""
         name = self._names[number]
         file = _file(name) if name else ""
-        payload = read_kept(file, _MAGIC, MOST_BYTES) if file else None
+        payload = read_cache_file(file, _MAGIC, MOST_BYTES) if file else None
         if payload is None:
             return None
         try:
-            found = unpickled_of(_NAMES, payload, "a verdict")
+            found = unpickle(_NAMES, payload, "a verdict")
         except Exception:  # noqa: BLE001 - a pickle that is not ours can raise anything
             return None
         if not isinstance(found, CaseResult) or _from_machine(found) or found.seconds > self._timeout:
@@ -81,7 +81,7 @@ class Verdicts:
             stream = io.BytesIO()
             with suppress(RecursionError, pickle.PicklingError):
                 _Pickler(stream, 5).dump(result)
-                write_kept(file, _MAGIC, stream.getvalue(), MOST_BYTES)
+                write_cache_file(file, _MAGIC, stream.getvalue(), MOST_BYTES)
 
     def _name(self, case: Case) -> str:
         """The digest that names a case's verdict; "" where something of it cannot be read."""
@@ -104,7 +104,7 @@ def _from_machine(result: CaseResult) -> bool:
 
 def _file(name: str) -> str:
     """The place of a verdict; "" where nothing can be kept."""
-    folder = kept_in(FOLDER)
+    folder = cache_folder(FOLDER)
     return os.path.join(folder, name) if folder else ""  # noqa: PTH118
 
 
@@ -230,5 +230,5 @@ def _absolute(directory: Path, name: str) -> str:
 
 def _path(directory: Path) -> Path | None:
     digest = hashlib.sha256(os.fsencode(directory.resolve())).hexdigest()[:16]
-    folder = kept_in("last-time")
+    folder = cache_folder("last-time")
     return Path(folder, f"{digest}.json") if folder else None

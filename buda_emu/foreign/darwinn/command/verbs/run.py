@@ -13,7 +13,7 @@ from buda_emu.foreign.darwinn.assumptions import SRAM_BYTES
 from buda_emu.foreign.darwinn.model import Package
 from buda_emu.foreign.darwinn.picture import replay_picture
 from buda_emu.foreign.darwinn.report import replay_json, replay_lines
-from buda_emu.support.checker.text import shown
+from buda_emu.support.checker.text import short_line
 from buda_emu.support.errors import HostError
 
 _LONGEST_STEM = 100  # of file names
@@ -109,5 +109,5 @@ def _compute(args: argparse.Namespace, package: Package) -> list[dict[str, Any]]
         if not args.json:
             where = "" if path is None else f": {path}"
             what = f"{array.dtype} {list(array.shape)}, computed by the reference, not by a device"
-            say(f"{shown(name)}: {what}{where}")
+            say(f"{short_line(name)}: {what}{where}")
     return found
