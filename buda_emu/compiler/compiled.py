@@ -46,7 +46,7 @@ from buda_emu.support.checker.render import render
 from buda_emu.support.checker.text import plural
 from buda_emu.support.errors import HostError, InternalError
 from buda_emu.support.files import write_file
-from buda_emu.support.unmasked import require_unmasked
+from buda_emu.support.unmasked import refuse_masked_arrays
 from buda_emu.support.version import RESULT_VERSION, __version__
 
 if TYPE_CHECKING:
@@ -623,5 +623,5 @@ def as_numpy(item: Any) -> Array:
     if hasattr(item, "detach"):
         item = item.detach().cpu()
         item = (item.float() if str(item.dtype) == "torch.bfloat16" else item).numpy()  # numpy has no bfloat16
-    require_unmasked(item, "an array of the model")
+    refuse_masked_arrays(item, "an array of the model")
     return np.asarray(item)

@@ -33,7 +33,8 @@ def user_caches() -> str:
 
 
 def own_caches() -> str:
-    """Return the folder of everything that this package keeps between runs. Raises RuntimeError as `user_caches` does."""
+    """Return the folder of all files that this package keeps between runs. Raises RuntimeError as `user_caches`
+    does."""
     return os.path.join(user_caches(), "buda-emu")  # noqa: PTH118
 
 

@@ -17,12 +17,12 @@ from buda_emu.emulator.runtime.emulator import Emulator
 from buda_emu.spec.precision import Precision
 from buda_emu.support.checker.suggest import near
 from buda_emu.support.errors import HostError
-from buda_emu.support.files import read_whole, unchanged
+from buda_emu.support.files import change_guard, read_whole
 from buda_emu.support.identity import code_identity, differences, files_identity
 from buda_emu.support.records import dataclass
 from buda_emu.support.strict_json import parse
 from buda_emu.support.workers.job import Workers
-from buda_emu.support.workers.wire import here
+from buda_emu.support.workers.wire import local_path
 from buda_emu.testing.injection.campaign import BATCH, Bench, Settings, effects
 from buda_emu.testing.injection.campaign_log import UnknownEffectError
 from buda_emu.testing.injection.fault import KINDS, PLACES, Fault
@@ -57,13 +57,13 @@ class Subject:
         return replace(self, contents=tuple(files_identity(self._files()).items()))
 
     def _files(self) -> dict[str, str | None]:
-        return {"netlist": here(self.path), "inputs": None if self.inputs is None else here(self.inputs)}
+        return {"netlist": local_path(self.path), "inputs": None if self.inputs is None else local_path(self.inputs)}
 
     def opened(self) -> tuple[Opened, Callable[[], None]]:
         """The netlist or image, and a function that raises HostError where its files are not what they were. Raises as
         `open_file`, and HostError for other contents than `contents`."""
         files = self._files()
-        checks = [unchanged(path) for path in files.values() if path is not None and Path(path).exists()]
+        checks = [change_guard(path) for path in files.values() if path is not None and Path(path).exists()]
 
         def check() -> None:
             for each in checks:
@@ -119,7 +119,7 @@ class Maker:
 
         def fill(emulator: Emulator, seed: int) -> None:
             if subject.inputs is not None:
-                blocks = archive_blocks(netlist, Path(here(subject.inputs)), image, ready.limit)
+                blocks = archive_blocks(netlist, Path(local_path(subject.inputs)), image, ready.limit)
             else:
                 held = image.held_queues if image else frozenset[str]()
                 blocks = made_up(netlist, ready.config, ready.bodies, ready.values, seed, image, given=held)

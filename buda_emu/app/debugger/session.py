@@ -27,14 +27,14 @@ from buda_emu.netlist.model import Netlist, Op, Queue
 from buda_emu.spec.precision import Precision
 from buda_emu.support.checker.suggest import near
 from buda_emu.support.errors import HostError
-from buda_emu.support.unmasked import require_unmasked
+from buda_emu.support.unmasked import refuse_masked_arrays
 
 
 def filled(
     values: object, shape: tuple[int, int, int], before: Found | None, tile: tuple[int, int, int] | None, of: Queue | Op
 ) -> Any:
     """All elements [t, rows, columns], of which `values` may give one tile alone, of the tensor as it is `before`."""
-    require_unmasked(values, of.name)
+    refuse_masked_arrays(values, of.name)
     given: Any = np.asarray(values)
     if tile is not None:
         assert before is not None

@@ -26,7 +26,7 @@ from buda_emu.spec.precision import Precision
 from buda_emu.support.checker.suggest import near
 from buda_emu.support.checker.text import plural
 from buda_emu.support.errors import HostError
-from buda_emu.support.unmasked import require_unmasked
+from buda_emu.support.unmasked import refuse_masked_arrays
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,7 +120,7 @@ def _example(program: Program, graph: Graph, cache: str) -> Array | None:
     if cache not in labels:
         return None
     item = program.inputs[labels.index(cache)]
-    require_unmasked(item, f"cache {cache}")
+    refuse_masked_arrays(item, f"cache {cache}")
     return np.asarray(item.detach().cpu().numpy() if hasattr(item, "detach") else item)
 
 

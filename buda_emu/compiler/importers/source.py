@@ -8,7 +8,7 @@ from typing import Any
 from buda_emu.compiler.graph.graph import Graph
 from buda_emu.compiler.importers.operators import OpenSizes
 from buda_emu.support.errors import HostError
-from buda_emu.support.unmasked import require_unmasked
+from buda_emu.support.unmasked import refuse_masked_arrays
 
 
 def read_model(
@@ -21,7 +21,7 @@ def read_model(
     """The graph of a model as it is given to `compile`; operators `on_host` stay as they are, where the model's own
     framework can run them; `parameters` of a torch module or a .pt2 file in another file; `sizes` that it leaves open.
     Raises HostError, UnsupportedError."""
-    require_unmasked(inputs, "compile: example inputs")
+    refuse_masked_arrays(inputs, "compile: example inputs")
     given = OpenSizes(sizes or {})
     graph = _read(source, inputs, on_host, parameters, given)
     given.check(graph.name)

@@ -15,7 +15,7 @@ from buda_emu.compiler.importers.from_torch.reader import ASSERTED, Reader, deco
 from buda_emu.compiler.importers.from_torch.trace import apart, array_of, traced, unlogged
 from buda_emu.compiler.train.choices import BACKWARD, GRADIENT, Choices
 from buda_emu.support.errors import HostError
-from buda_emu.support.unmasked import require_unmasked
+from buda_emu.support.unmasked import refuse_masked_arrays
 
 LOSS = "loss"
 TARGET = "target"
@@ -44,8 +44,8 @@ def joint_graph(module: Any, inputs: Sequence[Any], target: Any, choices: Choice
     UnsupportedError."""
     if not isinstance(module, torch.nn.Module):
         raise HostError(f"compile: {type(module).__name__} is not a torch.nn.Module, and only those are trained")
-    require_unmasked(inputs, "compile: example inputs")
-    require_unmasked(target, "compile: target")
+    refuse_masked_arrays(inputs, "compile: example inputs")
+    refuse_masked_arrays(target, "compile: target")
     loss = choices.loss
     function = _LOSSES[loss] if isinstance(loss, str) else loss
     name = type(module).__name__

@@ -33,10 +33,10 @@ from buda_emu.netlist.model import Netlist
 from buda_emu.spec.precision import Precision
 from buda_emu.support.errors import BudaError, HostError
 from buda_emu.support.records import dataclass
-from buda_emu.support.unmasked import require_unmasked
+from buda_emu.support.unmasked import refuse_masked_arrays
 from buda_emu.support.workers.actors import Actors
 from buda_emu.support.workers.job import Job, Workers
-from buda_emu.support.workers.wire import unpacked
+from buda_emu.support.workers.wire import unpack
 
 
 class WorkerLostError(HostError):
@@ -157,7 +157,7 @@ class Machines:
         """As `Emulator.push`, to the parts that hold the queue; the others are told. Tiles of an image travel in the
         bytes of their format. Raises as that, and HostError for a part that is lost."""
         packed = array.packed if isinstance(array, Referenced) else None
-        require_unmasked(array, f"push to {queue}")
+        refuse_masked_arrays(array, f"push to {queue}")
         array = array if packed is not None else np.asarray(array)
         keepers = self.cut.keepers[queue]
         words = {"do": "push", "queue": queue, "slot": slot, "packed": packed is not None}
@@ -239,7 +239,7 @@ class Machines:
                 if words["answer"] == "done":
                     done[number] = words
                 elif words["answer"] == "error":
-                    failed[number] = unpacked(bytes.fromhex(words["error"]))
+                    failed[number] = unpack(bytes.fromhex(words["error"]))
                 else:  # it has lost another one, which is the one to be told about
                     lost.append(number)
             gone = [number for number in lost if self._members[number].heard < 0]
@@ -292,7 +292,7 @@ class Machines:
             if self._noted(member, words):
                 continue
             if words["answer"] == "error":
-                raise unpacked(bytes.fromhex(words["error"]))
+                raise unpack(bytes.fromhex(words["error"]))
             return words, arrays
 
     def _noted(self, member: _Member, words: dict[str, Any]) -> bool:

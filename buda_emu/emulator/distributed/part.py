@@ -25,7 +25,7 @@ from buda_emu.netlist.model import Netlist, Op
 from buda_emu.spec.precision import Precision
 from buda_emu.support.errors import BudaError, HostError
 from buda_emu.support.records import dataclass
-from buda_emu.support.workers.wire import packed
+from buda_emu.support.workers.wire import pack
 
 HANDSHAKE_SECONDS: Final = 10.0
 """For all that is said until both ends know each other."""
@@ -586,10 +586,10 @@ class _Part:
         except PeerLostError as error:
             self._user.send({"answer": "lost", "text": str(error)})
         except BudaError as error:
-            self._user.send({"answer": "error", "error": packed(error).hex()})
+            self._user.send({"answer": "error", "error": pack(error).hex()})
         except MemoryError as error:
             text = f"part {self._share.number} has not enough memory{f': {error}' if str(error) else ''}"
-            self._user.send({"answer": "error", "error": packed(HostError(text)).hex()})
+            self._user.send({"answer": "error", "error": pack(HostError(text)).hex()})
 
     def _pushed(self, words: Words, array: NDArray[Any]) -> Any:
         """What is pushed: an array, or tiles that came as their bytes, and are kept so."""

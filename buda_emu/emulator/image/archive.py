@@ -17,7 +17,7 @@ from unicodedata import normalize
 
 from buda_emu.emulator.image.rules import Place
 from buda_emu.support.checker.text import short_line
-from buda_emu.support.files import FileState, unchanged
+from buda_emu.support.files import FileState, change_guard
 from buda_emu.support.lazy import lazy
 
 if TYPE_CHECKING:
@@ -386,11 +386,11 @@ class Archive:
         with self._reopened() as stream:
             return memory.map_bytes(stream, member.offset, member.size)
 
-    def unchanged(self, name: str) -> Callable[[], None]:
+    def change_guard(self, name: str) -> Callable[[], None]:
         """A function that raises ImageError where the file is not the one that was loaded, to be called before and
         after each look at the mapped bytes of a member."""
         place = self.place.at(name)
-        return unchanged(place.archive, lambda how: place.error("image-changed", how), self._state)
+        return change_guard(place.archive, lambda how: place.error("image-changed", how), self._state)
 
     def digest(self) -> str:
         """SHA-256 of the whole file, in hexadecimal. Raises ImageError as `read`."""

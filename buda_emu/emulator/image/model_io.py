@@ -28,7 +28,7 @@ from buda_emu.emulator.image.host_plan import HostPlan, Windows, dtype, windows
 from buda_emu.emulator.image.rules import Place
 from buda_emu.spec.precision import INFINITE
 from buda_emu.support.errors import HostError
-from buda_emu.support.unmasked import require_unmasked
+from buda_emu.support.unmasked import refuse_masked_arrays
 
 KEY: Final = "buda_emu_model"
 NO_INDEX = 0xFFFFFFFF
@@ -84,7 +84,7 @@ class ModelInput:
     def entries(self, array: Any) -> "Array | None":
         """Entries of the queue from the model's tensor, or from several with a dimension for them in front; None for an
         array of another shape."""
-        require_unmasked(array, f"input {self.label}")
+        refuse_masked_arrays(array, f"input {self.label}")
         given = np.asarray(array)
         if given.shape == self.shape:
             return self.to_queue(given)
@@ -98,7 +98,7 @@ class ModelInput:
 
     def to_queue(self, array: Any) -> "Array":
         """One entry, [1, t, rows, columns]. Raises HostError for another shape than the model's."""
-        require_unmasked(array, f"input {self.label}")
+        refuse_masked_arrays(array, f"input {self.label}")
         given = np.asarray(array)
         if given.shape != self.shape:
             raise HostError(f"input {self.label}: shape {list(given.shape)}, the model takes {list(self.shape)}")

@@ -32,7 +32,7 @@ from buda_emu.netlist.model import Netlist, Queue
 from buda_emu.netlist.test_config import read_test_config
 from buda_emu.spec.formats import is_raw
 from buda_emu.support.errors import HostError, UnsupportedError
-from buda_emu.support.unmasked import require_unmasked
+from buda_emu.support.unmasked import refuse_masked_arrays
 
 # What PyBUDA's configuration class begins with (release of 2024), as its JSON has it. Nothing here acts in buda-emu.
 _DEFAULTS: Final[dict[str, Any]] = {
@@ -292,7 +292,7 @@ def _queue(netlist: Netlist, name: str, array: Array) -> Queue:
     if not queue.host_fed and not queue.is_ram:
         raise HostError(f"pack: queue {name} is filled by op {queue.input}, not by the host")
     shape = queue.blocking.element_shape
-    require_unmasked(array, f"pack: {name}")
+    refuse_masked_arrays(array, f"pack: {name}")
     if array.ndim != 4 or array.shape[1:] != shape or not 1 <= array.shape[0] <= queue.entries:
         raise HostError(
             f"pack: {name} has shape {list(array.shape)}, its queue takes [1..{queue.entries}, "

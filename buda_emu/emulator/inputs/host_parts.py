@@ -19,7 +19,7 @@ from buda_emu.emulator.inputs.stimulus import generator
 from buda_emu.emulator.runtime.emulator import Emulator
 from buda_emu.support.errors import HostError, ProgramError
 from buda_emu.support.records import dataclass
-from buda_emu.support.unmasked import require_unmasked
+from buda_emu.support.unmasked import refuse_masked_arrays
 
 Array = Any
 MADE_UP: Final = "made-up inputs of the model"
@@ -75,7 +75,7 @@ class HostParts:
             word = "no" if labels - named else "unknown"
             raise HostError(f"inputs: {word} {', '.join(what)}; the model takes {', '.join(self._model.labels)}")
         for item in self.plan.given:
-            require_unmasked(arrays[item.label], f"input {item.label}")
+            refuse_masked_arrays(arrays[item.label], f"input {item.label}")
             if np.shape(arrays[item.label]) != item.shape:
                 shape = list(np.shape(arrays[item.label]))
                 raise HostError(f"input {item.label}: shape {shape}, the model takes {list(item.shape)}")

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from buda_emu.emulator.memory.host import default_memory_limit, size_text
 from buda_emu.support.errors import HostError
-from buda_emu.support.files import unchanged
+from buda_emu.support.files import change_guard
 
 _PIECE: Final = 1 << 20  # bytes
 _MOST_HEADER: Final = 10_000  # bytes, as numpy's own limit
@@ -35,7 +35,7 @@ _BROKEN: Final = (
 
 
 def map_npy(path: Path) -> NDArray[Any]:
-    """The array of a .npy file, read as it is used: who uses it checks that the file is `unchanged`. Raises
+    """The array of a .npy file, read as it is used: who uses it checks with a `change_guard`. Raises
     HostError for one that is not an array, or is not whole."""
     try:
         with _opened(path) as stream:
@@ -113,7 +113,7 @@ def read_npy(path: Path, most: int | None = None) -> NDArray[Any]:
     limit."""
     most = default_memory_limit() if most is None else most
     try:
-        check = unchanged(path)
+        check = change_guard(path)
         with _opened(path) as stream:
             size = os.fstat(stream.fileno()).st_size
             if size > most:

@@ -19,7 +19,7 @@ from buda_emu.foreign.darwinn.twin.graph import Array
 from buda_emu.foreign.darwinn.twin.run import fed
 from buda_emu.foreign.darwinn.verifying import Pairing, pair, tensor_name
 from buda_emu.support.errors import HostError, PackageError, UnsupportedError
-from buda_emu.support.unmasked import require_unmasked
+from buda_emu.support.unmasked import refuse_masked_arrays
 
 
 def run(
@@ -57,7 +57,7 @@ def _before(inputs: Mapping[str, Any], twin: Twin, pairing: Pairing) -> dict[str
     """What the package's inputs get: as given, from the reference's variables, or computed by what stands before."""
     tensors = twin.graph.tensors
     for name, array in inputs.items():
-        require_unmasked(array, f"input {name}")
+        refuse_masked_arrays(array, f"input {name}")
     given = {
         name: fed(tensors[pairing.inputs[name]], array) if name in pairing.inputs else np.asarray(array)
         for name, array in inputs.items()

@@ -11,7 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from buda_emu.report.terminal.plain_table import GAP, MARKED, WORDS, Column, cut, fit
-from buda_emu.support.screen import Screen, lines_of, shown
+from buda_emu.support.screen import Screen, escape_controls, lines_of
 
 _WORDS: Final = {word: " ".join(styles) for word, styles in WORDS.items()}
 _MARKED: Final = " ".join(MARKED)
@@ -27,7 +27,7 @@ def drawn(
     screen: Screen,
 ) -> str:
     """Lines without blanks at their ends; a table that is too wide in parts, an empty line between them."""
-    table = [tuple(map(shown, row)) for row in rows]  # before it is laid out: what is escaped later is wider
+    table = [tuple(map(escape_controls, row)) for row in rows]  # before it is laid out: what is escaped later is wider
     columns: list[Column] = []
     for number, header in enumerate(headers):
         cells = max((_width(row[number]) for row in table), default=0)

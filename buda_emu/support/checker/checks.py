@@ -44,7 +44,7 @@ class Finding:
     within: str = ""
     """The part of the object that it is about, as it is named in the message: `op s4` of a fused op."""
     about: Hashable = None
-    """The part that a check of the whole document is about here: rules with this one in `unless` are silent about it."""
+    """The part of the document that this is about: rules with this one in `unless` are silent about it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,8 +64,7 @@ class Check:
 
 
 def in_order(checks: Sequence[Check]) -> tuple[Check, ...]:
-    """Return the checks ordered so that each comes after those whose findings make it superfluous, and as given
-    otherwise."""
+    """Return the checks ordered so that each comes after those whose findings make it superfluous, else as given."""
     checks_of: dict[str, list[Check]] = {}
     for check in checks:
         checks_of.setdefault(check.rule.id, []).append(check)
@@ -82,7 +81,7 @@ def in_order(checks: Sequence[Check]) -> tuple[Check, ...]:
 
 
 class Checker:
-    """Turns the findings of checks into diagnostics of one document. `diagnostics` holds them in the order of finding."""
+    """Turns the findings of checks into `diagnostics` of one document, in the order of finding."""
 
     def __init__(
         self,

@@ -90,7 +90,7 @@ def _fold(word: str) -> str:
 
 
 def _slip_limit(word: str, name: str) -> int:
-    """Return the number of slips that still leave no doubt: none in two letters, one in three, three in nine and more."""
+    """Return the number of slips that leave no doubt: none in two letters, one in three, three in nine and more."""
     return min(max(len(word), len(name)) // 3, 3)
 
 

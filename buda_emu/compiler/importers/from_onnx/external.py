@@ -19,7 +19,7 @@ from buda_emu.compiler.graph.builder import shown_name
 from buda_emu.emulator.memory.host import size_text
 from buda_emu.support.checker.text import plural
 from buda_emu.support.errors import HostError
-from buda_emu.support.files import unchanged
+from buda_emu.support.files import change_guard
 
 _OF_NUMPY: Final = (
     onnx.TensorProto.FLOAT, onnx.TensorProto.DOUBLE, onnx.TensorProto.FLOAT16, onnx.TensorProto.INT8,
@@ -71,7 +71,7 @@ def by_reference(model: Any, folder: Path) -> dict[str, Referenced]:
             array = data.view(kind).reshape(tuple(tensor.dims))
             path = folder / _said(tensor)["location"]
             origin = f"{shown_name(tensor.name)} in {shown_name(str(path))}"
-            found[tensor.name] = referenced(array, origin, giving_back(data), unchanged(path))
+            found[tensor.name] = referenced(array, origin, giving_back(data), change_guard(path))
     return found
 
 

@@ -25,7 +25,7 @@ from buda_emu.compiler.importers.from_torch.trace import array_of
 from buda_emu.support.checker.suggest import near
 from buda_emu.support.checker.text import plural
 from buda_emu.support.errors import HostError
-from buda_emu.support.files import read_whole, unchanged
+from buda_emu.support.files import change_guard, read_whole
 from buda_emu.support.strict_json import NameTwiceError, each_name_once
 
 INDEX: Final = ".safetensors.index.json"
@@ -188,7 +188,7 @@ def held_as(tensor: Any, name: str, mappings: FileMappings) -> Array | Reference
     array = (tensor.view(torch.int16) if halves else tensor).numpy()
     array = array.view(np.uint16) if halves else array
     back = giving_back(array, shared=file.shared)
-    return referenced(array, f"{name} in {file.path}", back, unchanged(file.path), bfloat16=halves)
+    return referenced(array, f"{name} in {file.path}", back, change_guard(file.path), bfloat16=halves)
 
 
 def with_parameters(module: Any, path: Path) -> Any:

@@ -16,7 +16,7 @@ from buda_emu.emulator.ops.operands import convert
 from buda_emu.netlist.model import Netlist, Queue
 from buda_emu.spec.formats import is_raw
 from buda_emu.support.errors import HostError
-from buda_emu.support.unmasked import require_unmasked
+from buda_emu.support.unmasked import refuse_masked_arrays
 
 _SMALL_FLOATS = ("bfloat16", "float8_", "float6_", "float4_")  # of ml_dtypes: every value is a float32
 _SMALL_INTS = ("int2", "uint2", "int4", "uint4")
@@ -69,7 +69,7 @@ def as_numpy(given: object, where: str = "tensor") -> NDArray[Any]:
     torch = sys.modules.get("torch")
     if torch is not None and isinstance(given, torch.Tensor):
         return _from_torch(given, torch, where)
-    require_unmasked(given, where)
+    refuse_masked_arrays(given, where)
     try:
         array = np.asarray(given)
     except (ValueError, TypeError) as error:

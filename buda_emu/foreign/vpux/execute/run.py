@@ -25,7 +25,7 @@ from buda_emu.performance.timeline import Hazard, order_conflicts
 from buda_emu.support.checker.render import render
 from buda_emu.support.checker.suggest import near
 from buda_emu.support.errors import HostError, ProgramError, UnsupportedError, VpuxError
-from buda_emu.support.unmasked import require_unmasked
+from buda_emu.support.unmasked import refuse_masked_arrays
 
 
 @dataclass(frozen=True, slots=True)
@@ -292,7 +292,7 @@ def _fit(given: Array, buffer: Buffer) -> Array:
     of = buffer.type
     found = of.element
     assert found is not None
-    require_unmasked(given, f"input {buffer.name}")
+    refuse_masked_arrays(given, f"input {buffer.name}")
     values = np.asarray(given)
     if of.bits % 8 and values.shape == of.shape and values.dtype.kind in "iub":
         return packed(values, of)
