@@ -75,5 +75,5 @@ NOT_CLAIMED: Final[tuple[Caveat, ...]] = (
 
 
 def caveats(core: Core) -> tuple[Caveat, ...]:
-    """Those of one core."""
+    """Return the caveats that apply to one core."""
     return tuple(caveat for caveat in NOT_CLAIMED if core in caveat.cores)

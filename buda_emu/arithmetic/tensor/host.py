@@ -72,18 +72,18 @@ def _up_to_32(count: int) -> int:
     return -(-count // 32) * 32
 
 
-def scattered(array: Any, shape: Sequence[int], places: tuple[Any, ...]) -> Any:
-    """Zeros of that shape with the elements of an array at these places, ranges or one list of numbers: float32; a
-    reference where the array is one, the array itself where nothing is put around it."""
-    if array.dtype == np.float32 and array.shape == tuple(shape) and all(isinstance(item, slice) for item in places):
+def scatter(array: Any, shape: Sequence[int], places: tuple[Any, ...]) -> Any:
+    """Return float32 zeros of that shape with the elements of an array at these places, which are ranges or one list of
+    numbers. A reference stays a reference; an array that fills the shape is returned as it is."""
+    if array.dtype == np.float32 and array.shape == tuple(shape) and all(isinstance(entry, slice) for entry in places):
         return array
     if not isinstance(array, Referenced):
         held = np.zeros(shape, np.float32)
         held[places] = array
         return held
-    found = array.astype(np.float32)
+    reference = array.astype(np.float32)
     for dim, (size, place) in enumerate(zip(shape, places, strict=True)):
         index = np.full(size, -1, np.int64)
         index[place] = np.arange(array.shape[dim])
-        found = found.take_at(dim, index)
-    return found
+        reference = reference.take_at(dim, index)
+    return reference

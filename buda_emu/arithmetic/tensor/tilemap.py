@@ -24,12 +24,12 @@ class TmError(ValueError):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TileMap:
-    """Where every tile of a tensor after its TMs comes from.
+    """A map from the tiles of a tensor after its TMs to those before.
 
     `source_shape` and `shape` are (t, R, C) in tiles before and after. `index`, int32[t*R*C] in the order of the
-    result, holds flat source tiles, or -1 for a tile full of `pad_value` (one value for all pads of a chain, the
-    last one given: OPS 7.3). The methods append one TM and return a new map; they raise TmError where its argument
-    does not fit the shape.
+    result, holds flat source tiles, or -1 for a tile full of `pad_value` (one value for all pads of a chain, the last
+    one given: OPS 7.3). The methods append one TM and return a new map; they raise TmError where its argument does not
+    fit the shape.
     """
 
     source_shape: Shape
@@ -45,7 +45,7 @@ class TileMap:
 
     @property
     def is_identity(self) -> bool:
-        """Whether every tile stays where it is."""
+        """True where every tile stays in its place."""
         return self.shape == self.source_shape and bool((self.index == np.arange(self.index.size)).all())
 
     def broadcast(self, dim: str, factor: int) -> "TileMap":

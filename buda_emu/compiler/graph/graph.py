@@ -13,8 +13,8 @@ from typing import Any, Final, Protocol, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from buda_emu.arithmetic.tensor.mapped import giving_back, map_bytes
-from buda_emu.arithmetic.tensor.referenced import LARGE, Referenced, referenced
+from buda_emu.arithmetic.tensor.mapped import map_bytes, page_releaser
+from buda_emu.arithmetic.tensor.referenced import LARGE, Referenced, reference_to
 from buda_emu.support.checker.text import plural
 
 Array = NDArray[Any]
@@ -247,7 +247,7 @@ class OwnMemory:
         if key not in self._held:
             self._held[key] = self._copy(flat, is_own=not np.may_share_memory(flat, array))
         copy, give_back = self._held[key]
-        own = referenced(copy.reshape(in_memory_order.shape), name, give_back)
+        own = reference_to(copy.reshape(in_memory_order.shape), name, give_back)
         return own.transpose(np.argsort(order).tolist())
 
     def _copy(self, flat: Array, *, is_own: bool) -> tuple[Array, Callable[[], None]]:
@@ -263,7 +263,7 @@ def _in_file(flat: Array) -> tuple[Array, Callable[[], None]]:
         stream.write(flat.data)
         stream.flush()
         copy = map_bytes(stream, 0, flat.nbytes).view(flat.dtype)
-    return copy, giving_back(copy)
+    return copy, page_releaser(copy)
 
 
 def in_memory(size: int) -> int:

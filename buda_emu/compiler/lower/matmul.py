@@ -6,7 +6,7 @@ from math import prod
 
 import numpy as np
 
-from buda_emu.arithmetic.tensor.host import scattered
+from buda_emu.arithmetic.tensor.host import scatter
 from buda_emu.compiler.frontend_ops.core import window_taps
 from buda_emu.compiler.graph.graph import Array, Node
 from buda_emu.compiler.graph.registry import front_op
@@ -50,7 +50,7 @@ def weighted(low: Lowering, value: Value, matrix: Array, node: Node) -> Value:
     layout = value.layout
     places = Layout((layout.dims[dim],), layout.extent).place("c").ravel()
     rows = slice(places[0], places[0] + len(places)) if (np.diff(places) == 1).all() else places
-    held = scattered(matrix, (layout.extent[2], padded(width)), (rows, slice(0, width)))
+    held = scatter(matrix, (layout.extent[2], padded(width)), (rows, slice(0, width)))
     dims = list(layout.dims)
     dims[dim] = (Piece(width, "c", 1),) if width > 1 else ()
     return low.times(value, held, Layout(tuple(dims), (*layout.extent[:2], padded(width))), suffix="matmul")
@@ -79,7 +79,7 @@ def _sliced(low: Lowering, value: Value, matrix: Array, dim: int, out: bool) -> 
     _, rows, inner = value.layout.extent
     width = matrix.shape[1]
     count, columns = _slices(padded(width), out)
-    held = scattered(matrix, (inner, columns), (slice(0, matrix.shape[0]), slice(0, width)))
+    held = scatter(matrix, (inner, columns), (slice(0, matrix.shape[0]), slice(0, width)))
     slices = held.reshape(inner, count, columns // count).transpose(1, 0, 2)
     right = Use(low.constant(slices, "value", "weights"))
     left = low.use(value)
@@ -276,7 +276,7 @@ def _matrix(flat: Array, groups: int, width: int) -> Array:
     by_tap = flat.transpose(2, 1, 0)
     shape = (count, width, padded(cout))
     if groups == 1:
-        held = scattered(by_tap, shape, (slice(0, count), slice(0, share_in), slice(0, cout)))
+        held = scatter(by_tap, shape, (slice(0, count), slice(0, share_in), slice(0, cout)))
     else:
         held = np.zeros(shape, np.float32)
         for group in range(groups):

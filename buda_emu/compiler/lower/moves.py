@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from buda_emu.arithmetic.tensor.host import scattered
+from buda_emu.arithmetic.tensor.host import scatter
 from buda_emu.compiler.graph.graph import Node
 from buda_emu.compiler.graph.sparse import Sparse
 from buda_emu.compiler.lower.elementwise import constant_use, expanded, settled
@@ -140,7 +140,7 @@ def embedding(low: Lowering, node: Node) -> Value:
     count = prod(node.shape[:-1])
     width = padded(table.shape[1])
     own = (slice(0, table.shape[0]), slice(0, table.shape[1]))
-    held = scattered(table, (padded(table.shape[0]), width), own)[None]
+    held = scatter(table, (padded(table.shape[0]), width), own)[None]
     indices = index_queue(low, node)
     rows = padded(count)
     name = low.op(

@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 from buda_emu.arithmetic.formats import host_decode
 from buda_emu.arithmetic.tensor.host import prestride, stack_entries
 from buda_emu.arithmetic.tensor.layout import EntryLayout, unpack_entry
-from buda_emu.arithmetic.tensor.mapped import giving_back, packed_tiles, pushed_layout
-from buda_emu.arithmetic.tensor.referenced import Referenced, referenced
+from buda_emu.arithmetic.tensor.mapped import packed_tiles, page_releaser, pushed_layout
+from buda_emu.arithmetic.tensor.referenced import Referenced, reference_to
 from buda_emu.arithmetic.tensor.tilize import untilize
 from buda_emu.emulator.image.host_checks import (
     TILE,
@@ -83,7 +83,7 @@ MAPPED: Final = ("Float32", "Float16_b")
 def mapped_raw(data: NDArray[np.uint8], entry: TensorEntry, place: Place, check: Callable[[], None]) -> Referenced:
     """A .bin file in one of the formats MAPPED by reference. `check` raises where the image is not what it was."""
     array = data.view(ELEMENTS[entry.format]).reshape(entry.pushed_shape)
-    return referenced(array, str(place.member), giving_back(data), check, bfloat16=entry.format == "Float16_b")
+    return reference_to(array, str(place.member), page_releaser(data), check, bfloat16=entry.format == "Float16_b")
 
 
 def mapped_tiles(

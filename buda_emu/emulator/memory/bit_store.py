@@ -59,7 +59,7 @@ class BitStore(TileStore):
 
     def _fill(self, source: Source, slices: int) -> None:
         for number in range(slices):
-            self._bits.assign(slice(number, number + 1), Bits.encoded(self.df, source(number, number + 1)))
+            self._bits.assign(slice(number, number + 1), Bits.encode(self.df, source(number, number + 1)))
 
     def slice_bytes(self, slices: int) -> int:
         """Bytes of so many slices."""
@@ -130,7 +130,7 @@ class BitView(EntryView):
         """Entries in that order: [w, tiles]; a view where the slots are consecutive, else a copy."""
         if consecutive(slots):
             if self._store.source is not None:
-                return Bits.encoded(self.df, self.lent(slots[0], len(slots)))
+                return Bits.encode(self.df, self.lent(slots[0], len(slots)))
             return self.bits(slots[0], len(slots))
         found = Bits.empty(self.df, len(slots), self.tiles)
         for position, slot in enumerate(slots):
@@ -154,4 +154,4 @@ class BitView(EntryView):
 
     def write(self, slots: Sequence[int], values: NDArray[np.float32], label: str) -> None:
         """Store values[i], float32[w, tiles, 1024], encoded as by the host (FORMATS 3, 4)."""
-        self.write_bits(slots, Bits.encoded(self.df, values), label)
+        self.write_bits(slots, Bits.encode(self.df, values), label)

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from buda_emu.arithmetic.formats.bits import U32
 from buda_emu.arithmetic.formats.stored import TILE_ELEMENTS, Bits
 from buda_emu.arithmetic.tensix.functions.table import Bound
-from buda_emu.arithmetic.tensix.lanes import DstMode, VectorMode, load, touched
+from buda_emu.arithmetic.tensix.lanes import DstMode, VectorMode, load, touched_mask
 from buda_emu.arithmetic.tensix.products import PHASES
 from buda_emu.arithmetic.tensix.registers import REGISTERS, OpRegisters
 from buda_emu.emulator.op_errors.numerics_result import Cause
@@ -113,7 +113,7 @@ class ExactFunctions(KernelUnits):
         run_in_place(replace(self.op, attributes=attributes), name, Region(32, 32), values, serial)
         df = {"bf16": "Float16_b", "fp16": "Float16"}.get(mode)
         result = _packed(values[0], df, self).datums.astype(np.uint32) if df else values[0].view(np.uint32)
-        return np.where(touched(vector, bound.whole_faces).reshape(-1), result, image).reshape(images[0].shape)
+        return np.where(touched_mask(vector, bound.whole_faces).reshape(-1), result, image).reshape(images[0].shape)
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,7 +126,7 @@ class Ideal:
     def rounded(self, df: str, units: KernelUnits) -> Bits:
         """In its format: encoded by the host, which truncates scalars (FORMATS 3), or as a packer rounds (4)."""
         if self.by_host or is_integer(df) or is_raw(df):
-            return Bits.encoded(df, self.values)
+            return Bits.encode(df, self.values)
         return _packed(self.values, df, units)
 
 
@@ -235,7 +235,7 @@ def _vector_part(op: OpCall) -> NDArray[np.bool_] | None:
     for all of it. A matmul's gelu keeps the rest in the reference too."""
     calls = [step.call for step in fused_plan(op).steps] if op.has("sub-ops") else [op]
     modes: list[VectorMode] = [vector_mode(call) for call in calls if call.has("vector unit")]
-    parts = [touched(mode).reshape(-1) for mode in modes if mode != "rc"]
+    parts = [touched_mask(mode).reshape(-1) for mode in modes if mode != "rc"]
     return np.logical_and.reduce(parts) if parts else None
 
 

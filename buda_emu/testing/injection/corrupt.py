@@ -149,7 +149,7 @@ def _stuck(arithmetic: Arithmetic, value: Value, fault: Fault, tiles: Numbers) -
 def _as_other(arithmetic: Arithmetic, value: Value, df: str) -> Value:
     bits = arithmetic.bits(value, df)
     taken = Bits(OTHER_FORMAT[df], bits.datums, bits.exponents).values()
-    return arithmetic.value(Bits.encoded(df, np.ascontiguousarray(taken, np.float32)))
+    return arithmetic.value(Bits.encode(df, np.ascontiguousarray(taken, np.float32)))
 
 
 def _packet(arithmetic: Arithmetic, value: Value, fault: Fault) -> Value:
@@ -178,7 +178,7 @@ def _dead(arithmetic: Arithmetic, value: Value, before: Value | None, how: str, 
 
 def _as_held(arithmetic: Arithmetic, value: Value, numbers: NDArray[np.float32]) -> Value:
     """float32[1, n, 1024] in the form of `value`."""
-    return arithmetic.value(Bits.encoded(value.df, numbers)) if isinstance(value, Bits) else numbers
+    return arithmetic.value(Bits.encode(value.df, numbers)) if isinstance(value, Bits) else numbers
 
 
 def _with_tiles(value: Value, tiles: Numbers, source: Value) -> Value:

@@ -13,7 +13,7 @@ from buda_emu.arithmetic.formats.bits import U32
 from buda_emu.arithmetic.formats.stored import Bits
 from buda_emu.arithmetic.tensix.functions.table import Bound
 from buda_emu.arithmetic.tensix.functions.vector_unit import NumpyUnit
-from buda_emu.arithmetic.tensix.lanes import DstMode, VectorMode, load, store, touched
+from buda_emu.arithmetic.tensix.lanes import DstMode, VectorMode, load, store, touched_mask
 from buda_emu.emulator.ops.base import Parallel
 from buda_emu.emulator.ops.on_device.kernel_units import KernelUnits
 from buda_emu.emulator.ops.on_device.reference_units import ReferenceUnits
@@ -86,7 +86,7 @@ class WatchedUnits(KernelUnits):
         fault = self.fault
         if hit is not None and fault is not None:
             row, column = divmod(fault.datum, 32)
-            if touched(vector, bound.whole_faces)[row, column]:
+            if touched_mask(vector, bound.whole_faces)[row, column]:
                 found, _ = _computed(bound, mode, images, hit, fault.datum, fault)
                 out.reshape(len(out), -1)[hit, fault.datum] = found
         return out

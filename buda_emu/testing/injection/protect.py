@@ -85,7 +85,7 @@ class Ranges:
             return inside.astype(np.float32)
         made = value.copy()
         tiles = np.flatnonzero(outside.any(axis=-1)[0])
-        made.assign((slice(0, 1), tiles), Bits.encoded(value.df, np.ascontiguousarray(inside[:, tiles], np.float32)))
+        made.assign((slice(0, 1), tiles), Bits.encode(value.df, np.ascontiguousarray(inside[:, tiles], np.float32)))
         return made
 
 

@@ -109,7 +109,7 @@ class Floats:
         return np.concatenate(parts, axis=1)
 
     def bits(self, value: Tiles, df: str) -> Bits:
-        return Bits.encoded(df, value)
+        return Bits.encode(df, value)
 
     def value(self, bits: Bits) -> Tiles:
         return np.ascontiguousarray(bits.values(), np.float32)

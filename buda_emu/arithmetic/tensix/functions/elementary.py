@@ -36,26 +36,28 @@ APPROXIMATE_TERMS: Final = 3
 
 
 def multiply(u: VectorUnit[V], a: V | int, b: V | int) -> V:
-    """SFPMUL."""
+    """Return a * b, the instruction SFPMUL."""
     return u.fma(a, b, 0)
 
 
 def plus(u: VectorUnit[V], a: V | int, b: V | int) -> V:
-    """SFPADD."""
+    """Return a + b, the instruction SFPADD."""
     return u.fma(ONE, a, b)
 
 
 def minus(u: VectorUnit[V], a: V | int, b: V | int) -> V:
-    """a - b."""
+    """Return a - b, as one multiply-add."""
     return u.fma(MINUS_ONE, b, a)
 
 
 def table(u: VectorUnit[V], lut: Lut, x: V) -> V:
-    """A piecewise linear table at |x|, with the sign of x or its own (3.2)."""
+    """Look up a piecewise linear function at |x|, and give the result the sign of x or leave its own (3.2)."""
     magnitude = u.bit_and(x, MAGNITUDE)
     slope, offset = (u.lookup(lut.breaks, values, magnitude) for values in (lut.slopes, lut.offsets))
     y = u.fma(slope, magnitude, offset)
-    return u.merge(y, MAGNITUDE, u.bit_and(x, SIGN)) if lut.retain else y
+    if lut.retain:
+        return u.merge(y, MAGNITUDE, u.bit_and(x, SIGN))
+    return y
 
 
 def inverse(u: VectorUnit[V], x: V, iterations: int, constant: int = 0x3FB8AA3B) -> V:
@@ -70,14 +72,16 @@ def inverse(u: VectorUnit[V], x: V, iterations: int, constant: int = 0x3FB8AA3B)
 
 
 def reciprocal(u: VectorUnit[V], x: V, approximate: bool, constant: int = 0x3FB8AA3B) -> V:
-    """1/x."""
+    """Compute 1 / x as the kernel of Wormhole does."""
     r = inverse(u, x, 2 if approximate else 3, constant)
     return u.select(u.negative(x), u.bit_or(r, SIGN), r)
 
 
 def exp(u: VectorUnit[V], x: V, approximate: bool) -> V:
-    """e^x."""
-    return exp_approximate(u, x) if approximate else exp_exact(u, x, 0x3F56594B, 0x3F5C0000, 0x3FB8AA3B)
+    """Compute e^x as the kernel of Wormhole does."""
+    if approximate:
+        return exp_approximate(u, x)
+    return exp_exact(u, x, 0x3F56594B, 0x3F5C0000, 0x3FB8AA3B)
 
 
 def exp_exact(u: VectorUnit[V], x: V, slope: int, offset: int, constant: int) -> V:
@@ -140,7 +144,7 @@ def gelu(u: VectorUnit[V], x: V, approximate: bool) -> V:
 
 
 def gelu_derivative(u: VectorUnit[V], x: V, approximate: bool) -> V:
-    """Derivative of gelu."""
+    """Compute the derivative of gelu as the kernel does."""
     if approximate:
         y = table(u, GELU_DERIVATIVE_APPROX, x)
         return u.select(u.negative(y), plus(u, y, ONE), y)
@@ -151,21 +155,24 @@ def gelu_derivative(u: VectorUnit[V], x: V, approximate: bool) -> V:
 
 
 def sine(u: VectorUnit[V], x: V, approximate: bool) -> V:
-    """Sine, with the argument reduced to [-pi/2, pi/2]."""
-    v, odd = _reduced(u, x)
-    o = sine_series(u, v, SINE[:APPROXIMATE_TERMS] if approximate else SINE, product=True)
+    """Compute the sine, with the argument reduced to [-pi/2, pi/2]."""
+    v, odd = _reduce(u, x)
+    terms = SINE[:APPROXIMATE_TERMS] if approximate else SINE
+    o = sine_series(u, v, terms, product=True)
     return u.select(odd, multiply(u, o, MINUS_ONE), o)
 
 
 def cosine(u: VectorUnit[V], x: V, approximate: bool) -> V:
-    """Cosine, with the argument reduced to [-pi/2, pi/2]."""
-    v, odd = _reduced(u, x)
-    o = cosine_series(u, v, COSINE[:APPROXIMATE_TERMS] if approximate else COSINE)
+    """Compute the cosine, with the argument reduced to [-pi/2, pi/2]."""
+    v, odd = _reduce(u, x)
+    terms = COSINE[:APPROXIMATE_TERMS] if approximate else COSINE
+    o = cosine_series(u, v, terms)
     return u.select(odd, multiply(u, o, MINUS_ONE), o)
 
 
 def sine_series(u: VectorUnit[V], v: V, terms: tuple[int, ...], *, product: bool) -> V:
-    """v + c0 v^3 + c1 v^5 ... Where v is itself a product, the first term is added in a step of its own (10: 3)."""
+    """Compute v + c0 v^3 + c1 v^5 ... Where v is itself a product, the first term is added in a step of its own (10:
+    3)."""
     o = t = v
     for c in terms:
         t = multiply(u, multiply(u, t, v), v)
@@ -184,8 +191,8 @@ def cosine_series(u: VectorUnit[V], v: V, terms: tuple[int, ...]) -> V:
     return o
 
 
-def _reduced(u: VectorUnit[V], x: V) -> tuple[V, V]:
-    """x minus the nearest multiple of pi, and the condition that the multiple is odd.
+def _reduce(u: VectorUnit[V], x: V) -> tuple[V, V]:
+    """Return x minus the nearest multiple of pi, and the condition that the multiple is odd.
 
     The chip rounds stochastically here; this is the deterministic choice (6.3 states the bound).
     """
@@ -196,7 +203,7 @@ def _reduced(u: VectorUnit[V], x: V) -> tuple[V, V]:
 
 
 def square(u: VectorUnit[V], x: V, approximate: bool) -> V:
-    """x * x."""
+    """Compute x * x."""
     del approximate
     return multiply(u, x, x)
 

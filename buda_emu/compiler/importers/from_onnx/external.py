@@ -13,8 +13,8 @@ from typing import IO, Any, Final
 import onnx
 from onnx import helper
 
-from buda_emu.arithmetic.tensor.mapped import giving_back, map_bytes
-from buda_emu.arithmetic.tensor.referenced import LARGE, Referenced, referenced
+from buda_emu.arithmetic.tensor.mapped import map_bytes, page_releaser
+from buda_emu.arithmetic.tensor.referenced import LARGE, Referenced, reference_to
 from buda_emu.compiler.graph.builder import shown_name
 from buda_emu.emulator.memory.host import size_text
 from buda_emu.support.checker.text import plural
@@ -71,7 +71,7 @@ def by_reference(model: Any, folder: Path) -> dict[str, Referenced]:
             array = data.view(kind).reshape(tuple(tensor.dims))
             path = folder / _said(tensor)["location"]
             origin = f"{shown_name(tensor.name)} in {shown_name(str(path))}"
-            found[tensor.name] = referenced(array, origin, giving_back(data), change_guard(path))
+            found[tensor.name] = reference_to(array, origin, page_releaser(data), change_guard(path))
     return found
 
 

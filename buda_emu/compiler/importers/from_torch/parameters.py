@@ -17,8 +17,8 @@ import torch
 from torch.export.passes import move_to_device_pass
 from torch.utils._pytree import tree_map_only
 
-from buda_emu.arithmetic.tensor.mapped import FileMappings, giving_back, map_bytes
-from buda_emu.arithmetic.tensor.referenced import LARGE, Referenced, referenced
+from buda_emu.arithmetic.tensor.mapped import FileMappings, map_bytes, page_releaser
+from buda_emu.arithmetic.tensor.referenced import LARGE, Referenced, reference_to
 from buda_emu.compiler.graph.builder import shown_name
 from buda_emu.compiler.graph.graph import Array
 from buda_emu.compiler.importers.from_torch.trace import array_of
@@ -187,8 +187,8 @@ def held_as(tensor: Any, name: str, mappings: FileMappings) -> Array | Reference
     halves = tensor.dtype == torch.bfloat16
     array = (tensor.view(torch.int16) if halves else tensor).numpy()
     array = array.view(np.uint16) if halves else array
-    back = giving_back(array, shared=file.shared)
-    return referenced(array, f"{name} in {file.path}", back, change_guard(file.path), bfloat16=halves)
+    back = page_releaser(array, shared=file.shared)
+    return reference_to(array, f"{name} in {file.path}", back, change_guard(file.path), bfloat16=halves)
 
 
 def with_parameters(module: Any, path: Path) -> Any:

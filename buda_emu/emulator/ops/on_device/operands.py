@@ -107,7 +107,7 @@ class Stored:
         if (at >= 0).all():
             return found
         found = found.copy()
-        found.assign(at < 0, Bits.encoded(self.bits.df, np.full((1, TILE_ELEMENTS), self.pad_value, np.float32)))
+        found.assign(at < 0, Bits.encode(self.bits.df, np.full((1, TILE_ELEMENTS), self.pad_value, np.float32)))
         return found
 
     def _lies_at(self, stop: int) -> bool:
@@ -123,7 +123,7 @@ class Stored:
 
     def pad(self, units: Units) -> np.uint32:
         """The word of the pad value, which stands in L1 in the operand's format."""
-        tile = Bits.encoded(self.bits.df, np.full((1, TILE_ELEMENTS), self.pad_value, np.float32))
+        tile = Bits.encode(self.bits.df, np.full((1, TILE_ELEMENTS), self.pad_value, np.float32))
         return units.unpack(tile, self.register)[0, 0]
 
     def product_words(self, units: Units, parallel: Parallel, dims: tuple[int, int]) -> Words:

@@ -9,9 +9,9 @@ from buda_emu.arithmetic.formats.bits import U32
 from buda_emu.arithmetic.formats.stored import TILE_ELEMENTS
 from buda_emu.arithmetic.kernels.functions.dropout import keep_scale
 from buda_emu.arithmetic.kernels.tensix.functions.dropout import random_words as random_words_kernel
-from buda_emu.arithmetic.tensix.functions.dropout import seeded, threshold
+from buda_emu.arithmetic.tensix.functions.dropout import seed_registers, threshold
 from buda_emu.arithmetic.tensix.functions.table import Bound, bf16_cut, bind
-from buda_emu.arithmetic.tensix.lanes import DstMode, VectorMode, touched
+from buda_emu.arithmetic.tensix.lanes import DstMode, VectorMode, touched_mask
 from buda_emu.arithmetic.tensix.registers import Core
 from buda_emu.emulator.ops.base import OpCall
 from buda_emu.emulator.ops.on_device.base import DeviceOp, Job, Made, Maker, on_device, vector_mode
@@ -93,7 +93,7 @@ def _random_tiles(
     number = np.empty(t * rows * cols, np.int64)
     number[places] = np.arange(places.shape[1])
     words = np.zeros((places.shape[1], 32, 32), np.uint32)
-    random_words_kernel(seeded(seed), words, touched(vector))
+    random_words_kernel(seed_registers(seed), words, touched_mask(vector))
     words = words.reshape(-1, TILE_ELEMENTS)
     words.flags.writeable = False
     return words, number

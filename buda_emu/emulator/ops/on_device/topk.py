@@ -45,7 +45,7 @@ class TopK:
         if call.op.attributes.sort == "max":
             images: U32 = store(result.view(np.uint32), mode).reshape(-1, TILE_ELEMENTS)
             return lambda start, stop: Made(images[start:stop], mode)
-        rows = Bits.encoded(call.op.out_df, result.reshape(-1, TILE_ELEMENTS))
+        rows = Bits.encode(call.op.out_df, result.reshape(-1, TILE_ELEMENTS))
         return lambda start, stop: rows[start:stop]
 
 

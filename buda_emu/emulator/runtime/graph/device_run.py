@@ -43,7 +43,7 @@ class DeviceRun(ChunkRun[Bits]):
         return array.values()
 
     def _put(self, array: Bits, tiles: Tensor) -> None:
-        array.assign(slice(0, len(array)), Bits.encoded(array.df, np.broadcast_to(tiles, (*array.shape, 1024))))
+        array.assign(slice(0, len(array)), Bits.encode(array.df, np.broadcast_to(tiles, (*array.shape, 1024))))
 
     def _read(self, step: Read) -> None:
         view = _bit_view(self._context.memory.channels[step.queue].view)
@@ -93,7 +93,7 @@ class DeviceRun(ChunkRun[Bits]):
                     previous = _bit_view(ram.view).bits(slot, 1) if ram.view.label(slot) else None
                 else:
                     kept = self._kept_sum(step)
-                    previous = None if kept is None else Bits.encoded(step.op.out_df, kept[np.newaxis])
+                    previous = None if kept is None else Bits.encode(step.op.out_df, kept[np.newaxis])
             operands = [bits[i : i + 1] if len(bits) > 1 else bits for bits in inputs]
             self._run_from(step, operands, out[i : i + 1], previous)
             latest[slot] = out[i : i + 1]
