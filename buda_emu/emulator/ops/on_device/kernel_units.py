@@ -22,7 +22,7 @@ from buda_emu.arithmetic.kernels.tensix.conversions import pack as pack_kernels
 from buda_emu.arithmetic.kernels.tensix.conversions import unpack as unpack_kernels
 from buda_emu.arithmetic.kernels.tensix.products import integer as integer_kernels
 from buda_emu.arithmetic.kernels.tensix.products import tile_matmul as matmul_kernels
-from buda_emu.arithmetic.kernels.tensix.products.matmul_by_singles import Way
+from buda_emu.arithmetic.kernels.tensix.products.matmul_by_singles import Traversal
 from buda_emu.arithmetic.kernels.tensix.products.product import Extent, Source
 from buda_emu.arithmetic.kernels.tensix.products.product import Product as ProductOfTiles
 from buda_emu.arithmetic.kernels.tensix.products.spills import AS_IT_WAS, SPILLS
@@ -224,7 +224,7 @@ class KernelUnits:
         register = block.operands[0].register
         if spilled is not None and REGISTERS[register] is not None:
             given = self._product(dst, block, self._setting(register, block.mode))
-            way = Way(spilled, spill.ends, block.fresh)
+            way = Traversal(spilled, spill.ends, block.fresh)
             undone = matmul_kernels.matmul_blocks(items.start, items.stop, dst, given, way)
             left = [range(item, item + 1) for item in undone]
         elif block.fresh:
