@@ -99,7 +99,7 @@ def distrust(directory: "str | os.PathLike[str]", *, may_be_missing: bool = Fals
     path = "/"
     try:
         # Links of links are followed here, one at a time, so that every folder on the way is looked at.
-        remaining = _parts_reversed(os.path.abspath(directory))  # noqa: PTH100
+        remaining = _reversed_parts(os.path.abspath(directory))  # noqa: PTH100
         links = 0
         while remaining:
             reason = _distrust_parent(path)
@@ -114,13 +114,15 @@ def distrust(directory: "str | os.PathLike[str]", *, may_be_missing: bool = Fals
             if link.st_uid not in (os.geteuid(), 0) or links > _MOST_LINKS:
                 return f"the link {below!r} belongs to another user"
             target = os.path.join(path, os.readlink(below))  # noqa: PTH115, PTH118
-            remaining += _parts_reversed(os.path.normpath(target))
+            remaining += _reversed_parts(os.path.normpath(target))
             path = "/"
     except FileNotFoundError as error:
         return "" if may_be_missing else f"{path!r}: {error.strerror}"
     except OSError as error:
         return f"{path!r}: {error.strerror}"
-    return "" if is_private(path) else f"others can write to {path!r}, or it belongs to another user"
+    if is_private(path):
+        return ""
+    return f"others can write to {path!r}, or it belongs to another user"
 
 
 def _distrust_parent(path: str) -> str:
@@ -133,7 +135,7 @@ def _distrust_parent(path: str) -> str:
     return ""
 
 
-def _parts_reversed(path: str) -> list[str]:
+def _reversed_parts(path: str) -> list[str]:
     """Return the names of an absolute path, the last one first."""
     return [part for part in reversed(path.split("/")) if part]
 

@@ -27,7 +27,7 @@ _TICK_NS: Final = 20_000_000
 
 
 class Stream(Protocol):
-    """A destination for bytes."""
+    """A destination that takes bytes."""
 
     def write(self, data: bytes, /) -> object:
         """Write all bytes of `data`."""

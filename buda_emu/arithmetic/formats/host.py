@@ -86,7 +86,9 @@ def host_decode(name: str, array: NDArray[Any]) -> F32:
     kind = FORMATS[name].kind
     dtype = array.dtype
     if kind in ("int", "raw") and dtype.kind in "iu":
-        return array.astype(np.float32) if kind == "int" else from_bits(array.astype(np.uint32))
+        if kind == "raw":
+            return from_bits(array.astype(np.uint32))
+        return array.astype(np.float32)
     if name in ("Float32", "RawUInt32", "RawUInt16", "RawUInt8") and dtype == np.float32:
         return array
     if name == "Float16" and dtype.name in ("float16", "uint16"):

@@ -68,7 +68,11 @@ def accumulate(dst: U32, sums: Sequence[Sum], family: Family, mode: DstMode, cor
     magnitude = _round(magnitude, shift - drop) << drop
     exponent = exponent + (magnitude == 1 << 24)
     # 7. The ends of the range.
-    too_large, saturated = (32, 31 << 23 | 0x3FF << 13) if mode == "fp16" else (255, 255 << 23)
+    too_large = 255
+    saturated = 255 << 23
+    if mode == "fp16":
+        too_large = 32
+        saturated = 31 << 23 | 0x3FF << 13
     word = np.where(exponent >= too_large, saturated, exponent << 23 | magnitude & 0x7FFFFF)
     gone = (common <= 0) | (total == 0) | (exponent <= 0)
     return to_image(np.where(gone, 0, sign << 31 | word).astype(np.uint32), mode)

@@ -155,13 +155,18 @@ def _op_registers(in_dfs: tuple[str, ...], out_df: str, intermed_df: str, acc_df
     if core != "blackhole" and "Fp8_e4m3" in (*in_dfs, out_df, intermed_df):
         raise UnsupportedError(f"Fp8_e4m3 is a format of blackhole, which {core} does not have (FORMATS 6.5)")
     integer = acc_df == "Int32" or any(is_integer(df) for df in in_dfs)
-    wide = acc_df == "Float32" and not integer
-    if core == "grayskull" and (integer or wide):
+    wide = acc_df == "Float32" or integer
+    if core == "grayskull" and wide:
         raise UnsupportedError(f"Grayskull has no 32-bit Dst: acc_df {acc_df}, inputs {', '.join(in_dfs)}")
-    if integer:
-        # Operands stay what they are; 32-bit ones, floats too, go into Dst as they are.
-        inputs = tuple(_FIXED.get(df, df) for df in in_dfs)
-        return OpRegisters(inputs, _FIXED.get(intermed_df, intermed_df), "int32")
+    if not integer:
+        return _float_registers(in_dfs, out_df, intermed_df, wide)
+    # Operands stay what they are; 32-bit ones, floats too, go into Dst as they are.
+    inputs = tuple(_FIXED.get(df, df) for df in in_dfs)
+    return OpRegisters(inputs, _FIXED.get(intermed_df, intermed_df), "int32")
+
+
+def _float_registers(in_dfs: tuple[str, ...], out_df: str, intermed_df: str, wide: bool) -> OpRegisters:
+    """Return the registers of an op of floats; `wide`: its Dst has 32 bits."""
     family = _op_family(in_dfs, out_df, intermed_df)
     single = "Float16" if family == "a" else "Float16_b"
     if wide and ("b" in _families(in_dfs) or all(df == "Float32" for df in in_dfs)):

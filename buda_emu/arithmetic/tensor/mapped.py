@@ -91,7 +91,9 @@ def page_releaser(array: NDArray[Any], *, shared: bool = True) -> Callable[[], N
     page = mmap.PAGESIZE
     start = -(-low // page) * page
     size = high // page * page - start
-    advice = mmap.MADV_DONTNEED if shared and hasattr(mmap, "MADV_DONTNEED") else _PAGE_OUT
+    advice = _PAGE_OUT
+    if shared and hasattr(mmap, "MADV_DONTNEED"):
+        advice = mmap.MADV_DONTNEED
     if size <= 0 or os.name != "posix" or not _MAPS.exists():
         return lambda: None
     call = ctypes.CDLL(None).madvise
@@ -154,7 +156,7 @@ def packed_tiles(
         edge = across.start - left * width
         return part[:, :, top : top + down.stop - down.start, edge : edge + across.stop - across.start]
 
-    def packed() -> NDArray[np.uint8]:
+    def read_packed() -> NDArray[np.uint8]:
         check()
         return data
 
@@ -168,5 +170,5 @@ def packed_tiles(
         bound=lambda: np.inf,
         give_back=page_releaser(data),
     )
-    reference.packed = packed
+    reference.packed = read_packed
     return reference

@@ -74,12 +74,12 @@ class Referenced(NDArrayOperatorsMixin):
     # --------------------------------------------------------------------------------------------- as an array has it
     @property
     def ndim(self) -> int:
-        """The number of dimensions."""
+        """The number of dimensions of the array."""
         return len(self.shape)
 
     @property
     def size(self) -> int:
-        """The number of elements."""
+        """The number of elements of the array."""
         return prod(self.shape)
 
     @property
@@ -215,7 +215,9 @@ class Referenced(NDArrayOperatorsMixin):
 
     def transpose(self, *axes: Any) -> "Referenced":
         """Return the array with its dimensions in another order."""
-        order = axes[0] if len(axes) == 1 and not isinstance(axes[0], int) else axes
+        order = axes
+        if len(axes) == 1 and not isinstance(axes[0], int):
+            order = axes[0]
         perm = tuple(int(axis) % self.ndim for axis in order or range(self.ndim - 1, -1, -1))
         if perm == tuple(range(self.ndim)):
             return self
@@ -230,7 +232,9 @@ class Referenced(NDArrayOperatorsMixin):
 
     def reshape(self, *shape: Any) -> "Referenced":
         """Return the same elements in order, in another shape. Raises ValueError where their number differs."""
-        lengths = shape[0] if len(shape) == 1 and not isinstance(shape[0], (int, np.integer)) else shape
+        lengths = shape
+        if len(shape) == 1 and not isinstance(shape[0], (int, np.integer)):
+            lengths = shape[0]
         sizes = [int(size) for size in lengths]
         if -1 in sizes:
             sizes[sizes.index(-1)] = self.size // max(1, -prod(sizes))
@@ -280,7 +284,9 @@ def reference_to(
     """Return an array by reference to memory. Where the memory is a file's, `check` raises if the file is not what it
     was: it is called before and after a box is read, which is then a copy. `bfloat16`: the elements are uint16, the
     upper halves of float32."""
-    dtype = np.dtype(np.float32) if bfloat16 or array.dtype.kind == "f" else array.dtype.newbyteorder("=")
+    dtype = array.dtype.newbyteorder("=")
+    if bfloat16 or array.dtype.kind == "f":
+        dtype = np.dtype(np.float32)
 
     def values(box: Box) -> Array:
         part = array[box]

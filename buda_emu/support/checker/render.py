@@ -52,7 +52,9 @@ def render_one(diagnostic: Diagnostic, screen: Screen = _PLAIN) -> str:
 
 
 def _message_with_hint(diagnostic: Diagnostic) -> str:
-    return f"{diagnostic.message} ({diagnostic.hint})" if diagnostic.hint else diagnostic.message
+    if not diagnostic.hint:
+        return diagnostic.message
+    return f"{diagnostic.message} ({diagnostic.hint})"
 
 
 def _excerpt(diagnostic: Diagnostic, screen: Screen) -> str:

@@ -24,13 +24,13 @@ class Actors:
             from buda_emu.support.workers.dask_cluster import Cluster
 
             self._cluster = Cluster(job, workers.dask, None, {})
-            for item in items:
-                self._cluster.send(item)
+            for work_item in items:
+                self._cluster.send(work_item)
             return
         try:
-            for item in items:
+            for work_item in items:
                 self._processes.append(Process(job))
-                self._processes[-1].send(item, {})
+                self._processes[-1].send(work_item, {})
         except OSError:
             self.close()
             raise
@@ -54,7 +54,7 @@ class Actors:
         return str(answer[1])
 
     def close(self) -> None:
-        """End all workers."""
+        """End all workers at once."""
         for process in self._processes:
             process.end()
         self._processes.clear()

@@ -43,11 +43,11 @@ def serve(connection: Connection) -> None:
         work: Work | None = None
         values: dict[int, Any] = {}
         while True:
-            new, item = unpack(connection.recv_bytes())
+            new, work_item = unpack(connection.recv_bytes())
             values.update((number, unpack(data)) for number, data in new.items())
             try:
                 work = work or job.work()
-                answer = True, work(insert_shared_values(item, values))
+                answer = True, work(insert_shared_values(work_item, values))
             except BudaError as error:
                 answer = False, error
             connection.send_bytes(_pack_answer(answer))

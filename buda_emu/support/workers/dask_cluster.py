@@ -163,16 +163,16 @@ class Cluster:
         """Return whether the item of this number since the start is done, or lost."""
         return self._futures[number].status != "pending"
 
-    def send(self, item: Any) -> None:
+    def send(self, work_item: Any) -> None:
         """Send an item to the cluster. Its answer comes from `answers` or `answer_of`."""
         from buda_emu.support.workers.dask_plugin import answer_in_child
 
         number = self._sent
         self._sent = self._sent + 1
-        for value in shares(item):
+        for value in shares(work_item):
             if value not in self._scattered:
                 self._scattered[value] = self._client.scatter(self._values[value], direct=True, hash=False)
-        args = pack(item), self._mark, self._timeout, *(self._scattered[value] for value in shares(item))
+        args = pack(work_item), self._mark, self._timeout, *(self._scattered[value] for value in shares(work_item))
         future = self._client.submit(answer_in_child, *args, key=f"buda-emu-{self._mark}-{number}", pure=False)
         self._futures[number] = future
         self._note_when_done(number)

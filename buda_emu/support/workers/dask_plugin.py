@@ -51,14 +51,14 @@ class Children(WorkerPlugin):  # type: ignore[misc]  # distributed carries no ty
         if self._folder:
             shutil.rmtree(self._folder, ignore_errors=True)
 
-    def answer(self, item: Any, values: Mapping[int, bytes], timeout: float | None) -> Any:
+    def answer(self, work_item: Any, values: Mapping[int, bytes], timeout: float | None) -> Any:
         """Return the answer of a free child to an item. `values`: packed values that the item shares with others."""
         with self._lock:
             child = self._idle.pop() if self._idle else None
             if child is None:
                 child = _Child(self._made, self._folder)
                 self._all.append(child)
-        answer = child.answer(item, values, timeout)
+        answer = child.answer(work_item, values, timeout)
         with self._lock:
             if child.alive:
                 self._idle.append(child)
@@ -67,10 +67,10 @@ class Children(WorkerPlugin):  # type: ignore[misc]  # distributed carries no ty
         return answer
 
 
-def answer_in_child(item: bytes, mark: str, timeout: float | None, *values: bytes) -> bytes:
+def answer_in_child(work_item: bytes, mark: str, timeout: float | None, *values: bytes) -> bytes:
     """Answer a packed item on a thread of the Dask worker. `values`: the shared values of the item, in its order."""
     plugin: Any = get_worker().plugins[mark]
-    content = unpack(item)
+    content = unpack(work_item)
     return pack(plugin.answer(content, dict(zip(shares(content), values, strict=True)), timeout))
 
 
@@ -82,7 +82,7 @@ class _Child:
         self._ready = False
         self.alive = True
 
-    def answer(self, item: Any, values: Mapping[int, bytes], timeout: float | None) -> tuple[bool, Any] | Lost:
+    def answer(self, work_item: Any, values: Mapping[int, bytes], timeout: float | None) -> tuple[bool, Any] | Lost:
         """Return the answer of the process to an item, or `Lost` where it crashed or was late."""
         start = time.monotonic()
         try:
@@ -94,7 +94,7 @@ class _Child:
                 self._process.is_ready()
                 self._ready = True
                 start = time.monotonic()
-            self._process.send(item, values)
+            self._process.send(work_item, values)
             if self._process.connection.poll(timeout):
                 return self._process.receive()
         except (EOFError, OSError):

@@ -62,19 +62,19 @@ class Shared:
     number: int
 
 
-def insert_shared_values(item: Any, values: Mapping[int, Any]) -> Any:
+def insert_shared_values(work_item: Any, values: Mapping[int, Any]) -> Any:
     """Return an item with the shared values in place of their placeholders."""
-    if not isinstance(item, tuple):
-        return item
-    parts = cast("tuple[Any, ...]", item)
+    if not isinstance(work_item, tuple):
+        return work_item
+    parts = cast("tuple[Any, ...]", work_item)
     return tuple(values[part.number] if isinstance(part, Shared) else part for part in parts)
 
 
-def shares(item: Any) -> list[int]:
+def shares(work_item: Any) -> list[int]:
     """Return the numbers of the shared values in an item."""
-    if not isinstance(item, tuple):
+    if not isinstance(work_item, tuple):
         return []
-    parts = cast("tuple[Any, ...]", item)
+    parts = cast("tuple[Any, ...]", work_item)
     return [part.number for part in parts if isinstance(part, Shared)]
 
 

@@ -55,7 +55,7 @@ class Process:
 
     @property
     def number(self) -> int:
-        """The process id."""
+        """The process id of the worker."""
         return self._process.pid
 
     @property
@@ -67,13 +67,13 @@ class Process:
         """Receive the message of a process that has started. Raises EOFError or OSError when it is dead."""
         self.connection.recv_bytes()
 
-    def send(self, item: Any, values: Mapping[int, bytes]) -> None:
+    def send(self, work_item: Any, values: Mapping[int, bytes]) -> None:
         """Send an item, and those of the packed `values` it shares that the process has not had. A dead process is
         noticed by `receive`."""
-        new = {number: values[number] for number in shares(item) if number not in self._has}
+        new = {number: values[number] for number in shares(work_item) if number not in self._has}
         self._has.update(new)
         with suppress(OSError):
-            self.connection.send_bytes(pack((new, item)))
+            self.connection.send_bytes(pack((new, work_item)))
 
     def receive(self) -> tuple[bool, Any]:
         """Return the next answer: (True, result) or (False, BudaError). Raises EOFError or OSError when the process is
@@ -261,10 +261,10 @@ class Pool:
         worker.item = None
         if self._first is None:
             return
-        (worker.item, item) = self._first
+        (worker.item, work_item) = self._first
         self._next = None
         worker.since = time.monotonic()
-        worker.process.send(item, self._values)
+        worker.process.send(work_item, self._values)
 
     def _lost(self, worker: _Worker) -> None:
         code = worker.process.end(grace=0.5)
@@ -300,11 +300,11 @@ class Pool:
 
     def _end_the_late(self) -> None:
         """End all workers that are past their deadline."""
-        now = time.monotonic()
-        for worker in [worker for worker in self._workers if self._deadline(worker) <= now]:
+        current_time = time.monotonic()
+        for worker in [worker for worker in self._workers if self._deadline(worker) <= current_time]:
             worker.process.end()
             if worker.started:
-                self._without(worker, "timeout", timeout_reason(self._timeout), now - worker.since)
+                self._without(worker, "timeout", timeout_reason(self._timeout), current_time - worker.since)
             else:
                 self._workers.remove(worker)
                 self._report_failed_start(f"did not start within {START_SECONDS:.0f} s")

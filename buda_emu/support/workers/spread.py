@@ -68,8 +68,8 @@ class JobPool:
         """
         if self._here:
             self._work = work = self._work or self._job.work()
-            for number, item in enumerate(items):
-                yield number, work(insert_shared_values(item, self._values))
+            for number, work_item in enumerate(items):
+                yield number, work(insert_shared_values(work_item, self._values))
             return
         self._closed = False
         retained: dict[int, Any] = {}  # for one more try
@@ -123,9 +123,9 @@ def spread(
 
 def _remember(items: Iterable[Any], memory: dict[int, Any]) -> Generator[Any, None, None]:
     """Give the items, and remember each by its number."""
-    for number, item in enumerate(items):
-        memory[number] = item
-        yield item
+    for number, work_item in enumerate(items):
+        memory[number] = work_item
+        yield work_item
 
 
 def _result(number: int, answer: Any, on_lost: OnLost | None) -> Any:

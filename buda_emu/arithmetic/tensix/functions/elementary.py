@@ -203,7 +203,7 @@ def _reduce(u: VectorUnit[V], x: V) -> tuple[V, V]:
 
 
 def square(u: VectorUnit[V], x: V, approximate: bool) -> V:
-    """Compute x * x."""
+    """Return x * x, in both modes of the kernel."""
     del approximate
     return multiply(u, x, x)
 

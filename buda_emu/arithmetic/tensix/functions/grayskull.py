@@ -98,11 +98,15 @@ def _core(u: VectorUnit[V], x: V, approximate: bool) -> V:
 
 def sine(u: VectorUnit[V], x: V, approximate: bool) -> V:
     """Compute the sine of an argument in 0 .. 2 pi."""
-    terms = wormhole.SINE[: wormhole.APPROXIMATE_TERMS] if approximate else wormhole.SINE
+    terms = wormhole.SINE
+    if approximate:
+        terms = terms[: wormhole.APPROXIMATE_TERMS]
     return multiply(u, wormhole.sine_series(u, minus(u, x, PI), terms, product=False), MINUS_ONE)
 
 
 def cosine(u: VectorUnit[V], x: V, approximate: bool) -> V:
     """Compute the cosine of an argument in 0 .. 2 pi."""
-    terms = wormhole.COSINE[: wormhole.APPROXIMATE_TERMS] if approximate else wormhole.COSINE
+    terms = wormhole.COSINE
+    if approximate:
+        terms = terms[: wormhole.APPROXIMATE_TERMS]
     return multiply(u, wormhole.cosine_series(u, minus(u, x, PI), terms), MINUS_ONE)

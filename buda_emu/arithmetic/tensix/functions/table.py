@@ -70,7 +70,7 @@ def quantization(u: VectorUnit[V], a: V, scale: V | int, zero_point: int) -> V:
 
 
 def requantization(u: VectorUnit[V], a: V, scale: V | int, zero_point: int) -> V:
-    """Requantise Int32 to Int8."""
+    """Requantise Int32 numbers to Int8, by a scale and a zero point."""
     return u.to_integer(u.fma(u.to_float(a), scale, zero_point), INT8_LIMIT)
 
 

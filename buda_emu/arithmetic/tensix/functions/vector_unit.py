@@ -43,7 +43,7 @@ def fma(x: U32, y: U32, z: U32, blackhole: bool = False) -> U32:
     special = np.where(z_inf, z64 & 0xFFFFFFFF, sp << 31 | _INFINITY)
     if blackhole:
         special = np.where(is_nan, _NAN, special)
-    # What is special ends here, but for Wormhole's NaNs, which run on and are marked by the seed.
+    # Special results are final here, but for Wormhole's NaNs, which run on and are marked by the seed.
     ended = (is_nan | z_inf | infinite) if blackhole else (~is_nan & (z_inf | infinite))
     ep = np.minimum(ep, 255)
     finite = _finite(p, ep, sp, mz << 3, ez, sz, blackhole)
