@@ -71,7 +71,8 @@ def ulp(tiles: F32, format_name: str) -> NDArray[np.float64]:
 
 
 def _exponent(values: F32) -> NDArray[np.int32]:
-    """Floor of log2 of the magnitude; of 0 the least, of infinities and NaNs the most that there is."""
+    """Return floor(log2) of the magnitude; for 0 the least, for infinities and NaNs the greatest exponent that there
+    is."""
     field = (values.view(np.uint32) >> np.uint32(23)) & np.uint32(0xFF)
     return field.astype(np.int32) - 127
 

@@ -93,18 +93,18 @@ class UpperBits:
 
     @property
     def dtype(self) -> type[np.unsignedinteger]:
-        """Type of one stored code."""
+        """The type of one stored code."""
         if self.width == 16:
             return np.uint16
         return np.uint32
 
     def encode(self, values: F32) -> Codes:
-        """float32 to codes of `width` bits, same shape."""
+        """Encode float32 as codes of `width` bits, same shape."""
         upper = to_bits(values) >> np.uint32(32 - self.kept) << np.uint32(self.width - self.kept)
         return upper.astype(self.dtype)
 
     def decode(self, codes: Codes) -> F32:
-        """Codes to float32, same shape."""
+        """Decode codes to float32, same shape."""
         return from_bits(codes.astype(np.uint32) << np.uint32(32 - self.width))
 
 
@@ -127,13 +127,13 @@ class SmallFloat:
 
     @property
     def dtype(self) -> type[np.unsignedinteger]:
-        """Type of one stored code."""
+        """The type of one stored code."""
         if self.exponent_bits + self.fraction_bits > 7:
             return np.uint16
         return np.uint8
 
     def encode(self, values: F32) -> Codes:
-        """float32 to codes, same shape."""
+        """Encode float32 as codes, same shape."""
         bits = to_bits(values)
         magnitude_bits = self.exponent_bits + self.fraction_bits
         magnitude = bits & np.uint32(0x7FFFFFFF)
@@ -147,7 +147,8 @@ class SmallFloat:
         return code.astype(self.dtype)
 
     def decode(self, codes: Codes) -> F32:
-        """Codes to float32, same shape. Exponent 0 becomes exponent 0 of the single with the fraction bits copied."""
+        """Decode codes to float32, same shape. Exponent 0 becomes exponent 0 of the single with the fraction bits
+        copied."""
         wide = codes.astype(np.uint32)
         exponent = (wide >> np.uint32(self.fraction_bits)) & np.uint32((1 << self.exponent_bits) - 1)
         fraction = wide & np.uint32((1 << self.fraction_bits) - 1)
@@ -175,13 +176,13 @@ class SignMagnitude8:
     """Int8: rounded half away from zero, clamped to -127..127, sign and magnitude; NaN is 0 (FORMATS 3.7, OPS 4.3)."""
 
     def encode(self, values: F32) -> Codes:
-        """float32 to uint8 codes, same shape; a zero never carries a sign."""
+        """Encode float32 as uint8 codes, same shape; a zero never carries a sign."""
         rounded = _clamp(values, -127, 127)
         sign = np.where(rounded < 0, np.uint8(0x80), np.uint8(0))
         return sign | np.abs(rounded).astype(np.uint8)
 
     def decode(self, codes: Codes) -> F32:
-        """Codes to float32, same shape; 0x80 is +0."""
+        """Decode codes to float32, same shape; 0x80 is +0."""
         magnitude = (codes & 0x7F).astype(np.float32)
         return np.where((codes >> 7 != 0) & (magnitude != 0), -magnitude, magnitude)
 
@@ -193,11 +194,11 @@ class Unsigned:
     width: int
 
     def encode(self, values: F32) -> Codes:
-        """float32 to codes, same shape."""
+        """Encode float32 as codes, same shape."""
         return _clamp(values, 0, (1 << self.width) - 1).astype(_DTYPES[self.width])
 
     def decode(self, codes: Codes) -> F32:
-        """Codes to float32, same shape."""
+        """Decode codes to float32, same shape."""
         return codes.astype(np.float32)
 
 
@@ -210,7 +211,7 @@ class SignMagnitude32:
     """
 
     def encode(self, values: F32) -> Codes:
-        """float32 to uint32 codes, same shape."""
+        """Encode float32 as uint32 codes, same shape."""
         numbers = nan_as_zero(values)
         negative = numbers < 0
         magnitude = np.where(negative, round_half_away(np.minimum(np.abs(numbers), _TWO_31)), np.trunc(numbers))
@@ -219,7 +220,7 @@ class SignMagnitude32:
         return np.where(negative, low_bits | _SIGN_32, low_bits)
 
     def decode(self, codes: Codes) -> F32:
-        """Codes to the nearest float32, same shape; minus zero is +0."""
+        """Decode codes to the nearest float32, same shape; minus zero is +0."""
         magnitude = (codes & np.uint32(0x7FFFFFFF)).astype(np.float32)
         return np.where((codes & _SIGN_32 != 0) & (magnitude != 0), -magnitude, magnitude)
 
@@ -231,11 +232,11 @@ class RawWord:
     width: int
 
     def encode(self, values: F32) -> Codes:
-        """Words viewed as float32 to codes, same shape."""
+        """Encode words viewed as float32 as codes, same shape."""
         return to_bits(values).astype(_DTYPES[self.width])
 
     def decode(self, codes: Codes) -> F32:
-        """Codes to words viewed as float32, same shape."""
+        """Decode codes to words viewed as float32, same shape."""
         return from_bits(codes)
 
 
@@ -257,11 +258,11 @@ class ScalarCodec(Protocol):
     """A format that stores every value by itself."""
 
     def encode(self, values: F32) -> Codes:
-        """float32 to codes, same shape."""
+        """Encode float32 as codes, same shape."""
         ...
 
     def decode(self, codes: Codes) -> F32:
-        """Codes to float32, same shape."""
+        """Decode codes to float32, same shape."""
         ...
 
 

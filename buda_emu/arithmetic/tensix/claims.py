@@ -14,7 +14,8 @@ _ALL: Final[tuple[Core, ...]] = ("grayskull", "wormhole_b0", "blackhole")
 
 @dataclass(frozen=True, slots=True)
 class Caveat:
-    """One statement: the cores it holds for, the unit, what is open, and the section that says so."""
+    """A statement of what is not claimed: the cores it holds for, the unit, what is open, and the section that says
+    so."""
 
     cores: tuple[Core, ...]
     unit: str

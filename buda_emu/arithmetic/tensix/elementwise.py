@@ -81,7 +81,7 @@ def copy_to_dst(srca: U32, family: Family, mode: DstMode, core: Core) -> U32:
 
 
 def move_to_src(dst: U32, mode: DstMode, register: str) -> U32:
-    """Words of SrcA or SrcB of a Dst image that is used as an operand: 32 bits are truncated to the register's."""
+    """Return a Dst image as words of SrcA or SrcB: 32 bits are truncated to the bits of the register."""
     if mode in ("bf16", "fp16"):
         return to_word(dst, mode)
     if register == "Tf32":

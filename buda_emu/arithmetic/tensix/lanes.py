@@ -25,7 +25,7 @@ FAMILY_SHIFT: Final = 112
 
 
 def load(dst: U32, mode: DstMode) -> U32:
-    """Dst datums as lanes; fp16's exponent 31 is an ordinary one."""
+    """Return Dst datums as lanes; fp16's exponent 31 is an ordinary one."""
     if mode == "bf16":
         return dst << np.uint32(16)
     if mode != "fp16":
@@ -56,10 +56,8 @@ def store(lanes: U32, mode: DstMode) -> U32:
 
 
 def to_integer(x: U32, limit: int) -> U32:
-    """fp32 to the nearest integer, ties away from zero, magnitude at most `limit`: sign and magnitude, zero is +0.
-
-    `limit` is 127, 255, 32767 or 65535. Exponents of 2^16 and more, NaN among them, give the limit.
-    """
+    """Convert fp32 to the nearest integer, ties away from zero, magnitude at most `limit`: sign and magnitude, zero is
+    +0."""
     exponent = (x >> np.uint32(23) & np.uint32(255)).astype(np.int64) - 127
     significand = (x & _FRACTION | np.uint32(0x800000)).astype(np.int64)
     drop = np.clip(23 - exponent, 1, 25)
@@ -96,7 +94,7 @@ def touched_mask(vector: VectorMode, whole_faces: bool = False) -> NDArray[np.bo
 
 
 def lane_positions(step: int) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-    """Row and column inside a face of the 32 lanes in pass 0 to 7."""
+    """Return row and column inside a face of the 32 lanes in pass 0 to 7."""
     lane = np.arange(32)
     return 4 * (step >> 1) + (lane >> 3), 2 * (lane & 7) + (step & 1)
 

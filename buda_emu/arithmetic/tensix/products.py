@@ -109,7 +109,7 @@ def phase_mask(math_fidelity: str) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Product:
-    """Products of one phase: sign 0 or 1, magnitude of at most 12 bits, exponent."""
+    """The products of one phase: sign 0 or 1, magnitude of at most 12 bits, exponent."""
 
     sign: I64
     magnitude: I64
@@ -131,7 +131,7 @@ def part_of_srcb(significand: I64, phase: int) -> I64:
 
 
 def correction(phase: int) -> int:
-    """By how much the parts of a phase lie lower than those of phase 0."""
+    """Return by how much the parts of a phase lie lower than those of phase 0."""
     return 5 * (phase & 1) + 7 * (phase >> 1)
 
 
@@ -162,7 +162,7 @@ def int_mvmul(dst: U32, srcb: U32, srca: U32, phase: int) -> U32:
 
 
 def int_elwmul(dst: U32, srca: U32, srcb: U32, phase: int) -> U32:
-    """The Dst image after the products of one phase are added; all shapes are the same."""
+    """Return the Dst image after the products of one phase are added; all shapes are the same."""
     a = _values(srca, _SRCA_MASKS[phase & 1])
     b = _values(srcb, _SRCB_MASKS[phase >> 1])
     return encode(decode(dst) + a * b)
@@ -193,7 +193,7 @@ def decode(dst: U32) -> I64:
 
 
 def encode(values: I64) -> U32:
-    """Sign and magnitude of values, saturated; zero is +0."""
+    """Return values in sign and magnitude, saturated; zero is +0."""
     magnitude = np.minimum(np.abs(values), LIMIT).astype(np.uint32)
     return np.where(values < 0, SIGN | magnitude, magnitude)
 

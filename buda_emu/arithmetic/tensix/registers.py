@@ -53,7 +53,7 @@ def exponent_of(words: U32) -> I64:
 
 
 def significand_of(words: U32) -> I64:
-    """Leading one and fraction of Src data, 11 bits; that of a zero too."""
+    """Return leading one and fraction of Src data, 11 bits; those of a zero too."""
     return (words >> np.uint32(13) & np.uint32(0x3FF) | np.uint32(0x400)).astype(np.int64)
 
 
@@ -129,7 +129,7 @@ _FIXED: Final[Mapping[str, str]] = MappingProxyType(
 
 @dataclass(frozen=True, slots=True)
 class OpRegisters:
-    """Register formats of an op: one for each input, that of the intermediate buffer read back, and what Dst holds."""
+    """The register formats of an op: one for each input, that of the intermediate buffer read back, and that of Dst."""
 
     inputs: tuple[str, ...]
     intermediate: str

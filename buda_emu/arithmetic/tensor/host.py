@@ -13,11 +13,7 @@ Array = NDArray[Any]
 
 
 def stack_entries(array: Array, hstack: int, vstack: int, row_major: bool, untilized: bool = False) -> Array:
-    """Fold z of read entries into columns and rows: [w, t, r, c] -> [w, t/(h*v), r*v, c*h] (LAYOUT 3.5).
-
-    `row_major`: z = (zo*v + row block)*h + column block, else z = (zo*h + column block)*v + row block. Raises HostError
-    when a factor does not divide t, or for data of an `untilized` queue with h > 1, or v > 1 and not row-major.
-    """
+    """Fold z of read entries into columns and rows: [w, t, r, c] -> [w, t/(h*v), r*v, c*h] (LAYOUT 3.5)."""
     w, t, rows, cols = array.shape
     if hstack < 1 or vstack < 1 or t % (hstack * vstack):
         raise HostError(f"hstack {hstack} and vstack {vstack} do not divide t = {t}")
@@ -55,7 +51,7 @@ def prestride(array: Array, stride: int, xy_offsets: Sequence[tuple[int, int]]) 
 
 
 def _box(xy_offsets: Sequence[tuple[int, int]]) -> tuple[int, int]:
-    """Width and height of the box that the offsets fill."""
+    """Return width and height of the box that the offsets fill."""
     points = set(xy_offsets)
     if not points:
         raise HostError("prestride needs at least one offset")

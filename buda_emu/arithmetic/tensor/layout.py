@@ -36,7 +36,7 @@ class EntryLayout:
     alignment: int = 32
 
     def __post_init__(self) -> None:
-        """Refuse what has no such form."""
+        """Refuse a combination of form, format and blocking that does not exist."""
         if self.form == "tilized":
             return
         if FORMATS[self.format].flat_bytes is None:
@@ -46,7 +46,7 @@ class EntryLayout:
 
     @property
     def entry_bytes(self) -> int:
-        """Bytes of one entry in one buffer; without header and alignment unless tilized (LAYOUT 3)."""
+        """The bytes of one entry in one buffer; without header and alignment unless tilized (LAYOUT 3)."""
         height, width = self.blocking.tile_dim
         size = tile_bytes(self.format, height, width, self.alignment, header=self.form == "tilized")
         return self.blocking.tiles_per_core * size

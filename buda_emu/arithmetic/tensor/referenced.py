@@ -32,7 +32,7 @@ _ASKED: Final[ContextVar[Asked | None]] = ContextVar("asked", default=None)
 
 @contextmanager
 def asking(asked: Asked) -> Generator[None]:
-    """Before the whole of an array that is held by reference is read, `asked` is called."""
+    """Call `asked` before the whole of a referenced array is read, during the block."""
     token = _ASKED.set(asked)
     try:
         yield
@@ -84,7 +84,7 @@ class Referenced(NDArrayOperatorsMixin):
 
     @property
     def nbytes(self) -> int:
-        """Bytes of an array of them."""
+        """The bytes of an array with all elements."""
         return self.size * self.dtype.itemsize
 
     @property
@@ -160,7 +160,7 @@ class Referenced(NDArrayOperatorsMixin):
                 yield (*fixed, part, *self.whole[number + 1 :])
 
     def blocks(self) -> Iterator[Array]:
-        """All elements in order, a box at a time; then their pages are given back."""
+        """Give all elements in order, a box at a time; then give their pages back."""
         try:
             for box in self.boxes():
                 yield self.read(box)
@@ -168,11 +168,12 @@ class Referenced(NDArrayOperatorsMixin):
             self.give_back()
 
     def give_back(self) -> None:
-        """Nobody needs the pages that were read any more."""
+        """Give the pages that were read back to the system."""
         self._give_back()
 
     def bound(self) -> float:
-        """No element is further from 0; what the largest of the file tells, NaN where one is not a number."""
+        """Return an upper limit of all magnitudes, from the largest in the file; NaN where an element is not a
+        number."""
         return self._bound()
 
     def is_within(self, limit: float) -> bool:
@@ -246,7 +247,8 @@ class Referenced(NDArrayOperatorsMixin):
         return self._step(("reshape", tuple(sizes)), sizes, lambda box: reshape_box(self.read, parts, box))
 
     def take_at(self, dim: int, index: Any) -> "Referenced":
-        """Elements of one dimension by number, 0 where a number is negative: slices, padding, other places."""
+        """Select elements of one dimension by number, 0 where a number is negative: for slices, padding, other
+        places."""
         index = np.ascontiguousarray(index, np.int64)
         if index.size == self.shape[dim] and index.tolist() == list(range(index.size)):
             return self

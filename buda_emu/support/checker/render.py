@@ -140,6 +140,7 @@ def as_github(diagnostics: Sequence[Diagnostic]) -> str:
 
 
 def _annotation(diagnostic: Diagnostic) -> str:
+    """Return the workflow command of one finding."""
     place = ""
     message = _message_with_hint(diagnostic)
     if diagnostic.line:

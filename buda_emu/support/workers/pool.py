@@ -104,6 +104,7 @@ def _handed_over() -> list[int]:
 
 
 def _is_file(number: int) -> bool:
+    """Return whether a descriptor is an inherited regular file."""
     try:
         return stat.S_ISREG(os.fstat(number).st_mode) and os.get_inheritable(number)
     except OSError:
@@ -206,6 +207,7 @@ class Pool:
 
     @property
     def _working(self) -> bool:
+        """True where a worker has an item."""
         return any(worker.item is not None for worker in self._workers)
 
     def close(self) -> None:
@@ -219,6 +221,7 @@ class Pool:
         self._answers.clear()
 
     def _start(self) -> bool:
+        """Start a process; return whether that was possible."""
         try:
             process = Process(self._job)
         except OSError as error:  # no processes or no memory left
@@ -258,6 +261,7 @@ class Pool:
         self._give(worker)
 
     def _give(self, worker: _Worker) -> None:
+        """Give a worker the next item, if there is one."""
         worker.item = None
         if self._first is None:
             return
@@ -267,6 +271,7 @@ class Pool:
         worker.process.send(work_item, self._values)
 
     def _lost(self, worker: _Worker) -> None:
+        """Handle the death of a worker."""
         code = worker.process.end(grace=0.5)
         if not worker.started:
             self._workers.remove(worker)
@@ -282,6 +287,7 @@ class Pool:
         self._replace()
 
     def _replace(self) -> None:
+        """Start a process in place of one that is gone, if there are items for it."""
         if self._first is not None:
             self._start()
 

@@ -290,22 +290,28 @@ class _Writer:
         return _WRITERS.get(kind, _Writer.write_other)(self, value, shared)
 
     def write_map(self, value: Mapping[Any, Any], shared: bool) -> Any:
+        """Write a map as a list of its keys and a list of its values."""
         keys = [self.encode(key, False) for key in value]
         return ["dict", keys, [self.encode(part, shared) for part in value.values()]]
 
     def write_set(self, value: "set[Any] | frozenset[Any]", _shared: bool) -> Any:
+        """Write a set as a list of its members."""
         return [type(value).__name__, *(self.encode(part, False) for part in value)]
 
     def write_float(self, value: float, _shared: bool) -> Any:
+        """Write a float as the hexadecimal digits of its 8 bytes."""
         return ["float", struct.pack("<d", value).hex()]
 
     def write_complex(self, value: complex, _shared: bool) -> Any:
+        """Write a complex number as the hexadecimal digits of its 16 bytes."""
         return ["complex", struct.pack("<dd", value.real, value.imag).hex()]
 
     def write_range(self, value: range, _shared: bool) -> Any:
+        """Write a range as its start, stop and step."""
         return ["range", value.start, value.stop, value.step]
 
     def write_bytes(self, value: Buffer, _shared: bool) -> Any:
+        """Write bytes as the number of their buffer."""
         return [type(value).__name__, self._add_buffer(memoryview(value).cast("B"))]
 
     def write_other(self, value: Any, shared: bool) -> Any:
@@ -324,6 +330,8 @@ class _Writer:
         return ["object", number, *(self.encode(part, shared) for part in of.values(value, _UNSET))]
 
     def _array(self, value: "np.ndarray[Any, Any] | np.generic") -> Any:
+        """Write an array as the number of its buffer, its dtype and its shape. Raises TypeError for other arrays than
+        plain ones."""
         if isinstance(value, np.ndarray) and type(value) not in (np.ndarray, np.memmap):
             raise TypeError(f"a {type(value).__name__} does not travel between workers")
         array = np.asarray(value, order="C")
@@ -334,6 +342,7 @@ class _Writer:
         return [word, buffer, array.dtype.str, list(array.shape)]
 
     def _add_buffer(self, memory: memoryview) -> int:
+        """Add memory to the message and return its number."""
         self.buffers.append(memory)
         return len(self.buffers) - 1
 
@@ -379,6 +388,7 @@ class _Reader:
         return place.put(_READERS[word](self, parts, place))
 
     def _again(self, number: Any, shared: bool) -> Any:
+        """Return a value that was read before, by its number."""
         if not shared or type(number) is not int or not 0 <= number < len(self.values):
             raise ValueError("it names a value that is not there")
         if self.values[number] is _NOT_YET:
@@ -386,6 +396,7 @@ class _Reader:
         return self.values[number]
 
     def _each(self, parts: Sequence[Any], place: "_Place") -> "list[Any]":
+        """Return the values of several parts."""
         return [self.read(part, place.shared) for part in parts]
 
     def read_list(self, parts: Sequence[Any], place: "_Place") -> Any:
@@ -441,6 +452,7 @@ class _Reader:
         return self.read_array(parts, place)[()]
 
     def read_object(self, parts: Sequence[Any], place: "_Place") -> Any:
+        """Make an object of a listed class field by field, without a call of its `__init__`."""
         of = self._class(parts[0])
         if issubclass(of.kind, BudaError):
             raise TypeError("an error is no object")
@@ -455,6 +467,7 @@ class _Reader:
         return instance
 
     def read_error(self, parts: Sequence[Any], place: "_Place") -> Any:
+        """Make an exception of a listed class, without a call of its `__init__`."""
         of = self._class(parts[0])
         if not issubclass(of.kind, BudaError):
             raise TypeError(f"{of.title} is no error")
@@ -464,11 +477,13 @@ class _Reader:
         return error
 
     def _class(self, number: Any) -> ListedClass:
+        """Return the class of that number in the head."""
         if type(number) is not int or not 0 <= number < len(self._classes):
             raise ValueError("it names a class that is not there")
         return self._classes[number]
 
     def _buffer(self, number: Any) -> memoryview:
+        """Return the memory of that number in the message."""
         if type(number) is not int or not 0 <= number < len(self._buffers):
             raise ValueError("it names an array that is not there")
         return self._buffers[number]
@@ -493,6 +508,7 @@ class _Place:
 
 
 def _text(value: Any) -> str:
+    """Return a text. Raises TypeError for any other value."""
     if not isinstance(value, str):
         raise TypeError("a text is none")
     return value

@@ -240,7 +240,7 @@ def late(datums: U32, held_as: Intermediate, out_df: str) -> U32:
 
 
 def _integer(dst: U32, held_as: Intermediate) -> U32:
-    """Sign and magnitude, clamped; unsigned formats have no negatives. UInt16 by analogy with UInt8."""
+    """Convert to sign and magnitude, clamped; unsigned formats have no negatives. UInt16 by analogy with UInt8."""
     if held_as == "Int32":
         return dst
     sign = dst >> np.uint32(31)
@@ -269,12 +269,12 @@ def _early_from_fp32(dst: U32, held_as: Intermediate, core: Core) -> U32:
 
 
 def _rounded_to_e8m6(value: U32) -> U32:
-    """bf16 rounded half up on its last bit."""
+    """Round bf16 half up on its last bit."""
     return (value + np.uint32(1)) & np.uint32(0xFFFE)
 
 
 def _without_exponent_0(value: U32) -> U32:
-    """bf16 with exponent 0 as +0."""
+    """Replace bf16 with exponent 0 by +0."""
     return np.where(value & np.uint32(0x7F80) == 0, np.uint32(0), value)
 
 
@@ -323,7 +323,7 @@ _F64 = NDArray[np.float64]
 
 
 def accumulate(out_df: str, old: Codes, new: Codes) -> Codes:
-    """Old and packed new datums of Float32, Float16_b or Float16 to their sum, same type and shape."""
+    """Return the sum of old and packed new datums of Float32, Float16_b or Float16, same type and shape."""
     adders = {"Float32": _add_fp32, "Float16_b": _add_bf16, "Float16": _add_fp16}
     if out_df not in adders:
         raise UnsupportedError(f"accumulation in L1 as {out_df}: Float32, Float16_b and Float16 are known")
@@ -331,7 +331,7 @@ def accumulate(out_df: str, old: Codes, new: Codes) -> Codes:
 
 
 def _add_fp32(old: U32, new: U32) -> U32:
-    """IEEE addition without denormals; there is one NaN."""
+    """Add by IEEE without denormals; there is one NaN."""
     with np.errstate(all="ignore"):
         total = (_flush(old).view(np.float32) + _flush(new).view(np.float32)).view(np.uint32)
     is_nan = total & np.uint32(0x7FFFFFFF) > np.uint32(0x7F800000)
@@ -387,7 +387,7 @@ def _signs(code: U32) -> _F64:
 
 
 def _bf16_value(code: U32) -> _F64:
-    """Infinities are such; any other exponent is an ordinary one, 0 a signed zero."""
+    """Return bf16 as doubles: infinities are such; any other exponent is an ordinary one, 0 a signed zero."""
     exponent = (code >> np.uint32(7) & np.uint32(255)).astype(np.int32)
     fraction = (code & np.uint32(0x7F)).astype(np.float64)
     magnitude = np.where(exponent == 0, 0.0, np.ldexp(1 + fraction / 128, exponent - 127))
@@ -395,7 +395,7 @@ def _bf16_value(code: U32) -> _F64:
 
 
 def _fp16_value(code: U32) -> NDArray[np.float32]:
-    """Exact in single precision; exponent 0 is a signed zero."""
+    """Return fp16 as singles, which hold it exactly; exponent 0 is a signed zero."""
     exponent = code >> np.uint32(10) & np.uint32(31)
     wide = (exponent + np.uint32(FAMILY_SHIFT)) << np.uint32(23) | (code & np.uint32(0x3FF)) << np.uint32(13)
     return ((code & np.uint32(0x8000)) << np.uint32(16) | np.where(exponent == 0, np.uint32(0), wide)).view(np.float32)

@@ -66,7 +66,7 @@ def unpack(codes: Codes, df: str, register: str, core: Core, exponents: Codes | 
 
 
 def _half(bits: U32) -> U32:
-    """fp16 bits as a word, the exponent not re-biased."""
+    """Return fp16 bits as a word, the exponent not re-biased."""
     return (bits & np.uint32(0x8000)) << np.uint32(16) | (bits & np.uint32(0x7FFF)) << np.uint32(13)
 
 
@@ -80,7 +80,7 @@ def _narrow(x: U32) -> U32:
 
 
 def _lf8(byte: U32, core: Core) -> U32:
-    """`s e5 m2` to fp16 bits; Blackhole fills the fraction of the largest magnitude."""
+    """Convert `s e5 m2` to fp16 bits; Blackhole fills the fraction of the largest magnitude."""
     bits = byte << np.uint32(8)
     if core == "blackhole":
         return np.where(byte & np.uint32(0x7F) == 0x7F, bits | np.uint32(0x3FF), bits)
@@ -88,7 +88,7 @@ def _lf8(byte: U32, core: Core) -> U32:
 
 
 def _e4m3(byte: U32) -> U32:
-    """`s e4 m3` to fp16 bits, the exponent moved by 8 unless it is 0; the largest magnitude as Lf8's."""
+    """Convert `s e4 m3` to fp16 bits, the exponent moved by 8 unless it is 0; the largest magnitude as Lf8's."""
     exponent = byte >> np.uint32(3) & np.uint32(15)
     fraction = byte & np.uint32(7)
     moved = np.where(exponent == 0, np.uint32(0), exponent + np.uint32(8))

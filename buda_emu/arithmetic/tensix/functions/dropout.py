@@ -34,10 +34,8 @@ def step_registers(state: State) -> State:
 
 
 def random_words(state: State, tiles: int, vector: VectorMode = "rc") -> tuple[U32, State]:
-    """uint32[tiles, 32, 32]: the word of each datum, row and column as usual, and the registers afterwards.
-
-    A datum that the vector mode does not reach has the word 0, and its pass does not happen.
-    """
+    """Return the random word of each datum, uint32[tiles, 32, 32] with rows and columns as usual, and the registers
+    afterwards."""
     words = np.zeros((tiles, 32, 32), dtype=np.uint32)
     reached = touched_mask(vector)
     for tile in words:
@@ -58,10 +56,11 @@ def passes() -> list[tuple[NDArray[np.intp], NDArray[np.intp]]]:
 
 
 def threshold(probability: float) -> int:
-    """Words below it drop their datum."""
+    """Return the random word below which a datum is dropped."""
     return int(probability * 65535)
 
 
 def dropout(u: VectorUnit[V], x: V, random: V, scale: int, below: int) -> V:
-    """x * scale, or 0 where the random word is less than `below`; `scale` is a pattern with the lower half zero."""
+    """Return x * scale, or 0 where the random word is less than `below`; `scale` is a pattern with the lower half
+    zero."""
     return u.select(u.less(random, below), 0, multiply(u, x, scale))

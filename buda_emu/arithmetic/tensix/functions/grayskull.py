@@ -55,7 +55,7 @@ def reciprocal(u: VectorUnit[V], x: V, approximate: bool) -> V:
 
 
 def sqrt(u: VectorUnit[V], x: V, approximate: bool) -> V:
-    """Square root, without a test for zero."""
+    """Compute the square root, without a test for zero."""
     if approximate:
         return wormhole.sqrt(u, x, approximate)
     r = u.subtract(0x5F370000, u.shift_right(x, 1))
@@ -71,7 +71,7 @@ def log(u: VectorUnit[V], x: V, approximate: bool) -> V:
 
 
 def sigmoid(u: VectorUnit[V], x: V, approximate: bool) -> V:
-    """1 / (1 + e^-x)."""
+    """Compute 1 / (1 + e^-x) as the kernel of Grayskull does."""
     del approximate
     return plus(u, table(u, SIGMOID, x), HALF)
 

@@ -52,7 +52,7 @@ def load_table(name: str, about: object, make: Callable[[], _Table]) -> _Table:
 
 
 def _file(name: str, about: object) -> str:
-    """Its place; "" where nothing can be kept."""
+    """Return the cache file of a table; "" where nothing can be kept."""
     folder = cache_folder(FOLDER)
     if not folder:
         return ""
@@ -65,7 +65,7 @@ INT8_LIMIT = 127
 
 
 def quantization(u: VectorUnit[V], a: V, scale: V | int, zero_point: int) -> V:
-    """fp32 to Int8: a * scale + zero point, rounded ties away and clamped to +-127."""
+    """Quantise fp32 to Int8: a * scale + zero point, rounded ties away and clamped to +-127."""
     return u.to_integer(u.fma(a, scale, zero_point), INT8_LIMIT)
 
 
@@ -75,12 +75,12 @@ def requantization(u: VectorUnit[V], a: V, scale: V | int, zero_point: int) -> V
 
 
 def dequantization(u: VectorUnit[V], a: V, scale: V | int, minus_zero_point: int) -> V:
-    """Int32 to fp32: (a - zero point) * scale in two steps; takes the zero point negated."""
+    """Convert Int32 to fp32: (a - zero point) * scale in two steps; takes the zero point negated."""
     return multiply(u, plus(u, u.to_float(a), minus_zero_point), scale)
 
 
 def integer_add(u: VectorUnit[V], a: V, b: V) -> V:
-    """Sum modulo 2^32, not saturated; minus zero counts as 0."""
+    """Add modulo 2^32, not saturated; minus zero counts as 0."""
     return to_sign_magnitude(u, u.add(from_sign_magnitude(u, a), from_sign_magnitude(u, b)))
 
 
@@ -103,16 +103,13 @@ def integer_maximum_blackhole(u: VectorUnit[V], a: V, b: V) -> V:
 
 
 def _cast(u: VectorUnit[V], x: V) -> V:
-    """Sign and magnitude to two's complement by the cast of Blackhole: the sign bit itself counts -2^31."""
+    """Convert sign and magnitude to two's complement by the cast of Blackhole: the sign bit itself counts -2^31."""
     return u.select(u.equal(x, SIGN), SIGN, from_sign_magnitude(u, x))
 
 
 @dataclass(frozen=True, slots=True)
 class Function:
-    """One function: `define(unit, *inputs, **parameters)` on lanes.
-
-    `reads` and `writes` are Dst modes that differ from that of the op; `reads` has one entry per input.
-    """
+    """A function of the vector unit: `define(unit, *inputs, **parameters)` on lanes."""
 
     name: str
     define: Callable[..., Any]

@@ -110,7 +110,7 @@ class VectorUnit(Protocol[V]):
     """The instructions. A plain int is a constant: the same pattern in every lane."""
 
     def fma(self, x: V | int, y: V | int, z: V | int) -> V:
-        """x * y + z (3.1)."""
+        """Return x * y + z (3.1)."""
         ...
 
     def merge(self, a: V, mask: int, added: V | int) -> V:
@@ -130,11 +130,11 @@ class VectorUnit(Protocol[V]):
         ...
 
     def shift_left(self, a: V, places: int) -> V:
-        """Towards the high bits; what falls out is lost."""
+        """Shift towards the high bits, without those that leave the word."""
         ...
 
     def shift_right(self, a: V, places: int) -> V:
-        """Towards the low bits, zeros come in."""
+        """Shift towards the low bits, with zeros at the top."""
         ...
 
     def add(self, a: V | int, b: V | int) -> V:
@@ -146,31 +146,31 @@ class VectorUnit(Protocol[V]):
         ...
 
     def negative(self, a: V) -> V:
-        """Condition: the sign bit is set, as "x < 0" is tested; -0 and negative NaNs are negative."""
+        """Return the condition that the sign bit is set, as "x < 0" is tested; -0 and negative NaNs are negative."""
         ...
 
     def equal(self, a: V, b: V | int) -> V:
-        """Condition: all 32 bits agree; -0 is not equal to 0."""
+        """Return the condition that all 32 bits agree; -0 is not equal to 0."""
         ...
 
     def less(self, a: V, b: V | int) -> V:
-        """Condition: a < b as integers in two's complement."""
+        """Return the condition a < b as integers in two's complement."""
         ...
 
     def select(self, condition: V, a: V | int, b: V | int) -> V:
-        """`a` in the lanes where the condition holds, `b` in the others."""
+        """Return `a` in the lanes where the condition holds, `b` in the others."""
         ...
 
     def lookup(self, breaks: tuple[int, ...], values: tuple[int, ...], a: V) -> V:
-        """`values[i]` where `a` is at least i of the ascending `breaks`, compared as unsigned integers."""
+        """Return `values[i]` where `a` is at least i of the ascending `breaks`, compared as unsigned integers."""
         ...
 
     def to_integer(self, a: V, limit: int) -> V:
-        """fp32 to the nearest integer in sign and magnitude, bounded (3.2)."""
+        """Convert fp32 to the nearest integer in sign and magnitude, bounded (3.2)."""
         ...
 
     def to_float(self, a: V) -> V:
-        """Integer in sign and magnitude to fp32 (3.2)."""
+        """Convert an integer in sign and magnitude to fp32 (3.2)."""
         ...
 
     def greater(self, a: V | int, b: V | int) -> V:
