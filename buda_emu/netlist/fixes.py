@@ -11,7 +11,8 @@ from buda_emu.netlist.formatter import Span, read_spans
 from buda_emu.netlist.yaml_reader import LINE_BREAK, UnreadableError
 from buda_emu.netlist.yaml_text import word
 from buda_emu.support.checker.diagnostic import Diagnostic
-from buda_emu.support.checker.fix import Change, Edit, Fix, Proposal, apply_fixes
+from buda_emu.support.checker.fix import Change, Edit, Fix, Proposal
+from buda_emu.support.checker.fix import apply_fixes as apply_to_lines
 from buda_emu.support.records import dataclass
 
 _QUOTES: Final = ("'", '"')
@@ -272,7 +273,7 @@ def _apply(text: str, findings: Sequence[Diagnostic]) -> tuple[str, list[Diagnos
     ends = [match.end() for match in _BREAK.finditer(text)]
     lines = [text[start:end] for start, end in zip([0, *ends], [*ends, len(text)], strict=True)]
     by_fix = {id(finding.fix): finding for finding in findings}
-    new_text, fixes = apply_fixes(lines, [finding.fix for finding in findings if finding.fix is not None])
+    new_text, fixes = apply_to_lines(lines, [finding.fix for finding in findings if finding.fix is not None])
     return new_text, [by_fix[id(fix)] for fix in fixes]
 
 

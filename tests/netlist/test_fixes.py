@@ -8,7 +8,8 @@ import pytest
 from buda_emu.netlist import fixes
 from buda_emu.netlist.fixes import apply_fixes
 from buda_emu.netlist.load import check_text
-from buda_emu.support.checker.fix import Edit, Fix, apply_fixes
+from buda_emu.support.checker.fix import Edit, Fix
+from buda_emu.support.checker.fix import apply_fixes as apply_to_lines
 from shared_files import ROOT, corpus_files
 
 GOOD = (ROOT / "netlists/matmul.yaml").read_text()
@@ -83,7 +84,7 @@ def _wrong(text):
 
 def test_edits_that_meet_are_made_one_after_the_other():
     one, other = (Fix("", True, (Edit(1, 1, 1, 3, text),)) for text in "xy")
-    assert apply_fixes(["abc\n"], [one, other]) == ("xc\n", [one])
+    assert apply_to_lines(["abc\n"], [one, other]) == ("xc\n", [one])
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,7 @@ SOMEBODY = 54321
 
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setattr(caches, "_told", set())
+    monkeypatch.setattr(caches, "_logged", set())
     found = tmp_path / "above" / "caches" / "leaf"
     assert caches.usable(found)
     return found

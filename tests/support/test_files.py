@@ -16,7 +16,7 @@ import pytest
 
 from buda_emu.app.cli.main import main
 from buda_emu.support.errors import Exit, HostError
-from buda_emu.support.files import keep_pipe, read_whole, refuse_pipe, change_guard, write_file, write_forward
+from buda_emu.support.files import change_guard, keep_pipe, read_whole, refuse_pipe, write_file, write_forward
 
 NETLIST = str(Path(__file__).parents[2] / "netlists" / "matmul.yaml")
 posix = pytest.mark.skipif(sys.platform == "win32", reason="devices, pipes and permissions of POSIX")

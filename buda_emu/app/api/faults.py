@@ -17,7 +17,7 @@ from buda_emu.emulator.runtime.emulator import Emulator
 from buda_emu.spec.precision import Precision
 from buda_emu.support.checker.suggest import near
 from buda_emu.support.errors import HostError
-from buda_emu.support.files import read_whole, change_guard
+from buda_emu.support.files import change_guard, read_whole
 from buda_emu.support.identity import code_identity, differences, files_identity
 from buda_emu.support.records import dataclass
 from buda_emu.support.strict_json import parse

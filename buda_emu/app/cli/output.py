@@ -8,7 +8,7 @@ from contextlib import suppress
 from typing import IO, TYPE_CHECKING, Any
 
 from buda_emu.support.errors import HostError
-from buda_emu.support.screen import as_it_is, harmless, plain, screen_of, escape_controls
+from buda_emu.support.screen import as_it_is, escape_controls, harmless, plain, screen_of
 from buda_emu.support.version import RESULT_VERSION
 
 if TYPE_CHECKING:
@@ -152,7 +152,7 @@ def write_picture(path: "str | os.PathLike[str]", picture: "TimelinePicture", pa
 
 
 def write_live(text: str) -> None:
-    """To a terminal's standard error, with what moves its cursor; names in it are `shown`."""
+    """To a terminal's standard error, with what moves its cursor; names in it pass through `escape_controls`."""
     print(text, end="", file=as_it_is(sys.stderr), flush=True)
 
 

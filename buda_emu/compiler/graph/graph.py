@@ -13,7 +13,7 @@ from typing import Any, Final, Protocol, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from buda_emu.arithmetic.tensor.mapped import page_releaser, map_bytes
+from buda_emu.arithmetic.tensor.mapped import map_bytes, page_releaser
 from buda_emu.arithmetic.tensor.referenced import LARGE, Referenced, reference_to
 from buda_emu.support.checker.text import plural
 

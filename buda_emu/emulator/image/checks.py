@@ -121,10 +121,8 @@ def _input_problems(model_input: ModelInput, model: ModelIo) -> _FieldProblems:
         declared = getattr(model_input, field)
         first_declared = getattr(first, field)
         if declared != first_declared:
-            yield (
-                field,
-                f"{short_line(declared)}, but another queue of input {short_line(model_input.label)} has {short_line(first_declared)}",
-            )
+            label = short_line(model_input.label)
+            yield field, f"{short_line(declared)}, but another queue of input {label} has {short_line(first_declared)}"
     yield from _layout_problems(model_input)
 
 

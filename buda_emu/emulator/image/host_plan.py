@@ -27,8 +27,8 @@ from buda_emu.emulator.image.fields import (
 from buda_emu.spec.precision import STAND_IN
 
 COMPUTES: Final = "buda_emu.compiler.parted"
-"""The module whose `operator_from_image(form, data)` returns a function of a host step's operands. It is imported when a
-plan is executed."""
+"""The module whose `operator_from_image(form, data)` returns a function of a host step's operands, imported when a plan
+is executed."""
 FORMS: Final = ("onnx", "numpy")
 FOLDER: Final = "host"
 DTYPES: Final = (

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from buda_emu.arithmetic.formats import host_decode
 from buda_emu.arithmetic.tensor.host import prestride, stack_entries
 from buda_emu.arithmetic.tensor.layout import EntryLayout, unpack_entry
-from buda_emu.arithmetic.tensor.mapped import page_releaser, packed_tiles, pushed_layout
+from buda_emu.arithmetic.tensor.mapped import packed_tiles, page_releaser, pushed_layout
 from buda_emu.arithmetic.tensor.referenced import Referenced, reference_to
 from buda_emu.arithmetic.tensor.tilize import untilize
 from buda_emu.emulator.image.host_checks import (
@@ -119,8 +119,8 @@ def pickled_tensor(data: bytes, place: Place) -> Array:
     except ModuleNotFoundError as error:
         package = str(error.name).partition(".")[0]
         raise HostError(
-            f"{place.archive}: {short_line(place.member)}: this pickle needs the Python package {short_line(package)}, which is "
-            f"not installed: pip install {short_line(package)}"
+            f"{place.archive}: {short_line(place.member)}: this pickle needs the Python package "
+            f"{short_line(package)}, which is not installed: pip install {short_line(package)}"
         ) from None
     except Exception as error:  # noqa: BLE001 - a pickle may raise anything
         raise place.error("image-tensor", f"it is not a whole pickle ({short_line(error)})") from None

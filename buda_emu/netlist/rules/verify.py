@@ -51,8 +51,8 @@ def verifying(
     try:
         yield from _phases(run, netlist, skip)
     except TooManyFindingsError as error:
-        return [*run.checker.found, error.last]
-    return run.checker.found
+        return [*run.checker.diagnostics, error.last]
+    return run.checker.diagnostics
 
 
 def _phases(run: "_Run", netlist: Netlist, skip: Set[str]) -> Steps[None]:

@@ -11,7 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from buda_emu.report.terminal.plain_table import GAP, MARKED, WORDS, Column, Kind, cut, fit
-from buda_emu.support.screen import Screen, lines_of, escape_controls
+from buda_emu.support.screen import Screen, escape_controls, lines_of
 
 _WORDS: Final = {word: " ".join(styles) for word, styles in WORDS.items()}
 _MARKED: Final = " ".join(MARKED)

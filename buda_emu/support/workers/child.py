@@ -1,6 +1,5 @@
-"""A worker process: `python -m buda_emu.support.workers.child FD`, FD being its end of a pipe. Items in, results out,
-until whoever started it is gone.
-"""
+"""A worker process: `python -m buda_emu.support.workers.child FD`, where FD is its end of a pipe. It takes items and
+returns results until the process that started it is gone."""
 
 import signal
 
@@ -26,9 +25,12 @@ from buda_emu.support.workers.wire import (  # noqa: E402
 
 
 def serve(connection: Connection) -> None:
-    """The first message is the job and the folder of its files ("" where they lie where they always did), all others
-    are items with the shared values that are new in them. Each is answered by (True, result) or (False, BudaError);
-    other errors end the process, a message that is none and a job that is not one of `JOBS` among them."""
+    """Work on items until the connection closes.
+
+    The first message is the job and the folder of its files ("" where they are at their own paths); all others are
+    items with the shared values that are new in them. Each item is answered by (True, result) or (False, BudaError).
+    Other errors end the process; so do bytes that are not a message, and a job that is not one of `JOBS`.
+    """
     Thread(target=_end_with_parent, args=(connection,), daemon=True).start()
     with suppress(EOFError, OSError):
         job, folder = unpack(connection.recv_bytes())
@@ -41,18 +43,18 @@ def serve(connection: Connection) -> None:
         work: Work | None = None
         values: dict[int, Any] = {}
         while True:
-            new, item = unpack(connection.recv_bytes())
+            new, work_item = unpack(connection.recv_bytes())
             values.update((number, unpack(data)) for number, data in new.items())
             try:
                 work = work or job.work()
-                answer = True, work(insert_shared_values(item, values))
+                answer = True, work(insert_shared_values(work_item, values))
             except BudaError as error:
                 answer = False, error
             connection.send_bytes(_pack_answer(answer))
 
 
 def _pack_answer(answer: tuple[bool, object]) -> bytes:
-    """Errors with something that cannot travel go as their text."""
+    """Return an answer as bytes. An error that holds a value which cannot be sent is replaced by its text."""
     try:
         return pack(answer)
     except TypeError:
@@ -62,7 +64,8 @@ def _pack_answer(answer: tuple[bool, object]) -> bytes:
 
 
 def _end_with_parent(connection: Connection) -> None:
-    """Work that hangs must not outlive whoever asked for it and was killed."""
+    """End this process when the other end of the pipe is closed: work that hangs must not outlive a caller that was
+    killed."""
     watched = select.poll()
     watched.register(connection.fileno(), 0)  # nothing but that the other end is closed
     watched.poll()
@@ -70,7 +73,7 @@ def _end_with_parent(connection: Connection) -> None:
 
 
 def run(number: int) -> NoReturn:
-    """The process: serve at this end of the pipe. What it says of an error is as clean as what the command says."""
+    """Serve at this end of the pipe as the whole process. Error text is cleaned like all output of the command."""
     with clean_streams():
         try:
             serve(Connection(number))

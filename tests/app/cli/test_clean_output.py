@@ -24,13 +24,13 @@ from buda_emu.support.screen import (
     CleanStream,
     Screen,
     clean_streams,
+    escape_controls,
     harmless,
     lines_of,
     note_names,
     on_one_line,
     plain,
     printing_on,
-    escape_controls,
 )
 from shared_files import ROOT
 

@@ -51,7 +51,7 @@ def test_both_loaders_give_the_same_function(file: Path, by_llvm: bool, monkeypa
         llvm = loading._placed_by_llvm
         patched.setattr(loading, "_placed_by_llvm", lambda *given: used.append("llvm") or llvm(*given))
         if by_llvm:
-            patched.setattr(placing, "placed", lambda *_: None)
+            patched.setattr(placing, "place_object", lambda *_: None)
         call = loading.load(parts(file)[0], "module", "work")
     assert used == ["llvm"] * by_llvm
     array = np.arange(16, dtype=np.float32)

@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from buda_emu.arithmetic.tensor.mapped import FileMappings, page_releaser, map_bytes
+from buda_emu.arithmetic.tensor.mapped import FileMappings, map_bytes, page_releaser
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="only Linux says what memory is")
 

@@ -13,7 +13,7 @@ from typing import IO, Any, Final
 import onnx
 from onnx import helper
 
-from buda_emu.arithmetic.tensor.mapped import page_releaser, map_bytes
+from buda_emu.arithmetic.tensor.mapped import map_bytes, page_releaser
 from buda_emu.arithmetic.tensor.referenced import LARGE, Referenced, reference_to
 from buda_emu.compiler.graph.builder import printable_name
 from buda_emu.emulator.memory.host import size_text

@@ -16,7 +16,7 @@ import torch
 from torch.export.passes import move_to_device_pass
 from torch.utils._pytree import tree_map_only
 
-from buda_emu.arithmetic.tensor.mapped import FileMappings, page_releaser, map_bytes
+from buda_emu.arithmetic.tensor.mapped import FileMappings, map_bytes, page_releaser
 from buda_emu.arithmetic.tensor.referenced import LARGE, Referenced, reference_to
 from buda_emu.compiler.graph.builder import printable_name
 from buda_emu.compiler.graph.graph import Array
@@ -24,7 +24,7 @@ from buda_emu.compiler.importers.from_torch.trace import array_of
 from buda_emu.support.checker.suggest import near
 from buda_emu.support.checker.text import plural
 from buda_emu.support.errors import HostError
-from buda_emu.support.files import read_whole, change_guard
+from buda_emu.support.files import change_guard, read_whole
 from buda_emu.support.strict_json import NameTwiceError, each_name_once
 
 INDEX: Final = ".safetensors.index.json"
