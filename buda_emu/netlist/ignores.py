@@ -49,12 +49,12 @@ def _useless_comments(comments: Iterable[_Ignore], complete: bool, path: str) ->
     checker = Checker(path)
     for comment in comments:
         message, hint = _useless_message(comment, complete)
-        if message and len(checker.found) == MAX_FINDINGS:
+        if message and len(checker.diagnostics) == MAX_FINDINGS:
             checker.report(RULES[USELESS], Finding(comment.place, TOO_MANY.format(MAX_FINDINGS)))
             break
         if message:
             checker.report(RULES[USELESS], Finding(comment.place, message, hint))
-    return checker.found
+    return checker.diagnostics
 
 
 def _coverage(finding: Diagnostic) -> tuple[tuple[str, int], tuple[str, int]]:

@@ -45,9 +45,10 @@ def verifying(
     at least once (docs/stress/coverage.md). The renderer fills in `source_line`.
     """
     if asked is None:
-        run = _Run(Checker(netlist.path, strict, read=read, most=MAX_FINDINGS))
+        checker = Checker(netlist.path, strict, read=read, most_errors=MAX_FINDINGS)
     else:
-        run = _Run(RecordingChecker(path=netlist.path, strict=strict, read=read, most=MAX_FINDINGS, asked=asked))
+        checker = RecordingChecker(netlist.path, strict, read, MAX_FINDINGS, asked)
+    run = _Run(checker)
     try:
         yield from _phases(run, netlist, skip)
     except TooManyFindingsError as error:

@@ -155,7 +155,7 @@ class RecordingChecker(Checker):
         self, path: str, strict: bool, read: Set[str], most_errors: int | None, applied_rules: set[str]
     ) -> None:
         """`applied_rules`: the set to which the ids of the applied rules are added."""
-        super().__init__(path, strict, read=read, most=most_errors)
+        super().__init__(path, strict, read=read, most_errors=most_errors)
         self._asked = applied_rules
 
     def check(self, checks: Iterable[Check], *subject: Any, name: str = "") -> Set[str]:
