@@ -28,9 +28,9 @@ from buda_emu.arithmetic.kernels.tensix.conversions import l1_acc
 from buda_emu.arithmetic.kernels.tensix.conversions.pack import Conversion, pack
 from buda_emu.arithmetic.kernels.tensix.functions.dropout import random_words
 from buda_emu.arithmetic.tensix.conversions.pack import intermediate
-from buda_emu.arithmetic.tensix.functions.dropout import seeded
+from buda_emu.arithmetic.tensix.functions.dropout import seed_registers
 from buda_emu.arithmetic.tensix.functions.table import FUNCTIONS, Bound, bf16_cut, bind, run
-from buda_emu.arithmetic.tensix.lanes import store, touched
+from buda_emu.arithmetic.tensix.lanes import store, touched_mask
 from buda_emu.spec.formats import FORMATS, is_block
 from conditions import conditions
 
@@ -101,11 +101,11 @@ def functions(bench: Bench, values: NDArray[np.uint32]) -> None:
         lambda start, stop: run(bound, "bf16", out, narrow, tiles=(start, stop)),
         moved,
     )
-    words, state = np.empty_like(values), seeded(1)
+    words, state = np.empty_like(values), seed_registers(1)
 
     def draw(start: int, _stop: int) -> None:
         if start == 0:  # one generator: its words follow one another
-            random_words(state, words, touched("rc"))
+            random_words(state, words, touched_mask("rc"))
 
     bench.show("random words of dropout", values.size, draw, moved)
 

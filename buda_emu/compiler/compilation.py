@@ -17,7 +17,7 @@ from buda_emu.compiler.ir.values import IrError
 from buda_emu.compiler.ir.verify import problems
 from buda_emu.compiler.memory_watch import MemoryWatch
 from buda_emu.compiler.mixed import Mixed, Rule, read_rules
-from buda_emu.compiler.pipeline import LAST_ON_GRAPHS, Context, Observer, file_of, known, run
+from buda_emu.compiler.pipeline import LAST_ON_GRAPHS, Context, Observer, file_of, require_pass_name, run
 from buda_emu.compiler.place.placement import Placement
 from buda_emu.compiler.search.speculative import JOB
 from buda_emu.compiler.target import Objective, Target
@@ -32,15 +32,16 @@ from buda_emu.support.workers.spread import JobPool
 
 @dataclass(frozen=True, slots=True)
 class CompileOptions:
-    """Options of `compile`, `compile_training`, `compile_programs` and `compile_in_parts`. Each may be given as a
-    keyword of these functions, too: `compile(model, arch="grayskull")` is
-    `compile(model, options=CompileOptions(arch="grayskull"))`.
+    """Options of `compile`, `compile_training`, `compile_programs` and `compile_in_parts`. These functions also take
+    each field as a keyword: `compile(model, arch="grayskull")` is `compile(model,
+    options=CompileOptions(arch="grayskull"))`.
 
-    A value that does not exist is refused when a model is compiled: HostError, naming those that do.
+    An option with an invalid value is refused when a model is compiled: HostError, naming the valid ones.
     """
 
     arch: str = ""
-    """Architecture: "grayskull", "wormhole_b0" or "blackhole"; "" takes the board's, without one wormhole_b0."""
+    """Architecture: "grayskull", "wormhole_b0" or "blackhole"; "" takes the board's, or wormhole_b0 if there is no
+    board."""
     board: str = ""
     """Board (`buda-emu compile --list-boards`), such as "n150" or "n300x2": the cores, clock and memory of its chips,
     and how many there are; "" takes a chip without harvested rows."""
@@ -53,17 +54,17 @@ class CompileOptions:
     where the chip has it beside `df`."""
     mixed: Mixed = None
     """Other formats for some ops: maps {match: pattern of names, df, acc_df, fidelity}, or the path of a YAML file of
-    them. The last one that matches an op holds."""
+    them. The last map that matches an op applies."""
     fuse: bool = True
     """Whether biases, activations and chains of element-wise ops become one netlist op where the rules allow."""
     effort: str = "default"
-    """How long the search for a placement takes: "low" (the first legal one), "default" or "high"."""
+    """Duration of the search for a placement: "low" (the first legal one), "default" or "high"."""
     objective: str = "throughput"
-    """What the search is for: "throughput" (inputs per second), "latency" (of one input) or "cores" (the fewest)."""
+    """Goal of the search: "throughput" (inputs per second), "latency" (of one input) or "cores" (the fewest)."""
     chips: int | str | PathLike[str] | None = None
     """Number of chips that the model is cut over or copied to, or the path of a cluster's file; None takes all chips of
-    the board, without one 1. What keeps states from
-    input to input (a training, caches) takes one."""
+    the board, or one if there is no board. Models that keep states from input to input (a training, caches) take one
+    chip."""
     microbatch: int | None = None
     """Inputs that go through an epoch before the next begins. None: 64, or 1 for latency; fewer where memory is full.
     Programs with caches take one input at a time, a training the microbatches of a step where it can
@@ -75,10 +76,10 @@ class CompileOptions:
     """Sizes that an ONNX model or an ExportedProgram leaves open, by name ("batch"), or by input and place of dimension
     ("x.0", the first one of the input x). Example inputs say the same."""
     memory_limit: int | None = None
-    """Bytes of memory that this process may have while it compiles, pages of files left out (docs/run/memory.md). None:
-    what it has, and three quarters of what is available when it begins."""
+    """Bytes of memory that this process may have while it compiles, without pages of files (docs/run/memory.md). None:
+    what it has when the compilation begins, and three quarters of what is available then."""
     name: str = ""
-    """Name of the model in its netlist; "" leaves the name that the model has."""
+    """Name of the model in its netlist; "" takes the model's own name."""
     dump: "Callable[[str, Graph], None] | None" = None
     """Called after each pass on graphs, with the name of the pass and the graph."""
     observer: "Observer | None" = None
@@ -111,15 +112,15 @@ FIELDS = tuple(field.name for field in fields(CompileOptions))
 
 
 def without_sizes(options: CompileOptions, function: str) -> CompileOptions:
-    """For what is compiled from modules alone. Raises HostError where sizes are given."""
+    """Return the options for a function that compiles torch modules only. Raises HostError if they have sizes."""
     if options.sizes:
         raise HostError(f"{function}: sizes: example inputs say them: nothing of a module is left open")
     return options
 
 
 def with_words(options: CompileOptions | None, words: Mapping[str, Any], function: str = "compile") -> CompileOptions:
-    """Options with the keywords that a function was given in place of their fields. Raises TypeError for a keyword that
-    is not an option."""
+    """Return options in which the keywords of a call replace the fields of the same names. Raises TypeError for a
+    keyword that is not an option."""
     for name in words:
         if name not in FIELDS:
             raise TypeError(f"{function}() has no option {name!r}; {near(name, FIELDS)}".removesuffix("; "))
@@ -127,13 +128,13 @@ def with_words(options: CompileOptions | None, words: Mapping[str, Any], functio
 
 
 STEPS = 200_000
-"""Chips that are tried at most on the way through a cluster."""
+"""Limit of the search for a chain of chips through a cluster, in steps."""
 
 
 @dataclass(frozen=True, slots=True)
 class Chips:
-    """`ids` of the chips in the order of the pipeline; `harvested`: rows that the chip with the fewest lacks;
-    `cluster`: all that the file says."""
+    """Chips of a cluster. `ids` in the order of the pipeline; `harvested`: rows that the chip with the fewest rows
+    lacks; `cluster`: the content of the cluster's file."""
 
     ids: tuple[int, ...]
     harvested: int = 0
@@ -141,7 +142,7 @@ class Chips:
 
 
 def chips_of(chips: int | str | PathLike[str], arch: str) -> int | Chips:
-    """A number as it is, or what a file says. Raises HostError."""
+    """Return a number of chips unchanged, or read the chips of a cluster's file. Raises HostError."""
     if isinstance(chips, int) and not isinstance(chips, bool):
         return chips
     if isinstance(chips, str) and chips.lstrip("-").isdigit():
@@ -149,13 +150,15 @@ def chips_of(chips: int | str | PathLike[str], arch: str) -> int | Chips:
     if not isinstance(chips, (str, PathLike)):
         raise HostError(f"compile: chips {chips!r} is neither a number nor the file of a cluster")
     try:
-        found = read_cluster(chips)
+        cluster = read_cluster(chips)
     except HostError as error:
         raise HostError(f"compile: chips takes a number or a file: {error}") from None
-    return _in_a_row(fspath(chips), found, arch)
+    return _chain_chips(fspath(chips), cluster, arch)
 
 
-def _in_a_row(path: str, cluster: Cluster, arch: str) -> Chips:
+def _chain_chips(path: str, cluster: Cluster, arch: str) -> Chips:
+    """Arrange the chips of a cluster in a chain from the host on. Raises HostError if they are of another architecture
+    or if no chain connects all of them."""
     others = sorted({word.lower() for word in cluster.archs.values()} - {arch})
     if others:
         raise HostError(f"{path}: chips of {', '.join(others)}, the model is compiled for {arch}")
@@ -164,7 +167,7 @@ def _in_a_row(path: str, cluster: Cluster, arch: str) -> Chips:
     for (a, _), (b, _) in cluster.links:
         near[a].add(b)
         near[b].add(a)
-    order = _way(ids, cluster.mmio or ids, near)
+    order = _longest_chain(ids, cluster.mmio or ids, near)
     if len(order) < len(ids):
         raise HostError(
             f"{path}: no way from the host through all {len(ids)} chips on which each is connected with the next; the "
@@ -174,38 +177,38 @@ def _in_a_row(path: str, cluster: Cluster, arch: str) -> Chips:
     return Chips(tuple(order), lacks, cluster)
 
 
-def _way(ids: Sequence[int], first: Sequence[int], near: Mapping[int, set[int]]) -> list[int]:
-    """The longest way through connected chips, each once, that is found in `STEPS`: those with the fewest ways on
-    first, so that none is left alone."""
+def _longest_chain(ids: Sequence[int], first: Sequence[int], near: Mapping[int, set[int]]) -> list[int]:
+    """Return the longest chain through connected chips, each used once, that is found within `STEPS`. Neighbours with
+    the fewest free neighbours are tried first, so that no chip is left unconnected."""
     best: list[int] = []
     steps = 0
     for start in sorted(first):
-        way = [start]
-        taken = {start}
-        open_: list[list[int]] = [_onward(start, near, taken)]
-        while open_ and steps < STEPS and len(best) < len(ids):
+        chain = [start]
+        in_chain = {start}
+        alternatives: list[list[int]] = [_free_neighbours(start, near, in_chain)]
+        while alternatives and steps < STEPS and len(best) < len(ids):
             steps += 1
-            if len(way) > len(best):
-                best = list(way)
-            if open_[-1]:
-                chip = open_[-1].pop(0)
-                way.append(chip)
-                taken.add(chip)
-                open_.append(_onward(chip, near, taken))
+            if len(chain) > len(best):
+                best = list(chain)
+            if alternatives[-1]:
+                chip = alternatives[-1].pop(0)
+                chain.append(chip)
+                in_chain.add(chip)
+                alternatives.append(_free_neighbours(chip, near, in_chain))
             else:
-                open_.pop()
-                taken.discard(way.pop())
+                alternatives.pop()
+                in_chain.discard(chain.pop())
     return best
 
 
-def _onward(chip: int, near: Mapping[int, set[int]], taken: set[int]) -> list[int]:
-    """Neighbours that are left, those with the fewest of their own first."""
-    return sorted(near[chip] - taken, key=lambda other: (len(near[other] - taken), other))
+def _free_neighbours(chip: int, near: Mapping[int, set[int]], in_chain: set[int]) -> list[int]:
+    """Return the neighbours that are not in the chain yet, ordered by the number of their own free neighbours."""
+    return sorted(near[chip] - in_chain, key=lambda neighbour: (len(near[neighbour] - in_chain), neighbour))
 
 
 @contextmanager
 def within_memory() -> Generator[None]:
-    """Raises UnsupportedError where this machine has not the memory that a model takes."""
+    """Turn a MemoryError of the block into an UnsupportedError."""
     try:
         yield
     except MemoryError as error:
@@ -214,7 +217,8 @@ def within_memory() -> Generator[None]:
 
 @dataclass(frozen=True, slots=True)
 class Compilation:
-    """How a graph becomes a placed one; `observer` looks on."""
+    """The resolved options of a compilation, and the methods that run its passes; `observer` is notified after each
+    pass."""
 
     device: Target
     objective: Objective
@@ -226,24 +230,30 @@ class Compilation:
 
     @staticmethod
     def of(options: CompileOptions) -> "Compilation":
-        """Raises HostError for an option whose value does not exist, or that does not go with the others."""
+        """Resolve options. Raises HostError for an option with an invalid value, or for options that contradict each
+        other."""
         arch = agreed_arch(options.board, options.arch) or DEFAULT_ARCH
-        device = Target.named(arch, options.df, options.fidelity, options.acc_df)
-        device = device.on_board(options.board) if options.board else device
-        given = _chips(options, arch, board(options.board) if options.board else None)
-        if isinstance(given, Chips):
-            own = options.effort, options.objective, len(given.ids), options.microbatch, given.ids
-            objective = Objective.named(*own, given.cluster)
-            device = device.harvested(given.harvested)
+        device = Target.from_names(arch, options.df, options.fidelity, options.acc_df)
+        on_board = None
+        if options.board:
+            device = device.on_board(options.board)
+            on_board = board(options.board)
+        chips = _chips(options, arch, on_board)
+        if isinstance(chips, Chips):
+            objective = Objective.from_options(
+                options.effort, options.objective, len(chips.ids), options.microbatch, chips.ids, chips.cluster
+            )
+            device = device.with_harvested_rows(chips.harvested)
         else:
-            objective = Objective.named(options.effort, options.objective, given, options.microbatch)
+            objective = Objective.from_options(options.effort, options.objective, chips, options.microbatch)
         if options.workers is not None and not options.workers.alone:
-            own = replace(options.workers, count=max(1, options.workers.count - 1))  # beside this process
-            objective.work.pool = JobPool(JOB, own, isolated=True)
+            helpers = replace(options.workers, count=max(1, options.workers.count - 1))  # this process works, too
+            objective.work.pool = JobPool(JOB, helpers, isolated=True)
         observer = options.observer or Observer(dump=options.dump)
         rules = tuple(read_rules(options.mixed, device))
         memory = MemoryWatch.of(options.memory_limit)
-        observer.work, objective.work.tell = objective.work, observer.tell
+        observer.work = objective.work
+        objective.work.tell = observer.tell
         return Compilation(
             device=device,
             objective=objective,
@@ -256,9 +266,13 @@ class Compilation:
 
     @contextmanager
     def reading(self, source: object) -> Generator[None]:
-        """While a model is read: its file is weighed first, and workers that will share the search start. Raises
-        UnsupportedError for a file that memory has no room for."""
-        pool = self.objective.work.pool if self.objective.effort != "low" else None
+        """Guard the reading of a model: check that its file fits into memory, and start the workers that will share the
+        search. Raises UnsupportedError for a file that is too large for memory."""
+        searches = self.objective.effort != "low"
+        if searches:
+            pool = self.objective.work.pool
+        else:
+            pool = None
         try:
             if pool is not None:
                 pool.start()
@@ -269,37 +283,42 @@ class Compilation:
                 pool.close()
             raise
 
-    def placed(self, graph: Graph, *, entries: int = 2) -> tuple[Graph, Placement, str]:
-        """The graph after all passes, its netlist ops on cores, and a title. Of several kinds of windows those with
-        which the whole model is quickest."""
+    def place(self, graph: Graph, *, entries: int = 2) -> tuple[Graph, Placement, str]:
+        """Run all passes and return the graph, its placed netlist ops and a title. Of several window layouts the search
+        takes the one with which the whole model is quickest."""
         graph.name = self.name or graph.name
-        return self._finished(run([Ir(FRONT, graph)], self._context(entries), self.observer))
+        return self._placement_of(run([Ir(FRONT, graph)], self._context(entries), self.observer))
 
-    def prepared(self, graph: Graph) -> Graph:
-        """The graph after all passes on graphs, of several kinds of windows with those of the fewest cycles by
-        themselves."""
+    def prepare(self, graph: Graph) -> Graph:
+        """Run all passes on graphs and return the graph. Of several window layouts it takes the one with the fewest
+        cycles for the convolution alone."""
         graph.name = self.name or graph.name
         return run([Ir(FRONT, graph)], self._context(), self.observer, stop=LAST_ON_GRAPHS)[0].graph
 
-    def lowered(self, graph: Graph, *, entries: int = 2) -> tuple[Graph, Placement, str]:
-        """The same of a graph after all passes on graphs."""
+    def place_prepared(self, graph: Graph, *, entries: int = 2) -> tuple[Graph, Placement, str]:
+        """Run the passes after those on graphs and return the same as `place`, of a graph that `prepare` returned."""
         forms = run([Ir(CORE, graph)], self._context(entries), self.observer, after=LAST_ON_GRAPHS)
-        return self._finished(forms)
+        return self._placement_of(forms)
 
-    def stopped(self, graph: Graph, after: str) -> IrFile:
-        """What stands after a pass."""
+    def run_until(self, graph: Graph, after: str) -> IrFile:
+        """Run the passes up to and including `after`, and return their IR as a file."""
         graph.name = self.name or graph.name
         return file_of(after, run([Ir(FRONT, graph)], self._context(), self.observer, stop=after), self._context())
 
-    def resumed(self, file: IrFile) -> tuple[Graph, Placement, str]:
-        """As `placed`, from what stands after a pass; a file of ops on tiles says itself what they are for. Raises
-        IrError for IR that breaks a rule of its level."""
-        known(file.after, "after")
-        own = self if file.target is None else replace(self, device=file.target)
+    def resume(self, file: IrFile) -> tuple[Graph, Placement, str]:
+        """Run the passes after the one that a file was written after, and return the same as `place`. A file of ops on
+        tiles states its own target. Raises IrError for IR that breaks a rule of its level."""
+        require_pass_name(file.after, "after")
+        if file.target is None:
+            compilation = self
+        else:
+            compilation = replace(self, device=file.target)
         for form in file.forms:
-            for problem in problems(form, own.device.arch.name):
+            for problem in problems(form, compilation.device.arch.name):
                 raise IrError(f"{form.locate(problem, file.path)} (after {file.after}, level {form.level})")
-        return own._finished(run(file.forms, own._context(), own.observer, after=file.after))
+        return compilation._placement_of(
+            run(file.forms, compilation._context(), compilation.observer, after=file.after)
+        )
 
     def _context(self, entries: int = 2) -> Context:
         return Context(
@@ -311,7 +330,8 @@ class Compilation:
             memory=self.memory,
         )
 
-    def _finished(self, forms: list[Ir]) -> tuple[Graph, Placement, str]:
+    def _placement_of(self, forms: list[Ir]) -> tuple[Graph, Placement, str]:
+        """Return the graph, placement and title of the forms that the last pass returned."""
         graph = forms[0].graph
         placement = forms[0].placement
         if placement is None:
@@ -319,18 +339,21 @@ class Compilation:
         return graph, placement, _title(graph, self.device)
 
 
-def _chips(options: CompileOptions, arch: str, on: Board | None) -> int | Chips:
-    """Chips that are asked for. Raises HostError for more than the board has, and for a cluster's file beside one."""
-    if on is None:
+def _chips(options: CompileOptions, arch: str, on_board: Board | None) -> int | Chips:
+    """Return the chips that the options ask for. Raises HostError for more than the board has, and for a board together
+    with a cluster's file."""
+    if on_board is None:
         return chips_of(1 if options.chips is None else options.chips, arch)
     if options.chips is None:
-        return on.chips
-    given = chips_of(options.chips, arch)
-    if isinstance(given, Chips):
-        raise HostError(f"compile: board {on.name} says what its chips are: leave out it or the file {options.chips}")
-    if given > on.chips:
-        raise HostError(f"compile: {given} chips are more than the {on.chips} of board {on.name}")
-    return given
+        return on_board.chips
+    chips = chips_of(options.chips, arch)
+    if isinstance(chips, Chips):
+        raise HostError(
+            f"compile: board {on_board.name} says what its chips are: leave out it or the file {options.chips}"
+        )
+    if chips > on_board.chips:
+        raise HostError(f"compile: {chips} chips are more than the {on_board.chips} of board {on_board.name}")
+    return chips
 
 
 def _title(graph: Graph, target: Target) -> str:
@@ -339,29 +362,30 @@ def _title(graph: Graph, target: Target) -> str:
 
 
 def made_up(graph: Graph, seed: int = 0) -> tuple[Array, ...]:
-    """One for each input, in order: normal numbers for floats, indices that their tables have, else zeros and ones."""
+    """Return one random array for each input, in order: normal numbers for floats, indices within their tables,
+    otherwise zeros and ones."""
     rng = np.random.default_rng(seed)
     nodes = [graph[name] for name in graph.inputs]
     return tuple(values(rng, host_shape(node), node.dtype, below(graph, node)) for node in nodes)
 
 
 def below(graph: Graph, node: Node) -> int:
-    """The exclusive upper bound of an input's integers: the rows of the smallest table that it indexes, else 2."""
-    return min((_rows(graph, name) for name in _reached(graph, node.name)), default=2)
+    """Return the exclusive upper bound of an integer input: the rows of the smallest table that it indexes, or 2."""
+    return min((_rows(graph, name) for name in _embeddings_indexed_by(graph, node.name)), default=2)
 
 
-def _reached(graph: Graph, start: str) -> list[str]:
-    """Embeddings whose indices are picked of an input."""
-    found: list[str] = []
-    known = {start}
+def _embeddings_indexed_by(graph: Graph, start: str) -> list[str]:
+    """Return the names of the embeddings whose indices derive from an input by ops with a single operand."""
+    embeddings: list[str] = []
+    derived = {start}
     for node in graph:
-        if known.isdisjoint(node.inputs):
+        if derived.isdisjoint(node.inputs):
             continue
-        if node.op == "embedding" and node.inputs[1] in known:
-            found.append(node.name)
+        if node.op == "embedding" and node.inputs[1] in derived:
+            embeddings.append(node.name)
         elif len(node.inputs) == 1:
-            known.add(node.name)
-    return found
+            derived.add(node.name)
+    return embeddings
 
 
 def _rows(graph: Graph, name: str) -> int:

@@ -1,5 +1,5 @@
-"""Compilation for inference, the first of three entry points. `train/compile_training.py` and
-`generate/programs.py` are the others.
+"""Compilation for inference, the first of three entry points. The others are `train/compile_training.py` and
+`generate/programs.py`.
 """
 
 import warnings
@@ -14,15 +14,15 @@ from buda_emu.compiler.generate.programs import Program, compile_programs
 from buda_emu.compiler.importers.source import read_model
 from buda_emu.compiler.ir.text import IrFile, read_ir
 from buda_emu.compiler.ir.values import IrError
-from buda_emu.compiler.pipeline import known
+from buda_emu.compiler.pipeline import require_pass_name
 from buda_emu.support.errors import BudaError, HostError, InternalError
 
-_OF_OTHER_DOORS: Final = (
+_KEYWORDS_OF_OTHER_FUNCTIONS: Final = (
     "keeps", "loss", "optimizer", "learning_rate", "optimizer_options", "optimizer_df", "target", "microbatches",
     "activations_mib", "chip_softmax",
 )  # fmt: skip
 _STACK: Final = 4
-"""From `_warn` over `_as_before` and `compile` to who called it."""
+"""Frames from `_warn` over `_compile_old_interface` and `compile` to the caller, who is the one to warn."""
 
 
 def compile(  # noqa: A001 - as be.compile
@@ -50,45 +50,50 @@ def compile(  # noqa: A001 - as be.compile
     the memory; HostError for a file that holds no model and for an option whose value does not exist; TypeError for an
     option that does not exist.
     """
-    given: dict[str, Any] = dict(words)
-    older = {name: given.pop(name) for name in _OF_OTHER_DOORS if name in given}
-    if older or isinstance(source, Mapping):
+    option_words: dict[str, Any] = dict(words)
+    older_words = {name: option_words.pop(name) for name in _KEYWORDS_OF_OTHER_FUNCTIONS if name in option_words}
+    if older_words or isinstance(source, Mapping):
         if parameters is not None:
             raise HostError("compile: parameters: of a module that is compiled for inference")
-        return _as_before(source, inputs, older, with_words(options, given))
-    return _inference(source, inputs, Path(parameters) if parameters is not None else None, with_words(options, given))
+        return _compile_old_interface(source, inputs, older_words, with_words(options, option_words))
+    return _compile_inference(
+        source, inputs, Path(parameters) if parameters is not None else None, with_words(options, option_words)
+    )
 
 
 @within_memory()
-def _inference(
+def _compile_inference(
     source: Any, inputs: Sequence[Any] | None, parameters: Path | None, options: CompileOptions
 ) -> CompiledModel:
     compilation = Compilation.of(options)
     with compilation.reading(source):
         graph = read_model(source, inputs, parameters=parameters, sizes=options.sizes)
-    return CompiledModel(*compilation.placed(graph), graph.origin, inputs)
+    return CompiledModel(*compilation.place(graph), graph.origin, inputs)
 
 
-def _as_before(
-    source: Any, inputs: Sequence[Any] | None, older: dict[str, Any], options: CompileOptions
+def _compile_old_interface(
+    source: Any, inputs: Sequence[Any] | None, older_words: dict[str, Any], options: CompileOptions
 ) -> CompiledModel:
-    """The results of the other entry points, for callers of the old interface."""
-    keeps = older.pop("keeps", None)
-    loss = older.pop("loss", None)
+    """Compile a training or programs for callers of the old interface, which had one function for all three."""
+    keeps = older_words.pop("keeps", None)
+    loss = older_words.pop("loss", None)
     if keeps is not None or isinstance(source, Mapping):
         _warn("a mapping of Programs" if keeps is None else "`keeps`", "compile_programs")
-        programs = cast("Mapping[str, Program]", source) if keeps is None else Program(source, inputs or (), keeps)
+        if keeps is None:
+            programs = cast("Mapping[str, Program]", source)
+        else:
+            programs = Program(source, inputs or (), keeps)
         return compile_programs(programs, options=options)
-    _warn(", ".join(f"`{name}`" for name in ("loss", *older)), "compile_training")
+    _warn(", ".join(f"`{name}`" for name in ("loss", *older_words)), "compile_training")
     if loss is None:  # the others meant nothing without
-        return _inference(source, inputs, None, options)
+        return _compile_inference(source, inputs, None, options)
     from buda_emu.compiler.train.compile_training import compile_training
 
-    return compile_training(source, inputs, loss=loss, options=options, **older)
+    return compile_training(source, inputs, loss=loss, options=options, **older_words)
 
 
-def _warn(what: str, function: str) -> None:
-    text = f"buda_emu.compile will not take {what} in a later version: call buda_emu.{function}"
+def _warn(subject: str, function: str) -> None:
+    text = f"buda_emu.compile will not take {subject} in a later version: call buda_emu.{function}"
     warnings.warn(text, DeprecationWarning, stacklevel=_STACK)
 
 
@@ -104,26 +109,26 @@ def compile_until(
     options: CompileOptions | None = None,
     **words: Unpack[OptionWords],
 ) -> IrFile:
-    """What stands after a pass, to look at or to write with `write_ir`. Options as `compile` takes them. Raises
-    HostError for a name that no pass has, and what `compile` raises."""
-    given = with_words(options, words, "compile_until")
-    compilation = Compilation.of(given)
+    """Run the passes up to `stop_after` and return their IR, to look at or to write with `write_ir`. Options are those
+    of `compile`. Raises HostError for a name that no pass has, and what `compile` raises."""
+    resolved_options = with_words(options, words, "compile_until")
+    compilation = Compilation.of(resolved_options)
     with compilation.memory.reading(source):
-        graph = read_model(source, inputs, sizes=given.sizes)
-    return compilation.stopped(graph, known(stop_after, "stop_after"))
+        graph = read_model(source, inputs, sizes=resolved_options.sizes)
+    return compilation.run_until(graph, require_pass_name(stop_after, "stop_after"))
 
 
 @within_memory()
 def compile_from(
     path: str | Path, *, options: CompileOptions | None = None, **words: Unpack[OptionWords]
 ) -> CompiledModel:
-    """A model of an IR file: the passes after the one that it was written after. Of ops on tiles the file says itself
-    which architecture and formats they are for. Raises IrError for a file that is not an IR, breaks a rule of its
-    level, or gives a netlist that is refused, and what `compile` raises."""
+    """Compile the model of an IR file with the passes after the one that it was written after. A file of ops on tiles
+    states its own architecture and formats. Raises IrError for a file that is not an IR, breaks a rule of its level, or
+    gives a netlist that is refused, and what `compile` raises."""
     compilation = Compilation.of(with_words(options, words, "compile_from"))
     file = read_ir(Path(path))
     try:
-        compiled = CompiledModel(*compilation.resumed(file))
+        compiled = CompiledModel(*compilation.resume(file))
         compiled.netlist  # noqa: B018 - the checker's word, which is kept
     except InternalError as error:
         raise IrError(f"{path}: invalid IR: {error}\n{_PERHAPS_A_BUG}") from error

@@ -18,75 +18,91 @@ from buda_emu.support.errors import HostError
 from buda_emu.support.files import read_yaml
 
 Mixed = str | Path | Sequence[Mapping[str, Any]] | None
-"""Rules as `compile` takes them."""
+"""Rules as `compile` takes them: the path of a file, or a sequence of maps."""
 _WORDS: Final = {"df": DF_CHOICES, "acc_df": ACC_CHOICES, "fidelity": FIDELITIES}
 
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """Ops whose name, or that of a node of the model that they stand for, matches a pattern (`*`, `?`, `[...]`)."""
+    """A precision for the ops whose name, or that of a node of the model they stand for, matches a pattern (`*`, `?`,
+    `[...]`)."""
 
     match: str
     precision: Precision
 
     def fits(self, op: TileOp) -> bool:
-        """Whether an op is meant."""
+        """Return whether the rule applies to an op."""
         return any(fnmatch.fnmatchcase(name, self.match) for name in (op.name, *op.sources))
 
 
 def read_rules(source: Mixed, target: Target) -> list[Rule]:
-    """Of a YAML or JSON file, or its content: a list of maps with `match` and some of df, acc_df, fidelity. Raises
-    HostError for what is no such list, for words that are not known and for formats that cannot stand beside --df."""
+    """Read rules from a YAML or JSON file, or from its content: a list of maps with `match` and some of df, acc_df,
+    fidelity. Raises HostError for another structure, for unknown words, and for formats that cannot be combined with
+    --df."""
     if source is None:
         return []
-    where = "mixed"
-    items = cast("Any", source)
+    place = "mixed"
+    entries = cast("Any", source)
     if isinstance(source, (str, Path)):
-        where = str(source)
-        items = read_yaml(source, "rules of formats")
-    if not isinstance(items, (list, tuple)):
-        raise HostError(f"{where}: not a list of maps with `match`, and df, acc_df or fidelity")
-    return [_rule(f"{where}: rule {number}", item, target) for number, item in enumerate(cast("list[Any]", items), 1)]
+        place = str(source)
+        entries = read_yaml(source, "rules of formats")
+    if not isinstance(entries, (list, tuple)):
+        raise HostError(f"{place}: not a list of maps with `match`, and df, acc_df or fidelity")
+    return [
+        _rule(f"{place}: rule {number}", entry, target) for number, entry in enumerate(cast("list[Any]", entries), 1)
+    ]
 
 
-def _rule(where: str, item: Any, target: Target) -> Rule:
-    if not isinstance(item, dict) or not isinstance(cast("dict[str, Any]", item).get("match"), str):
-        raise HostError(f"{where}: not a map with a pattern `match`, as {{match: layer.0.*, df: Bfp8_b}}")
-    fields = cast("dict[str, Any]", item)
+def _rule(place: str, entry: Any, target: Target) -> Rule:
+    """Check one rule of a file or sequence. Raises HostError naming its `place`."""
+    if not isinstance(entry, dict) or not isinstance(cast("dict[str, Any]", entry).get("match"), str):
+        raise HostError(f"{place}: not a map with a pattern `match`, as {{match: layer.0.*, df: Bfp8_b}}")
+    fields = cast("dict[str, Any]", entry)
     for key, word in fields.items():
-        if key != "match" and key not in _WORDS:
-            raise HostError(f"{where}: {key!r} is not one of: match, {', '.join(_WORDS)}")
-        if key != "match" and word not in _WORDS[key]:
-            raise HostError(f"{where}: {key} {word!r} is not one of: {', '.join(filter(None, _WORDS[key]))}")
+        if key != "match":
+            _check_word(place, key, word)
     df = fields.get("df", "")
     if df and _family(df) != _family(target.activation_df):
         # FRONTEND 3.5: all operands of an op share the width of their exponents.
-        raise HostError(f"{where}: df {df} has another exponent width than --df {target.activation_df}")
+        raise HostError(f"{place}: df {df} has another exponent width than --df {target.activation_df}")
     if target.arch.name == "grayskull" and "Float32" in (df, fields.get("acc_df")):
-        raise HostError(f"{where}: grayskull has no Float32")
+        raise HostError(f"{place}: grayskull has no Float32")
     return Rule(fields["match"], Precision(df, fields.get("acc_df", ""), fields.get("fidelity", "")))
 
 
+def _check_word(place: str, key: str, word: Any) -> None:
+    """Raise HostError for an unknown key, or for a word that is not one of the key's."""
+    if key not in _WORDS:
+        raise HostError(f"{place}: {key!r} is not one of: match, {', '.join(_WORDS)}")
+    if word not in _WORDS[key]:
+        raise HostError(f"{place}: {key} {word!r} is not one of: {', '.join(filter(None, _WORDS[key]))}")
+
+
 def _family(df: str) -> str:
-    return "b" if df == "Float32" else str(FORMATS[df].family)
+    if df == "Float32":
+        return "b"
+    return str(FORMATS[df].family)
 
 
 def assign(tiles: TileGraph, rules: Sequence[Rule]) -> None:
-    """Gives every op its formats; of rules that name the same the last one holds. Pickers and maxima over z give what
-    they take (V-rules of `reduce`, FRONTEND 3.5), so they have the format of their operand's op."""
+    """Give every op its formats; of several matching rules the last one applies. Pickers and maxima over z have the
+    format of their operand's op, because they cannot change it (V-rules of `reduce`, FRONTEND 3.5)."""
     for op in tiles.ops.values() if rules else ():
         if op.precision != Precision():
             continue
-        own = precision_of(op, rules)
-        df = own.df
+        precision = precision_of(op, rules)
+        df = precision.df
         if op.kept_format_of:
             source = tiles.ops.get(op.kept_format_of)
-            df = source.precision.df if source is not None else ""
-        op.precision = replace(own, df=df)
+            if source is not None:
+                df = source.precision.df
+            else:
+                df = ""
+        op.precision = replace(precision, df=df)
 
 
 def precision_of(op: TileOp, rules: Sequence[Rule]) -> Precision:
-    """The formats that an op has, or that rules give it."""
+    """Return the formats that an op has already, or those that the rules give it."""
     if op.precision != Precision():
         return op.precision  # integers, and what becomes of them, have the only formats that they can have
     df = ""
@@ -94,16 +110,16 @@ def precision_of(op: TileOp, rules: Sequence[Rule]) -> Precision:
     fidelity = ""
     for rule in rules:
         if rule.fits(op):
-            own = rule.precision
-            df = own.df or df
-            acc = own.acc_df or acc
-            fidelity = own.fidelity or fidelity
+            precision = rule.precision
+            df = precision.df or df
+            acc = precision.acc_df or acc
+            fidelity = precision.fidelity or fidelity
     return Precision(df, acc, fidelity)
 
 
 def widen(tiles: TileGraph) -> None:
-    """What writes a state gives the format of its ram (V079), whatever rules or masks have said of it; a program that
-    changes a state that is kept in a format of its own computes in that (a sum is only added to)."""
+    """Give ops that write a state the format of its ram (V079), over the formats of rules and masks. A program that
+    replaces a state with a format of its own computes in that format; one that only adds to a state does not."""
     stored = {store.op: tiles.states[store.queue].df for store in tiles.stores.values()}
     changes = {store.op: store for store in tiles.stores.values() if not store.accumulate}
     wide = {tiles.ops[name].program: stored[name] for name in changes if stored[name]}
@@ -113,35 +129,36 @@ def widen(tiles: TileGraph) -> None:
 
 
 def tell_readers(tiles: TileGraph, target: Target) -> None:
-    """Gives ops the formats of their operands, for the room that these take. Constants have their reader's."""
+    """Store in each op the formats of its operands, which determine the room that they take. A constant has the format
+    of its reader."""
     formats = {name: target.activation_df for name, queue in tiles.inputs.items() if not queue.indices}
     formats |= {name: state.df or target.activation_df for name, state in tiles.states.items()}
     formats |= {op.name: target.of(op.precision).activation_df for op in tiles.ops.values()}
     for op in tiles.ops.values():
-        own = formats[op.name]
-        reads = tuple(formats.get(use.source, own) for use in op.uses)
-        if any(df != own for df in reads):
+        own_df = formats[op.name]
+        reads = tuple(formats.get(use.source, own_df) for use in op.uses)
+        if any(df != own_df for df in reads):
             op.precision = replace(op.precision, reads=reads)
 
 
 def wide_df(df: str, target: Target) -> str:
-    """A format that states may be kept in beside the model's. Raises HostError for another."""
+    """Return a format that states may have beside the model's. Raises HostError for any other."""
     if df not in ("", "Float32"):
         raise HostError(f"compile: optimizer_df {df!r} is not one of: Float32")
     if df and (_family(target.activation_df) != "b" or target.arch.name == "grayskull"):
-        where = f"--df {target.df} on {target.arch.name}"
-        raise HostError(f"compile: optimizer_df Float32 cannot be combined with {where}")
+        combination = f"--df {target.df} on {target.arch.name}"
+        raise HostError(f"compile: optimizer_df Float32 cannot be combined with {combination}")
     return df
 
 
 _LARGE: Final = 4096.0
-"""Constants from here on are taken for masks, or for what makes a step of a difference."""
+"""Smallest magnitude of a constant that is taken for a mask, or for a factor that turns a difference into a step."""
 _ENDS: Final = frozenset({"exp", "sigmoid", "tanh", "reciprocal"})
-"""Ops whose results are small whatever they are given."""
+"""Ops whose results are small for any operand."""
 
 
 def keep_apart(tiles: TileGraph, target: Target) -> None:
-    """Gives the results of ops that may hold masks beside numbers 16 bits, unless they have formats of their own."""
+    """Give 16 bits to the results of ops that may hold masks beside numbers, unless the ops have their own formats."""
     large = large_values(tiles, target)
     for op in tiles.ops.values():
         if op.name in large and op.precision.df == "":
@@ -149,7 +166,8 @@ def keep_apart(tiles: TileGraph, target: Target) -> None:
 
 
 def large_values(tiles: TileGraph, target: Target) -> set[str]:
-    """Constants, and ops whose results may hold masks beside numbers that have less than 16 bits."""
+    """Return the names of constants and ops whose values may hold masks, if the target's format is a block format;
+    otherwise none."""
     if FORMATS[target.activation_df].kind != "block":
         return set()
     large = {
@@ -164,23 +182,27 @@ def large_values(tiles: TileGraph, target: Target) -> set[str]:
 
 
 def keep_from_padding(tiles: TileGraph, target: Target) -> None:
-    """Gives the results of ops that mix elements with padding 16 bits instead of a block format, whoever chose that."""
+    """Give 16 bits instead of a block format to the results of ops that mix elements with padding, even if a rule chose
+    the block format."""
     mixed = mixed_with_padding(tiles)
     for op in tiles.ops.values():
         if op.name in mixed:
-            found = without_blocks(op.precision, target)
-            if found != op.precision:
-                op.precision, op.avoids = found, target.of(op.precision).activation_df
+            precision = without_blocks(op.precision, target)
+            if precision != op.precision:
+                op.precision, op.avoids = precision, target.of(op.precision).activation_df
 
 
 def without_blocks(precision: Precision, target: Target) -> Precision:
-    """With 16 bits for each number instead of a block format."""
-    own = target.of(precision)
-    return replace(precision, df=own.output_df) if FORMATS[own.activation_df].kind == "block" else precision
+    """Return the precision with 16 bits for each number if it has a block format."""
+    op_target = target.of(precision)
+    if FORMATS[op_target.activation_df].kind == "block":
+        return replace(precision, df=op_target.output_df)
+    return precision
 
 
 def mixed_with_padding(tiles: TileGraph) -> set[str]:
-    """Ops whose results mix elements with padding that is not 0, and those that have to have the same format."""
+    """Return the names of ops whose results mix elements with padding other than 0, and of ops that must have the same
+    format as these."""
     mixed = {op.name for op in tiles.ops.values() if op.mixes_padding}
     sources = {op.name: op.kept_format_of for op in tiles.ops.values()}
     for name in reversed(tiles.ops):
@@ -197,17 +219,17 @@ def _reaches(values: Any, least: float) -> bool:
 
 
 def _is_large(op: TileOp, large: set[str]) -> bool:
-    """Whether the result may be as large as a constant that is."""
+    """Return whether the result of an op may be as large as a large constant among its operands."""
     inputs = {f"input{number}": use.source in large for number, use in enumerate(op.uses)}
     if not op.steps:
-        return any(inputs.values()) and op.type not in _ENDS and not _is_clamped(op.attrs)
-    held = inputs
+        return any(inputs.values()) and op.type not in _ENDS and not _has_small_clamp(op.attrs)
+    is_large = inputs
     for step in op.steps:
-        found = any(held.get(name, False) for name in step.inputs)
-        held[step.output] = found and step.type not in _ENDS and not _is_clamped(step.attrs)
-    return held["output"]
+        reads_large = any(is_large.get(name, False) for name in step.inputs)
+        is_large[step.output] = reads_large and step.type not in _ENDS and not _has_small_clamp(step.attrs)
+    return is_large["output"]
 
 
-def _is_clamped(attrs: Mapping[str, Any]) -> bool:
-    """Between 0 and a small threshold (OPS 6.13)."""
+def _has_small_clamp(attrs: Mapping[str, Any]) -> bool:
+    """Return whether the result lies between 0 and a small threshold (OPS 6.13)."""
     return attrs.get("relu_mode") == "max" and float(attrs.get("relu_threshold", 0.0)) < _LARGE

@@ -13,8 +13,8 @@ HEADERS: Final = ("op", "stage", "family", "what it is")
 
 
 class Standard(NamedTuple):
-    """A set of operators that models are written in. `package`: what knows it; `module`: of the importers, which says
-    where each of its operators is computed."""
+    """A set of operators that models are written in. `package`: the Python package that defines them; `module`: the
+    module of the importers that says where each of them is computed."""
 
     name: str
     package: str
@@ -22,7 +22,7 @@ class Standard(NamedTuple):
 
     @property
     def is_installed(self) -> bool:
-        """Whether its package is there."""
+        """Return whether the standard's package is installed."""
         return find_spec(self.package) is not None
 
     @property
@@ -32,7 +32,7 @@ class Standard(NamedTuple):
 
     def rows(self) -> Iterator[Sequence[str]]:
         """Yield each operator in the order of `COVERAGE_HEADERS`. Raises ImportError where the package is absent."""
-        yield from import_module(f"buda_emu.compiler.importers.{self.module}").coverage()
+        yield from import_module(f"buda_emu.compiler.importers.{self.module}").list_coverage()
 
 
 STANDARDS: Final = (
@@ -43,6 +43,6 @@ __all__ = ["COVERAGE_HEADERS", "HEADERS", "STANDARDS", "Standard", "rows"]
 
 
 def rows() -> Iterator[Sequence[str]]:
-    """One for each front-end op."""
+    """Yield the columns of each front-end op, in the order of `HEADERS`."""
     for op in front_ops():
         yield op.name, "core" if op.is_core else "decomposes", op.family, op.doc

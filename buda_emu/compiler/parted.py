@@ -1,5 +1,5 @@
-"""Models of which the host runs a part: cut where an operator needs the host, compiled in parts, and run with the work
-of the host between them.
+"""Models with a part that runs on the host: cut at the operators that need the host, compiled in parts, and run with
+the host's work between the parts.
 """
 
 import io
@@ -23,7 +23,7 @@ from buda_emu.compiler.graph.registry import front_op
 from buda_emu.compiler.importers.operators import REFUSED
 from buda_emu.compiler.importers.source import read_model
 from buda_emu.compiler.ir.values import Printer, Reader, Tokens
-from buda_emu.emulator.image.host_plan import DeviceStep, Given, Gives, HostPlan, HostStep, Result, follow
+from buda_emu.emulator.image.host_plan import DeviceStep, HostPlan, HostStep, PlanInput, PlanOutput, Result, follow
 from buda_emu.spec.precision import Precision
 from buda_emu.support.checker.diagnostic import Diagnostic
 from buda_emu.support.checker.text import plural
@@ -31,13 +31,13 @@ from buda_emu.support.errors import BudaError, HostError, InternalError, Program
 
 
 def evaluate(graph: Graph, inputs: Mapping[str, Array]) -> dict[str, Array]:
-    """The value of every node, float32 for floats; `inputs` by label."""
+    """Compute the value of every node with numpy, floats in float32; `inputs` by label."""
     values: dict[str, Array] = {}
     for node in graph:
         if node.op == "input":
-            given = np.asarray(inputs[node.attrs["label"]])
+            array = np.asarray(inputs[node.attrs["label"]])
             windows = node.attrs.get("windows")
-            values[node.name] = windows.apply(given) if windows else given
+            values[node.name] = windows.apply(array) if windows else array
             continue
         if node.op in ("constant", "state"):
             values[node.name] = node.attrs["value" if node.op == "constant" else "initial"]
@@ -47,7 +47,7 @@ def evaluate(graph: Graph, inputs: Mapping[str, Array]) -> dict[str, Array]:
 
 
 def evaluate_node(node: Node, operands: Sequence[Array]) -> Array:
-    """The value of one node."""
+    """Compute the value of one node, by its numpy reference or by its decomposition."""
     reference = front_op(node.op).reference
     with np.errstate(all="ignore"):
         if reference is not None:
@@ -60,7 +60,7 @@ Run = Callable[..., Sequence[Array]]
 
 @dataclass(frozen=True, slots=True)
 class HostWork:
-    """Some results of one operator, computed by numpy or by the model's own framework."""
+    """Results of one operator that the host computes, with numpy or the model's own framework."""
 
     nodes: tuple[Node, ...]
 
@@ -79,16 +79,16 @@ class HostWork:
 
     @property
     def data(self) -> bytes:
-        """What an image keeps of the operator."""
+        """The bytes that describe the operator in an image."""
         return self.nodes[0].attrs["data"]
 
     @property
     def run(self) -> Run:
-        """What computes it."""
+        """The function that computes the operator."""
         return self.nodes[0].attrs["run"]
 
     def step(self, number: int) -> HostStep:
-        """As a plan has it at that place."""
+        """Return the work as the step of a host plan at place `number`."""
         first = self.nodes[0]
         attrs = self.nodes[0].attrs
         results = tuple(Result(node.name, node.shape, node.dtype, node.attrs["place"]) for node in self.nodes)
@@ -99,56 +99,59 @@ class HostWork:
 
 
 def compute(run: Run, step: HostStep, operands: Sequence[Array]) -> list[Array]:
-    """The results of a host step. Raises ProgramError where what computes the operator refuses the values."""
+    """Compute the results of a host step. Raises ProgramError if the operator refuses the values or gives other shapes
+    than the model says."""
     try:
-        found = run(*operands)
-        results = [np.asarray(found[item.place]).astype(item.dtype) for item in step.results]
+        outputs = run(*operands)
+        results = [np.asarray(outputs[result.place]).astype(result.dtype) for result in step.results]
     except Exception as error:  # onnx's evaluator raises many kinds
         raise ProgramError(f"on the host: {step.results[0].value}: {step.kind}: {error}") from error
-    for item, array in zip(step.results, results, strict=True):
-        if array.shape != item.shape:
-            shapes = f"{list(array.shape)}, not the {list(item.shape)} that the model says"
-            raise ProgramError(f"on the host: {item.value}: {step.kind} gives {shapes}")
+    for result, array in zip(step.results, results, strict=True):
+        if array.shape != result.shape:
+            shapes = f"{list(array.shape)}, not the {list(result.shape)} that the model says"
+            raise ProgramError(f"on the host: {result.value}: {step.kind} gives {shapes}")
     return results
 
 
-def computed(form: str, data: bytes) -> Run:
-    """What computes an operator that an image holds. Raises HostError for what is none, or for which a package is not
-    installed."""
+def operator_from_image(form: str, data: bytes) -> Run:
+    """Return the function that computes an operator stored in an image. Raises HostError for bytes that describe none,
+    or if a package that it needs is not installed."""
     if form == "numpy":
         return _numpy(data)
     if find_spec("onnx") is None:
         raise HostError("the host's part of this image needs the package onnx: pip install 'buda-emu[onnx]'")
     from onnx import ModelProto
 
-    from buda_emu.compiler.importers.from_onnx.standard import computes
+    from buda_emu.compiler.importers.from_onnx.standard import make_evaluator
 
     try:
         model = ModelProto.FromString(data)
         (_,) = model.graph.node
-        return computes(model)
+        return make_evaluator(model)
     except Exception as error:  # protobuf and onnx raise many kinds for damaged bytes
         raise HostError(f"no ONNX graph of one operator that onnx's evaluator knows: {error}") from error
 
 
-def marked(graph: Graph, names: Sequence[str]) -> Graph:
-    """Front-end ops of these names become `host` ops. Raises HostError for a name that nothing in the model has."""
-    nodes = {name: _hosted(node) if node.op in names else node for name, node in graph.nodes.items()}
-    found = {node.attrs["kind"] for node in nodes.values() if node.op == "host"}
+def mark_host_ops(graph: Graph, names: Sequence[str]) -> Graph:
+    """Turn the front-end ops of these names into `host` ops. Raises HostError for a name that no op of the model
+    has."""
+    nodes = {name: _as_host_op(node) if node.op in names else node for name, node in graph.nodes.items()}
+    kinds = {node.attrs["kind"] for node in nodes.values() if node.op == "host"}
     for name in names:
-        if name != REFUSED and name not in found:
+        if name != REFUSED and name not in kinds:
             raise HostError(f"compile: on_host {name!r}: the model has no such operator")
     return Graph(graph.name, nodes, graph.inputs, graph.outputs)
 
 
-def _hosted(node: Node) -> Node:
+def _as_host_op(node: Node) -> Node:
     data = f"{node.op} {Printer().map(node.attrs)}".encode()
     attrs = {"kind": node.op, "form": "numpy", "data": data, "run": _numpy(data), "place": 0, "shape": node.shape}
     return replace(node, op="host", attrs={**attrs, "why": "asked for"})
 
 
 def _numpy(data: bytes) -> Run:
-    """The numpy reference of a front-end op, by its name and attributes. Raises HostError for another text."""
+    """Return the numpy reference of a front-end op from its name and attributes as text. Raises HostError for another
+    text."""
     try:
         op, _, attrs = data.decode().partition(" ")
         node = Node(
@@ -161,33 +164,36 @@ def _numpy(data: bytes) -> Run:
 
 
 def cut(graph: Graph) -> "Cut":
-    """Parts and host steps in the order in which they run. A part has what depends on as many host ops in a row; an
-    operand of the host that is an input of the model itself needs no part before it."""
+    """Cut the graph into parts and host steps, in the order in which they run. A part holds the nodes with equally many
+    host ops on the longest path before them; if an operand of the host is an input of the model itself, no part comes
+    before it."""
     level: dict[str, int] = {}
     for node in graph:
         before = max((level[name] for name in node.inputs), default=0)
         level[node.name] = before + (node.op == "host")
-    found = Cut(Graph(graph.name), {}, [])
+    parted = Cut(Graph(graph.name), {}, [])
     for number in range(max(level.values(), default=0) + 1):
-        found.steps.extend(_steps(graph, level, number))
-        mine = [node for node in graph if level[node.name] == number and node.op not in ("host", "constant", "input")]
-        if mine:
-            found.steps.append(_part(graph, mine, found))
-    return found
+        parted.steps.extend(_host_steps(graph, level, number))
+        device_nodes = [
+            node for node in graph if level[node.name] == number and node.op not in ("host", "constant", "input")
+        ]
+        if device_nodes:
+            parted.steps.append(_add_part(graph, device_nodes, parted))
+    return parted
 
 
 @dataclass(frozen=True, slots=True)
 class Cut:
-    """`graph`: all parts, each as a program; `parts`: what is known of each, by its name; `steps`: names of programs,
-    as a plan has them, and the host's work."""
+    """A graph cut into parts. `graph`: all parts, each as a program; `parts`: inputs and outputs of each, by name;
+    `steps`: programs, as a plan names them, and the host's work."""
 
     graph: Graph
     parts: dict[str, Part]
     steps: list[DeviceStep | HostWork]
 
 
-def _steps(graph: Graph, level: Mapping[str, int], number: int) -> list[HostWork]:
-    """Results of one call are one step."""
+def _host_steps(graph: Graph, level: Mapping[str, int], number: int) -> list[HostWork]:
+    """Return the host's work of one level; the results of one call are one step."""
     calls: dict[tuple[int, tuple[str, ...]], list[Node]] = {}
     for node in graph:
         if node.op == "host" and level[node.name] == number:
@@ -195,44 +201,70 @@ def _steps(graph: Graph, level: Mapping[str, int], number: int) -> list[HostWork
     return [HostWork(tuple(nodes), tuple(graph[name] for name in nodes[0].inputs)) for nodes in calls.values()]
 
 
-def _part(graph: Graph, mine: Sequence[Node], found: Cut) -> DeviceStep:
-    """The device's nodes of one level become a program of their own."""
-    made = found.graph
-    program = f"fwd_{len(found.parts)}"
-    prefix = f"part{len(found.parts)}"
-    names = {node.name: node.name for node in mine}
+def _operands_from_outside(graph: Graph, nodes: Sequence[Node]) -> list[Node]:
+    """Return the operands of the nodes that are not among them, each once, in the order in which they are read."""
+    names = {node.name for node in nodes}
+    operands = dict.fromkeys(name for node in nodes for name in node.inputs)
+    return [graph[name] for name in operands if name not in names]
+
+
+def _as_input(node: Node, label: str) -> Node:
+    """Return an input node, labelled by its name, for a value that another part or the host computes."""
+    if node.op == "input":
+        attrs = dict(node.attrs)
+    else:
+        attrs = {}
+    return Node(
+        name=label,
+        op="input",
+        inputs=(),
+        attrs={**attrs, "label": label},
+        shape=node.shape,
+        dtype=node.dtype,
+        source=node.source,
+    )
+
+
+def _add_part(graph: Graph, nodes: Sequence[Node], parted: Cut) -> DeviceStep:
+    """Add the device's nodes of one level to the cut as a program, and return its step."""
+    whole_graph = parted.graph
+    program = f"fwd_{len(parted.parts)}"
+    prefix = f"part{len(parted.parts)}"
+    names = {node.name: node.name for node in nodes}
     inputs: dict[str, str] = {}
-    for name in dict.fromkeys(name for node in mine for name in node.inputs if name not in names):
-        node = graph[name]
-        names[name] = f"{prefix}.{name}"
+    for node in _operands_from_outside(graph, nodes):
+        name_in_part = f"{prefix}.{node.name}"
+        names[node.name] = name_in_part
         if node.op != "constant":
-            inputs[names[name]] = name
-            attrs = {**(node.attrs if node.op == "input" else {}), "label": names[name]}
-            node = Node(
-                name=names[name],
-                op="input",
-                inputs=(),
-                attrs=attrs,
-                shape=node.shape,
-                dtype=node.dtype,
-                source=node.source,
-            )
-            made.inputs.append(names[name])
-        made.nodes[names[name]] = replace(node, name=names[name])
-    for node in mine:
-        made.nodes[node.name] = replace(node, inputs=tuple(names[name] for name in node.inputs))
-    own = {node.name for node in mine}
-    shown = {name for node in graph if node.name not in own for name in node.inputs}
+            inputs[name_in_part] = node.name
+            node = _as_input(node, name_in_part)
+            whole_graph.inputs.append(name_in_part)
+        whole_graph.nodes[name_in_part] = replace(node, name=name_in_part)
+    for node in nodes:
+        whole_graph.nodes[node.name] = replace(node, inputs=tuple(names[name] for name in node.inputs))
+    part_names = {node.name for node in nodes}
+    shown = {name for node in graph if node.name not in part_names for name in node.inputs}
     shown |= {output.value for output in graph.outputs}
-    outputs = {f"{node.name}.to_host": node.name for node in mine if node.name in shown}
-    made.outputs += [Output(label, name, made[name].dtype, program) for label, name in outputs.items()]
-    found.parts[prefix] = Part(program, tuple(inputs), tuple(outputs))
+    outputs = {f"{node.name}.to_host": node.name for node in nodes if node.name in shown}
+    whole_graph.outputs += [Output(label, name, whole_graph[name].dtype, program) for label, name in outputs.items()]
+    parted.parts[prefix] = Part(program, tuple(inputs), tuple(outputs))
     return DeviceStep(program_name(program), inputs, outputs)
 
 
+def _plan_input(graph: Graph, node: Node) -> PlanInput:
+    """Return an input of the model as a host plan describes it."""
+    return PlanInput(
+        label=node.attrs["label"],
+        value=node.name,
+        shape=host_shape(node),
+        dtype=node.dtype,
+        below=below(graph, node),
+    )
+
+
 class PartedModel:
-    """What `compile_in_parts` returns: some operators run on the host. `steps`: programs of the netlist and the host's
-    work, in order; `compiled`: all programs, None where nothing is left for the device."""
+    """A model compiled by `compile_in_parts`, with operators that run on the host. `steps`: programs of the netlist and
+    the host's work, in order; `compiled`: all programs, None if the host does everything."""
 
     def __init__(self, graph: Graph, steps: Sequence[DeviceStep | HostWork], compiled: CompiledPrograms | None) -> None:
         self.graph = graph
@@ -240,7 +272,10 @@ class PartedModel:
         self.compiled = compiled
 
     def __repr__(self) -> str:
-        parts = 0 if self.compiled is None else len(self.compiled.parts)
+        if self.compiled is None:
+            parts = 0
+        else:
+            parts = len(self.compiled.parts)
         return f"PartedModel({self.graph.name!r}, {plural(parts, 'part')}, {len(self._work)} on host)"
 
     @property
@@ -249,72 +284,68 @@ class PartedModel:
 
     @property
     def text(self) -> str:
-        """The netlist, with what the host does before each program in comments."""
-        said = "".join(
+        """The netlist, with comments that say what the host does before each program."""
+        comments = "".join(
             f"# {step if isinstance(step, HostWork) else f'program {step.program}'}\n" for step in self.steps
         )
-        return said + ("" if self.compiled is None else self.compiled.text)
+        return comments + ("" if self.compiled is None else self.compiled.text)
 
     @cached_property
     def plan(self) -> HostPlan:
-        """The steps as an image has them."""
+        """The steps as an image stores them."""
         graph = self.graph
-        nodes = [graph[name] for name in graph.inputs]
-        given = (
-            Given(
-                label=item.attrs["label"],
-                value=item.name,
-                shape=host_shape(item),
-                dtype=item.dtype,
-                below=below(graph, item),
-            )
-            for item in nodes
-        )
-        gives = tuple(Gives(output.label, output.value, output.dtype) for output in graph.outputs)
-        read = {name for work in self._work for name in work.nodes[0].inputs} | {item.value for item in gives}
+        inputs = tuple(_plan_input(graph, graph[name]) for name in graph.inputs)
+        outputs = tuple(PlanOutput(output.label, output.value, output.dtype) for output in graph.outputs)
+        read = {output.value for output in outputs}
+        for work in self._work:
+            read.update(work.nodes[0].inputs)
         constants = [node.name for node in graph if node.op == "constant" and node.name in read]
         steps: list[DeviceStep | HostStep] = []
-        for step in self.steps:
-            steps.append(step.step(len(steps)) if isinstance(step, HostWork) else step)
+        for number, step in enumerate(self.steps):
+            steps.append(step.step(number) if isinstance(step, HostWork) else step)
         files = {name: f"{number}.npy" for number, name in enumerate(constants)}
-        return HostPlan(tuple(given), gives, files, tuple(steps))
+        return HostPlan(inputs, outputs, files, tuple(steps))
 
     def check(self, strict: bool = True) -> tuple[Diagnostic, ...]:
-        """Findings of the checker."""
-        return () if self.compiled is None else self.compiled.check(strict)
+        """Return the findings of the checker."""
+        if self.compiled is None:
+            return ()
+        return self.compiled.check(strict)
 
     def __call__(self, *inputs: Any, precision: Precision = "ideal") -> tuple[Array, ...]:
-        """The outputs for one set of inputs. Raises HostError for others than the model takes."""
-        labels = [item.label for item in self.plan.given]
+        """Return the outputs for one set of inputs. Raises HostError for other inputs than the model takes."""
+        labels = [entry.label for entry in self.plan.given]
         if len(inputs) != len(labels):
             raise HostError(f"{plural(len(inputs), 'input')}, the model takes {len(labels)}: {', '.join(labels)}")
-        return self.run({label: as_numpy(item) for label, item in zip(labels, inputs, strict=True)}, precision)
+        return self.run({label: as_numpy(array) for label, array in zip(labels, inputs, strict=True)}, precision)
 
     def run(self, arrays: Mapping[str, Array], precision: Precision = "ideal") -> tuple[Array, ...]:
-        """The same with inputs by name."""
+        """Return the outputs for inputs by name."""
         values = {name: self.graph[name].value for name in self.plan.constants}
-        values |= {item.value: arrays[item.label] for item in self.plan.given}
+        values |= {entry.value: arrays[entry.label] for entry in self.plan.given}
         runs = {step.file: work.run for step, work in zip(self.plan.on_host, self._work, strict=True)}
-        found = follow(
+        values_by_name = follow(
             self.plan,
             values,
             partial(self._device, precision),
             lambda step, operands: compute(runs[step.file], step, operands),
         )
-        return tuple(found[item.label] for item in self.plan.gives)
+        return tuple(values_by_name[output.label] for output in self.plan.gives)
 
-    def _device(self, precision: Precision, step: DeviceStep, given: Mapping[str, Array]) -> dict[str, Array]:
-        """The outputs of one program."""
+    def _device(self, precision: Precision, step: DeviceStep, operands: Mapping[str, Array]) -> dict[str, Array]:
+        """Run one program and return its outputs by label."""
         if self.compiled is None:
             raise InternalError("a step of the device, and no netlist")
         (name,) = (key for key, part in self.compiled.parts.items() if program_name(part.program) == step.program)
         part = self.compiled.parts[name]
-        (found,) = self.compiled.rounds([[given[label] for label in part.inputs]], precision=precision, program=name)
-        return dict(zip(part.outputs, found, strict=True))
+        (arrays,) = self.compiled.rounds(
+            [[operands[label] for label in part.inputs]], precision=precision, program=name
+        )
+        return dict(zip(part.outputs, arrays, strict=True))
 
     def save(self, folder: str | Path, name: str = "model") -> tuple[Path, Path]:
-        """Write `<name>.yaml` and `<name>.tti`, the netlist and an image of it with the host's parts; returns both.
-        Raises HostError where nothing is left for the device, OSError."""
+        """Write `<name>.yaml` and `<name>.tti`, the netlist and an image of it with the host's parts, and return both
+        paths. Raises HostError if the host does everything, OSError."""
         if self.compiled is None:
             raise HostError(f"compile: {self.graph.name}: the host does all of it: there is no netlist to write")
         members = {step.file: work.data for step, work in zip(self.plan.on_host, self._work, strict=True)}
@@ -322,7 +353,7 @@ class PartedModel:
         return self.compiled.save(folder, name, host=(self.plan, members))
 
     def close(self) -> None:
-        """Free the machines that calls made."""
+        """Free the machines that calls opened."""
         if self.compiled is not None:
             self.compiled.close()
 
@@ -342,18 +373,21 @@ def compile_in_parts(
     options: CompileOptions | None = None,
     **words: Unpack[OptionWords],
 ) -> PartedModel:
-    """Compile a model of which some operators run on the host, by name: those of the ONNX model, and front-end ops of
-    any (`buda-emu compile --ops`). "*", which is the default, stands for all operators of an ONNX model that cannot
-    become ops of the device; what each costs and why it is there, `steps` and `text` say. `source`, `inputs` and
-    options as `compile` takes them.
+    """Compile a model with some operators on the host, given by name: operators of the ONNX model, and front-end ops of
+    any model (`buda-emu compile --ops`). "*", the default, stands for all operators of an ONNX model that cannot become
+    ops of the device; `steps` and `text` say what each costs and why it runs on the host. `source`, `inputs` and
+    options are those of `compile`.
 
     Raises HostError for a name that the model does not have, and what `compile` raises.
     """
-    given = with_words(options, words, "compile_in_parts")
-    compilation = Compilation.of(given)
+    resolved_options = with_words(options, words, "compile_in_parts")
+    compilation = Compilation.of(resolved_options)
     with compilation.memory.reading(source):
-        read = read_model(source, inputs, on_host, sizes=given.sizes)
-    graph = compilation.prepared(marked(read, on_host))
-    found = cut(graph)
-    compiled = CompiledPrograms(*compilation.lowered(found.graph), found.parts) if found.parts else None
-    return PartedModel(graph, found.steps, compiled)
+        read = read_model(source, inputs, on_host, sizes=resolved_options.sizes)
+    graph = compilation.prepare(mark_host_ops(read, on_host))
+    parted = cut(graph)
+    if parted.parts:
+        compiled = CompiledPrograms(*compilation.place_prepared(parted.graph), parted.parts)
+    else:
+        compiled = None
+    return PartedModel(graph, parted.steps, compiled)

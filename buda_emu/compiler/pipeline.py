@@ -45,16 +45,16 @@ from buda_emu.support.checker.suggest import near
 from buda_emu.support.errors import HostError, InternalError
 
 IMPORT: Final = "import"
-"""What stands before the first pass."""
-DEFAULT: Final = Target.named("wormhole_b0", "Float16_b", "HiFi3")
+"""Name of the stage before the first pass."""
+DEFAULT: Final = Target.from_names("wormhole_b0", "Float16_b", "HiFi3")
 VERIFY_EACH = False
-"""Whether the IR after each pass is verified where nobody says; tests do so."""
+"""Default of `Observer.verify`; the tests set it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """What passes are told: the target, what the search is for, formats by name, whether ops are fused, and the rounds
-    of inputs that queues have room for; `memory` that they may take."""
+    """The settings that all passes read: the target, the objective of the search, formats by name, whether ops are
+    fused, the number of input rounds that queues hold (`entries`), and the memory that passes may take."""
 
     target: Target = DEFAULT
     objective: Objective = ONE_BY_ONE
@@ -64,28 +64,30 @@ class Context:
     memory: MemoryWatch = field(default_factory=lambda: MemoryWatch.of(None))
 
     def targets(self, tiles: TileGraph) -> TargetOf:
-        """Of each op the target with the formats that it and what it reads are going to have: those of rules, and 16
-        bits beside masks."""
+        """Return a function that gives each op its target, with the formats that the op and its operands are going to
+        have: those of rules, and 16 bits for values that hold masks."""
 
         @cache
         def large() -> set[str]:
             return large_values(tiles, self.target)
 
         @cache
-        def mixed() -> set[str]:
+        def padded_ops() -> set[str]:
             return mixed_with_padding(tiles)
 
         def precision(op: TileOp) -> Precision:
-            own = precision_of(op, self.rules)
-            if op.name in mixed():
-                return without_blocks(own, self.target)
-            return replace(own, df=self.target.output_df) if not own.df and op.name in large() else own
+            op_precision = precision_of(op, self.rules)
+            if op.name in padded_ops():
+                return without_blocks(op_precision, self.target)
+            if not op_precision.df and op.name in large():
+                return replace(op_precision, df=self.target.output_df)
+            return op_precision
 
         def target_of(op: TileOp) -> Target:
-            own = precision(op)
+            op_precision = precision(op)
             sources = (tiles.ops.get(use.source) for use in op.uses)
-            read = (self.target.of(precision(source) if source is not None else own) for source in sources)
-            return self.target.of(replace(own, reads=tuple(target.activation_df for target in read)))
+            read = (self.target.of(precision(source) if source is not None else op_precision) for source in sources)
+            return self.target.of(replace(op_precision, reads=tuple(target.activation_df for target in read)))
 
         return target_of
 
@@ -95,8 +97,9 @@ Run = Callable[[Sequence[Ir], Context], list[Ir]]
 
 @dataclass(frozen=True, slots=True)
 class Pass:
-    """One step: `before` and `after` are the levels of its IR. `run` takes all forms of the model that the search has
-    yet to choose from; most passes look at each by itself. `wanted`: whether it does anything for a target."""
+    """One step of the compiler. `before` and `after` are the levels of its IR. `run` takes all forms of the model that
+    the search has yet to choose from; most passes treat each form by itself. `wanted` returns whether the pass does
+    anything for a context."""
 
     name: str
     before: str
@@ -112,39 +115,46 @@ def _graphs(function: Callable[[Graph], Graph], level: str) -> Run:
 
 
 def _tiles(function: Callable[[TileGraph, Context], TileGraph | None]) -> Run:
-    """Of a function that changes the graph of tiles that it is given, or returns another one."""
+    """Make a pass of a function that changes the graph of tiles that it is called with, or returns a new one."""
 
     def run(forms: Sequence[Ir], context: Context) -> list[Ir]:
-        found: list[Ir] = []
+        results: list[Ir] = []
         for form in forms:
             tiles = form.tiles
             assert tiles is not None, "a form of level tile has tiles"
-            made = function(tiles, context)
-            found.append(replace(form, tiles=tiles if made is None else made))
-        return found
+            new_tiles = function(tiles, context)
+            results.append(replace(form, tiles=tiles if new_tiles is None else new_tiles))
+        return results
 
     return run
 
 
 def _windows(forms: Sequence[Ir], context: Context) -> list[Ir]:
-    """Several graphs: the first is the quickest by itself, and the only one where nothing is searched."""
-    found = [Ir(CORE, graph) for form in forms for graph in host_windows(form.graph, context.target)]
-    return found[:1] if context.objective.effort == "low" else found
+    """Return several graphs, one for each window layout, the quickest by itself first; with low effort only that
+    one."""
+    graphs = [Ir(CORE, graph) for form in forms for graph in host_windows(form.graph, context.target)]
+    if context.objective.effort == "low":
+        return graphs[:1]
+    return graphs
 
 
 def _waits_for_one(form: Ir, context: Context) -> bool:
-    """Whether one input is on its way, as in programs with caches: the longest way through the ops counts then."""
+    """Return whether only one input is in flight, as in programs with caches, so that the longest path through the ops
+    counts."""
     return context.objective.microbatch == 1 or form.graph.one_by_one
 
 
 def _has_one_chip(form: Ir, context: Context) -> bool:
-    """The same on one chip: on several, products and what is between them are cut over the chips."""
+    """Return whether only one input is in flight, on one chip. On several chips, products and the ops between them are
+    cut over the chips."""
     return context.objective.chips == 1 and _waits_for_one(form, context)
 
 
 def _whole_rows(form: Ir, context: Context) -> int:
-    """Elements in a row, at most, of which one op takes the softmax."""
-    return TILE_WIDTH * context.target.dest_tiles if context.fuse and _has_one_chip(form, context) else 0
+    """Return the length of the longest row, in elements, whose softmax one op computes; 0 if rows are not fused."""
+    if context.fuse and _has_one_chip(form, context):
+        return TILE_WIDTH * context.target.dest_tiles
+    return 0
 
 
 def _factors(forms: Sequence[Ir], context: Context) -> list[Ir]:
@@ -152,7 +162,7 @@ def _factors(forms: Sequence[Ir], context: Context) -> list[Ir]:
 
 
 def _late_factors(forms: Sequence[Ir], context: Context) -> list[Ir]:
-    """Where one input is on its way."""
+    """Apply `late_factors` to the forms with only one input in flight."""
     return [
         Ir(CORE, late_factors(form.graph, _whole_rows(form, context))) if _waits_for_one(form, context) else form
         for form in forms
@@ -160,10 +170,13 @@ def _late_factors(forms: Sequence[Ir], context: Context) -> list[Ir]:
 
 
 def _for_one(step: Run) -> Run:
-    """Where one input is on its way, on one chip."""
+    """Restrict a pass to forms with only one input in flight, on one chip."""
 
     def run(forms: Sequence[Ir], context: Context) -> list[Ir]:
-        return [item for form in forms for item in (step([form], context) if _has_one_chip(form, context) else [form])]
+        results: list[Ir] = []
+        for form in forms:
+            results += step([form], context) if _has_one_chip(form, context) else [form]
+        return results
 
     return run
 
@@ -191,7 +204,7 @@ def _has_int8(context: Context) -> bool:
 
 
 def _is_wide(context: Context) -> bool:
-    """Whether what products sum up may grow: no exponent of 5 bits."""
+    """Return whether sums of products may grow, because the format's exponent has more than 5 bits."""
     return FORMATS[context.target.activation_df].family != "a"
 
 
@@ -425,25 +438,27 @@ PASSES: Final[tuple[Pass, ...]] = (
         run=_fork_room,
     ),
 )
-"""In their order."""
+"""All passes in the order in which they run."""
 NAMES: Final = (IMPORT, *(step.name for step in PASSES))
 LAST_ON_GRAPHS: Final = "dce"
 
 
-def known(name: str, option: str) -> str:
-    """The name. Raises HostError, with all names, for one that no pass has."""
+def require_pass_name(name: str, option: str) -> str:
+    """Return the name. Raises HostError, with all names, for one that no pass has."""
     if name not in NAMES:
         hint = near(name, NAMES)
-        raise HostError(f"{option} {name}: {f'{hint} ' if hint else ''}passes are {', '.join(NAMES)}")
+        names = f"passes are {', '.join(NAMES)}"
+        raise HostError(f"{option} {name}: {hint} {names}" if hint else f"{option} {name}: {names}")
     return name
 
 
 @dataclass(slots=True)
 class Observer:
-    """Who looks on. `show` is given the text after the passes `printed`, `dump` each pass of levels front and core
-    and the graph after it; where the search has yet to choose, both wait until it has. `foreseen` is given the memory
-    that the passes are going to need, in words, before the first. `verify`: every IR is verified; `seconds` that each
-    pass took. `tell` is told how far the search is, `work` is what it does."""
+    """Callbacks and measurements of a compilation. `show` gets the text of the IR after each pass in `printed`, `dump`
+    gets the name of each pass of levels front and core, and the graph after it; while the search has yet to choose
+    between forms, both wait for its choice. `foreseen` gets, before the first pass, a sentence about the memory that
+    the passes will need. `verify`: whether the IR is verified after each pass; `seconds`: processor time of each pass.
+    `tell` gets the progress of the search, `work` is what the search has done."""
 
     show: Callable[[str], None] | None = None
     foreseen: Callable[[str], None] | None = None
@@ -456,7 +471,8 @@ class Observer:
     _waiting: dict[int, list[Callable[[], None]]] = field(default_factory=dict[int, list[Callable[[], None]]])
 
     def look(self, name: str, forms: Sequence[Ir], arch: str) -> None:
-        """At what a pass left, for an architecture. Raises InternalError for an IR that breaks a rule of its level."""
+        """Verify, dump and print the forms that a pass returned. Raises InternalError for an IR that breaks a rule of
+        its level."""
         for number, form in enumerate(forms):
             if self.verify:
                 for problem in problems(form, arch):
@@ -466,17 +482,17 @@ class Observer:
             if self.show is not None and name in self.printed:
                 self._tell(number, _call(self.show, f"# after {name}\n{print_ir(form)}"))
         if len(forms) == 1:
-            self.chosen(0)
+            self.choose(0)
 
-    def _tell(self, number: int, told: Callable[[], None]) -> None:
-        self._waiting.setdefault(number, []).append(told)
+    def _tell(self, number: int, report: Callable[[], None]) -> None:
+        self._waiting.setdefault(number, []).append(report)
 
-    def chosen(self, number: int) -> None:
-        """What waited for the choice of this form."""
-        told = self._waiting.get(number, [])
+    def choose(self, number: int) -> None:
+        """Report what waited for the choice of this form, and forget the other forms."""
+        reports = self._waiting.get(number, [])
         self._waiting = {}
-        for item in told:
-            item()
+        for report in reports:
+            report()
 
 
 def _call(function: Callable[..., None], *arguments: object) -> Callable[[], None]:
@@ -486,53 +502,58 @@ def _call(function: Callable[..., None], *arguments: object) -> Callable[[], Non
 def run(
     forms: Sequence[Ir], context: Context, observer: Observer | None = None, *, after: str = IMPORT, stop: str = ""
 ) -> list[Ir]:
-    """The forms after pass `stop`, "" all, of forms that stand after pass `after`. Raises UnsupportedError for what
-    the device cannot do and where memory does not suffice, InternalError where a pass breaks a rule."""
+    """Run the passes between `after` and `stop` ("" runs all) on the forms that pass `after` returned. Raises
+    UnsupportedError for what the device cannot do and if memory does not suffice, InternalError if a pass breaks a
+    rule."""
     observer = observer or Observer()
-    found = list(forms)
+    current = list(forms)
     steps = list(between(after, stop))
     pool = context.objective.work.pool
     arch = context.target.arch.name
     if after == IMPORT:
-        _cheaply(IMPORT, found)
-        observer.look(IMPORT, found, arch)
-        words = context.memory.before_passes(found[0].graph)
+        _check_graphs(IMPORT, current)
+        observer.look(IMPORT, current, arch)
+        words = context.memory.before_passes(current[0].graph)
         if observer.foreseen is not None:
             observer.foreseen(words)
     try:
         if pool is not None and any(step.name == "search" for step in steps):
             pool.start()  # ready when the search begins
         for step in steps:
-            if not step.wanted(context):
-                continue
-            if any(form.level != step.before for form in found):
-                raise HostError(f"{step.name} takes IR of level {step.before}, not {found[0].level}")
-            start = time.process_time()
-            chosen = [form.graph for form in found]
-            with context.memory.counting():
-                found = step.run(found, context)
-            observer.seconds[step.name] = time.process_time() - start
-            context.memory.after(step.name)
-            _cheaply(step.name, found)
-            if step.name == "search":
-                observer.chosen(next(n for n, graph in enumerate(chosen) if graph is found[0].graph))
-            observer.look(step.name, found, arch)
+            if step.wanted(context):
+                current = _run_pass(step, current, context, observer)
     finally:
-        observer.chosen(0)
+        observer.choose(0)
         if pool is not None:
             pool.close()
-    return found
+    return current
 
 
-def _cheaply(name: str, forms: Sequence[Ir]) -> None:
-    """What is looked at in any case."""
+def _run_pass(step: Pass, forms: Sequence[Ir], context: Context, observer: Observer) -> list[Ir]:
+    """Run one pass, measure it and check its result. Raises HostError for forms of another level than it takes."""
+    if any(form.level != step.before for form in forms):
+        raise HostError(f"{step.name} takes IR of level {step.before}, not {forms[0].level}")
+    start = time.process_time()
+    with context.memory.counting():
+        results = step.run(forms, context)
+    observer.seconds[step.name] = time.process_time() - start
+    context.memory.after(step.name)
+    _check_graphs(step.name, results)
+    if step.name == "search":
+        observer.choose(next(number for number, form in enumerate(forms) if form.graph is results[0].graph))
+    observer.look(step.name, results, context.target.arch.name)
+    return results
+
+
+def _check_graphs(name: str, forms: Sequence[Ir]) -> None:
+    """Check the graphs of levels front and core, which is cheap enough to do after every pass."""
     for form in forms:
         if form.level in (FRONT, CORE):
             check_graph(form.graph, form.level, name)
 
 
 def between(after: str, stop: str = "") -> Iterable[Pass]:
-    """The passes that stand after one, up to another. Raises HostError where `stop` is not after `after`."""
+    """Return the passes behind `after`, up to and including `stop`. Raises HostError if `stop` is before `after`."""
     first = NAMES.index(after)
     last = NAMES.index(stop) if stop else len(PASSES)
     if last < first:
@@ -541,10 +562,11 @@ def between(after: str, stop: str = "") -> Iterable[Pass]:
 
 
 def core_graph(graph: Graph, target: Target = DEFAULT) -> Graph:
-    """The graph after all passes on graphs; of several kinds of windows those of the fewest cycles by themselves."""
+    """Return the graph after all passes on graphs; of several window layouts it has the one with the fewest cycles by
+    itself."""
     return run([Ir(FRONT, graph)], Context(target), stop=LAST_ON_GRAPHS)[0].graph
 
 
 def file_of(after: str, forms: Sequence[Ir], context: Context) -> IrFile:
-    """What stands after a pass, to be written."""
+    """Return the forms that a pass returned as an IR file, with the target if they are on tiles."""
     return IrFile(after, tuple(forms), context.target if forms[0].level in (TILE, PLACED) else None)

@@ -1,4 +1,4 @@
-"""The target of a compilation: architecture, formats, fidelity."""
+"""The target of a compilation: architecture, formats and fidelity, and the objective of the search for a placement."""
 
 from dataclasses import dataclass, field, replace
 from functools import cache
@@ -20,14 +20,14 @@ MICROBATCH = 64
 """Inputs that go through an epoch before the next begins, unless the objective is latency."""
 L1_RESERVED = 471_040
 L1_RESERVED_BLACKHOLE = 483_392
-"""Bytes of a core that firmware and streams keep (FRONTEND 4.1)."""
+"""Bytes of a core's L1 that firmware and streams occupy (FRONTEND 4.1)."""
 DF_CHOICES = ("Float32", "Float16", "Float16_b", "Bfp8", "Bfp8_b")
 
 
 @dataclass(frozen=True, slots=True)
 class Precision:
-    """Formats and fidelity of one op, "" where they are the model's. `reads`: formats of its operands, where some have
-    another one than the op."""
+    """Formats and fidelity of one op; "" takes the model's. `reads`: formats of its operands, if some differ from the
+    op's."""
 
     df: str = ""
     acc_df: str = ""
@@ -37,8 +37,9 @@ class Precision:
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """`df`: of activations and parameters, `acc_df` of what the math unit sums in ("" is chosen by df); `board`: that
-    the chip stands on, "" where none is named; `reads` of one op, as `Precision` has it."""
+    """A chip with formats. `df` is the format of activations and parameters, `acc` the format that products are summed
+    in ("" derives it from `df`); `board`: the board that the chip stands on, "" if none is named; `reads`: operand
+    formats of a single op, as in `Precision`."""
 
     arch: Arch
     df: str = "Float16_b"
@@ -48,50 +49,54 @@ class Target:
     reads: tuple[str, ...] = ()
 
     @staticmethod
-    def named(arch: str, df: str, fidelity: str, acc_df: str = "") -> "Target":
-        """From words. Raises HostError for one that is not known."""
-        for what, word, words in (
+    def from_names(arch: str, df: str, fidelity: str, acc_df: str = "") -> "Target":
+        """Return the target of an architecture and formats by name. Raises HostError for an unknown name."""
+        for option, word, words in (
             ("arch", arch, ARCH_CHOICES),
             ("df", df, DF_CHOICES),
             ("fidelity", fidelity, FIDELITIES),
             ("acc_df", acc_df, ACC_CHOICES),
         ):
             if word not in words:
-                raise HostError(f"compile: {what} {word!r} is not one of: {', '.join(item for item in words if item)}")
+                raise HostError(f"compile: {option} {word!r} is not one of: {', '.join(filter(None, words))}")
         if arch == "grayskull" and acc_df == "Float32":
             raise HostError("compile: grayskull cannot sum in Float32")  # V090
         return Target(ARCHS[arch], df, fidelity, acc_df)
 
     def on_board(self, name: str) -> "Target":
-        """Of a chip as it is on a board: with the cores and DRAM channels that are left. Raises HostError for a board
-        that is not known."""
-        found = board(name)
-        arch = replace(self.arch, grid=found.grid, dram_channels=found.dram_channels)
-        return replace(self, arch=arch, board=found.name)
+        """Return the target for a chip of a board, with the cores and DRAM channels that the board leaves it. Raises
+        HostError for an unknown board."""
+        chip_board = board(name)
+        arch = replace(self.arch, grid=chip_board.grid, dram_channels=chip_board.dram_channels)
+        return replace(self, arch=arch, board=chip_board.name)
 
-    def harvested(self, rows: int) -> "Target":
-        """Of a chip that lacks its last rows (PERF 1). Raises HostError where none is left."""
+    def with_harvested_rows(self, rows: int) -> "Target":
+        """Return the target for a chip that lacks its last rows (PERF 1). Raises HostError if no row is left."""
         height, width = self.arch.grid
         if rows >= height:
             raise HostError(f"compile: {rows} of {height} rows harvested")
-        return replace(self, arch=replace(self.arch, grid=(height - rows, width))) if rows else self
+        if rows:
+            return replace(self, arch=replace(self.arch, grid=(height - rows, width)))
+        return self
 
-    def of(self, own: Precision) -> "Target":
-        """For an op that has formats of its own."""
-        if own == Precision():
+    def of(self, precision: Precision) -> "Target":
+        """Return the target for an op with its own formats."""
+        if precision == Precision():
             return self
-        df = own.df or self.df
-        acc = own.acc_df or self.acc
-        fidelity = own.fidelity or self.fidelity
-        return replace(self, df=df, acc=acc, fidelity=fidelity, reads=own.reads)
+        df = precision.df or self.df
+        acc = precision.acc_df or self.acc
+        fidelity = precision.fidelity or self.fidelity
+        return replace(self, df=df, acc=acc, fidelity=fidelity, reads=precision.reads)
 
     def read_df(self, operand: int) -> str:
-        """Of an operand of the op that this is for."""
-        return self.reads[operand] if operand < len(self.reads) else self.activation_df
+        """Return the format of an operand of the op that this target is for."""
+        if operand < len(self.reads):
+            return self.reads[operand]
+        return self.activation_df
 
     @property
     def chip(self) -> Device:
-        """The chip as the time model takes it: its board's, or one with the cores that it has."""
+        """The chip as the time model takes it: the board's, or one with the target's cores."""
         return _chip(self.board, self.arch.name, self.arch.grid)
 
     @property
@@ -101,59 +106,73 @@ class Target:
 
     @property
     def widest_block(self) -> int:
-        """Tiles of columns of a product that one core has room for, with a row of the right factor and a tile of the
-        left one, twice each, in 16 bits or more, as results have that hold masks."""
+        """Width of the widest block of a product that one core has room for, in tiles, with a row of the right
+        factor and a tile of the left one, twice each. It is computed for 16 bits at least, which results that hold
+        masks have."""
         formats = (self.activation_df, "Float16")
         size = max(tile_bytes(df, 32, 32, self.arch.alignment, header=True) for df in formats)
         return (self.buffer_room // (2 * size) - 1) // 2
 
     @property
     def title(self) -> str:
-        """What people call the chip: its architecture, with the board where one is named."""
-        return f"{self.board} ({self.arch.name})" if self.board else self.arch.name
+        """The name of the chip in texts: its architecture, with the board if one is named."""
+        if self.board:
+            return f"{self.board} ({self.arch.name})"
+        return self.arch.name
 
     @property
     def activation_df(self) -> str:
-        """FRONTEND 3.5: Grayskull has no Float32."""
-        return "Float16_b" if self.df == "Float32" and self.arch.name == "grayskull" else self.df
+        """Format of activations: `df`, but Float16_b instead of Float32 on Grayskull, which has no Float32 (FRONTEND
+        3.5)."""
+        if self.df == "Float32" and self.arch.name == "grayskull":
+            return "Float16_b"
+        return self.df
 
     @property
     def acc_df(self) -> str:
-        """FRONTEND 3.5."""
+        """Format that products are summed in; by default it follows from the activations' format (FRONTEND 3.5)."""
         if self.acc:
             return self.acc
         if self.activation_df == "Float32":
             return "Float32"
-        return "Float16_b" if FORMATS[self.activation_df].family == "b" else "Float16"
+        if FORMATS[self.activation_df].family == "b":
+            return "Float16_b"
+        return "Float16"
 
     @property
     def intermed_df(self) -> str:
-        """Of partial sums: what is summed in, in its 16-bit form for block formats."""
-        return "Float32" if self.acc_df == "Float32" else self.acc_df
+        """Format of partial sums: the one that they are summed in, which is never a block format."""
+        if self.acc_df == "Float32":
+            return "Float32"
+        return self.acc_df
 
     @property
     def picker_df(self) -> str:
-        """Of constants that are 0 and 1 only (FRONTEND 3.2)."""
-        return "Bfp2_b" if FORMATS[self.activation_df].family == "b" else "Bfp2"
+        """Format of constants that hold only 0 and 1 (FRONTEND 3.2)."""
+        if FORMATS[self.activation_df].family == "b":
+            return "Bfp2_b"
+        return "Bfp2"
 
     @property
     def output_df(self) -> str:
-        """Of what the host reads: untilized, so no block format (V030)."""
+        """Format of tensors that the host reads: they are untilized, so it is no block format (V030)."""
         return {"Bfp8": "Float16", "Bfp8_b": "Float16_b"}.get(self.activation_df, self.activation_df)
 
     @property
     def table_df(self) -> str:
-        """Of embedding tables: 16 bits at least (FRONTEND 3.5)."""
+        """Format of embedding tables, which have at least 16 bits (FRONTEND 3.5)."""
         return self.output_df
 
     @property
     def dest_tiles(self) -> int:
-        """V040."""
-        return 4 if self.acc_df in ("Float32", "Int32") else 8
+        """Number of tiles that half of the result registers hold (V040)."""
+        if self.acc_df in ("Float32", "Int32"):
+            return 4
+        return 8
 
     @property
     def has_int8(self) -> bool:
-        """Whether there are products of integers (V030, V141)."""
+        """Return whether the chip multiplies integers (V030, V141)."""
         return self.arch.name != "grayskull"
 
 
@@ -164,11 +183,11 @@ def _chip(on: str, arch: str, grid: tuple[int, int]) -> Device:
 
 @dataclass(frozen=True, slots=True)
 class Objective:
-    """What is placed for (docs/compile/placing.md). `effort`: how long is searched; `objective`: most inputs per
-    second, the shortest time of one input, or the fewest cores; `chips` that the model is cut over; `microbatch`:
-    inputs that go through an epoch before the next begins; unless it is `firm`, fewer where memory is full; `ids` of
-    the chips, where they are not counted from 0; `copies` of the model, each on a chip of its own; `step`: inputs of a
-    training's step, its microbatches."""
+    """The goal of a placement (docs/compile/placing.md). `effort`: length of the search; `objective`: most inputs per
+    second, shortest time of one input, or fewest cores; `chips` that the model is cut over; `microbatch`: inputs that
+    go through an epoch before the next begins, reduced if memory is full unless it is `firm`; `ids` of the chips if
+    they are not counted from 0; `copies` of the model, each on its own chip; `step`: inputs of a training's step, its
+    microbatches."""
 
     effort: str = "default"
     objective: str = "throughput"
@@ -179,12 +198,12 @@ class Objective:
     copies: int = 1
     step: int = 1
     cluster: Cluster | None = None
-    """Of the chips, where a file describes it."""
+    """The cluster of the chips, if a file describes it."""
     work: Work = field(default_factory=Work, compare=False, repr=False)
-    """What is done for it, whatever the search puts in the place of the other fields."""
+    """What the search has done so far; copies with other fields share it."""
 
     @staticmethod
-    def named(
+    def from_options(
         effort: str,
         objective: str,
         chips: int,
@@ -192,16 +211,20 @@ class Objective:
         ids: tuple[int, ...] = (),
         cluster: Cluster | None = None,
     ) -> "Objective":
-        """From words and figures; no microbatch: what suits the objective. Raises HostError for what is none."""
-        for what, word, words in (("effort", effort, EFFORTS), ("objective", objective, OBJECTIVES)):
+        """Return the objective of words and numbers; without a microbatch it takes the usual one for the objective.
+        Raises HostError for an invalid word or number."""
+        for option, word, words in (("effort", effort, EFFORTS), ("objective", objective, OBJECTIVES)):
             if word not in words:
-                raise HostError(f"compile: {what} {word!r} is not one of: {', '.join(words)}")
+                raise HostError(f"compile: {option} {word!r} is not one of: {', '.join(words)}")
         firm = microbatch is not None
         if microbatch is None:
-            microbatch = 1 if objective == "latency" else MICROBATCH
-        for what, figure, most in (("chips", chips, MOST_CHIPS), ("microbatch", microbatch, 4096)):
-            if not 1 <= figure <= most:
-                raise HostError(f"compile: {what} {figure} is not between 1 and {most}")
+            if objective == "latency":
+                microbatch = 1
+            else:
+                microbatch = MICROBATCH
+        for option, figure, largest in (("chips", chips, MOST_CHIPS), ("microbatch", microbatch, 4096)):
+            if not 1 <= figure <= largest:
+                raise HostError(f"compile: {option} {figure} is not between 1 and {largest}")
         return Objective(
             effort=effort,
             objective=objective,
@@ -215,4 +238,4 @@ class Objective:
 
 
 ONE_BY_ONE = Objective("low", microbatch=1)
-"""The first legal choice, for programs that follow each other on states in rams."""
+"""The objective of programs that run in turn on states in rams: the first legal placement."""

@@ -1,4 +1,5 @@
-"""Text to netlist and findings: read, expanded for several chips, derived, checked; and contracted again."""
+"""Build a netlist from YAML text: read it, expand it for several chips, derive properties, and check the rules.
+`contract` undoes expansion and derivation for the printer."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import field
@@ -20,7 +21,7 @@ from buda_emu.netlist.model import (
 )
 from buda_emu.netlist.nodes import Mapping as MappingNode
 from buda_emu.netlist.reader import Document, read_document
-from buda_emu.netlist.reader.context import Kept
+from buda_emu.netlist.reader.context import ReadCache
 from buda_emu.netlist.rules.verify import verifying
 from buda_emu.netlist.sizes import align_up, entry_bytes
 from buda_emu.netlist.sourced import evolve
@@ -30,7 +31,7 @@ from buda_emu.spec.archs import ARCHS, Arch
 from buda_emu.spec.blocking import FULL_TILE
 from buda_emu.spec.ops import OP_TYPES
 from buda_emu.support.checker.diagnostic import Diagnostic
-from buda_emu.support.checker.result import Steps, finished
+from buda_emu.support.checker.result import Steps, run_steps
 from buda_emu.support.lazy import lazy
 from buda_emu.support.records import dataclass
 
@@ -41,14 +42,14 @@ else:
 
 TileDim = tuple[int, int]
 INVALID_TILE: TileDim = (0, 0)
-# NETLIST 1.5: what a transpose TM makes of a tile; any other tile becomes invalid.
+# NETLIST 1.5: a tile's dims after a transpose TM; any other tile becomes invalid.
 _TRANSPOSED: Mapping[TileDim, TileDim] = {(32, 32): (32, 32), (16, 32): (32, 16), (32, 16): (16, 32)}
 _QUEUE_AUTOINC = {"rd_ptr_autoinc": "1", "global_rdptr_autoinc": "0", "global_wrptr_autoinc": "1"}
 _RAM_AUTOINC = {"rd_ptr_autoinc": "0", "global_rdptr_autoinc": "0", "global_wrptr_autoinc": "0"}
 
 
 def derive_graphs(graphs: Mapping[str, Graph], queues: Mapping[str, Queue]) -> dict[str, Graph]:
-    """The graphs with the derived properties of their ops filled in."""
+    """Return the graphs with the derived properties of their ops filled in (NETLIST 1.5)."""
     return {name: _derive_graph(graph, queues) for name, graph in graphs.items()}
 
 
@@ -58,12 +59,16 @@ def _derive_graph(graph: Graph, queues: Mapping[str, Queue]) -> Graph:
 
 
 def _derive_op(op: Op, local: Mapping[str, Op], queues: Mapping[str, Queue]) -> Op:
-    """`local` are the ops of the same graph: a producer in another graph counts as 32x32."""
+    """Fill in tile dims, vector mode and transpose flag of an op. `local` holds the ops of the same graph: a producer
+    in another graph counts as 32x32."""
     tiles: list[TileDim] = []
     transposes = 0
     for index, name in enumerate(op.inputs):
         producer = queues.get(name) or local.get(name)
-        tile = producer.blocking.tile_dim if producer is not None else FULL_TILE
+        if producer is not None:
+            tile = producer.blocking.tile_dim
+        else:
+            tile = FULL_TILE
         tms = op.input_tms[index]
         if tms:
             flips = sum(tm.name == "transpose" for tm in tms)
@@ -76,92 +81,103 @@ def _derive_op(op: Op, local: Mapping[str, Op], queues: Mapping[str, Queue]) -> 
 
 
 def _default_vector(op_type: str, tile: TileDim) -> str:
-    """The region that an sfpu op covers: it follows the tile of input 0 (NETLIST 1.5, 11.1 A2); rc for all others."""
-    known = OP_TYPES.get(op_type)
-    if known is None or not known.has("vector unit") or tile == (32, 32):
+    """Return the region of a tile that an sfpu op covers, "r", "c" or "rc". It follows the tile of input 0 (NETLIST
+    1.5, 11.1 A2) and is "rc" for all other op types."""
+    declaration = OP_TYPES.get(op_type)
+    if declaration is None or not declaration.has("vector unit") or tile == (32, 32):
         return "rc"
     return "c" if tile == (32, 16) else "r"
 
 
 def derive_queues(queues: Mapping[str, Queue], graphs: Mapping[str, Graph]) -> dict[str, Queue]:
-    """The queues with their input_count (NETLIST 1.3 "Derived per queue")."""
-    consumed: dict[str, int] = {}  # the last graph that reads it wins
-    produced: dict[str, int] = {}
+    """Return the queues with their `input_count` filled in (NETLIST 1.3 "Derived per queue")."""
+    reader_counts: dict[str, int] = {}  # the last graph that reads a name wins
+    producer_counts: dict[str, int] = {}
     for graph in graphs.values():
         for op in graph.ops:
-            produced[op.name] = graph.input_count
+            producer_counts[op.name] = graph.input_count
             for name in op.inputs:
-                consumed[name] = graph.input_count
+                reader_counts[name] = graph.input_count
     result: dict[str, Queue] = {}
     for name, queue in queues.items():
         if queue.is_ram and queue.entries == 1:
             count = 1
-        elif name in consumed:
-            count = consumed[name]
+        elif name in reader_counts:
+            count = reader_counts[name]
+        elif queue.host_fed:
+            count = -1
         else:
-            count = -1 if queue.host_fed else produced.get(queue.input, -1)
+            count = producer_counts.get(queue.input, -1)
         result[name] = queue if count == queue.input_count else evolve(queue, input_count=count)
     return result
 
 
 def derive_programs(programs: Mapping[str, Program], queues: Mapping[str, Queue]) -> dict[str, Program]:
-    """The programs with the autoincrements that their queue settings do not write."""
+    """Return the programs with the autoincrements that their queue settings leave out."""
     return {
         name: evolve(program, instructions=_derive_instructions(program, queues)) for name, program in programs.items()
     }
 
 
 def _derive_instructions(program: Program, queues: Mapping[str, Queue]) -> tuple[Instruction, ...]:
-    return tuple(
-        evolve(instruction, queue_settings=tuple(_settings(setting, queues) for setting in instruction.queue_settings))
-        if isinstance(instruction, Execute)
-        else instruction
-        for instruction in program.instructions
-    )
+    instructions: list[Instruction] = []
+    for instruction in program.instructions:
+        if isinstance(instruction, Execute):
+            settings = tuple(_fill_autoincrements(setting, queues) for setting in instruction.queue_settings)
+            instructions.append(evolve(instruction, queue_settings=settings))
+        else:
+            instructions.append(instruction)
+    return tuple(instructions)
 
 
-def _settings(setting: QueueSettings, queues: Mapping[str, Queue]) -> QueueSettings:
-    defaults = _autoincrements(setting, queues)
+def _fill_autoincrements(setting: QueueSettings, queues: Mapping[str, Queue]) -> QueueSettings:
+    defaults = _default_autoincrements(setting, queues)
     missing = {name: value for name, value in defaults.items() if not getattr(setting, name)}
     return evolve(setting, **missing) if missing else setting
 
 
-def without_derived(setting: QueueSettings, queues: Mapping[str, Queue]) -> QueueSettings:
-    """The setting without the autoincrements that would be derived anyway."""
-    defaults = _autoincrements(setting, queues)
+def omit_defaults(setting: QueueSettings, queues: Mapping[str, Queue]) -> QueueSettings:
+    """Return the setting without the autoincrements that equal the derived defaults."""
+    defaults = _default_autoincrements(setting, queues)
     same = {name: "" for name, value in defaults.items() if getattr(setting, name) == value}
     return evolve(setting, **same) if same else setting
 
 
-def _autoincrements(setting: QueueSettings, queues: Mapping[str, Queue]) -> Mapping[str, str]:
-    """Those of its queue; none where there is no such queue."""
+def _default_autoincrements(setting: QueueSettings, queues: Mapping[str, Queue]) -> Mapping[str, str]:
+    """Return the default autoincrements of the setting's queue or ram; empty if there is no such queue."""
     queue = queues.get(setting.queue)
-    return {} if queue is None else _RAM_AUTOINC if queue.is_ram else _QUEUE_AUTOINC
+    if queue is None:
+        return {}
+    return _RAM_AUTOINC if queue.is_ram else _QUEUE_AUTOINC
 
 
 @dataclass(slots=True)
 class _Copies:
-    """What each name of an expanded netlist was called, and the first copies, which stand for all."""
+    """The copies that expansion made of queues or graphs (NETLIST 1.7). The first copy of an object represents all.
+
+    `written` maps the name of a copy to the name in the file, `devices` a name in the file to the chips of its copies,
+    and `first` holds the names of the first copies.
+    """
 
     written: dict[str, str] = field(default_factory=dict[str, str])
     first: set[str] = field(default_factory=set[str])
     devices: dict[str, tuple[int, ...]] = field(default_factory=dict[str, tuple[int, ...]])
 
     @staticmethod
-    def of(named: Iterable[tuple[str, str]]) -> "_Copies":
-        """From pairs of names: that of a copy, and the one that was written."""
-        found = _Copies()
-        for name, written in named:
+    def of(names: Iterable[tuple[str, str]]) -> "_Copies":
+        """Collect the copies among pairs of an object's name and its name in the file."""
+        copies = _Copies()
+        for name, written in names:
             if name == written:
                 continue
-            if written not in found.devices:
-                found.first.add(name)
-            found.written[name] = written
-            found.devices[written] = (*found.devices.get(written, ()), int(name[len(written) + 1 :]))
-        return found
+            if written not in copies.devices:
+                copies.first.add(name)
+            copies.written[name] = written
+            copies.devices[written] = (*copies.devices.get(written, ()), int(name[len(written) + 1 :]))
+        return copies
 
     def names(self, names: Iterable[str]) -> Iterator[str]:
-        """Each as it was written, once for all its copies."""
+        """Yield the names as the file has them, the name of a copied object once."""
         for name in names:
             if name not in self.written:
                 yield name
@@ -169,46 +185,63 @@ class _Copies:
                 yield self.written[name]
 
 
-def contracted(netlist: Netlist) -> Document:
-    """What was written, as the reader has it: without copies, and without what is derived (NETLIST 1.5)."""
+def contract(netlist: Netlist) -> Document:
+    """Return the netlist as its file states it: without copies for several chips, and without the properties that
+    loading derives (NETLIST 1.5, 1.7)."""
     queues = _Copies.of((queue.name, queue.written_name) for queue in netlist.queues.values())
     graphs = _Copies.of((graph.name, _written_name(graph)) for graph in netlist.graphs.values())
-    found = Document(netlist.path, netlist.arch_name, netlist.archs)
-    found.queue_devices = queues.devices
-    found.graph_devices = graphs.devices
-    for name, queue in netlist.queues.items():
-        if name not in queues.written:
-            found.queues[name] = queue
-        elif name in queues.first:
-            written = queues.written[name]
-            source = queue.input if queue.host_fed else queue.input[: len(written) - len(name)]
-            found.queues[written] = evolve(queue, name=written, input=source)
-    for name, graph in netlist.graphs.items():
-        if name not in graphs.written:
-            found.graphs[name] = graph
-        elif name in graphs.first:
-            found.graphs[graphs.written[name]] = _graph(graph, graphs.written[name])
-    found.fused_ops = dict(netlist.fused_ops)
-    found.programs = {
-        name: evolve(program, instructions=tuple(_instructions(program, queues, graphs, netlist.queues)))
+    document = Document(netlist.path, netlist.arch_name, netlist.archs)
+    document.queue_devices = queues.devices
+    document.graph_devices = graphs.devices
+    document.queues = _contract_queues(netlist, queues)
+    document.graphs = _contract_graphs(netlist, graphs)
+    document.fused_ops = dict(netlist.fused_ops)
+    document.programs = {
+        name: evolve(program, instructions=tuple(_contract_instructions(program, queues, graphs, netlist.queues)))
         for name, program in netlist.programs.items()
     }
-    found.program_order = list(netlist.program_order)
-    found.sections = dict(netlist.sections)
-    return found
+    document.program_order = list(netlist.program_order)
+    document.sections = dict(netlist.sections)
+    return document
+
+
+def _contract_queues(netlist: Netlist, copies: _Copies) -> dict[str, Queue]:
+    queues: dict[str, Queue] = {}
+    for name, queue in netlist.queues.items():
+        if name not in copies.written:
+            queues[name] = queue
+        elif name in copies.first:
+            written = copies.written[name]
+            if queue.host_fed:
+                source = queue.input
+            else:
+                source = queue.input[: len(written) - len(name)]
+            queues[written] = evolve(queue, name=written, input=source)
+    return queues
+
+
+def _contract_graphs(netlist: Netlist, copies: _Copies) -> dict[str, Graph]:
+    graphs: dict[str, Graph] = {}
+    for name, graph in netlist.graphs.items():
+        if name not in copies.written:
+            graphs[name] = graph
+        elif name in copies.first:
+            graphs[copies.written[name]] = _contract_graph(graph, copies.written[name])
+    return graphs
 
 
 def _written_name(graph: Graph) -> str:
-    """The name in the file: copies of its ops have the same ending."""
+    """Return the graph's name in the file. Its ops know theirs, and copies of graph and ops share a suffix."""
     op = next(iter(graph.ops), None)
-    ending = op.name[len(op.written_name) :] if op is not None and op.name != op.written_name else ""
-    return graph.name.removesuffix(ending)
+    if op is None or op.name == op.written_name:
+        return graph.name
+    return graph.name.removesuffix(op.name[len(op.written_name) :])
 
 
-def _graph(graph: Graph, written: str) -> Graph:
+def _contract_graph(graph: Graph, written: str) -> Graph:
     cut = len(written) - len(graph.name)
 
-    def own(op: Op) -> Op:
+    def contract_op(op: Op) -> Op:
         return evolve(
             op,
             name=op.written_name,
@@ -217,56 +250,62 @@ def _graph(graph: Graph, written: str) -> Graph:
             forked_dram_inputs=tuple((queue[:cut], fork[:cut]) for queue, fork in op.forked_dram_inputs),
         )
 
-    return evolve(graph, name=written, ops=tuple(map(own, graph.ops)))
+    return evolve(graph, name=written, ops=tuple(map(contract_op, graph.ops)))
 
 
-def _instructions(program: Program, queues: _Copies, graphs: _Copies, of: Mapping[str, Queue]) -> Iterator[Instruction]:
+def _contract_instructions(
+    program: Program, queues: _Copies, graphs: _Copies, netlist_queues: Mapping[str, Queue]
+) -> Iterator[Instruction]:
     for instruction in program.instructions:
         if isinstance(instruction, Allocate | Deallocate):
             yield evolve(instruction, queues=tuple(queues.names(instruction.queues)))
         elif not isinstance(instruction, Execute):
             yield instruction
         elif instruction.graph not in graphs.written or instruction.graph in graphs.first:
-            yield _execute(instruction, queues, graphs, of)
+            yield _contract_execute(instruction, queues, graphs, netlist_queues)
 
 
-def _execute(execute: Execute, queues: _Copies, graphs: _Copies, of: Mapping[str, Queue]) -> Execute:
-    settings = tuple(without_derived(setting, of) for setting in execute.queue_settings)
+def _contract_execute(
+    execute: Execute, queues: _Copies, graphs: _Copies, netlist_queues: Mapping[str, Queue]
+) -> Execute:
+    settings = tuple(omit_defaults(setting, netlist_queues) for setting in execute.queue_settings)
     if execute.graph in graphs.first:
         written = graphs.written[execute.graph]
         cut = len(written) - len(execute.graph)
-        own = tuple(evolve(setting, queue=setting.queue[:cut]) for setting in settings)
-        return evolve(execute, graph=written, queue_settings=own)
-    own = tuple(
+        written_settings = tuple(evolve(setting, queue=setting.queue[:cut]) for setting in settings)
+        return evolve(execute, graph=written, queue_settings=written_settings)
+    written_settings = tuple(
         evolve(setting, queue=queues.written.get(setting.queue, setting.queue))
         for setting in settings
         if setting.queue not in queues.written or setting.queue in queues.first
     )
-    return evolve(execute, queue_settings=own)
+    return evolve(execute, queue_settings=written_settings)
 
 
 MAX_COPIES = 200_000  # the largest cluster in circulation has 33 chips
 
 
 def expand(document: Document) -> None:
-    """Replace what has a list of chips by its copies, in place. Copies share the source of their original.
+    """Replace queues and graphs that have a list of chips by one copy for each chip, in place (NETLIST 1.7).
 
-    Raises UnreadableError when there would be more copies than any machine runs.
+    A copy shares the source of its original. Raises UnreadableError for more than `MAX_COPIES` copies.
     """
     if not document.queue_devices and not document.graph_devices:
         return
     _check_size(document)
     ops = {op.name: op for graph in document.graphs.values() for op in graph.ops}
     arch = ARCHS[document.arch_name]
-    queues = document.queues
     instances = {
         name: tuple(f"{name}.{device}" for device in devices) for name, devices in document.queue_devices.items()
     }
-    document.queues = {
-        copy.name: copy for queue in queues.values() for copy in _queue_copies(queue, document, ops, arch)
-    }
-    graphs = document.graphs
-    document.graphs = {copy.name: copy for graph in graphs.values() for copy in _graph_copies(graph, document)}
+    queues: dict[str, Queue] = {}
+    for queue in document.queues.values():
+        queues.update((copy.name, copy) for copy in _queue_copies(queue, document, ops, arch))
+    document.queues = queues
+    graphs: dict[str, Graph] = {}
+    for graph in document.graphs.values():
+        graphs.update((copy.name, copy) for copy in _graph_copies(graph, document))
+    document.graphs = graphs
     document.programs = {
         name: evolve(program, instructions=_expand_instructions(program, document, instances))
         for name, program in document.programs.items()
@@ -274,9 +313,9 @@ def expand(document: Document) -> None:
 
 
 def _check_size(document: Document) -> None:
-    copies = sum(len(devices) for devices in document.queue_devices.values()) + sum(
-        len(devices) * len(document.graphs[name].ops) for name, devices in document.graph_devices.items()
-    )
+    copies = sum(len(devices) for devices in document.queue_devices.values())
+    for name, devices in document.graph_devices.items():
+        copies += len(devices) * len(document.graphs[name].ops)
     if copies > MAX_COPIES:
         raise UnreadableError(
             f"the target_device lists ask for {copies:,} copies of queues and ops, {MAX_COPIES:,} at most"
@@ -293,13 +332,17 @@ def _queue_copies(queue: Queue, document: Document, ops: Mapping[str, Op], arch:
     size = entry_bytes(queue, arch, headers) * queue.entries + arch.alignment
     for device in devices:
         # Host memory is the first chip's: the copies of all others lie one buffer further.
-        moved = align_up(size, arch.alignment) if queue.loc == "host" and device != devices[0] else 0
+        on_host = queue.loc == "host"
+        if on_host and device != devices[0]:
+            offset = align_up(size, arch.alignment)
+        else:
+            offset = 0
         yield evolve(
             queue,
             name=f"{queue.name}.{device}",
-            target_device=devices[0] if queue.loc == "host" else device,
+            target_device=devices[0] if on_host else device,
             input=queue.input if queue.host_fed else f"{queue.input}.{device}",
-            buffers=tuple(Buffer(buffer.channel, buffer.address + moved) for buffer in queue.buffers),
+            buffers=tuple(Buffer(buffer.channel, buffer.address + offset) for buffer in queue.buffers),
         )
 
 
@@ -329,28 +372,31 @@ def _graph_copies(graph: Graph, document: Document) -> Iterator[Graph]:
 def _expand_instructions(
     program: Program, document: Document, instances: Mapping[str, tuple[str, ...]]
 ) -> tuple[Instruction, ...]:
-    result: list[Instruction] = []
+    instructions: list[Instruction] = []
     for instruction in program.instructions:
         if isinstance(instruction, Execute):
-            result.extend(_executes(instruction, document, instances))
+            instructions.extend(_expand_execute(instruction, document, instances))
         elif isinstance(instruction, Allocate | Deallocate):
-            names = tuple(copy for name in instruction.queues for copy in instances.get(name, (name,)))
-            result.append(evolve(instruction, queues=names))
+            names: list[str] = []
+            for name in instruction.queues:
+                names.extend(instances.get(name, (name,)))
+            instructions.append(evolve(instruction, queues=tuple(names)))
         else:
-            result.append(instruction)
-    return tuple(result)
+            instructions.append(instruction)
+    return tuple(instructions)
 
 
-def _executes(execute: Execute, document: Document, instances: Mapping[str, tuple[str, ...]]) -> Iterator[Execute]:
+def _expand_execute(
+    execute: Execute, document: Document, instances: Mapping[str, tuple[str, ...]]
+) -> Iterator[Execute]:
     devices = document.graph_devices.get(execute.graph)
     if devices is None:
-        # A graph on one chip with queues on several: their settings are given to every copy.
-        settings = tuple(
-            evolve(setting, queue=copy)
-            for setting in execute.queue_settings
-            for copy in instances.get(setting.queue, (setting.queue,))
-        )
-        yield evolve(execute, queue_settings=settings)
+        # A graph on one chip may use queues that have copies on several: the settings hold for every copy.
+        copies: list[QueueSettings] = []
+        for setting in execute.queue_settings:
+            queues = instances.get(setting.queue, (setting.queue,))
+            copies.extend(evolve(setting, queue=queue) for queue in queues)
+        yield evolve(execute, queue_settings=tuple(copies))
         return
     for device in devices:
         settings = tuple(evolve(setting, queue=f"{setting.queue}.{device}") for setting in execute.queue_settings)
@@ -360,7 +406,8 @@ def _executes(execute: Execute, document: Document, instances: Mapping[str, tupl
 def temporal_graphs(
     graphs: Mapping[str, Graph], programs: Iterable[Program], queues: Mapping[str, Queue], arch_name: str
 ) -> tuple[TemporalGraph, ...]:
-    """The temporal graphs of a netlist, numbered from 0. Conditions on them are rules (NETLIST 11.1 A1, A14)."""
+    """Return the temporal graphs of a netlist, numbered from 0 (NETLIST 1.8). Conditions on them are rules (NETLIST
+    11.1 A1, A14)."""
     groups = _Groups(graphs)
     _join_producers(graphs, queues, groups)
     if arch_name != "grayskull":
@@ -369,9 +416,9 @@ def temporal_graphs(
 
 
 class _Groups:
-    """Graphs by temporal id. An id that loses all its graphs disappears from the result.
+    """Graphs grouped by temporal id, as a union-find forest: a merged id points to the id that took its graphs over.
 
-    Ids that became one point to the one that has the graphs; merging costs no more than the smaller set of chips.
+    An id that loses all its graphs is not in the result. Merging two ids costs no more than the smaller set of chips.
     """
 
     def __init__(self, graphs: Mapping[str, Graph]) -> None:
@@ -381,47 +428,47 @@ class _Groups:
         self._devices: list[set[int]] = []
 
     def start(self, graph: str) -> int:
-        """The id of a graph, a new one if it has none."""
-        found = self._first_id.get(graph)
-        if found is None:
-            found = self._first_id[graph] = len(self._moved_to)
-            self._moved_to.append(found)
+        """Return the temporal id of a graph, and assign a new one if it has none."""
+        first_id = self._first_id.get(graph)
+        if first_id is None:
+            first_id = self._first_id[graph] = len(self._moved_to)
+            self._moved_to.append(first_id)
             self._devices.append({self.graphs[graph].target_device})
-        return self._where(found)
+        return self._root(first_id)
 
     def id_of(self, graph: str) -> int | None:
-        """The id of a graph; None for one that has none."""
-        found = self._first_id.get(graph)
-        return None if found is None else self._where(found)
+        """Return the temporal id of a graph, or None if it has none yet."""
+        first_id = self._first_id.get(graph)
+        return None if first_id is None else self._root(first_id)
 
     def move(self, source: int, target: int) -> None:
-        """Move all graphs of one id to another."""
+        """Move all graphs of the id `source` to the id `target`."""
         self._moved_to[source] = target
-        one = self._devices[source]
-        other = self._devices[target]
-        small, large = sorted((one, other), key=len)
+        small, large = sorted((self._devices[source], self._devices[target]), key=len)
         large |= small
-        self._devices[source], self._devices[target] = set(), large
+        self._devices[source] = set()
+        self._devices[target] = large
 
     def devices(self, number: int) -> set[int]:
-        """The chips of an id's graphs."""
+        """Return the chips on which the graphs of an id run."""
         return self._devices[number]
 
     def result(self) -> tuple[TemporalGraph, ...]:
-        """The ids that have graphs, renumbered in order, their graphs in document order."""
+        """Return the ids that have graphs, renumbered from 0 in order, with their graphs in document order."""
         names: dict[int, list[str]] = {}
         for graph in self.graphs:
-            names.setdefault(self._where(self._first_id[graph]), []).append(graph)
+            names.setdefault(self._root(self._first_id[graph]), []).append(graph)
         return tuple(TemporalGraph(index, tuple(names[number])) for index, number in enumerate(sorted(names)))
 
-    def _where(self, number: int) -> int:
+    def _root(self, number: int) -> int:
         while self._moved_to[number] != number:
             self._moved_to[number] = number = self._moved_to[self._moved_to[number]]
         return number
 
 
 def _join_producers(graphs: Mapping[str, Graph], queues: Mapping[str, Queue], groups: _Groups) -> None:
-    """An op that reads an op of another chip's graph without a queue between ties the two graphs."""
+    """Merge the temporal ids of two graphs on different chips when an op of one reads an op of the other without a
+    queue between them."""
     owner = {op.name: graph.name for graph in graphs.values() for op in graph.ops}
     for graph in graphs.values():
         number = groups.start(graph.name)
@@ -436,14 +483,18 @@ def _join_producers(graphs: Mapping[str, Graph], queues: Mapping[str, Queue], gr
 
 
 def _join_back_to_back(programs: Iterable[Program], groups: _Groups) -> None:
-    """Consecutive executes on disjoint chips become one temporal graph; the last id carries over to the next program.
+    """Merge consecutive executes on disjoint chips into one temporal graph; the last id carries over to the next
+    program.
 
-    The reference walks the programs in the order of a hash table, which no text fixes; here it is the document's.
+    The reference walks the programs in the order of a hash table, which no text fixes; here it is the document's
+    order.
     """
     previous: int | None = None
     for program in programs:
         for instruction in program.instructions:
-            number = groups.id_of(instruction.graph) if isinstance(instruction, Execute) else None
+            if not isinstance(instruction, Execute):
+                continue
+            number = groups.id_of(instruction.graph)
             if number is None:
                 continue
             if previous not in (None, number) and groups.devices(previous).isdisjoint(groups.devices(number)):
@@ -455,8 +506,11 @@ def _join_back_to_back(programs: Iterable[Program], groups: _Groups) -> None:
 def check_text(
     text: str, path: str, arch: str | None, strict: bool, asked: set[str] | None = None
 ) -> tuple[Netlist | None, MappingNode | None, list[Diagnostic]]:
-    """The netlist, None where it could not be made; the tree that it was read from; and what was found, in no order.
-    `asked`: gets the rules that are asked of something."""
+    """Read and check a netlist's text.
+
+    Returns the netlist, or None if it could not be built; the YAML tree, or None if the text is no YAML map; and the
+    findings, unsorted. `asked` receives the ids of the rules that looked at an object at least once.
+    """
     try:
         root = read_tree(text)
     except UnreadableError as error:
@@ -464,21 +518,24 @@ def check_text(
     placeholders = template_findings(text, path, root)
     if placeholders:
         return None, root, placeholders
-    netlist, findings = finished(checking(root, path, arch, strict, asked=asked))
+    netlist, findings = run_steps(check_in_steps(root, path, arch, strict, asked=asked))
     return netlist, root, findings
 
 
-def checking(
+def check_in_steps(
     root: MappingNode,
     path: str,
     arch: str | None,
     strict: bool,
-    kept: Kept | None = None,
+    cache: ReadCache | None = None,
     asked: set[str] | None = None,
 ) -> Steps[tuple[Netlist | None, list[Diagnostic]]]:
-    """The same of a tree that was read, in steps: the netlist, None where it could not be made, and what was found.
-    `kept`: from an earlier version whose nodes are those of this one where nothing changed."""
-    document = read_document(root, path, arch, kept)
+    """Build and check the netlist of a YAML tree, in steps between which an editor can stop.
+
+    Returns the netlist, or None if it could not be built, and the findings, unsorted. `cache` holds the objects of an
+    earlier version of the text; the two trees share the nodes of unchanged parts. `asked` is as in `check_text`.
+    """
+    document = read_document(root, path, arch, cache)
     findings = document.diagnostics
     if not document.readable or not document.arch_name:
         return None, findings
@@ -486,10 +543,10 @@ def checking(
         netlist = build(document)
     except UnreadableError as error:
         return None, [*findings, error.diagnostic(path)]
-    read = {item.rule for item in findings}
+    read = {finding.rule for finding in findings}
     yield
-    more = yield from verifying(netlist, strict=strict, skip=broken_names(netlist), read=read, asked=asked)
-    findings = [*findings, *more]
+    verdicts = yield from verifying(netlist, strict=strict, skip=broken_names(netlist), read=read, asked=asked)
+    findings = [*findings, *verdicts]
     if "test-config" in netlist.sections:
         findings += test_config.findings(path, netlist.sections, strict=strict)
     if "performance-check" in netlist.sections:
@@ -498,8 +555,8 @@ def checking(
 
 
 def build(document: Document) -> Netlist:
-    """Expand and derive, in place: nothing is held twice (docs/netlists/check.md, bounds). Raises UnreadableError when
-    the expansion is larger than any machine."""
+    """Expand a document and derive its properties, in place so that nothing is held in memory twice
+    (docs/netlists/check.md, bounds). Raises UnreadableError when the expansion has more than `MAX_COPIES` copies."""
     expand(document)
     document.queues = queues = derive_queues(document.queues, document.graphs)
     document.graphs = derive_graphs(document.graphs, queues)
@@ -518,7 +575,7 @@ def build(document: Document) -> Netlist:
 
 
 def broken_names(netlist: Netlist) -> frozenset[str]:
-    """Names of the objects in which reading found an error: nothing more is said about them."""
+    """Return the names of the objects in which reading found an error. The rules say nothing more about these."""
     graphs = netlist.graphs.values()
     objects = (
         *netlist.queues.items(),
@@ -527,4 +584,4 @@ def broken_names(netlist: Netlist) -> frozenset[str]:
         *netlist.programs.items(),
         *((op.name, op) for graph in graphs for op in graph.ops),
     )
-    return frozenset(name for name, item in objects if item.broken)
+    return frozenset(name for name, parsed in objects if parsed.broken)

@@ -1,4 +1,5 @@
-"""Loaded netlists, kept in the user's caches as bytes for the next time."""
+"""Cache of loaded netlists: each is stored as bytes in the user's cache folder and read back when the same file is
+loaded again."""
 
 import io
 import os
@@ -14,7 +15,7 @@ from buda_emu.netlist import model, nodes
 from buda_emu.netlist.model import Netlist
 from buda_emu.spec.attributes import Attributes
 from buda_emu.spec.blocking import Blocking
-from buda_emu.support.caches import kept_in, read_kept, sources, unpickled_of, write_kept
+from buda_emu.support.caches import cache_folder, read_cache_file, sources, unpickle, write_cache_file
 from buda_emu.support.checker.diagnostic import Diagnostic
 from buda_emu.support.checker.fix import Edit, Fix
 from buda_emu.support.identity import digest
@@ -31,28 +32,37 @@ _Put = Callable[[Any, Any], None]
 Result = tuple[Netlist, tuple[Diagnostic, ...]]
 
 
-def pickled(result: Result, root: nodes.Node) -> bytes:
-    """A result as bytes; `root` is the tree that it was read from.
+def pickle_result(result: Result, root: nodes.Node) -> bytes:
+    """Serialise a netlist and its findings; `root` is the YAML tree that they were read from.
 
-    Sections, which are used as trees, with their nodes; of all others only the numbers.
+    Free sections are used as trees and stored with their nodes. Of all other nodes only a number is stored, by which
+    the node is found in the document when it is needed.
     """
     netlist, diagnostics = result
     numbers = {id(node): number for number, node in enumerate(_collections(root))}
 
-    def late(node: nodes.Mapping | nodes.Sequence) -> tuple[Any, ...]:
+    def reduce_to_number(node: nodes.Mapping | nodes.Sequence) -> tuple[Any, ...]:
         number = numbers.get(id(node))
-        if number is None:  # made by the reader, where the document has nothing
+        if number is None:  # the reader made this node because the document has none
             return _reduce(node)
-        return (_map if isinstance(node, nodes.Mapping) else _list), (number,)
+        if isinstance(node, nodes.Mapping):
+            placeholder = _map
+        else:
+            placeholder = _list
+        return placeholder, (number,)
 
     table: dict[type, Callable[[Any], tuple[Any, ...]]] = dict.fromkeys(_RECORDS, _reduce)
-    sections = _dumped(dict(netlist.sections), table)
-    rest = _dumped((replace(netlist, sections={}), diagnostics), {**table, nodes.Mapping: late, nodes.Sequence: late})
-    return len(sections).to_bytes(8, "little") + sections + rest
+    numbered_table = {**table, nodes.Mapping: reduce_to_number, nodes.Sequence: reduce_to_number}
+    sections = _dump(dict(netlist.sections), table)
+    body = _dump((replace(netlist, sections={}), diagnostics), numbered_table)
+    return len(sections).to_bytes(8, "little") + sections + body
 
 
-def unpickled(payload: memoryview, document: bytes) -> Result:
-    """The result again; `document` is what it was read from. Raises any Exception."""
+def unpickle_result(payload: memoryview, document: bytes) -> Result:
+    """Restore a netlist and its findings from the bytes of `pickle_result`; `document` holds the file's bytes.
+
+    Raises any Exception for a payload that is damaged or not of this version.
+    """
     size = int.from_bytes(payload[:8], "little")
     tree = _Tree(document)
     names: dict[tuple[str, str], Any] = {
@@ -61,14 +71,14 @@ def unpickled(payload: memoryview, document: bytes) -> Result:
         (__name__, "_map"): partial(_LateMapping, tree),
         (__name__, "_list"): partial(_LateSequence, tree),
     }
-    sections = unpickled_of(names, payload[8 : 8 + size], "a netlist")
-    netlist, diagnostics = unpickled_of(names, payload[8 + size :], "a netlist")
+    sections = unpickle(names, payload[8 : 8 + size], "a netlist")
+    netlist, diagnostics = unpickle(names, payload[8 + size :], "a netlist")
     if not isinstance(netlist, Netlist) or not isinstance(sections, dict):
         raise pickle.UnpicklingError("no netlist")
     return replace(netlist, sections=sections), diagnostics
 
 
-def _dumped(content: object, table: Mapping[type, Callable[[Any], tuple[Any, ...]]]) -> bytes:
+def _dump(content: object, table: Mapping[type, Callable[[Any], tuple[Any, ...]]]) -> bytes:
     stream = io.BytesIO()
     pickler = pickle.Pickler(stream, 5)
     pickler.dispatch_table = table  # type: ignore[assignment]  # a mapping will do
@@ -77,7 +87,8 @@ def _dumped(content: object, table: Mapping[type, Callable[[Any], tuple[Any, ...
 
 
 class _Tree:
-    """The collections of a document, numbered in the order of the text; read when the first is asked for."""
+    """Maps and lists of a document, numbered in the order of `_collections`. The document is parsed when the first
+    node is asked for."""
 
     __slots__ = ("_collections", "_document")
 
@@ -94,7 +105,7 @@ class _Tree:
 
 
 def _collections(root: nodes.Node) -> Iterator[nodes.Mapping | nodes.Sequence]:
-    """Every map and list below a node, each once though an alias may show it again."""
+    """Yield every map and list at and below a node, each once although an alias may repeat it."""
     seen: set[int] = set()
     waiting: list[nodes.Node] = [root]
     while waiting:
@@ -103,12 +114,15 @@ def _collections(root: nodes.Node) -> Iterator[nodes.Mapping | nodes.Sequence]:
             continue
         seen.add(id(node))
         yield node
-        below = node.items if isinstance(node, nodes.Sequence) else [part for pair in node.pairs for part in pair]
-        waiting.extend(below)
+        if isinstance(node, nodes.Sequence):
+            waiting.extend(node.items)
+        else:
+            for pair in node.pairs:
+                waiting.extend(pair)
 
 
 class _LateMapping(nodes.Mapping):
-    """A map that is read from the tree when one of its slots is asked for."""
+    """A map node that takes its content from the document's tree when one of its slots is read for the first time."""
 
     __slots__ = ("place",)
 
@@ -120,7 +134,7 @@ class _LateMapping(nodes.Mapping):
 
 
 class _LateSequence(nodes.Sequence):
-    """The same for a list."""
+    """A list node that takes its content from the document's tree when one of its slots is read for the first time."""
 
     __slots__ = ("place",)
 
@@ -132,78 +146,84 @@ class _LateSequence(nodes.Sequence):
 
 
 def _read_late(node: _LateMapping | _LateSequence, name: str, slots: tuple[str, ...]) -> Any:
-    """Fill the slots of a node; called for a name that has no value yet."""
+    """Fill all slots of a node from the tree and return the slot `name`; called when that slot has no value yet."""
     if name not in slots:
         raise AttributeError(name)
     tree, number = node.place
-    found = tree[number]
+    original = tree[number]
     for slot in slots:
-        setattr(node, slot, getattr(found, slot))
-    return getattr(found, name)
+        setattr(node, slot, getattr(original, slot))
+    return getattr(original, name)
 
 
-def _reduce(item: Any) -> tuple[Any, ...]:
-    """The class and the values of its slots in their order."""
-    kind: type[Any] = item.__class__
-    return _record, (kind, tuple(getattr(item, name) for name, _ in _slots(kind)))
+def _reduce(record: Any) -> tuple[Any, ...]:
+    """Return the pickle form of a record: the function that restores it, its class and the values of its slots."""
+    kind: type[Any] = record.__class__
+    return _record, (kind, tuple(getattr(record, name) for name, _ in _slots(kind)))
 
 
 def _record(kind: type[Any], values: tuple[Any, ...]) -> Any:
-    """An object of `_RECORDS`, frozen or not."""
-    item: Any = object.__new__(kind)
+    """Restore an object of one of the classes in `_RECORDS`; its slots are set directly because it may be frozen."""
+    record: Any = object.__new__(kind)
     for (_, put), value in zip(_slots(kind), values, strict=True):
-        put(item, value)
-    return item
+        put(record, value)
+    return record
 
 
 @cache
 def _slots(kind: type[Any]) -> tuple[tuple[str, _Put], ...]:
+    """Return name and setter of each slot of a class in `_RECORDS`. Raises UnpicklingError for any other class."""
     if kind not in _RECORDS:
         raise pickle.UnpicklingError(f"{kind} is not part of a netlist")
-    known = [item.name for item in fields(kind)] if is_dataclass(kind) else list(kind.__slots__)
-    return tuple((name, getattr(kind, name).__set__) for name in known)
+    if is_dataclass(kind):
+        names = [record_field.name for record_field in fields(kind)]
+    else:
+        names = list(kind.__slots__)
+    return tuple((name, getattr(kind, name).__set__) for name in names)
 
 
 def _map(number: int) -> Any:
-    """Stands in a pickle for a map of the tree."""
+    """Mark a map of the tree in a pickle. It is never called: unpickling replaces it by `_LateMapping`."""
     raise NotImplementedError(number)
 
 
 def _list(number: int) -> Any:
-    """Stands in a pickle for a list of the tree."""
+    """Mark a list of the tree in a pickle. It is never called: unpickling replaces it by `_LateSequence`."""
     raise NotImplementedError(number)
 
 
-MOST_BYTES: Final = 64 << 20  # of all files; those that were not used for longest go first
+MOST_BYTES: Final = 64 << 20  # of all files together; the least recently used are removed first
 FOLDER: Final = "netlists"
 _MAGIC: Final = b"buda-emu netlist 1\n"
 
 
 class NetlistCache:
-    """The place of one document's result."""
+    """The cache entry of one document, read for one architecture and one strictness."""
 
     def __init__(self, data: bytes, path: str, arch: str | None, strict: bool) -> None:
         self._data = data
         self._file = ""
-        directory = kept_in(FOLDER)
+        directory = cache_folder(FOLDER)
         if directory:
             self._file = os.path.join(directory, _name(data, path, arch, strict))  # noqa: PTH118 - no pathlib here
 
     def read(self) -> Result | None:
-        """What was kept, None where that is nothing or not to be used."""
-        payload = read_kept(self._file, _MAGIC, MOST_BYTES) if self._file else None
+        """Return the stored netlist and findings, or None if there is no entry or it cannot be used."""
+        if not self._file:
+            return None
+        payload = read_cache_file(self._file, _MAGIC, MOST_BYTES)
         if payload is None:
             return None
         try:
-            return unpickled(payload, self._data)
+            return unpickle_result(payload, self._data)
         except Exception:  # noqa: BLE001 - a pickle that is not ours can raise anything
             return None
 
     def write(self, result: Result, root: nodes.Node) -> None:
-        """Keep a result; `root` is the tree that it was read from."""
+        """Store a netlist and its findings; `root` is the YAML tree that they were read from."""
         if self._file:
             with suppress(RecursionError, pickle.PicklingError):
-                write_kept(self._file, _MAGIC, pickled(result, root), MOST_BYTES)
+                write_cache_file(self._file, _MAGIC, pickle_result(result, root), MOST_BYTES)
 
 
 def _name(data: bytes, path: str, arch: str | None, strict: bool) -> str:

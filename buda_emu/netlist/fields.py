@@ -1,4 +1,4 @@
-"""Every field of the netlist language, one entry each: reader, JSON schema and documentation derive from here.
+"""The table of all fields of the netlist language; the reader, the JSON schema and the documentation derive from it.
 
 Facts: NETLIST 1.2-1.4, 3, 5 (fused ops), OPS 8. Attributes have their own table, `buda_emu.spec.attributes`.
 """
@@ -20,8 +20,9 @@ Kind = Literal[
 class Field:
     """One field of a map of the netlist.
 
-    `kind` names the reader and the schema's shape; `words` are the legal words of a `word` (the reader keeps others,
-    the rules refuse them); `rule` is reported for a value of the wrong form where the kind has no rule of its own.
+    `kind` names the reader and the schema's shape; `words` are the legal words of a `word` field (the reader accepts
+    others, the rules refuse them); `rule` is reported for a value of the wrong form where the kind has no rule of its
+    own.
     """
 
     name: str
@@ -59,14 +60,14 @@ SECTIONS: Mapping[str, str] = {
 }
 
 OWN_SECTION = "buda-emu"
-"""What netlists tell this emulator alone; everybody else ignores the section (NETLIST 1.1)."""
+"""The section that only this emulator reads; the reference ignores it (NETLIST 1.1)."""
 UNDEFINED = "undefined"
 UNDEFINED_IS_NAN = "nan"
 UNDEFINED_WORDS: Mapping[str, str] = {
     "stop": "the run stops, as the reference does; the default",
     UNDEFINED_IS_NAN: "the element is NaN, and the run goes on, as on the chip",
 }
-"""What becomes of elements on which the reference aborts: roots of negative numbers and of NaN, and reciprocals that
+"""Treatments of elements on which the reference aborts: roots of negative numbers and of NaN, and reciprocals that
 are NaN or -inf."""
 
 DEVICE_FIELDS = _table(
@@ -410,7 +411,7 @@ SETTING_FIELDS = _table(
 
 @dataclass(frozen=True, slots=True)
 class InstructionForm:
-    """One instruction of a program: the shape of its operand and what it does (NETLIST 3)."""
+    """One instruction of a program: its name, the shape of its operand, and its effect (NETLIST 3)."""
 
     name: str
     operand: Literal["names", "declarations", "varinst", "count", "none", "execute"]

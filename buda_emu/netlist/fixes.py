@@ -1,4 +1,4 @@
-"""Hints of findings as edits of the netlist's text, and the netlist with these edits made."""
+"""Turn the hints of findings into edits of the netlist's text, and apply these edits."""
 
 import re
 from bisect import bisect_right
@@ -11,7 +11,8 @@ from buda_emu.netlist.formatter import Span, read_spans
 from buda_emu.netlist.yaml_reader import LINE_BREAK, UnreadableError
 from buda_emu.netlist.yaml_text import word
 from buda_emu.support.checker.diagnostic import Diagnostic
-from buda_emu.support.checker.fix import Change, Edit, Fix, Proposal, applied
+from buda_emu.support.checker.fix import Change, Edit, Fix, Proposal
+from buda_emu.support.checker.fix import apply_fixes as apply_to_lines
 from buda_emu.support.records import dataclass
 
 _QUOTES: Final = ("'", '"')
@@ -19,27 +20,29 @@ _DASH: Final = re.compile(r" *- *\Z")
 _BREAK: Final = re.compile(LINE_BREAK)
 
 
-def with_fixes(found: Iterable[Diagnostic], text: str) -> list[Diagnostic]:
-    """The findings; those whose hint says exactly what to change carry it as edits of the text."""
-    found = list(found)
-    if not any(isinstance(item.hint, Proposal) for item in found):
-        return found
+def attach_fixes(findings: Iterable[Diagnostic], text: str) -> list[Diagnostic]:
+    """Return the findings, with edits of the text attached to each whose hint says exactly what to change."""
+    findings = list(findings)
+    if not any(isinstance(finding.hint, Proposal) for finding in findings):
+        return findings
     try:
-        places = _Places(text, found)
+        places = _Places(text, findings)
     except UnreadableError:
-        return found
-    return [
-        replace(item, hint=str(item.hint), fix=places.fix(item, item.hint.change))
-        if isinstance(item.hint, Proposal)
-        else item
-        for item in found
-    ]
+        return findings
+    result: list[Diagnostic] = []
+    for finding in findings:
+        if isinstance(finding.hint, Proposal):
+            fix = places.fix(finding, finding.hint.change)
+            result.append(replace(finding, hint=str(finding.hint), fix=fix))
+        else:
+            result.append(finding)
+    return result
 
 
 # ----------------------------------------------------------------------------------------------------- hint -> edits
 @dataclass(frozen=True, slots=True)
 class _Node:
-    """A span in its place: `index` among the parts of `above`."""
+    """A span and its position in the tree: part number `index` of the span of `above`."""
 
     span: Span
     above: "_Node | None"
@@ -55,63 +58,81 @@ class _Node:
 
 
 class _Places:
-    """Where in one text stands what findings are about."""
+    """Index of the nodes of a netlist's text at which findings point.
 
-    def __init__(self, text: str, found: Iterable[Diagnostic]) -> None:
+    An edit is a triple of start index, end index and the text that replaces what stands between them.
+    """
+
+    def __init__(self, text: str, findings: Iterable[Diagnostic]) -> None:
         self._text = text
-        self._starts = [0, *(match.end() for match in _BREAK.finditer(text))]
-        self._by_start: dict[int, list[_Node]] = {start: [] for item in found if (start := self._start(item)) >= 0}
+        self._line_starts = [0, *(match.end() for match in _BREAK.finditer(text))]
+        self._by_start: dict[int, list[_Node]] = {}
+        for finding in findings:
+            start = self._start(finding)
+            if start >= 0:
+                self._by_start[start] = []
         for node in _walk(_Node(read_spans(text), None, 0)):
             if node.span.start in self._by_start:
                 self._by_start[node.span.start].append(node)
 
-    def _start(self, item: Diagnostic) -> int:
-        """Of the place of a finding; -1 where it has none."""
-        return self._starts[item.line - 1] + item.column - 1 if 0 < item.line <= len(self._starts) else -1
+    def _start(self, finding: Diagnostic) -> int:
+        """Return the index in the text at which a finding points, or -1 if it has no place in the text."""
+        if 0 < finding.line <= len(self._line_starts):
+            return self._line_starts[finding.line - 1] + finding.column - 1
+        return -1
 
-    def fix(self, item: Diagnostic, change: Change) -> Fix | None:
-        """What to do about a finding; None where the text gives no exact place for it."""
-        nodes = self._by_start.get(self._start(item), [])
-        make = {"replace": self._replaced, "put": self._put, "remove": self._removed}[change.kind]
-        spans = make(nodes, change) if nodes else None
-        if spans is None:
+    def fix(self, finding: Diagnostic, change: Change) -> Fix | None:
+        """Return the edits that make the change a finding proposes, or None where the text has no exact place for it.
+
+        A fix of a warning is never safe.
+        """
+        nodes = self._by_start.get(self._start(finding), [])
+        if not nodes:
             return None
-        start, end, new = spans
-        safe = change.safe and item.severity == "error"
-        return Fix(str(item.hint), safe, (Edit(*self._place(start), *self._place(end), new),))
+        edit_nodes = {"replace": self._replace, "put": self._put, "remove": self._remove}[change.kind]
+        edit = edit_nodes(nodes, change)
+        if edit is None:
+            return None
+        start, end, new = edit
+        safe = change.safe and finding.severity == "error"
+        return Fix(str(finding.hint), safe, (Edit(*self._line_and_column(start), *self._line_and_column(end), new),))
 
-    def _place(self, at: int) -> tuple[int, int]:
-        line = bisect_right(self._starts, at)
-        return line, at - self._starts[line - 1] + 1
+    def _line_and_column(self, index: int) -> tuple[int, int]:
+        line = bisect_right(self._line_starts, index)
+        return line, index - self._line_starts[line - 1] + 1
 
     def _value(self, span: Span) -> str:
+        """Return the text of a scalar without its quotes."""
         written = self._text[span.start : span.end]
-        return written[1:-1] if written[:1] in _QUOTES and written[-1:] == written[:1] else written
+        is_quoted = written[:1] in _QUOTES and written[-1:] == written[:1]
+        return written[1:-1] if is_quoted else written
 
-    def _replaced(self, nodes: list[_Node], change: Change) -> tuple[int, int, str] | None:
-        """The word at the place, else the only one like it in what stands there."""
-        last = nodes[-1]
-        around = last.beside(1) if last.is_key and self._value(last.span) != change.key else last
-        found = [
-            node.span
-            for node in _walk(around)
-            if node.span.kind == "scalar" and self._value(node.span) == change.key and node.span.end > node.span.start
+    def _replace(self, nodes: list[_Node], change: Change) -> tuple[int, int, str] | None:
+        """Replace the word at the place, else the only equal word in the value that stands there."""
+        node = nodes[-1]
+        if node.is_key and self._value(node.span) != change.key:
+            node = node.beside(1)
+        spans = [
+            inner.span
+            for inner in _walk(node)
+            if inner.span.kind == "scalar"
+            and self._value(inner.span) == change.key
+            and inner.span.end > inner.span.start
         ]
-        return (found[0].start, found[0].end, word(change.text)) if len(found) == 1 else None
+        if len(spans) != 1:
+            return None
+        return spans[0].start, spans[0].end, word(change.text)
 
     def _put(self, nodes: list[_Node], change: Change) -> tuple[int, int, str] | None:
-        """As the value of a key in the map that is meant: the one at the place, or of the name there, or around it."""
-        node = nodes[-1] if nodes[-1].is_key else nodes[0]
-        if node.is_key:
-            node = node.beside(1) if node.beside(1).span.pairs or node.above is None else node.above
-        elif not node.span.pairs and node.above is not None and node.above.span.pairs:
-            node = node.above
-        target = node.span
+        """Set a key of a map: in place of its value if the map has the key, else as a new entry."""
+        target = self._map_at(nodes)
         if not target.pairs:
             return None
         for key, value in zip(target.parts[::2], target.parts[1::2], strict=True):
             if self._value(key) == change.key:
-                return (value.start, value.end, change.text) if value.kind in ("scalar", "flow") else None
+                if value.kind in ("scalar", "flow"):
+                    return (value.start, value.end, change.text)
+                return None
         entry = f"{change.key}: {change.text}"
         if not target.parts:
             return target.end - 1, target.end - 1, entry
@@ -121,36 +142,64 @@ class _Places:
             return end, end, f", {entry}"
         return first.start, first.start, f"{entry}\n{' ' * first.column}"
 
-    def _removed(self, nodes: list[_Node], _: Change) -> tuple[int, int, str] | None:
-        """The entry of a map or list. The instruction of a program is the only entry of a map in a list: it goes with
-        that."""
-        node = nodes[-1]
-        while node.above is not None and len(node.above.span.parts) == (2 if node.above.span.pairs else 1):
-            if node.above.above is None or node.above.above.span.kind != "list":
-                break
+    @staticmethod
+    def _map_at(nodes: list[_Node]) -> Span:
+        """Return the map at a place, the map that is the value of the key there, or the map around it."""
+        node = nodes[-1] if nodes[-1].is_key else nodes[0]
+        if node.is_key:
+            value = node.beside(1)
+            if value.span.pairs or node.above is None:
+                node = value
+            else:
+                node = node.above
+        elif not node.span.pairs and node.above is not None and node.above.span.pairs:
             node = node.above
+        return node.span
+
+    def _remove(self, nodes: list[_Node], _: Change) -> tuple[int, int, str] | None:
+        """Remove the entry of a map or list at a place.
+
+        A map in a list whose only entry is removed goes as a whole, such as an instruction of a program.
+        """
+        node = _outermost_only_entry(nodes[-1])
         if node.above is None:
             return None
         above = node.above.span
         number = node.index // 2 if above.pairs else node.index
         start, end = _entry(above, number)
         if above.kind != "flow":
-            return self._removed_lines(above, number)
+            return self._remove_lines(above, number)
         if number:
             start = _entry(above, number - 1)[1]
         elif _entries(above) > 1:
             end = _entry(above, 1)[0]
+        # A comment in between may belong to a neighbour.
         return None if "#" in self._text[start:end] else (start, end, "")
 
-    def _removed_lines(self, above: Span, number: int) -> tuple[int, int, str] | None:
+    def _remove_lines(self, above: Span, number: int) -> tuple[int, int, str] | None:
+        """Remove the lines of a block's entry; None if another entry shares them or if it is the only entry."""
         start, end = _entry(above, number)
-        first = bisect_right(self._starts, start) - 1
-        last = bisect_right(self._starts, end) - 1
-        before = self._text[self._starts[first] : start]
-        alone = _DASH.match(before) if above.kind == "list" else not before.strip()
-        if _entries(above) == 1 or not alone or last + 1 >= len(self._starts):
+        first = bisect_right(self._line_starts, start) - 1
+        last = bisect_right(self._line_starts, end) - 1
+        before = self._text[self._line_starts[first] : start]
+        if above.kind == "list":
+            alone = _DASH.match(before)
+        else:
+            alone = not before.strip()
+        if _entries(above) == 1 or not alone or last + 1 >= len(self._line_starts):
             return None
-        return self._starts[first], self._starts[last + 1], ""
+        return self._line_starts[first], self._line_starts[last + 1], ""
+
+
+def _outermost_only_entry(node: _Node) -> _Node:
+    """Climb from a node that is the only entry of a map in a list to that map, as often as this is so."""
+    while node.above is not None:
+        above = node.above
+        parts_of_entry = 2 if above.span.pairs else 1
+        if len(above.span.parts) != parts_of_entry or above.above is None or above.above.span.kind != "list":
+            break
+        node = above
+    return node
 
 
 def _walk(node: _Node) -> Iterator[_Node]:
@@ -160,12 +209,14 @@ def _walk(node: _Node) -> Iterator[_Node]:
 
 
 def _entries(span: Span) -> int:
-    """How many entries a list or map has."""
-    return len(span.parts) // 2 if span.pairs else len(span.parts)
+    """Return the number of entries of a list or map."""
+    if span.pairs:
+        return len(span.parts) // 2
+    return len(span.parts)
 
 
 def _entry(span: Span, number: int) -> tuple[int, int]:
-    """Start and end of one of them."""
+    """Return start and end index of entry `number` of a list or map."""
     if not span.pairs:
         return span.parts[number].start, span.parts[number].end
     key, value = span.parts[2 * number : 2 * number + 2]
@@ -178,7 +229,7 @@ _READ: Final = 20_000_000  # characters that are checked, a few seconds of work
 
 
 @dataclass(frozen=True, slots=True)
-class Fixed:
+class FixResult:
     """A text after its fixes, the findings that they removed, and those that are left."""
 
     text: str
@@ -186,52 +237,58 @@ class Fixed:
     left: tuple[Diagnostic, ...]
 
 
-def fixed(text: str, check: Check, *, unsafe: bool = False) -> Fixed:
-    """Make the fixes of all findings that `check` tells of a text, the unsafe ones only if asked to.
+def apply_fixes(text: str, check: Check, *, unsafe: bool = False) -> FixResult:
+    """Apply the fixes of the findings that `check` reports for a text, the unsafe ones only if `unsafe` is set.
 
-    A fix is kept when its finding is gone afterwards, and when a text without errors still has none. They are made all
-    at once; where that is not kept, one by one, as many as are tried in the time of `_READ` characters.
+    A fix is accepted when its finding is gone afterwards and a text that had no error still has none. All fixes are
+    tried together first, then one by one. The text is checked at least 20 times, and beyond that until about
+    `_READ` characters have been checked.
     """
-    found = tuple(check(text))
-    left = max(20, _READ // max(len(text), 1))
+    findings = tuple(check(text))
+    checks_left = max(20, _READ // max(len(text), 1))
     removed: list[Diagnostic] = []
     tried: set[tuple[str, str]] = set()
     while True:
-        chosen = [item for item in found if item.fix and (item.fix.safe or unsafe) and _name(item) not in tried]
-        if not chosen:
-            return Fixed(text, tuple(removed), found)
-        for some in (chosen, *([item] for item in chosen[: 1 if len(chosen) == 1 else None])):
-            if not left:
-                return Fixed(text, tuple(removed), found)
-            left -= 1
-            new, made = _made(text, some)
-            after = tuple(check(new))
-            if made and _better(found, after, made):
-                text = new
-                found = after
-                removed += made
+        fixable = [finding for finding in findings if finding.fix is not None and (finding.fix.safe or unsafe)]
+        candidates = [finding for finding in fixable if _identity(finding) not in tried]
+        if not candidates:
+            return FixResult(text, tuple(removed), findings)
+        for batch in (candidates, *([finding] for finding in candidates)):
+            if not checks_left:
+                return FixResult(text, tuple(removed), findings)
+            checks_left -= 1
+            new_text, fixed_findings = _apply(text, batch)
+            new_findings = tuple(check(new_text))
+            if fixed_findings and _is_better(findings, new_findings, fixed_findings):
+                text = new_text
+                findings = new_findings
+                removed += fixed_findings
                 break
-            tried |= {_name(item) for item in some} if len(some) == 1 else set()
+            if len(batch) == 1:
+                tried.add(_identity(batch[0]))
 
 
-def _made(text: str, found: Sequence[Diagnostic]) -> tuple[str, list[Diagnostic]]:
+def _apply(text: str, findings: Sequence[Diagnostic]) -> tuple[str, list[Diagnostic]]:
+    """Return the text with the fixes of findings applied, and the findings whose fixes did not overlap another."""
     ends = [match.end() for match in _BREAK.finditer(text)]
     lines = [text[start:end] for start, end in zip([0, *ends], [*ends, len(text)], strict=True)]
-    by_fix = {id(item.fix): item for item in found}
-    new, made = applied(lines, [item.fix for item in found if item.fix is not None])
-    return new, [by_fix[id(fix)] for fix in made]
+    by_fix = {id(finding.fix): finding for finding in findings}
+    new_text, fixes = apply_to_lines(lines, [finding.fix for finding in findings if finding.fix is not None])
+    return new_text, [by_fix[id(fix)] for fix in fixes]
 
 
-def _name(item: Diagnostic) -> tuple[str, str]:
-    """A finding, wherever it stands."""
-    return item.rule, re.sub(r"line \d+", "line", item.message)
+def _identity(finding: Diagnostic) -> tuple[str, str]:
+    """Return rule and message of a finding without line numbers, which are equal before and after an edit elsewhere."""
+    return finding.rule, re.sub(r"line \d+", "line", finding.message)
 
 
-def _better(before: Sequence[Diagnostic], after: Sequence[Diagnostic], made: Sequence[Diagnostic]) -> bool:
-    was = Counter(map(_name, before))
-    now = Counter(map(_name, after))
-    gone = Counter(map(_name, made))
-    sound = not any(item.severity == "error" for item in before)
-    return all(now[name] <= was[name] - count for name, count in gone.items()) and not (
-        sound and any(item.severity == "error" for item in after)
-    )
+def _is_better(before: Sequence[Diagnostic], after: Sequence[Diagnostic], fixed_findings: Sequence[Diagnostic]) -> bool:
+    """Return whether every fixed finding is gone and no error is new to a text that had none."""
+    counts_before = Counter(map(_identity, before))
+    counts_after = Counter(map(_identity, after))
+    fixed_counts = Counter(map(_identity, fixed_findings))
+    if any(counts_after[name] > counts_before[name] - count for name, count in fixed_counts.items()):
+        return False
+    had_error = any(finding.severity == "error" for finding in before)
+    has_error = any(finding.severity == "error" for finding in after)
+    return had_error or not has_error

@@ -1,4 +1,4 @@
-"""Values that are computed once for each netlist and kept as long as the netlist: for all machines that run it."""
+"""Per-netlist storage for values that are computed once and shared by all machines that run the netlist."""
 
 import weakref
 from collections.abc import Callable
@@ -11,25 +11,28 @@ T = TypeVar("T")
 
 
 class ForEach(Generic[T]):
-    """An object for each netlist, made when it is first asked for. It must not hold the netlist itself."""
+    """A value for each netlist, made on first use and dropped with the netlist. The value must not refer to the
+    netlist."""
 
     def __init__(self, make: Callable[[Netlist], T]) -> None:
         self._make = make
-        self._found: dict[int, tuple[weakref.ref[Netlist], T]] = {}  # by id: equal netlists are two
+        # By id because equal netlists each have a value of their own.
+        self._entries: dict[int, tuple[weakref.ref[Netlist], T]] = {}
         self._lock = Lock()
 
     def of(self, netlist: Netlist) -> T:
-        """That of a netlist."""
+        """Return the value of a netlist, and make it if there is none yet."""
         number = id(netlist)
         with self._lock:
-            known = self._found.get(number)
-            if known is not None and known[0]() is netlist:
-                return known[1]
-            made = self._make(netlist)
-            self._found[number] = weakref.ref(netlist, lambda gone: self._forget(number, gone)), made
-            return made
+            entry = self._entries.get(number)
+            if entry is not None and entry[0]() is netlist:
+                return entry[1]
+            value = self._make(netlist)
+            self._entries[number] = weakref.ref(netlist, lambda reference: self._forget(number, reference)), value
+            return value
 
-    def _forget(self, number: int, gone: "weakref.ref[Netlist]") -> None:
-        known = self._found.get(number)
-        if known is not None and known[0] is gone:
-            self._found.pop(number, None)
+    def _forget(self, number: int, reference: "weakref.ref[Netlist]") -> None:
+        """Drop an entry whose netlist was freed, unless a new netlist has taken over the id since."""
+        entry = self._entries.get(number)
+        if entry is not None and entry[0] is reference:
+            self._entries.pop(number, None)

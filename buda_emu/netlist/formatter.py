@@ -1,7 +1,8 @@
-"""The formatter: text to the same text in one layout, without a change of comments and values."""
+"""The formatter: writes a netlist's text again in one layout, without a change of comments and values."""
 
 import re
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from typing import Any, Final, Literal
 
 from buda_emu.netlist.yaml_reader import OTHER_BREAKS, UnreadableError, parser, read_tree
@@ -17,7 +18,7 @@ _PIECE: Final = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """A comment, a line break, a word (anchor, tag, document marker, directive) or a mark such as `{`; `start` is an
+    """A comment, a line break, a word (anchor, tag, document marker, directive) or a mark such as `{`. `start` is an
     index into the text."""
 
     kind: Literal["comment", "break", "word", "mark"]
@@ -26,7 +27,7 @@ class Piece:
 
 
 def pieces(text: str, start: int, end: int) -> Iterator[Piece]:
-    """Those of text[start:end], which holds no value."""
+    """Yield the pieces of `text[start:end]`, a range that holds no value."""
     for match in _PIECE.finditer(text, start, end):
         match match.lastgroup:
             case "blank":
@@ -47,9 +48,11 @@ Kind = Literal["scalar", "alias", "flow", "map", "list"]
 
 
 class Span:
-    """One node. `start` and `end` are indices into the text (an `end` is one past the last character), `column` counts
-    from 0. `map` and `list` are written as blocks, a `flow` is a map or list in brackets; `parts` are the nodes in it,
-    keys and values in turn for a map (`pairs`). `properties`: anchor and tag of a block, which stand before it.
+    """One node of the YAML text. `start` and `end` are indices into the text (`end` is one past the last character);
+    `column` counts from 0.
+
+    `map` and `list` are written as blocks, a `flow` is a map or list in brackets. `parts` are the nodes in it, keys
+    and values in turn for a map (`pairs`). `properties` holds anchor and tag of a block, which stand before it.
     """
 
     __slots__ = ("column", "end", "kind", "pairs", "parts", "properties", "start")
@@ -65,11 +68,11 @@ class Span:
 
 
 _NONE: Final[list[Span]] = []
-"""Of all nodes without parts, of which a text has very many."""
+"""The parts of all nodes without parts, shared because a text has very many of them."""
 
 
 def read_spans(text: str) -> Span:
-    """The root of the only document; a text that `read_tree` accepts. Raises UnreadableError."""
+    """Return the root span of the only document of a text that `read_tree` accepts. Raises UnreadableError."""
     from yaml import events
 
     get_event: Callable[[], Any] = parser(text).get_event
@@ -80,13 +83,9 @@ def read_spans(text: str) -> Span:
         if isinstance(event, events.StreamEndEvent):
             break
         if isinstance(event, events.CollectionEndEvent):
-            closed = stack.pop()
-            if closed.kind == "flow":
-                closed.end = event.end_mark.index
-            elif closed.parts:
-                closed.end = closed.parts[-1].end
+            _close(stack.pop(), event)
             continue
-        node = _opened(text, event, events)
+        node = _open(text, event, events)
         if node is None:
             continue
         if stack:
@@ -102,8 +101,16 @@ def read_spans(text: str) -> Span:
     return root
 
 
-def _opened(text: str, event: Any, events: Any) -> Span | None:
-    """The node that an event begins, if it begins one."""
+def _close(span: Span, event: Any) -> None:
+    """Set the end of a map or list from the event that ends it. A block ends with its last part."""
+    if span.kind == "flow":
+        span.end = event.end_mark.index
+    elif span.parts:
+        span.end = span.parts[-1].end
+
+
+def _open(text: str, event: Any, events: Any) -> Span | None:
+    """Return the node that an event begins, or None if it begins none."""
     start = event.start_mark.index
     if isinstance(event, events.AliasEvent):
         return Span("alias", start, event.end_mark.index, event.start_mark.column)
@@ -112,25 +119,34 @@ def _opened(text: str, event: Any, events: Any) -> Span | None:
     if not isinstance(event, events.CollectionStartEvent):
         return None
     pairs = isinstance(event, events.MappingStartEvent)
-    kind: Kind = "flow" if event.flow_style else "map" if pairs else "list"
+    kind: Kind = "map" if pairs else "list"
+    if event.flow_style:
+        kind = "flow"
     node = Span(kind, start, event.end_mark.index, event.start_mark.column)
     node.pairs = pairs
-    properties = _PROPERTIES.match(text, start) if event.anchor or event.tag else None
+    if event.anchor or event.tag:
+        properties = _PROPERTIES.match(text, start)
+    else:
+        properties = None
     if properties is not None and kind != "flow":
         node.properties = properties[0].rstrip()
     return node
 
 
 def _scalar_end(text: str, event: Any) -> int:
-    """A block scalar is said to end where the next token starts: its last line counts, and with `+` all after it."""
+    """Return the end of a scalar. The parser ends a block scalar where the next token starts; here it ends with its
+    last line that is not blank, and with the indicator `+` after its last line break."""
     start = event.start_mark.index
     end = event.end_mark.index
     if event.style not in ("|", ">"):
         return end
     written = text[start:end]
     header = written.split("\n", 1)[0].split(" #", 1)[0]
-    kept = written.rstrip(" \n") if "+" not in header else written.rstrip(" ").removesuffix("\n")
-    return start + len(kept)
+    if "+" in header:
+        content = written.rstrip(" ").removesuffix("\n")
+    else:
+        content = written.rstrip(" \n")
+    return start + len(content)
 
 
 STEP: Final = 2  # columns for each level
@@ -141,18 +157,27 @@ _OPENING = "{["
 _CLOSING = "}]"
 
 
+@dataclass(frozen=True, slots=True)
+class _Note:
+    """A comment, directive or document marker on a line of its own, and the level of the block that it belongs to."""
+
+    blank_before: bool
+    text: str
+    level: int
+
+
 class Layout:
-    """Writes the lines of one text again. `at`: how far the text has been written; `levels`: for each open block, and
-    those that were closed since the last entry, the column it had and the column it has now."""
+    """Writer of one text in the formatter's layout."""
 
     def __init__(self, text: str) -> None:
         self._text = text
         self._lines: list[str] = []
-        self._at = 0
+        self._at = 0  # index up to which the text has been written
+        # Old and new column of each open block, and of those that were closed since the last entry.
         self._levels: list[tuple[int, int]] = []
 
     def write(self, root: Span) -> str:
-        """The whole text. Raises UnreadableError for a key that is not a name."""
+        """Return the whole text in the new layout. Raises UnreadableError for a key that is not a name."""
         if root.kind in ("map", "list"):
             self._block(root, 0)
         else:
@@ -165,16 +190,19 @@ class Layout:
 
     # ------------------------------------------------------------------------------------------------------- blocks
     def _block(self, node: Span, column: int, head: str = "") -> None:
-        """`head`: what stands on the line already when the first entry follows there, such as `- `."""
+        """Write a map or list. `head` is the text, such as `- `, after which the first entry follows on the line."""
         depth = len(self._levels) + 1
-        self._levels.append((node.parts[0].column if node.kind == "map" else node.column, column))
-        entries = zip(node.parts[::2], node.parts[1::2], strict=True) if node.kind == "map" else node.parts
+        if node.kind == "map":
+            self._levels.append((node.parts[0].column, column))
+            entries = list(zip(node.parts[::2], node.parts[1::2], strict=True))
+        else:
+            self._levels.append((node.column, column))
+            entries = node.parts
         for number, entry in enumerate(entries):
             first = entry if isinstance(entry, Span) else entry[0]
             if number:
                 head = ""
-                self._advance(first.start, depth)
-            elif not head:
+            if not head:
                 self._advance(first.start, depth)
             start = head or " " * column
             if isinstance(entry, Span):
@@ -183,40 +211,46 @@ class Layout:
                 self._entry(f"{start}{self._key(entry[0])}:", entry[1], column, depth)
 
     def _entry(self, head: str, value: Span, column: int, depth: int) -> None:
-        """A key with its colon or the dash of a list, and what follows it."""
+        """Write `head`, a key with its colon or the dash of a list, and the value after it."""
         inside = column + STEP
         del self._levels[depth:]
-        noted = self._note_before(value)
+        has_comment = self._has_comment_before(value)
         if value.kind in ("map", "list"):
-            head = f"{head} {value.properties}" if value.properties else head
-            inline = head.endswith("-") and not noted and not value.properties
-            if inline:
-                self._at = self._first(value)
-                self._block(value, inside, f"{head} ")
-            else:
-                self._append("", head)
-                self._at = value.start + len(value.properties) if value.properties else self._at
-                self._block(value, inside)
-            return
-        if noted and value.end > value.start:
+            self._entry_of_block(head, value, inside, has_comment)
+        elif has_comment and value.end > value.start:
             self._append("", head)
             self._levels.append((value.column, inside))
             self._advance(value.start, depth + 1)
-            head = " " * inside
-            self._append(head, self._value(value, inside))
-            return
-        written = self._value(value, column)
-        self._append(f"{head} " if written else head, written)
+            self._append(" " * inside, self._value(value, inside))
+        else:
+            written = self._value(value, column)
+            self._append(f"{head} " if written else head, written)
 
-    def _first(self, node: Span) -> int:
-        """Where the first value of a block starts."""
+    def _entry_of_block(self, head: str, value: Span, column: int, has_comment: bool) -> None:
+        """Write `head` and a map or list, which starts on the same line after the plain dash of a list."""
+        if value.properties:
+            self._append("", f"{head} {value.properties}")
+            self._at = value.start + len(value.properties)
+            self._block(value, column)
+        elif head.endswith("-") and not has_comment:
+            self._at = self._first_start(value)
+            self._block(value, column, f"{head} ")
+        else:
+            self._append("", head)
+            self._block(value, column)
+
+    def _first_start(self, node: Span) -> int:
+        """Return the start of the first key or value in a block."""
         while node.kind in ("map", "list"):
             node = node.parts[0]
         return node.start
 
-    def _note_before(self, value: Span) -> bool:
-        """Whether a comment stands between a key and its value."""
-        start = self._first(value) if value.kind == "map" else value.start
+    def _has_comment_before(self, value: Span) -> bool:
+        """Return whether a comment stands between a key and its value."""
+        if value.kind == "map":
+            start = self._first_start(value)
+        else:
+            start = value.start
         return any(piece.kind == "comment" for piece in pieces(self._text, self._at, max(start, self._at)))
 
     def _key(self, key: Span) -> str:
@@ -229,17 +263,37 @@ class Layout:
 
     # ------------------------------------------------------------------------------------------------------- values
     def _value(self, node: Span, column: int) -> str:
-        """A scalar, or what stands in brackets; further lines of it are indented with respect to `column`."""
+        """Return the text of a scalar or a flow collection; its further lines are indented relative to `column`."""
         self._at = node.end
         if node.kind == "flow":
-            return _Brackets(self._text, node, column).written()
+            return _Brackets(self._text, node, column).write()
         return _scalar(self._text, node, column)
 
     # ------------------------------------------------------------------------------------------- comments, blank lines
     def _advance(self, to: int, depth: int) -> None:
-        """Write the comments and blank lines up to an index. `depth`: the level of what stands there; a comment belongs
-        to it, or to a deeper block that has just ended when it stands at least as far in."""
-        found: list[tuple[bool, str, int]] = []  # blank line before it, text, level
+        """Write the comments and blank lines up to the index `to`.
+
+        `depth` is the level of the entry that follows. A comment belongs to that level, or to a deeper block that has
+        just ended if it is indented at least as far as that block.
+        """
+        notes, breaks = self._read_notes(to, depth)
+        self._at = to
+        is_followed = bool(self._lines) and to < len(self._text)
+        blank = breaks > 1
+        if depth == 1 and is_followed:
+            blank = _separate_section(notes, blank)
+        for note in notes:
+            indent = self._levels[note.level][1] if self._levels else 0
+            self._line(" " * indent + note.text, note.blank_before)
+        if blank and self._lines and to < len(self._text):
+            self._lines.append("")
+
+    def _read_notes(self, to: int, depth: int) -> tuple[list[_Note], int]:
+        """Return the notes up to the index `to` and the number of line breaks after the last one.
+
+        A comment at the end of a written line is appended to that line.
+        """
+        notes: list[_Note] = []
         breaks = 1 if not self._lines else 0
         for piece in pieces(self._text, self._at, to):
             if piece.kind == "break":
@@ -249,20 +303,9 @@ class Layout:
             elif piece.text == "...":  # ends the document; a netlist is one
                 breaks -= 1
             elif piece.kind == "comment" or (piece.kind == "word" and piece.text[0] not in "&!"):
-                found.append((breaks > 1, piece.text, self._level(piece, depth)))
+                notes.append(_Note(breaks > 1, piece.text, self._level(piece, depth)))
                 breaks = 0
-        self._at = to
-        blank = breaks > 1
-        if depth == 1 and self._lines and to < len(self._text):  # a section is set apart from the one before it
-            outer = next((number for number, one in enumerate(found) if one[2] == 0), len(found))
-            if outer == len(found):
-                blank = True
-            elif not blank and not any(one[0] for one in found[outer:]):
-                found[outer] = (True, *found[outer][1:])
-        for before, text, level in found:
-            self._line(" " * self._levels[level][1] + text if self._levels else text, before)
-        if blank and self._lines and to < len(self._text):
-            self._lines.append("")
+        return notes, breaks
 
     def _level(self, piece: Piece, depth: int) -> int:
         line = self._text.rfind("\n", 0, piece.start) + 1
@@ -281,31 +324,50 @@ class Layout:
         self._lines += f"{head}{written}".split("\n")
 
 
+def _separate_section(notes: list[_Note], blank: bool) -> bool:
+    """Put a blank line between a section and the one before it: before the first note of the outermost level.
+
+    Returns whether a blank line stands after the notes. `blank` says whether the text has one there.
+    """
+    outer = next((number for number, note in enumerate(notes) if note.level == 0), len(notes))
+    if outer == len(notes):
+        return True
+    if not blank and not any(note.blank_before for note in notes[outer:]):
+        notes[outer] = replace(notes[outer], blank_before=True)
+    return blank
+
+
 def _scalar(text: str, node: Span, column: int) -> str:
-    """A scalar as it is spelt; further lines are indented one level."""
+    """Return a scalar as it is spelt, its further lines indented one level from `column`."""
     written = text[node.start : node.end]
     first, *others = _BREAK.split(written)
     if not others:
         return written
     pad = " " * (column + STEP)
-    if not re.match(r"(?:[&!]\S*[ \t]+)*[|>]", first):  # YAML folds lines and drops what they begin with
+    if not re.match(r"(?:[&!]\S*[ \t]+)*[|>]", first):  # YAML folds lines and drops the blanks that begin them
         return "\n".join([first, *(f"{pad}{line.lstrip(_LEADING)}" if line.strip() else "" for line in others)])
-    indents = [len(line) - len(line.lstrip(" ")) for line in others if line.strip()]
-    given = re.search(r"[|>][+-]?([1-9])", first)
-    least = min(indents, default=0) if given is None else _block_indent(text, node) + int(given[1])
-    pad = " " * (column + (STEP if given is None else int(given[1])))
-    return "\n".join([first, *(f"{pad}{line[least:]}" if line.strip() else "" for line in others)])
+    indicator = re.search(r"[|>][+-]?([1-9])", first)
+    if indicator is None:
+        indents = [len(line) - len(line.lstrip(" ")) for line in others if line.strip()]
+        old_indent = min(indents, default=0)
+    else:
+        old_indent = _block_indent(text, node) + int(indicator[1])
+        pad = " " * (column + int(indicator[1]))
+    return "\n".join([first, *(f"{pad}{line[old_indent:]}" if line.strip() else "" for line in others)])
 
 
 def _block_indent(text: str, node: Span) -> int:
-    """How far the line that a block scalar starts on is indented, dashes of lists included."""
+    """Return the indentation of the line on which a block scalar starts, dashes of lists included."""
     line = text[text.rfind("\n", 0, node.start) + 1 : node.start]
     return len(line) - len(line.lstrip(" -"))
 
 
 class _Brackets:
-    """What stands in brackets: line breaks stay where they are, a line is indented by the brackets that are open at its
-    beginning and that a line ended with, at least one level as long as a bracket is open."""
+    """Writer of a flow collection. Line breaks stay where they are.
+
+    A line is indented one level for each bracket that is open at its beginning and that ended a line, and at least one
+    level while a bracket is open.
+    """
 
     def __init__(self, text: str, node: Span, column: int) -> None:
         self._text = text
@@ -313,21 +375,22 @@ class _Brackets:
         self._column = column
         self._lines: list[str] = []
         self._line = ""
-        self._noted = False  # the line ends with a comment
-        self._colon = False  # and with the colon after a key
-        self._hanging: list[bool] = []  # for each open bracket whether its line ended with it
+        self._has_comment = False  # the line ends with a comment
+        self._colon = False  # the line ends with the colon after a key
+        self._hanging: list[bool] = []  # for each open bracket: does it end its line?
 
-    def written(self) -> str:
-        """The text, without indentation of its first line."""
-        at = self._node.start
+    def write(self) -> str:
+        """Return the text of the collection, without indentation of its first line."""
+        end = self._node.start
         for leaf in _leaves(self._node):
-            self._punctuation(at, leaf.start)
+            self._punctuation(end, leaf.start)
             if leaf.end > leaf.start:
                 value = _scalar(self._text, leaf, self._column)
-                value = f"{value} " if leaf.kind == "alias" and self._is_key(leaf) else value
+                if leaf.kind == "alias" and self._is_key(leaf):
+                    value += " "  # a colon right after an alias would be part of its name
                 self._word(value)
-            at = leaf.end
-        self._punctuation(at, self._node.end)
+            end = leaf.end
+        self._punctuation(end, self._node.end)
         return "\n".join([*self._lines, self._line])
 
     def _is_key(self, leaf: Span) -> bool:
@@ -335,44 +398,48 @@ class _Brackets:
 
     def _punctuation(self, start: int, end: int) -> None:
         breaks = 0
-        found = [*pieces(self._text, start, end)]
-        for number, piece in enumerate(found):
+        gap = [*pieces(self._text, start, end)]
+        for number, piece in enumerate(gap):
             if piece.kind == "break":
                 breaks += 1
                 continue
-            if breaks and piece.text == "," and not self._noted:
+            if breaks and piece.text == "," and not self._has_comment:
                 self._line += ","  # commas end lines, they do not begin them
                 continue
             if breaks:
                 self._break(piece.kind == "mark" and piece.text in _CLOSING, breaks > 1)
                 breaks = 0
-            self._piece(piece, found[number + 1 :])
+            self._piece(piece, gap[number + 1 :])
         if breaks:
             self._break(False, breaks > 1)
 
     def _piece(self, piece: Piece, after: list[Piece]) -> None:
         if piece.kind == "comment":
-            self._noted = True
-            self._line += f"{'' if self._fresh else ' '}{piece.text}"
+            self._has_comment = True
+            self._line += piece.text if self._fresh else f" {piece.text}"
         elif piece.kind == "word" or piece.text == "?":
             self._word(piece.text)
         elif piece.text in _OPENING:
             self._word(piece.text)
             self._hanging.append(bool(after) and after[0].kind in ("break", "comment"))
         elif piece.text in _CLOSING:
-            self._hanging.pop()
-            if not self._fresh and self._line.endswith(","):
-                self._line = self._line[:-1]
-            elif self._colon:
-                self._line += " "
-            self._line += piece.text
+            self._close_bracket(piece.text)
         else:
             self._line += f" {piece.text}" if self._colon else piece.text  # `a: ,`: nothing is a value
         self._colon = piece.text == ":"
 
+    def _close_bracket(self, bracket: str) -> None:
+        """Write a closing bracket in place of a comma before it; after a colon without a value, with a space."""
+        self._hanging.pop()
+        if not self._fresh and self._line.endswith(","):
+            self._line = self._line[:-1]
+        elif self._colon:
+            self._line += " "
+        self._line += bracket
+
     @property
     def _fresh(self) -> bool:
-        """Whether nothing stands on this line yet."""
+        """Return whether the current line, unless it is the first, is still blank."""
         return not self._line.strip() and bool(self._lines)
 
     def _word(self, word: str) -> None:
@@ -382,7 +449,8 @@ class _Brackets:
 
     def _break(self, closes: bool, blank: bool) -> None:
         self._lines.append(self._line.rstrip())
-        self._noted = self._colon = False
+        self._has_comment = False
+        self._colon = False
         if blank and not closes:
             self._lines.append("")
         hanging = self._hanging[:-1] if closes else self._hanging
@@ -395,34 +463,40 @@ class _Brackets:
 def _leaves(node: Span) -> list[Span]:
     if node.kind != "flow":
         return [node]
-    return [leaf for part in node.parts for leaf in _leaves(part)]
+    leaves: list[Span] = []
+    for part in node.parts:
+        leaves += _leaves(part)
+    return leaves
 
 
 _CRLF: Final = "\r\n"
 
 
-def formatted(text: str) -> str:
-    """A netlist's text in the layout of docs/netlists/fmt.md. Comments, values and their spelling, and the order of
-    everything stay; done twice it changes nothing more. What the rules say of the netlist does not matter, only that it
-    is YAML.
+def format_text(text: str) -> str:
+    """Return a netlist's text in the layout of docs/netlists/fmt.md.
 
-    Raises UnreadableError for what is not a YAML document that could be a netlist, InternalError should the result not
-    hold the very values of the text.
+    Comments, values and their spelling, and the order of everything stay. Formatting the result again changes nothing.
+    The text must be YAML, but the netlist need not satisfy the rules.
+
+    Raises UnreadableError for a text that is not a YAML document that could be a netlist, and InternalError should the
+    result not have exactly the values of the text.
     """
     with no_collections():
         read_tree(text)
         written = Layout(text).write(read_spans(text))
-        if not _same(text, written):
+        if not _has_same_values(text, written):
             raise InternalError("fmt would change a value: nothing was written")
-    return written.replace("\n", _CRLF) if _CRLF in text else written
+    if _CRLF in text:
+        return written.replace("\n", _CRLF)
+    return written
 
 
-def _same(before: str, after: str) -> bool:
-    return all(one == other for one, other in zip(_values(before), _values(after), strict=False))
+def _has_same_values(before: str, after: str) -> bool:
+    return all(old == new for old, new in zip(_values(before), _values(after), strict=False))
 
 
 def _values(text: str) -> Iterator[Any]:
-    """What the parser says of a text, its places left out; None at the end."""
+    """Yield the parser's events for a text as tuples without positions, and None at the end."""
     from yaml import events
 
     get_event = parser(text).get_event

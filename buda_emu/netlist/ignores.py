@@ -1,11 +1,11 @@
-"""Comments in a netlist that silence findings: `# buda: ignore[V154]` (docs/netlists/ci.md).
+"""Silence findings by comments in a netlist: `# buda: ignore[V154]` (docs/netlists/ci.md).
 
-A comment after something speaks of its line, alone on a line of the next one that is not a comment, and as
-`# buda: ignore-file[...]` of the whole document. What refuses a netlist cannot be ignored.
+A comment at the end of a line covers that line; one alone on its line covers the next line that is no comment; `#
+buda: ignore-file[...]` covers the whole document. Rules that refuse a netlist cannot be ignored.
 """
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from buda_emu.netlist.rules import RULES
@@ -19,79 +19,101 @@ _COMMENT = re.compile(r"(?:(?<=\s)|^)#[ \t]*buda: ignore(-file)?\b[ \t]*(?:\[([^
 
 @dataclass(frozen=True, slots=True)
 class _Ignore:
-    """One rule of one comment. `line`: that it speaks of, 0 for all."""
+    """One rule that one comment names. `line` is the line that the comment covers, 0 for the whole document."""
 
     rule: str
     line: int
     place: TextPlace
 
 
-def without_ignored(found: Sequence[Diagnostic], lines: Sequence[str], path: str) -> list[Diagnostic]:
-    """The findings that no comment silences, and one for each comment that silences nothing.
+def apply_ignores(findings: Sequence[Diagnostic], lines: Sequence[str], path: str) -> list[Diagnostic]:
+    """Return the findings that no comment silences, and a finding about each comment that silences nothing.
 
-    Of a netlist with errors not all rules were looked at: there only comments that never can be of use are told.
+    Not all rules are checked in a netlist with errors; there, only comments that can never be of use are reported.
     """
     comments = list(_comments(lines))
-    covered = {(each.rule, each.line) for each in comments}
-    left = [item for item in found if _refuses(item.rule) or covered.isdisjoint(_reached(item))]
-    of_use = {place for item in found for place in _reached(item)}
-    complete = not any(_refuses(item.rule) for item in found)
+    covered = {(comment.rule, comment.line) for comment in comments}
+    remaining = [finding for finding in findings if _refuses(finding.rule) or covered.isdisjoint(_coverage(finding))]
+    useful: set[tuple[str, int]] = set()
+    for finding in findings:
+        useful.update(_coverage(finding))
+    complete = not any(_refuses(finding.rule) for finding in findings)
+    useless = (
+        comment for comment in comments if not _is_ignorable(comment.rule) or (comment.rule, comment.line) not in useful
+    )
+    return [*remaining, *_useless_comments(useless, complete, path)]
+
+
+def _useless_comments(comments: Iterable[_Ignore], complete: bool, path: str) -> list[Diagnostic]:
+    """Report comments that silence nothing, at most `MAX_FINDINGS` of them."""
     checker = Checker(path)
-    for each in comments:
-        if not (_can_be_ignored(each.rule) and (each.rule, each.line) in of_use):
-            message, hint = _useless(each, complete)
-            if message and len(checker.found) == MAX_FINDINGS:
-                checker.report(RULES[USELESS], Finding(each.place, TOO_MANY.format(MAX_FINDINGS)))
-                break
-            if message:
-                checker.report(RULES[USELESS], Finding(each.place, message, hint))
-    return [*left, *checker.found]
+    for comment in comments:
+        message, hint = _useless_message(comment, complete)
+        if message and len(checker.diagnostics) == MAX_FINDINGS:
+            checker.report(RULES[USELESS], Finding(comment.place, TOO_MANY.format(MAX_FINDINGS)))
+            break
+        if message:
+            checker.report(RULES[USELESS], Finding(comment.place, message, hint))
+    return checker.diagnostics
 
 
-def _reached(item: Diagnostic) -> tuple[tuple[str, int], tuple[str, int]]:
-    """Rule and line of the comments that silence a finding."""
-    return (item.rule, item.line), (item.rule, 0)
+def _coverage(finding: Diagnostic) -> tuple[tuple[str, int], tuple[str, int]]:
+    """Return rule and line of the two kinds of comments that silence a finding: on its line, or for the document."""
+    return (finding.rule, finding.line), (finding.rule, 0)
 
 
-def _useless(each: _Ignore, complete: bool) -> tuple[str, str]:
-    if not each.rule:
+def _useless_message(comment: _Ignore, complete: bool) -> tuple[str, str]:
+    """Return message and hint about a comment that silences nothing; an empty message if nothing is reported."""
+    if not comment.rule:
         return "the comment names no rule", "write # buda: ignore[V154]"
-    if each.rule not in RULES:
-        return f"the comment ignores {each.rule!r}, which is not a rule", near(each.rule, RULES)
-    if not _can_be_ignored(each.rule):
-        return f"the comment ignores {each.rule}, which cannot be ignored", "it refuses the netlist: fix it"
-    where = "in the document" if each.line == 0 else f"on line {each.line}"
-    return (f"the comment ignores {each.rule}, which is not found {where}" if complete else ""), "remove it"
+    if comment.rule not in RULES:
+        return f"the comment ignores {comment.rule!r}, which is not a rule", near(comment.rule, RULES)
+    if not _is_ignorable(comment.rule):
+        return f"the comment ignores {comment.rule}, which cannot be ignored", "it refuses the netlist: fix it"
+    if not complete:
+        return "", ""
+    if comment.line == 0:
+        place = "in the document"
+    else:
+        place = f"on line {comment.line}"
+    return f"the comment ignores {comment.rule}, which is not found {place}", "remove it"
 
 
 def _refuses(rule: str) -> bool:
-    """Whether a finding is an error even where nobody is strict."""
+    """Return whether findings of a rule are errors even without --strict."""
     return RULES[rule].at() == "error"
 
 
-def _can_be_ignored(rule: str) -> bool:
+def _is_ignorable(rule: str) -> bool:
     return rule in RULES and rule != USELESS and not _refuses(rule)
 
 
 def _comments(lines: Sequence[str]) -> Iterator[_Ignore]:
     following: Sequence[int] = ()
     for number, text in enumerate(lines, 1):
-        found = _COMMENT.search(text)
-        if found is None:
+        match = _COMMENT.search(text)
+        if match is None:
             continue
-        alone = not text[: found.start()].strip()
+        alone = not text[: match.start()].strip()
         if alone and not following:
-            following = _following(lines)
-        line = 0 if found[1] else following[number] if alone else number
-        place = TextPlace(number, found.start() + 1, found.end() + 1)
-        for rule in (found[2] or "").split(","):
+            following = _following_lines(lines)
+        line = number
+        if match[1]:
+            line = 0
+        elif alone:
+            line = following[number]
+        place = TextPlace(number, match.start() + 1, match.end() + 1)
+        for rule in (match[2] or "").split(","):
             yield _Ignore(rule.strip(), line, place)
 
 
-def _following(lines: Sequence[str]) -> list[int]:
-    """For each line the number of the first one after it that holds something, or of the one after the last."""
-    found = [len(lines) + 1] * (len(lines) + 1)
+def _following_lines(lines: Sequence[str]) -> list[int]:
+    """Return, for each index, the number of the first line from there on that is neither blank nor a comment.
+
+    The number is one past the last line where there is none.
+    """
+    numbers = [len(lines) + 1] * (len(lines) + 1)
     for index in range(len(lines) - 1, -1, -1):
         text = lines[index].lstrip()
-        found[index] = index + 1 if text and not text.startswith("#") else found[index + 1]
-    return found
+        numbers[index] = index + 1 if text and not text.startswith("#") else numbers[index + 1]
+    return numbers

@@ -1,4 +1,4 @@
-"""Loading: text -> Netlist or findings. `load` for those who want a netlist, `check` for those who want to know."""
+"""Load netlists: `check` reports findings, `load` returns a netlist or raises them as NetlistError."""
 
 import re
 from dataclasses import replace
@@ -19,53 +19,58 @@ _IGNORES = "buda: ignore"  # no comment that silences findings is without it (bu
 
 @dataclass(frozen=True, slots=True)
 class NetlistResult(CheckResult[Netlist]):
-    """What a check found. `netlist` is None exactly when a finding is an error."""
+    """Result of a check: the findings, and the netlist. `netlist` is None exactly when a finding is an error."""
 
     @property
     def netlist(self) -> Netlist | None:
-        """The document."""
+        """Return the netlist, or None if it is refused."""
         return self.document
 
 
 def check(path: StrPath, arch: str | None = None, *, strict: bool = False, cache: bool = True) -> NetlistResult:
-    """Read and judge a netlist file, as the reference's parser does; never raises for what is in the file.
+    """Read a netlist file and check it as the reference's parser does. The file's content never raises an exception.
 
-    `arch` selects one of a list in `devices.arch` (default: wormhole_b0 if listed, else the first); a netlist with a
-    single architecture is read for it in any case. `strict` makes findings of the device's compiler and runtime errors.
-    `cache`: keep what an accepted netlist was read as in the user's caches, and take it from there (docs/run/cache.md).
+    `arch` selects one architecture of a list in `devices.arch` (default: wormhole_b0 if listed, else the first); a
+    netlist with a single architecture is read for it in any case. `strict` turns findings of the device's compiler and
+    runtime into errors. With `cache`, an accepted netlist is stored in the user's caches and taken from there the next
+    time (docs/run/cache.md).
     """
     name = str(path)
     try:
         data = read_bytes(path)
         if not cache:
             return check_bytes(data, name, arch, strict=strict)
-        return _through_cache(data, name, arch.lower() if arch is not None else None, strict)
+        return _check_through_cache(data, name, arch.lower() if arch is not None else None, strict)
     except UnreadableError as error:
         return NetlistResult(None, (error.diagnostic(name),))
 
 
-def _through_cache(data: bytes, path: str, arch: str | None, strict: bool) -> NetlistResult:
-    """As `check_bytes`; accepted netlists are kept. Raises UnreadableError where the bytes are not text."""
+def _check_through_cache(data: bytes, path: str, arch: str | None, strict: bool) -> NetlistResult:
+    """Check the bytes of a netlist file, or take the result from the cache; accepted netlists are stored there.
+
+    Raises UnreadableError where the bytes are not UTF-8 text.
+    """
     from buda_emu.netlist.cache import NetlistCache
 
-    place = NetlistCache(data, path, arch, strict)
+    entry = NetlistCache(data, path, arch, strict)
     with no_collections():
-        kept = place.read()
-        if kept is not None:
-            return NetlistResult(*kept)
+        stored = entry.read()
+        if stored is not None:
+            return NetlistResult(*stored)
         result, root = _check(decode(data), path, arch, strict)
-        if result.netlist is not None and root is not None and _is_self_contained(result.netlist):
-            place.write((result.netlist, result.diagnostics), root)
+        if result.netlist is not None and root is not None and _uses_only_built_in_ops(result.netlist):
+            entry.write((result.netlist, result.diagnostics), root)
     return result
 
 
-def _is_self_contained(netlist: Netlist) -> bool:
-    """Whether this package alone accepts it: op types of others may change or be gone the next time."""
+def _uses_only_built_in_ops(netlist: Netlist) -> bool:
+    """Return whether this package declares all op types. Those of other packages may change before the next load."""
     return all(OP_TYPES.is_own(op.type) for op in netlist.ops.values())
 
 
 def check_bytes(data: bytes, path: str, arch: str | None = None, *, strict: bool = False) -> NetlistResult:
-    """The same for what a file holds; `path` is the name that findings give."""
+    """Check the bytes of a netlist file, without the cache. `path` is the name that findings give; `arch` and `strict`
+    are as in `check`."""
     try:
         text = decode(data)
     except UnreadableError as error:
@@ -74,49 +79,52 @@ def check_bytes(data: bytes, path: str, arch: str | None = None, *, strict: bool
 
 
 def check_text(text: str, path: str = "<text>", arch: str | None = None, *, strict: bool = False) -> NetlistResult:
-    """The same for a text; `path` is the name that findings give."""
+    """Check the text of a netlist, without the cache. `path` is the name that findings give; `arch` and `strict` are
+    as in `check`."""
     with no_collections():
         return _check(text, path, arch.lower() if arch is not None else None, strict)[0]
 
 
 def _check(text: str, path: str, arch: str | None, strict: bool) -> tuple[NetlistResult, Mapping | None]:
-    """The result, and the tree that it was read from where there is one."""
-    from buda_emu.netlist.build import check_text  # reader and rules: only where nothing was kept
+    """Check a text; return the result and the YAML tree of the text, or None if it is no YAML map."""
+    from buda_emu.netlist.build import check_text  # reader and rules: only where the cache has no result
 
     netlist, root, findings = check_text(text, path, arch, strict)
     ignores = has_ignores(text)
     lines = split_lines(text) if findings or ignores else []
     if ignores:
-        from buda_emu.netlist.ignores import without_ignored
+        from buda_emu.netlist.ignores import apply_ignores
 
-        findings = without_ignored(findings, lines, path)
+        findings = apply_ignores(findings, lines, path)
     if findings:
-        from buda_emu.netlist.fixes import with_fixes
+        from buda_emu.netlist.fixes import attach_fixes
 
-        findings = with_fixes(findings, text)
-    diagnostics = tuple(sorted(with_source_lines(dict.fromkeys(findings), lines), key=_place))
-    if netlist is None or any(item.severity == "error" for item in diagnostics):
+        findings = attach_fixes(findings, text)
+    diagnostics = tuple(sorted(with_source_lines(dict.fromkeys(findings), lines), key=_sort_key))
+    if netlist is None or any(finding.severity == "error" for finding in diagnostics):
         return NetlistResult(None, diagnostics), root
     return NetlistResult(replace(netlist, diagnostics=diagnostics), diagnostics), root
 
 
 def has_ignores(text: str) -> bool:
-    """Whether comments may silence findings in a text (`buda_emu.netlist.ignores`)."""
+    """Return whether a text may hold comments that silence findings (`buda_emu.netlist.ignores`)."""
     return _IGNORES in text
 
 
-def _place(item: Diagnostic) -> tuple[int, int, str]:
-    return item.line, item.column, item.rule
+def _sort_key(finding: Diagnostic) -> tuple[int, int, str]:
+    return finding.line, finding.column, finding.rule
 
 
 def load(path: StrPath, arch: str | None = None, *, cache: bool = True) -> Netlist:
-    """A netlist ready to run; `arch` and `cache` as in `check`. Raises NetlistError with all findings when it is
-    refused."""
+    """Return a netlist that is ready to run; `arch` and `cache` are as in `check`. Raises NetlistError with all
+    findings when the netlist is refused or is not for `arch`."""
     result = check(path, arch, cache=cache)
     diagnostics = result.diagnostics
     if arch is not None and result.netlist is not None and result.netlist.arch_name != arch.lower():
-        # `check` warns, as the reference goes on; who asked for another architecture must not get this one.
-        diagnostics = tuple(replace(item, severity="error") if item.rule == "V002" else item for item in diagnostics)
+        # `check` only warns, as the reference goes on; a caller that names an architecture must not get another one.
+        diagnostics = tuple(
+            replace(finding, severity="error") if finding.rule == "V002" else finding for finding in diagnostics
+        )
     elif result.netlist is not None:
         return result.netlist
     raise NetlistError(render(diagnostics), diagnostics)
@@ -129,12 +137,14 @@ _LEAST_SECTIONS: Final = 2  # other YAML files are something else
 
 
 def looks_like_netlist(path: str) -> bool:
-    """Whether a file found in a folder is one. A YAML file that cannot be read is: let who opens it say why."""
+    """Return whether a file in a folder is a netlist, by its name and its sections. True for a YAML file that cannot
+    be read, so that opening it reports the reason."""
     return path.endswith(_NAMES) and holds_sections(path)
 
 
 def holds_sections(path: str) -> bool:
-    """Whether a file has the sections of one, whatever it is called; True where it cannot be read."""
+    """Return whether a file, of any name, holds at least two of a netlist's sections. True for a file that cannot be
+    read."""
     try:
         with open(path, "rb") as file:  # noqa: PTH123 - importing pathlib takes longer than all of this
             data = file.read(_MOST_BYTES)

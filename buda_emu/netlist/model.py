@@ -1,6 +1,5 @@
-"""The netlist as frozen data. A value that could not be read keeps the reference's default, which its rule then
-refuses.
-"""
+"""The netlist as frozen data. A field whose value could not be read keeps the reference's default, which the rules
+then refuse."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import field
@@ -9,7 +8,7 @@ from typing import Literal, TypeAlias
 from buda_emu.netlist import nodes
 from buda_emu.netlist.fields import OWN_SECTION, UNDEFINED, UNDEFINED_IS_NAN
 from buda_emu.netlist.nodes import Mark
-from buda_emu.netlist.sourced import NO_MARK, Sourced, sourced
+from buda_emu.netlist.sourced import NO_MARK, Sourced, sourced_dataclass
 from buda_emu.spec.archs import ARCHS, Arch
 from buda_emu.spec.attributes import Attributes
 from buda_emu.spec.blocking import Blocking
@@ -21,8 +20,11 @@ from buda_emu.support.records import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Tm:
-    """One tensor manipulation. args: broadcast ("r", n); hslice/hstack/vslice/vstack (n,); pad (rt, ct, value);
-    tile_broadcast ("r",); transpose ()."""
+    """One tensor manipulation (NETLIST 1.6).
+
+    `args` depend on `name`: broadcast ("r", n); hslice, hstack, vslice, vstack (n,); pad (rt, ct, value);
+    tile_broadcast ("r",); transpose ().
+    """
 
     name: str
     args: tuple[int | float | str, ...] = ()
@@ -31,7 +33,7 @@ class Tm:
 
 @dataclass(frozen=True, slots=True)
 class Pad:
-    """`input_N_pad` / `input_N_unpad`: tile rows and columns (NETLIST 1.4)."""
+    """Padding of an input, `input_N_pad` or `input_N_unpad`: tile rows and columns (NETLIST 1.4)."""
 
     rt: int = 0
     ct: int = 0
@@ -46,7 +48,7 @@ class Buffer:
     address: int
 
 
-@sourced
+@sourced_dataclass
 class Queue(Sourced):
     """A queue or ram (NETLIST 1.3). `input` is HOST, an op name, or a net2net name."""
 
@@ -70,18 +72,19 @@ class Queue(Sourced):
 
     @property
     def host_fed(self) -> bool:
-        """Not fed by an op: HOST, or a queue that another netlist fills (NETLIST 1.3 input)."""
+        """Return whether no op of the netlist feeds it: the input is HOST, or a queue that another netlist fills
+        (NETLIST 1.3 input)."""
         return self.input == "HOST" or "net2net" in self.input
 
     @property
     def is_ram(self) -> bool:
-        """type: ram."""
+        """Return whether its type is `ram`, whose entries are addressed rather than consumed."""
         return self.type == "ram"
 
 
-@sourced
+@sourced_dataclass
 class Op(Sourced, OfOpType):
-    """One op of a graph (NETLIST 1.4). Input lists are parallel to `inputs`."""
+    """One op of a graph (NETLIST 1.4). Lists about inputs are parallel to `inputs`."""
 
     name: str
     graph: str
@@ -116,12 +119,14 @@ class Op(Sourced, OfOpType):
 
     @property
     def cores(self) -> tuple[int, int]:
-        """Rows and columns of cores that it takes; grid_transpose exchanges them (NETLIST 1.4)."""
+        """Return the rows and columns of cores that the op takes; `grid_transpose` exchanges them (NETLIST 1.4)."""
         rows, columns = self.blocking.grid_size
-        return (columns, rows) if self.grid_transpose else (rows, columns)
+        if self.grid_transpose:
+            return (columns, rows)
+        return (rows, columns)
 
 
-@sourced
+@sourced_dataclass
 class Graph(Sourced):
     """One graph: ops that run together on one chip."""
 
@@ -131,9 +136,9 @@ class Graph(Sourced):
     ops: tuple[Op, ...] = ()
 
 
-@sourced
+@sourced_dataclass
 class SubOp(Sourced, OfOpType):
-    """One scheduled op of a fused op (OPS 8). Input names: inputN, intermedN, dest."""
+    """One scheduled op of a fused op (OPS 8). Its inputs are named inputN, intermedN or dest."""
 
     name: str
     type: str = ""
@@ -148,7 +153,7 @@ class SubOp(Sourced, OfOpType):
     attributes: Attributes = Attributes()
 
 
-@sourced
+@sourced_dataclass
 class FusedOp(Sourced):
     """One definition of `fused_ops`; ids are compared as text (CENSUS 2)."""
 
@@ -159,7 +164,7 @@ class FusedOp(Sourced):
     custom_kernel_path: str = ""
 
 
-@sourced
+@sourced_dataclass
 class QueueSettings(Sourced):
     """One entry of an execute's queue_settings as source texts; "" = not written and no default (NETLIST 1.5)."""
 
@@ -176,60 +181,60 @@ class QueueSettings(Sourced):
     global_wrptr_autoinc: str = ""  # "1" for queue, "0" for ram
 
 
-@sourced
+@sourced_dataclass
 class Declare(Sourced):
-    """`var` / `staticvar`: names and initial texts. Names keep their `$`."""
+    """Instruction `var` or `staticvar`: pairs of a variable's name, with its `$`, and the text of its initial value."""
 
     kind: Literal["var", "staticvar"]
     variables: tuple[tuple[str, str], ...]
 
 
-@sourced
+@sourced_dataclass
 class Param(Sourced):
-    """`param`: names that the caller binds."""
+    """Instruction `param`: names of the parameters that the caller of the program binds."""
 
     names: tuple[str, ...]
 
 
-@sourced
+@sourced_dataclass
 class VarInst(Sourced):
-    """`varinst: [out, opcode, args...]`, operands as texts."""
+    """Instruction `varinst: [out, opcode, args...]`, arithmetic on variables; operands are texts."""
 
     out: str
     opcode: str
     args: tuple[str, ...]
 
 
-@sourced
+@sourced_dataclass
 class Loop(Sourced):
-    """`loop: count`."""
+    """Instruction `loop`: repeats the instructions up to its `endloop` `count` times; `count` is a text."""
 
     count: str
 
 
-@sourced
+@sourced_dataclass
 class EndLoop(Sourced):
-    """`endloop`."""
+    """Instruction `endloop`: ends the innermost open loop."""
 
 
-@sourced
+@sourced_dataclass
 class Execute(Sourced):
-    """`execute: {graph_name, queue_settings}`."""
+    """Instruction `execute`: runs a graph with the settings of its queues."""
 
     graph: str
     queue_settings: tuple[QueueSettings, ...] = ()
 
 
-@sourced
+@sourced_dataclass
 class Allocate(Sourced):
-    """`allocate_queue`."""
+    """Instruction `allocate_queue`: gives dynamic queues their memory (NETLIST 3.6)."""
 
     queues: tuple[str, ...]
 
 
-@sourced
+@sourced_dataclass
 class Deallocate(Sourced):
-    """`deallocate_queue`."""
+    """Instruction `deallocate_queue`: takes the memory of dynamic queues back (NETLIST 3.6)."""
 
     queues: tuple[str, ...]
 
@@ -237,9 +242,9 @@ class Deallocate(Sourced):
 Instruction: TypeAlias = Declare | Param | VarInst | Loop | EndLoop | Execute | Allocate | Deallocate
 
 
-@sourced
+@sourced_dataclass
 class Program(Sourced):
-    """One program; the end marker is implied."""
+    """One program: its instructions in order. The end marker is implied."""
 
     name: str
     instructions: tuple[Instruction, ...] = ()
@@ -247,7 +252,7 @@ class Program(Sourced):
 
 @dataclass(frozen=True, slots=True)
 class TemporalGraph:
-    """Graphs that run as one on different chips (NETLIST 1.8)."""
+    """Graphs on different chips that run as one (NETLIST 1.8)."""
 
     id: int
     graphs: tuple[str, ...]
@@ -256,14 +261,14 @@ class TemporalGraph:
 _painters: "list[Callable[[Netlist], str]]" = []
 
 
-def painted_by(painter: "Callable[[Netlist], str]") -> None:
-    """Who draws a netlist as SVG where one shows itself, in a notebook: this room knows no pictures."""
+def register_painter(painter: "Callable[[Netlist], str]") -> None:
+    """Register the function that draws a netlist as SVG for notebooks. It lives in a package above this one."""
     _painters[:] = [painter]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False, weakref_slot=True)
 class Netlist:
-    """A whole netlist for one architecture, expanded (1.7) and with its derived properties (1.5, 1.8) filled in.
+    """A netlist for one architecture, expanded (NETLIST 1.7) and with its derived properties (1.5, 1.8) filled in.
 
     Maps are in document order. `programs` holds the last body of each name (NETLIST 11.1 A16); `program_order` lists
     the names as written, a repeated name twice. `sections` keeps every other top-level section as its YAML tree
@@ -287,8 +292,8 @@ class Netlist:
     )
 
     def __repr__(self) -> str:
-        what = {"graph": len(self.graphs), "op": len(self.ops), "queue": len(self.queues)}
-        counts = ", ".join(plural(count, word) for word, count in what.items())
+        totals = {"graph": len(self.graphs), "op": len(self.ops), "queue": len(self.queues)}
+        counts = ", ".join(plural(count, word) for word, count in totals.items())
         return f"<Netlist {self.path} for {self.arch_name}: {counts}, programs {', '.join(self.programs) or 'none'}>"
 
     def _repr_svg_(self) -> str | None:
@@ -296,28 +301,31 @@ class Netlist:
 
     @property
     def arch(self) -> Arch:
-        """The architecture's table."""
+        """Return the table of facts about the netlist's architecture."""
         return ARCHS[self.arch_name]
 
     @property
     def undefined_is_nan(self) -> bool:
-        """Whether ops give NaN for elements on which the reference aborts, as the root of a negative number, and a run
-        goes on: section `buda-emu`, which compiled netlists have."""
+        """Return whether a run goes on with NaN for elements on which the reference aborts, such as the root of a
+        negative number. The section `buda-emu` says so; compiled netlists have it."""
         section = self.sections.get(OWN_SECTION)
-        word = section.find(UNDEFINED) if isinstance(section, nodes.Mapping) else None
+        if isinstance(section, nodes.Mapping):
+            word = section.find(UNDEFINED)
+        else:
+            word = None
         return isinstance(word, nodes.Scalar) and word.text == UNDEFINED_IS_NAN
 
     @property
     def dynamic(self) -> frozenset[str]:
-        """Queues that a program allocates (NETLIST 3.6)."""
+        """Return the names of the queues that a program allocates (NETLIST 3.6)."""
         steps = (step for program in self.programs.values() for step in program.instructions)
         return frozenset(name for step in steps if isinstance(step, Allocate) for name in step.queues)
 
     @property
     def ops(self) -> Mapping[str, Op]:
-        """Every op by name, in document order."""
+        """Return every op by name, in document order."""
         if self._ops is not None and self._ops[0] is self.graphs:
             return self._ops[1]
-        found = {op.name: op for graph in self.graphs.values() for op in graph.ops}
-        object.__setattr__(self, "_ops", (self.graphs, found))
-        return found
+        ops = {op.name: op for graph in self.graphs.values() for op in graph.ops}
+        object.__setattr__(self, "_ops", (self.graphs, ops))
+        return ops

@@ -1,6 +1,6 @@
 """The YAML tree with positions: the content of the text before it is interpreted.
 
-Scalars keep their text; what a text means (integer, bool, float, word) is decided by the reader of a field
+Scalars keep their text; the reader of a field decides whether it is an integer, bool, float or word
 (`buda_emu.netlist.yaml_text`), as the reference does. Duplicate keys are kept in order (NETLIST 11.3 C1).
 """
 
@@ -14,7 +14,8 @@ NULL_WORDS = frozenset(("", "~", "null", "Null", "NULL"))
 
 # Plain slotted classes, not dataclasses: a large netlist has 70,000 of them and they are built in a loop.
 class Scalar:
-    """One scalar. `plain` is False when it was quoted or written as a block; `None` text does not exist: null is ""."""
+    """One scalar and its text, which is empty for a missing value. `plain` is False when it is quoted or written as a
+    block."""
 
     __slots__ = ("column", "end_column", "line", "plain", "text")
 
@@ -27,17 +28,17 @@ class Scalar:
 
     @property
     def mark(self) -> Mark:
-        """Where it stands."""
+        """Return the place of the scalar in the text."""
         return Mark(self.line, self.column, self.end_column)
 
     @property
     def is_null(self) -> bool:
-        """Nothing, `~` or a plain `null`."""
+        """Return whether it is empty, `~` or a plain `null`."""
         return self.plain and self.text in NULL_WORDS
 
 
 class Sequence:
-    """A YAML list."""
+    """A YAML list: its nodes and the place of its first character."""
 
     __slots__ = ("column", "end_column", "items", "line")
 
@@ -49,7 +50,7 @@ class Sequence:
 
     @property
     def mark(self) -> Mark:
-        """Where it starts."""
+        """Return the place of the list in the text."""
         return Mark(self.line, self.column, self.end_column)
 
 
@@ -66,26 +67,26 @@ class Mapping:
 
     @property
     def mark(self) -> Mark:
-        """Where it starts."""
+        """Return the place of the map in the text."""
         return Mark(self.line, self.column, self.end_column)
 
     def items(self) -> "Iterator[tuple[str, Scalar, Node]]":
-        """(key text, key node, value) of every pair whose key is a scalar."""
+        """Yield key text, key node and value of every pair whose key is a scalar."""
         for key, value in self.pairs:
             if isinstance(key, Scalar):
                 yield key.text, key, value
 
     def find(self, key: str) -> "Node | None":
-        """The value of the last pair with that key."""
-        found: Node | None = None
+        """Return the value of the last pair with a key, or None."""
+        last: Node | None = None
         for text, _, value in self.items():
             if text == key:
-                found = value
-        return found
+                last = value
+        return last
 
 
 def words(values: "dict[str, str]") -> Mapping:
-    """A map of words that stands in no text."""
+    """Return a map node for words that stand in no text; its marks are those of the first line."""
     pairs: list[tuple[Node, Node]] = []
     for key, word in values.items():
         pairs.append(
@@ -100,12 +101,18 @@ def words(values: "dict[str, str]") -> Mapping:
 Node: TypeAlias = Scalar | Sequence | Mapping
 
 
-def same(one: Node, other: Node) -> bool:
-    """Do they say the same, wherever they stand?"""
-    if isinstance(one, Scalar) and isinstance(other, Scalar):
-        return one.text == other.text and one.is_null == other.is_null
-    if isinstance(one, Sequence) and isinstance(other, Sequence):
-        return len(one.items) == len(other.items) and all(map(same, one.items, other.items))
-    if isinstance(one, Mapping) and isinstance(other, Mapping) and len(one.pairs) == len(other.pairs):
-        return all(same(a, b) and same(c, d) for (a, c), (b, d) in zip(one.pairs, other.pairs, strict=True))
+def same(left: Node, right: Node) -> bool:
+    """Return whether two trees have equal content; marks and quotes do not count."""
+    if isinstance(left, Scalar) and isinstance(right, Scalar):
+        return left.text == right.text and left.is_null == right.is_null
+    if isinstance(left, Sequence) and isinstance(right, Sequence):
+        return _all_same(left.items, right.items)
+    if isinstance(left, Mapping) and isinstance(right, Mapping):
+        left_nodes = [node for pair in left.pairs for node in pair]
+        right_nodes = [node for pair in right.pairs for node in pair]
+        return _all_same(left_nodes, right_nodes)
     return False
+
+
+def _all_same(left: "list[Node]", right: "list[Node]") -> bool:
+    return len(left) == len(right) and all(map(same, left, right))

@@ -1,6 +1,7 @@
-"""A netlist as text: what `load` reads, it gives an equal netlist for (NETLIST 1 to 4).
+"""Print a netlist as text from which `load` reads an equal netlist (NETLIST 1 to 4).
 
-Fields stand in one order, each object on a line. What has its default is left out where a netlist may leave it out.
+Fields stand in a fixed order, each object on a line of its own. A field that has its default is left out where the
+language allows it.
 """
 
 from collections.abc import Iterator, Mapping, Set
@@ -42,14 +43,15 @@ _FIRST: Final = (
 )  # fmt: skip
 _LAST: Final = ("m_k", "u_kt", "fused_op_id", "num_nz_strips")
 ORDER: Final = (*_FIRST, *(name for name in ATTRIBUTES if name not in (*_FIRST, *_LAST)), *_LAST)
-"""Of attributes: what an op computes, and then how it is divided. `z` is only read after `dim` or `accumulate`."""
+"""Order of the attributes: first what an op computes, then how it is divided. `z` is only read after `dim` or
+`accumulate`."""
 _NO_PAD: Final = Pad()
 
 
 @dataclass(frozen=True, slots=True)
 class Notes:
-    """Comments: a `title` above all, `queues` a heading for each queue, `ops` names of what each op was made of; equal
-    ones that follow each other are written once."""
+    """Comments to print: a `title` at the top, a heading for each queue in `queues`, and in `ops` the names of the
+    model's operators from which each op was made. Equal comments that follow each other are printed once."""
 
     title: str
     queues: Mapping[str, str]
@@ -57,48 +59,51 @@ class Notes:
 
 
 def netlist_text(netlist: Netlist, notes: Notes | None = None) -> str:
-    """The whole document, for all the architectures that the netlist is for."""
-    from buda_emu.netlist.build import contracted  # it reads and checks; a run prints single instructions alone
+    """Return the whole document, for all the architectures that the netlist is written for."""
+    from buda_emu.netlist.build import contract  # it reads and checks; a run prints single instructions alone
 
-    return document_text(contracted(netlist), notes)
+    return document_text(contract(netlist), notes)
 
 
 def document_text(document: "Document", notes: Notes | None = None) -> str:
-    """The same for what stands in a document, before copies for several chips are made."""
+    """Return the text of a document before copies for several chips are made (NETLIST 1.7)."""
     return "\n".join(_document(document, notes)) + "\n"
 
 
 def program_lines(netlist: Netlist, name: str) -> list[str]:
-    """One program as `netlist_text` writes it."""
-    return "\n".join(_program(netlist.programs[name], _viewed(netlist.queues))).split("\n")
+    """Return the lines of one program as `netlist_text` prints them."""
+    return "\n".join(_program(netlist.programs[name], _rams_with_two_views(netlist.queues))).split("\n")
 
 
-def _viewed(queues: Mapping[str, Queue]) -> set[str]:
-    """Names of rams that there are two views of."""
+def _rams_with_two_views(queues: Mapping[str, Queue]) -> set[str]:
+    """Return the names of rams that are an alias of another ram or have one."""
     aliased = {queue.alias for queue in queues.values()}
     return {name for name, queue in queues.items() if queue.alias or name in aliased}
 
 
 def _document(document: "Document", notes: Notes | None) -> Iterator[str]:
-    gap = [""] if notes is not None else []
+    gap: list[str] = []
     if notes is not None:
+        gap = [""]
         yield from (*comment(notes.title), "")
+    else:
+        notes = Notes(title="", queues={}, ops={})
     yield "devices:"
     archs = document.archs
     yield f"  arch: {archs[0] if len(archs) == 1 else flow(archs)}"
     yield from (*gap, "queues:")
-    yield from _queues(document, notes.queues if notes is not None else {})
+    yield from _queues(document, notes.queues)
     yield from (*gap, "graphs:")
     for graph in document.graphs.values():
-        yield from _graph(graph, document.graph_devices.get(graph.name), notes.ops if notes is not None else {})
+        yield from _graph(graph, document.graph_devices.get(graph.name), notes.ops)
     if document.fused_ops:
         yield from (*gap, "fused_ops:")
         for fused in document.fused_ops.values():
-            yield from _fused(fused)
+            yield from _fused_op(fused)
     yield from (*gap, "programs:")
-    viewed = _viewed(document.queues)
+    two_views = _rams_with_two_views(document.queues)
     for name in document.program_order:
-        yield from _program(document.programs[name], viewed)
+        yield from _program(document.programs[name], two_views)
     for name, node in document.sections.items():
         yield from (*gap, f"{word(name)}:", *block(node, 2))
 
@@ -118,8 +123,8 @@ def _blocking(blocking: Blocking) -> dict[str, Any]:
     return {"t": blocking.t, "mblock": blocking.mblock, "ublock": blocking.ublock}
 
 
-def _if(**fields: Any) -> dict[str, Any]:
-    """Those that say something."""
+def _non_empty(**fields: Any) -> dict[str, Any]:
+    """Return the fields whose value is neither empty, 0 nor False."""
     return {name: value for name, value in fields.items() if value}
 
 
@@ -127,7 +132,7 @@ def _queue(queue: Queue, devices: tuple[int, ...] | None) -> dict[str, Any]:
     blocking = queue.blocking
     return {
         "input": queue.input,
-        **_if(input_tms=_tms(queue.input_tms)),
+        **_non_empty(input_tms=_tms(queue.input_tms)),
         "type": queue.type,
         "entries": queue.entries,
         "grid_size": blocking.grid_size,
@@ -137,15 +142,16 @@ def _queue(queue: Queue, devices: tuple[int, ...] | None) -> dict[str, Any]:
         "df": queue.df,
         "target_device": queue.target_device if devices is None else devices,
         "loc": queue.loc,
-        **_if(alias=queue.alias),
-        **({} if queue.layout == "tilized" else {"layout": queue.layout}),
-        **_if(read_ports=queue.read_ports, write_ports=queue.write_ports),
+        **_non_empty(alias=queue.alias, layout="" if queue.layout == "tilized" else queue.layout),
+        **_non_empty(read_ports=queue.read_ports, write_ports=queue.write_ports),
         queue.loc: [(buffer.channel, Plain(f"{buffer.address:#x}")) for buffer in queue.buffers],
     }
 
 
 def _tile_dim(blocking: Blocking) -> dict[str, Any]:
-    return {} if blocking.tile_dim == FULL_TILE else {"tile_dim": blocking.tile_dim}
+    if blocking.tile_dim == FULL_TILE:
+        return {}
+    return {"tile_dim": blocking.tile_dim}
 
 
 # ------------------------------------------------------------------------------------------------------------- graphs
@@ -166,19 +172,19 @@ def _op(op: Op) -> dict[str, Any]:
     blocking = op.blocking
     return {
         "type": op.type,
-        **_if(grid_loc=op.grid_loc),
+        **_non_empty(grid_loc=op.grid_loc),
         "grid_size": blocking.grid_size,
         "inputs": op.inputs,
         "in_df": op.in_df,
         "out_df": op.out_df,
         "intermed_df": op.intermed_df,
-        **_if(acc_df=op.acc_df),
+        **_non_empty(acc_df=op.acc_df),
         "math_fidelity": op.math_fidelity,
         **_blocking(blocking),
         **_tile_dim(blocking),
         "buf_size_mb": op.buf_size_mb,
         "ublock_order": blocking.ublock_order,
-        **_if(
+        **_non_empty(
             untilize_output=op.untilize_output,
             grid_transpose=op.grid_transpose,
             gradient_op=op.gradient_op,
@@ -188,60 +194,62 @@ def _op(op: Op) -> dict[str, Any]:
         ),
         **({} if op.overlay_size == -1 else {"overlay_size": op.overlay_size}),
         **_shaping(op),
-        **_if(attributes=_attributes(op.attributes)),
+        **_non_empty(attributes=_attributes(op.attributes)),
     }
 
 
 def _shaping(op: Op) -> dict[str, Any]:
-    """TMs and padding of each input (NETLIST 1.4)."""
-    found: dict[str, Any] = {}
+    """Return the fields for TMs and padding of each input (NETLIST 1.4)."""
+    fields: dict[str, Any] = {}
     for number, (unpad, tms, pad) in enumerate(zip(op.input_unpad, op.input_tms, op.input_pad, strict=True)):
         if unpad != _NO_PAD:
-            found[f"input_{number}_unpad"] = {"rt": unpad.rt, "ct": unpad.ct}
+            fields[f"input_{number}_unpad"] = {"rt": unpad.rt, "ct": unpad.ct}
         if tms:
-            found[f"input_{number}_tms"] = _tms(tms)
+            fields[f"input_{number}_tms"] = _tms(tms)
         if pad != _NO_PAD:
-            found[f"input_{number}_pad"] = {"rt": pad.rt, "ct": pad.ct, "pad_value": pad.value}
-    return found
+            fields[f"input_{number}_pad"] = {"rt": pad.rt, "ct": pad.ct, "pad_value": pad.value}
+    return fields
 
 
 def _tms(tms: tuple[Tm, ...]) -> list[Any]:
-    """A broadcast that holds several numbers shares a map with those before it (NETLIST 1.6)."""
-    found: list[Any] = []
+    """Return the entries of a list of TMs. Consecutive broadcasts that were read from one map share a map again: the
+    later ones hold several numbers (NETLIST 1.6)."""
+    entries: list[Any] = []
     for tm in tms:
         first, *counts = tm.args or (None,)
         if tm.name == "broadcast" and len(counts) > 1:
-            found[-1]["broadcast"].append((str(first), counts[-1]))
+            entries[-1]["broadcast"].append((str(first), counts[-1]))
         elif tm.name == "broadcast":
-            found.append({"broadcast": Pairs([(str(first), counts[0])])})
+            entries.append({"broadcast": Pairs([(str(first), counts[0])])})
         elif first is None:
-            found.append(tm.name)
+            entries.append(tm.name)
         else:
-            found.append({tm.name: tm.args if counts else first})
-    return found
+            entries.append({tm.name: tm.args if counts else first})
+    return entries
 
 
 def _attributes(attributes: Attributes) -> dict[str, Any]:
-    """Those that were given, so that each is read as it was (NETLIST 11.1 A8, 11.3 C11)."""
-    given = attributes.given
-    found: dict[str, Any] = {}
-    if "relu_mode" in given and attributes.relu_mode == "none":
-        found["relu_mode"] = "none"  # relu_en, if it stands first, asks for another
-    for name in ORDER if given else ():
-        value = getattr(attributes, name)
-        if name not in given or name in found:
+    """Return the attributes that were written, in an order in which each reads as before (NETLIST 11.1 A8, 11.3
+    C11)."""
+    written = attributes.given
+    fields: dict[str, Any] = {}
+    if "relu_mode" in written and attributes.relu_mode == "none":
+        fields["relu_mode"] = "none"  # after relu_en: true, only min and max are legal
+    for name in ORDER:
+        if name not in written or name in fields:
             continue
+        value = getattr(attributes, name)
         if ATTRIBUTES[name].kind == "broadcasts":
             value = {f"input_{number}": count for number, count in value}
         if name == "inputs":
-            found |= {f"input{number}": turn for number, turn in value}
+            fields |= {f"input{number}": turn for number, turn in value}
         else:
-            found[name] = value
-    return found
+            fields[name] = value
+    return fields
 
 
-def _fused(fused: FusedOp) -> Iterator[str]:
-    """Its schedules, a scheduled op on a line (OPS 8)."""
+def _fused_op(fused: FusedOp) -> Iterator[str]:
+    """Yield the lines of a fused op, each scheduled op on a line of its own (OPS 8)."""
     yield f"  {word(fused.id)}:"
     yield f"    inputs: {fused.inputs}"
     yield f"    intermediates: {fused.intermediates}"
@@ -262,21 +270,24 @@ def _sub_op(step: SubOp) -> dict[str, Any]:
         "mblock": step.mblock,
         "ublock": step.ublock,
         "output": step.output,
-        **_if(pop=step.pop, pop_last=step.pop_last, zero_point=step.zero_point),
+        **_non_empty(pop=step.pop, pop_last=step.pop_last, zero_point=step.zero_point),
         **{f"input_{number}_tms": _tms(tms) for number, tms in enumerate(step.input_tms) if tms},
-        **_if(attributes=_attributes(step.attributes)),
+        **_non_empty(attributes=_attributes(step.attributes)),
     }
 
 
 # ----------------------------------------------------------------------------------------------------------- programs
-def _program(program: Program, viewed: Set[str]) -> Iterator[str]:
+def _program(program: Program, two_views: Set[str]) -> Iterator[str]:
     yield f"  - {word(program.name)}:{'' if program.instructions else ' []'}"
     for instruction in program.instructions:
-        yield f"      - {instruction_text(instruction, viewed)}"
+        yield f"      - {instruction_text(instruction, two_views)}"
 
 
-def instruction_text(instruction: Instruction, viewed: Set[str] = frozenset()) -> str:
-    """One instruction. `viewed`: rams that there are two views of."""
+def instruction_text(instruction: Instruction, two_views: Set[str] = frozenset()) -> str:
+    """Return the text of one instruction.
+
+    `two_views` names the rams that have two views: their settings always print `read_only` (NETLIST 1.10).
+    """
     match instruction:
         case Declare():
             values = [(name, Plain(value)) for name, value in instruction.variables]
@@ -294,20 +305,26 @@ def instruction_text(instruction: Instruction, viewed: Set[str] = frozenset()) -
         case Deallocate():
             return f"deallocate_queue: {flow(instruction.queues)}"
         case Execute():
-            head = f"execute: {{graph_name: {word(instruction.graph)}"
-            settings = ",\n".join(
-                f"          {word(item.queue)}: {flow(_setting(item, item.queue in viewed))}"
-                for item in instruction.queue_settings
-            )
-            return f"{head}, queue_settings: {{\n{settings}}}}}" if settings else f"{head}}}"
+            return _execute_text(instruction, two_views)
 
 
-def _setting(setting: QueueSettings, viewed: bool) -> dict[str, str]:
-    """Texts as they are looked up when the instruction runs (NETLIST 3.1, 4)."""
+def _execute_text(execute: Execute, two_views: Set[str]) -> str:
+    head = f"execute: {{graph_name: {word(execute.graph)}"
+    settings = ",\n".join(
+        f"          {word(setting.queue)}: {flow(_setting(setting, setting.queue in two_views))}"
+        for setting in execute.queue_settings
+    )
+    if settings:
+        return f"{head}, queue_settings: {{\n{settings}}}}}"
+    return f"{head}}}"
+
+
+def _setting(setting: QueueSettings, has_two_views: bool) -> dict[str, str]:
+    """Return the settings of a queue as texts, which are looked up when the instruction runs (NETLIST 3.1, 4)."""
     fields = {"prologue": setting.prologue, "epilogue": setting.epilogue, "zero": setting.zero}
-    if viewed or setting.read_only != "false":  # NETLIST 1.10
+    if has_two_views or setting.read_only != "false":  # NETLIST 1.10
         fields["read_only"] = setting.read_only
-    return fields | _if(
+    return fields | _non_empty(
         rd_ptr_autoinc=setting.rd_ptr_autoinc,
         rd_ptr_local=setting.rd_ptr_local,
         rd_ptr_global=setting.rd_ptr_global,

@@ -1,4 +1,4 @@
-"""Bytes of tiles, entries and buffers of queues (NETLIST 1.9, FORMATS 2)."""
+"""Sizes of tiles, entries and buffers of queues in bytes (NETLIST 1.9, FORMATS 2)."""
 
 from collections.abc import Mapping
 
@@ -8,7 +8,8 @@ from buda_emu.spec.formats import FORMATS, tile_bytes
 
 
 def has_tile_headers(queue: Queue, ops: Mapping[str, Op]) -> bool:
-    """Whether the entries hold tiles with headers: HOST-fed and tilized, or fed by an op that does not untilize."""
+    """Return whether the entries hold tiles with headers: tilized data of the host, or the output of an op that does
+    not untilize."""
     if queue.host_fed:
         return queue.layout == "tilized"
     producer = ops.get(queue.input)
@@ -16,7 +17,7 @@ def has_tile_headers(queue: Queue, ops: Mapping[str, Op]) -> bool:
 
 
 def entry_bytes(queue: Queue, arch: Arch, headers: bool) -> int:
-    """Bytes of one entry in one buffer of the queue; 0 when its format or sizes are not valid."""
+    """Return the bytes of one entry in one buffer of the queue; 0 when its format or sizes are not valid."""
     blocking = queue.blocking
     if queue.df not in FORMATS or min(blocking.t, *blocking.mblock, *blocking.ublock) < 1:
         return 0
@@ -25,11 +26,14 @@ def entry_bytes(queue: Queue, arch: Arch, headers: bool) -> int:
 
 
 def buffer_bytes(queue: Queue, netlist: Netlist, ops: Mapping[str, Op] | None = None) -> int:
-    """Bytes of one buffer: all its entries after the queue header. `ops` saves indexing the netlist's ops again."""
-    headers = has_tile_headers(queue, netlist.ops if ops is None else ops)
+    """Return the bytes of one buffer, queue header and all entries. `ops` spares a second index of the netlist's
+    ops."""
+    if ops is None:
+        ops = netlist.ops
+    headers = has_tile_headers(queue, ops)
     return entry_bytes(queue, netlist.arch, headers) * queue.entries + netlist.arch.alignment
 
 
 def align_up(size: int, alignment: int) -> int:
-    """The least multiple of `alignment` that is not below `size`."""
+    """Return the least multiple of `alignment` that is not below `size`."""
     return -(-size // alignment) * alignment

@@ -1,7 +1,9 @@
-"""The base of objects that have a place in a netlist: frozen data of many fields, made and copied quickly.
+"""Base class of the objects that have a place in a netlist: frozen data of many fields that is made and copied
+quickly.
 
-Every object has `source`, the YAML map it was read from, and `name_node`, the scalar that names it: `at("field")`
-gives the place of a field for a diagnostic. Objects made by expansion (NETLIST 1.7) share the source of their original.
+Every object has `source`, the YAML map it was read from, and `name_node`, the scalar that names it; `at("field")`
+gives the place of a field for a diagnostic. Objects made by expansion (NETLIST 1.7) share the source of their
+original.
 """
 
 import dataclasses
@@ -19,22 +21,24 @@ SourcedT = TypeVar("SourcedT", bound="Sourced")
 
 
 @dataclass_transform(frozen_default=True, kw_only_default=True, eq_default=False, field_specifiers=(field,))
-def sourced(kind: type[T]) -> type[T]:
-    """A frozen dataclass with slots whose methods all come from Sourced: generating them for every class takes a tenth
-    of the time in which a netlist is checked."""
+def sourced_dataclass(kind: type[T]) -> type[T]:
+    """Make a frozen dataclass with slots whose methods all come from Sourced.
+
+    Generating the methods for every class would take a tenth of the time in which a netlist is checked.
+    """
     return dataclasses.dataclass(slots=True, kw_only=True, init=False, eq=False, repr=False)(kind)
 
 
-@sourced
+@sourced_dataclass
 class Sourced:
-    """Base of everything that stands somewhere in the file."""
+    """Base of all records that are read from a place in the file."""
 
     source: nodes.Node | None = field(default=None, compare=False, repr=False)
     name_node: nodes.Scalar | None = field(default=None, compare=False, repr=False)
     # Reading found an error in it: its values are not to be relied on and nothing else is reported for its sake.
     broken: bool = field(default=False, compare=False, repr=False)
 
-    if not TYPE_CHECKING:  # checkers make it of the fields
+    if not TYPE_CHECKING:  # type checkers derive the signature from the fields
 
         def __init__(self, **values: Any) -> None:
             for name, put, default in _arguments(type(self)):
@@ -61,18 +65,19 @@ class Sourced:
     def __eq__(self, other: object) -> bool:
         if type(self) is not type(other):
             return NotImplemented
-        return all(getattr(self, name) == getattr(other, name) for name in _compared(type(self)))
+        return all(getattr(self, name) == getattr(other, name) for name in _comparison_fields(type(self)))
 
     def __hash__(self) -> int:
-        return hash(tuple(getattr(self, name) for name in _compared(type(self))))
+        return hash(tuple(getattr(self, name) for name in _comparison_fields(type(self))))
 
     def __repr__(self) -> str:
-        values = ((item.name, getattr(self, item.name), item.default) for item in fields(self) if item.repr)
-        changed = ", ".join(f"{name}={value!r}" for name, value, default in values if value != default)
+        shown = ((entry.name, getattr(self, entry.name), entry.default) for entry in fields(self) if entry.repr)
+        changed = ", ".join(f"{name}={value!r}" for name, value, default in shown if value != default)
         return f"{type(self).__name__}({changed})"
 
     def at(self, *keys: str) -> Mark:
-        """The place of the value under the first of `keys` that was written, else of the object's name."""
+        """Return the place of the value under the first of `keys` that was written, else of the object's name, else of
+        its map."""
         if isinstance(self.source, nodes.Mapping):
             for key in keys:
                 value = self.source.find(key)
@@ -80,32 +85,34 @@ class Sourced:
                     return value.mark
         if self.name_node is not None:
             return self.name_node.mark
-        return self.source.mark if self.source is not None else NO_MARK
+        if self.source is not None:
+            return self.source.mark
+        return NO_MARK
 
 
-def evolve(item: SourcedT, **changes: Any) -> SourcedT:
-    """A copy with other values in some fields: `dataclasses.replace`, much faster for objects of many fields."""
-    copy = object.__new__(type(item))
-    for name, get, put in _slots(type(item)):
-        put(copy, changes.pop(name) if name in changes else get(item))
+def evolve(original: SourcedT, **changes: Any) -> SourcedT:
+    """Return a copy with other values in some fields: `dataclasses.replace`, but faster for objects of many fields."""
+    copy = object.__new__(type(original))
+    for name, get, put in _slots(type(original)):
+        put(copy, changes.pop(name) if name in changes else get(original))
     if changes:
-        raise TypeError(f"{type(item).__name__} has no {', '.join(changes)}")
+        raise TypeError(f"{type(original).__name__} has no {', '.join(changes)}")
     return copy
 
 
 @cache
 def _slots(kind: type[Sourced]) -> tuple[tuple[str, Callable[[Any], Any], Callable[[Any, Any], None]], ...]:
-    """Name, getter and setter of each field: the slots themselves, which know nothing of `frozen`."""
-    slots = ((item.name, getattr(kind, item.name)) for item in fields(kind))
+    """Return name, getter and setter of each field. These are the slots' own, which do not enforce `frozen`."""
+    slots = ((entry.name, getattr(kind, entry.name)) for entry in fields(kind))
     return tuple((name, slot.__get__, slot.__set__) for name, slot in slots)
 
 
 @cache
 def _arguments(kind: type[Sourced]) -> tuple[tuple[str, Callable[[Any, Any], None], Any], ...]:
-    """Name, setter and default of each field."""
-    return tuple((item.name, getattr(kind, item.name).__set__, item.default) for item in fields(kind))
+    """Return name, setter and default of each field; the default is MISSING for a required one."""
+    return tuple((entry.name, getattr(kind, entry.name).__set__, entry.default) for entry in fields(kind))
 
 
 @cache
-def _compared(kind: type[Sourced]) -> tuple[str, ...]:
-    return tuple(item.name for item in fields(kind) if item.compare)
+def _comparison_fields(kind: type[Sourced]) -> tuple[str, ...]:
+    return tuple(entry.name for entry in fields(kind) if entry.compare)

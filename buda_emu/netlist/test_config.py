@@ -1,4 +1,4 @@
-"""The `test-config` and `performance-check` sections: read into dataclasses, and what is wrong in them."""
+"""The `test-config` and `performance-check` sections (NETLIST 5, 6): readers, records, and the findings about them."""
 
 import re
 from collections.abc import Callable, Iterator, Mapping
@@ -14,7 +14,7 @@ from buda_emu.support.checker.checks import TooManyFindingsError, require_few
 from buda_emu.support.checker.diagnostic import Diagnostic
 from buda_emu.support.checker.render import render, with_source_lines
 from buda_emu.support.checker.suggest import near
-from buda_emu.support.checker.text import quoted
+from buda_emu.support.checker.text import quote
 from buda_emu.support.errors import NetlistError
 from buda_emu.support.records import dataclass
 
@@ -26,7 +26,8 @@ _LAST_CELL: Final = 32
 
 
 class SectionReader:
-    """One reading of a section; `findings` grows. `type_rule`: the rule for a value of another type."""
+    """Base of the readers of a section; `findings` grows while it reads. `type_rule` is the rule for a value of
+    another type."""
 
     type_rule: ClassVar[str]
 
@@ -35,29 +36,29 @@ class SectionReader:
         self._strict = strict
         self.findings: list[Diagnostic] = []
 
-    def entries(self, node: nodes.Node | None, what: str) -> Iterator[Entry]:
-        """The pairs of a map; nothing for what is absent or empty, a finding for anything else."""
+    def entries(self, node: nodes.Node | None, label: str) -> Iterator[Entry]:
+        """Yield the pairs of a map, none for an absent or empty value; anything else is a finding."""
         if isinstance(node, nodes.Mapping):
             yield from node.items()
         elif node is not None and not (isinstance(node, nodes.Scalar) and node.is_null):
-            self._add(self.type_rule, node, f"{what} is a map")
+            self._add(self.type_rule, node, f"{label} is a map")
 
-    def names(self, node: nodes.Node | None, what: str, of: str = "names") -> tuple[str, ...]:
-        """A list of names."""
+    def names(self, node: nodes.Node | None, label: str, of: str = "names") -> tuple[str, ...]:
+        """Return the names in a list, none for an absent or empty value; anything else is a finding."""
         if node is None or (isinstance(node, nodes.Scalar) and node.is_null):
             return ()
         if not isinstance(node, nodes.Sequence):
-            self._add(self.type_rule, node, f"{what} is a list of {of}")
+            self._add(self.type_rule, node, f"{label} is a list of {of}")
             return ()
-        return tuple(item.text for item in node.items if isinstance(item, nodes.Scalar))
+        return tuple(name.text for name in node.items if isinstance(name, nodes.Scalar))
 
     def _add(self, rule: str, node: nodes.Node, message: str, hint: str = "") -> None:
-        found = self._finding(rule, node, message, hint)
-        require_few(self.findings, node, self._path, rule, found.severity)
-        self.findings.append(found)
+        finding = self._finding(rule, node, message, hint)
+        require_few(self.findings, node, self._path, rule, finding.severity)
+        self.findings.append(finding)
 
     def _finding(self, rule: str, node: nodes.Node, message: str, hint: str) -> Diagnostic:
-        from buda_emu.netlist.rules import RULES  # with all rules, and only for what is wrong
+        from buda_emu.netlist.rules import RULES  # imports all rules: only when there is a finding
 
         severity = RULES[rule].at(self._strict)
         mark = node.mark
@@ -65,102 +66,124 @@ class SectionReader:
 
 
 class FieldReader(SectionReader):
-    """Reads a test-config."""
+    """Reader of the `test-config` section."""
 
     type_rule = "V201"
 
-    def entry(self, kind: type[T], pairs: list[Entry], where: str) -> T:
-        """One stimulus or comparison. A field without legal value keeps its default and is reported."""
-        known = {item.name: item for item in fields(kind)}
+    def entry(self, kind: type[T], pairs: list[Entry], label: str) -> T:
+        """Read one stimulus or comparison. A field without a legal value keeps its default and is reported."""
+        specs = {spec.name: spec for spec in fields(kind)}
         values: dict[str, Any] = {}
         for key, key_node, node in pairs:
             if key == "overrides":
-                continue  # read apart, and ignored inside an override (NETLIST 5.1)
-            if key not in known:
-                self._add("V200", key_node, f"{where}: unknown field {quoted(key)}", near(key, known))
+                continue  # read by `overrides`, and ignored inside an override (NETLIST 5.1)
+            if key not in specs:
+                self._add("V200", key_node, f"{label}: unknown field {quote(key)}", near(key, specs))
                 continue
-            read, expected = _READERS[_type_name(known[key])]
+            read, expected = _READERS[_type_name(specs[key])]
             value = read(node)
             if value is None:
-                self._add("V201", node, f"{where}: {key} is {expected}")
+                self._add("V201", node, f"{label}: {key} is {expected}")
             else:
                 values[key] = value.lower() if kind is Stimulus and key == "type" else value
         return kind(**values)
 
-    def overrides(self, node: nodes.Node | None, where: str) -> Iterator[Entry]:
-        """The pairs of an `overrides` map: pattern, key, fields. Present but empty is refused (NETLIST 5)."""
+    def overrides(self, node: nodes.Node | None, label: str) -> Iterator[Entry]:
+        """Yield the pairs of an `overrides` map: pattern, key node and fields. An empty map is refused (NETLIST 5)."""
         if node is None:
             return
         if not isinstance(node, nodes.Mapping) or not node.pairs:
-            self._add("V202", node, f"{where}: overrides is empty", "leave the key out")
+            self._add("V202", node, f"{label}: overrides is empty", "leave the key out")
             return
         for pattern, key_node, value in node.items():
             problem = _pattern_problem(pattern)
             if problem:
-                self._add("V203", key_node, f"{where}: override {quoted(pattern)} {problem}")
+                self._add("V203", key_node, f"{label}: override {quote(pattern)} {problem}")
             yield pattern, key_node, value
 
-    def unusable(
-        self, item: Stimulus | Comparison, pairs: list[Entry], place: nodes.Node, where: str
+    def usage_finding(
+        self, entry: Stimulus | Comparison, pairs: list[Entry], place: nodes.Node, label: str
     ) -> Diagnostic | None:
-        """What refuses an entry when it is used, at the field that is to blame, else at `place`."""
-        problem = _stimulus_problem(item) if isinstance(item, Stimulus) else _comparison_problem(item)
+        """Return the finding that refuses an entry when it is used, or None if it can be used.
+
+        The finding stands at the field to blame, else at the type, else at `place`.
+        """
+        if isinstance(entry, Stimulus):
+            problem = _stimulus_problem(entry)
+        else:
+            problem = _comparison_problem(entry)
         if problem is None:
             return None
-        blamed, message, hint = problem
-        given = {key: value for key, _, value in pairs}
-        node = given.get(blamed) or given.get("type", place)
-        return self._finding("V204", node, f"{where}: {message}", hint)
+        field_to_blame, message, hint = problem
+        written = {key: value for key, _, value in pairs}
+        node = written.get(field_to_blame) or written.get("type", place)
+        return self._finding("V204", node, f"{label}: {message}", hint)
 
 
-Problem = tuple[str, str, str]  # the field to blame, what is wrong, a hint
+Problem = tuple[str, str, str]  # the field to blame, the message, a hint
 
 
-def _stimulus_problem(item: Stimulus) -> Problem | None:
-    """NETLIST 5.1: an invalid type and a missing bound are fatal on use. So is an infinity, with which nothing can be
-    reckoned, but the one of a Constant."""
-    kinds = {kind.lower(): needed for kind, (_, needed) in STIMULUS_KINDS.items()}
-    if item.type not in kinds:
-        return _unknown_word("type", item.type, STIMULUS_KINDS)
-    for name in kinds[item.type]:
-        value = getattr(item, name)
+def _stimulus_problem(stimulus: Stimulus) -> Problem | None:
+    """Return what is wrong with a stimulus, or None.
+
+    An invalid type and a missing bound are fatal on use (NETLIST 5.1). So is an infinite number, with which no value
+    can be drawn, except for the value of a Constant.
+    """
+    needed_fields = {kind.lower(): needed for kind, (_, needed) in STIMULUS_KINDS.items()}
+    if stimulus.type not in needed_fields:
+        return _unknown_word("type", stimulus.type, STIMULUS_KINDS)
+    for name in needed_fields[stimulus.type]:
+        value = getattr(stimulus, name)
         if value != value or (isinstance(value, int) and value < 0):
-            return name, f"a stimulus of type {item.type} needs {name}", ""
-    for spec in fields(item):
-        value = getattr(item, spec.name)
-        if isinstance(value, float) and isinf(value) and spec.name != "constant_value":
-            return spec.name, f"{spec.name} is a finite number", ""
-        if spec.name.endswith("_freq") and not 0 <= value <= 1:
-            return spec.name, f"{spec.name} is a share from 0 to 1", ""
+            return name, f"a stimulus of type {stimulus.type} needs {name}", ""
+    for spec in fields(stimulus):
+        problem = _number_problem(spec.name, getattr(stimulus, spec.name))
+        if problem:
+            return spec.name, problem, ""
     return None
 
 
-def _comparison_problem(item: Comparison) -> Problem | None:
-    """NETLIST 5.3: invalid words, negative tolerances and a PCC beyond 1 are fatal on use."""
-    for spec in fields(item):
+def _number_problem(name: str, value: Any) -> str:
+    """Return what is wrong with the number in a field of a stimulus, "" for nothing."""
+    if isinstance(value, float) and isinf(value) and name != "constant_value":
+        return f"{name} is a finite number"
+    if name.endswith("_freq") and not 0 <= value <= 1:
+        return f"{name} is a share from 0 to 1"
+    return ""
+
+
+def _comparison_problem(comparison: Comparison) -> Problem | None:
+    """Return what is wrong with a comparison, or None.
+
+    Invalid words, negative tolerances and a PCC beyond 1 are fatal on use (NETLIST 5.3).
+    """
+    for spec in fields(comparison):
         words: tuple[str, ...] = spec.metadata["words"]
-        word = getattr(item, spec.name)
-        if words and word.lower() not in {known.lower() for known in words}:
+        word = getattr(comparison, spec.name)
+        if words and word.lower() not in {legal.lower() for legal in words}:
             return _unknown_word(spec.name, word, words)
     for name in ("atol", "rtol"):
-        if not 0 <= getattr(item, name) < inf:
+        if not 0 <= getattr(comparison, name) < inf:
             return name, f"{name} is a tolerance of 0 or more, and finite", ""
-    if not abs(item.check_pct) < inf:
+    if not abs(comparison.check_pct) < inf:
         return "check_pct", "check_pct is a share from 0 to 1", ""
-    if not abs(item.check_pcc) <= 1:
+    if not abs(comparison.check_pcc) <= 1:
         return "check_pcc", "check_pcc lies between -1 and 1", ""
     return None
 
 
-def _unknown_word(field: str, word: str, known: Mapping[str, Any] | tuple[str, ...]) -> Problem:
-    names = ", ".join(known)
+def _unknown_word(field: str, word: str, legal_words: Mapping[str, Any] | tuple[str, ...]) -> Problem:
+    names = ", ".join(legal_words)
     if not word:
         return field, f"{field} is not given; known: {names}", ""
-    return field, f"unknown {field} {quoted(word)}; known: {names}", near(word, known)
+    return field, f"unknown {field} {quote(word)}; known: {names}", near(word, legal_words)
 
 
 def _pattern_problem(pattern: str) -> str:
-    """Patterns are matched by backtracking: those that could take for ever are not taken."""
+    """Return what is wrong with the pattern of an override, "" for nothing.
+
+    Patterns are matched by backtracking, so those that could take for ever are refused.
+    """
     if len(pattern) > MAX_PATTERN:
         return f"is longer than {MAX_PATTERN} characters"
     if re.search(_NESTED_REPEAT, pattern):
@@ -173,7 +196,9 @@ def _pattern_problem(pattern: str) -> str:
 
 
 def _type_name(spec: "Field[Any]") -> str:
-    return "range" if isinstance(spec.default, tuple) else type(spec.default).__name__
+    if isinstance(spec.default, tuple):
+        return "range"
+    return type(spec.default).__name__
 
 
 def _text(node: nodes.Node) -> str | None:
@@ -181,18 +206,24 @@ def _text(node: nodes.Node) -> str | None:
 
 
 def _number(node: nodes.Node) -> float | None:
-    return parse_float(node.text) if isinstance(node, nodes.Scalar) else None
+    if isinstance(node, nodes.Scalar):
+        return parse_float(node.text)
+    return None
 
 
 def _integer(node: nodes.Node) -> int | None:
-    return parse_int(node.text) if isinstance(node, nodes.Scalar) else None
+    if isinstance(node, nodes.Scalar):
+        return parse_int(node.text)
+    return None
 
 
 def _range(node: nodes.Node) -> tuple[int, int] | None:
     if not isinstance(node, nodes.Sequence) or len(node.items) != 2:
         return None
-    first, last = (_integer(item) for item in node.items)
-    return (first, last) if first is not None and last is not None and 1 <= first <= last <= _LAST_CELL else None
+    first, last = map(_integer, node.items)
+    if first is None or last is None or not 1 <= first <= last <= _LAST_CELL:
+        return None
+    return first, last
 
 
 _READERS: Final[Mapping[str, tuple[Callable[[nodes.Node], Any], str]]] = {
@@ -210,14 +241,16 @@ DEFAULT: Final = "default"
 class Entries(Generic[T]):
     """The stimuli or comparisons of one file: "default" and the override patterns, in document order.
 
-    `refused`: what is wrong with an entry that only matters to those who use it (NETLIST 5: "fatal on use").
+    `refused` holds the findings about entries that can be read but not used; they only matter to a test that uses
+    the entry (NETLIST 5: "fatal on use").
     """
 
     by_pattern: Mapping[str, T]
     refused: Mapping[str, Diagnostic] = field(default_factory=dict[str, Diagnostic])
 
-    def named(self, names: tuple[str, ...]) -> T | None:
-        """The entry that names a queue: exact key, else the first pattern that matches in full (NETLIST 5).
+    def find(self, names: tuple[str, ...]) -> T | None:
+        """Return the override of a queue with these names: by exact key, else the first pattern that matches in full
+        (NETLIST 5); None if there is none.
 
         Raises NetlistError for an entry that cannot be used.
         """
@@ -230,14 +263,16 @@ class Entries(Generic[T]):
         return None
 
     def default(self) -> T | None:
-        """The entry of every other queue. Raises NetlistError where it cannot be used."""
-        return self._usable(DEFAULT) if DEFAULT in self.by_pattern else None
+        """Return the entry for all queues without an override, or None. Raises NetlistError if it cannot be used."""
+        if DEFAULT in self.by_pattern:
+            return self._usable(DEFAULT)
+        return None
 
     def over(self, other: "Entries[T]") -> "Entries[T]":
-        """These, and those of `other` whose keys are not here."""
-        rest = {key: value for key, value in other.by_pattern.items() if key not in self.by_pattern}
-        refused = {key: value for key, value in other.refused.items() if key in rest}
-        return Entries({**self.by_pattern, **rest}, {**self.refused, **refused})
+        """Return these entries and those of `other` under keys that are not here."""
+        additional = {key: value for key, value in other.by_pattern.items() if key not in self.by_pattern}
+        refused = {key: value for key, value in other.refused.items() if key in additional}
+        return Entries({**self.by_pattern, **additional}, {**self.refused, **refused})
 
     def _usable(self, key: str) -> T:
         if key in self.refused:
@@ -248,7 +283,7 @@ class Entries(Generic[T]):
 
 @dataclass(frozen=True, slots=True)
 class TestConfig:
-    """A `test-config`. `inputs` and `outputs` are those of io-config; `args` holds values as written."""
+    """A `test-config` section. `inputs` and `outputs` are those of io-config; `args` holds values as written."""
 
     __test__ = False  # not a class of tests
 
@@ -259,31 +294,36 @@ class TestConfig:
     outputs: tuple[str, ...] = ()
 
     def named_stimulus(self, *names: str) -> Stimulus | None:
-        """The stimulus that names a queue, by one of its names. Raises NetlistError for one that cannot be used."""
-        return self.stimuli.named(tuple(dict.fromkeys(names)))
+        """Return the stimulus whose override matches one of a queue's names, or None. Raises NetlistError if it cannot
+        be used."""
+        return self.stimuli.find(tuple(dict.fromkeys(names)))
 
     @property
     def default_stimulus(self) -> Stimulus:
-        """The stimulus of every other queue. Raises NetlistError for one that cannot be used."""
+        """Return the stimulus of every other queue, the harness's own if the section has none. Raises NetlistError
+        if it cannot be used."""
         return self.stimuli.default() or VENDOR_STIMULUS
 
     @property
     def has_default_stimulus(self) -> bool:
-        """Whether the section says one."""
+        """Return whether the section has a stimulus for queues without an override."""
         return DEFAULT in self.stimuli.by_pattern
 
     def comparison(self, *names: str) -> Comparison:
-        """How an output of those names is compared. Raises NetlistError for an entry that cannot be used."""
+        """Return the comparison for an output with these names, the harness's own if the section has none.
+
+        Raises NetlistError for an entry that cannot be used.
+        """
         distinct = tuple(dict.fromkeys(names))
         vendor = Entries(VENDOR_COMPARISONS)
-        found = self.comparisons.named(distinct) or self.comparisons.default() or vendor.named(distinct)
-        return found or VENDOR_COMPARISONS[DEFAULT]
+        comparison = self.comparisons.find(distinct) or self.comparisons.default() or vendor.find(distinct)
+        return comparison or VENDOR_COMPARISONS[DEFAULT]
 
 
 def read_test_config(path: str, sections: Mapping[str, nodes.Node], text: str = "") -> TestConfig:
-    """Read the section. Raises NetlistError with every finding that refuses the whole of it.
+    """Read the `test-config` section. Raises NetlistError with every finding that refuses the section as a whole.
 
-    `text` is the document: findings then show their lines.
+    `text` is the document, from which findings show their lines.
     """
     config, findings = _read(path, sections, strict=True)
     if findings:
@@ -292,7 +332,7 @@ def read_test_config(path: str, sections: Mapping[str, nodes.Node], text: str = 
 
 
 def read_defaults(path: str, data: bytes) -> TestConfig:
-    """A file of the same shape, for what netlists leave open. Raises NetlistError."""
+    """Read a file with a `test-config` section that supplies what netlists leave open. Raises NetlistError."""
     try:
         text = decode(data)
         root = read_tree(text)
@@ -304,20 +344,22 @@ def read_defaults(path: str, data: bytes) -> TestConfig:
     return read_test_config(path, sections, text)
 
 
-def merged(own: TestConfig, defaults: TestConfig) -> TestConfig:
-    """A netlist's section over a defaults file: it wins key by key, and entries are taken whole (NETLIST 5)."""
+def merge_defaults(config: TestConfig, defaults: TestConfig) -> TestConfig:
+    """Complete a netlist's section by a defaults file. The netlist wins key by key; entries are taken whole (NETLIST
+    5)."""
     return replace(
-        own,
-        args={**defaults.args, **own.args},
-        stimuli=own.stimuli.over(defaults.stimuli),
-        comparisons=own.comparisons.over(defaults.comparisons),
+        config,
+        args={**defaults.args, **config.args},
+        stimuli=config.stimuli.over(defaults.stimuli),
+        comparisons=config.comparisons.over(defaults.comparisons),
     )
 
 
 def findings(path: str, sections: Mapping[str, nodes.Node], *, strict: bool) -> list[Diagnostic]:
-    """Everything that a test would refuse, for `check`: the whole section or an entry in use."""
-    config, found = _read(path, sections, strict)
-    return [*found, *config.stimuli.refused.values(), *config.comparisons.refused.values()]
+    """Return the findings about `test-config` for `check`: those that refuse the section, and those that refuse an
+    entry when it is used."""
+    config, section_findings = _read(path, sections, strict)
+    return [*section_findings, *config.stimuli.refused.values(), *config.comparisons.refused.values()]
 
 
 def _read(path: str, sections: Mapping[str, nodes.Node], strict: bool) -> tuple[TestConfig, list[Diagnostic]]:
@@ -329,7 +371,7 @@ def _read(path: str, sections: Mapping[str, nodes.Node], strict: bool) -> tuple[
 
 
 def _config(reader: FieldReader, sections: Mapping[str, nodes.Node]) -> TestConfig:
-    """What the section says. Raises TooManyFindingsError."""
+    """Read the section with a reader. Raises TooManyFindingsError."""
     section = {key: value for key, _, value in reader.entries(sections.get("test-config"), "test-config")}
     args = {
         name: value.text
@@ -346,38 +388,43 @@ def _config(reader: FieldReader, sections: Mapping[str, nodes.Node]) -> TestConf
     )
 
 
-def _entries(reader: FieldReader, node: nodes.Node | None, kind: type[T], where: str) -> Entries[T]:
+def _entries(reader: FieldReader, node: nodes.Node | None, kind: type[T], label: str) -> Entries[T]:
     by_pattern: dict[str, T] = {}
     refused: dict[str, Diagnostic] = {}
 
     def add(key: str, pairs: list[Entry], place: nodes.Node, name: str) -> None:
         by_pattern[key] = reader.entry(kind, pairs, name)
-        finding = reader.unusable(by_pattern[key], pairs, place, name)
+        finding = reader.usage_finding(by_pattern[key], pairs, place, name)
         if finding is not None:
             refused[key] = finding
 
-    pairs = list(reader.entries(node, where))
-    own = [pair for pair in pairs if pair[0] != "overrides"]
-    if own and node is not None:
-        add(DEFAULT, own, own[0][1], where)
+    pairs = list(reader.entries(node, label))
+    default_pairs = [pair for pair in pairs if pair[0] != "overrides"]
+    if default_pairs and node is not None:
+        add(DEFAULT, default_pairs, default_pairs[0][1], label)
     for key, _, overrides in pairs:
         if key == "overrides":
-            for pattern, key_node, value in reader.overrides(overrides, where):
-                add(pattern, list(reader.entries(value, f"{where}: {pattern}")), key_node, f"{where}: {pattern}")
+            for pattern, key_node, value in reader.overrides(overrides, label):
+                add(pattern, list(reader.entries(value, f"{label}: {pattern}")), key_node, f"{label}: {pattern}")
     return Entries(by_pattern, refused)
 
 
 def _matches(pattern: str, name: str) -> bool:
-    """ECMAScript patterns of real netlists mean the same to `re`. What cannot be matched was refused by reading."""
+    """Return whether an override's pattern matches a whole name.
+
+    The ECMAScript patterns of real netlists mean the same to `re`. Patterns that do not compile are refused by the
+    reader; here they match nothing.
+    """
     try:
         return re.fullmatch(pattern, name) is not None
     except re.error:
         return False
 
 
-def _refusal(found: list[Diagnostic], text: str) -> NetlistError:
-    shown = with_source_lines(found, split_lines(text)) if text else found
-    return NetlistError(render(shown), shown)
+def _refusal(diagnostics: list[Diagnostic], text: str) -> NetlistError:
+    if text:
+        diagnostics = with_source_lines(diagnostics, split_lines(text))
+    return NetlistError(render(diagnostics), diagnostics)
 
 
 DEFAULT_RTOL: Final = 0.01
@@ -393,14 +440,16 @@ METRICS: Final[Mapping[str, tuple[str, str]]] = {
     "output-bw": ("core", "bytes that the output gives in a nanosecond"),
     "backend-samples-per-second": ("run", "samples in a second over the whole run"),
 }
-"""Metric -> what it is of, and what it says."""
+"""For each metric its scope (epoch, core or run) and its meaning."""
 _KEYS: Final = ("graph-name", "program-name", "target-cores", "target-ops", "target-inputs", "test-group", "test-name")
 
 
 @dataclass(frozen=True, slots=True)
 class Bound:
-    """What one metric is compared with: `expected` within `rtol`, or at least `min_bound`. An `expected` of 0 states
-    nothing: the vendor's harness puts a figure from elsewhere in its place (NETLIST 6)."""
+    """The bound of one metric: `expected` within `rtol`, or at least `min_bound`.
+
+    An `expected` of 0 states no bound: the vendor's harness puts a figure from elsewhere in its place (NETLIST 6).
+    """
 
     metric: str
     expected: float | None = None
@@ -409,12 +458,12 @@ class Bound:
 
     @property
     def stated(self) -> bool:
-        """Whether there is anything to hold a figure against."""
+        """Return whether there is a bound at all."""
         return self.min_bound is not None or bool(self.expected)
 
     def holds(self, observed: float) -> bool:
-        """PERF 4: strictly within rtol, low and high values both fail; or at least the bound. All holds where nothing
-        is stated."""
+        """Return whether a figure is at least `min_bound`, or strictly within `rtol` of `expected` on both sides
+        (PERF 4). True for every figure if no bound is stated."""
         if self.min_bound is not None:
             return observed >= self.min_bound
         return not self.expected or abs(observed - self.expected) < abs(self.rtol * self.expected)
@@ -422,12 +471,15 @@ class Bound:
     def __str__(self) -> str:
         if self.min_bound is not None:
             return f"at least {self.min_bound:g}"
-        return "not stated" if not self.expected else f"{self.expected:g} within {100 * self.rtol:g} %"
+        if not self.expected:
+            return "not stated"
+        return f"{self.expected:g} within {100 * self.rtol:g} %"
 
 
 @dataclass(frozen=True, slots=True)
 class PerformanceCheck:
-    """One configuration of the section. Only the first one that names an epoch is applied to it."""
+    """One configuration of the `performance-check` section. An epoch is held only to the first configuration that
+    names it."""
 
     name: str
     graph: str
@@ -440,12 +492,13 @@ class PerformanceCheck:
     test_name: str = ""
 
     def of(self, scope: str) -> tuple[Bound, ...]:
-        """Bounds on metrics of an epoch, a core, or the run."""
+        """Return the bounds on metrics of a scope: "epoch", "core" or "run"."""
         return tuple(bound for bound in self.bounds if METRICS[bound.metric][0] == scope)
 
 
 def read_performance_checks(path: str, sections: Mapping[str, nodes.Node]) -> tuple[PerformanceCheck, ...]:
-    """Every configuration, in document order; unknown keys are ignored (NETLIST 6). Raises NetlistError."""
+    """Read every configuration of `performance-check`, in document order; unknown keys are ignored (NETLIST 6).
+    Raises NetlistError."""
     reader = _Reader(path, strict=True)
     checks = tuple(reader.all_checks(sections.get("performance-check")))
     errors = [finding for finding in reader.findings if finding.severity == "error"]
@@ -455,7 +508,7 @@ def read_performance_checks(path: str, sections: Mapping[str, nodes.Node]) -> tu
 
 
 def performance_findings(path: str, sections: Mapping[str, nodes.Node], *, strict: bool) -> list[Diagnostic]:
-    """What is wrong with the section."""
+    """Return the findings about the `performance-check` section, for `check`."""
     reader = _Reader(path, strict)
     for _ in reader.all_checks(sections.get("performance-check")):
         pass
@@ -463,6 +516,8 @@ def performance_findings(path: str, sections: Mapping[str, nodes.Node], *, stric
 
 
 class _Reader(SectionReader):
+    """Reader of the `performance-check` section."""
+
     type_rule = "V205"
 
     def all_checks(self, node: nodes.Node | None) -> Iterator[PerformanceCheck]:
@@ -474,54 +529,56 @@ class _Reader(SectionReader):
     def _checks(self, node: nodes.Node | None) -> Iterator[PerformanceCheck]:
         for name, _, value in self.entries(node, "performance-check"):
             pairs = list(self.entries(value, name))
-            found = {key: item for key, _, item in pairs}
+            written = {key: value for key, _, value in pairs}
             for key, key_node, _ in pairs:
                 if key not in METRICS and key not in _KEYS:
-                    self._hint(key_node, f"{name}: {quoted(key)} is not a metric: it is ignored", near(key, METRICS))
+                    self._hint(key_node, f"{name}: {quote(key)} is not a metric: it is ignored", near(key, METRICS))
             yield PerformanceCheck(
                 name=name,
-                graph=self._word(found.get("graph-name")),
-                program=self._word(found.get("program-name")),
+                graph=self._word(written.get("graph-name")),
+                program=self._word(written.get("program-name")),
                 bounds=tuple(
-                    self._bound(f"{name}: {metric}", metric, found[metric]) for metric in METRICS if metric in found
+                    self._bound(f"{name}: {metric}", metric, written[metric]) for metric in METRICS if metric in written
                 ),
-                target_cores=self.names(found.get("target-cores"), f"{name}: target-cores"),
-                target_ops=self.names(found.get("target-ops"), f"{name}: target-ops"),
-                target_inputs=self._inputs(found.get("target-inputs"), name),
-                test_group=self._word(found.get("test-group")),
-                test_name=self._word(found.get("test-name")),
+                target_cores=self.names(written.get("target-cores"), f"{name}: target-cores"),
+                target_ops=self.names(written.get("target-ops"), f"{name}: target-ops"),
+                target_inputs=self._inputs(written.get("target-inputs"), name),
+                test_group=self._word(written.get("test-group")),
+                test_name=self._word(written.get("test-name")),
             )
 
-    def _bound(self, where: str, metric: str, node: nodes.Node) -> Bound:
+    def _bound(self, label: str, metric: str, node: nodes.Node) -> Bound:
         values: dict[str, float] = {}
-        for key, _, item in self.entries(node, where):
-            number = parse_float(item.text) if isinstance(item, nodes.Scalar) else None
+        for key, _, value in self.entries(node, label):
+            number = _number(value)
             if key in ("expected", "rtol", "min_bound"):
                 if number is None or not isfinite(number):
-                    self._add("V205", item, f"{where}: {key} is a finite number")
+                    self._add("V205", value, f"{label}: {key} is a finite number")
                 else:
                     values[key] = number
         if "min_bound" in values and len(values) > 1:
-            self._add("V206", node, f"{where}: min_bound cannot be combined with expected or rtol")
+            self._add("V206", node, f"{label}: min_bound cannot be combined with expected or rtol")
         if not values.keys() & {"expected", "min_bound"}:
-            self._add("V206", node, f"{where}: neither expected nor min_bound is given")
+            self._add("V206", node, f"{label}: neither expected nor min_bound is given")
         return Bound(metric, **values)
 
     def _inputs(self, node: nodes.Node | None, name: str) -> tuple[int, ...]:
         if node is None:
             return (0,)
         numbers: list[int] = []
-        for item in node.items if isinstance(node, nodes.Sequence) else [node]:
-            number = parse_int(item.text) if isinstance(item, nodes.Scalar) else None
+        for entry in node.items if isinstance(node, nodes.Sequence) else [node]:
+            number = _integer(entry)
             if number is None:
-                self._add("V205", item, f"{name}: target-inputs is a list of integers")
+                self._add("V205", entry, f"{name}: target-inputs is a list of integers")
             else:
                 numbers.append(number)
         return tuple(numbers)
 
     @staticmethod
     def _word(node: nodes.Node | None) -> str:
-        return node.text if isinstance(node, nodes.Scalar) and not node.is_null else ""
+        if isinstance(node, nodes.Scalar) and not node.is_null:
+            return node.text
+        return ""
 
     def _hint(self, node: nodes.Node, message: str, hint: str) -> None:
         if hint:  # a misspelt metric; anything else is someone's note (NETLIST 6: unknown keys are ignored)

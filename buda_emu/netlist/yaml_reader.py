@@ -1,8 +1,8 @@
-"""YAML text -> tree of `nodes` with positions, in one pass over the parser's events.
+"""Parse YAML text into a tree of `nodes` with positions, in one pass over the parser's events.
 
-The tree is built from libyaml's events rather than composed by PyYAML: one parse serves data and positions, duplicate
-keys stay, and an alias is the very node of its anchor (NETLIST 11.3 C1, C12). Tags are ignored, `<<` is a key like
-any other.
+The tree is built from libyaml's events rather than composed by PyYAML: one parse serves data and positions,
+duplicate keys stay, and an alias is the same node object as its anchor (NETLIST 11.3 C1, C12). Tags are ignored,
+`<<` is a key like any other.
 """
 
 import re
@@ -36,7 +36,8 @@ _TOO_DEEP = f"this is not a netlist: nested deeper than {MAX_DEPTH} levels"
 
 
 class UnreadableError(Exception):
-    """The text is not a YAML document that could be a netlist. Never leaves the netlist room."""
+    """The text is not a YAML document that could be a netlist. It is caught inside this package and reported as a
+    finding."""
 
     def __init__(self, message: str, line: int = 1, column: int = 1, hint: str = "") -> None:
         super().__init__(message)
@@ -46,7 +47,7 @@ class UnreadableError(Exception):
         self.hint = hint
 
     def diagnostic(self, path: str) -> Diagnostic:
-        """The finding that says so."""
+        """Return the finding that reports this error for the file `path`."""
         return Diagnostic(
             path=path,
             rule=UNREADABLE,
@@ -60,7 +61,8 @@ class UnreadableError(Exception):
 
 
 def read_bytes(path: StrPath) -> bytes:
-    """What a netlist file holds. Raises UnreadableError."""
+    """Return the bytes of a netlist file. Raises UnreadableError if it cannot be read, is an archive or is too
+    large."""
     try:
         with open(path, "rb") as file:  # noqa: PTH123 - importing pathlib takes longer than reading a netlist
             data = file.read(MAX_BYTES + 1)
@@ -82,7 +84,8 @@ def read_bytes(path: StrPath) -> bytes:
 
 
 def decode(data: bytes) -> str:
-    """The text of a netlist file: UTF-8, a byte order mark dropped. Raises UnreadableError where it is not UTF-8."""
+    """Return the text of a netlist file: UTF-8, without a byte order mark. Raises UnreadableError where it is not
+    UTF-8."""
     if data.startswith((b"\xff\xfe", b"\xfe\xff")):
         raise UnreadableError("the file is not UTF-8 (it starts with a UTF-16 byte order mark)")
     try:
@@ -95,12 +98,14 @@ def decode(data: bytes) -> str:
 
 
 def split_lines(text: str) -> list[str]:
-    """The lines of a text as YAML counts them."""
-    return re.split(LINE_BREAK, text) if _OTHER_BREAK.search(text) else text.split("\n")
+    """Return the lines of a text as YAML counts them."""
+    if _OTHER_BREAK.search(text):
+        return re.split(LINE_BREAK, text)
+    return text.split("\n")  # the usual case, and much faster
 
 
 def read_tree(text: str) -> Mapping:
-    """The only document of a YAML text, as a map. Raises UnreadableError."""
+    """Parse the only document of a YAML text, which is a map. Raises UnreadableError."""
     if len(text) > MAX_BYTES:
         raise UnreadableError(f"the text is larger than {MAX_BYTES >> 20} MiB")
     root = read_any(text)
@@ -112,7 +117,7 @@ def read_tree(text: str) -> Mapping:
 
 
 def read_any(text: str) -> Node:
-    """The only document of a YAML text, whatever it is; a part of a netlist, for instance. Raises UnreadableError."""
+    """Parse the only document of a YAML text, of any kind, such as a part of a netlist. Raises UnreadableError."""
     from yaml.error import MarkedYAMLError, YAMLError
     from yaml.reader import ReaderError
 
@@ -125,10 +130,13 @@ def read_any(text: str) -> Node:
             line = len(lines)
             column = len(lines[-1]) + 1
         # The parser has a limit of its own, far beyond ours, and looks ahead: it may come first.
-        too_deep = "nesting depth" in (error.problem or "")
-        tab = lines[line - 1][column - 1 : column] == "\t"
-        said = _TOO_DEEP if too_deep else _TAB if tab else _sentence(error)
-        raise UnreadableError(said, line, column) from None
+        if "nesting depth" in (error.problem or ""):
+            message = _TOO_DEEP
+        elif lines[line - 1][column - 1 : column] == "\t":
+            message = _TAB
+        else:
+            message = _sentence(error)
+        raise UnreadableError(message, line, column) from None
     except ReaderError as error:
         before = text.encode()[: error.position].decode("utf-8", "replace")
         line_start = max(before.rfind("\n"), before.rfind("\r")) + 1
@@ -143,7 +151,9 @@ def read_any(text: str) -> Node:
 
 
 def _code(character: "str | bytes | int") -> int:
-    return character if isinstance(character, int) else ord(character[:1])
+    if isinstance(character, int):
+        return character
+    return ord(character[:1])
 
 
 def _sentence(error: "object") -> str:
@@ -152,15 +162,22 @@ def _sentence(error: "object") -> str:
     mark = getattr(error, "context_mark", None)
     if not context:
         return f"invalid YAML: {problem}"
-    return f"invalid YAML: {problem} ({context}{f' that starts in line {mark.line + 1}' if mark is not None else ''})"
+    if mark is not None:
+        context = f"{context} that starts in line {mark.line + 1}"
+    return f"invalid YAML: {problem} ({context})"
 
 
 def _place(mark: "YamlMark | None") -> tuple[int, int]:
-    return (mark.line + 1, mark.column + 1) if mark is not None else (1, 1)
+    if mark is not None:
+        return (mark.line + 1, mark.column + 1)
+    return (1, 1)
 
 
 def _build(text: str) -> Node:
-    """The node tree of the events, in one tight loop. Raises UnreadableError, yaml.YAMLError."""
+    """Build the node tree from the parser's events. Raises UnreadableError, yaml.YAMLError.
+
+    This is one tight loop because it takes most of the time in which a netlist is read.
+    """
     from yaml import events
 
     get_event: Callable[[], Any] = parser(text).get_event
@@ -173,9 +190,10 @@ def _build(text: str) -> Node:
     stack: list[tuple[list[Node], str | None, int, int, int]] = []
     children: list[Node] = []  # of the innermost open collection; keys and values alternate in a map
     anchors: dict[str, tuple[Node | None, int]] = {}  # node (None while it is open) and its size in nodes
-    known_line, number = 0, 1  # one object for all nodes of a line
+    last_line = 0
+    number = 1  # the line counted from 1: one int object for all nodes of a line
     count = 0
-    most = min(MAX_NODES, FREE_NODES + len(text) // LEAST_TEXT)
+    limit = min(MAX_NODES, FREE_NODES + len(text) // LEAST_TEXT)
     while True:
         event = get_event()
         kind: Any = event.__class__
@@ -184,8 +202,8 @@ def _build(text: str) -> Node:
             end = event.end_mark
             line = start.line
             column = start.column
-            if line != known_line:
-                known_line = line
+            if line != last_line:
+                last_line = line
                 number = line + 1
             node = Scalar(
                 text=event.value,
@@ -198,64 +216,72 @@ def _build(text: str) -> Node:
             children.append(node)
             if event.anchor is not None:
                 anchors[event.anchor] = (node, 1)
-            if count > most:
-                raise _too_many(most, start)
+            if count > limit:
+                raise _too_many(limit, start)
         elif kind is mapping_start or kind is sequence_start:
             start = event.start_mark
             anchor = event.anchor
             if anchor is not None:
                 anchors[anchor] = (None, 0)
-            if start.line != known_line:
-                known_line = start.line
+            if start.line != last_line:
+                last_line = start.line
                 number = start.line + 1
             stack.append((children, anchor, number, start.column + 1, count))
             count += 1
             children = []
             if len(stack) > MAX_DEPTH:
                 raise UnreadableError(_TOO_DEEP, *_place(start))
-            if count > most:
-                raise _too_many(most, start)
+            if count > limit:
+                raise _too_many(limit, start)
         elif kind is mapping_end or kind is sequence_end:
             end = event.end_mark
             inner = children
             children, anchor, line, column, before = stack.pop()
             # A flow collection on one line is underlined whole, any other one at its first character.
-            stop = end.column + 1 if end.line + 1 == line and end.column > column else column + 1
-            collection = (
-                Sequence(inner, line, column, stop)
-                if kind is sequence_end
-                else Mapping(list(zip(inner[::2], inner[1::2], strict=True)), line, column, stop)
-            )
+            if end.line + 1 == line and end.column > column:
+                stop = end.column + 1
+            else:
+                stop = column + 1
+            collection: Sequence | Mapping
+            if kind is sequence_end:
+                collection = Sequence(inner, line, column, stop)
+            else:
+                collection = Mapping(list(zip(inner[::2], inner[1::2], strict=True)), line, column, stop)
             children.append(collection)
             if anchor is not None:
                 anchors[anchor] = (collection, count - before)
         elif kind is events.AliasEvent:
             target, size = anchors.get(event.anchor, (None, -1))
             if target is None:
-                what = "is not defined before its use" if size < 0 else "contains itself"
-                raise UnreadableError(f"alias *{event.anchor} {what}", *_place(event.start_mark))
+                if size < 0:
+                    problem = "is not defined before its use"
+                else:
+                    problem = "contains itself"
+                raise UnreadableError(f"alias *{event.anchor} {problem}", *_place(event.start_mark))
             count += size
-            if count > most:
-                raise _too_many(most, event.start_mark)
+            if count > limit:
+                raise _too_many(limit, event.start_mark)
             children.append(target)
         elif kind is events.DocumentEndEvent and len(children) > 1:
             extra = children.pop()
             if not (isinstance(extra, Scalar) and extra.is_null):
                 raise UnreadableError("a second YAML document starts here; a netlist is one", extra.line, extra.column)
         elif kind is events.StreamEndEvent:
-            return children[0] if children else Scalar(text="", plain=True, line=1, column=1, end_column=2)
+            if children:
+                return children[0]
+            return Scalar(text="", plain=True, line=1, column=1, end_column=2)
 
 
-def _too_many(most: int, mark: "YamlMark") -> UnreadableError:
+def _too_many(limit: int, mark: "YamlMark") -> UnreadableError:
     return UnreadableError(
-        f"this is not a netlist: more than {most:,} nodes once aliases are followed, which is more than its "
+        f"this is not a netlist: more than {limit:,} nodes once aliases are followed, which is more than its "
         "size allows",
         *_place(mark),
     )
 
 
 def parser(text: str) -> Any:
-    """PyYAML's parser of a text, libyaml's where there is one: `get_event`."""
+    """Return PyYAML's parser for a text, libyaml's if it is installed; callers use its `get_event`."""
     try:
         from yaml import CSafeLoader as Loader
     except ImportError:  # PyYAML without libyaml: the same events, slower

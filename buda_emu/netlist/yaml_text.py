@@ -1,117 +1,128 @@
-"""Values of the netlist language as text: the one place that knows how a list, a map or a word is written."""
+"""Text of the values of the netlist language: printing of lists, maps and words, and parsing of scalars."""
 
 import re
 import textwrap
 from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
+from math import inf, nan
 from typing import Any, Final
 
 from buda_emu.netlist import nodes
 
 _PLAIN: Final = re.compile(r"[A-Za-z0-9_$.+][A-Za-z0-9_$.+/-]*\Z|-[A-Za-z0-9_.]+\Z")
-"""Texts that mean themselves without quotes wherever they stand; of others some would not."""
+"""Texts that are safe without quotes in every place; some of the others are not."""
 _ESCAPES: Final = {'"': '\\"', "\\": "\\\\", "\n": "\\n", "\t": "\\t"}
 
 
 class Plain(str):
-    """A text that is written as it is, without quotes: a number, or a word of YAML."""
+    """A text that is printed without quotes: a number, or a word of YAML."""
 
     __slots__ = ()
 
 
 class Pairs(list[tuple[str, Any]]):
-    """A map in which a key may stand several times."""
+    """A map, as a list of pairs, in which a key may be repeated."""
 
     __slots__ = ()
 
 
 def flow(value: Any) -> str:
-    """On one line."""
+    """Return the text of a value on one line, lists and maps in brackets."""
     if isinstance(value, bool):
         return "true" if value else "false"
+    if isinstance(value, float):
+        return number(value)
     if isinstance(value, str):
         return value if isinstance(value, Plain) else word(value)
     if isinstance(value, Mapping):
         value = Pairs(value.items())  # pyright: ignore[reportUnknownMemberType, reportUnknownArgumentType]
     if isinstance(value, Pairs):
-        return "{" + ", ".join(f"{flow(key)}: {flow(item)}" for key, item in value) + "}"
+        return "{" + ", ".join(f"{flow(key)}: {flow(content)}" for key, content in value) + "}"
     if isinstance(value, Sequence):
         parts: Sequence[Any] = value  # pyright: ignore[reportUnknownVariableType]
-        return "[" + ", ".join(flow(item) for item in parts) + "]"
-    return number(value) if isinstance(value, float) else str(value)
+        return "[" + ", ".join(map(flow, parts)) + "]"
+    return str(value)
 
 
 def number(value: float) -> str:
-    """The shortest text that reads as the same number, in nine digits where these are enough."""
+    """Return a text that reads as the same number: with nine digits if these are enough, else the shortest."""
     if value != value or value in (float("inf"), float("-inf")):
         return {"nan": ".nan", "inf": ".inf", "-inf": "-.inf"}[str(value)]
     text = f"{value:.9g}"
     if float(text) != value:
         text = repr(value)
-    return text if "." in text or "e" not in text else text.replace("e", ".0e")
+    if "e" in text and "." not in text:
+        text = text.replace("e", ".0e")  # YAML 1.1 reads 1e5 as a word
+    return text
 
 
 def word(text: str) -> str:
-    """A text, in quotes where it would not mean itself without."""
-    return text if _PLAIN.match(text) else quoted(text)
+    """Return a text as a YAML scalar, in quotes unless it is safe without."""
+    return text if _PLAIN.match(text) else quote(text)
 
 
-def quoted(text: str) -> str:
-    """In double quotes, with an escape for whatever a line of YAML cannot hold."""
-    return '"' + "".join(_ESCAPES.get(letter) or _escaped(letter) for letter in text) + '"'
+def quote(text: str) -> str:
+    """Return a text in double quotes, with an escape for every character that a line of YAML cannot hold."""
+    return '"' + "".join(_ESCAPES.get(letter) or _escape(letter) for letter in text) + '"'
 
 
-def _escaped(letter: str) -> str:
-    return letter if letter.isprintable() else f"\\U{ord(letter):08x}"
+def _escape(letter: str) -> str:
+    if letter.isprintable():
+        return letter
+    return f"\\U{ord(letter):08x}"
 
 
 def comment(text: str, indent: int = 0) -> list[str]:
-    """Lines of a comment, without what YAML has no place for."""
+    """Return the lines of a comment, wrapped; characters that YAML does not allow become blanks."""
     plain = "".join(letter if letter.isprintable() else " " for letter in text)
     return [f"{' ' * indent}# {line}" for line in textwrap.wrap(plain, 116 - indent)]
 
 
 def block(node: nodes.Node, indent: int = 0) -> Iterator[str]:
-    """A tree as it was read, an entry to a line; repeated keys are kept."""
+    """Yield the lines of a tree in block style, one line for each entry; repeated keys are kept."""
     pad = " " * indent
     if isinstance(node, nodes.Mapping) and node.pairs:
         for key, value in node.pairs:
-            yield from _entry(f"{pad}{_short(key)}:", value, indent + 2)
+            yield from _entry(f"{pad}{_one_line(key)}:", value, indent + 2)
     elif isinstance(node, nodes.Sequence) and node.items:
-        for item in node.items:
-            yield from _entry(f"{pad}-", item, indent + 2)
+        for part in node.items:
+            yield from _entry(f"{pad}-", part, indent + 2)
     else:
-        yield f"{pad}{_short(node)}"
+        yield f"{pad}{_one_line(node)}"
 
 
 def _entry(head: str, value: nodes.Node, indent: int) -> Iterator[str]:
-    if _is_short(value):
-        yield f"{head} {_short(value)}".rstrip()
+    if _has_no_entries(value):
+        yield f"{head} {_one_line(value)}".rstrip()
         return
     yield head
     yield from block(value, indent)
 
 
-def _is_short(node: nodes.Node) -> bool:
+def _has_no_entries(node: nodes.Node) -> bool:
     if isinstance(node, nodes.Scalar):
         return True
-    return not (node.pairs if isinstance(node, nodes.Mapping) else node.items)
-
-
-def _short(node: nodes.Node) -> str:
-    """On one line."""
-    if isinstance(node, nodes.Scalar):
-        return node.text if node.is_null else word(node.text) if node.plain else quoted(node.text)
     if isinstance(node, nodes.Mapping):
-        return "{" + ", ".join(f"{_short(key)}: {_short(value)}" for key, value in node.pairs) + "}"
-    return "[" + ", ".join(map(_short, node.items)) + "]"
+        return not node.pairs
+    return not node.items
+
+
+def _one_line(node: nodes.Node) -> str:
+    """Return a tree on one line, lists and maps in brackets."""
+    if isinstance(node, nodes.Mapping):
+        return "{" + ", ".join(f"{_one_line(key)}: {_one_line(value)}" for key, value in node.pairs) + "}"
+    if isinstance(node, nodes.Sequence):
+        return "[" + ", ".join(map(_one_line, node.items)) + "]"
+    if node.is_null:
+        return node.text
+    return word(node.text) if node.plain else quote(node.text)
 
 
 INT32_MIN = -(1 << 31)
 INT32_MAX = (1 << 31) - 1
 UINT32_MAX = (1 << 32) - 1
 
-# As a C++ stream reads with any base: optional sign, 0x hex, leading-0 octal, else decimal; trailing blanks are eaten.
+# A C++ stream reads integers so, in any base: optional sign, 0x hex, leading-0 octal, else decimal; trailing blanks.
 _INTEGER = re.compile(r"([+-]?)(?:0[xX]([0-9a-fA-F]+)|0([0-7]*)|([1-9][0-9]*))[ \t\n\v\f\r]*")
 _FLOAT = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?[ \t\n\v\f\r]*")
 _LEADING_INTEGER = re.compile(r"[ \t\n\v\f\r]*([+-]?[0-9]+)")
@@ -120,22 +131,23 @@ _MAX_DIGITS = 32  # longer texts are out of range in any base; bounds the work
 
 _TRUE = ("y", "yes", "true", "on")
 _FALSE = ("n", "no", "false", "off")
-BOOLS = {
-    spelling: value
-    for words, value in ((_TRUE, True), (_FALSE, False))
-    for word in words
-    for spelling in (word, word.capitalize(), word.upper())
-}
+
+
+def _boolean_words() -> dict[str, bool]:
+    """Return the value of each boolean word in lower, Capitalised and UPPER case."""
+    values: dict[str, bool] = {}
+    for word in (*_TRUE, *_FALSE):
+        values.update(dict.fromkeys((word, word.capitalize(), word.upper()), word in _TRUE))
+    return values
+
+
+BOOLS = _boolean_words()
 _SPECIAL_FLOATS = {
-    sign + spelling: value
-    for signs, words, value in (
-        (("", "+"), (".inf", ".Inf", ".INF"), float("inf")),
-        (("-",), (".inf", ".Inf", ".INF"), float("-inf")),
-        (("",), (".nan", ".NaN", ".NAN"), float("nan")),
-    )
-    for sign in signs
-    for spelling in words
-}
+    ".inf": inf, ".Inf": inf, ".INF": inf,
+    "+.inf": inf, "+.Inf": inf, "+.INF": inf,
+    "-.inf": -inf, "-.Inf": -inf, "-.INF": -inf,
+    ".nan": nan, ".NaN": nan, ".NAN": nan,
+}  # fmt: skip
 
 
 def _integer(text: str) -> int | None:
@@ -143,7 +155,14 @@ def _integer(text: str) -> int | None:
     if match is None:
         return None
     sign, hexadecimal, octal, decimal = match.groups()
-    digits, base = (hexadecimal, 16) if hexadecimal else (decimal, 10) if decimal else (octal or "0", 8)
+    digits = octal or "0"
+    base = 8
+    if hexadecimal:
+        digits = hexadecimal
+        base = 16
+    elif decimal:
+        digits = decimal
+        base = 10
     if len(digits.lstrip("0")) > _MAX_DIGITS:
         return None
     value = int(digits, base)
@@ -152,39 +171,56 @@ def _integer(text: str) -> int | None:
 
 @lru_cache(8192)
 def parse_int(text: str) -> int | None:
-    """A signed 32-bit integer: decimal, 0x hex or leading-0 octal."""
+    """Return a signed 32-bit integer, written as decimal, 0x hex or leading-0 octal; None for any other text."""
     value = _integer(text)
-    return value if value is not None and INT32_MIN <= value <= INT32_MAX else None
+    if value is None or not INT32_MIN <= value <= INT32_MAX:
+        return None
+    return value
 
 
 @lru_cache(8192)
 def parse_address(text: str) -> int | None:
-    """An unsigned 32-bit integer; a minus sign is refused even before 0."""
-    value = None if text.startswith("-") else _integer(text)
-    return value if value is not None and value <= UINT32_MAX else None
+    """Return an unsigned 32-bit integer; None for any other text, and for a minus sign even before 0."""
+    if text.startswith("-"):
+        return None
+    value = _integer(text)
+    if value is None or value > UINT32_MAX:
+        return None
+    return value
 
 
 def parse_bool(text: str) -> bool | None:
-    """true/false, yes/no, on/off, y/n in lower, Capitalised or UPPER case."""
+    """Return a boolean: true/false, yes/no, on/off, y/n in lower, Capitalised or UPPER case; None for any other
+    text."""
     return BOOLS.get(text)
 
 
 @lru_cache(1024)
 def parse_float(text: str) -> float | None:
-    """A number within single precision: decimal with an optional exponent, `.inf`, `.nan`; no hex, no suffix."""
+    """Return a number within single precision: decimal with an optional exponent, `.inf` or `.nan`; no hex, no suffix.
+
+    None for any other text.
+    """
     special = _SPECIAL_FLOATS.get(text)
     if special is not None:
         return special
     if _FLOAT.fullmatch(text) is None:
         return None
     value = float(text)
-    return value if -_FLOAT32_LIMIT < value < _FLOAT32_LIMIT else None
+    if not -_FLOAT32_LIMIT < value < _FLOAT32_LIMIT:
+        return None
+    return value
 
 
 def leading_integer(text: str) -> int | None:
-    """The decimal integer at the start of a text, whatever follows it (C `stoi`: NETLIST 3.1, the N of input_N_tms)."""
+    """Return the decimal integer at the start of a text, or None; text after it is ignored.
+
+    C++ `stoi` reads so: variables (NETLIST 3.1) and the N of `input_N_tms`.
+    """
     match = _LEADING_INTEGER.match(text)
     if match is None or len(match[1]) > _MAX_DIGITS:
         return None
     value = int(match[1])
-    return value if INT32_MIN <= value <= INT32_MAX else None
+    if not INT32_MIN <= value <= INT32_MAX:
+        return None
+    return value

@@ -1,6 +1,4 @@
-"""Baselines: findings, verdicts and figures that are known already, their file and its schema, and what is new or
-worse.
-"""
+"""Baselines of findings, verdicts and figures: their file and its schema, and the comparison of a run with them."""
 
 import json
 import os
@@ -29,7 +27,7 @@ Section = Literal["check", "test", "perf"]
 
 @dataclass(frozen=True, slots=True)
 class Measure:
-    """What the level of a section's items is, and by how much it may grow before that is worse."""
+    """The meaning of the level of a section's items, and by how much it may grow before this counts as worse."""
 
     name: str
     absolute: float = 0.0
@@ -45,7 +43,8 @@ MEASURES: Final[Mapping[Section, Measure]] = {
 
 @dataclass(frozen=True, slots=True)
 class Item:
-    """Something that is so now. `level` None: it is so or not. `fails`: it is a fault, else a figure such as cycles."""
+    """A present finding, verdict or figure. `level` is None where there are no degrees. `fails` is true for a fault,
+    false for a figure such as cycles."""
 
     what: str
     level: float | None = None
@@ -54,7 +53,7 @@ class Item:
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """An item of the baseline. `level` None: at any level. `reason`: why it is expected, in somebody's words."""
+    """An item of the baseline. A `level` of None expects it at any level. `reason` is a user's explanation."""
 
     what: str
     level: float | None = None
@@ -63,7 +62,7 @@ class Known:
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """An item of a file, before and now; one of them is None where it was not, or is no more."""
+    """An item of a file, before and now; one of the two is None for an item that is new or gone."""
 
     file: str
     before: Known | None
@@ -71,9 +70,9 @@ class Change:
 
     @property
     def what(self) -> str:
-        """Its words."""
-        found = self.now or self.before
-        return found.what if found is not None else ""
+        """Return the words of the item."""
+        present = self.now or self.before
+        return present.what if present is not None else ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,17 +88,17 @@ class Comparison:
 
     @property
     def holds(self) -> bool:
-        """Whether nothing is new or worse."""
+        """Return whether nothing is new or worse."""
         return not self.new and not self.worse
 
     @property
     def known_files(self) -> frozenset[str]:
-        """Files with faults, none of them new or worse."""
+        """Return the files with faults of which none is new or worse."""
         bad = {change.file for change in (*self.new, *self.worse)}
         return frozenset(change.file for change in self.known if change.now and change.now.fails) - bad
 
     def lines(self) -> Iterator[str]:
-        """What is told of it; the last line is its sum, such as `2 mended, 1 new`."""
+        """Yield the comparison as lines; the last line is the sum, such as `2 mended, 1 new`."""
         for word, changes in (("new", self.new), ("worse", self.worse), ("mended", self.mended)):
             for change in changes:
                 yield f"{word}: {change.file}: {change.what}{self._levels(change)}"
@@ -115,24 +114,24 @@ class Comparison:
 
     def _levels(self, change: Change) -> str:
         before = change.before.level if change.before is not None else None
-        now = change.now.level if change.now is not None else None
-        if before is None or now is None:
+        current = change.now.level if change.now is not None else None
+        if before is None or current is None:
             return ""
-        return f" ({MEASURES[self.section].name} {before:.6g}, now {now:.6g})"
+        return f" ({MEASURES[self.section].name} {before:.6g}, now {current:.6g})"
 
     def as_json(self) -> dict[str, Any]:
-        """For the JSON of the verbs."""
+        """Return the comparison as plain data for the JSON of the verbs."""
 
         def plain(changes: Sequence[Change]) -> list[dict[str, Any]]:
             return [
                 {
-                    "file": item.file,
-                    "what": item.what,
-                    "level": item.now.level if item.now else None,
-                    "known_level": item.before.level if item.before else None,
-                    "reason": item.before.reason if item.before else "",
+                    "file": change.file,
+                    "what": change.what,
+                    "level": change.now.level if change.now else None,
+                    "known_level": change.before.level if change.before else None,
+                    "reason": change.before.reason if change.before else "",
                 }
-                for item in changes
+                for change in changes
             ]
 
         return {
@@ -156,20 +155,20 @@ class _Sorted:
 def compare(
     section: Section,
     known: Mapping[str, Sequence[Known]],
-    found: Mapping[str, Sequence[Item]],
+    present: Mapping[str, Sequence[Item]],
     measure: Measure | None = None,
 ) -> Comparison:
-    """Hold what was found in each file against what is known of it. Files that were not looked at say nothing.
+    """Compare the items of each file with those that are known of it. Files that were not examined do not count.
 
-    `measure`: instead of the section's own.
+    `measure` replaces the section's own.
     """
     result = _Sorted()
-    for file, items in found.items():
-        left = {item.what: item for item in known.get(file, ())}
-        for item in {item.what: item for item in items}.values():
-            change = Change(file, left.pop(item.what, None), item)
-            _place(result, change, measure or MEASURES[section]).append(change)
-        result.mended += [Change(file, item, None) for item in left.values()]
+    for file, items in present.items():
+        unmatched = {entry.what: entry for entry in known.get(file, ())}
+        for entry in {entry.what: entry for entry in items}.values():
+            change = Change(file, unmatched.pop(entry.what, None), entry)
+            _list_for(result, change, measure or MEASURES[section]).append(change)
+        result.mended += [Change(file, entry, None) for entry in unmatched.values()]
     return Comparison(
         section=section,
         new=tuple(result.new),
@@ -180,18 +179,21 @@ def compare(
     )
 
 
-def _place(result: _Sorted, change: Change, measure: Measure) -> list[Change]:
+def _list_for(result: _Sorted, change: Change, measure: Measure) -> list[Change]:
+    """Return the list of the result to which a change belongs."""
     before = change.before
-    now = change.now
-    assert now is not None
+    present = change.now
+    assert present is not None
     if before is None:
-        return result.new if now.fails else result.unlisted
-    if before.level is None or now.level is None:
+        return result.new if present.fails else result.unlisted
+    if before.level is None or present.level is None:
         return result.known
     room = measure.absolute + measure.relative * abs(before.level)
-    if now.level > before.level + room:
+    if present.level > before.level + room:
         return result.worse
-    return result.mended if now.level < before.level - room else result.known
+    if present.level < before.level - room:
+        return result.mended
+    return result.known
 
 
 SCHEMA_VERSION: Final = 1
@@ -199,7 +201,7 @@ SCHEMA_VERSION: Final = 1
 
 @dataclass(slots=True)
 class Baseline:
-    """One section of a baseline file."""
+    """One section of a baseline file, for a run with certain settings."""
 
     path: str
     section: Section
@@ -208,44 +210,44 @@ class Baseline:
     update: bool = False
     measure: Measure | None = None
 
-    def against(self, found: Mapping[str, Sequence[Item]]) -> Comparison:
-        """Compare; with `update` write what was found, too. Raises OSError."""
-        here = {name: self._name(name) for name in found}
-        known = {name: self._known().get(own, []) for name, own in here.items()}
-        result = compare(self.section, known, found, self.measure)
+    def against(self, present: Mapping[str, Sequence[Item]]) -> Comparison:
+        """Compare the items of files with the baseline; with `update`, write them to it, too. Raises OSError."""
+        baseline_names = {name: self._name(name) for name in present}
+        known = {name: self._known().get(baseline_name, []) for name, baseline_name in baseline_names.items()}
+        comparison = compare(self.section, known, present, self.measure)
         if self.update:
-            self._write({here[name]: items for name, items in found.items()})
-        return result
+            self._write({baseline_names[name]: items for name, items in present.items()})
+        return comparison
 
     def _known(self) -> dict[str, list[Known]]:
         section = self.content.get(self.section)
         if section is None or not _same_settings(section["settings"], self.settings):
-            return {}  # of other settings nothing is known
+            return {}  # figures of other settings do not compare
         return _items(section, self.section)
 
-    def _write(self, found: Mapping[str, Sequence[Item]]) -> None:
-        kept = {
+    def _write(self, present: Mapping[str, Sequence[Item]]) -> None:
+        entries = {
             name: items
             for name, items in self._known().items()
-            if name not in found and (Path(self.path).parent / name).exists()
+            if name not in present and (Path(self.path).parent / name).exists()
         }
         before = self.content.get(self.section)
         of_before = _items(before, self.section) if before is not None else {}  # of other settings, too
-        expected = {(name, item.what): item for name, items in of_before.items() for item in items if item.reason}
-        for name, items in found.items():
-            kept[name] = [_anew(item, expected.get((name, item.what))) for item in items]
-        files = {name: [self._plain(item) for item in kept[name]] for name in sorted(kept) if kept[name]}
+        expected = {(name, entry.what): entry for name, items in of_before.items() for entry in items if entry.reason}
+        for name, items in present.items():
+            entries[name] = [_updated_entry(entry, expected.get((name, entry.what))) for entry in items]
+        files = {name: [self._plain(entry) for entry in entries[name]] for name in sorted(entries) if entries[name]}
         content = {"schema_version": SCHEMA_VERSION, **self.content}
         content[self.section] = {"settings": dict(self.settings), "files": files}
         text = json.dumps(content, indent=1, ensure_ascii=False) + "\n"
         write_file(self.path, lambda stream: stream.write(text.encode("utf-8", "surrogateescape")))
 
-    def _plain(self, item: Known) -> dict[str, Any]:
-        level = {} if item.level is None else {MEASURES[self.section].name: float(f"{item.level:.9g}")}
-        return {"what": item.what, **level, **({"reason": item.reason} if item.reason else {})}
+    def _plain(self, entry: Known) -> dict[str, Any]:
+        level = {} if entry.level is None else {MEASURES[self.section].name: float(f"{entry.level:.9g}")}
+        return {"what": entry.what, **level, **({"reason": entry.reason} if entry.reason else {})}
 
     def _name(self, path: str) -> str:
-        """As the file has it: relative to its folder, with slashes."""
+        """Return a file's name as the baseline has it: relative to the baseline's folder, with slashes."""
         if path == "-":
             return path
         return Path(os.path.relpath(path, Path(self.path).parent)).as_posix()
@@ -254,7 +256,7 @@ class Baseline:
 def read_baseline(
     path: str, section: Section, settings: Mapping[str, Any], *, update: bool = False, measure: Measure | None = None
 ) -> Baseline:
-    """A section of a baseline file, which need not be there yet when it is to be updated.
+    """Read a section of a baseline file, which need not exist yet if it is to be updated.
 
     Raises HostError for a file that is not a baseline, of another schema version, or made with other settings.
     """
@@ -265,29 +267,30 @@ def read_baseline(
         if not update:
             raise HostError(f"{path}: there is no such baseline; --update-baseline makes it") from None
         return Baseline(path=path, section=section, settings=settings, content={}, update=update, measure=measure)
-    content = _checked(path, data)
-    own = content.get(section)
-    if own is not None and not update and not _same_settings(own["settings"], settings):
+    content = _parse(path, data)
+    stored = content.get(section)
+    if stored is not None and not update and not _same_settings(stored["settings"], settings):
         other = ", ".join(
-            f"{key} {_word(own['settings'].get(key))}, now {_word(settings.get(key))}"
-            for key in sorted({*own["settings"], *settings})
-            if own["settings"].get(key) != settings.get(key)
+            f"{key} {_word(stored['settings'].get(key))}, now {_word(settings.get(key))}"
+            for key in sorted({*stored["settings"], *settings})
+            if stored["settings"].get(key) != settings.get(key)
         )
         raise HostError(f"{path}: made with other settings ({other}); --update-baseline makes it again")
-    if own is None and not update:
+    if stored is None and not update:
         raise HostError(f"{path}: it has nothing of `{section}` yet; --update-baseline adds it")
     return Baseline(path=path, section=section, settings=settings, content=content, update=update, measure=measure)
 
 
-def _anew(item: Item, expected: Known | None) -> Known:
-    """An item as it is now. A reason stays, and so does that it is expected at any level."""
+def _updated_entry(present: Item, expected: Known | None) -> Known:
+    """Return the new entry of an item. An expected item keeps its reason, and stays expected at any level if it was."""
     if expected is None:
-        return Known(item.what, item.level)
-    return Known(item.what, item.level if expected.level is not None else None, expected.reason)
+        return Known(present.what, present.level)
+    level = present.level if expected.level is not None else None
+    return Known(present.what, level, expected.reason)
 
 
-def _same_settings(before: Mapping[str, Any], now: Mapping[str, Any]) -> bool:
-    return all(before.get(key) == now.get(key) for key in {*before, *now})
+def _same_settings(before: Mapping[str, Any], after: Mapping[str, Any]) -> bool:
+    return all(before.get(key) == after.get(key) for key in {*before, *after})
 
 
 def _word(value: object) -> str:
@@ -297,14 +300,14 @@ def _word(value: object) -> str:
 def _items(section: Mapping[str, Any], name: Section) -> dict[str, list[Known]]:
     level = MEASURES[name].name
     return {
-        file: [Known(item["what"], item.get(level), item.get("reason", "")) for item in items]
+        file: [Known(entry["what"], entry.get(level), entry.get("reason", "")) for entry in items]
         for file, items in section["files"].items()
     }
 
 
 # ---------------------------------------------------------------------------------------------------------- validation
-def _checked(path: str, data: bytes) -> dict[str, Any]:
-    """The content of a file that is a baseline. Raises HostError with the place of what is wrong."""
+def _parse(path: str, data: bytes) -> dict[str, Any]:
+    """Return the content of a baseline file. Raises HostError that names the place of an error."""
     try:
         content = parse(data)
     except ValueError as error:
@@ -321,72 +324,74 @@ def _checked(path: str, data: bytes) -> dict[str, Any]:
         for file, items in _object(f"{path}: {name}: files", section["files"]).items():
             if not isinstance(items, list):
                 raise HostError(f"{path}: {name}: files: {file}: not a list")
-            for number, item in enumerate(cast(list[Any], items), 1):
-                _check_item(f"{path}: {name}: files: {file}: item {number}", item, measure.name)
+            for number, entry in enumerate(cast(list[Any], items), 1):
+                _check_item(f"{path}: {name}: files: {file}: item {number}", entry, measure.name)
     return root
 
 
-def _check_item(place: str, item: Any, level: str) -> None:
-    found = _object(place, item, ("what", level, "reason"), needed=("what",))
+def _check_item(place: str, entry: Any, level: str) -> None:
+    fields = _object(place, entry, ("what", level, "reason"), needed=("what",))
     for key in ("what", "reason"):
-        if key in found and (not isinstance(found[key], str) or not found[key].strip()):
+        if key in fields and (not isinstance(fields[key], str) or not fields[key].strip()):
             raise HostError(f"{place}: {key}: must be words")
-    value = found.get(level, 0)
+    value = fields.get(level, 0)
     if isinstance(value, bool) or not isinstance(value, int | float) or not abs(value) < float("inf"):
         raise HostError(f"{place}: {level}: must be a number")
 
 
 def _object(place: str, value: Any, keys: Sequence[str] = (), needed: Sequence[str] = ()) -> dict[str, Any]:
-    """A JSON object that has these keys and no others. Raises HostError."""
+    """Return a JSON object that has no keys but these, and the needed ones. Raises HostError for anything else."""
     if not isinstance(value, dict):
         raise HostError(f"{place}: not a JSON object")
-    found = cast(dict[str, Any], value)
-    for key in found:
+    content = cast(dict[str, Any], value)
+    for key in content:
         if keys and key not in keys:
             hint = near(key, keys)
-            raise HostError(f"{place}: unknown key {key!r}{f' ({hint})' if hint else ''}; keys: {', '.join(keys)}")
+            if hint:
+                hint = f" ({hint})"
+            raise HostError(f"{place}: unknown key {key!r}{hint}; keys: {', '.join(keys)}")
     for key in needed:
-        if key not in found:
+        if key not in content:
             raise HostError(f"{place}: the key {key!r} is missing")
-    return found
+    return content
 
 
 def finding(diagnostic: "Diagnostic") -> str:
-    """How a finding is known: rule and words, not its line, which moves."""
+    """Return the words by which a finding is known: severity, rule and message, without its line, which moves."""
     return f"{diagnostic.severity} {diagnostic.rule}: {diagnostic.message}"
 
 
 def check_items(diagnostics: "Sequence[Diagnostic]") -> list[Item]:
-    """Errors and warnings, equal ones counted."""
-    counts = Counter(finding(item) for item in diagnostics if item.severity != "note")
-    return [Item(what, float(count)) for what, count in counts.items()]
+    """Return the errors and warnings as items, equal ones counted."""
+    counts = Counter(finding(diagnostic) for diagnostic in diagnostics if diagnostic.severity != "note")
+    return [Item(words, float(count)) for words, count in counts.items()]
 
 
 def test_items(case: "CaseResult") -> list[Item]:
-    """Outputs and figures that do not hold; of a netlist that gave none, what became of it."""
+    """Return the outputs and figures that do not hold; for a netlist that gave none, its status."""
     if case.status in ("passed", "skipped"):
         return []
-    found = [
-        Item(f"output {item.queue}", 1 - (item.pcc if item.pcc is not None else item.match))
-        for item in case.failed_outputs
+    items = [
+        Item(f"output {failure.queue}", 1 - (failure.pcc if failure.pcc is not None else failure.match))
+        for failure in case.failed_outputs
     ]
-    for item in case.performance:
-        if not item.passed:
-            found.append(Item(_check_name(item.config, item.graph, item.target, item.metric)))
-    return found or [Item(case.status)]
+    for failure in case.performance:
+        if not failure.passed:
+            items.append(Item(_check_name(failure.config, failure.graph, failure.target, failure.metric)))
+    return items or [Item(case.status)]
 
 
 def perf_items(run: "PerfRun", checks: "Sequence[BoundResult]") -> list[Item]:
-    """Cycles for an input of every epoch, and figures of performance-check that are missed."""
+    """Return the cycles for an input of every epoch, and the missed figures of performance-check."""
     return list(_perf_items(run, checks))
 
 
 def _perf_items(run: "PerfRun", checks: "Sequence[BoundResult]") -> Iterator[Item]:
     for epoch in run.epochs:
         yield Item(f"{epoch.program}: {' + '.join(epoch.graphs)}", epoch.pace, fails=False)
-    for item in checks:
-        if not item.passed:
-            yield Item(_check_name(item.config, item.graph, item.target, item.bound.metric))
+    for check in checks:
+        if not check.passed:
+            yield Item(_check_name(check.config, check.graph, check.target, check.bound.metric))
 
 
 def _check_name(config: str, graph: str, target: str, metric: str) -> str:
@@ -394,21 +399,21 @@ def _check_name(config: str, graph: str, target: str, metric: str) -> str:
 
 
 def schema() -> dict[str, Any]:
-    """Of a file with sections `check`, `test` and `perf`, none of which must be there."""
+    """Return the JSON Schema of a baseline file with optional sections `check`, `test` and `perf`."""
     sections = {name: _section(measure.name) for name, measure in MEASURES.items()}
-    found = versioned("A baseline of buda-emu check, test and perf", sections, {}, SCHEMA_VERSION)
-    return {**found, "required": ["schema_version"], "additionalProperties": False}
+    form = versioned("A baseline of buda-emu check, test and perf", sections, {}, SCHEMA_VERSION)
+    return {**form, "required": ["schema_version"], "additionalProperties": False}
 
 
 def _section(level: str) -> dict[str, Any]:
     words = {"type": "string", "pattern": r"\S"}
-    item = {
+    entry = {
         "type": "object",
         "properties": {"what": words, level: {"type": "number"}, "reason": words},
         "required": ["what"],
         "additionalProperties": False,
     }
-    files = {"type": "object", "additionalProperties": {"type": "array", "items": item}}
+    files = {"type": "object", "additionalProperties": {"type": "array", "items": entry}}
     return {
         "type": "object",
         "properties": {"settings": {"type": "object"}, "files": files},

@@ -1,10 +1,10 @@
-"""Two modelled runs side by side: what of each epoch and op changed, and which resource changed it."""
+"""Comparison of two modelled runs: the changes of each epoch and op, and the resource that caused them."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from buda_emu.report.terminal.text import relative, table, whole, wrapped
+from buda_emu.report.terminal.text import relative, table, whole, wrap
 from buda_emu.support.errors import HostError
 
 _MOST: Final = 8  # units of an epoch that are listed
@@ -24,13 +24,14 @@ class Change:
 
     @property
     def difference(self) -> float:
-        """After less before."""
+        """Return the cycles after less those before."""
         return (self.after or 0.0) - (self.before or 0.0)
 
 
 @dataclass(frozen=True, slots=True)
 class EpochChange:
-    """One epoch: cycles for each input before and after, and the units that differ, the greatest first."""
+    """One epoch: cycles for each input before and after, and the units that differ, those with the greatest change
+    first."""
 
     program: str
     graphs: str
@@ -41,18 +42,20 @@ class EpochChange:
 
     @property
     def difference(self) -> float:
-        """After less before, in cycles for each input."""
+        """Return the cycles for each input after less those before."""
         return (self.after or 0.0) - (self.before or 0.0)
 
     @property
     def percent(self) -> float | None:
-        """Of before; None where one of them does not exist."""
-        return 100 * self.difference / self.before if self.before and self.after is not None else None
+        """Return the difference in per cent of `before`, or None if the epoch is new or gone."""
+        if not self.before or self.after is None:
+            return None
+        return 100 * self.difference / self.before
 
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """Two runs. `programs`: cycles before and after of each program that both have."""
+    """Two runs compared. `programs` holds the cycles before and after of each program that both have."""
 
     before: str
     after: str
@@ -62,11 +65,11 @@ class Comparison:
 
     @property
     def changed(self) -> tuple[EpochChange, ...]:
-        """Epochs whose pace or units differ."""
+        """Return the epochs whose pace or units differ."""
         return tuple(epoch for epoch in self.epochs if epoch.units or epoch.before != epoch.after)
 
     def worst_percent(self) -> float:
-        """By how much the program or epoch that lost most is slower, in per cent; 0 when none is."""
+        """Return by how many per cent the program or epoch that lost most is slower; 0 if none is."""
         lost = [100 * (after - before) / before for before, after in self.programs.values() if before]
         lost += [epoch.percent for epoch in self.epochs if epoch.percent is not None]
         return max([*lost, 0.0])
@@ -192,7 +195,7 @@ def against_lines(comparison: Comparison) -> Iterator[str]:
     )
     for epoch in changed:
         yield ""
-        yield wrapped(f"{epoch.program}: {epoch.graphs}: {epoch.reason}")
+        yield wrap(f"{epoch.program}: {epoch.graphs}: {epoch.reason}")
         rows = [("cycles per input", *_figures(epoch.before, epoch.after))]
         rows += [(_called_unit(u.kind, u.name), *_figures(u.before, u.after)) for u in epoch.units[:_MOST]]
         yield table(("", "before", "after", "difference", "%"), rows, right=(1, 2, 3, 4))

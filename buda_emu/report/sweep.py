@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from math import log10
 from typing import Any, Final
 
-from buda_emu.report.pictures.grid_svg import clean, fitted, number, open_chart, text
+from buda_emu.report.pictures.grid_svg import clean, fit_text, number, open_chart, text
 from buda_emu.report.terminal.text import number as figure
 from buda_emu.report.terminal.text import table, whole
 
@@ -77,7 +77,7 @@ def sweep_chart(
     top = max((value for points in lines.values() for _, value in points), default=1.0) * 1.05
     parts = [open_chart(_WIDTH, _HEIGHT, title).replace("<svg ", '<svg xmlns="http://www.w3.org/2000/svg" ', 1)]
     parts.append(f"<style>{_STYLE}</style>")
-    parts.append(text(_LEFT, 18, fitted(title, _WIDTH - _LEFT, 13), 13))
+    parts.append(text(_LEFT, 18, fit_text(title, _WIDTH - _LEFT, 13), 13))
     parts.append(text(_LEFT, 32, words, _SIZE, "soft"))
     for step in range(5):
         value = top * step / 4
@@ -122,5 +122,5 @@ def _line(name: str, points: Sequence[tuple[float, float, str, float]], index: i
     if name and y < _HEIGHT - _BOTTOM:
         left = _WIDTH - _RIGHT + 12
         parts.append(f'<rect x="{number(left)}" y="{number(y - 8)}" width="9" height="9" fill="{colour}"/>')
-        parts.append(text(left + 14, y, fitted(name, _RIGHT - 30, _SIZE), _SIZE))
+        parts.append(text(left + 14, y, fit_text(name, _RIGHT - 30, _SIZE), _SIZE))
     return parts

@@ -17,7 +17,7 @@ from buda_emu.report.machine_readable.json_form import as_json
 from buda_emu.report.pages.engine import Cell, Column, Row, Table, named, packed, render, severity, status, table
 from buda_emu.report.pages.engine import figure as cell_figure
 from buda_emu.report.perf_against import sides
-from buda_emu.report.pictures.grid_svg import clean, fitted, grid_svg, open_chart, text
+from buda_emu.report.pictures.grid_svg import clean, fit_text, grid_svg, open_chart, text
 from buda_emu.report.pictures.grid_svg import number as svg_number
 from buda_emu.report.terminal.testing import reason
 from buda_emu.report.terminal.text import correlation, number, percent, shape
@@ -248,7 +248,7 @@ def op_chart(ops: Sequence[OpResult], threshold: float, first_bad: int | None) -
         y = 24 + position * _ROW
         css = "bar worst" if op.index == first_bad else "bar"
         tip = f"{op.name} ({op.type}): PCC {correlation(op.pcc)}, max error {number(op.max_error)}"
-        parts.append(text(_NAMES, y + 11, fitted(op.name, _NAMES - 4, _SIZE), _SIZE, "", "end"))
+        parts.append(text(_NAMES, y + 11, fit_text(op.name, _NAMES - 4, _SIZE), _SIZE, "", "end"))
         if op.pcc is not None:
             length = max(x_of(op.pcc) - left, 2.0)
             box = f'x="{left}" y="{y}" width="{svg_number(length)}" height="{_BAR}"'

@@ -1,4 +1,4 @@
-"""What each architecture is: the numbers that rules and device model need (NETLIST 2.1, LAYOUT 6, PERF 1)."""
+"""Architectures with the numbers that the rules and the device model need (NETLIST 2.1, LAYOUT 6, PERF 1)."""
 
 from collections.abc import Mapping
 
@@ -7,7 +7,7 @@ from buda_emu.support.records import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Arch:
-    """One architecture. Sizes in bytes; the grid is (rows, columns) of worker cores, unharvested."""
+    """One architecture. Sizes are in bytes; the grid is (rows, columns) of worker cores, unharvested."""
 
     name: str
     grid: tuple[int, int]
@@ -20,7 +20,7 @@ class Arch:
     dest_tiles: int  # NETLIST V040: tiles that fit half dest in a 16-bit format
     tf32_inputs: bool  # Float32 op inputs are truncated to Tf32 (OPS 3 step 5)
     documented: bool = True  # False: an internal word that parses but has no device table
-    about: str = ""  # what a name that says little stands for
+    about: str = ""  # explanation of a name that is not self-explanatory
 
 
 GIB = 1 << 30

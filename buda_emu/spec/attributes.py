@@ -1,5 +1,4 @@
-"""The attributes of an op, one declaration each: type, default, where it is legal, what it means (NETLIST 1.4, OPS
-6.14)."""
+"""The attributes of ops, one declaration each: type, default, legal op types, meaning (NETLIST 1.4, OPS 6.14)."""
 
 from collections.abc import Mapping
 from dataclasses import field, fields
@@ -14,7 +13,7 @@ AttributeKind = Literal["int", "float", "bool", "text", "word", "ints", "broadca
 
 @dataclass(frozen=True, slots=True)
 class AttributeSpec:
-    """What the netlist language says of one attribute."""
+    """The declaration of one attribute of the netlist language."""
 
     name: str
     kind: AttributeKind
@@ -23,22 +22,26 @@ class AttributeSpec:
     everywhere: bool  # legal on every op type, or on those whose declaration names it
     words: tuple[str, ...]
     in_fused: bool  # may stand in a schedule, on sub-ops on which it is legal
-    has_effect: bool  # on values; False: parsed and checked, no effect on the reference's numbers
+    has_effect: bool  # False: parsed and checked, but without effect on the reference's values
 
     def is_legal_on(self, op_type: str) -> bool:
-        """Whether an op of a known type may have it."""
+        """Return whether an op of a known type may have the attribute."""
         return self.everywhere or self.name in OP_TYPES[op_type].attributes
 
     @property
     def types(self) -> tuple[str, ...] | None:
-        """Op types on which it is legal; None: on all."""
-        return None if self.everywhere else tuple(op.name for op in OP_TYPES.values() if self.name in op.attributes)
+        """Return the op types on which the attribute is legal, or None for all."""
+        if self.everywhere:
+            return None
+        return tuple(op.name for op in OP_TYPES.values() if self.name in op.attributes)
 
     @property
     def fused_types(self) -> tuple[str, ...] | None:
-        """Sub-op types that may carry it in a schedule; None: all."""
-        if not self.in_fused or self.everywhere:
-            return None if self.in_fused else ()
+        """Return the types of sub-ops that may have the attribute in a schedule, or None for all."""
+        if not self.in_fused:
+            return ()
+        if self.everywhere:
+            return None
         return tuple(name for name in self.types or () if OP_TYPES[name].in_fused)
 
 
@@ -57,12 +60,12 @@ def _attribute(
 
 
 _own = partial(_attribute, everywhere=False)
-"""One that only op types have whose declaration names it."""
+"""Declare an attribute that is legal only on the op types whose declaration names it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Attributes:
-    """The attributes of one op or sub-op, with the reference's defaults where the netlist gives none.
+    """The attributes of one op or sub-op, with the reference's defaults where the netlist has none.
 
     `given` names those that were written. A field here is the whole declaration of an attribute: parser, schema,
     documentation and `buda-emu ops` derive from `ATTRIBUTES`.
@@ -150,14 +153,14 @@ class Attributes:
 
 def _specs() -> Mapping[str, AttributeSpec]:
     table: dict[str, AttributeSpec] = {}
-    for item in fields(Attributes):
-        meta = item.metadata
+    for entry in fields(Attributes):
+        meta = entry.metadata
         if meta["kind"] is None:
             continue
-        table[item.name] = AttributeSpec(
-            name=item.name,
+        table[entry.name] = AttributeSpec(
+            name=entry.name,
             kind=meta["kind"],
-            default=item.default,
+            default=entry.default,
             doc=meta["doc"],
             everywhere=meta["everywhere"],
             words=meta["words"],

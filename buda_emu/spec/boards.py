@@ -1,7 +1,7 @@
-"""What a board is: how many chips of which architecture, what is left of each chip, clock, memory, links, host.
+"""Boards and clusters: number and architecture of their chips, usable grid, clock, memory, links and host bus.
 
-One row a board (PERF 5.3; for what the facts do not have the vendor's data sheets, named in each row). `NAMExN` is N
-such boards in a row.
+The table has one row for each board (PERF 5.3; facts that are not there come from the vendor's data sheets, named in
+each row). `NAMExN` is a row of N such boards.
 """
 
 from collections.abc import Mapping, Sequence
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 MOST: Final = 16
-"""Boards in a row."""
+"""The greatest number of boards in a row."""
 _FACTS: Final = "PERF 5.3"
 _SHEET_WORMHOLE: Final = "docs.tenstorrent.com/aibs/wormhole/specifications"
 _SHEET_BLACKHOLE: Final = "docs.tenstorrent.com/aibs/blackhole/specifications"
@@ -28,9 +28,12 @@ _SHEET_BLACKHOLE: Final = "docs.tenstorrent.com/aibs/blackhole/specifications"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Board:
-    """One board, or several alike in a row. `links`: Ethernet links between neighbouring chips of a board, `between`:
-    between neighbouring boards, 0 where they are not linked; `on_host`: chips on the host's bus; `sources`: by field
-    where its figure comes from."""
+    """One board, or a row of equal boards.
+
+    `links` is the number of Ethernet links between neighbouring chips of a board, `between` between neighbouring
+    boards, 0 without links. `on_host` holds the chips on the host's bus, `sources` the source of each figure by
+    field.
+    """
 
     name: str
     arch: str
@@ -48,26 +51,26 @@ class Board:
 
     @property
     def cores(self) -> int:
-        """Worker cores of each chip."""
+        """Return the worker cores of each chip."""
         return self.grid[0] * self.grid[1]
 
     @property
     def chip(self) -> "Device":
-        """Each of its chips, as rules and the time model take it. DRAM gives what the backend measured of its chip
-        (PERF 1), or what the data sheet of the board says where that is less."""
+        """Return one of its chips as a device for the rules and the time model. DRAM has the rate that the backend
+        measured on the chip (PERF 1), or that of the board's data sheet if it is lower."""
         from dataclasses import replace
 
         from buda_emu.spec.devices import device
 
-        whole = device(self.arch)
+        full_chip = device(self.arch)
         sheet = self.dram_gbps * 1e9 / self.dram_channels / (1 << 30)
         return replace(
-            whole.with_grid(*self.grid),
+            full_chip.with_grid(*self.grid),
             board=self.name,
             clock=self.clock,
-            dram_cores=whole.dram_cores[: self.dram_channels],
-            dram_measured=min(whole.dram_measured, sheet),
-            neighbour_links=min(filter(None, (self.links, self.between)), default=whole.neighbour_links),
+            dram_cores=full_chip.dram_cores[: self.dram_channels],
+            dram_measured=min(full_chip.dram_measured, sheet),
+            neighbour_links=min(filter(None, (self.links, self.between)), default=full_chip.neighbour_links),
         )
 
 
@@ -120,47 +123,48 @@ BOARDS: Final[Mapping[str, Board]] = {
         ),
     )
 }  # fmt: skip
-"""Sizes and rates are those of each chip."""
+"""All boards by name. Sizes and rates are those of each chip."""
 
 
 def board(name: str) -> Board:
-    """A board by its name, or several in a row: `n150x4`. Raises HostError for one that is not known, and for several
-    of which nothing is published about links between them."""
+    """Return a board by its name, or a row of several: `n150x4`. Raises HostError for an unknown name, and for a row
+    of boards without published links between them."""
     word, _, count = name.lower().partition("x")
-    one = BOARDS.get(word)
-    if one is None or (count and not count.isdecimal()) or name.lower().endswith("x"):
+    single = BOARDS.get(word)
+    if single is None or (count and not count.isdecimal()) or name.lower().endswith("x"):
         hint = near(word, BOARDS)
-        raise HostError(
-            f"no board {name!r}{f' ({hint})' if hint else ''}; boards: {', '.join(BOARDS)}, "
-            "or several in a row such as n150x4"
-        )
+        if hint:
+            hint = f" ({hint})"
+        raise HostError(f"no board {name!r}{hint}; boards: {', '.join(BOARDS)}, or several in a row such as n150x4")
     number = int(count or 1)
     if not 1 <= number <= MOST:
         raise HostError(f"board {name!r}: {number} boards; 1 to {MOST} are possible")
     if number == 1:
-        return one
-    if not one.between:
-        why = one.sources.get("between") or one.sources["links"]
+        return single
+    if not single.between:
+        why = single.sources.get("between") or single.sources["links"]
         raise HostError(f"board {name!r}: no links between {word} boards are known ({why}); take one, {word}")
     from dataclasses import replace
 
-    return replace(
-        one,
-        name=f"{word}x{number}",
-        chips=one.chips * number,
-        on_host=tuple(chip + one.chips * place for place in range(number) for chip in one.on_host),
-    )
+    on_host: list[int] = []
+    for place in range(number):
+        on_host += [chip + single.chips * place for chip in single.on_host]
+    return replace(single, name=f"{word}x{number}", chips=single.chips * number, on_host=tuple(on_host))
 
 
 def agreed_arch(name: str | None, arch: str | None) -> str | None:
-    """The architecture that a board and `arch` mean, None for none of both. Raises HostError where they differ, and
-    what `board` does."""
+    """Return the architecture of a board name and an `arch` word, either of which may be absent.
+
+    None if both are absent. Raises HostError where they differ, or for an unknown board.
+    """
     if not name:
         return arch or None
-    found = board(name)
-    if arch and arch != found.arch:
-        raise HostError(f"board {found.name} has chips of {found.arch}, not of {arch}: leave out one of the two")
-    return found.arch
+    named_board = board(name)
+    if arch and arch != named_board.arch:
+        raise HostError(
+            f"board {named_board.name} has chips of {named_board.arch}, not of {arch}: leave out one of the two"
+        )
+    return named_board.arch
 
 
 End = tuple[int, int]
@@ -169,8 +173,11 @@ End = tuple[int, int]
 
 @dataclass(frozen=True, slots=True)
 class Cluster:
-    """By a chip's id its place, the word of its architecture and the mask of its harvested rows (these two where they
-    are stated); the links; and the chips that the host reaches itself."""
+    """Chips and their links, as a cluster file describes them (NETLIST 7.3).
+
+    By a chip's id: its place, the word of its architecture and the mask of its harvested rows (the last two where
+    they are stated). `mmio` holds the chips on the host's bus.
+    """
 
     places: Mapping[int, tuple[int, ...]]
     archs: Mapping[int, str]
@@ -180,48 +187,60 @@ class Cluster:
 
 
 LINKS: Final = 4
-"""Between two neighbouring chips, where no file describes them."""
+"""The number of links between two neighbouring chips that no cluster file describes."""
 _FAR: Final = 8
-"""Channels of a chip that lead to the one before it begin here."""
+"""The first of a chip's channels that lead to the chip before it."""
 
 
 def row_of_chips(ids: Sequence[int]) -> Cluster:
-    """Chips in a row, each connected with the next one, the first on the host's bus."""
-    links = tuple(((a, channel), (b, _FAR + channel)) for a, b in pairwise(ids) for channel in range(LINKS))
+    """Return a cluster of chips in a row, each linked to the next one, with the first on the host's bus."""
+    links: list[tuple[End, End]] = []
+    for chip, following in pairwise(ids):
+        links += [((chip, channel), (following, _FAR + channel)) for channel in range(LINKS)]
     return Cluster(
         places={chip: (place, 0, 0, 0) for place, chip in enumerate(ids)},
         archs={},
-        links=links,
+        links=tuple(links),
         mmio=tuple(ids[:1]),
         masks={},
     )
 
 
 def read_cluster(path: "str | PathLike[str]") -> Cluster:
-    """The cluster of a file. Raises HostError."""
+    """Read the cluster of a file. Raises HostError."""
     return cluster_of(read_yaml(path, "the file of a cluster"), str(path))
 
 
-def cluster_of(content: Any, where: str) -> Cluster:
-    """The cluster that such a file's content says; `where` it stands. Raises HostError."""
+def cluster_of(content: Any, path: str) -> Cluster:
+    """Return the cluster that the content of a cluster file describes. Raises HostError that names `path`."""
     if not isinstance(content, dict) or not isinstance(cast("Any", content).get("chips"), dict):
-        raise HostError(f"{where}: no file of a cluster: it has no map `chips` of ids and places (NETLIST 7.3)")
+        raise HostError(f"{path}: no file of a cluster: it has no map `chips` of ids and places (NETLIST 7.3)")
+    try:
+        cluster = _parse_cluster(content)
+    except (TypeError, ValueError, KeyError, AttributeError) as error:
+        raise HostError(f"{path}: not a valid cluster file: {type(error).__name__}: {error}") from None
+    connected = set(cluster.mmio)
+    for link in cluster.links:
+        connected.update(chip for chip, _ in link)
+    if strange := sorted(connected - set(cluster.places)):
+        raise HostError(f"{path}: connections of chips that `chips` does not have: {strange}")
+    return cluster
+
+
+def _parse_cluster(content: Any) -> Cluster:
+    """Parse a cluster file. Raises TypeError, ValueError, KeyError or AttributeError for content of another form."""
     maps = cast("Mapping[str, Mapping[Any, Any]]", content)
     lists = cast("Mapping[str, Sequence[Any]]", content)
-    try:
-        found = Cluster(
-            places={int(chip): tuple(int(value) for value in place) for chip, place in maps["chips"].items()},
-            archs={int(chip): str(word) for chip, word in (maps.get("arch") or {}).items()},
-            links=tuple(_link(ends) for ends in lists.get("ethernet_connections") or ()),
-            mmio=tuple(int(chip) for item in lists.get("chips_with_mmio") or () for chip in _ids(item)),
-            masks={int(chip): int(item["harvest_mask"]) for chip, item in (maps.get("harvesting") or {}).items()},
-        )
-    except (TypeError, ValueError, KeyError, AttributeError) as error:
-        raise HostError(f"{where}: not a valid cluster file: {type(error).__name__}: {error}") from None
-    named = {chip for link in found.links for chip, _ in link} | set(found.mmio)
-    if strange := sorted(named - set(found.places)):
-        raise HostError(f"{where}: connections of chips that `chips` does not have: {strange}")
-    return found
+    mmio: list[int] = []
+    for entry in lists.get("chips_with_mmio") or ():
+        mmio += map(int, _ids(entry))
+    return Cluster(
+        places={int(chip): tuple(int(value) for value in place) for chip, place in maps["chips"].items()},
+        archs={int(chip): str(word) for chip, word in (maps.get("arch") or {}).items()},
+        links=tuple(_link(ends) for ends in lists.get("ethernet_connections") or ()),
+        mmio=tuple(mmio),
+        masks={int(chip): int(entry["harvest_mask"]) for chip, entry in (maps.get("harvesting") or {}).items()},
+    )
 
 
 def _link(ends: Sequence[Mapping[str, Any]]) -> tuple[End, End]:
@@ -231,6 +250,8 @@ def _link(ends: Sequence[Mapping[str, Any]]) -> tuple[End, End]:
     return near, far
 
 
-def _ids(item: Any) -> Sequence[Any]:
-    """`- 0: 0` or `- 0`."""
-    return tuple(cast("Mapping[Any, Any]", item)) if isinstance(item, dict) else (item,)
+def _ids(entry: Any) -> Sequence[Any]:
+    """Return the chips of one entry of `chips_with_mmio`, `- 0: 0` or `- 0`."""
+    if isinstance(entry, dict):
+        return tuple(cast("Mapping[Any, Any]", entry))
+    return (entry,)

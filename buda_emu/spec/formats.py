@@ -1,6 +1,6 @@
-"""The number formats of a netlist: one table, and the size of a tile in each (FORMATS 1, 2; NETLIST 1.9).
+"""The number formats of a netlist in one table, and the size of a tile in each (FORMATS 1, 2; NETLIST 1.9).
 
-Pure facts without third-party imports. How a format encodes values is `buda_emu.arithmetic.formats`.
+The module has no third-party imports. `buda_emu.arithmetic.formats` encodes values.
 """
 
 from collections.abc import Mapping
@@ -26,13 +26,13 @@ INVALID_ID: Final = 255
 
 @dataclass(frozen=True, slots=True)
 class FormatSpec:
-    """What is fixed about one format.
+    """The properties of one format.
 
     `bits` is the datum's size in a tile without its share of an exponent byte. `family` is the width of the
     exponent: "a" has 5 bits, "b" has 8, None is neither (integers, raw words, the 4-bit exponent of Fp8_e4m3); the
-    data-format rules of the parser keep lists of their own (NETLIST 2). `mantissa_bits` are the stored fraction
-    bits of a float, the magnitude bits of a block format (leading one included) or of an integer, and all bits of a
-    raw word. `host_element` is what one element becomes in a tensor read by the host (FORMATS 3.11).
+    data-format rules of the parser have lists of their own (NETLIST 2). `mantissa_bits` are the stored fraction bits
+    of a float, the magnitude bits of a block format (leading one included) or of an integer, and all bits of a raw
+    word. `host_element` is the type of an element in a tensor that the host reads (FORMATS 3.11).
     """
 
     name: str
@@ -48,9 +48,11 @@ class FormatSpec:
 
     @property
     def flat_bytes(self) -> int | None:
-        """Bytes of one element outside of tiles (flat layout, untilized output); None: the format has no such form."""
-        has_no_flat_form = self.kind == "block" or self.name in ("Lf8", "Fp8_e4m3")
-        return None if has_no_flat_form else self.bits // 8
+        """Return the bytes of one element outside of tiles (flat layout, untilized output), or None for a format
+        without such a form."""
+        if self.kind == "block" or self.name in ("Lf8", "Fp8_e4m3"):
+            return None
+        return self.bits // 8
 
 
 # fmt: off
@@ -85,22 +87,23 @@ NETLIST_FORMATS: Final[tuple[str, ...]] = tuple(spec.name for spec in _TABLE if 
 
 
 def is_integer(name: str) -> bool:
-    """Whether values are integers: Int8, UInt8, UInt16, Int32."""
+    """Return whether values are integers: Int8, UInt8, UInt16, Int32."""
     return FORMATS[name].kind == "int"
 
 
 def is_raw(name: str) -> bool:
-    """Whether datums are opaque bits (RawUInt*), kept in the bit pattern of a float and never converted."""
+    """Return whether datums are opaque bits (RawUInt*), kept in the bit pattern of a float and never converted."""
     return FORMATS[name].kind == "raw"
 
 
 def is_block(name: str) -> bool:
-    """Whether 16 datums share one exponent byte (Bfp*)."""
+    """Return whether 16 datums share one exponent byte (Bfp*)."""
     return FORMATS[name].kind == "block"
 
 
 def exponent_bytes(name: str, height: int, width: int) -> int:
-    """Bytes of the exponent section of a tile (block formats only): 16 for a tile lower than 16 rows (FORMATS 2)."""
+    """Return the bytes of a tile's exponent section: 0 except for block formats, 16 for a tile lower than 16 rows
+    (FORMATS 2)."""
     if not is_block(name):
         return 0
     if height < 16:
@@ -110,10 +113,10 @@ def exponent_bytes(name: str, height: int, width: int) -> int:
 
 @cache
 def tile_bytes(name: str, height: int, width: int, alignment: int, header: bool) -> int:
-    """Bytes of one tile in memory (FORMATS 2, NETLIST 1.9).
+    """Return the bytes of one tile in memory (FORMATS 2, NETLIST 1.9).
 
-    With a header: 16 bytes more, then rounded up to `alignment` (32, blackhole 64). Without: neither header nor
-    rounding.
+    With a header these are 16 bytes more, rounded up to `alignment` (32, blackhole 64). Without, neither header nor
+    rounding is added.
     """
     payload = height * width * FORMATS[name].bits // 8 + exponent_bytes(name, height, width)
     if not header:

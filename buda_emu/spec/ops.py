@@ -1,6 +1,5 @@
-"""The op types of the netlist language (OPS 1): a file for each, or for those that are alike. Behaviour stands in the
-folder of the same name in `buda_emu.emulator.ops`.
-"""
+"""Declarations of the op types of the netlist language (OPS 1). Their behaviour is implemented in
+`buda_emu.emulator.ops`."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from functools import partial
@@ -10,7 +9,7 @@ from buda_emu.spec.formats import NETLIST_FORMATS
 from buda_emu.support.records import dataclass
 
 Family: TypeAlias = str
-"""Op types that differ in little else than a function."""
+"""The name of a group of op types that differ in little else than the function they compute."""
 
 Trait = Literal[
     "tile by tile",  # each element of the result is made of those at its place in the operands
@@ -49,11 +48,11 @@ Group = Literal["matmul", "binary", "sfpu", "reduce", "fused", "move"]
 
 @dataclass(frozen=True, slots=True)
 class OnDevice:
-    """What is claimed of an op's bits in precision "device" on Wormhole B0 and Blackhole (DEVICE_NUMERICS 9, 10).
+    """The claim about an op's bits in precision "device" on Wormhole B0 and Blackhole (DEVICE_NUMERICS 9, 10).
 
-    `exact`: formats of operands and results for which every unit on the way was compared bit for bit with the public
-    simulator, and their order read in the public kernels; none where a part of the op itself was read or inferred.
-    `open`: what was not compared, not counting other formats.
+    `exact` holds the formats of operands and results for which every unit on the way was compared bit for bit with
+    the public simulator, and their order read in the public kernels; none where a part of the op itself was read or
+    inferred. `open` says what was not compared, apart from other formats.
     """
 
     exact: tuple[str, ...] = ()
@@ -62,12 +61,12 @@ class OnDevice:
 
 @dataclass(frozen=True, slots=True)
 class OpType:
-    """One op type. `inputs` = (least, most) accepted at load (NETLIST 11.1 A4).
+    """One op type. `inputs` is (least, most) accepted at load (NETLIST 11.1 A4).
 
-    `op` and `device` name the modules that implement it: shape rule, format label, reference and kernels
-    (`buda_emu.emulator.ops.base.Implementation`); its steps on the device
-    (`buda_emu.emulator.ops.on_device.base.DeviceOp`). They are imported when a netlist uses the op. Without `op` the
-    reference refuses the type.
+    `op` names the module that implements it: shape rule, format label, reference and kernels
+    (`buda_emu.emulator.ops.base.Implementation`). `device` names the module of its steps on the device
+    (`buda_emu.emulator.ops.on_device.base.DeviceOp`). They are imported when a netlist uses the op. The reference
+    refuses a type without `op`.
     """
 
     name: str
@@ -90,52 +89,56 @@ class OpType:
     on_device: OnDevice = OnDevice()
 
     def has(self, trait: Trait) -> bool:
-        """Whether the op type has a trait."""
+        """Return whether the op type has a trait."""
         return trait in self.traits
 
     @property
     def runs(self) -> bool:
-        """Whether the reference creates such ops."""
+        """Return whether the reference creates ops of this type."""
         return bool(self.op)
 
     @property
     def one_input(self) -> bool:
-        """Whether it takes one input and no more."""
+        """Return whether the op type takes exactly one input."""
         return self.inputs == (1, 1)
 
     def transpose_refusal(self, index: int, arch: str = "", df: str = "") -> str:
-        """Why operand `index` may not be transposed (NETLIST 1.6, OPS 7.4), "" where it may. `df` is the format of
-        operand 0; "" stands for an architecture or a format that is not known."""
+        """Return why operand `index` may not be transposed (NETLIST 1.6, OPS 7.4), "" if it may.
+
+        `df` is the format of operand 0; "" stands for an architecture or a format that is not known.
+        """
         if self.transposed is None:
             return f"{self.name} cannot transpose"
         if index != self.transposed and not self.one_input:
             return f"{self.name} transposes its input {self.transposed} only"
         if not self.transposes_on_grayskull and arch == "grayskull":
             return f"{self.name} cannot transpose on grayskull"
-        return (
-            f"{self.name} cannot transpose with an Int32 input 0" if self.has("tile by tile") and df == "Int32" else ""
-        )
+        if self.has("tile by tile") and df == "Int32":
+            return f"{self.name} cannot transpose with an Int32 input 0"
+        return ""
 
     @property
     def is_binary(self) -> bool:
-        """The element-wise two-operand ops, the quantisation family included."""
+        """Return whether it is an element-wise op of two operands; the quantisation family is among these."""
         return self.inputs[0] == 2 and self.has("tile by tile")
 
     @property
     def inputs_text(self) -> str:
-        """How many inputs it takes: `1`, `2+` or `1-8`."""
-        least, most = self.inputs
-        if least == most:
+        """Return the number of inputs as text: `1`, `2+` or `1-8`."""
+        least, greatest = self.inputs
+        if least == greatest:
             return str(least)
-        return f"{least}+" if most == ANY else f"{least}-{most}"
+        if greatest == ANY:
+            return f"{least}+"
+        return f"{least}-{greatest}"
 
 
 TILE_BY_TILE: tuple[Trait, ...] = ("tile by tile", "keeps shape")
 
 ANY = 1 << 30
-"""As many inputs as one likes."""
+"""The greatest number of inputs of op types that have no limit."""
 
-# Of family A the blocks were not compared (DEVICE_NUMERICS 1.2, 4.5), nor max pool of any of it (2.6).
+# Block formats of family A were not compared (DEVICE_NUMERICS 1.2, 4.5), nor max pool in any format of it (2.6).
 WIDE = ("Float32", "Float16_b", "Bfp8_b", "Bfp4_b", "Bfp2_b")
 FLOATS = (*WIDE, "Float16", "Lf8", "Fp8_e4m3")
 INTEGERS = ("Int8", "UInt8", "Int32")
@@ -146,51 +149,55 @@ GROUP: Final = "buda_emu.ops"
 
 
 class OpTypes(Mapping[str, OpType]):
-    """Op types by name. Other packages are asked for a word that is not among the `own`, once: looking for them takes
-    longer than a netlist of known ops."""
+    """Op types by name: those of this package, and those that other packages declare by an entry point.
 
-    def __init__(self, own: Iterable[OpType]) -> None:
-        self._known = {op.name: op for op in own}
-        self._own = frozenset(self._known)
-        self._asked = False
+    Entry points are loaded once, when an unknown name is looked up for the first time: this takes longer than to read
+    a netlist of known ops.
+    """
+
+    def __init__(self, built_in: Iterable[OpType]) -> None:
+        self._types = {op.name: op for op in built_in}
+        self._built_in = frozenset(self._types)
+        self._entry_points_loaded = False
 
     def find(self, name: str) -> OpType | None:
-        """That of a word, None for one that is not an op type's: as `get`, but quick, for who asks all the time."""
-        found = self._known.get(name)
-        if found is None and not self._asked:
-            self._ask()
-            found = self._known.get(name)
-        return found
+        """Return the op type of a name, or None if there is none. Faster than `get`."""
+        op_type = self._types.get(name)
+        if op_type is None and not self._entry_points_loaded:
+            self._load_entry_points()
+            op_type = self._types.get(name)
+        return op_type
 
     def __getitem__(self, name: str) -> OpType:
-        found = self.find(name)
-        if found is None:
+        op_type = self.find(name)
+        if op_type is None:
             raise KeyError(name)
-        return found
+        return op_type
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self._known)
+        return iter(self._types)
 
     def __len__(self) -> int:
-        return len(self._known)
+        return len(self._types)
 
     def is_own(self, name: str) -> bool:
-        """Whether the op type comes with this package."""
-        return name in self._own
+        """Return whether this package declares the op type."""
+        return name in self._built_in
 
-    def _ask(self) -> None:
+    def _load_entry_points(self) -> None:
         from importlib.metadata import entry_points
 
-        self._asked = True
+        self._entry_points_loaded = True
         for point in entry_points(group=GROUP):
-            if point.name not in self._known:
-                self._known[point.name] = _declared(point.name, point.load())
+            if point.name not in self._types:
+                self._types[point.name] = _require_op_type(point.name, point.load())
 
 
-def _declared(name: str, found: object) -> OpType:
-    if not isinstance(found, OpType) or found.name != name:
-        raise TypeError(f"entry point {name} of {GROUP} is not an OpType of that name, but {found!r}")
-    return found
+def _require_op_type(name: str, declaration: object) -> OpType:
+    """Return the object of an entry point. Raises TypeError unless it is an op type of that name."""
+    if not isinstance(declaration, OpType) or declaration.name != name:
+        raise TypeError(f"entry point {name} of {GROUP} is not an OpType of that name, but {declaration!r}")
+    return declaration
 
 
 _binary = partial(
@@ -351,7 +358,7 @@ SFPU: Iterable[OpType] = (
     _sfpu("abs", "absolute value", _SEEN),
 )
 SFPU_TYPES = tuple(op.name for op in SFPU)
-"""What `sfpu_op` of a matmul may name, too."""
+"""The op types of the vector unit; `sfpu_op` of a matmul may name them, too."""
 
 
 EMBEDDING = OpType(
@@ -483,13 +490,13 @@ OP_TYPES = OpTypes(
 
 
 class OfOpType:
-    """A base of ops, wherever they stand: `type` is a word that may be no op type's."""
+    """Base of ops and scheduled ops, whose `type` may also be a word that names no op type."""
 
     __slots__ = ()
     if TYPE_CHECKING:
         type: str
 
     def has(self, trait: Trait) -> bool:
-        """Whether the op type has a trait."""
+        """Return whether the op's type has a trait; False for an unknown type."""
         declared = OP_TYPES.find(self.type)
         return declared is not None and trait in declared.traits

@@ -1,4 +1,4 @@
-"""What arithmetic a run may use, how much a run is given, and what replaces infinities on a chip."""
+"""The precisions of a run, its default step limit, and the finite values that replace infinities on a chip."""
 
 from typing import Final, Literal, get_args
 
@@ -10,19 +10,22 @@ PRECISIONS: Final[tuple[Precision, ...]] = get_args(Precision)
 
 
 def precision_named(word: str) -> Precision | None:
-    """The precision of that name, None where there is none."""
-    return PRECISIONS[PRECISIONS.index(word)] if word in PRECISIONS else None
+    """Return the precision of a name, or None if there is none."""
+    if word not in PRECISIONS:
+        return None
+    return PRECISIONS[PRECISIONS.index(word)]
 
 
 DEFAULT_STEP_LIMIT = 10_000_000
-"""Instructions, and inputs of epochs, in one run of a program."""
+"""Greatest number of instructions and epoch inputs in one run of a program."""
 
 
 STAND_IN: Final = 2.0**100
-"""For infinity. 0 times it is 0, and no sum of a few is infinite."""
+"""Finite replacement for infinity: 0 times it is 0, and no sum of a few is infinite."""
 INFINITE: Final = 0.99e30
-"""From here on a result is taken for infinity, or for what stands for it."""
+"""Results of at least this magnitude are taken for infinity, or for its replacement."""
 LARGEST: Final = 2.0**126
-"""Of constants, as that by which masks fill that take float32's least: no sum of two such and `BELOW` is infinite."""
+"""Greatest magnitude of constants, such as masks filled with float32's least value: no sum of two such and `BELOW` is
+infinite."""
 BELOW: Final = -(2.0**127)
-"""Nothing that a maximum is taken of is less: neither `-LARGEST` nor the sum of two."""
+"""Lower bound of all operands of a maximum, such as `-LARGEST` and the sum of two."""

@@ -5,9 +5,10 @@ from buda_emu.support.records import dataclass
 
 @dataclass(slots=True)
 class RingPointers:
-    """Read and write pointers of a ring of `entries` slots. They run modulo 2*entries, so full and empty differ.
+    """Read and write pointers of a ring of `entries` slots. They run modulo 2*entries, so that full and empty
+    differ.
 
-    `local` is the pointer that a running epoch reads from; `local_base` is where the epoch's settings placed it.
+    `local` is the pointer from which a running epoch reads; `local_base` is where the epoch's settings placed it.
     """
 
     entries: int
@@ -18,58 +19,59 @@ class RingPointers:
 
     @property
     def limit(self) -> int:
-        """Pointers stand in 0..limit-1."""
+        """Return the modulus of the pointers, which stand in 0..limit-1."""
         return 2 * self.entries
 
     @property
     def occupancy(self) -> int:
-        """Entries between read and write pointer."""
+        """Return the number of entries between read and write pointer."""
         return (self.wr - self.rd) % self.limit
 
     @property
     def empty(self) -> bool:
-        """Nothing between the pointers."""
+        """Return whether no entry is between the pointers."""
         return self.rd == self.wr
 
     @property
     def full(self) -> bool:
-        """No free slot."""
+        """Return whether no slot is free."""
         return abs(self.wr - self.rd) == self.entries
 
     def slot(self, pointer: int) -> int:
-        """The slot that a pointer names."""
+        """Return the slot to which a pointer points."""
         return pointer % self.entries
 
     def advance_write(self) -> int:
-        """Take the next slot for writing; the caller has checked `full`."""
+        """Advance the write pointer; return the slot to write. The caller has checked `full`."""
         slot = self.slot(self.wr)
         self.wr = (self.wr + 1) % self.limit
         return slot
 
     def advance_read(self, count: int = 1) -> None:
-        """Free `count` entries; the caller has checked the occupancy."""
+        """Free `count` entries. The caller has checked the occupancy."""
         self.rd = (self.rd + count) % self.limit
 
     def advance_local(self, count: int) -> int:
-        """The slot at the local pointer, which then moves on by `count`."""
+        """Return the slot at the local pointer, and advance the pointer by `count`."""
         local = self.local
         entries = self.entries
         self.local = (local + count) % (2 * entries)
         return local % entries
 
     def place_local(self, pointer: int) -> None:
-        """Set where the epoch starts to read."""
+        """Set the position where the epoch starts to read."""
         self.local = self.local_base = pointer % self.limit
 
     def place_read(self, pointer: int) -> None:
-        """Jump to a read position; no occupancy is checked (NETLIST 4.1 set_global_rd)."""
+        """Set the read pointer without a check of the occupancy (NETLIST 4.1 set_global_rd)."""
         self.rd = pointer % self.limit
 
     def pop_to(self, pointer: int) -> int:
-        """Move the read pointer as a program's wrapped counter says; passing the write pointer empties the ring. By how
-        much the occupancy fell.
+        """Move the read pointer to a program's wrapped counter; return by how much the occupancy fell (NETLIST 4.3
+        "Propagation").
 
-        NETLIST 4.3 "Propagation". An occupancy above `entries` cannot exist on the device: everything was popped.
+        Passing the write pointer empties the ring: an occupancy above `entries` cannot exist on the device, so
+        everything was popped.
         """
         limit = self.limit
         before = (self.wr - self.rd) % limit
@@ -81,5 +83,5 @@ class RingPointers:
         return before - left
 
     def reset(self) -> None:
-        """All pointers to 0 (NETLIST 3.6 allocate_queue)."""
+        """Set all pointers to 0 (NETLIST 3.6 allocate_queue)."""
         self.rd = self.wr = self.local = self.local_base = 0

@@ -1,4 +1,4 @@
-"""What a test-config asks for: data of inputs, and how outputs are compared (NETLIST 5)."""
+"""Fields of a test-config: the data of inputs, and the comparison of outputs (NETLIST 5)."""
 
 from collections.abc import Mapping
 from dataclasses import field
@@ -18,7 +18,7 @@ def _field(default: Any, doc: str, words: tuple[str, ...] = ()) -> Any:
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """The fields of one comparison-config with their built-in defaults. `type` "" means that none was given."""
+    """The fields of one comparison-config with their built-in defaults. An empty `type` means that none was written."""
 
     type: str = _field("", "Exact: equality; AllClose: tolerances; AllCloseHw: tolerances and PCC", COMPARISON_TYPES)
     verbosity: str = _field("Concise", "Verbose compares tile by tile, as TilizedTensor does", VERBOSITIES)
@@ -37,7 +37,7 @@ VENDOR_COMPARISONS: Final[Mapping[str, Comparison]] = {
     "default": Comparison("AllCloseHw", atol=0.01, rtol=0.15, check_pct=0.0, check_pcc=0.98),
     "determinism_test": Comparison("Exact"),
 }
-"""What the vendor's default file says (NETLIST 5)."""
+"""The comparisons of the vendor's default file (NETLIST 5)."""
 
 
 NAN: Final = float("nan")
@@ -66,7 +66,7 @@ STIMULUS_KINDS: Final[Mapping[str, tuple[str, tuple[str, ...]]]] = {
     "StepRowwise": ("every row alike: step_start + tile column * tile width + column * step_increment", ()),
     "StepColumnwise": ("every column alike: step_start + tile row * tile width + row * step_increment", ()),
 }
-"""Name -> what it makes, and the fields that it cannot do without (NETLIST 5.1)."""
+"""For each kind of stimulus a description and the mandatory fields (NETLIST 5.1)."""
 
 
 def _stimulus_field(default: Any, doc: str) -> Any:
@@ -100,4 +100,4 @@ class Stimulus:
 
 
 VENDOR_STIMULUS: Final = Stimulus("uniform", 0.001, 2.0)
-"""What the vendor's default file says for every queue (NETLIST 5)."""
+"""The stimulus of the vendor's default file, for every queue (NETLIST 5)."""

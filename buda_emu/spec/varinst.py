@@ -10,7 +10,8 @@ from buda_emu.support.records import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Opcode:
-    """One varinst opcode: how many operands after the opcode, and the result from (out, operands)."""
+    """One varinst opcode: its number of operands, and `result`, which computes the new value from the old one and
+    the operands."""
 
     name: str
     operands: int
@@ -25,7 +26,9 @@ def _incwrap(out: int, args: tuple[int, ...]) -> int:
         raise ProgramError("incwrap with wrap 0 has no result")
     if wrap < 0 and inc < 0:
         raise ProgramError(f"incwrap by {inc} with a negative wrap {wrap} has no result")
-    turns = max(0, -(inc // wrap)) if inc < 0 else 0  # the smallest k >= 0 with k*wrap + inc >= 0
+    turns = 0  # the smallest k >= 0 with k * wrap + inc >= 0
+    if inc < 0:
+        turns = max(0, -(inc // wrap))
     total = out + inc + turns * wrap
     return total - wrap * _truncate_div(total, wrap)
 
@@ -67,18 +70,22 @@ _LEADING_INT = re.compile(r"\s*([+-]?)0*(\d+)")
 
 
 def is_variable(text: str) -> bool:
-    """An operand names a variable when it contains a `$` anywhere (NETLIST 3)."""
+    """Return whether an operand names a variable: it has a `$` anywhere (NETLIST 3)."""
     return "$" in text
 
 
 def stored_name(text: str) -> str:
-    """The name under which a variable is kept: every `$` is stripped."""
+    """Return the name under which a variable is stored, without any `$`."""
     return text.replace("$", "")
 
 
 @lru_cache(maxsize=1024)
 def immediate(text: str) -> int:
-    """Value of an operand that is not a variable: true, false or a leading decimal integer (NETLIST 3.1 (b))."""
+    """Return the value of an operand that is not a variable: true, false or a leading decimal integer (NETLIST 3.1
+    (b)).
+
+    Raises ProgramError for any other text, and for an integer of more than 32 bits.
+    """
     if not text:
         raise ProgramError("empty operand where a value or a $variable is needed")
     lowered = text.lower()
@@ -90,15 +97,17 @@ def immediate(text: str) -> int:
     sign, digits = match.groups()
     value = int(sign + digits) if len(digits) <= _MOST_DIGITS else None  # thousands of digits take Python too long
     if value is None or not INT_MIN <= value <= INT_MAX:
-        raise ProgramError(f"operand {shortened(text)!r} does not fit a 32-bit signed integer")
+        raise ProgramError(f"operand {shorten(text)!r} does not fit a 32-bit signed integer")
     return value
 
 
-def shortened(text: str) -> str:
-    """For messages."""
-    return text if len(text) <= _MOST_SHOWN else f"{text[:_MOST_SHOWN]}..."
+def shorten(text: str) -> str:
+    """Return a text for messages, cut after 40 characters."""
+    if len(text) <= _MOST_SHOWN:
+        return text
+    return f"{text[:_MOST_SHOWN]}..."
 
 
 def wrap32(value: int) -> int:
-    """Two's complement 32-bit result."""
+    """Return a number wrapped to 32 bits in two's complement."""
     return (value - INT_MIN) % (1 << 32) + INT_MIN

@@ -1,3 +1,2 @@
-"""What any program needs: errors, findings and rule books, files, caches, worker processes, lazy imports. Knows neither
-netlists nor chips.
-"""
+"""The part that any program needs: errors, findings and rule books, files, caches, worker processes, lazy imports. It
+knows neither netlists nor chips."""

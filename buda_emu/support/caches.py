@@ -1,4 +1,4 @@
-"""Where caches lie between runs, and whether another user could have written to them."""
+"""Folders of caches that last between runs, and the test whether another user could have written to them."""
 
 import io
 import os
@@ -18,25 +18,29 @@ _DIGEST_BYTES = 32
 
 
 def user_caches() -> str:
-    """Where this platform keeps a user's caches. Raises RuntimeError where there is no home directory.
+    """Return the folder in which this platform keeps a user's caches. Raises RuntimeError where there is no home
+    directory.
 
-    As text, as all paths here: to import pathlib takes a twentieth of the time that `check` takes.
+    All paths of this module are text: to import pathlib takes a twentieth of the time that `check` takes.
     """
     if sys.platform == "win32":
         return os.environ.get("LOCALAPPDATA") or _at_home("AppData", "Local")
     if sys.platform == "darwin":
         return _at_home("Library", "Caches")
-    named = os.environ.get("XDG_CACHE_HOME", "")
-    return named if os.path.isabs(named) else _at_home(".cache")  # noqa: PTH117 - a relative one is invalid and ignored
+    configured = os.environ.get("XDG_CACHE_HOME", "")
+    if os.path.isabs(configured):  # noqa: PTH117 - a relative one is invalid and ignored
+        return configured
+    return _at_home(".cache")
 
 
 def own_caches() -> str:
-    """The folder of everything that this package keeps. Raises RuntimeError as `user_caches` does."""
+    """Return the folder of all files that this package keeps between runs. Raises RuntimeError as `user_caches`
+    does."""
     return os.path.join(user_caches(), "buda-emu")  # noqa: PTH118
 
 
-def kept_in(*names: str) -> str:
-    """A folder of `own_caches`; "" where nothing can be kept in it now, see `usable`."""
+def cache_folder(*names: str) -> str:
+    """Return the path of a folder below `own_caches`, or "" where it is not `usable` or there is no home directory."""
     try:
         folder = os.path.join(own_caches(), *names)  # noqa: PTH118
     except RuntimeError:  # no home directory
@@ -52,73 +56,93 @@ def _at_home(*names: str) -> str:
 
 
 def is_private(directory: "str | os.PathLike[str]") -> bool:
-    """Whether nobody but this user can put files there: a folder of theirs, no link, that others cannot write to."""
+    """Return whether nobody but this user can put files into a folder: it is theirs, no link, and not writable by
+    others."""
     try:
-        found = os.lstat(directory)
+        state = os.lstat(directory)
     except (OSError, ValueError):
         return False
-    if not stat.S_ISDIR(found.st_mode):
+    if not stat.S_ISDIR(state.st_mode):
         return False
-    return sys.platform == "win32" or (found.st_uid == os.geteuid() and not found.st_mode & _OTHERS)
+    return sys.platform == "win32" or (state.st_uid == os.geteuid() and not state.st_mode & _OTHERS)
 
 
 def usable(directory: "str | os.PathLike[str]") -> bool:
-    """Whether files may be read from that folder, and kept there, now; made if need be, for this user alone.
+    """Return whether files may be read from a folder, and kept there, at this moment. A missing folder is made, for
+    this user alone.
 
-    Only where nobody else can put files there or another folder in its place: see `distrust`. Ask at each use, the
-    permissions of a folder can change. A reason for distrust is logged, once.
+    A folder is usable only where nobody else can put files there or another folder in its place: see `distrust`. Ask
+    before each use, because the permissions of a folder can change. A reason for distrust is logged, once.
     """
+    reason = ""
     try:
-        reason = "" if is_private(directory) else distrust(directory, may_be_missing=True)
+        if not is_private(directory):
+            reason = distrust(directory, may_be_missing=True)
         if not reason and not is_private(directory):
             _make(os.path.abspath(directory))  # noqa: PTH100 - no pathlib here
     except (OSError, ValueError):  # nothing is kept on a disk that cannot be written
         return False
     reason = reason or distrust(directory)
     if reason:
-        _tell(f"nothing is kept between runs: {reason}")
+        _log_once(f"nothing is kept between runs: {reason}")
     return not reason
 
 
 def distrust(directory: "str | os.PathLike[str]", *, may_be_missing: bool = False) -> str:
-    """Why somebody else may have put that folder, or what is in it, there; "" where nobody else can.
-    `may_be_missing`: also "" where it is not there yet, and nobody else could put it there.
+    """Return the reason why another user may have put a folder, or its contents, there; "" where nobody else can.
 
-    The folder is private, and every folder above it belongs to this user or root. Where others can write to one of
-    these it is sticky, so that they cannot rename what is not theirs. Links are followed and held to the same.
+    Nobody else can where the folder is private and every folder above it belongs to this user or root. A folder above
+    to which others can write has to be sticky, so that they cannot rename what is not theirs. Links are followed and
+    held to the same. With `may_be_missing` a missing folder is trusted, too, if nobody else could make it.
     """
     if sys.platform == "win32":
         return ""
-    trusted = (os.geteuid(), 0)
-    path, left = "/", [part for part in os.path.abspath(directory).split("/") if part]  # noqa: PTH100
-    left.reverse()
-    links = 0
+    path = "/"
     try:
-        while left:
-            found = os.lstat(path)
-            if found.st_uid not in trusted:
-                return f"{path!r} belongs to another user"
-            if found.st_mode & _OTHERS and not found.st_mode & stat.S_ISVTX:
-                return f"others can write to {path!r}"
-            below = os.path.join(path, left.pop())  # noqa: PTH118
-            if not stat.S_ISLNK((link := os.lstat(below)).st_mode):
+        # Links of links are followed here, one at a time, so that every folder on the way is looked at.
+        remaining = _reversed_parts(os.path.abspath(directory))  # noqa: PTH100
+        links = 0
+        while remaining:
+            reason = _distrust_parent(path)
+            if reason:
+                return reason
+            below = os.path.join(path, remaining.pop())  # noqa: PTH118
+            link = os.lstat(below)
+            if not stat.S_ISLNK(link.st_mode):
                 path = below
                 continue
             links += 1
-            if link.st_uid not in trusted or links > _MOST_LINKS:
+            if link.st_uid not in (os.geteuid(), 0) or links > _MOST_LINKS:
                 return f"the link {below!r} belongs to another user"
             target = os.path.join(path, os.readlink(below))  # noqa: PTH115, PTH118
-            left += [part for part in reversed(os.path.normpath(target).split("/")) if part]
+            remaining += _reversed_parts(os.path.normpath(target))
             path = "/"
     except FileNotFoundError as error:
         return "" if may_be_missing else f"{path!r}: {error.strerror}"
     except OSError as error:
         return f"{path!r}: {error.strerror}"
-    return "" if is_private(path) else f"others can write to {path!r}, or it belongs to another user"
+    if is_private(path):
+        return ""
+    return f"others can write to {path!r}, or it belongs to another user"
+
+
+def _distrust_parent(path: str) -> str:
+    """Return the reason why another user may replace an entry of the folder `path`; "" where nobody else can."""
+    state = os.lstat(path)
+    if state.st_uid not in (os.geteuid(), 0):
+        return f"{path!r} belongs to another user"
+    if state.st_mode & _OTHERS and not state.st_mode & stat.S_ISVTX:
+        return f"others can write to {path!r}"
+    return ""
+
+
+def _reversed_parts(path: str) -> list[str]:
+    """Return the names of an absolute path, the last one first."""
+    return [part for part in reversed(path.split("/")) if part]
 
 
 def _make(directory: str) -> None:
-    """As `os.makedirs`, but the folders above are this user's alone, too, whatever the umask."""
+    """Make a folder and those above it like `os.makedirs`, but all of them for this user alone, whatever the umask."""
     above = os.path.dirname(directory)  # noqa: PTH120
     if above != directory and not os.path.isdir(above):  # noqa: PTH112
         _make(above)
@@ -130,9 +154,9 @@ def _make(directory: str) -> None:
 
 
 # ------------------------------------------------------------------------------------------------- files that are kept
-def read_kept(file: str, magic: bytes, most_bytes: int) -> memoryview | None:
-    """What `write_kept` wrote there, which then counts as used; None where that is nothing, damaged, or was written
-    as another file."""
+def read_cache_file(file: str, magic: bytes, most_bytes: int) -> memoryview | None:
+    """Return the payload that `write_cache_file` wrote to this path, and mark the file as used. Return None where there
+    is no such file, where it is damaged, or where it was written under another name."""
     try:
         data = read_regular(file, most_bytes)
         payload = memoryview(data)[len(magic) + _DIGEST_BYTES :]
@@ -144,76 +168,81 @@ def read_kept(file: str, magic: bytes, most_bytes: int) -> memoryview | None:
     return payload
 
 
-def write_kept(file: str, magic: bytes, payload: bytes, most_bytes: int) -> None:
-    """Write a file whole or not at all, after `magic` and a checksum of its name and bytes, where its folder is
-    `usable`.
+def write_cache_file(file: str, magic: bytes, payload: bytes, most_bytes: int) -> None:
+    """Write a file completely or not at all, where its folder is `usable`: `magic`, a checksum of its name and payload,
+    and the payload.
 
-    Files of that folder that were not used for longest are removed, until all take no more than `most_bytes`.
+    The least recently used files of the folder are removed until all take no more than `most_bytes`.
     """
     folder = os.path.dirname(file)  # noqa: PTH120
     if not usable(folder):
         return
-    own = f"{file}.{os.getpid()}-{os.urandom(6).hex()}"
+    temporary = f"{file}.{os.getpid()}-{os.urandom(6).hex()}"
     with suppress(OSError):
         try:
-            with os.fdopen(os.open(own, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as stream:
+            with os.fdopen(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as stream:
                 stream.write(magic + digest(file, payload))
                 stream.write(payload)
-            os.replace(own, file)  # noqa: PTH105 - whole, whoever else writes
+            os.replace(temporary, file)  # noqa: PTH105 - whole, whoever else writes
         except OSError:
             with suppress(OSError):
-                os.unlink(own)  # noqa: PTH108
+                os.unlink(temporary)  # noqa: PTH108
             raise
         _make_room(folder, most_bytes)
 
 
-def unpickled_of(names: Mapping[tuple[str, str], Any], payload: memoryview, what: str) -> Any:
-    """The object of a pickle that knows these names, by module and name, and no other, so that reading runs no code but
-    theirs. `what` it is part of, for the message. Raises any Exception for a pickle that is not ours."""
-    return _Unpickler(names, payload, what).load()
+def unpickle(names: Mapping[tuple[str, str], Any], payload: memoryview, title: str) -> Any:
+    """Return the object of a pickle in which no globals but `names`, by module and name, may occur, so that reading
+    runs no other code. `title` names the kind of document in the message. Raises any Exception for a pickle that is not
+    ours."""
+    return _Unpickler(names, payload, title).load()
 
 
 class _Unpickler(pickle.Unpickler):
-    def __init__(self, names: Mapping[tuple[str, str], Any], payload: memoryview, what: str) -> None:
+    def __init__(self, names: Mapping[tuple[str, str], Any], payload: memoryview, title: str) -> None:
         super().__init__(io.BytesIO(payload))
         self._names = names
-        self._what = what
+        self._what = title
 
     def find_class(self, module_name: str, global_name: str, /) -> Any:
-        """What is known by that name."""
-        found = self._names.get((module_name, global_name))
-        if found is None:
+        """Return the listed global of that name. Raises UnpicklingError for any other."""
+        listed = self._names.get((module_name, global_name))
+        if listed is None:
             raise pickle.UnpicklingError(f"{module_name}.{global_name} is not part of {self._what}")
-        return found
+        return listed
 
 
 def digest(file: str, payload: "bytes | memoryview") -> bytes:
-    """The checksum of what is kept, and of the names of its file and folder, which say what it was made of: under
-    another name it would be taken for something else."""
+    """Return the checksum of a payload and of the names of its file and folder. Those names say what the payload was
+    made from; under another name it would be taken for something else."""
     import hashlib
 
     folder, name = os.path.split(file)
-    found = hashlib.sha256(f"{os.path.basename(folder)}/{name}\0".encode("utf-8", "surrogateescape"))  # noqa: PTH119
-    found.update(payload)
-    return found.digest()
+    checksum = hashlib.sha256(f"{os.path.basename(folder)}/{name}\0".encode("utf-8", "surrogateescape"))  # noqa: PTH119
+    checksum.update(payload)
+    return checksum.digest()
 
 
 @cache
 def sources(*rooms: str) -> tuple[tuple[str, int, int, int], ...]:
-    """Name, size and times of every source of some folders of this package, without any: of all of it.
+    """Return name, size and times of every source file in some folders of this package, or in all of it without any.
 
-    An edit without a new version makes what was kept another package's.
+    Two runs with equal lists may share caches: an edit without a new version changes the list.
     """
     package = os.path.dirname(os.path.dirname(__file__))  # noqa: PTH120
+    folders = [os.path.join(package, room) for room in rooms] or [package]  # noqa: PTH118
+    files: list[tuple[str, int, int, int]] = []
     try:
-        folders = [os.path.join(package, room) for room in rooms] or [package]  # noqa: PTH118
-        return tuple(sorted(found for folder in folders for found in _files(folder)))
+        for folder in folders:
+            files += _files(folder)
+        return tuple(sorted(files))
     except OSError:  # the package is not a folder: it is not edited either
         return ()
 
 
 def package_file(package: str, name: str) -> str:
-    """The path of a file of an installed package, which is not imported. Raises OSError where it is not installed."""
+    """Return the path of a file of an installed package without importing the package. Raises OSError where it is not
+    installed."""
     places = (os.path.join(path, package, name) for path in sys.path)  # noqa: PTH118
     file = next(filter(os.path.isfile, places), None)
     if file is not None:
@@ -232,17 +261,17 @@ def _files(directory: str) -> Iterator[tuple[str, int, int, int]]:
             if entry.is_dir():
                 yield from _files(entry.path)
             elif entry.name.endswith((".py", ".json")):
-                found = entry.stat()
-                yield entry.path, found.st_size, found.st_mtime_ns, found.st_ctime_ns
+                state = entry.stat()
+                yield entry.path, state.st_size, state.st_mtime_ns, state.st_ctime_ns
 
 
 def _make_room(directory: str, most_bytes: int) -> None:
-    """Remove what was not used for longest, so that all files together stay below the limit."""
+    """Remove the least recently used files of a folder until the others take at most `most_bytes` together."""
     with os.scandir(directory) as entries:
         states = [(entry.stat(follow_symlinks=False), entry.path) for entry in entries]  # a link may lead nowhere
-    found = sorted((state.st_mtime_ns, state.st_size, path) for state, path in states)
-    excess = sum(size for _, size, _ in found) - most_bytes
-    for _, size, path in found:
+    files = sorted((state.st_mtime_ns, state.st_size, path) for state, path in states)
+    excess = sum(size for _, size, _ in files) - most_bytes
+    for _, size, path in files:
         if excess <= 0:
             return
         with suppress(OSError):  # another process was faster
@@ -250,12 +279,12 @@ def _make_room(directory: str, most_bytes: int) -> None:
         excess -= size
 
 
-_told: set[str] = set()
+_logged: set[str] = set()
 
 
-def _tell(text: str) -> None:
-    if text not in _told:
-        _told.add(text)
+def _log_once(text: str) -> None:
+    if text not in _logged:
+        _logged.add(text)
         import logging
 
         logging.getLogger("buda_emu").warning("buda-emu: %s", text)

@@ -13,7 +13,7 @@ if TYPE_CHECKING:  # data only, below the errors that carry it
 
 
 class Exit(IntEnum):
-    """Every exit code of the command (docs/run/run.md, "Exit codes")."""
+    """The exit codes of the command (docs/run/run.md, "Exit codes")."""
 
     OK = 0
     DIFFERS = 1
@@ -28,14 +28,14 @@ class Exit(IntEnum):
 
 
 class BudaError(Exception):
-    """Root of every exception that buda-emu raises on purpose."""
+    """The root of all exceptions that buda-emu raises on purpose."""
 
     exit_code: ClassVar[int] = Exit.INTERNAL
 
 
 class DocumentError(BudaError):
-    """The document is wrong. `diagnostics` holds every finding, each with its rule and place; one leaf for each kind
-    of document."""
+    """Raised for a document that is wrong. `diagnostics` holds every finding, each with its rule and place. There is
+    one subclass for each kind of document."""
 
     exit_code: ClassVar[int] = Exit.REFUSED
     is_report: ClassVar[bool] = True  # the message is all findings as text, where there are any
@@ -46,29 +46,31 @@ class DocumentError(BudaError):
 
 
 class NetlistError(DocumentError):
-    """A netlist is refused."""
+    """Raised for a netlist that breaks a rule."""
 
 
 class ScheduleError(DocumentError):
-    """A Gemini schedule is refused (`buda_emu.foreign.gemini`)."""
+    """Raised for a Gemini schedule that breaks a rule (`buda_emu.foreign.gemini`)."""
 
 
 class VpuxError(DocumentError):
-    """A VPUX document is refused (`buda_emu.foreign.vpux`)."""
+    """Raised for a VPUX document that breaks a rule (`buda_emu.foreign.vpux`)."""
 
 
 class PackageError(DocumentError):
-    """A DarwiNN package is refused (`buda_emu.foreign.darwinn`)."""
+    """Raised for a DarwiNN package that breaks a rule (`buda_emu.foreign.darwinn`)."""
 
 
 class HostError(BudaError):
-    """The host caller is wrong: unknown queue, wrong tensor shape, push to a full queue, pop of an empty one."""
+    """Raised for a mistake of the host program: unknown queue, wrong tensor shape, push to a full queue, pop of an
+    empty one."""
 
     exit_code: ClassVar[int] = Exit.REFUSED
 
 
 class HostTimeoutError(HostError):
-    """A push found no room, or a pop or peek too few entries, within its time. `done`: entries pushed before that."""
+    """Raised where a push finds no room, or a pop or peek too few entries, within its time. `done`: entries pushed
+    before that."""
 
     def __init__(self, message: str, done: int = 0) -> None:
         super().__init__(message)
@@ -76,15 +78,16 @@ class HostTimeoutError(HostError):
 
 
 class RunCancelledError(HostError):
-    """The program was stopped by `Run.cancel` or by closing the machine."""
+    """Raised where `Run.cancel`, or closing the machine, stopped the program."""
 
 
 class ProgramError(BudaError):
-    """The emulated program failed: uninitialised read, queue overflow, unknown variable, zero-trip loop, ...
+    """Raised where the emulated program fails: uninitialised read, queue overflow, unknown variable, zero-trip loop,
+    ...
 
-    `kind` (STOP_KINDS), `queue` and `op` are what the place that raises it knows, `rule` is the id of the rule that a
-    schedule broke while it ran. An error that leaves
-    `Emulator.run` has `stopped`, everything around it (docs/run/stopped-programs.md), and prints it all.
+    `kind` (STOP_KINDS), `queue` and `op` are set as far as the place that raises knows them, `rule` is the id of the
+    rule that a schedule broke while it ran. An error that leaves `Emulator.run` has `stopped`, the report of everything
+    around it (docs/run/stopped-programs.md), and prints it all.
     """
 
     exit_code: ClassVar[int] = Exit.FAILED
@@ -100,20 +103,23 @@ class ProgramError(BudaError):
 
     @property
     def problem(self) -> str:
-        """What went wrong, on one line."""
+        """The message without the report, on one line."""
         return str(self.args[0])
 
-    def within(self, where: str) -> None:
-        """Say where, before what."""
-        self.args = (f"{where}: {self.problem}",)
+    def within(self, place: str) -> None:
+        """Put the place in front of the message."""
+        self.args = (f"{place}: {self.problem}",)
 
     def belongs_to(self, op: str) -> None:
-        """Say whose it is, if nobody has."""
+        """Set the op at fault, unless the error has one already."""
         self.op = self.op or op
-        self.kind = "op" if self.kind == "value" else self.kind
+        if self.kind == "value":
+            self.kind = "op"
 
     def __str__(self) -> str:
-        return self.stopped.report() if self.stopped is not None else self.problem
+        if self.stopped is not None:
+            return self.stopped.report()
+        return self.problem
 
 
 STOP_KINDS: Mapping[str, str] = {
@@ -133,7 +139,7 @@ STOP_KINDS: Mapping[str, str] = {
 
 
 class UnsupportedError(BudaError):
-    """A construct that is understood but not emulated, said by name: `what`, where programs may ask."""
+    """Raised for a construct that is understood but not emulated. `what` names it where programs may ask for it."""
 
     exit_code: ClassVar[int] = Exit.UNSUPPORTED
 
@@ -143,14 +149,14 @@ class UnsupportedError(BudaError):
 
 
 class InternalError(BudaError):
-    """A bug of buda-emu."""
+    """Raised for a bug of buda-emu itself."""
 
     exit_code: ClassVar[int] = Exit.INTERNAL
 
 
 class NetlistWarning(UserWarning):
-    """The checker has findings about a netlist that is loaded all the same."""
+    """Warns that the checker has findings about a netlist that is loaded all the same."""
 
 
 class StochasticRoundingWarning(UserWarning):
-    """An op asks for stochastic rounding, and precision "device" rounds deterministically instead."""
+    """Warns that an op asks for stochastic rounding, and precision "device" rounds deterministically instead."""

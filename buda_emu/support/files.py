@@ -36,19 +36,19 @@ def looks_like_archive(head: bytes) -> bool:
 
 
 class Stream(Protocol):
-    """What takes bytes."""
+    """A destination that takes bytes."""
 
     def write(self, data: bytes, /) -> object:
-        """Take them all."""
+        """Write all bytes of `data`."""
         ...
 
 
 def write_file(path: "str | os.PathLike[str]", write: Callable[[IO[bytes]], object], *, durable: bool = False) -> int:
-    """Let `write` write a file.
+    """Open a file for `write` and return the number of bytes that it wrote.
 
-    A regular file, new or there, is written beside its place and moved there when it is whole, with the permissions
-    that it had; `durable`: once the disk has it. A link is followed. Devices, pipes and `/dev/stdout` are written as
-    they come. Returns the number of bytes. Raises OSError with the name that the caller gave, and what `write` raises.
+    A regular file, new or existing, is written beside its place and moved there when it is complete, with the
+    permissions that it had; with `durable` once the disk has it. A link is followed. Devices, pipes and `/dev/stdout`
+    are written directly. Raises OSError with the name that the caller gave, and what `write` raises.
     """
     name = os.fspath(path)
     try:
@@ -64,12 +64,12 @@ def write_file(path: "str | os.PathLike[str]", write: Callable[[IO[bytes]], obje
 
 
 def read_whole(path: "str | os.PathLike[str]", most_mib: int = 1024) -> bytes:
-    """What a file holds. Raises OSError as opening it does, HostError for a file of more than `most_mib` MiB, such as a
-    device that has no end."""
-    most = most_mib << 20
+    """Return the bytes of a file. Raises OSError as opening it does, HostError for a file of more than `most_mib` MiB,
+    such as a device that has no end."""
+    limit = most_mib << 20
     with open(path, "rb") as file:  # noqa: PTH123 - importing pathlib takes longer than reading a small file
-        data = file.read(most + 1)
-    if len(data) > most:
+        data = file.read(limit + 1)
+    if len(data) > limit:
         raise HostError(f"{os.fspath(path)}: larger than {most_mib} MiB")
     return data
 
@@ -94,11 +94,11 @@ def read_regular(path: "str | os.PathLike[str]", most_bytes: int) -> bytes:
 
 
 def keep_pipe(name: str, most_mib: int = 1024) -> None:
-    """Let a pipe that the caller handed over open be read as often as a file: `/dev/stdin`, or the `/dev/fd/63` of a
+    """Make a pipe that the caller handed over open readable as often as a file: `/dev/stdin`, or the `/dev/fd/63` of a
     shell's `<(command)`. All that it gives is kept in memory, in a file that takes the place of its descriptor.
 
     Any other name, and a pipe that is only written to, is left alone. Raises HostError for more than `most_mib` MiB,
-    and on systems that open no descriptor anew.
+    and on systems that cannot open a descriptor anew.
     """
     descriptor = _piped_descriptor(name)
     if descriptor is None:
@@ -111,20 +111,20 @@ def keep_pipe(name: str, most_mib: int = 1024) -> None:
             if os.fstat(copy).st_size + len(part) > most_mib << 20:
                 raise HostError(f"{name}: gives more than {most_mib} MiB: write that to a file, and name it")
             os.write(copy, part)
-        readable = os.open(f"/proc/self/fd/{copy}", os.O_RDONLY)  # what would be written to it, nobody would see
+        readable = os.open(f"/proc/self/fd/{copy}", os.O_RDONLY)  # nobody would see what is written to it
     finally:
         os.close(copy)
-    os.lseek(readable, 0, os.SEEK_END)  # who reads on there, as a console from standard input, is at the end
+    os.lseek(readable, 0, os.SEEK_END)  # a later reader, such as a console, is at the end
     os.dup2(readable, descriptor)
     os.close(readable)
 
 
 def refuse_pipe(path: str) -> None:
-    """Raises HostError for a pipe or a socket: a document is looked at more than once, and what they give is gone after
-    the first time."""
+    """Raise HostError for a pipe or a socket: a document is read more than once, and what they give is gone after the
+    first time."""
     try:
         mode = os.stat(path).st_mode  # noqa: PTH116
-    except (OSError, ValueError):  # told by whoever opens it
+    except (OSError, ValueError):  # the open that follows raises it
         return
     if stat.S_ISFIFO(mode) or stat.S_ISSOCK(mode):
         raise HostError(
@@ -134,8 +134,11 @@ def refuse_pipe(path: str) -> None:
 
 
 def _piped_descriptor(name: str) -> int | None:
-    """The descriptor of that name where it is a pipe to read from, or is standard input and a terminal or a socket."""
-    folder, _, digits = ("/dev/fd/0" if name == "/dev/stdin" else name).rpartition("/")
+    """Return the descriptor of that name where it is a pipe to read from, or is standard input and a terminal or a
+    socket. Return None for any other name."""
+    if name == "/dev/stdin":
+        name = "/dev/fd/0"
+    folder, _, digits = name.rpartition("/")
     if not digits.isdecimal() or "\0" in folder or os.path.realpath(folder) not in _descriptor_folders():
         return None
     descriptor = int(digits)
@@ -152,25 +155,28 @@ def _piped_descriptor(name: str) -> int | None:
 
 
 def _descriptor_folders() -> tuple[str, str]:
-    """Where the system lists the open descriptors of this process."""
+    """Return the folders in which the system lists the open descriptors of this process."""
     return "/dev/fd", os.path.realpath("/proc/self/fd")
 
 
-def read_yaml(path: "str | os.PathLike[str]", what: str) -> Any:
-    """What a small YAML or JSON file holds. Raises HostError, which names the file and `what` it should be."""
+def read_yaml(path: "str | os.PathLike[str]", title: str) -> Any:
+    """Return the content of a YAML or JSON file of at most 16 MiB. Raises HostError with the name of the file and of
+    the kind of document that it should be."""
     import yaml
 
     try:
         return yaml.safe_load(read_whole(path, 16).decode())
     except (OSError, ValueError, yaml.YAMLError, RecursionError) as error:
-        raise HostError(f"{path}: not {what}: {error}") from None
+        raise HostError(f"{path}: not {title}: {error}") from None
 
 
 @dataclass(frozen=True, slots=True)
 class FileState:
-    """What the system says of a file's contents: equal states mean that nobody has written to it in between. The time
-    of the last change of its status (`changed_ns`) is among it, which no program can set back, as it can that of the
-    last write."""
+    """The identity, size and times of a file: equal states mean that nobody has written to it in between.
+
+    `changed_ns`, the time of the last change of its status, cannot be set back by a program, as the time of the last
+    write (`written_ns`) can.
+    """
 
     device: int
     inode: int
@@ -181,45 +187,48 @@ class FileState:
     @staticmethod
     def of(path: str | os.PathLike[str] | int) -> "FileState":
         """Read the state of a file, by its path or by an open descriptor. Raises OSError."""
-        now = os.stat(path)  # noqa: PTH116 - a descriptor, too
+        status = os.stat(path)  # noqa: PTH116 - a descriptor, too
         return FileState(
-            device=now.st_dev,
-            inode=now.st_ino,
-            size=now.st_size,
-            written_ns=now.st_mtime_ns,
-            changed_ns=now.st_ctime_ns,
+            device=status.st_dev,
+            inode=status.st_ino,
+            size=status.st_size,
+            written_ns=status.st_mtime_ns,
+            changed_ns=status.st_ctime_ns,
         )
 
     def settle(self) -> "FileState":
-        """Wait until a further write gives another time: the clock of file systems ticks every few milliseconds, and
-        of two writes within a tick the second leaves no trace."""
+        """Wait until a further write would give another time, and return the state. The clock of file systems ticks
+        every few milliseconds, and of two writes within a tick the second leaves no trace."""
         while 0 <= time.time_ns() - max(self.written_ns, self.changed_ns) < _TICK_NS:
             time.sleep(_TICK_NS / 4e9)
         return self
 
     def difference(self, path: str | os.PathLike[str]) -> str:
-        """Say in words how the file of that path differs from this state; "" where it does not."""
+        """Return in words how the file of that path differs from this state; "" where it does not."""
         try:
-            now = FileState.of(path)
+            current = FileState.of(path)
         except OSError as error:
             return f"it cannot be looked at any more ({error.strerror})"
-        if now == self:
+        if current == self:
             return ""
-        if (now.device, now.inode) != (self.device, self.inode):
+        if (current.device, current.inode) != (self.device, self.inode):
             return "another file has its name"
-        if now.size != self.size:
-            return f"it has {now.size} bytes, and had {self.size} when it was opened"
+        if current.size != self.size:
+            return f"it has {current.size} bytes, and had {self.size} when it was opened"
         return "it was written to, or its status changed"
 
 
-def unchanged(
+def change_guard(
     path: str | os.PathLike[str], refuse: Callable[[str], BudaError] | None = None, state: FileState | None = None
 ) -> Callable[[], None]:
-    """A function that raises where a file is not what it was when this was called, or what `state` says. To be called
-    before and after each look at the file's memory: who reads pages that are gone is ended by the system, and who reads
-    pages that somebody wrote to computes something else. `refuse` makes the error of the difference in words, by
-    default a HostError. Raises OSError where there is no such file."""
-    before = (FileState.of(path) if state is None else state).settle()
+    """Return a function that raises where a file is no longer as it was at this call, or as `state` says.
+
+    Call it before and after each look at a memory-mapped file: the system ends a process that reads pages that are
+    gone, and pages that somebody wrote to give other results. `refuse` makes the error from the difference in words, by
+    default a HostError. Raises OSError where there is no such file.
+    """
+    before = FileState.of(path) if state is None else state
+    before.settle()
 
     def check() -> None:
         difference = before.difference(path)
@@ -232,36 +241,36 @@ def unchanged(
 
 
 def write_forward(stream: Stream, write: Callable[[IO[bytes]], object]) -> int:
-    """Let `write` write to a stream that cannot go back, as a pipe; the number of bytes."""
+    """Let `write` write to a stream that cannot seek, such as a pipe, and return the number of bytes."""
     forward = _Forward(stream)
     write(cast("IO[bytes]", forward))
     return forward.tell()
 
 
 class _Forward:
-    """Says what it can to those that write archives: to go forward."""
+    """A file object that can only go forward, with the methods that writers of archives ask for."""
 
     def __init__(self, stream: Stream) -> None:
         self._stream = stream
         self._done = 0
 
     def write(self, data: "bytes | bytearray | memoryview") -> int:
-        """All of it."""
+        """Write all bytes and return their number."""
         view = memoryview(data).cast("B")
         self._stream.write(bytes(view))
         self._done += len(view)
         return len(view)
 
     def tell(self) -> int:
-        """Bytes so far."""
+        """Return the number of bytes that were written."""
         return self._done
 
     def flush(self) -> None:
-        """Nothing waits here."""
+        """Do nothing: no bytes are buffered."""
 
 
 def _open_stream(path: "pathlib.Path") -> IO[bytes] | None:
-    """The device, pipe or open file of that name; None where a regular file is, or is to be."""
+    """Open the device, pipe or open file of that name. Return None where a regular file is, or is to be."""
     name = str(path.absolute())
     folder, _, number = {"/dev/stdout": "/dev/fd/1", "/dev/stderr": "/dev/fd/2"}.get(name, name).rpartition("/")
     if folder in ("/dev/fd", "/proc/self/fd") and number.isdecimal():
@@ -274,10 +283,13 @@ def _open_stream(path: "pathlib.Path") -> IO[bytes] | None:
         raise IsADirectoryError(EISDIR, os.strerror(EISDIR))
     if stat.S_ISREG(mode) and not path.samefile(os.path.realpath(path)):
         raise OSError(EBADF, os.strerror(EBADF))  # an open file that has no name any more
-    return None if stat.S_ISREG(mode) else path.open("wb")
+    if stat.S_ISREG(mode):
+        return None
+    return path.open("wb")
 
 
 def _replace(target: "pathlib.Path", write: Callable[[IO[bytes]], object], durable: bool) -> int:
+    """Write a file beside its place, move it there, and return its size in bytes."""
     beside = target.with_name(f".buda-emu-{os.urandom(8).hex()}")
     try:
         with os.fdopen(os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL | _BINARY, 0o666), "wb") as stream:

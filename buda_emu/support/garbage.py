@@ -1,4 +1,4 @@
-"""Pauses Python's garbage collector while many lasting objects are made: a netlist is loaded, a kernel compiled."""
+"""A pause of Python's garbage collector while many lasting objects are made."""
 
 import gc
 from collections.abc import Generator
@@ -7,8 +7,8 @@ from contextlib import contextmanager
 
 @contextmanager
 def no_collections() -> Generator[None]:
-    """Who makes very many objects and no garbage (a netlist that is loaded, a kernel that is compiled) would lose up to
-    a third of the time to collections. Reference counts go on."""
+    """Pause garbage collection for code that makes very many objects and no garbage (a netlist that is loaded, a kernel
+    that is compiled), which loses up to a third of its time to collections. Reference counts go on."""
     was_enabled = gc.isenabled()
     gc.disable()
     try:

@@ -31,7 +31,7 @@ def digest(about: object, *contents: bytes) -> str:
 
 
 def file_digest(path: "str | os.PathLike[str]") -> str:
-    """Return the SHA-256, in hexadecimal, of what a file holds. Raises HostError for a file that cannot be read, and
+    """Return the SHA-256, in hexadecimal, of a file's contents. Raises HostError for a file that cannot be read, and
     for a pipe or a device, which may have no end."""
     hashed = hashlib.sha256()
     try:
@@ -57,15 +57,15 @@ def package_digest() -> str:
 
 @cache
 def library_digests() -> Mapping[str, str]:
-    """Return, by name, digests of the files in which numpy and numba state their versions: numpy draws random numbers,
-    and both compute. Neither is imported. One that is not installed is left out."""
-    found: dict[str, str] = {}
+    """Return, by package, digests of the files in which numpy and numba state their versions: numpy draws random
+    numbers, and both compute. Neither is imported. A package that is not installed is left out."""
+    digests: dict[str, str] = {}
     for package, name in (("numpy", "version.py"), ("numba", "_version.py")):
         try:
-            found[package] = file_digest(package_file(package, name))
+            digests[package] = file_digest(package_file(package, name))
         except (OSError, HostError):
             continue
-    return found
+    return digests
 
 
 def code_identity() -> dict[str, Any]:
@@ -86,20 +86,26 @@ def _op_packages() -> list[str]:
     return sorted(f"{package.name} {package.version}" for package in declared)
 
 
-def differences(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
-    """Return the names of the parts in which two identities differ, those of `now` first."""
-    names = [*now, *(name for name in before if name not in now)]
-    return [name for name in names if before.get(name, _ABSENT) != now.get(name, _ABSENT)]
+def differences(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[str]:
+    """Return the names of the parts in which two identities differ, those of `after` first."""
+    names = [*after, *(name for name in before if name not in after)]
+    return [name for name in names if before.get(name, _ABSENT) != after.get(name, _ABSENT)]
 
 
 def files_identity(files: "Mapping[str, str | os.PathLike[str] | None]") -> dict[str, str | None]:
-    """Return, by what a file is to a result ("netlist", "inputs"), the digest of its contents; None where there is no
-    such file. The contents of a folder are those of all files in it, with their names."""
-    return {name: None if path is None else _contents(os.fspath(path)) for name, path in files.items()}
+    """Return, by the role of a file in a result ("netlist", "inputs"), the digest of its contents; None where there is
+    no such file. The contents of a folder are those of all files in it, with their names."""
+    digests: dict[str, str | None] = {}
+    for name, path in files.items():
+        digests[name] = None if path is None else _contents(os.fspath(path))
+    return digests
 
 
 def _contents(path: str) -> str:
+    """Return the digest of a file, or of all files of a folder with their names."""
     if not os.path.isdir(path):  # noqa: PTH112
         return file_digest(path)
-    files = sorted(os.path.join(folder, name) for folder, _, names in os.walk(path) for name in names)  # noqa: PTH118
-    return digest([(os.path.relpath(file, path), file_digest(file)) for file in files])
+    files: list[str] = []
+    for folder, _, names in os.walk(path):
+        files += (os.path.join(folder, name) for name in names)  # noqa: PTH118
+    return digest([(os.path.relpath(file, path), file_digest(file)) for file in sorted(files)])

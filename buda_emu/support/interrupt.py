@@ -1,7 +1,7 @@
 """The command's own handler of Ctrl-C: KeyboardInterrupt as Python raises it, but later where it would get lost.
 
-A C extension that sees KeyboardInterrupt while it is imported may raise ImportError in its place, or print it; and what
-a weak reference calls when an object goes, as importlib does for each module, can raise nothing.
+A C extension that sees KeyboardInterrupt while it is imported may raise ImportError in its place, or print it; and the
+callback of a weak reference, such as importlib has for each module, can raise nothing.
 """
 
 import _thread
@@ -15,22 +15,25 @@ _AGAIN = 0.001  # seconds until a Ctrl-C that came too early comes again
 
 
 def interrupt(_number: int, frame: FrameType | None) -> None:
-    """Raise KeyboardInterrupt, at once or as soon as whoever waits for what runs passes it on."""
+    """Handle SIGINT: raise KeyboardInterrupt at once, or, where a frame on the stack would swallow it, send the signal
+    again a millisecond later."""
     while frame is not None:
-        if _keeps_it(frame):
-            _thread.start_new_thread(_again, (_thread.get_ident(),))
+        if _swallows_interrupt(frame):
+            _thread.start_new_thread(_send_again, (_thread.get_ident(),))
             return
         frame = frame.f_back
     raise KeyboardInterrupt
 
 
-def _keeps_it(frame: FrameType) -> bool:
+def _swallows_interrupt(frame: FrameType) -> bool:
+    """Return whether a frame swallows KeyboardInterrupt: the import of an extension, or importlib's weak callback."""
     if frame.f_code.co_name in ("create_module", "exec_module"):
         return isinstance(frame.f_locals.get("self"), ExtensionFileLoader)
     return frame.f_code.co_qualname == "_get_module_lock.<locals>.cb"
 
 
-def _again(main_thread: int) -> None:
+def _send_again(main_thread: int) -> None:
+    """Send SIGINT again after a while."""
     time.sleep(_AGAIN)
     if sys.platform == "win32":
         _thread.interrupt_main()

@@ -7,6 +7,8 @@ from typing import Any
 
 
 class _Lazy(ModuleType):
+    """A stand-in for a module that imports it when one of its names is asked for."""
+
     def __getattr__(self, name: str) -> Any:
         value = getattr(import_module(self.__name__), name)
         setattr(self, name, value)  # the next time it is found without coming here
@@ -14,18 +16,20 @@ class _Lazy(ModuleType):
 
 
 def lazy(name: str) -> Any:
-    """A module that is imported with the first use of one of its names. A type checker is shown the import itself:
+    """Return a module that is imported with the first use of one of its names. A type checker is shown the import
+    itself:
 
-    if TYPE_CHECKING:
-        import numpy as np
-    else:
-        np = lazy("numpy")
+        if TYPE_CHECKING:
+            import numpy as np
+        else:
+            np = lazy("numpy")
     """
     return _Lazy(name)
 
 
 def lazy_names(package: str, modules: Mapping[str, str]) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
-    """`__getattr__` and `__dir__` of a package: its public names, each with the module that is imported for it."""
+    """Return `__getattr__` and `__dir__` of a package whose public names are imported on first use. `modules`: the
+    module of each name."""
     names = import_module(package).__dict__
 
     def get(name: str) -> Any:

@@ -65,17 +65,19 @@ def present_name(name: str) -> str | None:
         return None
     top, dot, below = name.removeprefix(_PACKAGE).partition(".")
     place = PLACES.get(top)
-    return None if place is None else f"{_PACKAGE}{place}{dot}{below}"
+    if place is None:
+        return None
+    return f"{_PACKAGE}{place}{dot}{below}"
 
 
 class _Alias(Loader):
-    """Puts a module that is there under a second name."""
+    """A loader that enters an existing module under a second name."""
 
     def __init__(self, present: str) -> None:
         self._present = present
 
     def create_module(self, spec: ModuleSpec) -> ModuleType | None:
-        """Leave the making to the import system; what it makes is replaced at once."""
+        """Return None, so that the import system makes an empty module; `exec_module` replaces it at once."""
         del spec
 
     def exec_module(self, module: ModuleType) -> None:
@@ -85,15 +87,18 @@ class _Alias(Loader):
 
 
 class _Finder(MetaPathFinder):
-    """Finds modules by their old names, before the path of their parent is searched for a second copy of them."""
+    """A finder of modules by their old names, asked before the path of their parent is searched for a second copy of
+    them."""
 
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
-        """Return a spec that leads to the present module; None for any other name."""
+        """Return a spec that leads to the present module, or None for any other name."""
         del path, target
         present = present_name(fullname)
-        return None if present is None else ModuleSpec(fullname, _Alias(present))
+        if present is None:
+            return None
+        return ModuleSpec(fullname, _Alias(present))
 
 
 def keep_old_names() -> None:

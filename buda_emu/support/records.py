@@ -1,10 +1,10 @@
-"""`dataclass` as in the standard library, but its methods are written when they are first used.
+"""A `dataclass` like that of the standard library whose methods are compiled when they are first used.
 
 The standard one writes and compiles six functions for every class when its module is imported, which is ten times the
-work of all the rest: for a hundred classes a fifth of what a small run takes. Of a class made here only the `__init__`
-is compiled, once there are more than a few objects; the other methods are common to all. `fields`, `replace`,
-`asdict`, `match`, pickles and `FrozenInstanceError` are the library's; an object says of itself, equals and hashes what
-the library has it do. What is derived from such a class is made here, too: to the library it is not frozen.
+work of all the rest: for a hundred classes a fifth of what a small run takes. Here only `__init__` is compiled, once
+there are more than a few objects of the class; the other methods are common to all classes. `fields`, `replace`,
+`asdict`, `match`, pickles and `FrozenInstanceError` are the library's, and `repr`, equality and hashes agree with it. A
+subclass of such a class must be made here, too: to the library its base is not frozen.
 """
 
 import dataclasses
@@ -35,146 +35,189 @@ else:
         kw_only: bool = False,
         weakref_slot: bool = False,
     ) -> Any:
-        """As `dataclasses.dataclass`, with those of its options that are used here."""
+        """Make a class a record like `dataclasses.dataclass`, with those of its options that this package uses."""
 
-        def made(kind: type[Any]) -> type[Any]:
-            return _made(kind, frozen, slots, eq, repr, kw_only, weakref_slot)
+        def decorate(kind: type[Any]) -> type[Any]:
+            return _build_record(kind, frozen, slots, eq, repr, kw_only, weakref_slot)
 
-        return made if kind is None else made(kind)
+        if kind is None:
+            return decorate
+        return decorate(kind)
 
 
-def _made(kind: type[Any], frozen: bool, slots: bool, eq: bool, shown: bool, kw_only: bool, weakref_slot: bool) -> Any:
-    own: dict[str, Any] = dict(kind.__dict__)
+def _build_record(
+    kind: type[Any], frozen: bool, slots: bool, eq: bool, has_repr: bool, kw_only: bool, weakref_slot: bool
+) -> Any:
+    """Return the class with its fields and methods; `__init__` is compiled with the ninth object."""
+    namespace: dict[str, Any] = dict(kind.__dict__)
     kind.__doc__ = kind.__doc__ or kind.__name__  # else the library works out a signature for it
-    made: Any = dataclasses.dataclass(
+    record: Any = dataclasses.dataclass(
         init=False, repr=False, eq=False, slots=slots, kw_only=kw_only, weakref_slot=weakref_slot
     )(kind)
     if frozen:
-        if "__setattr__" in own or "__delattr__" in own:
-            raise TypeError(f"{made.__name__} is frozen and has methods that change it")
-        made.__setattr__ = _no_assignment
-        made.__delattr__ = _no_deletion
-        if slots and "__getstate__" not in own:
-            made.__getstate__ = _state
-            made.__setstate__ = _put_state
-    if shown and "__repr__" not in own:
-        made.__repr__ = _text
+        _freeze(record, namespace, slots)
+    if has_repr and "__repr__" not in namespace:
+        record.__repr__ = _text
     if eq:
-        if "__eq__" not in own:
-            made.__eq__ = _equal
-        if "__hash__" not in own or ("__eq__" in own and own["__hash__"] is None):
-            made.__hash__ = _hash if frozen else None
+        _add_equality(record, namespace, frozen)
 
-    few = [_FEW]
+    objects_left = [_FEW]
 
     def __init__(self: Any, *args: Any, **kwargs: Any) -> None:  # noqa: N807
-        few[0] -= 1
-        if few[0] < 0 or not _filled(made, self, args, kwargs):
-            made.__init__ = written = _init(made, frozen)
-            written(self, *args, **kwargs)
+        objects_left[0] -= 1
+        if objects_left[0] < 0 or not _fill_fields(record, self, args, kwargs):
+            record.__init__ = compiled = _compile_init(record, frozen)
+            compiled(self, *args, **kwargs)
 
-    made.__init__ = __init__
-    return made
+    record.__init__ = __init__
+    return record
 
 
-def _filled(kind: Any, item: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
-    """Do what the `__init__` would, without writing one; False, with nothing called, for arguments that do not fit."""
+def _freeze(record: Any, namespace: dict[str, Any], slots: bool) -> None:
+    """Make objects of a class immutable. Raises TypeError for a class with methods that set or delete attributes."""
+    if "__setattr__" in namespace or "__delattr__" in namespace:
+        raise TypeError(f"{record.__name__} is frozen and has methods that change it")
+    record.__setattr__ = _no_assignment
+    record.__delattr__ = _no_deletion
+    if slots and "__getstate__" not in namespace:
+        record.__getstate__ = _state
+        record.__setstate__ = _put_state
+
+
+def _add_equality(record: Any, namespace: dict[str, Any], frozen: bool) -> None:
+    """Add `__eq__` and `__hash__` by the library's rules: a class that is not frozen has no hash."""
+    if "__eq__" not in namespace:
+        record.__eq__ = _equal
+    if "__hash__" not in namespace or ("__eq__" in namespace and namespace["__hash__"] is None):
+        record.__hash__ = _hash if frozen else None
+
+
+def _fill_fields(kind: Any, record: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
+    """Fill a new object as its `__init__` would, without compiling one. Return False, with nothing called or set, for
+    arguments that do not fit."""
     fields = dataclasses.fields(kind)
     names = [field.name for field in fields if field.init and not field.kw_only]
-    given = dict(zip(names, args, strict=False))
-    if len(args) > len(names) or not given.keys().isdisjoint(kwargs):
+    arguments = dict(zip(names, args, strict=False))
+    if len(args) > len(names) or not arguments.keys().isdisjoint(kwargs):
         return False
-    given.update(kwargs)
+    arguments.update(kwargs)
+    values = _choose_values(fields, arguments)
+    if values is None:
+        return False
+    put = object.__setattr__ if kind.__setattr__ is _no_assignment else setattr
+    for name, value in values:
+        put(record, name, value)
+    if hasattr(kind, "__post_init__"):
+        record.__post_init__()
+    return True
+
+
+def _choose_values(fields: tuple[Any, ...], arguments: dict[str, Any]) -> list[tuple[str, Any]] | None:
+    """Return name and value of each field that gets one: its argument or its default. Default factories are called
+    last. Return None for an argument without a field, and for a field without a value."""
     values: list[tuple[str, Any]] = []
-    makers: list[int] = []
+    factories: list[int] = []
     for field in fields:
         name = field.name
-        if field.init and name in given:
-            value = given.pop(name)
+        if field.init and name in arguments:
+            value = arguments.pop(name)
         elif field.default is not MISSING:
             value = field.default
         elif field.default_factory is not MISSING:
             value = field.default_factory
-            makers.append(len(values))
+            factories.append(len(values))
         elif field.init:
-            return False
+            return None
         else:
             continue
         values.append((name, value))
-    if given:
-        return False
-    for number in makers:
+    if arguments:
+        return None
+    for number in factories:
         name, make = values[number]
         values[number] = name, make()
-    put = object.__setattr__ if kind.__setattr__ is _no_assignment else setattr
-    for name, value in values:
-        put(item, name, value)
-    if hasattr(kind, "__post_init__"):
-        item.__post_init__()
-    return True
+    return values
 
 
-def _init(kind: Any, frozen: bool) -> Callable[..., None]:
-    """What the library writes: a function with a parameter for each field."""
-    known: dict[str, Any] = {"object_set": object.__setattr__}
+def _compile_init(kind: Any, frozen: bool) -> Callable[..., None]:
+    """Return the `__init__` that the standard library would write: a function with a parameter for each field."""
+    namespace: dict[str, Any] = {"object_set": object.__setattr__}
     positional: list[str] = []
     keywords: list[str] = []
     lines: list[str] = []
     for field in dataclasses.fields(kind):
-        name = field.name
-        given = name
-        if field.default is not MISSING:
-            known[f"default_{name}"] = field.default
-            default = f"default_{name}"
-        elif field.default_factory is not MISSING:
-            known[f"make_{name}"] = field.default_factory
-            given = f"make_{name}() if {name} is MISSING else {name}" if field.init else f"make_{name}()"
-            default = "MISSING"
-        else:
-            default = ""
-        if field.init:
-            (keywords if field.kw_only else positional).append(f"{name}={default}" if default else name)
-        elif default == "":
-            continue
-        elif field.default is not MISSING:
-            given = default
-        slot = getattr(kind, name, None)
-        if not frozen:
-            lines.append(f"self.{name} = {given}")
-        elif isinstance(slot, MemberDescriptorType):
-            known[f"set_{name}"] = slot.__set__
-            lines.append(f"set_{name}(self, {given})")
-        else:
-            lines.append(f"object_set(self, {name!r}, {given})")
+        parameter, expression = _init_text(field, namespace)
+        if field.init and field.kw_only:
+            keywords.append(parameter)
+        elif field.init:
+            positional.append(parameter)
+        if expression:
+            lines.append(_assignment(kind, field.name, expression, frozen, namespace))
     if hasattr(kind, "__post_init__"):
         lines.append("self.__post_init__()")
-    parameters = ", ".join(["self", *positional, *(["*", *keywords] if keywords else [])])
-    known["MISSING"] = MISSING
-    exec(f"def __init__({parameters}):\n " + "\n ".join(lines or ["pass"]), known)
-    written = known["__init__"]
-    written.__qualname__ = f"{kind.__qualname__}.__init__"
-    written.__module__ = kind.__module__
-    return written
+    if keywords:
+        keywords.insert(0, "*")
+    parameters = ", ".join(["self", *positional, *keywords])
+    namespace["MISSING"] = MISSING
+    exec(f"def __init__({parameters}):\n " + "\n ".join(lines or ["pass"]), namespace)
+    function = namespace["__init__"]
+    function.__qualname__ = f"{kind.__qualname__}.__init__"
+    function.__module__ = kind.__module__
+    return function
+
+
+def _init_text(field: Any, namespace: dict[str, Any]) -> tuple[str, str]:
+    """Return the text of a field's parameter and of its value in `__init__`, "" for a field that gets none. Defaults
+    are entered in the namespace of the function."""
+    name = field.name
+    if field.default is not MISSING:
+        default = f"default_{name}"
+        namespace[default] = field.default
+        expression = name if field.init else default
+    elif field.default_factory is not MISSING:
+        default = "MISSING"
+        namespace[f"make_{name}"] = field.default_factory
+        expression = f"make_{name}()"
+        if field.init:
+            expression = f"make_{name}() if {name} is MISSING else {name}"
+    else:
+        return name, name if field.init else ""
+    return f"{name}={default}", expression
+
+
+def _assignment(kind: Any, name: str, expression: str, frozen: bool, namespace: dict[str, Any]) -> str:
+    """Return the statement that sets a field, around `_no_assignment` where the class is frozen."""
+    if not frozen:
+        return f"self.{name} = {expression}"
+    slot = getattr(kind, name, None)
+    if isinstance(slot, MemberDescriptorType):
+        namespace[f"set_{name}"] = slot.__set__
+        return f"set_{name}(self, {expression})"
+    return f"object_set(self, {name!r}, {expression})"
 
 
 # ------------------------------------------------------------------------------------------------------ common methods
 @cache
 def _getter(kind: Any) -> Callable[[Any], tuple[Any, ...]]:
-    """What of an object is compared."""
-    names = [field.name for field in dataclasses.fields(kind) if field.compare]
-    if len(names) > 1:
-        return attrgetter(*names)
-    return lambda item: tuple(getattr(item, name) for name in names)
+    """Return a function that gives the compared fields of an object as a tuple."""
+    return _tuple_getter([field.name for field in dataclasses.fields(kind) if field.compare])
 
 
 @cache
-def _hashed(kind: Any) -> Callable[[Any], tuple[Any, ...]]:
-    """What of an object is hashed."""
-    fields = dataclasses.fields(kind)
-    names = [field.name for field in fields if (field.compare if field.hash is None else field.hash)]
+def _hash_getter(kind: Any) -> Callable[[Any], tuple[Any, ...]]:
+    """Return a function that gives the hashed fields of an object as a tuple."""
+    names: list[str] = []
+    for field in dataclasses.fields(kind):
+        is_hashed = field.compare if field.hash is None else field.hash
+        if is_hashed:
+            names.append(field.name)
+    return _tuple_getter(names)
+
+
+def _tuple_getter(names: list[str]) -> Callable[[Any], tuple[Any, ...]]:
     if len(names) > 1:
         return attrgetter(*names)
-    return lambda item: tuple(getattr(item, name) for name in names)
+    return lambda record: tuple(getattr(record, name) for name in names)
 
 
 def _equal(self: Any, other: object) -> Any:
@@ -185,13 +228,13 @@ def _equal(self: Any, other: object) -> Any:
 
 
 def _hash(self: Any) -> int:
-    return hash(_hashed(self.__class__)(self))
+    return hash(_hash_getter(self.__class__)(self))
 
 
 @recursive_repr()
 def _text(self: Any) -> str:
-    shown = (field.name for field in dataclasses.fields(self) if field.repr)
-    return f"{self.__class__.__qualname__}({', '.join(f'{name}={getattr(self, name)!r}' for name in shown)})"
+    names = (field.name for field in dataclasses.fields(self) if field.repr)
+    return f"{self.__class__.__qualname__}({', '.join(f'{name}={getattr(self, name)!r}' for name in names)})"
 
 
 def _no_assignment(_self: object, name: str, _value: object) -> None:

@@ -1,6 +1,7 @@
 """Properties of the output: how many columns it has, whether it shows colours, and which characters must not reach it.
 
-A pipe or a file has neither: what is printed there is as wide as it comes out, and the same everywhere.
+A pipe or a file has neither columns nor colours: the text printed there has its natural width and is the same
+everywhere.
 """
 
 import os
@@ -33,13 +34,13 @@ _LONGEST_BEGINNING: Final = 4096
 
 @dataclass(frozen=True, slots=True)
 class Screen:
-    """`columns`: None for no limit."""
+    """A place to print on. `columns` is None where lines may have any length."""
 
     columns: int | None = None
     colour: bool = False
 
     def paint(self, text: str, *styles: Style) -> str:
-        """The text in these styles, as it is without colours."""
+        """Return the text in these styles, or as it is on a screen without colours."""
         if not self.colour or not text or not styles:
             return text
         return f"\x1b[{';'.join(str(_CODES[style]) for style in styles)}m{text}\x1b[0m"
@@ -49,13 +50,13 @@ _printing_on = [Screen()]
 
 
 def current() -> Screen:
-    """What is being printed on."""
+    """Return the screen that is printed on at present."""
     return _printing_on[-1]
 
 
 @contextmanager
 def printing_on(screen: Screen) -> Generator[None]:
-    """What is printed meanwhile goes there."""
+    """Make `screen` the current one during the block."""
     _printing_on.append(screen)
     try:
         yield
@@ -64,19 +65,20 @@ def printing_on(screen: Screen) -> Generator[None]:
 
 
 def screen_of(stream: IO[str] | None, when: When = "auto") -> Screen:
-    """A stream of this process.
+    """Return the screen of a stream of this process.
 
-    `COLUMNS` says how wide, also of a pipe. Where `when` is "auto", first `NO_COLOR` and then `FORCE_COLOR` (not empty)
-    decide about colours, else whether it is a terminal.
+    `COLUMNS` sets the width, also of a pipe. Where `when` is "auto", first `NO_COLOR` and then `FORCE_COLOR` (not
+    empty) decide about colours, else whether the stream is a terminal.
     """
     terminal = stream is not None and stream.isatty()
-    return Screen(_columns(stream if terminal else None), _colours(terminal, when))
+    columns = _columns(stream if terminal else None)
+    return Screen(columns, _colours(terminal, when))
 
 
 def _columns(terminal: IO[str] | None) -> int | None:
-    given = os.environ.get("COLUMNS", "")
-    if given.isdecimal() and int(given):
-        return max(int(given), LEAST_COLUMNS)
+    configured = os.environ.get("COLUMNS", "")
+    if configured.isdecimal() and int(configured):
+        return max(int(configured), LEAST_COLUMNS)
     if terminal is None:
         return None
     try:
@@ -95,52 +97,58 @@ def _colours(terminal: bool, when: When) -> bool:
     return terminal and os.environ.get("TERM") != "dumb"
 
 
-def shown(text: str) -> str:
-    """Names of a document must not steer a terminal: control characters but line feeds, tabs and our own colours are
-    escaped, and so is what turns the direction of writing."""
+def escape_controls(text: str) -> str:
+    """Return a text in which the names of a document cannot steer a terminal: control characters are escaped, but for
+    line feeds, tabs and our own colours, and so are characters that turn the direction of writing."""
     if text.isprintable():  # most names are: no pattern to compile
         return text
-    return re.sub(_STEERING, _escaped, text)
+    return re.sub(_STEERING, _escape, text)
 
 
 def plain(text: str) -> str:
-    """The same where there are no colours: no control character stays but line feeds and tabs."""
-    return text if text.isprintable() else re.sub(_CONTROLS, _escaped, text)
+    """Return a text for a screen without colours: all control characters but line feeds and tabs are escaped."""
+    if text.isprintable():
+        return text
+    return re.sub(_CONTROLS, _escape, text)
 
 
 def lines_of(text: str) -> list[str]:
-    """The lines of a text for people, which line feeds alone end: `str.splitlines` also breaks names at characters that
-    are escaped when they are printed."""
-    return text.removesuffix("\n").split("\n") if text else []
+    """Split a text for people at line feeds alone: `str.splitlines` also breaks names at characters that are escaped
+    when they are printed."""
+    if not text:
+        return []
+    return text.removesuffix("\n").split("\n")
 
 
 def on_one_line(name: str) -> str:
-    """A name without any control character, which is no command of `harmless` wherever it stands."""
+    """Return a name without any control character, in which `harmless` finds no command wherever it stands."""
     return harmless(plain(name).replace("\n", "\\n").replace("\t", "\\t"))
 
 
 def harmless(text: str, begun: str = "") -> str:
-    """The text without commands to a system that reads it as the log of a build: of each the first character is escaped
-    as in Python and JSON. `begun`: what stands before it on its first line."""
+    """Return the text without commands to a system that reads it as the log of a build: the first character of each
+    command is escaped as in Python and JSON. `begun`: the text before it on its first line."""
     if "::" not in begun + text and "##" not in begun + text and "section_" not in begun + text:
         return text
 
-    def escaped(found: re.Match[str]) -> str:
-        start = found.start("line") if found["line"] else found.start("mark")
-        first = max(start, len(begun)) - found.start()
-        whole = found[0]
-        if first >= len(whole):  # all of it stands there already
-            return whole
-        return f"{whole[:first]}\\u{ord(whole[first]):04x}{whole[first + 1 :]}"
+    def escape_first(match: re.Match[str]) -> str:
+        start = match.start("line") if match["line"] else match.start("mark")
+        first = max(start, len(begun)) - match.start()
+        command = match[0]
+        if first >= len(command):  # all of it was written before
+            return command
+        return f"{command[:first]}\\u{ord(command[first]):04x}{command[first + 1 :]}"
 
-    return re.sub(_COMMAND, escaped, begun + text)[len(begun) :]
+    return re.sub(_COMMAND, escape_first, begun + text)[len(begun) :]
 
 
 class CleanStream:
-    """A text stream of the process on which nothing that is written steers a terminal or a system that reads the log of
-    a build, whatever names files and ops have. Control characters are escaped, but line feeds, tabs and the colours of
-    a screen that has some; `harmless` is what becomes of lines. `names`: texts with line feeds of which it is known
-    that they are names, and that each is on one line therefore. Everything but writing is the stream's own.
+    """A text stream of the process on which no written text steers a terminal or a system that reads the log of a
+    build, whatever names files and ops have.
+
+    Control characters are escaped, but for line feeds, tabs and the colours of a screen that has some; lines pass
+    through `harmless`. `names`: texts with line feeds that are known to be names, and are therefore printed on one
+    line. Everything but writing is the stream's own.
     """
 
     def __init__(self, stream: IO[str], names: Iterable[str] = ()) -> None:
@@ -150,23 +158,26 @@ class CleanStream:
         self.note(names)
 
     def note(self, names: Iterable[str]) -> None:
-        """That these texts are names, too."""
+        """Add texts that are known to be names."""
         self._names.update({name: on_one_line(name) for name in names if "\n" in name})
 
     def write(self, text: str) -> int:
-        """Write a text as it is clean; the number of its characters."""
+        """Write a text cleaned, and return the number of its characters."""
         clean = text
         for name, line in self._names.items():
             clean = clean.replace(name, line)
         coloured = "\x1b" in clean and (current().colour or screen_of(self.stream).colour)
-        clean = harmless(shown(clean) if coloured else plain(clean), self._begun)
+        clean = escape_controls(clean) if coloured else plain(clean)
+        clean = harmless(clean, self._begun)
         line = clean[clean.rfind("\n") + 1 :]
-        self._begun = _beginning(line if "\n" in clean else self._begun + line)
+        if "\n" not in clean:
+            line = self._begun + line
+        self._begun = _beginning(line)
         self.stream.write(clean)
         return len(text)
 
     def writelines(self, lines: Iterable[str]) -> None:
-        """Write each."""
+        """Write several texts, each cleaned."""
         for line in lines:
             self.write(line)
 
@@ -175,36 +186,39 @@ class CleanStream:
 
 
 def _beginning(line: str) -> str:
-    """Of an unfinished line as much as tells what may become a command."""
+    """Return as much of an unfinished line as decides whether it becomes a command."""
     if len(line) <= _LONGEST_BEGINNING:
         return line
     return f"{line.strip()[:1]}{line[-_LONGEST_BEGINNING // 2 :]}"
 
 
 def as_it_is(stream: IO[str]) -> IO[str]:
-    """The stream below a `CleanStream`: for what is a command to a terminal or a build, and for data."""
-    return stream.stream if isinstance(stream, CleanStream) else stream
+    """Return the stream below a `CleanStream`, for data and for text that is meant as a command to a terminal or a
+    build."""
+    if isinstance(stream, CleanStream):
+        return stream.stream
+    return stream
 
 
 def note_names(names: Iterable[str]) -> None:
-    """Where standard output or standard error is a clean stream, each of these names is on one line from now on."""
-    known = tuple(names)
+    """Print each of these names on one line from now on, where standard output or standard error is a clean stream."""
+    texts = tuple(names)
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, CleanStream):
-            stream.note(known)
+            stream.note(texts)
 
 
 @contextmanager
 def clean_streams(names: Iterable[str] = ()) -> Generator[None]:
-    """Standard output and standard error are clean streams meanwhile."""
+    """Make standard output and standard error clean streams during the block."""
     before = sys.stdout, sys.stderr
-    kept = tuple(names)
-    sys.stdout, sys.stderr = (cast("Any", CleanStream(as_it_is(stream), kept)) for stream in before)
+    texts = tuple(names)
+    sys.stdout, sys.stderr = (cast("Any", CleanStream(as_it_is(stream), texts)) for stream in before)
     try:
         yield
     finally:
         sys.stdout, sys.stderr = before
 
 
-def _escaped(found: re.Match[str]) -> str:
-    return found[0].encode("unicode_escape").decode()
+def _escape(match: re.Match[str]) -> str:
+    return match[0].encode("unicode_escape").decode()

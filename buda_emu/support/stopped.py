@@ -19,7 +19,7 @@ _NAMES = r"\$\w+"
 
 @dataclass(frozen=True, slots=True)
 class Round:
-    """A loop that is being run: the line of its `loop`, the text of its count, and which round it is of how many."""
+    """A loop in progress: the line of its `loop`, the text of its count, and the present round of all rounds."""
 
     line: int
     count: str
@@ -32,7 +32,7 @@ class Round:
 
 @dataclass(frozen=True, slots=True)
 class Wait:
-    """An op that cannot go on, and what it waits for."""
+    """An op that cannot go on, and the condition that it waits for."""
 
     op: str
     type: str
@@ -59,8 +59,8 @@ class Transfer:
         into = f" into slot {self.slot}" if self.slot is not None else ""
         if self.instruction is None:
             return f"by {self.by}{into}, {self.total} in all"
-        where = f"instruction {self.instruction} of {self.program} (line {self.line})"
-        return f"by {self.by}{into} in {', '.join((where, *map(str, self.loops)))}, {self.total} in all"
+        place = f"instruction {self.instruction} of {self.program} (line {self.line})"
+        return f"by {self.by}{into} in {', '.join((place, *map(str, self.loops)))}, {self.total} in all"
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +94,8 @@ class OpAtFault:
 
 @dataclass(frozen=True, slots=True)
 class Stopped:
-    """Where and why. `graphs` is empty outside of an execute; `input` is (which, of how many) of the epoch."""
+    """The place and cause of a stop. `graphs` is empty outside of an execute; `input` is the number of the epoch's
+    input, from 1, and of how many."""
 
     kind: str  # a key of STOP_KINDS
     problem: str
@@ -114,38 +115,49 @@ class Stopped:
     cause: str  # "" where nothing can be said
 
     def as_json(self) -> dict[str, Any]:
-        """Plain data."""
+        """Return the report as plain data, with lists in place of tuples."""
         plain = asdict(self)
-        return {name: list(value) if name in _LISTS and value is not None else value for name, value in plain.items()}
+        for name in _LISTS:
+            if plain[name] is not None:
+                plain[name] = list(plain[name])
+        return plain
 
     def text_lines(self) -> Iterator[str]:
-        """The problem, then a line for each thing that is known."""
+        """Give the lines of the report: the problem, then a line for each part that is not empty."""
         yield self.problem
         yield f"  at:           {self.file}:{self.line}:{self.column}: {self.text}"
         for number, loop in enumerate(self.loops):
             yield f"  {'loops:' if number == 0 else '':13} {loop} (loop: {loop.count})"
         if self.variables:
-            named = set(re.findall(_NAMES, self.text))  # those of the instruction first
-            ordered = sorted(self.variables.items(), key=lambda item: item[0] not in named)
-            shown = [f"{name} = {value}" for name, value in ordered[:_SHOWN_VARIABLES]]
-            more = f", and {len(self.variables) - len(shown)} more" if len(self.variables) > len(shown) else ""
-            yield f"  variables:    {', '.join(shown)}{more}"
+            yield self._variables_line()
         if self.input is not None:
             yield f"  input:        {self.input[0]} of {self.input[1]} of the epoch"
         if self.ops:
             yield f"  {'ops:' if len(self.ops) > 1 else 'op:':13} {', '.join(map(str, self.ops))}"
-        for number, wait in enumerate(self.waiting[:_SHOWN_WAITS]):
-            yield f"  {'waiting:' if number == 0 else '':13} {wait}"
-        if len(self.waiting) > _SHOWN_WAITS:
-            yield f"  {'':13} and {len(self.waiting) - _SHOWN_WAITS} more ops after these"
+        yield from self._waiting_lines()
         if self.queue is not None:
             yield from _queue_lines(self.queue)
         if self.cause:
             yield f"  likely cause: {self.cause}"
 
     def report(self) -> str:
-        """All lines."""
+        """Return the report as text."""
         return "\n".join(self.text_lines())
+
+    def _variables_line(self) -> str:
+        """Return a line with the first variables, those of the instruction before all others."""
+        read_here = set(re.findall(_NAMES, self.text))
+        names = sorted(self.variables, key=lambda name: name not in read_here)
+        texts = [f"{name} = {self.variables[name]}" for name in names[:_SHOWN_VARIABLES]]
+        hidden = len(self.variables) - len(texts)
+        suffix = f", and {hidden} more" if hidden else ""
+        return f"  variables:    {', '.join(texts)}{suffix}"
+
+    def _waiting_lines(self) -> Iterator[str]:
+        for number, wait in enumerate(self.waiting[:_SHOWN_WAITS]):
+            yield f"  {'waiting:' if number == 0 else '':13} {wait}"
+        if len(self.waiting) > _SHOWN_WAITS:
+            yield f"  {'':13} and {len(self.waiting) - _SHOWN_WAITS} more ops after these"
 
 
 def _queue_lines(queue: QueueState) -> Iterator[str]:

@@ -1,4 +1,4 @@
-"""JSON that is read again, or that others wrote: strict JSON, and none that costs more than it says.
+"""Strict JSON, for files that are read again or that others wrote, at a cost that its size bounds.
 
 The standard library takes NaN, keeps the last of two values with one name, and turns any number of digits into an
 integer. None of this is in a file that this package wrote: it is damage, and is refused before it changes a result.
@@ -17,7 +17,7 @@ _HIGH = 1 << 64
 
 
 class NameTwiceError(ValueError):
-    """A name that occurs twice in one object of a JSON document; `name`."""
+    """Raised for a `name` that occurs twice in one object of a JSON document."""
 
     def __init__(self, name: str) -> None:
         super().__init__(f"key {name!r} occurs twice")
@@ -25,17 +25,18 @@ class NameTwiceError(ValueError):
 
 
 def each_name_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """For `object_pairs_hook` of the standard library's JSON, which keeps the last of two. Raises NameTwiceError."""
-    found = dict(pairs)
-    if len(found) != len(pairs):
+    """Make a dictionary from the pairs of a JSON object, as `object_pairs_hook` of the standard library, which would
+    keep the last of two equal names. Raises NameTwiceError."""
+    mapping = dict(pairs)
+    if len(mapping) != len(pairs):
         names = [name for name, _ in pairs]
         raise NameTwiceError(next(name for name in names if names.count(name) > 1))
-    return found
+    return mapping
 
 
 def parse(data: bytes) -> Any:
-    """The value of a JSON document in UTF-8: numbers of 64 bits, no NaN, no name twice in an object, at most 64 levels.
-    Raises ValueError that says what is wrong."""
+    """Return the value of a JSON document in UTF-8: numbers of 64 bits, no NaN, no name twice in an object, at most 64
+    levels. Raises ValueError that says what is wrong."""
     try:
         text = data.decode("utf-8")
     except UnicodeDecodeError as error:
@@ -56,20 +57,20 @@ def parse(data: bytes) -> Any:
     raise ValueError(f"it is nested deeper than {MAX_DEPTH} levels")
 
 
-def read_object(data: bytes, place: str, what: str, fix: str) -> dict[str, Any]:
-    """The object of a JSON document at `place`, a file and perhaps a line, which is to be `what`. Raises HostError with
-    all three for anything else."""
+def read_object(data: bytes, place: str, title: str, fix: str) -> dict[str, Any]:
+    """Return the object that a JSON document holds. Raises HostError for anything else, with `place` (a file and
+    perhaps a line), the kind of document expected, and the `fix`."""
     try:
         value = parse(data)
     except ValueError as error:
-        raise HostError(f"{place}: not {what}: {error}: {fix}") from None
+        raise HostError(f"{place}: not {title}: {error}: {fix}") from None
     if not isinstance(value, dict):
-        raise HostError(f"{place}: not {what}: it is not an object: {fix}")
+        raise HostError(f"{place}: not {title}: it is not an object: {fix}")
     return cast("dict[str, Any]", value)
 
 
 def _inner(level: Sequence[Any]) -> Iterator[Any]:
-    """The lists and maps directly inside of those."""
+    """Give the lists and maps directly inside of those of one level."""
     for outer in level:
         values: Sequence[Any] = ()
         if isinstance(outer, dict):
@@ -80,7 +81,8 @@ def _inner(level: Sequence[Any]) -> Iterator[Any]:
 
 
 def _whole(text: str) -> int:
-    value = int(text) if len(text) <= 20 else _HIGH
+    """Return the value of an integer. Raises ValueError for one that does not fit into 64 bits."""
+    value = int(text) if len(text) <= 20 else _HIGH  # int() of a longer text takes ever longer
     if not _LOW <= value < _HIGH:
         raise ValueError("a number has more than 64 bits")
     return value

@@ -1,4 +1,4 @@
-"""Masked arrays of `numpy.ma`, which are refused wherever arrays are given."""
+"""The refusal of masked arrays of `numpy.ma`."""
 
 import sys
 from collections.abc import Sequence
@@ -7,17 +7,17 @@ from typing import cast
 from buda_emu.support.errors import HostError
 
 
-def require_unmasked(given: object, where: str) -> None:
+def refuse_masked_arrays(tensors: object, place: str) -> None:
     """Raise HostError for an array of `numpy.ma`, alone or in lists: as a plain array it would lose its mask without a
-    word, and what the mask hides would be computed with."""
+    word, and masked values would take part in results. `place` begins the message."""
     masked = sys.modules.get("numpy.ma")
     if masked is None:  # then nobody has made one
         return
-    if isinstance(given, masked.MaskedArray):
+    if isinstance(tensors, masked.MaskedArray):
         raise HostError(
-            f"{where}: a masked array, and its mask would be ignored: pass array.filled(value), which puts a value in "
+            f"{place}: a masked array, and its mask would be ignored: pass array.filled(value), which puts a value in "
             "place of what is masked, or array.data"
         )
-    if isinstance(given, list | tuple):
-        for element in cast("Sequence[object]", given):
-            require_unmasked(element, where)
+    if isinstance(tensors, list | tuple):
+        for element in cast("Sequence[object]", tensors):
+            refuse_masked_arrays(element, place)

@@ -1,4 +1,4 @@
-"""Versions, in a module of their own so that rooms need not import the package's `__init__`."""
+"""Versions, in a module of their own so that other modules need not import the package's `__init__`."""
 
 __version__ = "0.1.0"
 

@@ -16,7 +16,7 @@ _PLACES = {"netlists": "strategies", "broken": "mutants", "Broken": "mutants", "
 
 
 def __getattr__(name: str) -> Any:
-    """The public names, imported when they are first asked for."""
+    """Return a public name, imported when it is first asked for."""
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from importlib import import_module

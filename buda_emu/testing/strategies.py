@@ -10,7 +10,10 @@ from buda_emu.testing.generator.netlist import GENERATED, Budget, Generated, gen
 def netlists(
     *, arch: str = "wormhole_b0", budget: Budget | None = None, op_types: Sequence[str] = GENERATED
 ) -> "st.SearchStrategy[Generated]":
-    """Valid netlists: `text`, and `netlist` as `buda_emu.load` reads it. Every choice is Hypothesis' own, so that it
-    shrinks a failing one; `buda_emu.reduce` goes on from there. Raises HostError for an unknown op type."""
+    """Return the strategy of valid netlists, with `text` and `netlist` as `buda_emu.load` reads it.
+
+    Every choice is Hypothesis' own, so that it shrinks a failing netlist; `buda_emu.reduce` goes on from there. Raises
+    HostError for an unknown op type.
+    """
     random = st.randoms(use_true_random=False, note_method_calls=False)
     return random.map(lambda source: generate(source, arch=arch, budget=budget, op_types=op_types))

@@ -1,5 +1,4 @@
-"""Inputs that ordinary data never has: what a kernel has to get right, and seldom meets
-(docs/stress/generate-netlists.md)."""
+"""Inputs that ordinary data seldom has, but that a kernel has to get right (docs/stress/generate-netlists.md)."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -9,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from buda_emu.emulator.inputs.default import InputBlock, default_inputs
-from buda_emu.emulator.inputs.prepared import Chosen, prepared
+from buda_emu.emulator.inputs.prepared import RunChoice, prepare_run
 from buda_emu.emulator.inputs.sparse import encoding_tiles, sparse_shape
 from buda_emu.emulator.inputs.stimulus import generator
 from buda_emu.netlist.model import Netlist, Op, Queue
@@ -18,29 +17,30 @@ from buda_emu.spec.test_config import Stimulus
 from buda_emu.support.errors import NetlistError
 
 Values = NDArray[Any]
-_Drawn = Callable[[np.random.Generator, tuple[int, ...], bool], Values]
-"""float64 of a shape; the flag: of a format whose exponents have 5 bits."""
+_Kind = Callable[[np.random.Generator, tuple[int, ...], bool], Values]
+"""A function that draws float64 of a shape; the flag is set for formats whose exponents have 5 bits."""
 
 with np.errstate(invalid="ignore"):
     _NAN: Final = np.float64(np.inf) - np.float64(np.inf)
-    """As the processor makes them: which of two different ones a sum keeps is nobody's definition."""
+    """The NaN that the processor makes. A sum of two different NaN may be either, so that only one is used."""
 _SPECIAL: Final = (0.0, -0.0, np.inf, -np.inf, _NAN, 1e-45, -1e-40, 2.0**-126, 3.4e38, -65504.0, 6e-8, 1.0)
 _FEW: Final = (0.0, -0.0, 1.0, -1.0, 0.5, 2.0, 1.5, -1.5, 3.0, 1.00390625, 1.01171875, -2.5)
-"""Equal ones, opposite ones, and halves of the last place of most formats."""
+"""Numbers that are equal or opposite, and halves of the last place of most formats."""
 _SOME_STRIPS: Final = Stimulus("sparse_encoding", zero_strip_freq=0.3, zero_ublock_freq=0.3, zero_tile_freq=0.3)
 
 
 def awkward_inputs(netlist: Netlist, seed: int) -> Iterator[InputBlock]:
-    """Data for every queue that the host fills, to be pushed as `emulator.push(block.queue, block.array, block.slot)`.
+    """Yield data for every queue that the host fills, to push as `emulator.push(block.queue, block.array,
+    block.slot)`.
 
-    Of floats each queue has one kind: close together or far apart, at either end of the exponents, few different ones,
-    all alike; in a quarter of the queues zeros lie among them, and in half of the queues one in 30 or 1,000 is
+    The floats of a queue are of one kind: close together or far apart, at either end of the exponents, few different
+    ones, all alike. In a quarter of the queues zeros are among them, and in half of the queues one in 30 or 1,000 is
     infinite, NaN, denormal or a zero of either sign. Even seeds have nothing below zero, infinite or NaN, as square
-    roots demand. Integers go to their ends. Sparse encodings have several strips, and their tiles mostly one element in
-    each row. What an op understands as row numbers stays so. Depends on `seed` and the queue's name. Raises what
-    `default_inputs` raises.
+    roots demand. Integers go to the ends of their range. Sparse encodings have several strips, and their tiles mostly
+    one element in each row. Row numbers stay legal row numbers. The data depends on `seed` and the queue's name.
+    Raises the errors of `default_inputs`.
     """
-    ready = prepared(netlist, Chosen())
+    ready = prepare_run(netlist, RunChoice())
     sparse = [op for op in netlist.ops.values() if op.attributes.identity]
     readers = {name: (op, position) for op in sparse for position, name in enumerate(op.inputs)}
     for block in default_inputs(netlist, ready.config, ready.bodies, ready.values, seed):
@@ -48,7 +48,7 @@ def awkward_inputs(netlist: Netlist, seed: int) -> Iterator[InputBlock]:
         op, position = readers.get(queue.name, (None, -1))
         stream = generator(seed, f"awkward {queue.name}")
         if op is not None and position == 2:
-            yield _encoded(netlist, block, op, stream)
+            yield _encode_strips(netlist, block, op, stream)
         elif block.source != "default" or is_raw(queue.df):
             yield block
         elif is_integer(queue.df):
@@ -60,25 +60,24 @@ def awkward_inputs(netlist: Netlist, seed: int) -> Iterator[InputBlock]:
             yield replace(block, array=values, source="awkward")
 
 
-def _encoded(netlist: Netlist, block: InputBlock, op: Op, stream: np.random.Generator) -> InputBlock:
-    """More than the least encoding, where it fits its tiles."""
+def _encode_strips(netlist: Netlist, block: InputBlock, op: Op, stream: np.random.Generator) -> InputBlock:
+    """Return an encoding of several strips, or the block unchanged where its tiles have no room for one."""
     source = netlist.queues.get(op.inputs[1]) or netlist.ops[op.inputs[1]]
     shape = sparse_shape(op, source.blocking.t)
     queue = netlist.queues[block.queue]
     try:
-        made = [encoding_tiles(shape, _SOME_STRIPS, queue, stream) for _ in range(len(block.array))]
+        encodings = [encoding_tiles(shape, _SOME_STRIPS, queue, stream) for _ in range(len(block.array))]
     except NetlistError:
         return block
-    return replace(block, array=np.concatenate(made), source="awkward")
+    return replace(block, array=np.concatenate(encodings), source="awkward")
 
 
 def _integers(stream: np.random.Generator, array: Values) -> Values:
-    """Of the whole range of 32 bits, of 8, or few: the format's own ends are where the push saturates."""
-    most = int(stream.choice([3, 127, 255, 70_000, (1 << 31) - 1]))
-    values = stream.integers(-most, most, array.shape, endpoint=True)
-    return np.where(stream.random(array.shape) < 0.02, stream.choice([0, most, -most], array.shape), values).astype(
-        array.dtype
-    )
+    """Draw integers of a range of 2 to 32 bits; a push saturates them to the ends of its format."""
+    bound = int(stream.choice([3, 127, 255, 70_000, (1 << 31) - 1]))
+    values = stream.integers(-bound, bound, array.shape, endpoint=True)
+    is_end = stream.random(array.shape) < 0.02
+    return np.where(is_end, stream.choice([0, bound, -bound], array.shape), values).astype(array.dtype)
 
 
 def _floats(stream: np.random.Generator, queue: Queue, shape: tuple[int, ...], *, plain: bool) -> Values:
@@ -94,11 +93,11 @@ def _floats(stream: np.random.Generator, queue: Queue, shape: tuple[int, ...], *
 
 
 def _one_in_a_row(stream: np.random.Generator, values: Values) -> Values:
-    """All but one element of each row of a tile 0; those that are left are 1, one power of two, or as they were."""
+    """Set all but one element of each row of a tile to 0; the others become one number, mostly 1, or stay unchanged."""
     *_, rows, cols = values.shape
     width = min(32, cols)
-    kept = stream.integers(0, width, (rows, cols // width)).repeat(width, axis=1)
-    mask: NDArray[np.bool_] = np.equal(np.tile(np.arange(width), cols // width), kept)
+    places = stream.integers(0, width, (rows, cols // width)).repeat(width, axis=1)
+    mask: NDArray[np.bool_] = np.equal(np.tile(np.arange(width), cols // width), places)
     alike = np.full_like(values, stream.choice([1.0, 1.0, 2.0**-126, 2.0**-14, 0.5, 2.0**15, 2.0**127]))
     return np.where(mask, alike if stream.random() < 0.7 else values, np.float32(0))
 
@@ -112,25 +111,26 @@ def _close(stream: np.random.Generator, shape: tuple[int, ...], _small: bool) ->
 
 
 def _spread(stream: np.random.Generator, shape: tuple[int, ...], small: bool) -> Values:
-    """Exponents far apart, so that blocks with a shared one and sums lose what is small."""
-    return _signs(stream, shape) * 2.0 ** stream.uniform(*((-12, 8) if small else (-40, 40)), shape)
+    """Draw exponents far apart, so that blocks with a shared exponent and sums lose small numbers."""
+    low, high = (-12, 8) if small else (-40, 40)
+    return _signs(stream, shape) * 2.0 ** stream.uniform(low, high, shape)
 
 
 def _low(stream: np.random.Generator, shape: tuple[int, ...], small: bool) -> Values:
-    """Around the smallest normal number, or all of its exponent."""
+    """Draw numbers around the smallest normal one, with subnormal numbers in half of the cases."""
     least = -14 if small else -126
     below = stream.integers(2)
     return _signs(stream, shape) * 2.0 ** stream.uniform(least - below, least + 1 + below, shape)
 
 
 def _high(stream: np.random.Generator, shape: tuple[int, ...], small: bool) -> Values:
-    """Up to the largest number, or all of its exponent."""
-    most = 16 if small else 128
-    return _signs(stream, shape) * 2.0 ** stream.uniform(most - stream.choice((1, 4)), most, shape)
+    """Draw numbers up to the largest one, of its exponent or of the last four."""
+    limit = 16 if small else 128
+    return _signs(stream, shape) * 2.0 ** stream.uniform(limit - stream.choice((1, 4)), limit, shape)
 
 
 def _half_way(stream: np.random.Generator, shape: tuple[int, ...], _small: bool) -> Values:
-    """Half of all values of one exponent, or a power of two: products and sums meet the ends of roundings."""
+    """Draw powers of two, half of them plus 2^-8 of themselves: products and sums meet the ends of roundings."""
     return _signs(stream, shape) * 2.0 ** stream.integers(-3, 4, shape) * (1 + stream.integers(0, 2, shape) * 2.0**-8)
 
 
@@ -142,4 +142,4 @@ def _alike(stream: np.random.Generator, shape: tuple[int, ...], _small: bool) ->
     return np.full(shape, stream.choice(_FEW))
 
 
-_KINDS: Final[tuple[_Drawn, ...]] = (_close, _close, _spread, _spread, _low, _high, _half_way, _few, _alike)
+_KINDS: Final[tuple[_Kind, ...]] = (_close, _close, _spread, _spread, _low, _high, _half_way, _few, _alike)

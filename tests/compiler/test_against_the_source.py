@@ -10,7 +10,7 @@ from buda_emu.compiler.compilation import made_up
 from buda_emu.compiler.compiled import difference, layer_of, value_of
 from buda_emu.compiler.graph.builder import Builder
 from buda_emu.compiler.graph.graph import Graph
-from buda_emu.compiler.lower.layout import ordered, padded
+from buda_emu.compiler.lower.layout import dense_layout, padded_size
 
 onnx = pytest.importorskip("onnx")
 
@@ -125,7 +125,7 @@ def test_inputs_are_made_up_within_their_tables():
 
 
 def test_a_value_is_read_out_of_its_tiles():
-    layout = ordered((3, 4, 40), [1], [0], [2])
+    layout = dense_layout((3, 4, 40), [1], [0], [2])
     values = np.arange(3 * 4 * 40, dtype=np.float32).reshape(3, 4, 40)
     held = np.full(layout.extent, -1, np.float32)
     held[:, :3, :40] = values.transpose(1, 0, 2)
@@ -148,7 +148,7 @@ def test_differences_leave_infinities_out():
      (1004, 1008), (1571, 1600)],
 )  # fmt: skip
 def test_sizes_that_no_grid_divides_grow_a_little(tiles, expected):
-    assert padded(32 * tiles) == padded(32 * tiles - 31) == 32 * expected
+    assert padded_size(32 * tiles) == padded_size(32 * tiles - 31) == 32 * expected
 
 
 def test_outputs_keep_their_names_where_layers_are_called_like_them():

@@ -5,7 +5,7 @@ import pytest
 
 import buda_emu as be
 from buda_emu.app.cli.main import main
-from buda_emu.arithmetic.tensor.referenced import referenced
+from buda_emu.arithmetic.tensor.referenced import reference_to
 from buda_emu.compiler import memory_watch
 from buda_emu.compiler.graph.graph import Graph, Node
 from buda_emu.compiler.memory_watch import BESIDE, READ, MemoryWatch
@@ -72,13 +72,13 @@ def test_views_of_one_array_count_once():
 
     assert "1.0 MiB of parameters" in said(array, array.T, array[:3])
     assert "2.0 MiB of parameters" in said(array, array.copy())
-    mapped = referenced(array, "m in file")
+    mapped = reference_to(array, "m in file")
     assert "0 B of parameters are in memory, 1.0 MiB (as float32) stay" in said(mapped, mapped)
 
 
 def test_what_is_computed_with_needs_room(resident):
     """A parameter by reference that no step gives box by box is read as a whole: where there is room for it."""
-    mapped = referenced(np.ones((SIDE, SIDE), np.float32), "weight in w.safetensors")
+    mapped = reference_to(np.ones((SIDE, SIDE), np.float32), "weight in w.safetensors")
     with MemoryWatch(BYTES).counting():
         assert float(np.exp(mapped)[0, 0]) > 2
     resident[0] = 1

@@ -9,7 +9,7 @@ import signal
 import time
 from pathlib import Path
 
-from buda_emu.testing.verify.runs.collect import Case, unfinished
+from buda_emu.testing.verify.runs.collect import Case, unfinished_result
 
 
 def obey(case: Case):
@@ -28,7 +28,7 @@ def obey(case: Case):
         raise ValueError(rest)
     if verb == "sleep":
         time.sleep(float(rest))
-    return unfinished(case, "failed" if verb == "failed" else "passed", f"process {os.getpid()}", 0.0)
+    return unfinished_result(case, "failed" if verb == "failed" else "passed", f"process {os.getpid()}", 0.0)
 
 
 def obedient(_about):

@@ -48,7 +48,7 @@ def packed(source, tensors, form="BACKEND"):
 
 
 def compiled(graph, folder, **options):
-    model = CompiledModel(*Compilation.of(CompileOptions(effort="low", **options)).placed(graph))
+    model = CompiledModel(*Compilation.of(CompileOptions(effort="low", **options)).place(graph))
     return members_of(model.save(folder)[1].read_bytes())
 
 

@@ -6,9 +6,10 @@ from dataclasses import replace
 import pytest
 
 from buda_emu.netlist import fixes
-from buda_emu.netlist.fixes import fixed
+from buda_emu.netlist.fixes import apply_fixes
 from buda_emu.netlist.load import check_text
-from buda_emu.support.checker.fix import Edit, Fix, applied
+from buda_emu.support.checker.fix import Edit, Fix
+from buda_emu.support.checker.fix import apply_fixes as apply_to_lines
 from shared_files import ROOT, corpus_files
 
 GOOD = (ROOT / "netlists/matmul.yaml").read_text()
@@ -37,7 +38,7 @@ def spoilt(old, new):
     ],
 )
 def test_a_word_is_corrected_and_nothing_else_changes(old, new):
-    result = fixed(spoilt(old, new), check)
+    result = apply_fixes(spoilt(old, new), check)
     assert result.text.replace("'queue'", "queue") == GOOD
     assert len(result.removed) == 1
 
@@ -48,7 +49,7 @@ def test_an_instruction_that_says_nothing_is_left_out():
     last = next(line for line in reversed(programs.splitlines()) if line.lstrip().startswith("- "))
     indent = last[: len(last) - len(last.lstrip())]
     longer = programs.replace(last, f"{last}\n{indent}- endprogram")
-    assert fixed(f"{head}programs:\n{longer}", check).text == text
+    assert apply_fixes(f"{head}programs:\n{longer}", check).text == text
 
 
 def test_unsafe_fixes_are_made_only_when_asked_for():
@@ -56,8 +57,8 @@ def test_unsafe_fixes_are_made_only_when_asked_for():
     found = [item for item in check(text) if item.fix is not None]
     assert found
     assert not any(item.fix.safe for item in found)
-    assert fixed(text, check).text == text
-    assert len(fixed(text, check, unsafe=True).removed) == len(found)
+    assert apply_fixes(text, check).text == text
+    assert len(apply_fixes(text, check, unsafe=True).removed) == len(found)
 
 
 def test_a_fix_that_would_refuse_a_good_netlist_is_not_made():
@@ -68,7 +69,7 @@ def test_a_fix_that_would_refuse_a_good_netlist_is_not_made():
         found = check(text)
         return [*found, *check(spoilt("type: queue", "type: qeue"))] if text != GOOD else _wrong(GOOD)
 
-    result = fixed(GOOD, biased, unsafe=True)
+    result = apply_fixes(GOOD, biased, unsafe=True)
     assert result.text == GOOD
     assert result.removed == ()
     assert len(seen) > 1
@@ -83,7 +84,7 @@ def _wrong(text):
 
 def test_edits_that_meet_are_made_one_after_the_other():
     one, other = (Fix("", True, (Edit(1, 1, 1, 3, text),)) for text in "xy")
-    assert applied(["abc\n"], [one, other]) == ("xc\n", [one])
+    assert apply_to_lines(["abc\n"], [one, other]) == ("xc\n", [one])
 
 
 @pytest.mark.parametrize(
@@ -102,7 +103,7 @@ def test_edits_that_meet_are_made_one_after_the_other():
     ],
 )
 def test_a_missing_field_that_can_be_one_thing_alone_is_written(old, new):
-    result = fixed(spoilt(old, new), check)
+    result = apply_fixes(spoilt(old, new), check)
     assert [item.fix.safe for item in result.removed] == [True]
     assert _model(result.text) == _model(GOOD)
 
@@ -125,25 +126,25 @@ def _model(text):
 )  # fmt: skip
 def test_a_missing_field_that_could_be_several_things_is_written_when_asked_for(field):
     text = spoilt(field, "")
-    assert fixed(text, check).text == text
-    result = fixed(text, check, unsafe=True)
+    assert apply_fixes(text, check).text == text
+    result = apply_fixes(text, check, unsafe=True)
     assert len(result.removed) == 1
     assert not any(item.severity == "error" for item in result.left)
 
 
 def test_what_cannot_be_known_is_not_written():
     text = spoilt("mblock: [2, 4], ", "")
-    assert fixed(text, check, unsafe=True).text == text
+    assert apply_fixes(text, check, unsafe=True).text == text
 
 
 def test_of_a_field_that_stands_twice_the_first_is_left_out():
     text = spoilt("entries: 2, ", "entries: 4, entries: 2, ")
     (found,) = [item for item in check(text) if item.rule == "V211"]
     assert "entries occurs again in line" in found.message
-    assert fixed(text, check).text == text
-    assert fixed(text, check, unsafe=True).text == GOOD
+    assert apply_fixes(text, check).text == text
+    assert apply_fixes(text, check, unsafe=True).text == GOOD
     block = spoilt("    input_count: 2\n", "    input_count: 9\n    input_count: 2\n")
-    assert fixed(block, check, unsafe=True).text == GOOD
+    assert apply_fixes(block, check, unsafe=True).text == GOOD
     lists = spoilt("in_df: [Float16_b, Bfp8_b, Float16_b]", "in_df: [Float16_b], in_df: [Bfp8_b, Float16_b]")
     assert not [item for item in check(lists) if item.rule == "V211"]  # appended (NETLIST 11.3 C1)
 
@@ -151,10 +152,10 @@ def test_of_a_field_that_stands_twice_the_first_is_left_out():
 def test_the_same_name_with_the_same_words_is_left_out():
     line = next(line for line in GOOD.splitlines() if line.startswith("  weights:"))
     text = spoilt(line, f"{line}\n{line}")
-    assert fixed(text, check).text == GOOD
+    assert apply_fixes(text, check).text == GOOD
     other = spoilt(line, f"{line}\n{line.replace('entries: 1', 'entries: 2')}")
-    assert fixed(other, check).text == other
-    assert fixed(other, check, unsafe=True).text == GOOD
+    assert apply_fixes(other, check).text == other
+    assert apply_fixes(other, check, unsafe=True).text == GOOD
 
 
 FIELD = re.compile(r"\b[a-z_]+: (?:\[[^\[\]{}]*\]|[\w.-]+)(?:, |(?=\}))")
@@ -201,7 +202,7 @@ def _held(text, path):
     made = 0
     before = check(text)
     for unsafe in (False, True):
-        result = fixed(text, check, unsafe=unsafe)
+        result = apply_fixes(text, check, unsafe=unsafe)
         made += len(result.removed)
         assert any(item.severity == "error" for item in before) or not any(
             item.severity == "error" for item in result.left
@@ -237,6 +238,6 @@ def test_fixes_that_do_not_help_are_tried_for_a_bounded_time(monkeypatch):
         tried.append(new)
         return found
 
-    assert fixed(text, check).text == text
+    assert apply_fixes(text, check).text == text
     assert len(found) > 100
     assert len(tried) == 21  # itself, and what is left of 100,000 characters, but at least so many

@@ -16,7 +16,7 @@ SOMEBODY = 54321
 
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setattr(caches, "_told", set())
+    monkeypatch.setattr(caches, "_logged", set())
     found = tmp_path / "above" / "caches" / "leaf"
     assert caches.usable(found)
     return found
@@ -135,7 +135,7 @@ def test_links_that_lead_nowhere_do_not_keep_a_folder_from_being_cleared(folder:
     (folder / "loop").symlink_to("loop")
     (folder / "dangling").symlink_to("nowhere")
     for number in range(8):
-        caches.write_kept(str(folder / f"f{number}"), b"magic", bytes(1000), 3000)
+        caches.write_cache_file(str(folder / f"f{number}"), b"magic", bytes(1000), 3000)
         os.utime(folder / f"f{number}", ns=(0, number))
     left = [path.stat().st_size for path in folder.iterdir() if path.is_file()]
     assert 0 < sum(left) <= 3000

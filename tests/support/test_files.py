@@ -16,7 +16,7 @@ import pytest
 
 from buda_emu.app.cli.main import main
 from buda_emu.support.errors import Exit, HostError
-from buda_emu.support.files import keep_pipe, read_whole, refuse_pipe, unchanged, write_file, write_forward
+from buda_emu.support.files import change_guard, keep_pipe, read_whole, refuse_pipe, write_file, write_forward
 
 NETLIST = str(Path(__file__).parents[2] / "netlists" / "matmul.yaml")
 posix = pytest.mark.skipif(sys.platform == "win32", reason="devices, pipes and permissions of POSIX")
@@ -214,7 +214,7 @@ def test_a_file_that_changes_while_it_is_in_use(tmp_path: Path, name: str) -> No
     change, reason = CHANGES[name]
     path = tmp_path / "a"
     path.write_bytes(b"abcd")
-    check = unchanged(path)
+    check = change_guard(path)
     check()
     path.read_bytes()
     check()

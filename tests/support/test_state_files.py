@@ -16,7 +16,7 @@ from buda_emu.report.baselines import read_baseline
 from buda_emu.report.machine_readable.perf_json import read_perf_json
 from buda_emu.report.perf_against import against, against_lines
 from buda_emu.support.errors import HostError
-from buda_emu.testing.coverage.report import of_netlists, read
+from buda_emu.testing.coverage.report import coverage_of, read
 from buda_emu.testing.verify.runs import verdicts as last_failed
 from damaged_json import damaged
 
@@ -58,7 +58,7 @@ def use_last_failed(path: Path) -> None:
 
 KINDS = {
     "baseline": Kind(baseline, use_baseline),
-    "coverage": Kind(lambda: of_netlists([be.load(NETLISTS / "softmax.yaml")]).as_json(), read),
+    "coverage": Kind(lambda: coverage_of([be.load(NETLISTS / "softmax.yaml")]).as_json(), read),
     "perf": Kind(perf, use_perf),
     "last failed": Kind(
         lambda: {"schema_version": 2, "netlists": {"/a.yaml": {"failed": True, "seconds": 1.5}}},

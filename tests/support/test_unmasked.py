@@ -11,7 +11,7 @@ from buda_emu.app.api.backend.tensor_descs import _array_memory
 from buda_emu.compiler.compiled import as_numpy
 from buda_emu.emulator.image.pack import Contents, write_image
 from buda_emu.support.errors import HostError
-from buda_emu.support.unmasked import require_unmasked
+from buda_emu.support.unmasked import refuse_masked_arrays
 
 NETLIST = Path(__file__).parents[2] / "netlists" / "matmul.yaml"
 MASKED = np.ma.masked_array(np.ones((1, 1, 128, 256), np.float32), mask=False)
@@ -21,12 +21,12 @@ REFUSED = r"a masked array, and its mask would be ignored: pass array.filled\(va
 @pytest.mark.parametrize("given", [MASKED, [MASKED], (np.zeros(3), [MASKED])])
 def test_a_masked_array_alone_or_in_lists(given: object) -> None:
     with pytest.raises(HostError, match=f"^x: {REFUSED}"):
-        require_unmasked(given, "x")
+        refuse_masked_arrays(given, "x")
 
 
 @pytest.mark.parametrize("given", [np.zeros(3), [1, 2], None, "text", MASKED.filled(0), MASKED.data])
 def test_other_values(given: object) -> None:
-    require_unmasked(given, "x")
+    refuse_masked_arrays(given, "x")
 
 
 def test_pushed() -> None:

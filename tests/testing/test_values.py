@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from buda_emu.emulator.inputs.default import default_inputs
-from buda_emu.emulator.inputs.prepared import Chosen, prepared
+from buda_emu.emulator.inputs.prepared import RunChoice, prepare_run
 from buda_emu.netlist.load import check_text
 from buda_emu.spec.formats import is_integer
 from buda_emu.testing import Budget, awkward_inputs, generate
@@ -34,7 +34,7 @@ def floats(first):
 def test_they_fill_the_queues_that_ordinary_inputs_fill():
     for seed in SEEDS:
         netlist = made(seed)
-        ready = prepared(netlist, Chosen())
+        ready = prepare_run(netlist, RunChoice())
         ordinary = list(default_inputs(netlist, ready.config, ready.bodies, ready.values, seed))
         awkward = list(awkward_inputs(netlist, seed))
         assert [(a.queue, a.slot, a.array.shape, a.array.dtype) for a in awkward] == [

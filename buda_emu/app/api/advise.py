@@ -5,15 +5,15 @@ from contextlib import closing
 from os import PathLike, fspath
 
 from buda_emu.app.api.perf import chip_of
-from buda_emu.emulator.inputs.entries import chosen_programs, default_parameters, known_parameters
+from buda_emu.emulator.inputs.entries import check_parameters, default_parameters, select_programs
 from buda_emu.netlist.load import check_bytes
 from buda_emu.netlist.test_config import read_test_config
 from buda_emu.netlist.yaml_reader import UnreadableError, read_bytes
 from buda_emu.performance.advice.accuracy import Accuracy
-from buda_emu.performance.advice.edits import merged
+from buda_emu.performance.advice.edits import merge_edits
 from buda_emu.performance.advice.evaluate import Evaluator
 from buda_emu.performance.advice.moves import MOVES
-from buda_emu.performance.advice.patch import checked
+from buda_emu.performance.advice.patch import check_patch
 from buda_emu.performance.advice.result import Advice
 from buda_emu.performance.advice.search import Search
 from buda_emu.spec.boards import agreed_arch
@@ -65,9 +65,9 @@ def advise(
     netlist = result.netlist
     if netlist is None:
         raise NetlistError(render(result.diagnostics), result.diagnostics)
-    bodies = chosen_programs(netlist, programs)
+    bodies = select_programs(netlist, programs)
     config = read_test_config(netlist.path, netlist.sections)
-    values = {**default_parameters(bodies, config.args), **known_parameters(bodies, parameters or {})}
+    values = {**default_parameters(bodies, config.args), **check_parameters(bodies, parameters or {})}
     on = Workers(workers, dask)
     chosen = [known[name] for name in moves] or list(MOVES)
     with closing(
@@ -91,7 +91,7 @@ def advise(
     text = data
     after = found.best
     if found.taken:
-        text, again = checked(data, netlist, merged(found.best.edits))
+        text, again = check_patch(data, netlist, merge_edits(found.best.edits))
         if again.netlist is None:
             raise InternalError(f"{path}: the netlist with all changes is not accepted any more")
         after = evaluator.again(found.best, again.netlist)

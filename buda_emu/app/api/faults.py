@@ -10,18 +10,18 @@ from typing import Any, cast
 
 from buda_emu.emulator.image.opened import Opened, open_file
 from buda_emu.emulator.inputs.feed import push
-from buda_emu.emulator.inputs.of_image import archive_blocks, begun_with, in_queues, made_up_blocks
-from buda_emu.emulator.inputs.prepared import Chosen, prepared
+from buda_emu.emulator.inputs.of_image import archive_blocks, in_queues, initial_blocks, made_up_blocks
+from buda_emu.emulator.inputs.prepared import RunChoice, prepare_run
 from buda_emu.emulator.runtime.emulator import Emulator
 from buda_emu.spec.precision import Precision
 from buda_emu.support.checker.suggest import near
 from buda_emu.support.errors import HostError
-from buda_emu.support.files import read_whole, unchanged
+from buda_emu.support.files import change_guard, read_whole
 from buda_emu.support.identity import code_identity, differences, files_identity
 from buda_emu.support.records import dataclass
 from buda_emu.support.strict_json import parse
 from buda_emu.support.workers.job import Workers
-from buda_emu.support.workers.wire import here
+from buda_emu.support.workers.wire import local_path
 from buda_emu.testing.injection.campaign import BATCH, Bench, Settings, effects
 from buda_emu.testing.injection.campaign_log import UnknownEffectError
 from buda_emu.testing.injection.fault import KINDS, PLACES, Fault
@@ -56,13 +56,13 @@ class Subject:
         return replace(self, contents=tuple(files_identity(self._files()).items()))
 
     def _files(self) -> dict[str, str | None]:
-        return {"netlist": here(self.path), "inputs": None if self.inputs is None else here(self.inputs)}
+        return {"netlist": local_path(self.path), "inputs": None if self.inputs is None else local_path(self.inputs)}
 
     def opened(self) -> tuple[Opened, Callable[[], None]]:
         """The netlist or image, and a function that raises HostError where its files are not what they were. Raises as
         `open_file`, and HostError for other contents than `contents`."""
         files = self._files()
-        checks = [unchanged(path) for path in files.values() if path is not None and Path(path).exists()]
+        checks = [change_guard(path) for path in files.values() if path is not None and Path(path).exists()]
 
         def check() -> None:
             for each in checks:
@@ -113,16 +113,16 @@ class Maker:
         opened, check = subject.opened()
         netlist = opened.netlist
         image = opened.image
-        chosen = Chosen(subject.programs, dict(subject.parameters), subject.memory_limit, image)
-        ready = prepared(netlist, chosen, rams=subject.inputs is None, as_bits=subject.precision == "device")
+        chosen = RunChoice(subject.programs, dict(subject.parameters), subject.memory_limit, image)
+        ready = prepare_run(netlist, chosen, rams=subject.inputs is None, as_bits=subject.precision == "device")
 
         def fill(emulator: Emulator, seed: int) -> None:
             if subject.inputs is not None:
-                blocks = archive_blocks(netlist, Path(here(subject.inputs)), image, ready.limit)
+                blocks = archive_blocks(netlist, Path(local_path(subject.inputs)), image, ready.limit)
             else:
                 held = image.held_queues if image else frozenset[str]()
-                blocks = made_up_blocks(netlist, ready.config, ready.bodies, ready.values, seed, image, given=held)
-            push(emulator, begun_with(image))
+                blocks = made_up_blocks(netlist, ready.config, ready.bodies, ready.values, seed, image, excluded=held)
+            push(emulator, initial_blocks(image))
             push(emulator, in_queues(image, blocks))
             check()
 
@@ -138,7 +138,7 @@ class Maker:
             memory_limit=ready.limit,
             made_up=subject.inputs is None,
         )
-        trace = machines.recorded()
+        trace = machines.record_run()
         return Bench(machines, Times(netlist, ready.bodies, ready.values, trace.epochs), trace, self.settings)
 
 

@@ -22,7 +22,7 @@ def load(path: str | os.PathLike[str], arch: str | None = None, *, cache: bool =
     all findings when it is refused. What the checker finds about one that is not, also in `Netlist.diagnostics`, is a
     NetlistWarning.
     """
-    model.painted_by(_picture)
+    model.register_painter(_picture)
     netlist = netlist_load.load(path, arch, cache=cache)
     found = netlist.diagnostics
     if found:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from buda_emu.app.api.shown import html_table
 from buda_emu.emulator.image.opened import Opened, open_file
-from buda_emu.emulator.inputs.entries import chosen_programs, default_parameters, known_parameters
+from buda_emu.emulator.inputs.entries import check_parameters, default_parameters, select_programs
 from buda_emu.emulator.inputs.of_image import image_args
 from buda_emu.netlist.model import Netlist
 from buda_emu.netlist.test_config import read_performance_checks, read_test_config
@@ -158,10 +158,10 @@ def perf(
     netlist = opened.netlist
     if arch is not None and netlist.arch_name != arch:
         raise HostError(f"the netlist was loaded for {netlist.arch_name}: load it with arch={arch!r}")
-    bodies = chosen_programs(netlist, programs)
+    bodies = select_programs(netlist, programs)
     config = read_test_config(netlist.path, netlist.sections)
     args = {**image_args(opened.image), **config.args}
-    values = {**default_parameters(bodies, args), **known_parameters(bodies, parameters or {})}
+    values = {**default_parameters(bodies, args), **check_parameters(bodies, parameters or {})}
     run = model_netlist(
         netlist,
         bodies,
@@ -184,7 +184,7 @@ def _on_host(image: "DeviceImage | None", progress: Callable[[str], None]) -> "t
 
     progress("the host's parts")
     try:
-        return tuple(HostParts(image).timed(seed=0))
+        return tuple(HostParts(image).time_steps(seed=0))
     except HostError as error:
         return tuple(HostTime(step.title, None, str(error)) for step in image.plan.on_host)
 

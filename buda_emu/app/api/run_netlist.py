@@ -20,14 +20,14 @@ from buda_emu.emulator.inputs.feed import push
 from buda_emu.emulator.inputs.input_used import InputUsed
 from buda_emu.emulator.inputs.of_image import (
     archive_blocks,
-    begun_with,
+    fit_image_to_inputs,
     in_queues,
+    initial_blocks,
     is_archive_of_inputs,
     made_up_blocks,
-    taking,
 )
-from buda_emu.emulator.inputs.origin import Flaw, Flaws, began
-from buda_emu.emulator.inputs.prepared import Chosen, Prepared, prepared
+from buda_emu.emulator.inputs.origin import Flaw, Flaws, locate_origin
+from buda_emu.emulator.inputs.prepared import PreparedRun, RunChoice, prepare_run
 from buda_emu.emulator.runtime.emulator import Emulator
 from buda_emu.emulator.runtime.host.exchange import OutputParts
 from buda_emu.emulator.runtime.host.host_io import Readout
@@ -41,7 +41,7 @@ from buda_emu.support.records import dataclass
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from buda_emu.emulator.distributed.machines import Machines, Saved
+    from buda_emu.emulator.distributed.machines import Machines, SavedState
     from buda_emu.emulator.image.device_image import DeviceImage
     from buda_emu.emulator.inputs import host_parts
     from buda_emu.support.workers.job import Workers
@@ -92,15 +92,15 @@ def run_netlist(
         image.check_outputs()
     beside = 0
     if inputs:
-        from buda_emu.emulator.inputs.numpy_files import copied_bytes
+        from buda_emu.emulator.inputs.numpy_files import host_copy_bytes
 
-        beside = copied_bytes(inputs)
+        beside = host_copy_bytes(inputs)
         if image is not None:
-            image = taking(image, inputs, parameters or {})
+            image = fit_image_to_inputs(image, inputs, parameters or {})
             netlist = image.for_inputs
-    ready = prepared(
+    ready = prepare_run(
         netlist,
-        Chosen(
+        RunChoice(
             programs=programs,
             parameters=parameters or {},
             memory_limit=memory_limit,
@@ -142,11 +142,11 @@ def run_netlist(
         with Emulator(netlist, precision, threads, memory_limit=limit) as emulator:
             found = running.carry_out(emulator)
     else:
-        from buda_emu.emulator.distributed.machines import Machines, lasting
+        from buda_emu.emulator.distributed.machines import Machines, run_with_restarts
 
         own = limit if workers.dask is not None else limit // workers.count  # of each worker
         make = partial(Machines, netlist, workers, precision, threads, memory_limit=own, tell=tell)
-        found = lasting(make, running.carry_out, tell, is_local=workers.dask is None)
+        found = run_with_restarts(make, running.carry_out, tell, is_local=workers.dask is None)
     arrays = running.arrays
     if image and readout == "host":
         arrays = image.host_outputs(arrays)
@@ -161,7 +161,7 @@ def run_netlist(
             running.fill(emulator, lambda _: None)
             for body in ready.bodies:
                 emulator.run(body.name, ready.values)
-        places = {name: began(netlist, watch, name, flaw) for name, flaw in flaws.items()}
+        places = {name: locate_origin(netlist, watch, name, flaw) for name, flaw in flaws.items()}
         outputs = tuple(replace(output, began=places.get(output.queue, "")) for output in outputs)
     return replace(
         report,
@@ -181,7 +181,7 @@ class _Running:
     outputs that `sink` did not take.
     """
 
-    ready: Prepared
+    ready: PreparedRun
     inputs: "Path | None"
     seed: int
     readout: Readout
@@ -208,11 +208,11 @@ class _Running:
         else:
             needed = ready.steps and ready.steps.entries
             blocks = made_up_blocks(
-                netlist, ready.config, ready.bodies, ready.values, self.seed, image, given=held, needed=needed
+                netlist, ready.config, ready.bodies, ready.values, self.seed, image, excluded=held, needed=needed
             )
-        return push(emulator, chain(begun_with(image), blocks), self.progress)
+        return push(emulator, chain(initial_blocks(image), blocks), self.progress)
 
-    def carry_out(self, emulator: "Emulator | Machines", saved: "Saved | None" = None) -> list[OutputSummary]:
+    def carry_out(self, emulator: "Emulator | Machines", saved: "SavedState | None" = None) -> list[OutputSummary]:
         """All programs; on machines that replace others those that `saved` does not have."""
         machines = None if isinstance(emulator, Emulator) else emulator
         done = saved.restore(machines) if saved is not None and machines is not None else 0
@@ -364,7 +364,7 @@ def run_parted(
     precision: Precision = report.precision  # type: ignore[assignment]
     with Emulator(netlist, precision, report.threads, memory_limit=memory_limit) as emulator:
         start = time.perf_counter()
-        held = push(emulator, begun_with(image), progress)
+        held = push(emulator, initial_blocks(image), progress)
         push_seconds = time.perf_counter() - start
 
         def run(name: str) -> None:

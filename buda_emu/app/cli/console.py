@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from buda_emu.app.cli.output import bar_text, say, say_lines, write_live
 from buda_emu.report.terminal import testing
 from buda_emu.report.terminal.testing import MARKS
-from buda_emu.support.screen import Style, current, shown
+from buda_emu.support.screen import Style, current, escape_controls
 
 if TYPE_CHECKING:
     from buda_emu.testing.verify.result import CaseResult, TestRun
@@ -110,7 +110,7 @@ class Console:
         wrong = done - self._counts["passed"] - self._counts["skipped"]
         note = f"{wrong} not passed" if wrong else ""
         text = bar_text(done, len(self._cases), time.perf_counter() - self._start, "netlists", note)
-        write_live(f"\r\x1b[K{shown(text)}")
+        write_live(f"\r\x1b[K{escape_controls(text)}")
 
     def _clear(self) -> None:
         if self._live:

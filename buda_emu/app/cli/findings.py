@@ -40,12 +40,12 @@ def add_choice(parser: argparse.ArgumentParser) -> None:
 def told(found: "Iterable[Diagnostic]", args: argparse.Namespace) -> "list[Diagnostic]":
     """The findings that are told: as the settings say, where these options do not say otherwise."""
     given = {name: rules for name in RULES if (rules := getattr(args, name)) is not None}
-    return replace(chosen(), **given).applied(found, refuses)
+    return replace(chosen(), **given).filter_findings(found, refuses)
 
 
 def tell_findings(diagnostics: "Sequence[Diagnostic]", file: str) -> None:
     """A line on standard error for each finding; for more than three their number and how to see them."""
-    found = chosen().applied(diagnostics, refuses)
+    found = chosen().filter_findings(diagnostics, refuses)
     for item in found[: _MOST if len(found) <= _MOST else 0]:
         complain(f"{item.path}:{item.where}: {item.severity}[{item.rule}]: {item.message}")
     if len(found) > _MOST:

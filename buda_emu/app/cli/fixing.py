@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 from buda_emu.app.cli.findings import told
 from buda_emu.app.cli.output import complain, say
 from buda_emu.app.documents.kinds import NETLIST, files_below, kind_of
-from buda_emu.netlist.fixes import fixed
+from buda_emu.netlist.fixes import apply_fixes
 from buda_emu.netlist.load import check_text
 from buda_emu.netlist.yaml_reader import UnreadableError, decode, read_bytes
 from buda_emu.support.checker.text import plural
@@ -93,5 +93,5 @@ def _fixed(name: str, args: argparse.Namespace) -> tuple[Changed, int] | None:
     def check(text: str) -> "Sequence[Diagnostic]":
         return told(check_text(text, name, args.arch, strict=args.strict).diagnostics, args)
 
-    result = fixed(text, check, unsafe=args.unsafe_fixes)
+    result = apply_fixes(text, check, unsafe=args.unsafe_fixes)
     return Changed(name, data, text, result.text), len(result.removed)

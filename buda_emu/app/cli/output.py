@@ -8,7 +8,7 @@ from contextlib import suppress
 from typing import IO, TYPE_CHECKING, Any
 
 from buda_emu.support.errors import HostError
-from buda_emu.support.screen import as_it_is, harmless, plain, screen_of, shown
+from buda_emu.support.screen import as_it_is, escape_controls, harmless, plain, screen_of
 from buda_emu.support.version import RESULT_VERSION
 
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ def say(text: str = "", stream: IO[str] | None = None, end: str = "\n") -> None:
     OSError where nothing can be written for another reason."""
     target = stream if stream is not None else stream_for_words()
     try:
-        print(shown(text) if _is_terminal(target) else text, end=end, file=target, flush=True)
+        print(escape_controls(text) if _is_terminal(target) else text, end=end, file=target, flush=True)
     except BrokenPipeError:
         _drop(target)
     except OSError as error:
@@ -152,7 +152,7 @@ def write_picture(path: "str | os.PathLike[str]", picture: "TimelinePicture", pa
 
 
 def write_live(text: str) -> None:
-    """To a terminal's standard error, with what moves its cursor; names in it are `shown`."""
+    """To a terminal's standard error, with what moves its cursor; names in it pass through `escape_controls`."""
     print(text, end="", file=as_it_is(sys.stderr), flush=True)
 
 
@@ -166,7 +166,7 @@ class Progress:
     def show(self, text: str) -> None:
         """Replace the line, by as much of the text as a line has room for."""
         if self.live:
-            write_live(f"\r\x1b[K{shown(text)[: screen_of(sys.stderr).columns]}")
+            write_live(f"\r\x1b[K{escape_controls(text)[: screen_of(sys.stderr).columns]}")
 
     def bar(self, done: int, count: int, seconds: float, what: str) -> None:
         """Replace the line by `bar_text`; at most ten times a second, so that quick work is not slowed by it."""

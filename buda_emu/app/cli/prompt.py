@@ -15,7 +15,7 @@ from prompt_toolkit.input import Input
 from buda_emu.app.cli.ctrl_c import CtrlC
 from buda_emu.app.debugger.console.console import Console
 from buda_emu.app.debugger.console.execute import complete
-from buda_emu.support.caches import kept_in
+from buda_emu.support.caches import cache_folder
 
 _HISTORY: Final = "debug-history"
 
@@ -96,5 +96,5 @@ def _keys() -> Input | None:
 
 def _history_file() -> str:
     """Where the lines of earlier sessions are kept; "" where nobody but this user may be sure of it."""
-    folder = kept_in()
+    folder = cache_folder()
     return os.path.join(folder, _HISTORY) if folder else ""  # noqa: PTH118 - as caches, which speaks of paths as text

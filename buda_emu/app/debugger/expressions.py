@@ -29,9 +29,9 @@ OF_TENSOR: Final[Mapping[str, tuple[str, Callable[[Values], float]]]] = MappingP
 
 
 def _pcc(a: Values, b: Values) -> float:
-    from buda_emu.testing.verify.comparison import cleaned, pcc
+    from buda_emu.testing.verify.comparison import pcc, replace_special
 
-    rows = [cleaned(item.reshape(1, -1).astype(np.float64), nan_is_zero=True) for item in (a, b)]
+    rows = [replace_special(item.reshape(1, -1).astype(np.float64), nan_is_zero=True) for item in (a, b)]
     return float(pcc(rows[0], rows[1], rows[0].size)[0][0])
 
 

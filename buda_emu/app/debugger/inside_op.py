@@ -21,7 +21,7 @@ from buda_emu.arithmetic.tensix.products import PHASES
 from buda_emu.arithmetic.tensix.registers import REGISTERS
 from buda_emu.emulator.ops.base import serial
 from buda_emu.emulator.ops.on_device import base, device_op
-from buda_emu.emulator.ops.on_device.operands import blanked
+from buda_emu.emulator.ops.on_device.operands import blank_words
 from buda_emu.emulator.ops.on_device.reference_units import ReferenceUnits, tile_of
 from buda_emu.emulator.ops.on_device.units import PackedAs, ProductBlock, float_family, tiles_of
 from buda_emu.emulator.runtime.graph.steps import Run
@@ -176,7 +176,7 @@ def steps_of(run: Run, operands: Sequence[Bits], tile: int) -> tuple[list[Step],
     behaviour = device_op(call.op.type)
     registers = behaviour.registers(call)
     sources = [
-        base.stored(bits, call, n, register, registers.dst, base.arrangement(call.op, n))
+        base.stored_operand(bits, call, n, register, registers.dst, base.arrangement(call.op, n))
         for n, (bits, register) in enumerate(zip(operands, registers.inputs, strict=True))
     ]
     maker = behaviour.maker(base.Job(call, registers, sources, None, 1, units, serial))
@@ -188,7 +188,7 @@ def steps_of(run: Run, operands: Sequence[Bits], tile: int) -> tuple[list[Step],
     if isinstance(made, Bits):
         out.assign(slice(None), made)
     else:
-        dims = base.kept_dims(call)
-        kept = base.Made(blanked(made.image, dims), made.mode)
-        base.packed(units, kept, op.out_df, base.packing_of(call, registers), out)
+        dims = base.result_dims(call)
+        kept = base.DstTiles(blank_words(made.image, dims), made.mode)
+        base.pack_tiles(units, kept, op.out_df, base.packing_of(call, registers), out)
     return units.steps, out

@@ -20,21 +20,21 @@ from buda_emu.app.debugger.names import Names
 from buda_emu.app.debugger.tensors import Found, newest
 from buda_emu.emulator.image.opened import Opened, open_file
 from buda_emu.emulator.inputs.feed import push
-from buda_emu.emulator.inputs.prepared import Chosen, prepared
+from buda_emu.emulator.inputs.prepared import RunChoice, prepare_run
 from buda_emu.emulator.memory.host import usable_processors
 from buda_emu.emulator.runtime.emulator import Emulator
 from buda_emu.netlist.model import Netlist, Op, Queue
 from buda_emu.spec.precision import Precision
 from buda_emu.support.checker.suggest import near
 from buda_emu.support.errors import HostError
-from buda_emu.support.unmasked import require_unmasked
+from buda_emu.support.unmasked import refuse_masked_arrays
 
 
 def filled(
     values: object, shape: tuple[int, int, int], before: Found | None, tile: tuple[int, int, int] | None, of: Queue | Op
 ) -> Any:
     """All elements [t, rows, columns], of which `values` may give one tile alone, of the tensor as it is `before`."""
-    require_unmasked(values, of.name)
+    refuse_masked_arrays(values, of.name)
     given: Any = np.asarray(values)
     if tile is not None:
         assert before is not None
@@ -185,9 +185,9 @@ class Session(Changing):
         self.image = opened.image
         self.precision: Precision = precision
         self.names = Names(self.netlist, opened.image)
-        ready = prepared(
+        ready = prepare_run(
             self.netlist,
-            Chosen(programs, parameters or {}, memory_limit, opened.image),
+            RunChoice(programs, parameters or {}, memory_limit, opened.image),
             rams=inputs is None,
             as_bits=precision == "device",
         )

@@ -50,7 +50,7 @@ def _operand(run: Session, name: str) -> Bits:
         values = run.engine.values.get(item.input)
     if values is not None:
         df = item.df if isinstance(item, Queue) else run.names.op(name).out_df
-        return Bits.encoded(df, values)
+        return Bits.encode(df, values)
     if isinstance(item, Queue):
         found = run.engine.call(lambda: of_queue(run.engine, item, None))
         assert found.bits is not None

@@ -79,7 +79,7 @@ class Found:
         """The bits of one tile: as they are held, else as its format has them."""
         if self.bits is not None:
             return self.bits[number]
-        return Bits.encoded(self.df, self.tiles[number])
+        return Bits.encode(self.df, self.tiles[number])
 
 
 def shape_of(item: Queue | Op, tiles: int) -> tuple[int, int, int]:

@@ -30,13 +30,13 @@ from buda_emu.support.records import dataclass
 
 Kind = Literal["key", "word", "queue", "op", "graph", "fused op", "variable"]
 SECONDS: Final = 0.4
-"""So long are candidates tried; those that are left are offered untried, after the others."""
+"""Time in which candidates are tried; the rest are offered untried, after the others."""
 _BOOLS: Final = ("true", "false")
 
 
 @dataclass(frozen=True, slots=True)
 class Offer:
-    """One thing to write. `tried`: the netlist is legal with it, as far as it was before."""
+    """One text that completion offers. `tried` is true if the netlist has no new errors with it."""
 
     text: str
     kind: Kind
@@ -45,11 +45,12 @@ class Offer:
 
 
 def complete(text: OpenText, line: int, column: int, seconds: float = SECONDS) -> list[Offer]:
-    """What may be written before `column` of `line`, which count from 1, in place of the word that is there."""
+    """Return the texts that may be written before `column` of `line`, which count from 1, in place of the word
+    there."""
     place = place_at(text.lines, line, column)
-    found = {offer.text: offer for offer in _candidates(text, place)}
-    begin = [one for one in found.values() if one.text.lower().startswith(place.word.lower())]
-    return _legal(text, line, place, begin or [*found.values()], seconds)
+    offers = {offer.text: offer for offer in _candidates(text, place)}
+    matches = [offer for offer in offers.values() if offer.text.lower().startswith(place.word.lower())]
+    return _legal(text, line, place, matches or [*offers.values()], seconds)
 
 
 # --------------------------------------------------------------------------------------------------------- candidates
@@ -86,9 +87,9 @@ def _in_fused(text: OpenText, place: Place, keys: tuple[str, ...]) -> Iterator[O
 
 
 def _in_object(text: OpenText, table: Table, place: Place, keys: tuple[str, ...]) -> Iterator[Offer]:
-    """In the map of a queue, op or scheduled op; `keys` are those below it."""
+    """Yield the offers in the map of a queue, op or scheduled op; `keys` are those below it."""
     if not keys:
-        yield from _keys({name: field.doc for name, field in table.items()}, _used(place))
+        yield from _keys({name: field.doc for name, field in table.items()}, _sibling_keys(place))
         if table is OP_FIELDS:
             yield from _shaping(place)
         return
@@ -98,14 +99,17 @@ def _in_object(text: OpenText, table: Table, place: Place, keys: tuple[str, ...]
     elif key.endswith("_tms"):
         yield from _tm(place, keys[1:])
     elif key.endswith(("_pad", "_unpad")) and key.startswith("input_") and len(keys) == 1:
-        yield from _keys({name: field.doc for name, field in PAD_FIELDS.items()}, _used(place))
+        yield from _keys({name: field.doc for name, field in PAD_FIELDS.items()}, _sibling_keys(place))
     elif key in table:
         yield from _values(text, table[key])
 
 
 def _shaping(place: Place) -> Iterator[Offer]:
-    count = place.levels[0].values.get("inputs", "") if place.levels else ""
-    used = set(_used(place))
+    if place.levels:
+        count = place.levels[0].values.get("inputs", "")
+    else:
+        count = ""
+    used = set(_sibling_keys(place))
     if count:
         for name in ("input_0_tms", "input_1_tms", "input_2_tms"):
             if name not in used:
@@ -114,14 +118,17 @@ def _shaping(place: Place) -> Iterator[Offer]:
 
 def _attribute(text: OpenText, place: Place, keys: tuple[str, ...]) -> Iterator[Offer]:
     outer = place.levels[0] if place.levels else None
-    op_type = outer.values.get("type", "") if outer is not None else ""
+    if outer is not None:
+        op_type = outer.values.get("type", "")
+    else:
+        op_type = ""
     if not keys:
         legal = {
             name: spec.doc for name, spec in ATTRIBUTES.items() if op_type not in OP_TYPES or spec.is_legal_on(op_type)
         }
-        yield from _keys(legal, _used(place))
+        yield from _keys(legal, _sibling_keys(place))
     elif keys[0] == "fused_op_id":
-        yield from (Offer(name.text, "fused op") for name in text.names.defined("fused op"))
+        yield from (Offer(name.text, "fused op") for name in text.names.definitions("fused op"))
     elif keys[0] in ATTRIBUTES:
         spec = ATTRIBUTES[keys[0]]
         yield from (Offer(word, "word") for word in (_BOOLS if spec.kind == "bool" else spec.words))
@@ -131,7 +138,7 @@ def _tm(place: Place, keys: tuple[str, ...]) -> Iterator[Offer]:
     if not keys:
         yield from (Offer(word, "word") for word in TM_WORDS)
     elif keys == ("broadcast",):
-        yield from (Offer(word, "key") for word in BROADCAST_DIMS if word not in _used(place))
+        yield from (Offer(word, "key") for word in BROADCAST_DIMS if word not in _sibling_keys(place))
 
 
 def _in_program(text: OpenText, place: Place, keys: tuple[str, ...]) -> Iterator[Offer]:
@@ -145,7 +152,7 @@ def _in_program(text: OpenText, place: Place, keys: tuple[str, ...]) -> Iterator
     word = keys[2]
     below = keys[3:]
     if word in ("allocate_queue", "deallocate_queue"):
-        yield from (Offer(name.text, "queue") for name in text.names.defined("queue"))
+        yield from (Offer(name.text, "queue") for name in text.names.definitions("queue"))
     elif word == "loop":
         yield from _variables(text, program)
     elif word == "varinst" and place.levels:
@@ -160,22 +167,24 @@ def _in_program(text: OpenText, place: Place, keys: tuple[str, ...]) -> Iterator
 
 def _in_execute(text: OpenText, place: Place, program: str, below: tuple[str, ...]) -> Iterator[Offer]:
     if not below:
-        yield from _keys({name: field.doc for name, field in EXECUTE_FIELDS.items()}, _used(place))
+        yield from _keys({name: field.doc for name, field in EXECUTE_FIELDS.items()}, _sibling_keys(place))
     elif below[0] == "graph_name":
-        yield from (Offer(name.text, "graph") for name in text.names.defined("graph"))
+        yield from (Offer(name.text, "graph") for name in text.names.definitions("graph"))
     elif below[0] == "queue_settings" and len(below) == 1:
-        graph = place.levels[0].values.get("graph_name", "") if place.levels else ""
+        if place.levels:
+            graph = place.levels[0].values.get("graph_name", "")
+        else:
+            graph = ""
         netlist = text.netlist
-        read = (
-            {name for op in netlist.graphs[graph].ops for name in op.inputs}
-            if netlist is not None and graph in netlist.graphs
-            else None
-        )
-        for name in text.names.defined("queue"):
-            if (read is None or name.text in read) and name.text not in _used(place):
+        if netlist is not None and graph in netlist.graphs:
+            read = {name for op in netlist.graphs[graph].ops for name in op.inputs}
+        else:
+            read = None
+        for name in text.names.definitions("queue"):
+            if (read is None or name.text in read) and name.text not in _sibling_keys(place):
                 yield Offer(name.text, "queue")
     elif below[0] == "queue_settings" and len(below) == 2:
-        yield from _keys({name: field.doc for name, field in SETTING_FIELDS.items()}, _used(place))
+        yield from _keys({name: field.doc for name, field in SETTING_FIELDS.items()}, _sibling_keys(place))
     elif below[0] == "queue_settings" and below[-1] in SETTING_FIELDS:
         if SETTING_FIELDS[below[-1]].default == "false":
             yield from (Offer(word, "word") for word in _BOOLS)
@@ -183,7 +192,7 @@ def _in_execute(text: OpenText, place: Place, program: str, below: tuple[str, ..
 
 
 def _variables(text: OpenText, program: str) -> Iterator[Offer]:
-    return (Offer(name.text, "variable") for name in text.names.defined("variable", program))
+    return (Offer(name.text, "variable") for name in text.names.definitions("variable", program))
 
 
 def _device_fields(place: Place, keys: tuple[str, ...]) -> Iterator[Offer]:
@@ -204,42 +213,46 @@ def _values(text: OpenText, field: Field) -> Iterator[Offer]:
             for word in field.words
         )
     elif field.name == "inputs" and field.kind == "texts":
-        yield from (Offer(name.text, "queue") for name in text.names.defined("queue"))
-        yield from (Offer(name.text, "op") for name in text.names.defined("op"))
+        yield from (Offer(name.text, "queue") for name in text.names.definitions("queue"))
+        yield from (Offer(name.text, "op") for name in text.names.definitions("op"))
     elif field.name == "input":
         yield Offer("HOST", "word")
-        yield from (Offer(name.text, "op") for name in text.names.defined("op"))
+        yield from (Offer(name.text, "op") for name in text.names.definitions("op"))
     elif field.name == "alias":
-        yield from (Offer(name.text, "queue") for name in text.names.defined("queue"))
+        yield from (Offer(name.text, "queue") for name in text.names.definitions("queue"))
 
 
 def _keys(table: Mapping[str, str], used: Iterable[str]) -> Iterator[Offer]:
-    taken = set(used)
-    return (Offer(name, "key", doc) for name, doc in table.items() if name not in taken)
+    used_names = set(used)
+    return (Offer(name, "key", doc) for name, doc in table.items() if name not in used_names)
 
 
-def _used(place: Place) -> list[str]:
-    return place.levels[-1].keys if place.levels else place.block
+def _sibling_keys(place: Place) -> list[str]:
+    """Return the keys that the map at the place has already."""
+    if place.levels:
+        return place.levels[-1].keys
+    return place.block
 
 
 # -------------------------------------------------------------------------------------------------------------- legal
 def _legal(text: OpenText, line: int, place: Place, offers: list[Offer], seconds: float) -> list[Offer]:
-    """Those with which the checker finds least to refuse; a key that has no value yet cannot be tried."""
+    """Return the offers with which the checker finds the fewest errors, none of them new. A key without a value
+    cannot be tried."""
     row = text.lines[line - 1]
     end = place.column - 1 + len(place.word)
     while end < len(row) and row[end] not in " \t,:{}[]'\"#":
         end += 1
     untried = [offer for offer in offers if offer.kind == "key" and not place.has_value]
     until = time.monotonic() + seconds
-    known = {(item.rule, item.message) for item in text.findings}
+    messages = {(finding.rule, finding.message) for finding in text.findings}
     tried: list[tuple[int, Offer]] = []
-    left = [offer for offer in offers if offer not in untried]
-    while left and time.monotonic() < until:
-        offer = left.pop(0)
+    remaining = [offer for offer in offers if offer not in untried]
+    while remaining and time.monotonic() < until:
+        offer = remaining.pop(0)
         lines = [*text.lines]
         lines[line - 1] = row[: place.column - 1] + offer.text + row[end:]
-        errors = [item for item in text.with_text("\n".join(lines)).findings if item.severity == "error"]
-        if all((item.rule, item.message) in known for item in errors):  # else it is wrong by itself
+        errors = [finding for finding in text.with_text("\n".join(lines)).findings if finding.severity == "error"]
+        if all((finding.rule, finding.message) in messages for finding in errors):  # else it is wrong by itself
             tried.append((len(errors), Offer(offer.text, offer.kind, offer.doc, True)))
     least = min((errors for errors, _ in tried), default=0)
-    return [offer for errors, offer in tried if errors == least] + untried + left
+    return [offer for errors, offer in tried if errors == least] + untried + remaining

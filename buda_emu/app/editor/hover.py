@@ -1,4 +1,4 @@
-"""The hover text for the place under the cursor, in Markdown."""
+"""Hover texts for the place under the cursor, in Markdown."""
 
 from collections.abc import Iterator
 
@@ -37,47 +37,55 @@ _WORD = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz012345678
 
 
 def hover(text: OpenText, line: int, column: int) -> str:
-    """Of a place, line and column counting from 1; "" for nothing."""
-    said = [_finding(item) for item in text.findings if item.line == line and item.column <= column <= item.end_column]
+    """Return the hover text of a place, with line and column counting from 1; "" for none."""
+    paragraphs = [
+        _finding_text(finding)
+        for finding in text.findings
+        if finding.line == line and finding.column <= column <= finding.end_column
+    ]
     name = text.names.at(line, column)
     if name is not None:
-        said += about_name(text, name)
+        paragraphs += about_name(text, name)
     else:
-        said += about_word(_word_at(text.lines, line, column), _section(text.lines, line))
-    return "\n\n---\n\n".join(filter(None, said))
+        paragraphs += about_word(_word_at(text.lines, line, column), _section(text.lines, line))
+    return "\n\n---\n\n".join(filter(None, paragraphs))
 
 
-def _finding(item: Diagnostic) -> str:
-    rule = RULES.get(item.rule)
-    why = f"\n\n{rule.explanation}" if rule is not None else ""
-    return f"**{item.severity} {item.rule}**: {item.message}{f' ({item.hint})' if item.hint else ''}{why}"
+def _finding_text(finding: Diagnostic) -> str:
+    rule = RULES.get(finding.rule)
+    if rule is not None:
+        explanation = f"\n\n{rule.explanation}"
+    else:
+        explanation = ""
+    hint = f" ({finding.hint})" if finding.hint else ""
+    return f"**{finding.severity} {finding.rule}**: {finding.message}{hint}{explanation}"
 
 
 # -------------------------------------------------------------------------------------------------------------- names
 def about_name(text: OpenText, name: Name) -> list[str]:
-    """What a name stands for, with the values that loading gave it."""
+    """Return paragraphs about the object that a name names, with the values that loading derived."""
     netlist = text.netlist
-    said = f"**{name.kind}** `{name.text}`"
+    title = f"**{name.kind}** `{name.text}`"
     if netlist is None:
-        return [said]
+        return [title]
     if name.kind == "queue":
-        return [said, *(about_queue(netlist, queue) for queue in _copies(netlist, name.text))][:5]
+        return [title, *(about_queue(netlist, queue) for queue in _copies(netlist, name.text))][:5]
     if name.kind == "op":
         ops = [op for op in netlist.ops.values() if op.name == name.text or op.written_name == name.text]
-        return [said, *(about_op(netlist, op) for op in ops)][:5]
+        return [title, *(about_op(netlist, op) for op in ops)][:5]
     if name.kind == "graph" and name.text in netlist.graphs:
         graph = netlist.graphs[name.text]
         return [
-            f"{said}: {plural(len(graph.ops), 'op')} on chip {graph.target_device}, input_count {graph.input_count}"
+            f"{title}: {plural(len(graph.ops), 'op')} on chip {graph.target_device}, input_count {graph.input_count}"
         ]
     if name.kind == "fused op" and name.text in netlist.fused_ops:
         fused = netlist.fused_ops[name.text]
         steps = " → ".join(step.type for schedule in fused.schedules for step in schedule)
-        return [f"{said}: {plural(fused.inputs, 'input')}, {steps}"]
+        return [f"{title}: {plural(fused.inputs, 'input')}, {steps}"]
     if name.kind == "variable":
         uses = text.names.same(name)
-        return [f"{said} of program `{name.scope}`: {plural(len(uses), 'place')}"]
-    return [said]
+        return [f"{title} of program `{name.scope}`: {plural(len(uses), 'place')}"]
+    return [title]
 
 
 def _copies(netlist: Netlist, name: str) -> Iterator[Queue]:
@@ -85,24 +93,27 @@ def _copies(netlist: Netlist, name: str) -> Iterator[Queue]:
 
 
 def about_queue(netlist: Netlist, queue: Queue) -> str:
-    """Shape, format, bytes and place of a queue."""
+    """Return shape, format, bytes and place of a queue in words."""
     _, rows, columns = queue.blocking.element_shape
-    each = buffer_bytes(queue, netlist)
+    size = buffer_bytes(queue, netlist)
     buffers = len(queue.buffers)
-    where = f"{queue.loc}, chip {queue.target_device}"
+    memory = f"{queue.loc}, chip {queue.target_device}"
     return (
         f"{queue.type} of {plural(queue.entries, 'entry')}, each `{queue.blocking.t} x {rows} x {columns}` {queue.df}; "
-        f"{plural(buffers, 'buffer')} of {each:,} bytes, {each * buffers:,} bytes in {where}; fed by `{queue.input}`"
+        f"{plural(buffers, 'buffer')} of {size:,} bytes, {size * buffers:,} bytes in {memory}; fed by `{queue.input}`"
     )
 
 
 def about_op(netlist: Netlist, op: Op) -> str:
-    """Shape, formats, cores and cycles of an op."""
-    known = OP_TYPES.get(op.type)
+    """Return shape, formats, cores and cycles of an op in words."""
+    declaration = OP_TYPES.get(op.type)
     _, rows, columns = op.blocking.element_shape
-    place = f", from core {list(op.grid_loc)}" if op.grid_loc else ""
+    if op.grid_loc:
+        place = f", from core {list(op.grid_loc)}"
+    else:
+        place = ""
     lines = [
-        f"{op.type}: {known.doc}" if known is not None else op.type,
+        f"{op.type}: {declaration.doc}" if declaration is not None else op.type,
         f"writes `{op.blocking.t} x {rows} x {columns}` {op.out_df}; {op.cores[0]} x {op.cores[1]} cores{place}",
         *(f"input {index} `{name}`" for index, name in enumerate(op.inputs)),
     ]
@@ -111,7 +122,7 @@ def about_op(netlist: Netlist, op: Op) -> str:
 
 
 def op_cycles(netlist: Netlist, op: Op) -> float:
-    """Cycles that one core of an op takes for one input; 0 where the model has none."""
+    """Return the cycles that one core of an op takes for one input, 0 if the model has none."""
     try:
         return sum(cycles(call) for call in calls_of(netlist, op))
     except (BudaError, LookupError, ValueError):
@@ -120,7 +131,7 @@ def op_cycles(netlist: Netlist, op: Op) -> float:
 
 # -------------------------------------------------------------------------------------------------------------- words
 def about_word(word: str, section: str) -> list[str]:
-    """What a word of the language means in a section."""
+    """Return the meanings of a word of the language in a section."""
     tables = {
         "devices": (DEVICE_FIELDS,),
         "queues": (QUEUE_FIELDS,),
@@ -128,34 +139,43 @@ def about_word(word: str, section: str) -> list[str]:
         "fused_ops": (SUB_OP_FIELDS, FUSED_FIELDS),
         "programs": (EXECUTE_FIELDS, SETTING_FIELDS),
     }.get(section, ())
-    said = [about_field(table[word]) for table in tables if word in table][:1]
+    paragraphs = [about_field(table[word]) for table in tables if word in table][:1]
     parts = word.split("_")
     if len(parts) == 3 and parts[0] == "input" and parts[1].isdecimal():
-        said += [about_field(field) for name, field in INPUT_FIELDS.items() if name.endswith(f"_{parts[2]}")]
-    if word in SECTIONS and not said:
-        said.append(f"**{word}**: {SECTIONS[word]}")
+        paragraphs += [about_field(field) for name, field in INPUT_FIELDS.items() if name.endswith(f"_{parts[2]}")]
+    if word in SECTIONS and not paragraphs:
+        paragraphs.append(f"**{word}**: {SECTIONS[word]}")
     if section == "programs" and word in INSTRUCTIONS:
-        said.append(f"**{word}**: {INSTRUCTIONS[word].doc}")
+        paragraphs.append(f"**{word}**: {INSTRUCTIONS[word].doc}")
     if section == "programs" and word in OPCODES:
-        said.append(f"`{OPCODES[word].doc}`")
+        paragraphs.append(f"`{OPCODES[word].doc}`")
     if section in ("graphs", "fused_ops"):
         if word in OP_TYPES:
-            said.append(f"**op type {word}**: {OP_TYPES[word].doc}; inputs: {OP_TYPES[word].inputs_text}")
-        if word in ATTRIBUTES and not said:
+            paragraphs.append(f"**op type {word}**: {OP_TYPES[word].doc}; inputs: {OP_TYPES[word].inputs_text}")
+        if word in ATTRIBUTES and not paragraphs:
             legal = ATTRIBUTES[word].types
-            where = "all op types" if legal is None else ", ".join(legal)
-            said.append(f"**attribute {word}**: {ATTRIBUTES[word].doc}; on {where}")
+            if legal is None:
+                types = "all op types"
+            else:
+                types = ", ".join(legal)
+            paragraphs.append(f"**attribute {word}**: {ATTRIBUTES[word].doc}; on {types}")
     if word in FORMATS:
-        said.append(f"**format {word}**: {FORMATS[word].doc}")
+        paragraphs.append(f"**format {word}**: {FORMATS[word].doc}")
     if word in ARCHS:
-        said.append(f"**{word}** {ARCHS[word].about}")
-    return said
+        paragraphs.append(f"**{word}** {ARCHS[word].about}")
+    return paragraphs
 
 
 def about_field(field: Field) -> str:
-    """A field, its default and words."""
-    words = f"; one of {', '.join(field.words)}" if field.words and len(field.words) < 12 else ""
-    need = "needed" if field.required else f"default {field.default!r}"
+    """Return the description of a field, with its default and its words."""
+    if field.words and len(field.words) < 12:
+        words = f"; one of {', '.join(field.words)}"
+    else:
+        words = ""
+    if field.required:
+        need = "needed"
+    else:
+        need = f"default {field.default!r}"
     return f"**{field.name}**: {field.doc}; {need}{words}"
 
 

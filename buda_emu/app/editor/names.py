@@ -1,4 +1,4 @@
-"""Every name of a netlist's tree, where it is defined and where it is used."""
+"""The names in a netlist's tree, with the places where they are defined and used."""
 
 from collections.abc import Iterator
 from typing import Final, Literal
@@ -14,8 +14,8 @@ _SOURCES: Final = ("queue", "op")
 
 @dataclass(frozen=True, slots=True)
 class Name:
-    """A name where it stands: lines and columns count from 1, `end` is one past its last character. `scope`: of a
-    variable its program. `body`: of a definition what it defines."""
+    """A name at one place: lines and columns count from 1, `end` is one past its last character. `scope` is the
+    program of a variable, `body` the node that a definition defines."""
 
     kind: Kind
     text: str
@@ -28,8 +28,12 @@ class Name:
 
     @property
     def key(self) -> tuple[str, str, str]:
-        """Equal for all places of one thing."""
+        """Return a key that is equal for all places of the same object."""
         return self.kind, stored_name(self.text) if self.kind == "variable" else self.text, self.scope
+
+
+def _order(name: Name) -> tuple[int, int, bool]:
+    return name.line, name.column, not name.defines
 
 
 class Names:
@@ -41,12 +45,13 @@ class Names:
         self.all: list[Name] = []
         definitions = [*_definitions(root)]
         for name in definitions:
-            table = self._queues if name.kind == "queue" else self._ops if name.kind == "op" else None
-            if table is not None:
-                table.setdefault(name.text, name)
+            if name.kind == "queue":
+                self._queues.setdefault(name.text, name)
+            elif name.kind == "op":
+                self._ops.setdefault(name.text, name)
         seen: set[tuple[int, int]] = set()
-        for name in sorted((*definitions, *self._uses(root)), key=lambda one: (one.line, one.column, not one.defines)):
-            if (name.line, name.column) not in seen:  # what an alias of YAML repeats stands in one place
+        for name in sorted((*definitions, *self._uses(root)), key=_order):
+            if (name.line, name.column) not in seen:  # an alias of YAML repeats a name without another place
                 seen.add((name.line, name.column))
                 self.all.append(name)
         self.by_key: dict[tuple[str, str, str], list[Name]] = {}
@@ -54,20 +59,20 @@ class Names:
             self.by_key.setdefault(name.key, []).append(name)
 
     def at(self, line: int, column: int) -> Name | None:
-        """The name in that place, its end included."""
-        return next((one for one in self.all if one.line == line and one.column <= column <= one.end), None)
+        """Return the name at a place, its end included, or None."""
+        return next((name for name in self.all if name.line == line and name.column <= column <= name.end), None)
 
     def same(self, name: Name) -> list[Name]:
-        """All places of what a name means."""
+        """Return all places of the object that a name names."""
         return self.by_key.get(name.key, [])
 
     def definition(self, name: Name) -> Name | None:
-        """Where what it means is defined first."""
-        return next((one for one in self.same(name) if one.defines), None)
+        """Return the first definition of the object that a name names, or None."""
+        return next((place for place in self.same(name) if place.defines), None)
 
-    def defined(self, kind: Kind, scope: str | None = None) -> Iterator[Name]:
-        """The definitions of a kind, of variables those of a program."""
-        return (one for one in self.all if one.defines and one.kind == kind and scope in (None, one.scope))
+    def definitions(self, kind: Kind, scope: str | None = None) -> Iterator[Name]:
+        """Yield the definitions of a kind, of variables those of the program `scope`."""
+        return (name for name in self.all if name.defines and name.kind == kind and scope in (None, name.scope))
 
     # ----------------------------------------------------------------------------------------------------------- uses
     def _uses(self, root: Mapping) -> Iterator[Name]:
@@ -90,7 +95,7 @@ class Names:
                         yield from self._of_step(step, program)
 
     def _source(self, node: Node, kinds: tuple[Kind, ...]) -> Iterator[Name]:
-        """A queue or op that is read; `name.device` is a copy of `name` for one chip (NETLIST 1.7)."""
+        """Yield the queue or op that a node names; `name.device` is the copy of `name` for one chip (NETLIST 1.7)."""
         if not isinstance(node, Scalar):
             return
         for text in (node.text, node.text.rpartition(".")[0]):
@@ -102,11 +107,11 @@ class Names:
     def _of_op(self, body: Node) -> Iterator[Name]:
         for key, _, value in _items(body):
             if key == "inputs" and isinstance(value, Sequence):
-                for item in value.items:
-                    yield from self._source(item, _SOURCES)
+                for entry in value.items:
+                    yield from self._source(entry, _SOURCES)
             elif key == "forked_dram_inputs" and isinstance(value, Sequence):
-                for item in value.items:
-                    for _, queue, op in _items(item):
+                for entry in value.items:
+                    for _, queue, op in _items(entry):
                         yield from self._source(queue, ("queue",))
                         yield from self._source(op, ("op",))
             elif key == "attributes":
@@ -117,13 +122,13 @@ class Names:
     def _of_step(self, step: Node, program: str) -> Iterator[Name]:
         for word, _, value in _items(step):
             if word == "varinst" and isinstance(value, Sequence):
-                for item in (*value.items[:1], *value.items[2:]):
-                    yield from _variable(item, program)
+                for operand in (*value.items[:1], *value.items[2:]):
+                    yield from _variable(operand, program)
             elif word == "loop":
                 yield from _variable(value, program)
             elif word in ("allocate_queue", "deallocate_queue") and isinstance(value, Sequence):
-                for item in value.items:
-                    yield from self._source(item, ("queue",))
+                for operand in value.items:
+                    yield from self._source(operand, ("queue",))
             elif word == "execute":
                 yield from self._of_execute(value, program)
 
@@ -162,7 +167,10 @@ def _declared(step: Node, program: str) -> Iterator[Name]:
     for word, _, value in _items(step):
         if word not in ("var", "staticvar", "param"):
             continue
-        names = value.items if isinstance(value, Sequence) else [key for _, key, _ in _items(value)]
+        if isinstance(value, Sequence):
+            names = value.items
+        else:
+            names = [key for _, key, _ in _items(value)]
         for item in names:
             if isinstance(item, Scalar):
                 yield _name("variable", item, defines=True, scope=program, body=value)
@@ -179,7 +187,9 @@ def _programs(node: Node) -> Iterator[tuple[str, Scalar, Node]]:
 
 
 def _items(node: Node) -> Iterator[tuple[str, Scalar, Node]]:
-    return node.items() if isinstance(node, Mapping) else iter(())
+    if isinstance(node, Mapping):
+        return node.items()
+    return iter(())
 
 
 def _name(

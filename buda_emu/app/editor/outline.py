@@ -1,4 +1,4 @@
-"""The parts of a netlist: symbols, foldings, coloured words, and hints between the lines."""
+"""Parts of a netlist for the editor: symbols, foldings, coloured words, and hints between the lines."""
 
 from collections.abc import Iterator
 from typing import Final, Literal
@@ -8,7 +8,7 @@ from buda_emu.app.editor.names import Name
 from buda_emu.app.editor.text import OpenText
 from buda_emu.netlist.model import Netlist, Op
 from buda_emu.netlist.nodes import Mapping, Node, Scalar, Sequence
-from buda_emu.netlist.rules.ops.shapes import after, padded, unpadded
+from buda_emu.netlist.rules.ops.shapes import after, pad_shape, unpad_shape
 from buda_emu.netlist.sizes import buffer_bytes
 from buda_emu.spec.formats import NETLIST_FORMATS
 from buda_emu.spec.ops import OP_TYPES
@@ -17,7 +17,7 @@ from buda_emu.support.records import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """A section or a name with what stands below it, on lines `line` to `last`, which count from 1."""
+    """A section or a name with everything below it, on lines `line` to `last`, which count from 1."""
 
     name: str
     kind: str
@@ -29,21 +29,24 @@ class Part:
 
 
 def parts(text: OpenText) -> list[Part]:
-    """The sections, and in them queues, graphs with their ops, programs with their variables, fused ops."""
+    """Return the sections, and in them queues, graphs with their ops, programs with their variables, fused ops."""
     by_line = {(name.line, name.column): name for name in text.names.all if name.defines}
-    found: list[Part] = []
+    sections: list[Part] = []
     for section, key, node in text.tree.root.items():
-        found.append(_part(section, "section", key, node, by_line))
-    return found
+        sections.append(_part(section, "section", key, node, by_line))
+    return sections
 
 
 def _part(name: str, kind: str, key: Scalar, node: Node, names: dict[tuple[int, int], Name]) -> Part:
     inside: list[Part] = []
-    pairs = node.items() if isinstance(node, Mapping) else iter(())
-    for item in node.items if isinstance(node, Sequence) else ():
-        if isinstance(item, Mapping):
-            inside += [_known(text, one, value, names) for text, one, value in item.items()]
-    inside += [_known(text, one, value, names) for text, one, value in pairs]
+    if isinstance(node, Mapping):
+        pairs = node.items()
+    else:
+        pairs = iter(())
+    for entry in node.items if isinstance(node, Sequence) else ():
+        if isinstance(entry, Mapping):
+            inside += [_part_of_key(text, name_node, value, names) for text, name_node, value in entry.items()]
+    inside += [_part_of_key(text, name_node, value, names) for text, name_node, value in pairs]
     line, column = max(_end(node), (key.line, key.end_column))
     return Part(
         name=name,
@@ -56,14 +59,14 @@ def _part(name: str, kind: str, key: Scalar, node: Node, names: dict[tuple[int, 
     )
 
 
-def _known(text: str, key: Scalar, node: Node, names: dict[tuple[int, int], Name]) -> Part:
-    """The part of a key, without a kind where it names nothing."""
+def _part_of_key(text: str, key: Scalar, node: Node, names: dict[tuple[int, int], Name]) -> Part:
+    """Return the part of a key, without a kind if the key names nothing."""
     name = names.get((key.line, key.column + (0 if key.plain else 1)))
     return _part(text, name.kind if name is not None else "", key, node, names)
 
 
 def _end(node: Node) -> tuple[int, int]:
-    """Line and column after the last value in it, brackets left out."""
+    """Return line and column after the last value of a node, brackets left out."""
     last = (node.line, node.end_column)
     if isinstance(node, Mapping):
         for key, value in node.pairs[-1:]:
@@ -74,7 +77,7 @@ def _end(node: Node) -> tuple[int, int]:
 
 
 def foldings(text: OpenText) -> Iterator[tuple[int, int]]:
-    """First and last line of everything that takes several."""
+    """Yield first and last line of every part that takes several lines."""
 
     def below(part: Part) -> Iterator[tuple[int, int]]:
         if part.last > part.line:
@@ -97,25 +100,31 @@ _OF_NAMES: Final[dict[str, Token]] = {
 }  # fmt: skip
 
 
-def coloured(text: OpenText) -> list[tuple[int, int, int, Token, bool]]:
-    """Line and column from 1, length, what it is, whether it defines; in the order of the text."""
-    found: dict[tuple[int, int], tuple[int, Token, bool]] = {
+def semantic_tokens(text: OpenText) -> list[tuple[int, int, int, Token, bool]]:
+    """Return line and column from 1, length and kind of each coloured word, and whether it is a definition.
+
+    The words are in the order of the text.
+    """
+    words: dict[tuple[int, int], tuple[int, Token, bool]] = {
         (name.line, name.column): (name.end - name.column, _OF_NAMES[name.kind], name.defines)
         for name in text.names.all
     }
-    for node, key in _scalars(text.tree.root, False):
-        kind: Token | None = (
-            "property"
-            if key
-            else "type"
-            if node.text in OP_TYPES
-            else "enumMember"
-            if node.text in NETLIST_FORMATS
-            else None
-        )
+    for node, is_key in _scalars(text.tree.root, False):
+        kind = _token_of(node, is_key)
         if kind is not None and node.plain:
-            found.setdefault((node.line, node.column), (len(node.text), kind, False))
-    return [(line, column, *found[line, column]) for line, column in sorted(found)]
+            words.setdefault((node.line, node.column), (len(node.text), kind, False))
+    return [(line, column, *words[line, column]) for line, column in sorted(words)]
+
+
+def _token_of(node: Scalar, is_key: bool) -> Token | None:
+    """Return the token kind of a scalar that is not a name, or None if it has no colour."""
+    if is_key:
+        return "property"
+    if node.text in OP_TYPES:
+        return "type"
+    if node.text in NETLIST_FORMATS:
+        return "enumMember"
+    return None
 
 
 def _scalars(node: Node, key: bool) -> Iterator[tuple[Scalar, bool]]:
@@ -126,14 +135,14 @@ def _scalars(node: Node, key: bool) -> Iterator[tuple[Scalar, bool]]:
             yield from _scalars(name, True)
             yield from _scalars(value, False)
     else:
-        for item in node.items:
-            yield from _scalars(item, False)
+        for entry in node.items:
+            yield from _scalars(entry, False)
 
 
 # --------------------------------------------------------------------------------------------------------------- hints
 @dataclass(frozen=True, slots=True)
 class Hint:
-    """A few words after a place of the text; `more` is what its tooltip says."""
+    """A few words after a place of the text; `more` is the text of its tooltip."""
 
     line: int
     column: int
@@ -142,7 +151,7 @@ class Hint:
 
 
 def hints(text: OpenText, first: int, last: int) -> Iterator[Hint]:
-    """Bytes of queues, shapes of operands after their TMs, cycles of ops; on lines `first` to `last`."""
+    """Yield hints on lines `first` to `last`: bytes of queues, shapes of operands after their TMs, cycles of ops."""
     netlist = text.netlist
     if netlist is None:
         return
@@ -152,7 +161,8 @@ def hints(text: OpenText, first: int, last: int) -> Iterator[Hint]:
         if not (name.defines and first <= name.line <= last):
             continue
         if name.kind == "queue":
-            queue = next((one for one in netlist.queues.values() if one.written_name == name.text), None)
+            copies = (queue for queue in netlist.queues.values() if queue.written_name == name.text)
+            queue = next(copies, None)
             if queue is not None and not queue.broken:
                 size = buffer_bytes(queue, netlist, ops) * len(queue.buffers)
                 yield Hint(name.line, name.end + 1, f" {_bytes(size)}", f"{size:,} bytes in all buffers")
@@ -167,22 +177,25 @@ def _of_op(netlist: Netlist, op: Op, name: Name) -> Iterator[Hint]:
     for index, tms in enumerate(op.input_tms):
         shape = shape_read(netlist, op, index) if tms else ""
         key = f"input_{index}_tms"
-        node = op.source.find(key) if isinstance(op.source, Mapping) else None
+        if isinstance(op.source, Mapping):
+            node = op.source.find(key)
+        else:
+            node = None
         if shape and isinstance(node, Sequence) and node.end_column > node.column + 1:
             yield Hint(node.line, node.end_column, f" {shape}", "t x tile rows x tile columns after the TMs")
 
 
 def shape_read(netlist: Netlist, op: Op, index: int) -> str:
-    """What an op reads of an input after unpad, TMs and pad: `2 x 4 x 1`, t, tile rows, tile columns; "" where that
-    cannot be said."""
+    """Return the shape that an op reads of an input after unpad, TMs and pad, such as `2 x 4 x 1`: t, tile rows,
+    tile columns. "" if it is not known."""
     source = netlist.queues.get(op.inputs[index]) or netlist.ops.get(op.inputs[index])
     if source is None:
         return ""
     try:
-        shape = unpadded(source.blocking.shape, op.input_unpad[index])
+        shape = unpad_shape(source.blocking.shape, op.input_unpad[index])
         for tm in op.input_tms[index]:
             shape = after(tm, shape)
-        shape = padded(shape, op.input_pad[index])
+        shape = pad_shape(shape, op.input_pad[index])
     except ValueError:
         return ""  # the findings say why
     return " x ".join(map(str, shape))
@@ -191,4 +204,6 @@ def shape_read(netlist: Netlist, op: Op, index: int) -> str:
 def _bytes(size: int) -> str:
     if size < 1 << 10:
         return f"{size} B"
-    return f"{size / (1 << 10):,.1f} KiB" if size < 1 << 20 else f"{size / (1 << 20):,.1f} MiB"
+    if size < 1 << 20:
+        return f"{size / (1 << 10):,.1f} KiB"
+    return f"{size / (1 << 20):,.1f} MiB"

@@ -1,4 +1,5 @@
-"""Where the cursor is in a text that need not be whole: section, entry, open brackets and keys, without a parser."""
+"""The place of the cursor in a text that may be incomplete: section, entry, open brackets and keys, found without a
+parser."""
 
 import re
 from dataclasses import field
@@ -18,8 +19,11 @@ _BACKWARD_WORD: Final = re.compile(r"[^\s{}\[\],:'\"#]*")
 
 @dataclass(slots=True)
 class Level:
-    """An open bracket, or a block: `key` is the one whose value is written, "" while a key (or list item) is; `keys`
-    are those that stand in it, before and after the cursor; `items` of a list those before."""
+    """An open bracket, or a block.
+
+    `key` is the key whose value is being written, "" while a key or list item is; `keys` are the keys in it, before
+    and after the cursor; `items` the items of a list before the cursor.
+    """
 
     kind: Literal["map", "list"]
     key: str = ""
@@ -30,9 +34,12 @@ class Level:
 
 @dataclass(slots=True)
 class Place:
-    """`path`: keys of the blocks around the cursor, the section first; `levels`: the brackets that are open on top of
-    the innermost one; `block`: keys of that. `word`: what stands before the cursor of the word that is typed, which
-    starts at `column`; `has_value`: a colon follows."""
+    """The place of the cursor.
+
+    `path` holds the keys of the blocks around it, the section first; `levels` the brackets that are open inside the
+    innermost block; `block` the keys of that block. `word` is the part before the cursor of the word that is being
+    typed, which starts at `column`; `has_value` is true if a colon follows.
+    """
 
     path: tuple[str, ...]
     levels: list[Level]
@@ -43,12 +50,12 @@ class Place:
 
     @property
     def keys(self) -> tuple[str, ...]:
-        """The whole path down to the cursor."""
+        """Return the whole path of keys down to the cursor."""
         return (*self.path, *(level.key for level in self.levels if level.key))
 
 
 def place_at(lines: list[str], line: int, column: int) -> Place:
-    """The place before `column` of `line`, both counting from 1."""
+    """Return the place before `column` of `line`, both counting from 1."""
     row = lines[line - 1] if line <= len(lines) else ""
     match = _BACKWARD_WORD.match(row[: column - 1][::-1])
     word = match[0][::-1] if match is not None else ""
@@ -65,7 +72,10 @@ def place_at(lines: list[str], line: int, column: int) -> Place:
         text = lines[number - 1]
         _scan(text[begin : len(text) if number < line else max(column - 1 - len(word), begin)], levels)
         begin = 0
-    indent = head.start(2) if head is not None else len(row) - len(row.lstrip(" -"))
+    if head is not None:
+        indent = head.start(2)
+    else:
+        indent = len(row) - len(row.lstrip(" -"))
     rest = _BEHIND.match(row[column - 1 :])
     place = Place(
         path=path,
@@ -80,13 +90,13 @@ def place_at(lines: list[str], line: int, column: int) -> Place:
 
 
 def _entry(lines: list[str], line: int) -> tuple[int, tuple[str, ...]]:
-    """The line on which the innermost block entry around `line` begins, and the keys of the blocks around it."""
+    """Return the line on which the innermost block entry around `line` begins, and the keys of the blocks around it."""
     section = line
     while section > 1 and not lines[section - 1][:1].isalpha():
         section -= 1
     depth = 0
     start = section
-    own = 0
+    entry_indent = 0
     stack: list[tuple[int, str]] = []
     around: tuple[str, ...] = ()
     for number in range(section, line + 1):
@@ -99,22 +109,27 @@ def _entry(lines: list[str], line: int) -> tuple[int, tuple[str, ...]]:
             continue
         indent = len(row) - len(text)
         head = _KEY.match(row)
-        if depth == 0 or (indent <= own and (head is not None or text.startswith("- "))):  # a bracket was left open
+        if depth == 0 or (
+            indent <= entry_indent and (head is not None or text.startswith("- "))
+        ):  # a bracket was left open
             depth = 0
             start = number
-            own = indent
-            place = head.start(2) if head is not None else len(row) - len(row.lstrip(" -"))
+            entry_indent = indent
+            if head is not None:
+                place = head.start(2)
+            else:
+                place = len(row) - len(row.lstrip(" -"))
             while stack and stack[-1][0] >= place:
                 stack.pop()
             around = tuple(key for _, key in stack)
             if head is not None and not row[head.end() :].strip().partition("#")[0]:
                 stack.append((place, head[2]))
-        depth = max(depth + _opened(row), 0)
+        depth = max(depth + _bracket_balance(row), 0)
     return start, around
 
 
-def _opened(row: str) -> int:
-    """Brackets that a line opens and leaves open."""
+def _bracket_balance(row: str) -> int:
+    """Return the number of brackets that a line opens minus those that it closes."""
     if "#" not in row and "'" not in row and '"' not in row:
         return row.count("{") + row.count("[") - row.count("}") - row.count("]")
     depth = 0
@@ -126,7 +141,7 @@ def _opened(row: str) -> int:
 
 
 def _scan(text: str, levels: list[Level]) -> None:
-    """Follow the brackets of a piece of text."""
+    """Follow the brackets of a piece of text: open and close levels, and collect their keys, values and items."""
     last = ""
     for token in _TOKEN.findall(text):
         top = levels[-1] if levels else None
@@ -153,7 +168,7 @@ def _scan(text: str, levels: list[Level]) -> None:
 
 
 def _look_behind(place: Place, lines: list[str], line: int, column: int) -> None:
-    """Keys and values of the innermost open map after the cursor."""
+    """Add the keys and values that stand after the cursor to the open levels."""
     if not place.levels:
         return
     depth = len(place.levels)
@@ -187,18 +202,18 @@ def _look_behind(place: Place, lines: list[str], line: int, column: int) -> None
 
 
 def _siblings(lines: list[str], start: int, indent: int) -> list[str]:
-    """Keys of the block that an entry stands in."""
-    found: list[str] = []
+    """Return the keys of the block in which an entry stands."""
+    keys: list[str] = []
     for step in (-1, 1):
         number = start + step
         while 0 < number <= len(lines):
             row = lines[number - 1]
-            own = len(row) - len(row.lstrip(" "))
+            row_indent = len(row) - len(row.lstrip(" "))
             if row.strip() and not row.lstrip().startswith("#"):
-                if own < indent:
+                if row_indent < indent:
                     break
                 head = _KEY.match(row)
-                if own == indent and head is not None:
-                    found.append(head[2])
+                if row_indent == indent and head is not None:
+                    keys.append(head[2])
             number += step
-    return found
+    return keys

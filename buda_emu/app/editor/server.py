@@ -1,4 +1,4 @@
-"""The language server of netlists: what `buda-emu lsp` speaks, with positions in the client's units."""
+"""The language server of netlists, `buda-emu lsp`, with positions in the client's units."""
 
 import asyncio
 from collections.abc import Iterable
@@ -15,12 +15,12 @@ from pygls.workspace import TextDocument
 from buda_emu.app.editor.completion import Offer, complete
 from buda_emu.app.editor.hover import hover
 from buda_emu.app.editor.names import Name
-from buda_emu.app.editor.outline import TOKENS, Part, coloured, foldings, hints, parts
+from buda_emu.app.editor.outline import TOKENS, Part, foldings, hints, parts, semantic_tokens
 from buda_emu.app.editor.place import place_at
 from buda_emu.app.editor.text import OpenText
 from buda_emu.app.editor.tree import TreeReader
 from buda_emu.netlist.fields import INSTRUCTIONS
-from buda_emu.netlist.formatter import formatted
+from buda_emu.netlist.formatter import format_text
 from buda_emu.netlist.model import Netlist
 from buda_emu.netlist.yaml_reader import UnreadableError
 from buda_emu.netlist.yaml_text import word
@@ -32,7 +32,8 @@ from buda_emu.support.version import __version__
 
 
 class Positions:
-    """Of one version of a text, whose lines are split once: a large text has some hundred thousand places."""
+    """Conversion of positions in one version of a text, whose lines are split once: a large text has some hundred
+    thousand places."""
 
     def __init__(self, document: TextDocument) -> None:
         self._lines = document.lines
@@ -40,12 +41,12 @@ class Positions:
         self._plain = document.source.isascii()  # a character is a unit in every encoding
 
     def of_client(self, position: lsp.Position) -> tuple[int, int]:
-        """Line and column, from 1 and in characters, of a position in the client's units."""
-        found = self._codec.position_from_client_units(self._lines, position)
-        return found.line + 1, found.character + 1
+        """Return line and column, from 1 and in characters, of a position in the client's units."""
+        converted = self._codec.position_from_client_units(self._lines, position)
+        return converted.line + 1, converted.character + 1
 
     def to_client(self, line: int, column: int) -> lsp.Position:
-        """The position of a line and column in the client's units; past the end of the text the end."""
+        """Return the position of a line and column in the client's units; past the end of the text, the end."""
         row = max(line - 1, 0)
         before = max(column - 1, 0)
         if self._plain and row < len(self._lines):
@@ -53,12 +54,12 @@ class Positions:
         return self._codec.position_to_client_units(self._lines, lsp.Position(row, before))
 
     def range(self, line: int, column: int, end_line: int, end_column: int) -> lsp.Range:
-        """A range in the client's units."""
+        """Return a range in the client's units."""
         return lsp.Range(self.to_client(line, column), self.to_client(end_line, end_column))
 
 
 def line_edits(uri: str, before: str, after: str) -> lsp.WorkspaceEdit:
-    """The edits of the lines that differ."""
+    """Return the edits of the lines that differ between two texts."""
     old = before.splitlines(True)
     new = after.splitlines(True)
     match = SequenceMatcher(None, old, new)  # without its heuristic it takes the square of the lines that repeat
@@ -71,10 +72,11 @@ def line_edits(uri: str, before: str, after: str) -> lsp.WorkspaceEdit:
 
 
 class AnsweringProtocol(LanguageServerProtocol):
-    """A request whose parameters cannot be read is answered, too, and not only logged."""
+    """A protocol that also answers a request whose parameters cannot be read; the library only logs it."""
 
     def structure_message(self, data: dict[str, Any]) -> Any:
-        """What a message says; raises what the library raises for one that says nothing, which it logs."""
+        """Parse a message, and answer a request that cannot be parsed with an error. Raises the library's
+        exceptions."""
         try:
             return super().structure_message(data)  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
         except Exception:
@@ -113,7 +115,8 @@ class _At(Protocol):
 
 
 class NetlistServer(LanguageServer):
-    """Holds the open texts. A text is checked when nobody has typed for a moment; requests read the newest version."""
+    """Server that holds the open texts. A text is checked when nobody has typed for a moment; requests read the
+    newest version."""
 
     def __init__(self) -> None:
         super().__init__("buda-emu", __version__, protocol_cls=AnsweringProtocol)  # pyright: ignore[reportUnknownMemberType]
@@ -123,28 +126,28 @@ class NetlistServer(LanguageServer):
         self._sound: dict[str, Netlist] = {}
 
     def text(self, uri: str) -> OpenText:
-        """The newest version of a text."""
+        """Return the newest version of a text."""
         return self._newest(uri)[0]
 
     def positions(self, uri: str) -> Positions:
-        """Its places in the client's units."""
+        """Return the converter of positions for the newest version of a text."""
         return self._newest(uri)[1]
 
     def _newest(self, uri: str) -> tuple[OpenText, Positions]:
         if uri not in self.workspace.text_documents:
             raise JsonRpcInvalidParams(f"no text is open as {uri}")
         document = self.workspace.get_text_document(uri)
-        version, known, positions = self._texts.get(uri, (None, None, None))
-        if known is None or positions is None or version != document.version or known.text != document.source:
+        version, newest, positions = self._texts.get(uri, (None, None, None))
+        if newest is None or positions is None or version != document.version or newest.text != document.source:
             reader = self._readers.setdefault(uri, TreeReader())
-            last = known.known_netlist if known is not None else None
-            known = OpenText(document.source, _path(uri), reader, last)
+            last = newest.known_netlist if newest is not None else None
+            newest = OpenText(document.source, _path(uri), reader, last)
             positions = Positions(document)
-            self._texts[uri] = (document.version, known, positions)
-        return known, positions
+            self._texts[uri] = (document.version, newest, positions)
+        return newest, positions
 
     def check_later(self, uri: str) -> None:
-        """Check a text when it has rested; a change meanwhile starts the wait again."""
+        """Check a text when it has not changed for `PAUSE` seconds; a change meanwhile starts the wait again."""
         waiting = self._waiting.pop(uri, None)
         if waiting is not None:
             waiting.cancel()
@@ -159,22 +162,22 @@ class NetlistServer(LanguageServer):
         self._waiting.pop(uri, None)
 
     def publish(self, uri: str) -> None:
-        """Tell the client what is found in a text."""
+        """Send the findings about a text to the client."""
         text, positions = self._newest(uri)
-        found = [_diagnostic(positions, item) for item in text.findings]
+        diagnostics = [_diagnostic(positions, finding) for finding in text.findings]
         self.drawable(uri)
         version = self.workspace.get_text_document(uri).version
-        self.text_document_publish_diagnostics(lsp.PublishDiagnosticsParams(uri, found, version))
+        self.text_document_publish_diagnostics(lsp.PublishDiagnosticsParams(uri, diagnostics, version))
 
     def drawable(self, uri: str) -> Netlist | None:
-        """What the last version without errors loaded as."""
+        """Return the netlist of the last version without errors, or None."""
         text = self.text(uri)
-        if text.netlist is not None and not any(item.severity == "error" for item in text.findings):
+        if text.netlist is not None and not any(finding.severity == "error" for finding in text.findings):
             self._sound[uri] = text.netlist
         return self._sound.get(uri)
 
     def forget(self, uri: str) -> None:
-        """A text was closed."""
+        """Drop a text that was closed."""
         waiting = self._waiting.pop(uri, None)
         if waiting is not None:
             waiting.cancel()
@@ -184,11 +187,11 @@ class NetlistServer(LanguageServer):
         self.text_document_publish_diagnostics(lsp.PublishDiagnosticsParams(uri, []))
 
     def place(self, uri: str, position: lsp.Position) -> tuple[int, int]:
-        """Line and column, from 1 and in characters, of a position in the client's units."""
+        """Return line and column, from 1 and in characters, of a position in the client's units."""
         return self.positions(uri).of_client(position)
 
     def name_range(self, uri: str, name: Name) -> lsp.Range:
-        """Where a name stands."""
+        """Return the range of a name in the client's units."""
         return self.positions(uri).range(name.line, name.column, name.line, name.end)
 
 
@@ -196,18 +199,21 @@ def _path(uri: str) -> str:
     return unquote(urlparse(uri).path) or uri
 
 
-def _diagnostic(positions: Positions, item: Diagnostic) -> lsp.Diagnostic:
-    line = max(item.line, 1)
-    end = max(item.end_column, item.column + 1)
-    said = f"{item.message} ({item.hint})" if item.hint else item.message
-    spot = positions.range(line, item.column, line, end)
-    return lsp.Diagnostic(spot, said, _SEVERITIES[item.severity], item.rule, source="buda-emu")
+def _diagnostic(positions: Positions, finding: Diagnostic) -> lsp.Diagnostic:
+    line = max(finding.line, 1)
+    end = max(finding.end_column, finding.column + 1)
+    if finding.hint:
+        message = f"{finding.message} ({finding.hint})"
+    else:
+        message = finding.message
+    spot = positions.range(line, finding.column, line, end)
+    return lsp.Diagnostic(spot, message, _SEVERITIES[finding.severity], finding.rule, source="buda-emu")
 
 
 def make_server() -> NetlistServer:
-    """A server with all its features; `start_io` runs it."""
+    """Return a server with all its features; `start_io` runs it."""
     server = NetlistServer()
-    for features in (_documents, _looking, _names, _writing, _outline):
+    for features in (_documents, _hover_features, _names, _edit_features, _outline):
         features(server)
     return server
 
@@ -226,12 +232,14 @@ def _documents(server: NetlistServer) -> None:
         server.forget(params.text_document.uri)
 
 
-def _looking(server: NetlistServer) -> None:
+def _hover_features(server: NetlistServer) -> None:
     @server.feature(lsp.TEXT_DOCUMENT_HOVER)
     async def hovered(params: lsp.HoverParams) -> lsp.Hover | None:  # pyright: ignore[reportUnusedFunction]
         uri = params.text_document.uri
-        said = hover(server.text(uri), *server.place(uri, params.position))
-        return lsp.Hover(lsp.MarkupContent(lsp.MarkupKind.Markdown, said)) if said else None
+        markdown = hover(server.text(uri), *server.place(uri, params.position))
+        if markdown:
+            return lsp.Hover(lsp.MarkupContent(lsp.MarkupKind.Markdown, markdown))
+        return None
 
     @server.feature(lsp.TEXT_DOCUMENT_SIGNATURE_HELP, lsp.SignatureHelpOptions(["[", ","]))
     async def signature(  # pyright: ignore[reportUnusedFunction]
@@ -245,7 +253,10 @@ def _looking(server: NetlistServer) -> None:
         if keys[2] != "varinst":
             return lsp.SignatureHelp([lsp.SignatureInformation(keys[2], INSTRUCTIONS[keys[2]].doc)])
         written = place.levels[-1].items if place.levels else []
-        names = [written[1]] if len(written) > 1 and written[1] in OPCODES else list(OPCODES)
+        if len(written) > 1 and written[1] in OPCODES:
+            names = [written[1]]
+        else:
+            names = list(OPCODES)
         return lsp.SignatureHelp([_signature(name) for name in names], 0, len(written))
 
     @server.feature(lsp.TEXT_DOCUMENT_INLAY_HINT)
@@ -270,20 +281,22 @@ def _looking(server: NetlistServer) -> None:
         lines = {op.name: line for op in netlist.ops.values() if (line := _line_of(text, op.written_name))}
         above = [op for op in netlist.ops.values() if lines.get(op.name, params.line + 1) <= params.line]
         nearest = max(above, key=lambda op: lines[op.name], default=next(iter(netlist.ops.values()), None))
-        epochs = [one for one in netlist.temporal_graphs if nearest is not None and nearest.graph in one.graphs][:1]
-        shown = [op.name for op in netlist.ops.values() if any(op.graph in one.graphs for one in epochs)]
-        return {"svg": grid_svg(netlist, epochs=[one.id for one in epochs]), "lines": lines, "shown": shown}
+        epochs = [epoch for epoch in netlist.temporal_graphs if nearest is not None and nearest.graph in epoch.graphs][
+            :1
+        ]
+        shown = [op.name for op in netlist.ops.values() if any(op.graph in epoch.graphs for epoch in epochs)]
+        return {"svg": grid_svg(netlist, epochs=[epoch.id for epoch in epochs]), "lines": lines, "shown": shown}
 
 
 def _line_of(text: OpenText, op: str) -> int:
-    found = text.names.by_key.get(("op", op, ""), [])
-    return next((name.line for name in found if name.defines), 0)
+    places = text.names.by_key.get(("op", op, ""), [])
+    return next((name.line for name in places if name.defines), 0)
 
 
 def _signature(name: str) -> lsp.SignatureInformation:
     shape, _, meaning = OPCODES[name].doc.partition(": ")
-    inside = [one.strip() for one in shape.strip("[]").split(",")]
-    return lsp.SignatureInformation(shape, meaning, [lsp.ParameterInformation(one) for one in inside])
+    inside = [part.strip() for part in shape.strip("[]").split(",")]
+    return lsp.SignatureInformation(shape, meaning, [lsp.ParameterInformation(part) for part in inside])
 
 
 def _names(server: NetlistServer) -> None:
@@ -295,20 +308,27 @@ def _names(server: NetlistServer) -> None:
     @server.feature(lsp.TEXT_DOCUMENT_DEFINITION)
     async def definition(params: lsp.DefinitionParams) -> lsp.Location | None:  # pyright: ignore[reportUnusedFunction]
         uri, text, name = at(params)
-        found = text.names.definition(name) if name is not None else None
-        return lsp.Location(uri, server.name_range(uri, found)) if found is not None else None
+        if name is not None:
+            target = text.names.definition(name)
+        else:
+            target = None
+        if target is not None:
+            return lsp.Location(uri, server.name_range(uri, target))
+        return None
 
     @server.feature(lsp.TEXT_DOCUMENT_REFERENCES)
     async def references(params: lsp.ReferenceParams) -> list[lsp.Location]:  # pyright: ignore[reportUnusedFunction]
         uri, text, name = at(params)
-        found = text.names.same(name) if name is not None else []
-        wanted = [one for one in found if params.context.include_declaration or not one.defines]
-        return [lsp.Location(uri, server.name_range(uri, one)) for one in wanted]
+        places = text.names.same(name) if name is not None else []
+        selected = [place for place in places if params.context.include_declaration or not place.defines]
+        return [lsp.Location(uri, server.name_range(uri, place)) for place in selected]
 
     @server.feature(lsp.TEXT_DOCUMENT_PREPARE_RENAME)
     async def prepare(params: lsp.PrepareRenameParams) -> lsp.Range | None:  # pyright: ignore[reportUnusedFunction]
         uri, text, name = at(params)
-        return server.name_range(uri, name) if name is not None and text.names.definition(name) is not None else None
+        if name is not None and text.names.definition(name) is not None:
+            return server.name_range(uri, name)
+        return None
 
     @server.feature(lsp.TEXT_DOCUMENT_RENAME, lsp.RenameOptions(prepare_provider=True))
     async def rename(params: lsp.RenameParams) -> lsp.WorkspaceEdit | None:  # pyright: ignore[reportUnusedFunction]
@@ -318,21 +338,26 @@ def _names(server: NetlistServer) -> None:
         problem = rename_problem(text, name, params.new_name)
         if problem:
             raise JsonRpcInvalidParams(problem)
-        edits = [lsp.TextEdit(server.name_range(uri, one), params.new_name) for one in text.names.same(name)]
+        edits = [lsp.TextEdit(server.name_range(uri, place), params.new_name) for place in text.names.same(name)]
         return lsp.WorkspaceEdit({uri: edits})
 
 
 def rename_problem(text: OpenText, name: Name, new: str) -> str:
-    """Why a thing cannot get a new name; "" where it can."""
+    """Return why an object cannot get a new name, "" if it can."""
     variable = name.kind == "variable"
     if not new or word(new) != new or ("$" in new) != variable or (variable and not new.startswith("$")):
         return f"'{new}' is not a valid {name.kind} name" + (": it begins with $" if variable else "")
-    kinds = ("queue", "op") if name.kind in ("queue", "op") else (name.kind,)
-    taken = any(one.text == new for kind in kinds for one in text.names.defined(kind, name.scope))
-    return f"there is a {name.kind} '{new}' already" if taken else ""
+    if name.kind in ("queue", "op"):
+        kinds = ("queue", "op")
+    else:
+        kinds = (name.kind,)
+    exists = any(other.text == new for kind in kinds for other in text.names.definitions(kind, name.scope))
+    if exists:
+        return f"there is a {name.kind} '{new}' already"
+    return ""
 
 
-def _writing(server: NetlistServer) -> None:
+def _edit_features(server: NetlistServer) -> None:
     @server.feature(lsp.TEXT_DOCUMENT_COMPLETION, lsp.CompletionOptions([" ", "[", "{", ",", ":", "$"]))
     async def completion(params: lsp.CompletionParams) -> lsp.CompletionList:  # pyright: ignore[reportUnusedFunction]
         uri = params.text_document.uri
@@ -352,21 +377,21 @@ def _writing(server: NetlistServer) -> None:
         text = server.text(uri)
         first = params.range.start.line + 1
         last = params.range.end.line + 1
-        wanted = [item for item in text.fixable if item.fix is not None]
+        fixable = [finding for finding in text.fixable if finding.fix is not None]
         only = params.context.only or [lsp.CodeActionKind.QuickFix, lsp.CodeActionKind.SourceFixAll]
-        found: list[lsp.CodeAction] = []
+        code_actions: list[lsp.CodeAction] = []
         if any(str(kind).startswith("quickfix") for kind in map(_value, only)):
-            found += [
-                _quick_fix(server, uri, item, item.fix)
-                for item in wanted
-                if item.fix is not None and first <= item.line <= last
+            code_actions += [
+                _quick_fix(server, uri, finding, finding.fix)
+                for finding in fixable
+                if finding.fix is not None and first <= finding.line <= last
             ]
         if any("source.fixAll".startswith(_value(kind)) for kind in only) and any(
-            item.fix is not None and item.fix.safe for item in wanted
+            finding.fix is not None and finding.fix.safe for finding in fixable
         ):
             edit = line_edits(uri, text.text, text.after_safe_fixes())
-            found.append(lsp.CodeAction("Make all safe fixes", lsp.CodeActionKind.SourceFixAll, edit=edit))
-        return found
+            code_actions.append(lsp.CodeAction("Make all safe fixes", lsp.CodeActionKind.SourceFixAll, edit=edit))
+        return code_actions
 
     @server.feature(lsp.TEXT_DOCUMENT_FORMATTING)
     async def formatting(  # pyright: ignore[reportUnusedFunction]
@@ -375,18 +400,25 @@ def _writing(server: NetlistServer) -> None:
         uri = params.text_document.uri
         text = server.text(uri).text
         try:
-            after = formatted(text)
+            after = format_text(text)
         except UnreadableError:
             return None  # the findings say why
-        return [*(line_edits(uri, text, after).changes or {}).get(uri, [])] if after != text else []
+        if after != text:
+            return [*(line_edits(uri, text, after).changes or {}).get(uri, [])]
+        return []
 
 
 def _value(kind: "lsp.CodeActionKind | str") -> str:
-    return kind.value if isinstance(kind, lsp.CodeActionKind) else kind
+    if isinstance(kind, lsp.CodeActionKind):
+        return kind.value
+    return kind
 
 
 def _item(number: int, offer: Offer, spot: lsp.Range) -> lsp.CompletionItem:
-    new = f"{offer.text}: " if offer.kind == "key" and not offer.tried else offer.text
+    if offer.kind == "key" and not offer.tried:
+        new = f"{offer.text}: "
+    else:
+        new = offer.text
     return lsp.CompletionItem(
         offer.text,
         kind=_OFFERS[offer.kind],
@@ -404,7 +436,10 @@ def _quick_fix(server: NetlistServer, uri: str, item: Diagnostic, fix: Fix) -> l
         for edit in fix.edits
     ]
     new = fix.edits[0].text.strip(" ,\n")
-    title = f"{item.rule}: write {new}" if new else f"{item.rule}: {fix.title}"
+    if new:
+        title = f"{item.rule}: write {new}"
+    else:
+        title = f"{item.rule}: {fix.title}"
     return lsp.CodeAction(
         title if fix.safe else f"{title} (look at the result)",
         lsp.CodeActionKind.QuickFix,
@@ -436,7 +471,7 @@ def _outline(server: NetlistServer) -> None:
         positions = server.positions(params.text_document.uri)
         data: list[int] = []
         before = lsp.Position(0, 0)
-        for line, column, length, kind, defines in coloured(text):
+        for line, column, length, kind, defines in semantic_tokens(text):
             spot = positions.range(line, column, line, column + length)
             start = spot.start
             down = spot.start.line - before.line
@@ -446,7 +481,7 @@ def _outline(server: NetlistServer) -> None:
         return lsp.SemanticTokens(data)
 
 
-def _symbols(positions: Positions, found: Iterable[Part]) -> list[lsp.DocumentSymbol]:
+def _symbols(positions: Positions, parts: Iterable[Part]) -> list[lsp.DocumentSymbol]:
     return [
         lsp.DocumentSymbol(
             part.name or "(no name)",
@@ -456,5 +491,5 @@ def _symbols(positions: Positions, found: Iterable[Part]) -> list[lsp.DocumentSy
             part.kind,
             children=_symbols(positions, part.parts),
         )
-        for part in found
+        for part in parts
     ]

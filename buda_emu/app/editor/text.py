@@ -1,4 +1,4 @@
-"""One open text: its tree, names, netlist and findings, made on demand."""
+"""One open text of the editor: its tree, names, netlist and findings, computed when they are first needed."""
 
 import math
 import time
@@ -8,9 +8,9 @@ from typing import TypeAlias
 
 from buda_emu.app.editor.names import Names
 from buda_emu.app.editor.tree import Tree, TreeReader
-from buda_emu.netlist.build import checking
-from buda_emu.netlist.fixes import fixed, with_fixes
-from buda_emu.netlist.ignores import without_ignored
+from buda_emu.netlist.build import check_in_steps
+from buda_emu.netlist.fixes import apply_fixes, attach_fixes
+from buda_emu.netlist.ignores import apply_ignores
 from buda_emu.netlist.load import has_ignores
 from buda_emu.netlist.model import Netlist
 from buda_emu.netlist.variants import template_findings
@@ -19,12 +19,16 @@ from buda_emu.support.checker.diagnostic import Diagnostic
 from buda_emu.support.checker.result import Steps
 from buda_emu.support.garbage import no_collections
 
+
+def _sort_key(finding: Diagnostic) -> tuple[int, int, str]:
+    return finding.line, finding.column, finding.rule
+
+
 Checked: TypeAlias = tuple[Netlist | None, list[Diagnostic]]
 
 
 class OpenText:
-    """A version of a text. `last`: the netlist of an earlier version, for what this one, which is broken, cannot
-    say."""
+    """A version of a text. `last` is the netlist of an earlier version, for what a broken version cannot supply."""
 
     def __init__(self, text: str, path: str, reader: TreeReader, last: Netlist | None = None) -> None:
         self.text = text
@@ -36,24 +40,24 @@ class OpenText:
 
     @cached_property
     def lines(self) -> list[str]:
-        """As YAML counts them."""
+        """Return the lines of the text as YAML counts them."""
         return split_lines(self.text)
 
     @cached_property
     def tree(self) -> Tree:
-        """As far as it can be read."""
+        """Return the YAML tree of the text, as far as it can be read."""
         with no_collections():
             return self._reader.read(self.text)
 
     @cached_property
     def names(self) -> Names:
-        """All names and their places."""
+        """Return all names of the text with their places."""
         with no_collections():
             return Names(self.tree.root)
 
     def check(self, seconds: float) -> bool:
-        """Go on with the check for about so long; whether more is left to do. No later version may be read meanwhile:
-        it moves the nodes that both share."""
+        """Continue the check for about so many seconds; return whether it is unfinished. No later version may be
+        read before it is finished: that would move the nodes that both versions share."""
         until = time.monotonic() + seconds
         with no_collections():
             while self._done is None:
@@ -74,49 +78,55 @@ class OpenText:
 
     def _check_steps(self) -> Steps[Checked]:
         if self.tree.problem is not None:
-            found = template_findings(self.text, self.path, None) or [self.tree.problem.diagnostic(self.path)]
-            return None, found
+            findings = template_findings(self.text, self.path, None) or [self.tree.problem.diagnostic(self.path)]
+            return None, findings
         placeholders = template_findings(self.text, self.path, self.tree.root)
         if placeholders:
             return None, placeholders
         yield
-        self._reader.kept.next()
-        netlist, found = yield from checking(self.tree.root, self.path, None, False, self._reader.kept)
+        self._reader.cache.next()
+        netlist, findings = yield from check_in_steps(self.tree.root, self.path, None, False, self._reader.cache)
         if has_ignores(self.text):
-            found = without_ignored(found, self.lines, self.path)
-        return netlist, sorted(dict.fromkeys(found), key=lambda item: (item.line, item.column, item.rule))
+            findings = apply_ignores(findings, self.lines, self.path)
+        return netlist, sorted(dict.fromkeys(findings), key=_sort_key)
 
     @property
     def findings(self) -> list[Diagnostic]:
-        """What the checker finds, without fixes."""
+        """Return the findings of the checker, without fixes, sorted by place."""
         return self._checked[1]
 
     @property
     def known_netlist(self) -> Netlist | None:
-        """The same without waiting for a check that is not done."""
-        return (self._done[0] if self._done is not None else None) or self._last
+        """Return the netlist of the text if its check is finished and could build one, else that of an earlier
+        version."""
+        if self._done is not None and self._done[0] is not None:
+            return self._done[0]
+        return self._last
 
     @property
     def netlist(self) -> Netlist | None:
-        """What the text loads as, be it with errors; of a text that cannot be read what an earlier one did."""
+        """Return the netlist of the text, even with errors, or that of an earlier version if the text cannot be
+        read. Finishes the check."""
         self.check(math.inf)
         return self.known_netlist
 
     @cached_property
     def fixable(self) -> tuple[Diagnostic, ...]:
-        """The findings with their fixes."""
+        """Return the findings with their fixes."""
         with no_collections():
-            return tuple(with_fixes(self.findings, self.text))
+            return tuple(attach_fixes(self.findings, self.text))
 
     def after_safe_fixes(self) -> str:
-        """The text after all of them; itself where there is none."""
+        """Return the text after all safe fixes; the same text if there are none."""
         reader = TreeReader()
 
         def check(text: str) -> Sequence[Diagnostic]:
-            return self.fixable if text == self.text else OpenText(text, self.path, reader).fixable
+            if text == self.text:
+                return self.fixable
+            return OpenText(text, self.path, reader).fixable
 
-        return fixed(self.text, check).text
+        return apply_fixes(self.text, check).text
 
     def with_text(self, text: str) -> "OpenText":
-        """The same with another text of as many lines, where the check of this one is done."""
+        """Return another version with as many lines; the check of this one must be finished."""
         return OpenText(text, self.path, self._reader, self._last)

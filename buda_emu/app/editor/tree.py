@@ -1,8 +1,8 @@
-"""The tree of a text that is being typed: read in pieces, of which those are kept that did not change.
+"""Reader of the tree of a text while it is typed: the text is read in pieces, and unchanged pieces are reused.
 
-A text is split where its indentation says that an entry of a block begins: a queue, an op, an instruction. Each piece
-is read alone; one that cannot be read is left out, so that everything else of a broken text is known. What a piece
-cannot say of itself (block scalars, anchors and aliases, which join pieces) makes the whole text one piece.
+A text is split where its indentation shows that an entry of a block begins: a queue, an op, an instruction. Each
+piece is read alone; one that cannot be read is left out, so that the others of a broken text are known. Block
+scalars, anchors and aliases join pieces: a text with these is read as one piece.
 """
 
 import re
@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from buda_emu.netlist.nodes import Mapping, Node, Scalar, Sequence
-from buda_emu.netlist.reader.context import Kept
+from buda_emu.netlist.reader.context import ReadCache
 from buda_emu.netlist.yaml_reader import MAX_DEPTH, UnreadableError, read_any, read_tree, split_lines
 from buda_emu.support.records import dataclass
 
@@ -21,7 +21,7 @@ JOINED: Final = tuple(  # each begins with few characters, which are found quick
         r"\.\.\.(?<=^\.\.\.)", r"\t",
     )
 )  # fmt: skip
-"""What joins pieces, or may: where one of these is, a text is read as one."""
+"""Patterns of syntax that joins pieces, or may: a text in which one of them matches is read as one piece."""
 _HEAD: Final = re.compile(r"([^\s#{}\[\],&*!|>'\"%@`-][^\s#{}\[\],]*?|\$[^\s#]*):[ ]*(?:#.*)?$")
 _BLANK: Final = re.compile(r"[ ]*(?:#.*)?$")
 
@@ -32,42 +32,43 @@ class _TooDeepError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Tree:
-    """What could be read of a text. `problem`: why it is not all, None where it is."""
+    """The part of a text that could be read. `problem` says why it is not the whole text, None if it is."""
 
     root: Mapping
     problem: UnreadableError | None
 
 
 class TreeReader:
-    """Reads versions of one text, one after the other. The tree of a version is valid until the next one is read."""
+    """Reader of the versions of one text, one after the other. The tree of a version is valid until the next one is
+    read."""
 
     def __init__(self) -> None:
-        self._kept: dict[str, list[_Piece]] = {}
-        self.kept = Kept()
-        """What nodes were read as, which goes with them."""
+        self._pieces: dict[str, list[_Piece]] = {}
+        self.cache = ReadCache()
+        """Objects that were read from the nodes of the pieces."""
 
     def read(self, text: str) -> Tree:
-        """The tree of a text; equal to what `read_tree` gives for one that is whole."""
+        """Return the tree of a text; equal to the result of `read_tree` for a text that can be read as a whole."""
         if any(form.search(text) for form in JOINED):
             return _at_once(text)
         lines = split_lines(text)
         if "\n".join(lines) != text.replace("\r\n", "\n"):
             return _at_once(text)
-        reading = _Reading(lines, self._kept)
+        reading = _Reading(lines, self._pieces)
         try:
             root = reading.block(0, len(lines), 0)
         except _TooDeepError:
             return _at_once(text)
-        self._kept = reading.used
+        self._pieces = reading.used
         if isinstance(root, Mapping) and not reading.failed:
             return Tree(root, None)
         problem = reading.problem()
         if problem is not None and isinstance(root, Mapping):
             return Tree(root, problem)
-        whole = _at_once(text)
-        if whole.problem is None:
-            return whole
-        return Tree(root if isinstance(root, Mapping) else Mapping([], 1, 1, 2), whole.problem)
+        tree = _at_once(text)
+        if tree.problem is None:
+            return tree
+        return Tree(root if isinstance(root, Mapping) else Mapping([], 1, 1, 2), tree.problem)
 
 
 def _at_once(text: str) -> Tree:
@@ -82,7 +83,7 @@ def _indent(row: str) -> int:
 
 
 class _Piece:
-    """The node of a few lines, and the number of the line before them."""
+    """The node of a few lines, and the number of lines above them."""
 
     __slots__ = ("above", "node")
 
@@ -104,27 +105,29 @@ def _nodes(node: Node) -> Iterator[Node]:
             yield from _nodes(key)
             yield from _nodes(value)
     elif isinstance(node, Sequence):
-        for item in node.items:
-            yield from _nodes(item)
+        for entry in node.items:
+            yield from _nodes(entry)
 
 
 class _Reading:
-    """One reading. `kept`: pieces of the last one by their text; `used`: of this one."""
+    """The reading of one version. `earlier` holds the pieces of the last version by their text, `used` those of this
+    one."""
 
-    def __init__(self, lines: list[str], kept: dict[str, list[_Piece]]) -> None:
+    def __init__(self, lines: list[str], earlier: dict[str, list[_Piece]]) -> None:
         self._lines = lines
         self._indents = [_indent(line) for line in lines]
-        self._kept = kept
+        self._earlier = earlier
         self.used: dict[str, list[_Piece]] = {}
         self.failed = False
         self._wrong = -1  # where the first piece begins that cannot be read
         self._depth = 0  # blocks around the one that is being read
 
     def problem(self) -> UnreadableError | None:
-        """Why the text cannot be read, said as of the whole; None where only the whole text can tell.
+        """Return why the text cannot be read, with a place in the whole text; None if only reading it as a whole can
+        tell.
 
-        No bracket is open before the first piece that cannot be read, so what follows it says why; unless it goes on
-        until a line that stands further out, with which a part of a text ends and a whole one does not.
+        No bracket is open before the first piece that cannot be read, so the text from there on has the same problem.
+        A problem on a line that is indented less is not: there a part of a text ends, and the whole text does not.
         """
         if self._wrong < 0:
             return None
@@ -138,8 +141,8 @@ class _Reading:
         return None
 
     def block(self, start: int, end: int, least: int) -> Mapping | Sequence | None:
-        """The map or list that lines[start:end] are, whose entries stand at least `least` columns in. Raises
-        _TooDeepError."""
+        """Return the map or list in lines[start:end], whose entries are indented by at least `least` columns; None
+        if there are no entries. Raises _TooDeepError."""
         if self._depth > MAX_DEPTH:
             raise _TooDeepError
         self._depth += 1
@@ -154,30 +157,34 @@ class _Reading:
             return None
         stops = [*starts[1:], end]
         if self._lines[starts[0]].startswith("-", indent):
-            items = [item for one, stop in zip(starts, stops, strict=True) for item in self._items(one, stop, indent)]
+            items: list[Node] = []
+            for first, stop in zip(starts, stops, strict=True):
+                items.extend(self._items(first, stop, indent))
             return Sequence(items, starts[0] + 1, indent + 1, indent + 2)
-        pairs = [pair for one, stop in zip(starts, stops, strict=True) for pair in self._pairs(one, stop, indent)]
+        pairs: list[tuple[Node, Node]] = []
+        for first, stop in zip(starts, stops, strict=True):
+            pairs.extend(self._pairs(first, stop, indent))
         return Mapping(pairs, starts[0] + 1, indent + 1, indent + 2)
 
     def _entries(self, start: int, end: int, least: int) -> tuple[list[int], int]:
-        """Lines on which an entry begins, and how far they are indented."""
+        """Return the lines on which the entries of a block begin, and their indentation."""
         indent = -1
-        found: list[int] = []
+        starts: list[int] = []
         for number in range(start, end):
             line = self._lines[number]
-            own = self._indents[number]
+            column = self._indents[number]
             if indent < 0:
                 if _BLANK.match(line):
                     continue
-                indent = own
-                if own < least:
+                indent = column
+                if column < least:
                     self.failed = True
                     return [], 0
-            if own == indent and line[own : own + 1] not in ("", "#", "}", "]"):
-                found.append(number)
-            elif own < indent and not _BLANK.match(line):
+            if column == indent and line[column : column + 1] not in ("", "#", "}", "]"):
+                starts.append(number)
+            elif column < indent and not _BLANK.match(line):
                 self.failed = self.failed or line.lstrip()[:1] not in "}]"
-        return found, indent
+        return starts, indent
 
     def _pairs(self, start: int, end: int, indent: int) -> Iterator[tuple[Node, Node]]:
         line = self._lines[start]
@@ -199,7 +206,10 @@ class _Reading:
     def _items(self, start: int, end: int, indent: int) -> Iterator[Node]:
         line = self._lines[start]
         inner = indent + 1 + len(line[indent + 1 :]) - len(line[indent + 1 :].lstrip(" "))
-        head = _HEAD.match(line, inner) if line[indent] == "-" and inner > indent + 1 else None
+        if line[indent] == "-" and inner > indent + 1:
+            head = _HEAD.match(line, inner)
+        else:
+            head = None
         if head is not None and self._has_more(start + 1, end):
             depth = self._first_indent(start + 1, end)
             if depth > inner or (depth >= inner and self._is_list(start + 1, end)):
@@ -233,16 +243,17 @@ class _Reading:
         while end > start + 1 and _BLANK.match(self._lines[end - 1]):
             end -= 1
         text = "\n".join(self._lines[start:end])
-        kept = self._kept.get(text)
-        if kept:
-            piece = kept.pop()
+        pieces = self._earlier.get(text)
+        if pieces:
+            piece = pieces.pop()
             piece.move(start)
         else:
             try:
                 node = read_any(text)
             except UnreadableError:
                 self.failed = True
-                self._wrong = start if self._wrong < 0 else self._wrong
+                if self._wrong < 0:
+                    self._wrong = start
                 return None
             piece = _Piece(node, 0)
             piece.move(start)

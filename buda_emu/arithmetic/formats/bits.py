@@ -14,42 +14,44 @@ Codes = NDArray[np.unsignedinteger[Any]]
 
 
 def to_bits(values: F32) -> U32:
-    """The bit patterns of float32 values; same shape, no copy where the memory allows it."""
+    """Return the bit patterns of float32 values; same shape, no copy where the memory allows it."""
     if values.dtype != np.float32:
         raise TypeError(f"expected float32 values, got {values.dtype}")
     return np.ascontiguousarray(values).reshape(values.shape).view(np.uint32)
 
 
 def single(value: float) -> int:
-    """The bit pattern of a number as a float32."""
+    """Return the bit pattern of a number as a float32."""
     return int(to_bits(np.array([value], dtype=np.float32))[0])
 
 
 def bit_length(value: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Bits of each value, 0 for 0; exact up to 53 bits."""
+    """Return the number of bits of each value, 0 for 0; exact up to 53 bits."""
     return np.frexp(value.astype(np.float64))[1].astype(np.int64)
 
 
 def from_bits(bits: Codes) -> F32:
-    """The float32 values that have these bit patterns; same shape."""
+    """Return the float32 values that have these bit patterns; same shape."""
     return np.ascontiguousarray(bits, dtype=np.uint32).reshape(bits.shape).view(np.float32)
 
 
 def nan_as_zero(values: F32) -> F32:
-    """The values with every NaN replaced by +0; NaNs are found by their bits, so signalling ones raise no flag."""
+    """Replace every NaN by +0. NaNs are recognised by their bits, so signalling ones raise no flag."""
     is_nan = (to_bits(values) & np.uint32(0x7FFFFFFF)) > np.uint32(0x7F800000)
     return np.where(is_nan, np.float32(0), values)
 
 
 def round_half_away(values: F32) -> F32:
-    """Nearest integer, ties away from zero, of finite values, without an intermediate rounding (FORMATS 3.7)."""
-    whole = np.trunc(values)
-    away = np.abs(values - whole) >= np.float32(0.5)
-    return np.where(away, whole + np.copysign(np.float32(1), values), whole)
+    """Round finite values to the nearest integer, ties away from zero, without an intermediate rounding (FORMATS
+    3.7)."""
+    truncated = np.trunc(values)
+    away = np.abs(values - truncated) >= np.float32(0.5)
+    return np.where(away, truncated + np.copysign(np.float32(1), values), truncated)
 
 
 def ulp(tiles: F32, format_name: str) -> NDArray[np.float64]:
-    """Of each element of float32[..., 32, 32] tiles: float64, same shape, always positive.
+    """Return the unit in the last place of each element of float32[..., 32, 32] tiles: float64, same shape, always
+    positive.
 
     Floats: 2^(exponent - fraction bits), at and below the smallest normal that of the smallest normal, above the range
     and for infinities and NaNs that of the largest value. Block formats: the unit of the block's shared exponent, the
@@ -58,8 +60,8 @@ def ulp(tiles: F32, format_name: str) -> NDArray[np.float64]:
     spec = FORMATS[format_name]
     if spec.kind in ("int", "raw"):
         return np.ones(tiles.shape)
-    least, most = _exponents(spec)
-    exponent = np.clip(_exponent(tiles), least, most)
+    least, greatest = _exponents(spec)
+    exponent = np.clip(_exponent(tiles), least, greatest)
     bits = spec.mantissa_bits
     if spec.kind == "block":
         blocks = exponent.reshape(*tiles.shape[:-1], -1, BLOCK_DATUMS)
@@ -69,15 +71,16 @@ def ulp(tiles: F32, format_name: str) -> NDArray[np.float64]:
 
 
 def _exponent(values: F32) -> NDArray[np.int32]:
-    """Floor of log2 of the magnitude; of 0 the least, of infinities and NaNs the most that there is."""
+    """Return floor(log2) of the magnitude; for 0 the least, for infinities and NaNs the greatest exponent that there
+    is."""
     field = (values.view(np.uint32) >> np.uint32(23)) & np.uint32(0xFF)
     return field.astype(np.int32) - 127
 
 
 def _exponents(spec: FormatSpec) -> tuple[int, int]:
-    """The exponents of the least and the greatest unit."""
+    """Return the exponents of the least and the greatest unit of a format."""
     bias = spec.bias or 0
-    width = 4 if bias == 7 else 5 if bias == 15 else 8
+    width = {7: 4, 15: 5}.get(bias, 8)
     top = (1 << width) - 1 - bias
     if spec.kind == "block":
         return -bias, top

@@ -21,26 +21,28 @@ _FAMILY_SHIFT = 127 - 15
 
 @dataclass(frozen=True, slots=True)
 class BlockFormat:
-    """One block format: `magnitude_bits` (7, 3, 1) with explicit leading one; `narrow` = 5-bit exponents (family A)."""
+    """A block format: `magnitude_bits` (7, 3, 1) with explicit leading one; `narrow` = 5-bit exponents (family A)."""
 
     magnitude_bits: int
     narrow: bool
 
     def encode(self, groups: F32, rounding: Rounding) -> tuple[NDArray[np.uint8], NDArray[np.uint8]]:
-        """float32[..., 16] to (shared exponents uint8[...], datums uint8[..., 16]), the five steps of FORMATS 4.
+        """Encode float32[..., 16] as shared exponents uint8[...] and datums uint8[..., 16], by the five steps of
+        FORMATS 4.
 
-        "nearest" rounds magnitudes half up; an overflow of the rounding saturates, it never moves the shared
-        exponent.
+        "nearest" rounds magnitudes half up; an overflow of the rounding saturates, it never moves the shared exponent.
         """
         bits = to_bits(groups)
         field = ((bits >> np.uint32(23)) & np.uint32(0xFF)).astype(np.int32)
         fraction = (bits & np.uint32(0x7FFFFF)).astype(np.int32)
         exponent = field
         if self.narrow:
-            own = field - _FAMILY_SHIFT
-            exponent = np.clip(own, 0, 31)
+            narrow_field = field - _FAMILY_SHIFT
+            exponent = np.clip(narrow_field, 0, 31)
             # Underflow is not flushed: the hidden one below makes it exactly 2^-15.
-            fraction = np.where(own > 31, np.int32(0x7FFFFF), np.where(own < 0, np.int32(0), fraction))
+            fraction = np.where(
+                narrow_field > 31, np.int32(0x7FFFFF), np.where(narrow_field < 0, np.int32(0), fraction)
+            )
         shared = exponent.max(axis=-1)
         distance = np.minimum(shared[..., np.newaxis] - exponent, 31)  # all bits are gone from 24 on
         aligned = (_HIDDEN | fraction) >> distance
@@ -54,12 +56,14 @@ class BlockFormat:
         return shared.astype(np.uint8), datums.astype(np.uint8)
 
     def decode(self, exponents: NDArray[np.uint8], datums: NDArray[np.uint8]) -> F32:
-        """(shared exponents uint8[...], datums uint8[..., 16]) to float32[..., 16]; magnitude 0 is a signed zero."""
+        """Decode shared exponents uint8[...] and datums uint8[..., 16] to float32[..., 16]; magnitude 0 is a signed
+        zero."""
         wide = datums.astype(np.uint32)
         magnitude = wide & np.uint32((1 << self.magnitude_bits) - 1)
         sign = wide >> np.uint32(self.magnitude_bits)
         leading_zeros = _leading_zeros(self.magnitude_bits)[magnitude]
-        base = exponents.astype(np.uint32)[..., np.newaxis] + np.uint32(_FAMILY_SHIFT if self.narrow else 0)
+        family_shift = _FAMILY_SHIFT if self.narrow else 0
+        base = exponents.astype(np.uint32)[..., np.newaxis] + np.uint32(family_shift)
         field = (base - leading_zeros) & np.uint32(0xFF)
         # The leading one goes out at the top of the 24 bits, what follows it is the fraction.
         fraction = (magnitude << (np.uint32(24 - self.magnitude_bits) + leading_zeros)) & np.uint32(0x7FFFFF)
@@ -68,7 +72,7 @@ class BlockFormat:
 
 
 def _leading_zeros(magnitude_bits: int) -> NDArray[np.uint32]:
-    """Leading zeros of every magnitude of that many bits."""
+    """Return the leading zeros of every magnitude of that many bits, as a table."""
     return np.array([magnitude_bits - value.bit_length() for value in range(1 << magnitude_bits)], dtype=np.uint32)
 
 
@@ -89,16 +93,18 @@ class UpperBits:
 
     @property
     def dtype(self) -> type[np.unsignedinteger]:
-        """Type of one stored code."""
-        return np.uint16 if self.width == 16 else np.uint32
+        """The type of one stored code."""
+        if self.width == 16:
+            return np.uint16
+        return np.uint32
 
     def encode(self, values: F32) -> Codes:
-        """float32 to codes of `width` bits, same shape."""
+        """Encode float32 as codes of `width` bits, same shape."""
         upper = to_bits(values) >> np.uint32(32 - self.kept) << np.uint32(self.width - self.kept)
         return upper.astype(self.dtype)
 
     def decode(self, codes: Codes) -> F32:
-        """Codes to float32, same shape."""
+        """Decode codes to float32, same shape."""
         return from_bits(codes.astype(np.uint32) << np.uint32(32 - self.width))
 
 
@@ -116,30 +122,33 @@ class SmallFloat:
 
     @property
     def bias(self) -> int:
-        """Exponent bias: 15 for 5 bits, 7 for 4."""
+        """The exponent bias: 15 for 5 bits, 7 for 4."""
         return (1 << (self.exponent_bits - 1)) - 1
 
     @property
     def dtype(self) -> type[np.unsignedinteger]:
-        """Type of one stored code."""
-        return np.uint16 if self.exponent_bits + self.fraction_bits > 7 else np.uint8
+        """The type of one stored code."""
+        if self.exponent_bits + self.fraction_bits > 7:
+            return np.uint16
+        return np.uint8
 
     def encode(self, values: F32) -> Codes:
-        """float32 to codes, same shape."""
+        """Encode float32 as codes, same shape."""
         bits = to_bits(values)
         magnitude_bits = self.exponent_bits + self.fraction_bits
         magnitude = bits & np.uint32(0x7FFFFFFF)
         smallest = np.uint32((_SINGLE_BIAS - self.bias + 1) << _SINGLE_FRACTION)
         beyond = np.uint32((_SINGLE_BIAS - self.bias + (1 << self.exponent_bits)) << _SINGLE_FRACTION)
         # Inside of the range the code is the upper part of the single with its exponent moved to the smaller bias.
-        kept = np.clip(magnitude, smallest, beyond - np.uint32(1)) >> np.uint32(_SINGLE_FRACTION - self.fraction_bits)
-        code = kept - np.uint32((_SINGLE_BIAS - self.bias) << self.fraction_bits)
+        upper = np.clip(magnitude, smallest, beyond - np.uint32(1)) >> np.uint32(_SINGLE_FRACTION - self.fraction_bits)
+        code = upper - np.uint32((_SINGLE_BIAS - self.bias) << self.fraction_bits)
         code[magnitude < smallest] = 0
         code |= bits >> np.uint32(31) << np.uint32(magnitude_bits)
         return code.astype(self.dtype)
 
     def decode(self, codes: Codes) -> F32:
-        """Codes to float32, same shape. Exponent 0 becomes exponent 0 of the single with the fraction bits copied."""
+        """Decode codes to float32, same shape. Exponent 0 becomes exponent 0 of the single with the fraction bits
+        copied."""
         wide = codes.astype(np.uint32)
         exponent = (wide >> np.uint32(self.fraction_bits)) & np.uint32((1 << self.exponent_bits) - 1)
         fraction = wide & np.uint32((1 << self.fraction_bits) - 1)
@@ -167,13 +176,13 @@ class SignMagnitude8:
     """Int8: rounded half away from zero, clamped to -127..127, sign and magnitude; NaN is 0 (FORMATS 3.7, OPS 4.3)."""
 
     def encode(self, values: F32) -> Codes:
-        """float32 to uint8 codes, same shape; a zero never carries a sign."""
-        rounded = _clamped(values, -127, 127)
+        """Encode float32 as uint8 codes, same shape; a zero never carries a sign."""
+        rounded = _clamp(values, -127, 127)
         sign = np.where(rounded < 0, np.uint8(0x80), np.uint8(0))
         return sign | np.abs(rounded).astype(np.uint8)
 
     def decode(self, codes: Codes) -> F32:
-        """Codes to float32, same shape; 0x80 is +0."""
+        """Decode codes to float32, same shape; 0x80 is +0."""
         magnitude = (codes & 0x7F).astype(np.float32)
         return np.where((codes >> 7 != 0) & (magnitude != 0), -magnitude, magnitude)
 
@@ -185,11 +194,11 @@ class Unsigned:
     width: int
 
     def encode(self, values: F32) -> Codes:
-        """float32 to codes, same shape."""
-        return _clamped(values, 0, (1 << self.width) - 1).astype(_DTYPES[self.width])
+        """Encode float32 as codes, same shape."""
+        return _clamp(values, 0, (1 << self.width) - 1).astype(_DTYPES[self.width])
 
     def decode(self, codes: Codes) -> F32:
-        """Codes to float32, same shape."""
+        """Decode codes to float32, same shape."""
         return codes.astype(np.float32)
 
 
@@ -202,7 +211,7 @@ class SignMagnitude32:
     """
 
     def encode(self, values: F32) -> Codes:
-        """float32 to uint32 codes, same shape."""
+        """Encode float32 as uint32 codes, same shape."""
         numbers = nan_as_zero(values)
         negative = numbers < 0
         magnitude = np.where(negative, round_half_away(np.minimum(np.abs(numbers), _TWO_31)), np.trunc(numbers))
@@ -211,7 +220,7 @@ class SignMagnitude32:
         return np.where(negative, low_bits | _SIGN_32, low_bits)
 
     def decode(self, codes: Codes) -> F32:
-        """Codes to the nearest float32, same shape; minus zero is +0."""
+        """Decode codes to the nearest float32, same shape; minus zero is +0."""
         magnitude = (codes & np.uint32(0x7FFFFFFF)).astype(np.float32)
         return np.where((codes & _SIGN_32 != 0) & (magnitude != 0), -magnitude, magnitude)
 
@@ -223,16 +232,16 @@ class RawWord:
     width: int
 
     def encode(self, values: F32) -> Codes:
-        """Words viewed as float32 to codes, same shape."""
+        """Encode words viewed as float32 as codes, same shape."""
         return to_bits(values).astype(_DTYPES[self.width])
 
     def decode(self, codes: Codes) -> F32:
-        """Codes to words viewed as float32, same shape."""
+        """Decode codes to words viewed as float32, same shape."""
         return from_bits(codes)
 
 
-def _clamped(values: F32, low: int, high: int) -> F32:
-    """Rounded half away from zero and clamped; NaN becomes 0."""
+def _clamp(values: F32, low: int, high: int) -> F32:
+    """Round half away from zero and clamp to the range; NaN becomes 0."""
     return round_half_away(np.clip(nan_as_zero(values), np.float32(low), np.float32(high)))
 
 
@@ -249,11 +258,11 @@ class ScalarCodec(Protocol):
     """A format that stores every value by itself."""
 
     def encode(self, values: F32) -> Codes:
-        """float32 to codes, same shape."""
+        """Encode float32 as codes, same shape."""
         ...
 
     def decode(self, codes: Codes) -> F32:
-        """Codes to float32, same shape."""
+        """Decode codes to float32, same shape."""
         ...
 
 
@@ -290,16 +299,16 @@ PACKED_AS: Final[Mapping[str, str]] = MappingProxyType({"Fp8_e4m3": "Lf8"})
 
 
 def pack_codec(name: str) -> ScalarCodec:
-    """The codec that writes the datums of a tile of a scalar format: its own, but for Fp8_e4m3."""
+    """Return the codec that writes the datums of a tile of a scalar format: its own, but for Fp8_e4m3."""
     return SCALAR_CODECS[PACKED_AS.get(name, name)]
 
 
 def quantise(name: str, tiles: F32, rounding: Rounding = "nearest") -> F32:
-    """What `tiles` become by being packed in a format and unpacked again (FORMATS 5.1).
+    """Return `tiles` packed in a format and unpacked again (FORMATS 5.1).
 
-    `tiles` is float32[..., 32, 32]; for a block format any shape whose last axis divides by 16, since 16 neighbours
-    are one row of one face. Float32 gives the input's bits; RawUInt* keep the low bits of the pattern. `rounding`
-    matters for block formats only: a host push rounds, a conversion inside a graph truncates (FORMATS 4). Raises
+    `tiles` is float32[..., 32, 32]; for a block format any shape whose last axis divides by 16, since 16 neighbours are
+    one row of one face. Float32 gives the input's bits; RawUInt* keep the low bits of the pattern. `rounding` matters
+    for block formats only: a host push rounds, a conversion inside a graph truncates (FORMATS 4). Raises
     UnsupportedError for an unknown format.
     """
     block = BLOCK_CODECS.get(name)

@@ -23,7 +23,8 @@ _STATE_BYTES: Final = 256  # fenv_t has 8 to 48
 
 
 def exact_floats(function: Callable[P, R]) -> Callable[P, R]:
-    """The function, its thread in the default state meanwhile. It raises UnsupportedError as `set_exact` does."""
+    """Wrap a function so that its thread is in the default state while it runs. The wrapper raises UnsupportedError as
+    `set_exact` does."""
 
     @wraps(function)
     def call(*args: P.args, **kwargs: P.kwargs) -> R:
@@ -42,7 +43,7 @@ def exact_floats(function: Callable[P, R]) -> Callable[P, R]:
 
 
 def set_exact() -> None:
-    """Give this thread the default state, if it has not got it. Raises UnsupportedError where that cannot be done."""
+    """Put this thread into the default state, if it is not in it. Raises UnsupportedError where that cannot be done."""
     if _TINY * _ONE != 0 and _ONE + _PART == _ONE == _ONE - _PART:  # `_is_exact`: every kernel asks
         return
     library, default = _library()
@@ -60,7 +61,7 @@ def _is_exact() -> bool:
 
 @cache
 def _library() -> tuple[Any, Any]:
-    """The C library, called with Python's lock held, and its default state (FE_DFL_ENV)."""
+    """Return the C library, called with Python's lock held, and its default state (FE_DFL_ENV)."""
     try:
         library = ctypes.PyDLL(None)
         library.fegetenv.argtypes = library.fesetenv.argtypes = [ctypes.c_void_p]

@@ -31,17 +31,18 @@ _INT32 = np.iinfo(np.int32)
 
 
 def host_dtype(name: str) -> Any:
-    """Type of one element when a queue of this format is read by the host (FORMATS 3.11)."""
+    """Return the type of an element when the host reads a queue of this format (FORMATS 3.11)."""
     return HOST_DTYPES[FORMATS[name].host_element]
 
 
 def host_read(name: str, values: F32) -> NDArray[Any]:
-    """The elements a host gets from a queue of format `name` that holds `values`; same shape, type `host_dtype(name)`.
+    """Return the elements that a host gets from a queue of format `name` with `values`; same shape, type
+    `host_dtype(name)`.
 
-    Integers are rounded half to even and saturate, Int8 to -128..127, but: what 32 bits do not hold, 2^31 and more,
-    infinities and NaN, reads as -2^31 would; and UInt8 of 32768 and more reads 0. Formats with an 8-bit exponent give
-    the upper 16 bits of the single, the others the half of FORMATS 3.4; block formats are not quantised here. Raw words
-    give their low 16 bits; RawUInt32 comes back as the words viewed as float32.
+    Integers are rounded half to even and saturate, Int8 to -128..127, with two exceptions: a value that 32 bits do not
+    hold (2^31 and more, infinities, NaN) reads as -2^31 would, and UInt8 of 32768 and more reads 0. Formats with an
+    8-bit exponent give the upper 16 bits of the single, the others the half of FORMATS 3.4; block formats are not
+    quantised here. Raw words give their low 16 bits; RawUInt32 comes back as the words viewed as float32.
     """
     spec = FORMATS[name]
     if name in ("Float32", "RawUInt32"):
@@ -56,33 +57,38 @@ def host_read(name: str, values: F32) -> NDArray[Any]:
 
 
 def host_widen(name: str, elements: NDArray[Any]) -> F32 | U32:
-    """Elements from `host_read` widened to float32; raw formats to uint32 words.
+    """Widen elements from `host_read` to float32, those of raw formats to uint32 words.
 
     Halves are read as IEEE halves, so exponent 31 gives an infinity or a NaN (FORMATS 3.4).
     """
     spec = FORMATS[name]
     if is_raw(name):
-        return elements.view(np.uint32) if name == "RawUInt32" else elements.astype(np.uint32)
+        if name == "RawUInt32":
+            return elements.view(np.uint32)
+        return elements.astype(np.uint32)
     if spec.kind == "int" or name == "Float32":
         return elements.astype(np.float32, copy=False)
-    return FLOAT16_B.decode(elements) if spec.family == "b" else ieee_half_to_single(elements)
+    if spec.family == "b":
+        return FLOAT16_B.decode(elements)
+    return ieee_half_to_single(elements)
 
 
 def host_decode(name: str, array: NDArray[Any]) -> F32:
-    """A host tensor declared as format `name`, as float32 values before quantisation (FORMATS 3.10, 3.4); same shape.
+    """Return a host tensor declared as format `name` as float32 values before quantisation (FORMATS 3.10, 3.4); same
+    shape.
 
-    Accepted are float16 or uint16 for Float16; bfloat16 or uint16 for Float16_b; float32 for Float32; any integers
-    for the integer formats; and any integers, or float32 that carries the words, for RawUInt*, whose words come
-    back viewed as float32. Raises HostError for another format or element type.
+    Accepted are float16 or uint16 for Float16; bfloat16 or uint16 for Float16_b; float32 for Float32; any integers for
+    the integer formats; and any integers, or float32 that carries the words, for RawUInt*, whose words come back viewed
+    as float32. Raises HostError for another format or element type.
     """
     if name not in HOST_TENSOR_FORMATS:
         raise HostError(f"a host tensor cannot be declared as {name}")
-    spec = FORMATS[name]
+    kind = FORMATS[name].kind
     dtype = array.dtype
-    if spec.kind == "int" and dtype.kind in "iu":
+    if kind in ("int", "raw") and dtype.kind in "iu":
+        if kind == "raw":
+            return from_bits(array.astype(np.uint32))
         return array.astype(np.float32)
-    if spec.kind == "raw" and dtype.kind in "iu":
-        return from_bits(array.astype(np.uint32))
     if name in ("Float32", "RawUInt32", "RawUInt16", "RawUInt8") and dtype == np.float32:
         return array
     if name == "Float16" and dtype.name in ("float16", "uint16"):
@@ -93,13 +99,14 @@ def host_decode(name: str, array: NDArray[Any]) -> F32:
 
 
 def ieee_half_to_single(halves: NDArray[Any]) -> F32:
-    """uint16 patterns read as IEEE halves: denormals normalised, exponent 31 an infinity or a NaN with its payload."""
+    """Read uint16 patterns as IEEE halves: denormals normalised, exponent 31 an infinity or a NaN with its payload."""
     return _half_values()[halves]
 
 
 @cache
 def _half_values() -> F32:
-    """The single of each of the 65536 halves, by the text and not by a conversion of the machine."""
+    """Return the single of each of the 65536 halves, by the text of the standard and not by a conversion of the
+    machine."""
     wide = np.arange(1 << 16, dtype=np.uint32)
     sign = (wide & np.uint32(0x8000)) << np.uint32(16)
     exponent = (wide >> np.uint32(10)) & np.uint32(0x1F)
@@ -117,8 +124,8 @@ def _half_words(array: NDArray[Any]) -> NDArray[np.uint16]:
 
 
 def _integers(name: str, values: F32) -> NDArray[Any]:
-    """As vector instructions of x86-64 convert: to 32 bits, then packed narrower, unsigned bytes by way of 16 bits that
-    are taken as signed (FORMATS 3.11)."""
+    """Convert values like vector instructions of x86-64: to 32 bits, then packed narrower, unsigned bytes by way of 16
+    bits that are taken as signed (FORMATS 3.11)."""
     limits = np.iinfo(host_dtype(name))
     with np.errstate(invalid="ignore"):  # signalling NaNs
         wide = np.rint(values.astype(np.float64))

@@ -24,7 +24,7 @@ def pack_tiles(
     header: bool = True,
     rounding: Rounding = "nearest",
 ) -> Bytes:
-    """float32[n, 32, 32] to uint8[n, tile_bytes], the memory image of each tile.
+    """Return the memory image uint8[n, tile_bytes] of each tile of float32[n, 32, 32].
 
     Of a tile smaller than 32x32 the upper left part is stored. With `header`: 16 bytes more in front, zeros up to
     `alignment` after it. RawUInt* tiles are one linear run (megarow) of the tile's first height*width datums, the
@@ -55,7 +55,7 @@ def unpack_tiles(
     alignment: int = 32,
     header: bool = True,
 ) -> F32:
-    """uint8[n, tile_bytes] back to float32[n, 32, 32]; what lies outside of a small tile is +0.
+    """Return the tiles float32[n, 32, 32] of a memory image uint8[n, tile_bytes]; outside of a small tile is +0.
 
     Raises HostError when the image has another size than the format's tile, or a header that states another size.
     """
@@ -78,7 +78,7 @@ def unpack_tiles(
 
 
 def pack_datums(name: str, values: F32) -> Bytes:
-    """float32 of any shape to the bytes of its elements in row-major order, as flat and untilized queues hold them.
+    """Return the bytes of float32 elements of any shape in row-major order, as flat and untilized queues hold them.
 
     For formats with whole bytes for each element (`FormatSpec.flat_bytes`); LAYOUT 3.3, 3.4.
     """
@@ -86,12 +86,12 @@ def pack_datums(name: str, values: F32) -> Bytes:
 
 
 def unpack_datums(name: str, stored: Bytes) -> F32:
-    """The inverse of `pack_datums`: float32[count]."""
+    """Return the elements float32[count] of bytes that `pack_datums` wrote."""
     return SCALAR_CODECS[name].decode(_codes_of(stored, FORMATS[name].bits))
 
 
 def _datums(name: str, tiles: F32, tile_dim: tuple[int, int]) -> F32:
-    """float32[n, 32, 32] to float32[n, height*width] in the order of memory."""
+    """Return tiles float32[n, 32, 32] as datums float32[n, height*width] in the order of memory."""
     height, width = tile_dim
     if is_raw(name):
         return tiles.reshape(len(tiles), TILE_SIDE * TILE_SIDE)[:, : height * width]
@@ -102,7 +102,7 @@ def _datums(name: str, tiles: F32, tile_dim: tuple[int, int]) -> F32:
 
 
 def _tiles(name: str, datums: F32, tile_dim: tuple[int, int]) -> F32:
-    """The inverse of `_datums`."""
+    """Return datums in the order of memory as tiles float32[n, 32, 32], with +0 outside of a small tile."""
     height, width = tile_dim
     tiles = np.zeros((len(datums), TILE_SIDE, TILE_SIDE), dtype=np.float32)
     if is_raw(name):
@@ -116,12 +116,12 @@ def _tiles(name: str, datums: F32, tile_dim: tuple[int, int]) -> F32:
 
 
 def _groups(datums: NDArray[_T]) -> NDArray[_T]:
-    """[n, k] datums to [n, k/16, 16]: those that share an exponent."""
+    """Reshape datums [n, k] to [n, k/16, 16]: those that share an exponent."""
     return datums.reshape(len(datums), datums.shape[1] // BLOCK_DATUMS, BLOCK_DATUMS)
 
 
 def _join_subwords(codes: Bytes, bits: int) -> Bytes:
-    """uint8[n, k] codes of 8, 4 or 2 bits to bytes, the first code in the lowest bits."""
+    """Join codes uint8[n, k] of 8, 4 or 2 bits to bytes, the first code in the lowest bits."""
     per_byte = 8 // bits
     lanes = codes.reshape(len(codes), codes.shape[1] // per_byte, per_byte)
     joined = lanes[:, :, 0].copy()
@@ -131,26 +131,26 @@ def _join_subwords(codes: Bytes, bits: int) -> Bytes:
 
 
 def _split_subwords(stored: Bytes, bits: int) -> Bytes:
-    """The inverse of `_join_subwords`."""
+    """Split bytes into codes of 8, 4 or 2 bits, the first code from the lowest bits."""
     shifts = np.arange(0, 8, bits, dtype=np.uint8)
     codes = (stored[:, :, np.newaxis] >> shifts) & np.uint8((1 << bits) - 1)
     return codes.reshape(len(stored), stored.shape[1] * len(shifts))
 
 
 def _bytes_of(codes: Codes) -> Bytes:
-    """uint8/16/32[n, k] to little-endian bytes."""
+    """Return codes uint8/16/32[n, k] as little-endian bytes."""
     little = np.ascontiguousarray(codes, dtype=codes.dtype.newbyteorder("<"))
     return little.view(np.uint8)
 
 
 def _codes_of(stored: Bytes, bits: int) -> Codes:
-    """Little-endian bytes to uint8/16/32[n, k]."""
+    """Return little-endian bytes as codes uint8/16/32[n, k]."""
     dtype = np.dtype(f"<u{bits // 8}")
     return np.ascontiguousarray(stored).view(dtype).astype(dtype.newbyteorder("="))
 
 
 def _header_word(size: int) -> Bytes:
-    """Word 0 of a tile header as bytes; words 1 to 3 are zero."""
+    """Return word 0 of a tile header as bytes; words 1 to 3 are zero."""
     return np.frombuffer((size // 16).to_bytes(4, "little"), dtype=np.uint8)
 
 

@@ -17,24 +17,26 @@ GROUPS = TILE_ELEMENTS // BLOCK_DATUMS
 
 
 def datum_type(df: str) -> type[np.unsignedinteger[Any]]:
-    """What holds one datum: uint32, uint16 or uint8; the narrower codes of Bfp4 and Bfp2 take a byte each."""
+    """Return the type that holds one datum: uint32, uint16 or uint8; the narrower codes of Bfp4 and Bfp2 take a byte
+    each."""
     return {32: np.uint32, 16: np.uint16}.get(FORMATS[df].bits, np.uint8)
 
 
 def stored_tile_bytes(df: str) -> int:
-    """Bytes of one tile held as `Bits`."""
-    return TILE_ELEMENTS * np.dtype(datum_type(df)).itemsize + (GROUPS if is_block(df) else 0)
+    """Return the bytes of one tile held as `Bits`."""
+    exponents = GROUPS if is_block(df) else 0
+    return TILE_ELEMENTS * np.dtype(datum_type(df)).itemsize + exponents
 
 
 def floats_for(df: str, tiles: int) -> int:
-    """How many float32 have the memory that so many tiles take as `Bits`."""
+    """Return the number of float32 that take as much memory as that many tiles held as `Bits`."""
     return -(-tiles * stored_tile_bytes(df) // 4)
 
 
 @dataclass(frozen=True, slots=True)
 class Bits:
-    """Tiles in a format: datums [..., 1024] in natural order of rows and columns, one code each in the low bits, and
-    for block formats the shared exponents uint8[..., 64] of each 16 neighbours. Leading axes are the same."""
+    """Tiles in the codes of a format: datums [..., 1024] in natural order of rows and columns, one code each in the low
+    bits, and for block formats the shared exponents uint8[..., 64] of each 16 neighbours. Leading axes are the same."""
 
     df: str
     datums: NDArray[np.unsignedinteger[Any]]
@@ -42,13 +44,15 @@ class Bits:
 
     @staticmethod
     def empty(df: str, *leading: int) -> "Bits":
-        """Undefined contents."""
+        """Allocate tiles with undefined contents."""
         datums = np.empty((*leading, TILE_ELEMENTS), datum_type(df))
-        return Bits(df, datums, np.empty((*leading, GROUPS), np.uint8) if is_block(df) else None)
+        if not is_block(df):
+            return Bits(df, datums)
+        return Bits(df, datums, np.empty((*leading, GROUPS), np.uint8))
 
     @staticmethod
     def on(memory: NDArray[Any], df: str, *leading: int) -> "Bits":
-        """On the first bytes of flat memory, whatever they are: all datums, then all exponents."""
+        """Use the first bytes of flat memory as tiles, with their present contents: all datums, then all exponents."""
         memory = memory.view(np.uint8)
         tiles = prod(leading)
         kind = np.dtype(datum_type(df))
@@ -59,8 +63,8 @@ class Bits:
         return Bits(df, datums, memory[size : size + tiles * GROUPS].reshape(*leading, GROUPS))
 
     @staticmethod
-    def encoded(df: str, values: F32) -> "Bits":
-        """float32[..., 1024] as the host encodes it, rounded to nearest (FORMATS 3, 4); raw words keep their bits."""
+    def encode(df: str, values: F32) -> "Bits":
+        """Encode float32[..., 1024] as the host does, rounded to nearest (FORMATS 3, 4); raw words keep their bits."""
         with np.errstate(all="ignore"):
             block = BLOCK_CODECS.get(df)
             if block is None:
@@ -70,7 +74,8 @@ class Bits:
             return Bits(df, codes.reshape(values.shape).astype(np.uint8, copy=False), exponents.astype(np.uint8))
 
     def values(self) -> F32:
-        """What the host reads: float32 of the datums' shape (FORMATS 3, 4); raw words viewed as float32."""
+        """Decode to the values that the host reads: float32 of the datums' shape (FORMATS 3, 4); raw words viewed as
+        float32."""
         if self.exponents is None:
             return SCALAR_CODECS[self.df].decode(self.datums)
         groups = self.datums.astype(np.uint8, copy=False).reshape(*self.datums.shape[:-1], GROUPS, BLOCK_DATUMS)
@@ -81,29 +86,35 @@ class Bits:
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """The leading axes."""
+        """The leading axes of datums and exponents."""
         return self.datums.shape[:-1]
 
     @property
     def nbytes(self) -> int:
-        """Bytes of both parts."""
-        return self.datums.nbytes + (self.exponents.nbytes if self.exponents is not None else 0)
+        """The bytes of datums and exponents."""
+        if self.exponents is None:
+            return self.datums.nbytes
+        return self.datums.nbytes + self.exponents.nbytes
 
-    def __getitem__(self, which: Any) -> "Bits":
-        """A part along the leading axes; a view where numpy gives one."""
-        return Bits(self.df, self.datums[which], None if self.exponents is None else self.exponents[which])
+    def __getitem__(self, index: Any) -> "Bits":
+        """Return a part along the leading axes; a view where numpy gives one."""
+        if self.exponents is None:
+            return Bits(self.df, self.datums[index])
+        return Bits(self.df, self.datums[index], self.exponents[index])
 
-    def assign(self, which: Any, other: "Bits") -> None:
+    def assign(self, index: Any, other: "Bits") -> None:
         """Write `other`, of the same format, into a part along the leading axes."""
-        self.datums[which] = other.datums
+        self.datums[index] = other.datums
         if self.exponents is not None and other.exponents is not None:
-            self.exponents[which] = other.exponents
+            self.exponents[index] = other.exponents
 
     def rows(self) -> "Bits":
-        """The tiles one after the other: [n, 1024]; the same memory where it is contiguous."""
+        """Return the tiles one after the other: [n, 1024]; the same memory where it is contiguous."""
         exponents = None if self.exponents is None else self.exponents.reshape(-1, GROUPS)
         return Bits(self.df, self.datums.reshape(-1, TILE_ELEMENTS), exponents)
 
     def copy(self) -> "Bits":
-        """In memory of its own."""
-        return Bits(self.df, self.datums.copy(), None if self.exponents is None else self.exponents.copy())
+        """Return the same tiles in memory of their own."""
+        if self.exponents is None:
+            return Bits(self.df, self.datums.copy())
+        return Bits(self.df, self.datums.copy(), self.exponents.copy())

@@ -33,7 +33,7 @@ _WORD_BYTES: Final = 8
 
 
 class JobSlot:
-    """Where the threads of a team see what to do. One job at a time is in it."""
+    """The memory from which the threads of a team take their job. It holds one job at a time."""
 
     __slots__ = ("_words", "address")
 
@@ -43,27 +43,27 @@ class JobSlot:
 
     @property
     def number(self) -> int:
-        """Of the latest job."""
+        """The number of the latest job."""
         return self._words[NUMBER]
 
     @property
     def done(self) -> bool:
-        """Whether nobody works on the latest job, if it was a kernel."""
+        """True where nobody works on the latest job, if it was a kernel."""
         return not self._words[INSIDE]
 
     @property
     def busy(self) -> int:
-        """How many threads are with a job that is done in Python."""
+        """The number of threads that are with a job that is done in Python."""
         return self._words[BUSY]
 
     @property
     def raised(self) -> int:
-        """The address of what a helper's kernel raised (`machine_code.kinds.Raised`), or 0."""
+        """The address of the exception that a helper's kernel raised (`machine_code.loading.Raised`), or 0."""
         return self._words[RAISED]
 
     def prepare(self, items: int, grain: int, spins: int) -> None:
-        """For a kernel that is then called with `address` and SHARED: threads claim `grain` of the items at a time. The
-        owner looks so many times whether all helpers have left; if not, `done` says when they have."""
+        """Prepare a call of a kernel with `address` and SHARED: threads claim `grain` of the items at a time. The owner
+        looks `spins` times whether all helpers have left; if not, `done` says when they have."""
         words = self._words
         words[ITEMS] = items
         words[GRAIN] = grain
@@ -72,31 +72,31 @@ class JobSlot:
         words[RAISED] = words[CLAIMED] = words[HELPED] = 0
 
     def count_busy(self, change: int) -> None:
-        """So many more threads, or fewer, are with a job that is done in Python. For one thread at a time."""
+        """Change the number of threads that are with a job that is done in Python. For one thread at a time."""
         self._words[BUSY] += change
 
     def announce(self) -> None:
-        """The next job is done in Python: helpers come back from `serve`."""
+        """Announce a job that is done in Python: helpers come back from `serve`."""
         number = self._words[NUMBER] + 1
         self._words[IN_PYTHON] = number
         self._words[NUMBER] = number
 
 
 def add(address: int, word: int, value: int) -> int:
-    """Add to int64 number `word` after the address, atomically; what it was. For kernels only."""
+    """Add to int64 number `word` after the address, atomically, and return the old value. For kernels only."""
     raise NotImplementedError
 
 
 def read(address: int, word: int) -> int:
-    """int64 number `word` after the address, read from memory each time. For kernels only."""
+    """Return int64 number `word` after the address, read from memory each time. For kernels only."""
     raise NotImplementedError
 
 
 def work_on(slot: int) -> int:
-    """Run the kernel of an open job; the address of what it raised, or 0. For kernels only."""
+    """Run the kernel of an open job; return the address of the exception that it raised, or 0. For kernels only."""
     raise NotImplementedError
 
 
 def pause() -> None:
-    """Tell the processor, where it can be told, that this thread spins. For kernels only."""
+    """Hint to the processor, where it takes one, that this thread spins. For kernels only."""
     raise NotImplementedError

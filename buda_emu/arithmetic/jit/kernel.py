@@ -35,13 +35,17 @@ _lock: Final = RLock()
 
 
 def kernel(function: F) -> F:
-    """A function that Python calls: compiled once for the kinds of its arguments, then read from disk."""
-    return _quiet(function) if disabled else cast(F, Kernel(function))
+    """Mark a function that Python calls: it is compiled once for the kinds of its arguments, then read from disk."""
+    if disabled:
+        return _quiet(function)
+    return cast(F, Kernel(function))
 
 
 def helper(function: F) -> F:
-    """A function that only kernels call: it is compiled into each of them."""
-    return function if disabled else cast(F, Helper(function))
+    """Mark a function that only kernels call: it is compiled into each of them."""
+    if disabled:
+        return function
+    return cast(F, Helper(function))
 
 
 class Kernel(Helper):
@@ -53,10 +57,12 @@ class Kernel(Helper):
         self._latest: Callable[..., Any] = _knows_nothing
 
     def __call__(self, *arguments: Any) -> Any:
-        """The result. Raises TypeError for what no kernel takes, and what the function raises."""
+        """Call the kernel. Raises TypeError for arguments that no kernel takes, and the errors of the function."""
         try:
             result = self._latest(*arguments)
-            return self._other(arguments) if result is NotImplemented else result
+            if result is NotImplemented:
+                result = self._other(arguments)
+            return result
         except Raised as raised:
             error = raised.exception(self.py_func.__name__)
         raise error
@@ -72,20 +78,20 @@ class Kernel(Helper):
         with _lock:
             entry = self._known.get(kinds)
             if entry is None:
-                entry = self._known[kinds] = self._made(kinds, arguments)
+                entry = self._known[kinds] = self._load(kinds, arguments)
         self._latest = entry
         result = entry(*arguments)
         if result is NotImplemented:
             raise TypeError(f"kernel {self.py_func.__name__} cannot be called with ({kinds})")
         return result
 
-    def _made(self, kinds: str, arguments: tuple[Any, ...]) -> Callable[..., Any]:
-        """For these kinds: kept from an earlier run, or compiled now."""
+    def _load(self, kinds: str, arguments: tuple[Any, ...]) -> Callable[..., Any]:
+        """Return the machine code for these kinds, from the disk or compiled."""
         from buda_emu.arithmetic.jit.machine_code.loading import load, processor  # LLVM, not its compiler
 
         place = disk_cache.place(self.py_func, f"{kinds} {processor()}")
         if place is None:
-            code = self._compiled(arguments)
+            code = self._compile(arguments)
         else:
             code = disk_cache.read(place) or self._compiled_alone(place, arguments)
         return load(code, self.py_func.__module__, self.py_func.__name__)
@@ -95,11 +101,11 @@ class Kernel(Helper):
         with disk_cache.alone(place):
             code = disk_cache.read(place)
             if code is None:
-                code = self._compiled(arguments)
+                code = self._compile(arguments)
                 disk_cache.write(place, code)
             return code
 
-    def _compiled(self, arguments: tuple[Any, ...]) -> bytes:
+    def _compile(self, arguments: tuple[Any, ...]) -> bytes:
         name = self.py_func.__name__
         for watcher in list(_watchers):
             watcher.started(name)
@@ -130,9 +136,10 @@ _watchers: Final[list[_Watcher]] = []
 
 @contextmanager
 def compilations(started: Callable[[str], object] = lambda _: None) -> Generator[list[Compilation]]:
-    """What is compiled meanwhile, in any thread; the list grows. `started` is told each kernel's name beforehand.
+    """Give the list of the kernels that are compiled during the block, in any thread; it grows. `started` is called
+    with each kernel's name beforehand.
 
-    A kernel that is read from disk is not in it, and what is compiled for the sake of another belongs to that.
+    A kernel that is read from disk is not in it, and the time of helpers belongs to the kernel that calls them.
     """
     watcher = _Watcher(started, [])
     _watchers.append(watcher)

@@ -14,7 +14,7 @@ def register_intrinsics(module: str) -> None:
 
 
 class Helper:
-    """What numba, when it comes to compile, sees as a function of its own."""
+    """A marked function; numba, when it compiles, treats it as a function of its own."""
 
     def __init__(self, function: Callable[..., Any]) -> None:
         update_wrapper(cast(Any, self), function)

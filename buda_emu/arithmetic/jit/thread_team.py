@@ -40,8 +40,8 @@ _TRIES: Final = 3  # in one of them, others may get the processor
 
 @cache
 def spins_in(seconds: float) -> int:
-    """How many spins take that long, measured once; 0 where kernels are not compiled, as others get nothing done
-    meanwhile."""
+    """Return the number of spins that take that long, measured once; 0 where kernels are not compiled, because others
+    would get nothing done meanwhile."""
     if disabled:
         return 0
     slot = JobSlot()
@@ -56,20 +56,20 @@ def spins_in(seconds: float) -> int:
 
 @helper
 def claimed(start: int, stop: int) -> Iterator[int]:
-    """start .. stop - 1, or this thread's share of the items of a slot's job."""
+    """Give start .. stop - 1, or this thread's share of the items of a slot's job."""
     if stop >= 0:
-        for item in range(start, stop):
-            yield item
+        for index in range(start, stop):
+            yield index
     else:
         items = read(start, ITEMS)
         grain = read(start, GRAIN)
         parts = read(start, PARTS)
-        own = 0
+        claims = 0
         while add(start, CLAIMED, 1) < parts:
-            part = own if stop == SHARED else parts - 1 - add(start, HELPED, 1)
-            own += 1
-            for item in range(part * grain, min(part * grain + grain, items)):
-                yield item
+            part = claims if stop == SHARED else parts - 1 - add(start, HELPED, 1)
+            claims += 1
+            for index in range(part * grain, min(part * grain + grain, items)):
+                yield index
 
 
 @kernel

@@ -43,7 +43,7 @@ class Mesh(NamedTuple):
 
 
 class Grids(NamedTuple):
-    """Of each op: where its grid stands, its rows and columns, and whether they are transposed."""
+    """The grids of ops: for each its place, its rows and columns, and whether they are transposed."""
 
     top: Ints
     left: Ints
@@ -53,9 +53,10 @@ class Grids(NamedTuple):
 
 
 class Edges(NamedTuple):
-    """Of each transfer: the number of the op whose cores it is cut by (`near`), and of the op at the other end (`far`),
-    or -1, and then its places are `places`. `writes`: it leaves the near op, by NoC 1; `block`: the first number of its
-    ways; `kind` of the far ports, -1 where none is known; `size`: bytes of each core; `crossing`: its only way, or -1.
+    """The transfers between ops. For each: the number of the op whose cores it is cut by (`near`), and of the op at the
+    other end (`far`), or -1 where the other end is `places`. `writes`: it leaves the near op, by NoC 1; `block`: the
+    first number of its links; `kind` of the far ports, -1 where it is unknown; `size`: bytes of each core; `crossing`:
+    its only link, or -1.
 
     Groups of cores that need the same data are at group[n] .. group[n+1]-1, their cells and sources likewise; a source
     is a cell of the far op or a place, with its share of the bytes.
@@ -114,13 +115,13 @@ def _place(cell: int, op: int, grids: Grids, mesh: Mesh) -> tuple[int, int]:
 
 
 @helper
-def _add(way: int, size: float, row: int, rows: Rows, mesh: Mesh) -> None:
-    """Bytes over a way, which a row gets where it does not have it."""
-    place = mesh.place[way]
+def _add(link: int, size: float, row: int, rows: Rows, mesh: Mesh) -> None:
+    """Add bytes to a link of a row, which is entered where the row does not have it."""
+    place = mesh.place[link]
     if place < 0:
         place = rows.filled[row]
-        mesh.place[way] = place
-        rows.ways[row, place] = way
+        mesh.place[link] = place
+        rows.ways[row, place] = link
         rows.cycles[row, place] = 0.0
         rows.filled[row] = place + 1
     rows.cycles[row, place] += size
@@ -137,16 +138,17 @@ def _travel(
     rows: Rows,
     mesh: Mesh,
 ) -> None:
-    """NoC 0 goes right, then down; NoC 1 up, then left (PERF 1.2). What a group has in common goes once."""
+    """Add bytes to all links of a route: NoC 0 goes right, then down; NoC 1 up, then left (PERF 1.2). Links that a
+    group has in common count once."""
     (x, y) = start
     (to_x, to_y) = end
     for turn in range(_ALL):
         axis = turn if noc == 0 else 1 - turn
         while (x != to_x) if axis == 0 else (y != to_y):
-            way = block + ((noc * 2 + axis) * mesh.width + x) * mesh.height + y
-            if mesh.seen[way] != mesh.stamp[0]:
-                mesh.seen[way] = mesh.stamp[0]
-                _add(way, size, row, rows, mesh)
+            link = block + ((noc * 2 + axis) * mesh.width + x) * mesh.height + y
+            if mesh.seen[link] != mesh.stamp[0]:
+                mesh.seen[link] = mesh.stamp[0]
+                _add(link, size, row, rows, mesh)
             step = 1 if noc == 0 else -1
             if axis == 0:
                 x = (x + step) % mesh.width
@@ -162,7 +164,7 @@ def _port(kind: int, out: int, noc: int, x: int, y: int, mesh: Mesh) -> int:
 
 @helper
 def _fill(edge: int, row: int, edges: Edges, grids: Grids, mesh: Mesh, rows: Rows) -> None:
-    """Make the row of a transfer."""
+    """Compute the row of a transfer: its links and the cycles that it takes on each."""
     rows.filled[row], rows.far[row] = 0, 3
     if edges.crossing[edge] >= 0:
         _add(edges.crossing[edge], edges.size[edge], row, rows, mesh)
@@ -192,12 +194,12 @@ def _fill(edge: int, row: int, edges: Edges, grids: Grids, mesh: Mesh, rows: Row
                 rows.far[row] = max(rows.far[row], 2 * (x != far_x) + (y != far_y))
                 _add(block + _port(0, writes, writes, x, y, mesh), size, row, rows, mesh)
             if edges.kind[edge] >= 0:
-                way = block + _port(edges.kind[edge], 1 - writes, writes, far_x, far_y, mesh)
-                _add(way, size, row, rows, mesh)
+                link = block + _port(edges.kind[edge], 1 - writes, writes, far_x, far_y, mesh)
+                _add(link, size, row, rows, mesh)
     for place in range(rows.filled[row]):
-        way = rows.ways[row, place]
-        mesh.place[way] = -1
-        rows.cycles[row, place] /= mesh.rate[way]
+        link = rows.ways[row, place]
+        mesh.place[link] = -1
+        rows.cycles[row, place] /= mesh.rate[link]
 
 
 @kernel
@@ -211,10 +213,11 @@ def fill_rows(edges: Edges, grids: Grids, mesh: Mesh, rows: Rows, busy: Floats) 
 
 @helper
 def _fullest(row: int, rows: Rows, busy: Floats) -> float:
-    most = 0.0
+    """Return the busy cycles of the busiest link of a row."""
+    fullest = 0.0
     for place in range(rows.filled[row]):
-        most = max(most, float(busy[rows.ways[row, place]]))
-    return most
+        fullest = max(fullest, float(busy[rows.ways[row, place]]))
+    return fullest
 
 
 @kernel
@@ -225,16 +228,16 @@ def fullest_ways(rows: Rows, busy: Floats, least: Floats, takes: Floats) -> None
 
 
 @helper
-def _count(row: int, sign: float, rows: Rows, change: Change, found: int) -> int:
-    """Add a row to the change; the ways that it has by now."""
+def _count(row: int, sign: float, rows: Rows, change: Change, links: int) -> int:
+    """Add a row to the change, and return the number of links in it."""
     for place in range(rows.filled[row]):
-        way = rows.ways[row, place]
-        if change.counts[way] == 0:
-            change.counts[way] = 1
-            change.ways[found] = way
-            found += 1
-        change.cycles[way] += sign * rows.cycles[row, place]
-    return found
+        link = rows.ways[row, place]
+        if change.counts[link] == 0:
+            change.counts[link] = 1
+            change.ways[links] = link
+            links += 1
+        change.cycles[link] += sign * rows.cycles[row, place]
+    return links
 
 
 @kernel
@@ -248,26 +251,26 @@ def weigh_move(
     few: float,
     change: Change,
 ) -> None:
-    """What it does to transfers that those at the ends of which an op `moved` have other rows: `rows` are the present
-    ones and the new ones. Ways that change by no more than `few` cycles are left as they are; a transfer takes `least`
-    cycles at least. Writes `change`, also for how long ways are busy, which `take_back` undoes."""
+    """Compute how transfers change when those at the ends of which an op `moved` have other rows: `rows` are the
+    present ones and the new ones. Links that change by no more than `few` cycles are left as they are; a transfer takes
+    `least` cycles at least. Writes `change`, also the busy cycles of links, which `take_back` undoes."""
     old, new = rows
     busy = change.busy
-    found = 0
+    links = 0
     for number in range(moved.shape[0]):
         _fill(moved[number], number, edges, grids, mesh, new)
         change.row[moved[number]] = number
     for number in range(moved.shape[0]):
-        found = _count(moved[number], -1.0, old, change, found)
+        links = _count(moved[number], -1.0, old, change, links)
     for number in range(moved.shape[0]):
-        found = _count(number, 1.0, new, change, found)
-    for number in range(found):
-        way = change.ways[number]
-        change.before[number] = busy[way]
-        if abs(change.cycles[way]) > few:
-            busy[way] += change.cycles[way]
+        links = _count(number, 1.0, new, change, links)
+    for number in range(links):
+        link = change.ways[number]
+        change.before[number] = busy[link]
+        if abs(change.cycles[link]) > few:
+            busy[link] += change.cycles[link]
         else:
-            change.counts[way] = 0
+            change.counts[link] = 0
     touched = 0
     for edge in range(least.shape[0]):
         row = change.row[edge]
@@ -277,19 +280,19 @@ def weigh_move(
                 break
             touches = change.counts[old.ways[edge, place]] == 1
         if touches:
-            most = _fullest(row, new, busy) if row >= 0 else _fullest(edge, old, busy)
+            cycles = _fullest(row, new, busy) if row >= 0 else _fullest(edge, old, busy)
             change.edges[touched] = edge
-            change.takes[touched] = max(least[edge], most)
+            change.takes[touched] = max(least[edge], cycles)
             touched += 1
-    for number in range(found):
+    for number in range(links):
         change.counts[change.ways[number]] = 0
         change.cycles[change.ways[number]] = 0.0
-    change.found[0], change.found[1] = found, touched
+    change.found[0], change.found[1] = links, touched
 
 
 @kernel
 def take_back(moved: Ints, change: Change) -> None:
-    """As if the last move had not been weighed."""
+    """Undo the last `weigh_move`."""
     for number in range(change.found[0]):
         change.busy[change.ways[number]] = change.before[number]
     for number in range(moved.shape[0]):
@@ -312,9 +315,9 @@ def keep_move(moved: Ints, change: Change, rows: tuple[Rows, Rows], takes: Float
 
 
 class Steps(NamedTuple):
-    """Of each transfer the tasks that are its way, `first` .. `stop`-1; what it is (`READS`, `BETWEEN`, `WRITES`),
-    whether it is loaded once, and the cycles that it takes by itself. `read`: latencies by distance, then the cycles
-    before the first byte between ops, and those of each hop."""
+    """The tasks of transfers: for each those along its route, `first` .. `stop`-1; its kind (`READS`, `BETWEEN`,
+    `WRITES`), whether it is loaded once, and the cycles that it takes by itself. `read`: latencies by distance, then
+    the cycles before the first byte between ops, and those of each hop."""
 
     first: Ints
     stop: Ints
@@ -328,28 +331,29 @@ class Steps(NamedTuple):
 def time_move(
     steps: Steps, edges: Edges, grids: Grids, rows: tuple[Rows, Rows], change: Change, durations: Ints
 ) -> None:
-    """Write how long the tasks of the transfers take that the last move touches (`timing.epoch.tasks.step_cycles`)."""
+    """Write the durations of the tasks of the transfers that the last move touches
+    (`timing.epoch.tasks.step_cycles`)."""
     old, new = rows
     for number in range(change.found[1]):
         edge = change.edges[number]
         row = int(change.row[edge])
         far = new.far[row] if row >= 0 else old.far[edge]
-        most = _fullest(row, new, change.busy) if row >= 0 else _fullest(edge, old, change.busy)
-        travel = max(steps.alone[edge], most)
+        fullest = _fullest(row, new, change.busy) if row >= 0 else _fullest(edge, old, change.busy)
+        travel = max(steps.alone[edge], fullest)
         first = steps.first[edge]
         stop = steps.stop[edge]
         latency = steps.read[far] if steps.kind[edge] == READS else 0
         if steps.once[edge]:
             begins = ceil(travel) + latency
-            each = 0
+            cycles_per_task = 0
         else:
-            each = max(1, ceil(travel / (stop - first)))
+            cycles_per_task = max(1, ceil(travel / (stop - first)))
             if steps.kind[edge] == BETWEEN:
                 a = edges.near[edge]
                 b = edges.far[edge]
                 hops = abs(grids.top[a] - grids.top[b]) + abs(grids.left[a] - grids.left[b])
-                each += steps.read[4] + steps.read[5] * hops
-            begins = each + latency
+                cycles_per_task += steps.read[4] + steps.read[5] * hops
+            begins = cycles_per_task + latency
         for task in range(first, stop):
-            durations[task] = each
+            durations[task] = cycles_per_task
         durations[first] = begins

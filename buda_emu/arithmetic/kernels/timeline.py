@@ -48,35 +48,35 @@ def ask_before(rows: Words, first: int, earlier: Ints, later: Ints, answer: Flag
 
 @kernel
 def racing_accesses(
-    space: Ints, low: Ints, high: Ints, task: Ints, writes: Flags, rows: Words, first: int, found: Ints
+    space: Ints, low: Ints, high: Ints, task: Ints, writes: Flags, rows: Words, first: int, races: Ints
 ) -> int:
-    """Pairs of accesses to common bytes, one of which writes, whose tasks nothing orders; how many there are.
+    """Find pairs of accesses to common bytes, one of which writes, whose tasks nothing orders, and return their number.
 
     Accesses are sorted by space, then by `low`, their first byte; `high` is the byte after the last. Pairs whose
-    smaller task is of this block of columns are written to `found` [most, 2] as far as there is room.
+    smaller task is of this block of columns are written to `races` [most, 2] as far as there is room.
     """
     columns = rows.shape[1] * _WORD
     active = np.empty(low.shape[0], np.int64)  # accesses that began at a smaller byte and are not over
     count = pairs = 0
     for i in range(low.shape[0]):
-        kept = 0
+        active_count = 0
         for k in range(count):
             j = active[k]
             if space[j] != space[i] or high[j] <= low[i]:
                 continue
-            active[kept] = j
-            kept += 1
+            active[active_count] = j
+            active_count += 1
             if not (writes[i] or writes[j]) or task[i] == task[j]:
                 continue
             earlier = min(task[i], task[j])
             later = max(task[i], task[j])
             column = earlier - first
             if 0 <= column < columns and not _has(rows, later, column):
-                if pairs < found.shape[0]:
-                    found[pairs, 0], found[pairs, 1] = j, i
+                if pairs < races.shape[0]:
+                    races[pairs, 0], races[pairs, 1] = j, i
                 pairs += 1
-        active[kept] = i
-        count = kept + 1
+        active[active_count] = i
+        count = active_count + 1
     return pairs
 
 
@@ -147,7 +147,7 @@ class Written(NamedTuple):
 def run_timeline(
     units: tuple[Ints, Ints], duration: Ints, waits: Lists, takes: Flags, signals: Lists, level: Ints, written: Written
 ) -> int:
-    """Run every task it can; how many have ended.
+    """Run every task that can run, and return how many have ended.
 
     `units`: the tasks of unit u, in order, are at first[u] .. first[u+1]-1. `takes`: whether a wait takes its tokens.
     `level` [objects] holds the tokens of each object and is changed; the number ever given, which waits that do not
@@ -159,7 +159,7 @@ def run_timeline(
     start, end, cause, held_by = written
     unit_count = unit_first.shape[0] - 1
     objects = level.shape[0]
-    given = level.copy()
+    total_given = level.copy()
     head = unit_first[:-1].copy()
     busy = np.zeros(unit_count, np.bool_)
     times = np.empty(unit_count + 1, np.int64)
@@ -181,7 +181,7 @@ def run_timeline(
         ready[count] = unit
         is_ready[unit] = True
         count += 1
-    size = ended = now = 0
+    size = ended = time = 0
     while True:
         position = 0
         while position < count:
@@ -194,7 +194,7 @@ def run_timeline(
             blocked = NOBODY
             for i in range(wait_first[task], wait_first[task + 1]):
                 waited = wait_object[i]
-                have = level[waited] if takes[i] else given[waited]
+                have = level[waited] if takes[i] else total_given[waited]
                 if have < wait_count[i]:
                     blocked = waited
                     break
@@ -215,17 +215,17 @@ def run_timeline(
             elif head[unit] > unit_first[unit]:
                 cause[task] = unit_tasks[head[unit] - 1]
             woken_by[unit] = NOBODY
-            start[task] = now
+            start[task] = time
             busy[unit] = True
-            size = _push(times, running, size, int(now + duration[task]), int(task))
+            size = _push(times, running, size, int(time + duration[task]), int(task))
         count = 0
         if size == 0:
             return ended
-        now = times[0]
-        while size > 0 and times[0] == now:  # all that end now, before anything starts
+        time = times[0]
+        while size > 0 and times[0] == time:  # all that end now, before anything starts
             task = running[0]
             size = _drop(times, running, size)
-            end[task] = now
+            end[task] = time
             ended += 1
             unit = unit_of[task]
             busy[unit] = False
@@ -237,7 +237,7 @@ def run_timeline(
             for i in range(signal_first[task], signal_first[task + 1]):
                 signalled = signal_object[i]
                 level[signalled] += signal_count[i]
-                given[signalled] += signal_count[i]
+                total_given[signalled] += signal_count[i]
                 signaller[signalled] = task
                 other = waiting_first[signalled]
                 while other != NOBODY:

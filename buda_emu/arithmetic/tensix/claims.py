@@ -14,7 +14,8 @@ _ALL: Final[tuple[Core, ...]] = ("grayskull", "wormhole_b0", "blackhole")
 
 @dataclass(frozen=True, slots=True)
 class Caveat:
-    """One statement: the cores it holds for, the unit, what is open, and the section that says so."""
+    """A statement of what is not claimed: the cores it holds for, the unit, what is open, and the section that says
+    so."""
 
     cores: tuple[Core, ...]
     unit: str
@@ -75,5 +76,5 @@ NOT_CLAIMED: Final[tuple[Caveat, ...]] = (
 
 
 def caveats(core: Core) -> tuple[Caveat, ...]:
-    """Those of one core."""
+    """Return the caveats that apply to one core."""
     return tuple(caveat for caveat in NOT_CLAIMED if core in caveat.cores)

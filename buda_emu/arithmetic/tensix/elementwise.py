@@ -27,21 +27,21 @@ from buda_emu.support.errors import UnsupportedError
 
 
 def elwmul(dst: U32, srca: U32, srcb: U32, phase: int, family: Family, mode: DstMode, core: Core) -> U32:
-    """The Dst image after the products of one phase are added to it; all shapes are the same."""
+    """Return the Dst image after the products of one phase are added to it; all shapes are the same."""
     require_pairing(family, mode)
     terms = product(srca, srcb, phase, family, mode)
     # A zero operand has left +0 with the exponent of the bias; an exponent that is not positive drops the term too.
     dropped = terms.exponent <= 0
-    one = Sum(
+    products = Sum(
         sign=np.where(dropped, 0, terms.sign),
         exponent=np.maximum(terms.exponent, 0),
         magnitude=np.where(dropped, 0, terms.magnitude << 13),
     )
-    return accumulate(dst, [one], family, mode, core)
+    return accumulate(dst, [products], family, mode, core)
 
 
 def elwadd(dst: U32 | None, srca: U32, srcb: U32, family: Family, mode: DstMode, core: Core) -> U32:
-    """The Dst image of srca + srcb, added to `dst` where one is given; all shapes are the same."""
+    """Return the Dst image of srca + srcb, added to `dst` unless it is None; all shapes are the same."""
     require_pairing(family, mode)
     a, b = (np.where(exponent_of(x) == 0, np.uint32(0), x & SRC_BITS) for x in (srca, srcb))
     a_larger = a & ~SIGN >= b & ~SIGN
@@ -57,8 +57,10 @@ def elwadd(dst: U32 | None, srca: U32, srcb: U32, family: Family, mode: DstMode,
     total = np.where(sign_of(larger) == sign_of(smaller), large + aligned, large - aligned)
     if (family, mode) == ("a", "fp32"):
         exponent = np.where(exponent == 0, 97, exponent + 112)
-    one = Sum(sign_of(larger), exponent, total << 13)
-    return accumulate(np.zeros_like(a) if dst is None else dst, [one], family, mode, core)
+    sums = Sum(sign_of(larger), exponent, total << 13)
+    if dst is None:
+        dst = np.zeros_like(a)
+    return accumulate(dst, [sums], family, mode, core)
 
 
 def elwsub(dst: U32 | None, srca: U32, srcb: U32, family: Family, mode: DstMode, core: Core) -> U32:
@@ -79,7 +81,7 @@ def copy_to_dst(srca: U32, family: Family, mode: DstMode, core: Core) -> U32:
 
 
 def move_to_src(dst: U32, mode: DstMode, register: str) -> U32:
-    """Words of SrcA or SrcB of a Dst image that is used as an operand: 32 bits are truncated to the register's."""
+    """Return a Dst image as words of SrcA or SrcB: 32 bits are truncated to the bits of the register."""
     if mode in ("bf16", "fp16"):
         return to_word(dst, mode)
     if register == "Tf32":
@@ -106,31 +108,31 @@ LOWEST: Final = np.uint32(0xFFFFFFFF)
 
 
 def max_pool(dst: U32 | None, srca: U32, register: str, mode: DstMode) -> U32:
-    """Row 0 of the Dst image [..., cols] after pooling the rows of srca [..., rows, cols].
+    """Return row 0 of the Dst image [..., cols] after pooling the rows of srca [..., rows, cols].
 
-    dst: row 0 before, None when it was cleared. Only what is strictly greater in the order of sign and magnitude
-    replaces. Raises UnsupportedError for integers, of which nothing is known.
+    dst: row 0 before, None when it was cleared. A value replaces the maximum only where it is strictly greater in the
+    order of sign and magnitude. Raises UnsupportedError for integers, whose pooling is undocumented.
     """
     if register not in KEPT:
         raise UnsupportedError(f"max pool of {register} is not known")
     data = np.where(exponent_of(srca) == 0, np.uint32(0), srca & KEPT[register])
     if mode == "fp32" and REGISTERS[register] == "a":
-        # Nothing is known of this; with the exponent of a single, as the adder has it, the values are kept.
+        # Undocumented; with the exponent of a single, as the adder has it, the values stay the same.
         data = np.where(data == 0, data, data + np.uint32(FAMILY_SHIFT << 23))
     if dst is None:
         running = np.full_like(data[..., 0, :], LOWEST)
     else:
         running = to_word(dst, mode) & (SRC_BITS if mode == "fp32" else LOWEST)
     for row in range(srca.shape[-2]):
-        running = np.where(_ordered(data[..., row, :]) > _ordered(running), data[..., row, :], running)
+        running = np.where(_sort_key(data[..., row, :]) > _sort_key(running), data[..., row, :], running)
     return to_image(running, mode)
 
 
 def reduce_max(tiles: U32, dim: Dim, register: str, mode: DstMode, core: Core) -> U32:
-    """The Dst image [..., 32, 32] of the maximum over tiles [..., n, 32, 32] and over one dimension of a tile.
+    """Return the Dst image [..., 32, 32] of the maximum over tiles [..., n, 32, 32] and over one dimension of a tile.
 
-    `r` pools down the columns into row 0. `c` pools transposed faces and carries the row, which runs through all
-    tiles, back as column 0: through SrcB and the adder. Zeros elsewhere, which is what the packer writes there.
+    `r` pools down the columns into row 0. `c` pools transposed faces and carries the row, which runs through all tiles,
+    back as column 0: through SrcB and the adder. Zeros elsewhere, which is what the packer writes there.
     """
     rows = tiles.swapaxes(-1, -2) if dim == "c" else tiles
     flat = rows.reshape(*rows.shape[:-3], -1, rows.shape[-1])
@@ -139,18 +141,18 @@ def reduce_max(tiles: U32, dim: Dim, register: str, mode: DstMode, core: Core) -
     if dim == "r":
         out[..., 0, :] = pooled
     else:
-        out[..., :, 0] = _carried_over(pooled, register, mode, core)
+        out[..., :, 0] = _carry_over(pooled, register, mode, core)
     return out
 
 
-def _carried_over(pooled: U32, register: str, mode: DstMode, core: Core) -> U32:
-    """What the way through SrcB and ELWADD with a SrcA of zeros leaves of a Dst image."""
+def _carry_over(pooled: U32, register: str, mode: DstMode, core: Core) -> U32:
+    """Return a Dst image after its way through SrcB and ELWADD with a SrcA of zeros."""
     family = REGISTERS[register] or "b"
     if (family, mode) == ("a", "fp32"):  # rounded to 10 bits of fraction on the way, which is all there are
         return pooled
     return copy_to_dst(move_to_src(pooled, mode, register), family, mode, core)
 
 
-def _ordered(words: U32) -> NDArray[np.int32]:
-    """The word as an integer in the order of sign and magnitude."""
+def _sort_key(words: U32) -> NDArray[np.int32]:
+    """Return words as integers in the order of sign and magnitude."""
     return np.where(words & SIGN != 0, words ^ ~SIGN, words).astype(np.uint32).view(np.int32)

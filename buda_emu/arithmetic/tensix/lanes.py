@@ -25,7 +25,7 @@ FAMILY_SHIFT: Final = 112
 
 
 def load(dst: U32, mode: DstMode) -> U32:
-    """Dst datums as lanes; fp16's exponent 31 is an ordinary one."""
+    """Return Dst datums as lanes; fp16's exponent 31 is an ordinary one."""
     if mode == "bf16":
         return dst << np.uint32(16)
     if mode != "fp16":
@@ -38,14 +38,17 @@ def load(dst: U32, mode: DstMode) -> U32:
 
 
 def store(lanes: U32, mode: DstMode) -> U32:
-    """Lanes as Dst datums. Floats are truncated; exponent 0 leaves a signed zero, too large an fp16 its last code."""
+    """Return lanes as Dst datums. Floats are truncated; exponent 0 leaves a signed zero, too large an fp16 its last
+    code."""
     if mode == "int32":
         return lanes.copy()
     sign = lanes & _SIGN
     exponent = (lanes >> np.uint32(23) & np.uint32(255)).astype(np.int32)
     if mode != "fp16":
         flushed = np.where(exponent == 0, sign, lanes)
-        return flushed >> np.uint32(16) if mode == "bf16" else flushed
+        if mode == "bf16":
+            return flushed >> np.uint32(16)
+        return flushed
     narrow = exponent - FAMILY_SHIFT
     code = narrow.astype(np.uint32) << np.uint32(10) | (lanes & _FRACTION) >> np.uint32(13)
     code = np.where(narrow <= 0, np.uint32(0), np.where(narrow > 31, np.uint32(0x7FFF), code))
@@ -53,10 +56,8 @@ def store(lanes: U32, mode: DstMode) -> U32:
 
 
 def to_integer(x: U32, limit: int) -> U32:
-    """fp32 to the nearest integer, ties away from zero, magnitude at most `limit`: sign and magnitude, zero is +0.
-
-    `limit` is 127, 255, 32767 or 65535. Exponents of 2^16 and more, NaN among them, give the limit.
-    """
+    """Convert fp32 to the nearest integer, ties away from zero, magnitude at most `limit`: sign and magnitude, zero is
+    +0."""
     exponent = (x >> np.uint32(23) & np.uint32(255)).astype(np.int64) - 127
     significand = (x & _FRACTION | np.uint32(0x800000)).astype(np.int64)
     drop = np.clip(23 - exponent, 1, 25)
@@ -74,14 +75,14 @@ def to_float(x: U32) -> U32:
 
 def greater(a: U32, b: U32) -> U32:
     """The larger of two patterns in the order of sign and magnitude, where -0 lies below +0 and NaNs outermost."""
-    return np.where(_ordered(a) >= _ordered(b), a, b)
+    return np.where(_sort_key(a) >= _sort_key(b), a, b)
 
 
-def touched(vector: VectorMode, whole_faces: bool = False) -> NDArray[np.bool_]:
-    """bool[32, 32]: the datums of a tile, rows and columns as usual, that a vector mode computes.
+def touched_mask(vector: VectorMode, whole_faces: bool = False) -> NDArray[np.bool_]:
+    """Return bool[32, 32]: the datums of a tile, rows and columns as usual, that a vector mode computes.
 
-    `rc` all, `c` faces 0 and 2 (columns 0 to 15), `r` two passes over faces 0 and 1 (rows 0 to 3). The others keep
-    what the input's copy left in Dst. `whole_faces`: the function always runs through the faces that it touches.
+    `rc` all, `c` faces 0 and 2 (columns 0 to 15), `r` two passes over faces 0 and 1 (rows 0 to 3). The others keep what
+    the input's copy left in Dst. `whole_faces`: the function always runs through the faces that it touches.
     """
     mask = np.zeros((32, 32), dtype=np.bool_)
     regions = {"rc": (32, 32), "c": (32, 16), "r": (16 if whole_faces else 4, 32)}
@@ -93,11 +94,11 @@ def touched(vector: VectorMode, whole_faces: bool = False) -> NDArray[np.bool_]:
 
 
 def lane_positions(step: int) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-    """Row and column inside a face of the 32 lanes in pass 0 to 7."""
+    """Return row and column inside a face of the 32 lanes in pass 0 to 7."""
     lane = np.arange(32)
     return 4 * (step >> 1) + (lane >> 3), 2 * (lane & 7) + (step & 1)
 
 
-def _ordered(x: U32) -> NDArray[np.int32]:
-    """The pattern as an integer in the same order."""
+def _sort_key(x: U32) -> NDArray[np.int32]:
+    """Return fp32 patterns as integers in the same order."""
     return np.where(x & _SIGN != 0, x ^ _MAGNITUDE, x).astype(np.uint32).view(np.int32)

@@ -38,7 +38,7 @@ class Sum:
 
 
 def accumulate(dst: U32, sums: Sequence[Sum], family: Family, mode: DstMode, core: Core) -> U32:
-    """The Dst image after one or two sums are added to it at once; all shapes are the same."""
+    """Return the Dst image after one or two sums are added to it at once; all shapes are the same."""
     require_pairing(family, mode)
     old = to_word(dst, mode)
     old_exponent = exponent_of(old)
@@ -46,8 +46,8 @@ def accumulate(dst: U32, sums: Sequence[Sum], family: Family, mode: DstMode, cor
     # 1. The common exponent.
     common = np.maximum.reduce([old_exponent, *(s.exponent for s in sums)])
     # 2. Align: sums round ties towards +inf, Dst away from zero.
-    terms = [(s.sign, _aligned(s.magnitude, common - s.exponent, s.sign)) for s in sums]
-    old_magnitude = _aligned(old_magnitude, common - old_exponent, 0)
+    terms = [(s.sign, _align(s.magnitude, common - s.exponent, s.sign)) for s in sums]
+    old_magnitude = _align(old_magnitude, common - old_exponent, 0)
     # 3. A 16-bit Dst adds without the 13 low bits.
     if mode != "fp32":
         terms = [(sign, (n + 4096 - sign) & ~0x1FFF) for sign, n in terms]
@@ -65,24 +65,28 @@ def accumulate(dst: U32, sums: Sequence[Sum], family: Family, mode: DstMode, cor
     exponent = common - shift
     # 6. Round, ties away from zero, to the bits that Dst holds.
     drop = _DROP[mode]
-    magnitude = _rounded(magnitude, shift - drop) << drop
+    magnitude = _round(magnitude, shift - drop) << drop
     exponent = exponent + (magnitude == 1 << 24)
     # 7. The ends of the range.
-    too_large, saturated = (32, 31 << 23 | 0x3FF << 13) if mode == "fp16" else (255, 255 << 23)
+    too_large = 255
+    saturated = 255 << 23
+    if mode == "fp16":
+        too_large = 32
+        saturated = 31 << 23 | 0x3FF << 13
     word = np.where(exponent >= too_large, saturated, exponent << 23 | magnitude & 0x7FFFFF)
     gone = (common <= 0) | (total == 0) | (exponent <= 0)
     return to_image(np.where(gone, 0, sign << 31 | word).astype(np.uint32), mode)
 
 
-def _aligned(magnitude: I64, distance: I64, sign: I64 | int) -> I64:
-    """Shifted right and rounded; a negative one half down in magnitude where its sign is given."""
+def _align(magnitude: I64, distance: I64, sign: I64 | int) -> I64:
+    """Shift right and round; a negative magnitude is rounded half down where its sign is given."""
     right = np.clip(distance, 1, 31)
     shifted = (magnitude + (1 << (right - 1)) - sign) >> right
     return np.where(distance <= 0, magnitude, np.where(distance < 31, shifted, 0))
 
 
-def _rounded(magnitude: I64, shift: I64) -> I64:
-    """Shifted left, or right with rounding to nearest, ties away from zero."""
+def _round(magnitude: I64, shift: I64) -> I64:
+    """Shift left, or right with rounding to nearest, ties away from zero."""
     right = np.clip(-shift, 1, 40)
     return np.where(shift < 0, (magnitude + (1 << (right - 1))) >> right, magnitude << np.clip(shift, 0, 31))
 
@@ -105,7 +109,7 @@ def phase_mask(math_fidelity: str) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Product:
-    """Products of one phase: sign 0 or 1, magnitude of at most 12 bits, exponent."""
+    """The products of one phase: sign 0 or 1, magnitude of at most 12 bits, exponent."""
 
     sign: I64
     magnitude: I64
@@ -113,17 +117,21 @@ class Product:
 
 
 def part_of_srca(significand: I64, phase: int) -> I64:
-    """5 bits: the upper ones, or in odd phases the next ones. The lowest bit of the 11 is never used."""
-    return significand >> 1 & 31 if phase & 1 else significand >> 6
+    """Return 5 bits: the upper ones, or in odd phases the next ones. The lowest bit of the 11 is never used."""
+    if phase & 1:
+        return significand >> 1 & 31
+    return significand >> 6
 
 
 def part_of_srcb(significand: I64, phase: int) -> I64:
-    """7 bits: the upper ones, or in phases 2 and 3 the lower 4 with zeros below."""
-    return (significand & 15) << 3 if phase & 2 else significand >> 4
+    """Return 7 bits: the upper ones, or in phases 2 and 3 the lower 4 with zeros below."""
+    if phase & 2:
+        return (significand & 15) << 3
+    return significand >> 4
 
 
 def correction(phase: int) -> int:
-    """By how much the parts of a phase lie lower than those of phase 0."""
+    """Return by how much the parts of a phase lie lower than those of phase 0."""
     return 5 * (phase & 1) + 7 * (phase >> 1)
 
 
@@ -154,16 +162,18 @@ def int_mvmul(dst: U32, srcb: U32, srca: U32, phase: int) -> U32:
 
 
 def int_elwmul(dst: U32, srca: U32, srcb: U32, phase: int) -> U32:
-    """The Dst image after the products of one phase are added; all shapes are the same."""
+    """Return the Dst image after the products of one phase are added; all shapes are the same."""
     a = _values(srca, _SRCA_MASKS[phase & 1])
     b = _values(srcb, _SRCB_MASKS[phase >> 1])
     return encode(decode(dst) + a * b)
 
 
 def int_elwadd(dst: U32 | None, srca: U32, srcb: U32) -> U32:
-    """The Dst image of srca + srcb, added to `dst` where one is given; all shapes are the same."""
+    """Return the Dst image of srca + srcb, added to `dst` unless it is None; all shapes are the same."""
     total = _values(srca, 0x3FF) + _values(srcb, 0x3FF)
-    return encode(total if dst is None else decode(dst) + total)
+    if dst is not None:
+        total = decode(dst) + total
+    return encode(total)
 
 
 def int_elwsub(dst: U32 | None, srca: U32, srcb: U32) -> U32:
@@ -183,7 +193,7 @@ def decode(dst: U32) -> I64:
 
 
 def encode(values: I64) -> U32:
-    """Sign and magnitude of values, saturated; zero is +0."""
+    """Return values in sign and magnitude, saturated; zero is +0."""
     magnitude = np.minimum(np.abs(values), LIMIT).astype(np.uint32)
     return np.where(values < 0, SIGN | magnitude, magnitude)
 
@@ -236,7 +246,7 @@ def tile_matmul(dst: U32, in0: U32, in1: U32, phases: Sequence[int], family: Fam
 
 
 def int_tile_matmul(dst: U32, in0: U32, in1: U32, core: Core) -> U32:
-    """The same with 8-bit integers, in the four phases that are mandatory for them."""
+    """Multiply tiles of 8-bit integers and add to Dst, in the four phases that are mandatory for integers."""
     for kt in range(in0.shape[-3]):
         for phase, k in _steps(PHASES["HiFi4"], in0.shape[-1], core):
             dst = int_mvmul(dst, in0[..., kt, :, k], in1[..., kt, k, :], phase)
@@ -244,9 +254,11 @@ def int_tile_matmul(dst: U32, in0: U32, in1: U32, core: Core) -> U32:
 
 
 def _steps(phases: Sequence[int], inner: int, core: Core) -> Iterator[tuple[int, slice]]:
-    """Phase and inner face of each MVMUL of one tile; on Grayskull the phases run inside the face."""
+    """Give phase and inner face of each MVMUL of one tile; on Grayskull the phases run inside the face."""
     faces = [slice(first, first + FACE) for first in range(0, inner, FACE)]
     if core == "grayskull":
-        yield from ((phase, k) for k in faces for phase in phases)
+        for k in faces:
+            yield from ((phase, k) for phase in phases)
     else:
-        yield from ((phase, k) for phase in phases for k in faces)
+        for phase in phases:
+            yield from ((phase, k) for k in faces)

@@ -43,7 +43,7 @@ def core_of(arch: str) -> Core:
 
 
 def sign_of(words: U32) -> I64:
-    """0 or 1."""
+    """Return the sign bits, 0 or 1."""
     return (words >> np.uint32(31)).astype(np.int64)
 
 
@@ -53,7 +53,7 @@ def exponent_of(words: U32) -> I64:
 
 
 def significand_of(words: U32) -> I64:
-    """Leading one and fraction of Src data, 11 bits; that of a zero too."""
+    """Return leading one and fraction of Src data, 11 bits; those of a zero too."""
     return (words >> np.uint32(13) & np.uint32(0x3FF) | np.uint32(0x400)).astype(np.int64)
 
 
@@ -82,9 +82,10 @@ def require_pairing(family: Family, mode: DstMode) -> None:
 
 
 def kernel_setting(family: Family, mode: DstMode, core: Core) -> Setting:
-    """What the float kernels take instead."""
+    """Return family, mode and core as the numbers that the float kernels take."""
     require_pairing(family, mode)
-    return Setting(MODES[mode], 5 if family == "a" else 8, core == "blackhole")
+    exponent_bits = 5 if family == "a" else 8
+    return Setting(MODES[mode], exponent_bits, core == "blackhole")
 
 
 REGISTERS: Final[Mapping[str, Family | None]] = MappingProxyType(
@@ -128,7 +129,7 @@ _FIXED: Final[Mapping[str, str]] = MappingProxyType(
 
 @dataclass(frozen=True, slots=True)
 class OpRegisters:
-    """Register formats of an op: one for each input, that of the intermediate buffer read back, and what Dst holds."""
+    """The register formats of an op: one for each input, that of the intermediate buffer read back, and that of Dst."""
 
     inputs: tuple[str, ...]
     intermediate: str
@@ -136,7 +137,7 @@ class OpRegisters:
 
     @property
     def integer(self) -> bool:
-        """Whether the op computes with integers."""
+        """True where the op computes with integers."""
         return self.dst == "int32"
 
 
@@ -154,35 +155,51 @@ def _op_registers(in_dfs: tuple[str, ...], out_df: str, intermed_df: str, acc_df
     if core != "blackhole" and "Fp8_e4m3" in (*in_dfs, out_df, intermed_df):
         raise UnsupportedError(f"Fp8_e4m3 is a format of blackhole, which {core} does not have (FORMATS 6.5)")
     integer = acc_df == "Int32" or any(is_integer(df) for df in in_dfs)
-    wide = acc_df == "Float32" and not integer
-    if core == "grayskull" and (integer or wide):
+    wide = acc_df == "Float32" or integer
+    if core == "grayskull" and wide:
         raise UnsupportedError(f"Grayskull has no 32-bit Dst: acc_df {acc_df}, inputs {', '.join(in_dfs)}")
-    if integer:
-        # Operands stay what they are; 32-bit ones, floats too, go into Dst as they are.
-        inputs = tuple(_FIXED.get(df, df) for df in in_dfs)
-        return OpRegisters(inputs, _FIXED.get(intermed_df, intermed_df), "int32")
-    families = _families(in_dfs)
-    if len(families) > 1:
-        raise UnsupportedError(f"inputs {', '.join(in_dfs)} mix the two families of exponents")
-    family = next(iter(families or _families((intermed_df,))), None)
-    if family is None:
-        family = "a" if out_df == "Float32" or _family(out_df) == "a" else "b"
-    all_single = all(df == "Float32" for df in in_dfs)
-    if wide and (all_single or "b" in families):
+    if not integer:
+        return _float_registers(in_dfs, out_df, intermed_df, wide)
+    # Operands stay what they are; 32-bit ones, floats too, go into Dst as they are.
+    inputs = tuple(_FIXED.get(df, df) for df in in_dfs)
+    return OpRegisters(inputs, _FIXED.get(intermed_df, intermed_df), "int32")
+
+
+def _float_registers(in_dfs: tuple[str, ...], out_df: str, intermed_df: str, wide: bool) -> OpRegisters:
+    """Return the registers of an op of floats; `wide`: its Dst has 32 bits."""
+    family = _op_family(in_dfs, out_df, intermed_df)
+    single = "Float16" if family == "a" else "Float16_b"
+    if wide and ("b" in _families(in_dfs) or all(df == "Float32" for df in in_dfs)):
         single = "Tf32"
-    else:
-        single = "Float16" if family == "a" else "Float16_b"
-    dst: DstMode = "fp32" if wide else "fp16" if family == "a" else "bf16"
+    dst: DstMode = "bf16"
+    if wide:
+        dst = "fp32"
+    elif family == "a":
+        dst = "fp16"
     inputs = tuple(_FIXED.get(df, single) for df in in_dfs)
     return OpRegisters(inputs, _FIXED.get(intermed_df, single), dst)
 
 
+def _op_family(in_dfs: tuple[str, ...], out_df: str, intermed_df: str) -> Family:
+    """Return the family of exponents that an op of floats computes with: that of its inputs, else of the intermediate
+    format, else of the output. Raises UnsupportedError for inputs of both families."""
+    families = _families(in_dfs)
+    if len(families) > 1:
+        raise UnsupportedError(f"inputs {', '.join(in_dfs)} mix the two families of exponents")
+    family = next(iter(families or _families((intermed_df,))), None)
+    if family is not None:
+        return family
+    return "a" if out_df == "Float32" or _family(out_df) == "a" else "b"
+
+
 def _families(dfs: Sequence[str]) -> frozenset[Family]:
-    """Those of formats that are neither Float32 nor raw nor integer."""
-    return frozenset(family for df in dfs if (family := _family(df)) is not None)
+    """Return the families of the formats that are neither Float32 nor raw nor integer."""
+    families = map(_family, dfs)
+    return frozenset(family for family in families if family is not None)
 
 
 def _family(df: str) -> Family | None:
+    """Return the family of exponents of a format, None for Float32, raw words and integers."""
     if df == "Float32" or is_raw(df):
         return None
     return "a" if df == "Fp8_e4m3" else FORMATS[df].family

@@ -13,22 +13,24 @@ Box = tuple[slice, ...]
 Read = Callable[[Box], Array]
 
 
-def taken(read: Read, dtype: np.dtype[Any], dim: int, index: NDArray[np.int64], box: Box) -> Array:
-    """A box of what has the elements `index` of a dimension, 0 where one is negative."""
+def take_box(read: Read, dtype: np.dtype[Any], dim: int, index: NDArray[np.int64], box: Box) -> Array:
+    """Read a box of the array that has the elements `index` of dimension `dim`, and 0 where an index is negative."""
     part = index[box[dim]]
     inside = part >= 0
-    wanted = part[inside]
-    if not wanted.size:
-        return np.zeros([own.stop - own.start for own in box], dtype)
-    low = int(wanted.min())
-    high = int(wanted.max()) + 1
-    own = read((*box[:dim], slice(low, high), *box[dim + 1 :]))
-    ordered = wanted.size == high - low and bool((np.diff(wanted) == 1).all())
-    if ordered and wanted.size == part.size:
-        return own
-    found = np.zeros([own.stop - own.start for own in box], dtype)
-    found[(*(slice(None),) * dim, inside)] = own if ordered else np.take(own, wanted - low, dim)
-    return found
+    indices = part[inside]
+    if not indices.size:
+        return np.zeros([side.stop - side.start for side in box], dtype)
+    low = int(indices.min())
+    high = int(indices.max()) + 1
+    elements = read((*box[:dim], slice(low, high), *box[dim + 1 :]))
+    ordered = indices.size == high - low and bool((np.diff(indices) == 1).all())
+    if ordered and indices.size == part.size:
+        return elements
+    if not ordered:
+        elements = np.take(elements, indices - low, dim)
+    result = np.zeros([side.stop - side.start for side in box], dtype)
+    result[(*(slice(None),) * dim, inside)] = elements
+    return result
 
 
 Groups = list[tuple[tuple[int, ...], tuple[int, ...]]]
@@ -36,58 +38,61 @@ Groups = list[tuple[tuple[int, ...], tuple[int, ...]]]
 
 
 def groups(old: Sequence[int], new: Sequence[int]) -> Groups:
-    """Neighbouring dimensions of both shapes that hold the same elements, as few at a time as can be."""
-    found: Groups = []
+    """Group neighbouring dimensions of both shapes that hold the same elements, as few at a time as possible."""
+    pairs: Groups = []
     first = second = 0
     while first < len(old) or second < len(new):
-        mine = first
-        theirs = second
+        begin = first
+        new_begin = second
         while True:
-            a = prod(old[mine:first])
-            b = prod(new[theirs:second])
-            if a == b and (first > mine or second > theirs):
+            a = prod(old[begin:first])
+            b = prod(new[new_begin:second])
+            if a == b and (first > begin or second > new_begin):
                 break
             if (a <= b and first < len(old)) or second == len(new):
                 first += 1
             else:
                 second += 1
-        found.append((tuple(old[mine:first]), tuple(new[theirs:second])))
-    return found
+        pairs.append((tuple(old[begin:first]), tuple(new[new_begin:second])))
+    return pairs
 
 
-def reshaped(read: Read, of: Groups, box: Box) -> Array:
-    """A box of what was reshaped: for each group the box of the old dimensions that holds the new one, and of it the
-    elements that are wanted."""
-    own: list[slice] = []
+def reshape_box(read: Read, of: Groups, box: Box) -> Array:
+    """Read a box of a reshaped array: for each group the box of the old dimensions that holds the new one, and of that
+    the elements of the box."""
+    old_box: list[slice] = []
     picks: list[Any] = []
     at = 0
     for old, new in of:
-        part = box[at : at + len(new)]
+        cover, pick = _pick_group(old, new, box[at : at + len(new)])
         at += len(new)
-        strides = [prod(new[number + 1 :]) for number in range(len(new))]
-        low = sum(item.start * stride for item, stride in zip(part, strides, strict=True))
-        high = sum((item.stop - 1) * stride for item, stride in zip(part, strides, strict=True))
-        cover = _cover(low, high, old)
-        begin = sum(item.start * prod(old[number + 1 :]) for number, item in enumerate(cover))
-        own += cover
-        if high - low + 1 == prod(item.stop - item.start for item in part):
-            picks.append(slice(low - begin, high + 1 - begin))
-            continue
-        ranges: list[Any] = [
-            np.arange(item.start, item.stop) * stride for item, stride in zip(part, strides, strict=True)
-        ]
-        grid: Any = sum(np.ix_(*ranges))
-        picks.append(grid.reshape(-1) - begin)
-    found = read(tuple(own))
-    sizes = [item.stop - item.start for item in own]
+        old_box += cover
+        picks.append(pick)
+    elements = read(tuple(old_box))
+    sizes = [side.stop - side.start for side in old_box]
     flat: list[int] = []
     for old, _ in of:
         flat.append(prod(sizes[: len(old)]))
         del sizes[: len(old)]
-    found = found.reshape(flat)
+    elements = elements.reshape(flat)
     for axis, pick in enumerate(picks):
-        found = found[(*(slice(None),) * axis, pick)]
-    return found.reshape([item.stop - item.start for item in box])
+        elements = elements[(*(slice(None),) * axis, pick)]
+    return elements.reshape([side.stop - side.start for side in box])
+
+
+def _pick_group(old: tuple[int, ...], new: tuple[int, ...], part: Box) -> tuple[list[slice], Any]:
+    """Return the box of a group's old dimensions that covers a box of its new ones, and the flat places of the elements
+    of that box in the cover: a slice where they follow each other, else a list."""
+    strides = [prod(new[number + 1 :]) for number in range(len(new))]
+    low = sum(side.start * stride for side, stride in zip(part, strides, strict=True))
+    high = sum((side.stop - 1) * stride for side, stride in zip(part, strides, strict=True))
+    cover = _cover(low, high, old)
+    begin = sum(side.start * prod(old[number + 1 :]) for number, side in enumerate(cover))
+    if high - low + 1 == prod(side.stop - side.start for side in part):
+        return list(cover), slice(low - begin, high + 1 - begin)
+    ranges: list[Any] = [np.arange(side.start, side.stop) * stride for side, stride in zip(part, strides, strict=True)]
+    grid: Any = sum(np.ix_(*ranges))
+    return list(cover), grid.reshape(-1) - begin
 
 
 def _cover(low: int, high: int, sizes: Sequence[int]) -> list[slice]:
@@ -106,12 +111,10 @@ def _cover(low: int, high: int, sizes: Sequence[int]) -> list[slice]:
 
 
 def largest(values: Array) -> float:
-    """The largest magnitude; NaN if one is not a number."""
+    """Return the largest magnitude, NaN if a value is not a number, 0 without values."""
     if not values.size:
         return 0.0
     with np.errstate(all="ignore"):
-        return (
-            max(float(values.max()), -float(values.min()))
-            if values.dtype.kind != "f"
-            else float(np.maximum(values.max(), -values.min()))
-        )
+        if values.dtype.kind != "f":
+            return max(float(values.max()), -float(values.min()))
+        return float(np.maximum(values.max(), -values.min()))

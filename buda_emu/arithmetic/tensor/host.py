@@ -13,11 +13,7 @@ Array = NDArray[Any]
 
 
 def stack_entries(array: Array, hstack: int, vstack: int, row_major: bool, untilized: bool = False) -> Array:
-    """Fold z of read entries into columns and rows: [w, t, r, c] -> [w, t/(h*v), r*v, c*h] (LAYOUT 3.5).
-
-    `row_major`: z = (zo*v + row block)*h + column block, else z = (zo*h + column block)*v + row block. Raises HostError
-    when a factor does not divide t, or for data of an `untilized` queue with h > 1, or v > 1 and not row-major.
-    """
+    """Fold z of read entries into columns and rows: [w, t, r, c] -> [w, t/(h*v), r*v, c*h] (LAYOUT 3.5)."""
     w, t, rows, cols = array.shape
     if hstack < 1 or vstack < 1 or t % (hstack * vstack):
         raise HostError(f"hstack {hstack} and vstack {vstack} do not divide t = {t}")
@@ -55,7 +51,7 @@ def prestride(array: Array, stride: int, xy_offsets: Sequence[tuple[int, int]]) 
 
 
 def _box(xy_offsets: Sequence[tuple[int, int]]) -> tuple[int, int]:
-    """Width and height of the box that the offsets fill."""
+    """Return width and height of the box that the offsets fill."""
     points = set(xy_offsets)
     if not points:
         raise HostError("prestride needs at least one offset")
@@ -72,18 +68,18 @@ def _up_to_32(count: int) -> int:
     return -(-count // 32) * 32
 
 
-def scattered(array: Any, shape: Sequence[int], places: tuple[Any, ...]) -> Any:
-    """Zeros of that shape with the elements of an array at these places, ranges or one list of numbers: float32; a
-    reference where the array is one, the array itself where nothing is put around it."""
-    if array.dtype == np.float32 and array.shape == tuple(shape) and all(isinstance(item, slice) for item in places):
+def scatter(array: Any, shape: Sequence[int], places: tuple[Any, ...]) -> Any:
+    """Return float32 zeros of that shape with the elements of an array at these places, which are ranges or one list of
+    numbers. A reference stays a reference; an array that fills the shape is returned as it is."""
+    if array.dtype == np.float32 and array.shape == tuple(shape) and all(isinstance(entry, slice) for entry in places):
         return array
     if not isinstance(array, Referenced):
         held = np.zeros(shape, np.float32)
         held[places] = array
         return held
-    found = array.astype(np.float32)
+    reference = array.astype(np.float32)
     for dim, (size, place) in enumerate(zip(shape, places, strict=True)):
         index = np.full(size, -1, np.int64)
         index[place] = np.arange(array.shape[dim])
-        found = found.take_at(dim, index)
-    return found
+        reference = reference.take_at(dim, index)
+    return reference

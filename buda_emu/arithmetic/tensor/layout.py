@@ -22,12 +22,12 @@ Form = Literal["tilized", "flat", "untilized"]
 
 @dataclass(frozen=True, slots=True)
 class EntryLayout:
-    """How an entry of a queue or ram lies in memory.
+    """The layout of an entry of a queue or ram in memory.
 
     `tilized`: every grid cell has a buffer of tiles with headers. `flat`: every grid cell has a buffer of row-major
-    elements. `untilized` (written by an op with `untilize_output`): one buffer with the whole tensor row-major, on
-    a grid of 1x1. `alignment` is 32 bytes, 64 on blackhole. Raises UnsupportedError for a format without elements
-    of whole bytes (Bfp*, Lf8, Fp8_e4m3) that is not tilized, or for an untilized entry on several buffers.
+    elements. `untilized` (written by an op with `untilize_output`): one buffer with the whole tensor row-major, on a
+    grid of 1x1. `alignment` is 32 bytes, 64 on blackhole. Raises UnsupportedError for a format without elements of
+    whole bytes (Bfp*, Lf8, Fp8_e4m3) that is not tilized, or for an untilized entry on several buffers.
     """
 
     format: str
@@ -36,7 +36,7 @@ class EntryLayout:
     alignment: int = 32
 
     def __post_init__(self) -> None:
-        """Refuse what has no such form."""
+        """Refuse a combination of form, format and blocking that does not exist."""
         if self.form == "tilized":
             return
         if FORMATS[self.format].flat_bytes is None:
@@ -46,19 +46,19 @@ class EntryLayout:
 
     @property
     def entry_bytes(self) -> int:
-        """Bytes of one entry in one buffer; without header and alignment unless tilized (LAYOUT 3)."""
+        """The bytes of one entry in one buffer; without header and alignment unless tilized (LAYOUT 3)."""
         height, width = self.blocking.tile_dim
         size = tile_bytes(self.format, height, width, self.alignment, header=self.form == "tilized")
         return self.blocking.tiles_per_core * size
 
     @property
     def megarow(self) -> bool:
-        """Whether tiles hold runs of the row-major data (LAYOUT 2)."""
+        """True where tiles hold runs of the row-major data (LAYOUT 2)."""
         return self.form == "flat" or is_raw(self.format)
 
 
 def tile_order(blocking: Blocking, raw: bool = False) -> NDArray[np.int64]:
-    """Which tile each place of each buffer holds: int64[cells, tiles_per_core] of flat indices into (t, R, C).
+    """Return the tile at each place of each buffer: int64[cells, tiles_per_core] of flat indices into (t, R, C).
 
     Buffers are in row-major order of the grid. Raw formats ignore `ublock_order` (LAYOUT 2 Megarow, 3.1).
     """
@@ -87,20 +87,22 @@ def pack_entry(tiles: F32, layout: EntryLayout, rounding: Rounding = "nearest") 
     return [pack_datums(layout.format, part) for part in _grid_parts(rows, blocking.grid_size)]
 
 
-def pack_strips(read: Callable[[int, slice, slice], F32], layout: EntryLayout, most: int) -> Iterator[Bytes]:
-    """The tiles of an entry in each buffer, buffers row-major over the grid, in strips of about `most` elements: what
-    `pack_entry` gives, of an entry that is never whole. `read(t, rows, columns)` gives float32[rows, columns]. Not for
-    megarow tiles."""
+def pack_strips(read: Callable[[int, slice, slice], F32], layout: EntryLayout, limit: int) -> Iterator[Bytes]:
+    """Give the packed tiles of an entry, buffers row-major over the grid, in strips of about `limit` elements: the
+    bytes of `pack_entry`, for an entry that is too large to be in memory. `read(t, rows, columns)` returns
+    float32[rows, columns]. Not for megarow tiles."""
     blocking = layout.blocking
     (grid_r, grid_c) = blocking.grid_size
     (height, width) = blocking.tile_dim
     down = blocking.mblock[0] * blocking.ublock[0]
     across = blocking.mblock[1] * blocking.ublock[1]
     by_column = blocking.ublock_order == "c"
-    count, step = (blocking.mblock[1], blocking.ublock[1]) if by_column else (blocking.mblock[0], blocking.ublock[0])
-    each = down * across * height * width // count  # elements of a row (column) of ublocks
+    axis = 1 if by_column else 0
+    count = blocking.mblock[axis]
+    step = blocking.ublock[axis]
+    line_elements = down * across * height * width // count  # elements of a row (column) of ublocks
     for row, column, t in product(range(grid_r), range(grid_c), range(blocking.t)):
-        for first, last in _runs(count, max(1, most // each)):
+        for first, last in _runs(count, max(1, limit // line_elements)):
             rows = (0, down)
             columns = (0, across)
             if by_column:
@@ -145,7 +147,7 @@ def unpack_entry(buffers: Sequence[Bytes], layout: EntryLayout) -> F32:
 
 
 def _grid_parts(rows: F32, grid: tuple[int, int]) -> list[F32]:
-    """Views of [t, rows, cols], one for each grid cell."""
+    """Return views of [t, rows, cols], one for each grid cell, row by row."""
     t, height, width = rows.shape
     cells = rows.reshape(t, grid[0], height // grid[0], grid[1], width // grid[1])
-    return [cells[:, r, :, c] for r in range(grid[0]) for c in range(grid[1])]
+    return [cells[:, r, :, c] for r, c in product(range(grid[0]), range(grid[1]))]

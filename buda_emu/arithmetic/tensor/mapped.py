@@ -47,14 +47,18 @@ class FileMappings:
     """The files that are in this process's memory now."""
 
     def __init__(self) -> None:
-        self._found = list(_mappings())
-        self._starts = [item.start for item in self._found]
+        self._mappings = list(_mappings())
+        self._starts = [mapping.start for mapping in self._mappings]
 
     def of(self, address: int, size: int) -> Mapping | None:
-        """The one that holds so many bytes from there on."""
+        """Return the mapping that holds `size` bytes from the address on; None where there is none."""
         place = bisect_right(self._starts, address) - 1
-        found = self._found[place] if place >= 0 else None
-        return found if found is not None and address + size <= found.stop else None
+        if place < 0:
+            return None
+        mapping = self._mappings[place]
+        if address + size > mapping.stop:
+            return None
+        return mapping
 
 
 def _mappings() -> list[Mapping]:
@@ -62,14 +66,14 @@ def _mappings() -> list[Mapping]:
         lines = _MAPS.read_text(errors="replace").splitlines()
     except OSError:
         return []
-    found: list[Mapping] = []
+    mappings: list[Mapping] = []
     for line in lines:
         parts = line.split(None, 5)
         if len(parts) < 6 or parts[5].startswith(_NO_FILES) or parts[5].endswith("(deleted)"):
             continue
         start, _, stop = parts[0].partition("-")
-        found.append(Mapping(int(start, 16), int(stop, 16), parts[1].endswith("s"), parts[5]))
-    return found
+        mappings.append(Mapping(int(start, 16), int(stop, 16), parts[1].endswith("s"), parts[5]))
+    return mappings
 
 
 def map_bytes(stream: IO[bytes], offset: int, size: int) -> NDArray[np.uint8]:
@@ -80,28 +84,30 @@ def map_bytes(stream: IO[bytes], offset: int, size: int) -> NDArray[np.uint8]:
     return np.frombuffer(mapping, np.uint8, size, offset - begin)
 
 
-def giving_back(array: NDArray[Any], *, shared: bool = True) -> Callable[[], None]:
-    """A function that gives the pages of an array in a file back to the system: its contents stay as they are."""
+def page_releaser(array: NDArray[Any], *, shared: bool = True) -> Callable[[], None]:
+    """Return a function that gives the pages of an array in a file back to the system; its contents stay as they
+    are."""
     low, high = np.lib.array_utils.byte_bounds(array)
     page = mmap.PAGESIZE
     start = -(-low // page) * page
-    size = 0
     size = high // page * page - start
-    advice = mmap.MADV_DONTNEED if shared and hasattr(mmap, "MADV_DONTNEED") else _PAGE_OUT
+    advice = _PAGE_OUT
+    if shared and hasattr(mmap, "MADV_DONTNEED"):
+        advice = mmap.MADV_DONTNEED
     if size <= 0 or os.name != "posix" or not _MAPS.exists():
         return lambda: None
     call = ctypes.CDLL(None).madvise
 
     def give_back() -> None:
-        _ = array  # whose memory it is
+        _ = array  # keeps its memory alive
         call(ctypes.c_void_p(start), ctypes.c_size_t(size), advice)
 
     return give_back
 
 
 def pushed_layout(df: str, blocking: Blocking, alignment: int) -> EntryLayout:
-    """Of tiles whose values become these very tiles when they are pushed into a queue of that format: pushed as what
-    the packer understood, they end as the same bytes."""
+    """Return the layout of tiles whose values become the same bytes again when they are pushed into a queue of that
+    format: that of the format which the packer takes for it."""
     return EntryLayout(PACKED_AS.get(df, df), blocking, "tilized", alignment)
 
 
@@ -112,9 +118,10 @@ def packed_tiles(
     check: Callable[[], None] = lambda: None,
     error: Callable[[str], BudaError] = HostError,
 ) -> Referenced:
-    """Tiles (LAYOUT 3.1) as float32 [entries, t, rows, cols], by reference to their bytes, those of all entries of a
-    core after each other: uint8[size]; of no format of words. `check` is called before and after they are read and
-    raises if their file is not what it was, `error` makes the error of tiles whose headers do not state their size."""
+    """Return tiles (LAYOUT 3.1) as float32 [entries, t, rows, cols], by reference to their bytes uint8[size], in
+    which all entries of a core follow each other. Not for formats of words. `check` is called before and after they
+    are read and raises if their file is not what it was; `error` makes the error of tiles whose headers do not
+    state their size."""
     blocking = layout.blocking
     order = tile_order(blocking)
     t, rows, columns = blocking.shape
@@ -122,10 +129,10 @@ def packed_tiles(
     places = np.empty(order.size, np.int64)
     places[order.reshape(-1)] = np.arange(order.size)
     places = places.reshape(t, rows, columns)
-    held = data.reshape(blocking.cells, -1, blocking.tiles_per_core, layout.entry_bytes // blocking.tiles_per_core)
+    images = data.reshape(blocking.cells, -1, blocking.tiles_per_core, layout.entry_bytes // blocking.tiles_per_core)
 
     def read(box: Box) -> NDArray[Any]:
-        """Whole tiles around the box, then the box of them."""
+        """Unpack the tiles around the box, and return the box of them."""
         check()
         entries, slices, down, across = box
         first = down.start // height
@@ -133,35 +140,35 @@ def packed_tiles(
         tiles = places[slices, first : -(-down.stop // height), left : -(-across.stop // width)]
         cells, at = np.divmod(tiles, blocking.tiles_per_core)
         count = entries.stop - entries.start
-        found = np.empty((count, *tiles.shape, TILE_SIDE, TILE_SIDE), np.float32)
+        tiles_read = np.empty((count, *tiles.shape, TILE_SIDE, TILE_SIDE), np.float32)
         for number in range(count):
-            image = held[cells, entries.start + number, at].reshape(tiles.size, -1)
+            image = images[cells, entries.start + number, at].reshape(tiles.size, -1)
             try:
                 with np.errstate(all="ignore"):
-                    own = unpack_tiles(layout.format, image, blocking.tile_dim, layout.alignment)
+                    unpacked = unpack_tiles(layout.format, image, blocking.tile_dim, layout.alignment)
             except HostError as wrong:
                 check()
                 raise error(f"entry {entries.start + number}: {wrong}") from None
-            found[number] = own.reshape(found.shape[1:])
+            tiles_read[number] = unpacked.reshape(tiles_read.shape[1:])
         check()
-        part = untilize(found, blocking.tile_dim)
+        part = untilize(tiles_read, blocking.tile_dim)
         top = down.start - first * height
         edge = across.start - left * width
         return part[:, :, top : top + down.stop - down.start, edge : edge + across.stop - across.start]
 
-    def packed() -> NDArray[np.uint8]:
+    def read_packed() -> NDArray[np.uint8]:
         check()
         return data
 
-    shape = (held.shape[1], *blocking.element_shape)
-    found = Referenced(
+    shape = (images.shape[1], *blocking.element_shape)
+    reference = Referenced(
         shape=shape,
         dtype=np.float32,
         read=read,
         key=(data.__array_interface__["data"][0], shape),
         origin=origin,
         bound=lambda: np.inf,
-        give_back=giving_back(data),
+        give_back=page_releaser(data),
     )
-    found.packed = packed
-    return found
+    reference.packed = read_packed
+    return reference

@@ -19,7 +19,7 @@ import numpy as np
 from numpy.lib.mixins import NDArrayOperatorsMixin
 from numpy.typing import DTypeLike
 
-from buda_emu.arithmetic.tensor.boxes import Array, Box, Read, groups, largest, reshaped, taken
+from buda_emu.arithmetic.tensor.boxes import Array, Box, Read, groups, largest, reshape_box, take_box
 
 LARGE: Final = 1 << 20
 """Bytes in the file from which on an array is held by reference."""
@@ -32,7 +32,7 @@ _ASKED: Final[ContextVar[Asked | None]] = ContextVar("asked", default=None)
 
 @contextmanager
 def asking(asked: Asked) -> Generator[None]:
-    """Before the whole of an array that is held by reference is read, `asked` is called."""
+    """Call `asked` before the whole of a referenced array is read, during the block."""
     token = _ASKED.set(asked)
     try:
         yield
@@ -74,22 +74,22 @@ class Referenced(NDArrayOperatorsMixin):
     # --------------------------------------------------------------------------------------------- as an array has it
     @property
     def ndim(self) -> int:
-        """Dimensions."""
+        """The number of dimensions of the array."""
         return len(self.shape)
 
     @property
     def size(self) -> int:
-        """Elements."""
+        """The number of elements of the array."""
         return prod(self.shape)
 
     @property
     def nbytes(self) -> int:
-        """Bytes of an array of them."""
+        """The bytes of an array with all elements."""
         return self.size * self.dtype.itemsize
 
     @property
     def T(self) -> "Referenced":  # noqa: N802 - numpy's name
-        """All dimensions in reverse."""
+        """The array with all dimensions in reverse order."""
         return self.transpose()
 
     def __len__(self) -> int:
@@ -99,10 +99,13 @@ class Referenced(NDArrayOperatorsMixin):
         asked = _ASKED.get()
         if asked is not None:
             asked(self.nbytes, self.origin)
-        found = self.read(self.whole)
-        found = found if found.base is None else np.array(found)  # a view may be of somebody's memory
+        array = self.read(self.whole)
+        if array.base is not None:
+            array = np.array(array)  # the memory of a view may belong to somebody else
         self.give_back()
-        return found if dtype is None else found.astype(dtype, copy=False)
+        if dtype is None:
+            return array
+        return array.astype(dtype, copy=False)
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("_"):
@@ -119,13 +122,15 @@ class Referenced(NDArrayOperatorsMixin):
         return getattr(ufunc, method)(*map(_plain, inputs), **options)
 
     def __array_function__(self, function: Any, _: Any, args: Any, options: Any) -> Any:
-        own = _MOVES.get(function)
-        if own is not None and not options.keys() - {"axis", "axes"}:
-            return own(*args, **options)
-        return function(*_plain(args), **{name: _plain(item) for name, item in options.items()})
+        move = _MOVES.get(function)
+        if move is not None and not options.keys() - {"axis", "axes"}:
+            return move(*args, **options)
+        return function(*_plain(args), **{name: _plain(option) for name, option in options.items()})
 
     def __getitem__(self, key: Any) -> Any:
-        return _picked(self, cast("tuple[Any, ...]", key) if isinstance(key, tuple) else (key,))
+        if isinstance(key, tuple):
+            return _pick(self, cast("tuple[Any, ...]", key))
+        return _pick(self, (key,))
 
     # -------------------------------------------------------------------------------------------------------- numbers
     @property
@@ -137,17 +142,17 @@ class Referenced(NDArrayOperatorsMixin):
         """The elements of a box, not to be written to."""
         return self._read(box)
 
-    def boxes(self, most: int = BLOCK) -> Iterator[Box]:
-        """Boxes of about so many elements at most, whose elements follow each other in the order of the array."""
+    def boxes(self, limit: int = BLOCK) -> Iterator[Box]:
+        """Give boxes of about `limit` elements at most, whose elements follow each other in the order of the array."""
         axis = next((number for number, size in enumerate(self.shape) if size > 1), 0)
         for number in range(axis, self.ndim):  # as many dimensions one by one as it takes
             inner = prod(self.shape[number + 1 :])
-            if inner <= most or number == self.ndim - 1:
+            if inner <= limit or number == self.ndim - 1:
                 break
         else:
             yield self.whole
             return
-        step = max(1, most // max(1, inner))
+        step = max(1, limit // max(1, inner))
         for outer in np.ndindex(self.shape[:number]):
             fixed = tuple(slice(place, place + 1) for place in outer)
             for start in range(0, self.shape[number], step):
@@ -155,7 +160,7 @@ class Referenced(NDArrayOperatorsMixin):
                 yield (*fixed, part, *self.whole[number + 1 :])
 
     def blocks(self) -> Iterator[Array]:
-        """All elements in order, a box at a time; then their pages are given back."""
+        """Give all elements in order, a box at a time; then give their pages back."""
         try:
             for box in self.boxes():
                 yield self.read(box)
@@ -163,21 +168,22 @@ class Referenced(NDArrayOperatorsMixin):
             self.give_back()
 
     def give_back(self) -> None:
-        """Nobody needs the pages that were read any more."""
+        """Give the pages that were read back to the system."""
         self._give_back()
 
     def bound(self) -> float:
-        """No element is further from 0; what the largest of the file tells, NaN where one is not a number."""
+        """Return an upper limit of all magnitudes, from the largest in the file; NaN where an element is not a
+        number."""
         return self._bound()
 
-    def is_within(self, most: float) -> bool:
-        """Whether all elements are numbers no further from 0 than that."""
-        if self.bound() <= most:
+    def is_within(self, limit: float) -> bool:
+        """Return whether all elements are numbers no further from 0 than `limit`."""
+        if self.bound() <= limit:
             return True
-        return all(bool((np.abs(block) <= most).all()) for block in self.blocks())
+        return all(bool((np.abs(block) <= limit).all()) for block in self.blocks())
 
     def has_nan(self) -> bool:
-        """Whether an element is not a number."""
+        """Return whether an element is not a number."""
         return any(bool(np.isnan(block).any()) for block in self.blocks())
 
     # ---------------------------------------------------------------------------------------------------------- steps
@@ -200,31 +206,37 @@ class Referenced(NDArrayOperatorsMixin):
         )
 
     def astype(self, dtype: DTypeLike, *, copy: bool = True) -> "Referenced":  # noqa: ARG002 - numpy's word
-        """Another element type."""
-        wanted = np.dtype(dtype)
-        if wanted == self.dtype:
+        """Return the array with another element type."""
+        element_type = np.dtype(dtype)
+        if element_type == self.dtype:
             return self
-        return self._step(("type", wanted.str), self.shape, lambda box: self.read(box).astype(wanted), wanted)
+        return self._step(
+            ("type", element_type.str), self.shape, lambda box: self.read(box).astype(element_type), element_type
+        )
 
     def transpose(self, *axes: Any) -> "Referenced":
-        """Dimensions in another order."""
-        given = axes[0] if len(axes) == 1 and not isinstance(axes[0], int) else axes
-        perm = tuple(int(axis) % self.ndim for axis in given or range(self.ndim - 1, -1, -1))
+        """Return the array with its dimensions in another order."""
+        order = axes
+        if len(axes) == 1 and not isinstance(axes[0], int):
+            order = axes[0]
+        perm = tuple(int(axis) % self.ndim for axis in order or range(self.ndim - 1, -1, -1))
         if perm == tuple(range(self.ndim)):
             return self
 
         def read(box: Box) -> Array:
-            own = [slice(0, 0)] * self.ndim
+            old_box = [slice(0, 0)] * self.ndim
             for place, axis in enumerate(perm):
-                own[axis] = box[place]
-            return self.read(tuple(own)).transpose(perm)
+                old_box[axis] = box[place]
+            return self.read(tuple(old_box)).transpose(perm)
 
         return self._step(("transpose", perm), [self.shape[axis] for axis in perm], read)
 
     def reshape(self, *shape: Any) -> "Referenced":
-        """The same elements in order, in another shape. Raises ValueError where they are not so many."""
-        given = shape[0] if len(shape) == 1 and not isinstance(shape[0], (int, np.integer)) else shape
-        sizes = [int(size) for size in given]
+        """Return the same elements in order, in another shape. Raises ValueError where their number differs."""
+        lengths = shape
+        if len(shape) == 1 and not isinstance(shape[0], (int, np.integer)):
+            lengths = shape[0]
+        sizes = [int(size) for size in lengths]
         if -1 in sizes:
             sizes[sizes.index(-1)] = self.size // max(1, -prod(sizes))
         if prod(sizes) != self.size:
@@ -232,37 +244,38 @@ class Referenced(NDArrayOperatorsMixin):
         if tuple(sizes) == self.shape:
             return self
         parts = groups(self.shape, sizes)
-        return self._step(("reshape", tuple(sizes)), sizes, lambda box: reshaped(self.read, parts, box))
+        return self._step(("reshape", tuple(sizes)), sizes, lambda box: reshape_box(self.read, parts, box))
 
     def take_at(self, dim: int, index: Any) -> "Referenced":
-        """Elements of one dimension by number, 0 where a number is negative: slices, padding, other places."""
+        """Select elements of one dimension by number, 0 where a number is negative: for slices, padding, other
+        places."""
         index = np.ascontiguousarray(index, np.int64)
         if index.size == self.shape[dim] and index.tolist() == list(range(index.size)):
             return self
         shape = (*self.shape[:dim], index.size, *self.shape[dim + 1 :])
         return self._step(
-            ("take", dim, index.tobytes()), shape, lambda box: taken(self.read, self.dtype, dim, index, box)
+            ("take", dim, index.tobytes()), shape, lambda box: take_box(self.read, self.dtype, dim, index, box)
         )
 
     def times(self, factor: Array) -> "Referenced":
-        """Multiplied by an array that is repeated along the dimensions where it has one element."""
+        """Return the product with an array that is repeated along the dimensions where it has one element."""
         factor = factor.reshape((1,) * (self.ndim - factor.ndim) + factor.shape)
         dtype = np.result_type(self.dtype, factor.dtype)
-        most = float(np.abs(factor).max()) if factor.size else 0.0
+        largest_factor = float(np.abs(factor).max()) if factor.size else 0.0
 
         def read(box: Box) -> Array:
-            own = tuple(part if size > 1 else slice(0, 1) for part, size in zip(box, factor.shape, strict=True))
-            return self.read(box) * factor[own]
+            factor_box = tuple(part if size > 1 else slice(0, 1) for part, size in zip(box, factor.shape, strict=True))
+            return self.read(box) * factor[factor_box]
 
         name = ("times", factor.dtype.str, factor.shape, factor.tobytes())
-        return self._step(name, self.shape, read, dtype, lambda: self.bound() * most)
+        return self._step(name, self.shape, read, dtype, lambda: self.bound() * largest_factor)
 
-    def each(self, name: Hashable, function: Callable[[Array], Array], most: float) -> "Referenced":
-        """Element by element through a function that gives none further from 0 than `most`."""
-        return self._step(name, self.shape, lambda box: function(self.read(box)), None, lambda: most)
+    def each(self, name: Hashable, function: Callable[[Array], Array], limit: float) -> "Referenced":
+        """Return the array with a function applied to each element, whose values are no further from 0 than `limit`."""
+        return self._step(name, self.shape, lambda box: function(self.read(box)), None, lambda: limit)
 
 
-def referenced(
+def reference_to(
     array: Array,
     origin: str,
     give_back: Callable[[], None] = lambda: None,
@@ -270,10 +283,12 @@ def referenced(
     *,
     bfloat16: bool = False,
 ) -> Referenced:
-    """An array by reference to memory. Where that is a file's, `check` raises if the file is not what it was: it is
-    called before and after a box is read, which is then a copy. `bfloat16`: its elements are uint16, the upper halves
-    of float32."""
-    dtype = np.dtype(np.float32) if bfloat16 or array.dtype.kind == "f" else array.dtype.newbyteorder("=")
+    """Return an array by reference to memory. Where the memory is a file's, `check` raises if the file is not what it
+    was: it is called before and after a box is read, which is then a copy. `bfloat16`: the elements are uint16, the
+    upper halves of float32."""
+    dtype = array.dtype.newbyteorder("=")
+    if bfloat16 or array.dtype.kind == "f":
+        dtype = np.dtype(np.float32)
 
     def values(box: Box) -> Array:
         part = array[box]
@@ -286,127 +301,145 @@ def referenced(
         if check is None:
             return values(box)
         check()
-        found = values(box)
+        part = values(box)
         check()
-        return found
+        return part
 
-    found: list[float] = []
+    bounds: list[float] = []  # one, once it is asked for
 
     def bound() -> float:
-        if not found:
+        if not bounds:
             if check is not None:
                 check()
-            of_boxes = (largest(array[box] if not bfloat16 else values(box)) for box in made.boxes())
-            most = max(of_boxes, key=lambda value: (np.isnan(value), value), default=0.0)
+            magnitudes = (largest(values(box) if bfloat16 else array[box]) for box in reference.boxes())
+            limit = max(magnitudes, key=lambda value: (np.isnan(value), value), default=0.0)
             if check is not None:
                 check()
-            found.append(most)
+            bounds.append(limit)
             give_back()
-        return found[0]
+        return bounds[0]
 
-    where = array.__array_interface__["data"][0]
-    made = Referenced(
+    address = array.__array_interface__["data"][0]
+    reference = Referenced(
         shape=array.shape,
         dtype=dtype,
         read=read,
-        key=(where, array.shape, array.strides, array.dtype.str, bfloat16),
+        key=(address, array.shape, array.strides, array.dtype.str, bfloat16),
         origin=origin,
         bound=bound,
         give_back=give_back,
     )
-    return made
+    return reference
 
 
-def joined(arrays: Sequence[Any], axis: int = 0) -> Referenced:
-    """Arrays side by side along a dimension; one of them at least is a reference."""
-    first = next(item for item in arrays if isinstance(item, Referenced))
+def concatenate(arrays: Sequence[Any], axis: int = 0) -> Referenced:
+    """Return arrays side by side along a dimension; at least one of them is a reference."""
+    first = next(array for array in arrays if isinstance(array, Referenced))
     dim = axis % first.ndim
-    parts = [item if isinstance(item, Referenced) else np.asarray(item) for item in arrays]
+    parts = [as_array(array) for array in arrays]
     starts = list(accumulate((part.shape[dim] for part in parts), initial=0))
 
     def read(box: Box) -> Array:
-        found: list[Array] = []
+        pieces: list[Array] = []
         for part, start in zip(parts, starts, strict=False):
             low = max(box[dim].start, start)
             high = min(box[dim].stop, start + part.shape[dim])
             if low < high:
-                own = (*box[:dim], slice(low - start, high - start), *box[dim + 1 :])
-                found.append(part.read(own) if isinstance(part, Referenced) else part[own])
-        return np.concatenate(found, dim) if len(found) > 1 else found[0]
+                part_box = (*box[:dim], slice(low - start, high - start), *box[dim + 1 :])
+                pieces.append(part.read(part_box) if isinstance(part, Referenced) else part[part_box])
+        if len(pieces) == 1:
+            return pieces[0]
+        return np.concatenate(pieces, dim)
 
     def give_back() -> None:
         for part in parts:
             if isinstance(part, Referenced):
                 part.give_back()
 
-    def bound() -> float:
-        return max(part.bound() if isinstance(part, Referenced) else largest(part) for part in parts)
-
-    keys = [
-        part.key if isinstance(part, Referenced) else (part.dtype.str, part.shape, part.tobytes()) for part in parts
-    ]
     shape = (*first.shape[:dim], starts[-1], *first.shape[dim + 1 :])
     dtype = np.result_type(*(part.dtype for part in parts))
     return Referenced(
         shape=shape,
         dtype=dtype,
         read=read,
-        key=("joined", dim, *keys),
+        key=("joined", dim, *map(_key_of, parts)),
         origin=first.origin,
-        bound=bound,
+        bound=lambda: max(map(_bound_of, parts)),
         give_back=give_back,
     )
 
 
-def as_array(item: Any) -> Any:
-    """As `numpy.asarray`, but a reference stays one."""
-    return item if isinstance(item, Referenced) else np.asarray(item)
+def _key_of(part: Any) -> Hashable:
+    """Return the key of a reference, or the contents of an array."""
+    if isinstance(part, Referenced):
+        return part.key
+    return part.dtype.str, part.shape, part.tobytes()
 
 
-def _plain(item: Any) -> Any:
-    """References among arguments as arrays."""
-    if isinstance(item, Referenced):
-        return np.asarray(item)
-    if isinstance(item, (list, tuple)):
-        return [_plain(part) for part in cast("Sequence[Any]", item)]
-    return item
+def _bound_of(part: Any) -> float:
+    if isinstance(part, Referenced):
+        return part.bound()
+    return largest(part)
 
 
-def _transposed(array: Referenced, axes: Sequence[int] | None = None) -> Referenced:
+def as_array(values: Any) -> Any:
+    """Return a reference as it is, and anything else as an array."""
+    if isinstance(values, Referenced):
+        return values
+    return np.asarray(values)
+
+
+def _plain(argument: Any) -> Any:
+    """Return an argument with arrays in place of references, also inside of lists."""
+    if isinstance(argument, Referenced):
+        return np.asarray(argument)
+    if isinstance(argument, (list, tuple)):
+        return [_plain(part) for part in cast("Sequence[Any]", argument)]
+    return argument
+
+
+def _transpose(array: Referenced, axes: Sequence[int] | None = None) -> Referenced:
     return array.transpose(*(axes or ()))
 
 
 _MOVES: Final[dict[Any, Callable[..., Any]]] = {
-    np.transpose: _transposed,
+    np.transpose: _transpose,
     np.reshape: Referenced.reshape,
-    np.concatenate: joined,
+    np.concatenate: concatenate,
 }
 
 
-def _picked(array: Referenced, key: tuple[Any, ...]) -> Any:
-    """Ranges, numbers, new dimensions and one list of numbers; anything else reads the whole."""
+def _pick(array: Referenced, key: tuple[Any, ...]) -> Any:
+    """Index with ranges, numbers, new dimensions and one list of numbers; with anything else the whole array is
+    read."""
     parts = list(key)
-    lists = [item for item in parts if not isinstance(item, (int, np.integer, slice, type(None), type(...)))]
-    if lists and (
-        len(lists) > 1 or not _is_list(lists[0]) or any(isinstance(item, (int, np.integer)) for item in parts)
-    ):
+    if not _is_readable_by_parts(parts):
         return np.asarray(array)[key]
-    named = sum(item is not None and item is not ... for item in parts)
-    at = next((number for number, item in enumerate(parts) if item is ...), len(parts))
+    named = sum(part is not None and part is not ... for part in parts)
+    at = next((number for number, part in enumerate(parts) if part is ...), len(parts))
     parts[at : at + 1] = [slice(None)] * (array.ndim - named)
     shape: list[int] = []
     dim = 0
-    for item in parts:
-        if item is None:
+    for part in parts:
+        if part is None:
             shape.append(1)
             continue
         size = array.shape[dim]
-        array = array.take_at(dim, np.atleast_1d(np.arange(size)[item]))
-        if not isinstance(item, (int, np.integer)):
+        array = array.take_at(dim, np.atleast_1d(np.arange(size)[part]))
+        if not isinstance(part, (int, np.integer)):
             shape.append(array.shape[dim])
         dim += 1
     return array.reshape(shape)
 
 
-def _is_list(item: Any) -> bool:
-    return isinstance(item, np.ndarray) and item.ndim == 1 and cast("Array", item).dtype.kind in "iu"
+def _is_readable_by_parts(parts: Sequence[Any]) -> bool:
+    """Return whether an index has no list of numbers, or one and no single number."""
+    lists = [part for part in parts if not isinstance(part, (int, np.integer, slice, type(None), type(...)))]
+    if not lists:
+        return True
+    has_number = any(isinstance(part, (int, np.integer)) for part in parts)
+    return len(lists) == 1 and _is_list(lists[0]) and not has_number
+
+
+def _is_list(part: Any) -> bool:
+    return isinstance(part, np.ndarray) and part.ndim == 1 and cast("Array", part).dtype.kind in "iu"

@@ -24,12 +24,12 @@ class TmError(ValueError):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TileMap:
-    """Where every tile of a tensor after its TMs comes from.
+    """A map from the tiles of a tensor after its TMs to those before.
 
     `source_shape` and `shape` are (t, R, C) in tiles before and after. `index`, int32[t*R*C] in the order of the
-    result, holds flat source tiles, or -1 for a tile full of `pad_value` (one value for all pads of a chain, the
-    last one given: OPS 7.3). The methods append one TM and return a new map; they raise TmError where its argument
-    does not fit the shape.
+    result, holds flat source tiles, or -1 for a tile full of `pad_value` (one value for all pads of a chain, the last
+    one given: OPS 7.3). The methods append one TM and return a new map; they raise TmError where its argument does not
+    fit the shape.
     """
 
     source_shape: Shape
@@ -45,7 +45,7 @@ class TileMap:
 
     @property
     def is_identity(self) -> bool:
-        """Whether every tile stays where it is."""
+        """True where every tile stays in its place."""
         return self.shape == self.source_shape and bool((self.index == np.arange(self.index.size)).all())
 
     def broadcast(self, dim: str, factor: int) -> "TileMap":
@@ -57,20 +57,20 @@ class TileMap:
         repeats[axes[dim]] = factor
         t, rows, cols = self.shape
         require_tiles((t * repeats[0], rows * repeats[1], cols * repeats[2]))
-        return self._moved(np.tile(self._grid(), repeats))
+        return self._with_grid(np.tile(self._grid(), repeats))
 
     def hslice(self, n: int) -> "TileMap":
         """Cut the columns into `n` pieces that follow each other in t."""
         t, rows, cols = self.shape
         _check(n >= 1 and cols % n == 0, f"hslice {n}: does not divide the {cols} tile columns")
         pieces = self._grid().reshape(t, rows, n, cols // n)
-        return self._moved(pieces.transpose(0, 2, 1, 3).reshape(t * n, rows, cols // n))
+        return self._with_grid(pieces.transpose(0, 2, 1, 3).reshape(t * n, rows, cols // n))
 
     def vslice(self, n: int) -> "TileMap":
         """Cut the rows into `n` pieces that follow each other in t."""
         t, rows, cols = self.shape
         _check(n >= 1 and rows % n == 0, f"vslice {n}: does not divide the {rows} tile rows")
-        return self._moved(self._grid().reshape(t * n, rows // n, cols))
+        return self._with_grid(self._grid().reshape(t * n, rows // n, cols))
 
     def hstack(self, n: int) -> "TileMap":
         """Lay `n` neighbours in t side by side; 0 means all of them."""
@@ -78,17 +78,17 @@ class TileMap:
         n = n or t
         _check(n >= 1 and t % n == 0, f"hstack {n}: does not divide t = {t}")
         pieces = self._grid().reshape(t // n, n, rows, cols)
-        return self._moved(pieces.transpose(0, 2, 1, 3).reshape(t // n, rows, n * cols))
+        return self._with_grid(pieces.transpose(0, 2, 1, 3).reshape(t // n, rows, n * cols))
 
     def vstack(self, n: int) -> "TileMap":
         """Lay `n` neighbours in t below each other."""
         t, rows, cols = self.shape
         _check(n >= 1 and t % n == 0, f"vstack {n}: does not divide t = {t}")
-        return self._moved(self._grid().reshape(t // n, n * rows, cols))
+        return self._with_grid(self._grid().reshape(t // n, n * rows, cols))
 
     def transpose(self) -> "TileMap":
         """Swap tile rows and columns; the contents of tiles are transposed by the op itself (OPS 7.4)."""
-        return self._moved(self._grid().transpose(0, 2, 1))
+        return self._with_grid(self._grid().transpose(0, 2, 1))
 
     def pad(self, rt: int, ct: int, value: float) -> "TileMap":
         """Append `rt` tile rows at the bottom and `ct` tile columns at the right, full of `value`."""
@@ -96,13 +96,13 @@ class TileMap:
         t, rows, cols = self.shape
         require_tiles((t, rows + rt, cols + ct))
         padded = np.pad(self._grid(), ((0, 0), (0, rt), (0, ct)), constant_values=PAD_TILE)
-        return self._moved(padded, value)
+        return self._with_grid(padded, value)
 
     def unpad(self, rt: int, ct: int) -> "TileMap":
         """Drop the last `rt` tile rows and the last `ct` tile columns."""
         _, rows, cols = self.shape
         _check(0 <= rt < rows and 0 <= ct < cols, f"unpad by {rt} rows and {ct} columns: there are {rows} and {cols}")
-        return self._moved(self._grid()[:, : rows - rt, : cols - ct])
+        return self._with_grid(self._grid()[:, : rows - rt, : cols - ct])
 
     def apply(self, tiles: Tiles) -> Tiles:
         """The tensor after the TMs: float32[w, t, R, C, 32, 32] to a new array of that form, the numpy reference."""
@@ -116,10 +116,11 @@ class TileMap:
     def _grid(self) -> Index:
         return self.index.reshape(self.shape)
 
-    def _moved(self, grid: Index, pad_value: float | None = None) -> "TileMap":
+    def _with_grid(self, grid: Index, pad_value: float | None = None) -> "TileMap":
         t, rows, cols = grid.shape
-        value = self.pad_value if pad_value is None else pad_value
-        return TileMap(self.source_shape, (t, rows, cols), _frozen(grid.reshape(-1)), value)
+        if pad_value is None:
+            pad_value = self.pad_value
+        return TileMap(self.source_shape, (t, rows, cols), _frozen(grid.reshape(-1)), pad_value)
 
 
 def tile_broadcast(tiles: Tiles, mode: str) -> Tiles:

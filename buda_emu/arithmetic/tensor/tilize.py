@@ -13,12 +13,8 @@ TILE_SIDE: Final = 32
 
 
 def tilize(array: F32, tile_dim: tuple[int, int] = FULL_TILE, megarow: bool = False) -> F32:
-    """float32[w, t, rows, cols] to a new float32[w, t, R, C, 32, 32]; rows = R * tile height, cols = C * tile width.
-
-    A tile smaller than 32x32 fills the upper left part, the rest is +0. With `megarow` (RawUInt* and flat queues) tiles
-    take runs of height*width datums of the row-major data one after the other, each linear inside its tile. Raw words
-    pass as float32 with their bits untouched. Raises HostError when the tensor does not divide into tiles.
-    """
+    """Return float32[w, t, rows, cols] as a new float32[w, t, R, C, 32, 32]; rows = R * tile height, cols = C * tile
+    width."""
     if array.ndim != 4 or array.dtype != np.float32:
         raise HostError(f"expected a float32 tensor of 4 dimensions, got {array.dtype} of {array.ndim}")
     w, t, rows, cols = array.shape
@@ -49,7 +45,7 @@ def untilize(tiles: F32, tile_dim: tuple[int, int] = FULL_TILE, megarow: bool = 
 
 
 def _padded_runs(runs: F32) -> F32:
-    """float32[w, t, R, C, n] to tiles whose first n datums are the run."""
+    """Return runs float32[w, t, R, C, n] as tiles whose first n datums are the run."""
     tiles = np.zeros((*runs.shape[:4], TILE_SIDE * TILE_SIDE), np.float32)
     tiles[..., : runs.shape[4]] = runs
     return tiles.reshape(*runs.shape[:4], TILE_SIDE, TILE_SIDE)

@@ -1,4 +1,4 @@
-"""A placed graph as a netlist, and as its text."""
+"""Conversion of a placed graph to a netlist, and to its text."""
 
 from collections.abc import Mapping
 from typing import Any, Final
@@ -17,7 +17,7 @@ from buda_emu.netlist.fields import OWN_SECTION, UNDEFINED, UNDEFINED_IS_NAN
 from buda_emu.netlist.model import Buffer, FusedOp, Graph, Netlist, Op, Pad, Queue, SubOp, Tm
 from buda_emu.netlist.nodes import words
 from buda_emu.netlist.printer import Notes
-from buda_emu.netlist.printer import netlist_text as printed
+from buda_emu.netlist.printer import netlist_text as print_netlist
 from buda_emu.netlist.reader import Document
 from buda_emu.spec.attributes import ATTRIBUTES, Attributes
 from buda_emu.spec.blocking import Blocking
@@ -26,47 +26,50 @@ _SECTIONS: Final = {
     "input": "pushed by the host", "constant": "parameters and constants", "state": "kept from run to run",
     "between": "between epochs", "fork": "on short branches parallel to long ones", "output": "read by the host",
 }  # fmt: skip
-"""Roles of queues in the order in which they stand."""
+"""Comments on the roles of queues, in the order of their sections."""
 
 
 def netlist_of(placement: Placement, path: str) -> Netlist:
-    """The netlist that `load` reads from the text, without the text. `path`: the name that it has in messages."""
+    """Build the netlist that `load` would read from the text, without the text. `path`: its name in messages."""
     return build(_document(placement, path))
 
 
 def netlist_text(placement: Placement, title: str) -> str:
-    """The whole document, with the nodes of the model that each op stands for."""
+    """Return the whole netlist as text, with the nodes of the model that each op stands for in comments."""
     roles = {queue.name: _SECTIONS[queue.role] for queue in placement.queues.values()}
     sources = {name: placed.op.sources for name, placed in placement.ops.items()}
-    return printed(netlist_of(placement, placement.target.arch.name), Notes(title, roles, sources))
+    return print_netlist(netlist_of(placement, placement.target.arch.name), Notes(title, roles, sources))
 
 
 def _document(placement: Placement, path: str) -> Document:
-    """What the reader makes of the text, before copies are made and anything is derived."""
+    """Return the document that the reader would make of the text, before copies are made and anything is derived."""
     arch = placement.target.arch.name
-    found = Document(path, arch, (arch,))
+    document = Document(path, arch, (arch,))
     for role in _SECTIONS:
         for queue in placement.queues.values():
             if queue.role == role:
-                found.queues[queue.name] = _queue(placement, queue)
-    for name in found.queues if placement.instances else ():
-        found.queue_devices[name] = placement.instances
+                document.queues[queue.name] = _queue(placement, queue)
+    for name in document.queues if placement.instances else ():
+        document.queue_devices[name] = placement.instances
     inputs = {graph: placement.count(program) for program, graphs in placement.programs.items() for graph in graphs}
     for graph, name in graph_names(placement).items():
-        found.graphs[name] = _graph(placement, graph, name, inputs[graph])
+        document.graphs[name] = _graph(placement, graph, name, inputs[graph])
         if placement.instances:
-            found.graph_devices[name] = placement.instances
-    found.fused_ops = {name: _fused(placed) for name, placed in placement.ops.items() if placed.op.steps}
-    found.programs = {program.name: program for program in programs(placement)}
-    found.program_order = list(found.programs)
+            document.graph_devices[name] = placement.instances
+    document.fused_ops = {name: _fused_op(placed) for name, placed in placement.ops.items() if placed.op.steps}
+    document.programs = {program.name: program for program in programs(placement)}
+    document.program_order = list(document.programs)
     if placement.tiles.undefined_is_nan:
-        found.sections[OWN_SECTION] = words({UNDEFINED: UNDEFINED_IS_NAN})
-    return found
+        document.sections[OWN_SECTION] = words({UNDEFINED: UNDEFINED_IS_NAN})
+    return document
 
 
 def _device(placement: Placement, chip: int) -> int:
-    """Of a queue or graph; of one with copies the reader knows none before they are made (NETLIST 1.7)."""
-    return -1 if placement.instances else placement.device(chip)
+    """Return the device of a queue or graph; -1 for a model with copies, whose devices follow when the reader makes the
+    copies (NETLIST 1.7)."""
+    if placement.instances:
+        return -1
+    return placement.device(chip)
 
 
 def _blocking(blocks: Blocks) -> Blocking:
@@ -103,8 +106,8 @@ def _op(placement: Placement, placed: Placed, graph: str, device: int) -> Op:
     formats = tuple(
         placement.queues[name].df if name in placement.queues else _out_df(placement, name) for name in sources
     )
-    own = _out_df(placement, op.name)
-    buffers = tuple(use.buffer for use in op.uses)  # of a short branch beside a long one (place/fork_join.py)
+    out_df = _out_df(placement, op.name)
+    buffers = tuple(use.buffer for use in op.uses)  # of a short branch beside a long one (place/operand_room.py)
     return Op(
         name=op.name,
         written_name=op.name,
@@ -115,8 +118,8 @@ def _op(placement: Placement, placed: Placed, graph: str, device: int) -> Op:
         blocking=_blocking(placed.blocks),
         inputs=sources,
         in_df=formats,
-        out_df=own,
-        intermed_df=_intermediate(target, op, own),
+        out_df=out_df,
+        intermed_df=_intermediate(target, op, out_df),
         acc_df=target.acc_df,
         math_fidelity=_fidelity(target, op, formats),
         untilize_output=bool(op.attrs.get("untilize")),
@@ -127,50 +130,54 @@ def _op(placement: Placement, placed: Placed, graph: str, device: int) -> Op:
         input_tms=tuple(tuple(map(_tm, use.tms)) for use in op.uses),
         input_unpad=(Pad(),) * len(sources),
         input_pad=(Pad(),) * len(sources),
-        attributes=_attributes(_written(placed)),
+        attributes=_attributes(_attribute_values(placed)),
     )
 
 
-def _written(placed: Placed) -> dict[str, Any]:
-    """What the attributes map of an op says: of what it is, and of how it is divided."""
+def _attribute_values(placed: Placed) -> dict[str, Any]:
+    """Return the values of an op's attributes map: those that define the op, and those of its division into blocks."""
     op = placed.op
     blocks = placed.blocks
-    found = dict(op.attrs)
+    values = dict(op.attrs)
     if blocks.m_k:
-        found |= {"m_k": blocks.m_k, "u_kt": blocks.u_kt}
+        values |= {"m_k": blocks.m_k, "u_kt": blocks.u_kt}
     if op.steps:
-        found["fused_op_id"] = op.name
+        values["fused_op_id"] = op.name
     if "strips" in op.attrs:
-        found["num_nz_strips"] = tuple(strips for strips in op.attrs["strips"] for _ in range(blocks.grid[1]))
-    return found
+        values["num_nz_strips"] = tuple(strips for strips in op.attrs["strips"] for _ in range(blocks.grid[1]))
+    return values
 
 
 def _single(value: Any) -> float:
-    """In the nine digits that a number of single precision needs, as it is written."""
+    """Return a number with the nine digits that identify one of single precision."""
     return float(f"{value:.9g}")
 
 
 _KINDS: Final[Mapping[str, Any]] = {"int": int, "bool": bool, "float": _single, "ints": tuple}
 
 
-def _attributes(written: Mapping[str, Any]) -> Attributes:
-    """Of what an op carries that which the netlist language has; the rest says how the op is made."""
+def _attributes(entries: Mapping[str, Any]) -> Attributes:
+    """Return the attributes that the netlist language has; other entries only say how the compiler treats the op."""
     values = {
         name: _KINDS.get(ATTRIBUTES[name].kind, str)(value)
-        for name, value in written.items()
+        for name, value in entries.items()
         if name in ATTRIBUTES and name != "inputs"
     }
-    turns = {int(name[5:]): tuple(turn) for name, turn in written.items() if name[:5] == "input" and name[5:].isdigit()}
+    turns = {
+        int(name[5:]): tuple(tensor) for name, tensor in entries.items() if name[:5] == "input" and name[5:].isdigit()
+    }
     if turns:
         values["inputs"] = tuple(sorted(turns.items()))
-    return Attributes(given=frozenset(values), **values) if values else _NO_ATTRIBUTES
+    if values:
+        return Attributes(given=frozenset(values), **values)
+    return _NO_ATTRIBUTES
 
 
 _NO_ATTRIBUTES: Final = Attributes()
 
 
-def _fused(placed: Placed) -> FusedOp:
-    """Block by block, as far as a schedule goes (OPS 8)."""
+def _fused_op(placed: Placed) -> FusedOp:
+    """Return the schedules of a fused op; each schedule runs block by block (OPS 8)."""
     op = placed.op
     written = tuple(tuple(_step(placed, step) for step in schedule) for schedule in schedules(op.steps))
     return FusedOp(id=op.name, inputs=len(op.uses), intermediates=op.intermediates, schedules=written)
@@ -178,7 +185,10 @@ def _fused(placed: Placed) -> FusedOp:
 
 def _step(placed: Placed, step: TileSubOp) -> SubOp:
     blocks = step_blocks(placed.op, placed.blocks, step)
-    inner = {"m_k": blocks.m_k, "u_kt": blocks.u_kt} if step.inner else {}
+    if step.inner:
+        inner = {"m_k": blocks.m_k, "u_kt": blocks.u_kt}
+    else:
+        inner = {}
     return SubOp(
         name=step.name,
         type=step.type,
@@ -193,24 +203,33 @@ def _step(placed: Placed, step: TileSubOp) -> SubOp:
 
 
 def _tms(step: TileSubOp) -> tuple[tuple[Tm, ...], ...]:
-    """Of each input of a sub-op."""
-    spread = (Tm("broadcast", ("c", step.across)),) if step.across else ()
+    """Return the TMs of each input of a sub-op."""
+    if step.across:
+        spread = (Tm("broadcast", ("c", step.across)),)
+    else:
+        spread = ()
     spread += (Tm("tile_broadcast", (step.spread,)),) if step.spread else ()
     return tuple(spread if place == 1 else () for place in range(len(step.inputs)))
 
 
-def _intermediate(target: Target, op: TileOp, own: str) -> str:
-    """Partial sums of products and what stands between sub-ops; else what the op writes (FRONTEND 3.5)."""
+def _intermediate(target: Target, op: TileOp, out_df: str) -> str:
+    """Return the format of partial sums and of values between sub-ops; for other ops the one that the op writes
+    (FRONTEND 3.5)."""
     if target.acc_df == "Int32":
         return "Int32"  # V102
     summed = op.type in ("matmul", "fused_op") and not op.attrs.get("identity")
-    return target.intermed_df if summed and own != "Float32" else own
+    if summed and out_df != "Float32":
+        return target.intermed_df
+    return out_df
 
 
 def _out_df(placement: Placement, name: str) -> str:
+    """Return the format that an op writes."""
     op = placement.ops[name].op
     target = placement.target.of(op.precision)
-    return target.output_df if op.attrs.get("untilize") else target.activation_df
+    if op.attrs.get("untilize"):
+        return target.output_df
+    return target.activation_df
 
 
 def _fidelity(target: Target, op: TileOp, formats: tuple[str, ...]) -> str:

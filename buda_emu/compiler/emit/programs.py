@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, Literal, NamedTuple
 
-from buda_emu.compiler.lower.tiles import State
+from buda_emu.compiler.lower.tiles import State, Store
 from buda_emu.compiler.place.placement import GraphPlace, Placement, Queue
 from buda_emu.netlist.model import (
     Allocate,
@@ -25,11 +25,11 @@ from buda_emu.netlist.variants import SIZE as _SIZE
 ZERO = "$p_zero_grad"
 _INDEX: Final = "$v_cache_write_index"
 _ADDS_ANEW: Final = "$v_zero_grad"
-"""1 for the first microbatch, then 0."""
+"""Variable of a training's programs: 1 for the first microbatch, then 0."""
 
 
 class Cache(NamedTuple):
-    """The parameters of a program that writes caches: where it begins, and two loops that move on from there."""
+    """The parameters of a program that writes caches: the first slot, and two loops that move on from there."""
 
     write_index: str = "$p_cache_write_index"
     inner_count: str = "$p_inner_loop_count"
@@ -43,24 +43,26 @@ ONE_ROUND: Final[Mapping[str, str]] = {
     LOOP: "1", ZERO: "1", CACHE.write_index: "0", CACHE.inner_count: "1", CACHE.inner_increment: "0",
     CACHE.outer_count: "1", CACHE.outer_increment: "1",
 }  # fmt: skip
-"""Parameters of any program for a round of inputs."""
+"""Parameters of any program for one round of inputs."""
 
 
 def program_name(program: str) -> str:
-    """FRONTEND 5: run_fwd_0, run_bwd_0, run_opt_0."""
+    """Return the name of a program in the netlist: run_fwd_0, run_bwd_0, run_opt_0 (FRONTEND 5)."""
     return f"run_{program}"
 
 
 def graph_names(placement: Placement) -> dict[GraphPlace, str]:
-    """FRONTEND 5. Graphs of one epoch follow each other on different chips, and so run at once (NETLIST 1.8)."""
-    of = {graph: program for program, graphs in placement.programs.items() for graph in graphs}
+    """Return the names of graphs (FRONTEND 5). Graphs of one epoch stand behind each other with different chips, so
+    they run at the same time (NETLIST 1.8)."""
+    program_of = {graph: program for program, graphs in placement.programs.items() for graph in graphs}
     return {
-        graph: f"{of[graph]}_{number}_temporal_epoch_{graph.epoch}" for number, graph in enumerate(placement.graphs())
+        graph: f"{program_of[graph]}_{number}_temporal_epoch_{graph.epoch}"
+        for number, graph in enumerate(placement.graphs())
     }
 
 
 def programs(placement: Placement) -> Iterator[Program]:
-    """All of them, in the order in which they run."""
+    """Yield all programs in the order in which they run."""
     last = {
         name: program
         for program, graphs in placement.programs.items()
@@ -72,40 +74,50 @@ def programs(placement: Placement) -> Iterator[Program]:
 
 
 def _program(placement: Placement, program: str, last: dict[str, str]) -> Iterator[Instruction]:
-    """One loop; all queues advance together at its end.
+    """Yield the instructions of a program: one loop, at the end of which all queues advance together.
 
-    What a later program reads, too, keeps its entries until that one is done: here its global pointer stays for the
-    whole loop at the entries that were there at the beginning.
+    Queues that a later program also reads keep their entries until that one is done: in this program their global
+    pointer stays, for the whole loop, at the entries that were there at the beginning.
     """
     graphs = placement.programs[program]
     names = graph_names(placement)
     reads = {graph: placement.read_by(graph) for graph in graphs}
-    moving = [placement.queues[name] for queues in reads.values() for name in queues if _moves(placement.queues[name])]
-    held = any(last[queue.name] != program for queue in moving)
     stores = [store for store in placement.tiles.stores.values() if placement.ops[store.op].op.program == program]
-    sums = {store.queue for store in stores if store.accumulate}
-    slots = max((placement.tiles.states[store.queue].slots for store in stores), default=1)
-    fed = placement.tiles.flows(program)
-    entries = sorted({queue.entries for queue in moving}, reverse=True)
-    popped = frozenset(queue.entries for queue in moving if last[queue.name] == program)
-    form = _Form(tuple(entries), popped, fed, held, bool(sums), slots, placement.count(program))
+    form = _form_of(placement, program, last, stores)
     yield from form.begin()
     allocated, freed = _lives(placement, graphs, reads)
     for graph in graphs:
         if graph in allocated:
             yield Allocate(queues=tuple(allocated[graph]))
         settings = {
-            name: _setting(placement.queues[name], form, last[name] != program, kept)
-            for name, kept in reads[graph].items()
+            name: _read_setting(placement.queues[name], form, last[name] != program, in_l1)
+            for name, in_l1 in reads[graph].items()
         }
         for store in stores:
             if placement.ops[store.op].graph == graph:
                 state = placement.tiles.states[store.queue]
-                settings[state.written] = _written(state, store.accumulate)
+                settings[state.written] = _write_setting(state, store.accumulate)
         yield Execute(graph=names[graph], queue_settings=tuple(settings.values()))
         if graph in freed:
             yield Deallocate(queues=tuple(freed[graph]))
     yield from form.end()
+
+
+def _form_of(placement: Placement, program: str, last: Mapping[str, str], stores: Sequence[Store]) -> "_Form":
+    """Return the form of a program; `last`: the program that reads each queue last; `stores`: the program's own."""
+    moving: list[Queue] = []
+    for graph in placement.programs[program]:
+        queues = (placement.queues[name] for name in placement.read_by(graph))
+        moving += [queue for queue in queues if _advances(queue)]
+    return _Form(
+        entries=tuple(sorted({queue.entries for queue in moving}, reverse=True)),
+        popped=frozenset(queue.entries for queue in moving if last[queue.name] == program),
+        fed=placement.tiles.flows(program),
+        held=any(last[queue.name] != program for queue in moving),
+        sums=any(store.accumulate for store in stores),
+        slots=max((placement.tiles.states[store.queue].slots for store in stores), default=1),
+        inputs=placement.count(program),
+    )
 
 
 _ByGraph = dict[GraphPlace, list[str]]
@@ -114,7 +126,8 @@ _ByGraph = dict[GraphPlace, list[str]]
 def _lives(
     placement: Placement, graphs: Sequence[GraphPlace], reads: Mapping[GraphPlace, Mapping[str, bool]]
 ) -> tuple[_ByGraph, _ByGraph]:
-    """Queues to allocate before a graph is executed, and to deallocate after it (NETLIST 3.6, V127)."""
+    """Return the queues to allocate before a graph is executed, and those to deallocate after it (NETLIST 3.6,
+    V127)."""
     allocated: _ByGraph = {}
     freed: _ByGraph = {}
     for name in dict.fromkeys(name for graph in graphs for name in reads[graph]):
@@ -128,10 +141,11 @@ def _lives(
 
 @dataclass(frozen=True, slots=True)
 class _Form:
-    """What stands around the executes of a program. `entries` of the queues that advance, the most first, and of those
-    among them whose entries are `popped` here; `fed`: by the host or another program, so that there may be many rounds;
-    `held`: some are kept for a later program, and those have the most entries; `sums`: gradients are added up; `slots`
-    of a cache, of which each round writes one; `inputs` of a round."""
+    """The instructions around the executes of a program. `entries`: sizes of the queues that advance, the largest
+    first; `popped`: those sizes among them whose entries are freed here; `fed`: the host or another program writes to
+    its queues, so that there may be many rounds; `held`: some entries are kept for a later program, in queues of the
+    largest size; `sums`: gradients are added up; `slots` of a cache, of which each round writes one; `inputs` of a
+    round."""
 
     entries: tuple[int, ...]
     popped: frozenset[int]
@@ -142,27 +156,21 @@ class _Form:
     inputs: int
 
     def pointer(self, name: str, entries: int) -> str:
-        """That of queues with so many entries: pointers run modulo twice as many (NETLIST 1.8)."""
-        return name if entries == self.entries[0] else f"{name}_{entries}"
+        """Return the pointer of queues with so many entries; each size needs its own, because pointers wrap at twice
+        the entries (NETLIST 1.8)."""
+        if entries == self.entries[0]:
+            return name
+        return f"{name}_{entries}"
 
     def pointers(self, entries: int) -> Iterator[str]:
-        """The variables of queues with so many entries."""
+        """Yield the pointer variables of queues with so many entries."""
         yield self.pointer("$lptr", entries)
         if entries in self.popped:
             yield self.pointer("$gptr", entries)
 
     def begin(self) -> Iterator[Instruction]:
-        params = [*(CACHE if self.slots > 1 else (LOOP,) if self.fed else ()), *((ZERO,) if self.sums else ())]
-        if params:
-            yield Param(names=tuple(params))
-        constants = {"$c_zero": 0, _SIZE: self.inputs}
-        constants |= {_ADDS_ANEW: 0} if self.sums else {}
-        constants |= {_INDEX: 0} if self.slots > 1 else {}
-        yield _declared("var", constants)
-        if self.entries:
-            names = [name for count in self.entries for name in self.pointers(count)]
-            names += ["$gptr_held", "$gptr_next"] if self.held else []
-            yield _declared("staticvar", dict.fromkeys(names, 0))
+        """Yield the instructions in front of the executes: declarations, initial values and the heads of loops."""
+        yield from self._declarations()
         if self.held:
             yield VarInst(out="$gptr_held", opcode="set", args=("$gptr_next",))
         if self.sums:
@@ -174,43 +182,71 @@ class _Form:
         elif self.fed:
             yield Loop(count=LOOP)
 
+    def _declarations(self) -> Iterator[Instruction]:
+        """Yield the declarations of parameters, variables and pointers."""
+        params: list[str] = []
+        if self.slots > 1:
+            params += CACHE
+        elif self.fed:
+            params.append(LOOP)
+        if self.sums:
+            params.append(ZERO)
+        if params:
+            yield Param(names=tuple(params))
+        variables = {"$c_zero": 0, _SIZE: self.inputs}
+        if self.sums:
+            variables[_ADDS_ANEW] = 0
+        if self.slots > 1:
+            variables[_INDEX] = 0
+        yield _declare("var", variables)
+        if self.entries:
+            pointers: list[str] = []
+            for count in self.entries:
+                pointers += self.pointers(count)
+            if self.held:
+                pointers += ["$gptr_held", "$gptr_next"]
+            yield _declare("staticvar", dict.fromkeys(pointers, 0))
+
     def end(self) -> Iterator[Instruction]:
+        """Yield the instructions behind the executes: the advance of pointers and the ends of loops."""
         if self.sums:
             yield VarInst(out=_ADDS_ANEW, opcode="set", args=("0",))
         for count in self.entries:
             for pointer in reversed([*self.pointers(count)]):
-                yield _moved(pointer, _SIZE, 2 * count)
+                yield _advance(pointer, _SIZE, 2 * count)
         if self.held:
-            yield _moved("$gptr_next", _SIZE, 2 * self.entries[0])
+            yield _advance("$gptr_next", _SIZE, 2 * self.entries[0])
         if self.slots > 1:
             for increment in (CACHE.inner_increment, CACHE.outer_increment):
-                yield _moved(_INDEX, increment, self.slots)
+                yield _advance(_INDEX, increment, self.slots)
                 yield EndLoop()
         elif self.fed:
             yield EndLoop()
 
 
-def _declared(kind: Literal["var", "staticvar"], values: Mapping[str, int]) -> Declare:
+def _declare(kind: Literal["var", "staticvar"], values: Mapping[str, int]) -> Declare:
     return Declare(kind=kind, variables=tuple((name, str(value)) for name, value in values.items()))
 
 
-def _moved(pointer: str, step: str, wrap: int) -> VarInst:
+def _advance(pointer: str, step: str, wrap: int) -> VarInst:
     return VarInst(out=pointer, opcode="incwrap", args=(step, str(wrap)))
 
 
-def _moves(queue: Queue) -> bool:
+def _advances(queue: Queue) -> bool:
     return queue.role in ("input", "between") and not queue.life
 
 
 def _word(value: bool) -> str:
-    return "true" if value else "false"
+    if value:
+        return "true"
+    return "false"
 
 
-def _written(state: State, adds: bool) -> QueueSettings:
-    """A ram that an op of the epoch writes. A sum is kept in L1 from input to input (NETLIST V162), or it is read and
-    written again: it begins with the zeros of the second entry."""
-    in_memory = adds and state.zeros
-    in_l1 = adds and not state.zeros
+def _write_setting(state: State, accumulates: bool) -> QueueSettings:
+    """Return the settings of a ram that an op of the epoch writes. A sum is kept in L1 from input to input (NETLIST
+    V162), or it is read and written again and begins with the zeros of the second entry."""
+    in_memory = accumulates and state.zeros
+    in_l1 = accumulates and not state.zeros
     return QueueSettings(
         queue=state.written,
         prologue=_word(in_l1),
@@ -221,8 +257,8 @@ def _written(state: State, adds: bool) -> QueueSettings:
     )
 
 
-def _setting(queue: Queue, form: _Form, held: bool, kept: bool) -> QueueSettings:
-    """A queue that is read, from its pointers on."""
+def _read_setting(queue: Queue, form: _Form, held: bool, in_l1: bool) -> QueueSettings:
+    """Return the settings of a queue that is read."""
     local = "$c_zero"
     read = "$c_zero"
     written = ""
@@ -237,7 +273,7 @@ def _setting(queue: Queue, form: _Form, held: bool, kept: bool) -> QueueSettings
         read = "$gptr_held" if held else freed
     return QueueSettings(
         queue=queue.name,
-        prologue=_word(kept),
+        prologue=_word(in_l1),
         read_only=_word(bool(queue.alias)),  # NETLIST 1.10
         rd_ptr_local=local,
         rd_ptr_global=read,

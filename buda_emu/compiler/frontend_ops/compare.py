@@ -10,17 +10,18 @@ from buda_emu.support.errors import UnsupportedError
 
 _op = composite("compare", dtype="bool")
 _STEEP = 1e30
-"""Makes a 1 of every difference but 0. The vendor's compiler has 1e10, which calls differences below 1e-10 equal."""
+"""A factor that turns every difference except 0 into at least 1. The vendor's compiler has 1e10, which calls
+differences below 1e-10 equal."""
 
 
-def _constants(x: Node, y: Node) -> bool:
+def _are_constants(x: Node, y: Node) -> bool:
     return x.op == y.op == "constant"
 
 
 @_op
 def greater_equal(b: Builder, x: Node, y: Node) -> Node:
     """x >= y: (x - y) * 1e30 + 1, then relu from 0.5, then relu up to 1"""
-    if _constants(x, y):
+    if _are_constants(x, y):
         return b.constant(x.value >= y.value)
     steep = b.add(b.multiply(b.subtract(x, y, dtype="float32"), _STEEP), 1.0)
     # from 0.5: the packer's relu drops what is just its threshold (DEVICE_NUMERICS 4.3), and 1 is what is equal
@@ -48,7 +49,7 @@ def less(b: Builder, x: Node, y: Node) -> Node:
 @_op
 def equal(b: Builder, x: Node, y: Node) -> Node:
     """x == y: (x >= y) * (y >= x)"""
-    if _constants(x, y):
+    if _are_constants(x, y):
         return b.constant(x.value == y.value)
     if x.name == y.name:  # all that this asks is whether x is NaN
         return b.logical_not(b.is_nan(x))
@@ -108,7 +109,9 @@ def is_infinite(b: Builder, x: Node, *, above: bool = True, below: bool = True) 
         return b.constant((above & np.isposinf(x.value)) | (below & np.isneginf(x.value)))
     if above and below:
         return b.greater_equal(b.abs(x), INFINITE)
-    return b.greater_equal(x, INFINITE) if above else b.greater_equal(-INFINITE, x)
+    if above:
+        return b.greater_equal(x, INFINITE)
+    return b.greater_equal(-INFINITE, x)
 
 
 @_op
@@ -134,13 +137,18 @@ def where(b: Builder, c: Node, x: Node, y: Node) -> Node:
     if c.op == x.op == y.op == "constant":
         return b.constant(np.where(c.value.astype(bool), x.value, y.value))
     shape = np.broadcast_shapes(c.shape, x.shape, y.shape)
-    for same, chosen in ((True, x), (False, y)):
-        if c.op == "constant" and (c.value.astype(bool) == same).all() and chosen.shape == shape:
-            return chosen
-    small = b.graph.nodes.get(c.inputs[0], c) if c.op == "expand" else c  # there when it is computed
-    c = small if np.broadcast_shapes(small.shape, x.shape, y.shape) == shape else c
-    x = _finite(b, x)
-    y = _finite(b, y)
+    for flag, operand in ((True, x), (False, y)):
+        if c.op == "constant" and (c.value.astype(bool) == flag).all() and operand.shape == shape:
+            return operand
+    # there when it is computed
+    if c.op == "expand":
+        unexpanded = b.graph.nodes.get(c.inputs[0], c)
+    else:
+        unexpanded = c
+    if np.broadcast_shapes(unexpanded.shape, x.shape, y.shape) == shape:
+        c = unexpanded
+    x = _replace_infinities(b, x)
+    y = _replace_infinities(b, y)
     first = b.multiply(c, x, dtype=x.dtype)
     second = b.multiply(b.logical_not(c), y, dtype=x.dtype)
     for part, other in ((first, y), (second, x)):
@@ -154,16 +162,16 @@ def guarded_where(b: Builder, c: Node, x: Node, y: Node) -> Node:
     """c ? x : y, of values that may be NaN or infinite: each is between -2^126 c and 2^126 c, so 0 if not chosen"""
     if c.op == "constant" or x.op == y.op == "constant":
         return b.where(c, x, y, dtype=x.dtype)
-    first = _chosen(b, c, x)
-    second = _chosen(b, b.logical_not(c), y)
+    first = _mask_value(b, c, x)
+    second = _mask_value(b, b.logical_not(c), y)
     return b.add(first, second, dtype=x.dtype)
 
 
-def _chosen(b: Builder, c: Node, x: Node) -> Node:
-    """x where c is 1, else 0. A maximum gives its second operand if the first one is NaN; a NaN that is chosen is made
-    again, as a difference of infinities."""
+def _mask_value(b: Builder, c: Node, x: Node) -> Node:
+    """Return x where c is 1, else 0, for values that may be NaN or infinite. A maximum gives its second operand if the
+    first one is NaN; a selected NaN is produced again as a difference of infinities."""
     if x.op == "constant":
-        return b.multiply(c, _finite(b, x), dtype=x.dtype)
+        return b.multiply(c, _replace_infinities(b, x), dtype=x.dtype)
     above = b.maximum(x, b.multiply(c, -LARGEST, dtype="float32"), dtype=x.dtype)
     bounded = b.minimum(above, b.multiply(c, LARGEST, dtype="float32"), dtype=x.dtype)
     if np.dtype(x.dtype).kind != "f":
@@ -173,7 +181,9 @@ def _chosen(b: Builder, c: Node, x: Node) -> Node:
     return b.add(bounded, b.subtract(infinite, infinite), dtype=x.dtype)
 
 
-def _finite(b: Builder, x: Node) -> Node:
+def _replace_infinities(b: Builder, x: Node) -> Node:
+    """Replace the infinities of a constant by the largest value that stands for them. Raise UnsupportedError for a
+    NaN."""
     if x.op != "constant" or np.isfinite(x.value).all():
         return x
     if np.isnan(x.value).any():

@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from buda_emu.compiler.frontend_ops.core import out_size, taps, window_out
-from buda_emu.compiler.graph.builder import Builder, index_size
+from buda_emu.compiler.frontend_ops.core import tap_indices, window_count, window_counts
+from buda_emu.compiler.graph.builder import Builder, check_index_size
 from buda_emu.compiler.graph.graph import Array, Node
 from buda_emu.compiler.graph.registry import composite
 from buda_emu.compiler.graph.sparse import Sparse
@@ -34,23 +34,25 @@ def convolution(
     if w.op == "constant":
         y = b.conv(x, w, strides=tuple(strides), pads=tuple(pads), dilations=tuple(dilations), groups=groups)
     else:
-        y = _windows_times(b, x, w, strides, pads, dilations, groups, flipped)
-    return b.add(y, b.reshape(bias[0], shape=(w.shape[0], *[1] * rank))) if bias else y
+        y = _convolve_computed_weights(b, x, w, strides, pads, dilations, groups, flipped)
+    if bias:
+        return b.add(y, b.reshape(bias[0], shape=(w.shape[0], *[1] * rank)))
+    return y
 
 
-def windows_in_rows(
+def arrange_windows_as_rows(
     b: Builder, x: Node, groups: int, *, kernel: Sequence[int], flipped: bool = False, **options: Any
 ) -> Node:
-    """[N, groups, out, taps x channels of a group]: what a window reads as a row, the channels of a tap side by side as
-    a picker leaves them."""
+    """Return [N, groups, windows, taps x channels of a group]: the elements that each window reads as one row, with the
+    channels of a tap side by side."""
     read = b.windows(x, kernel=tuple(kernel), flipped=flipped, **options)
     n, channels, out = *x.shape[:2], prod(read.shape[2 + len(kernel) :])
-    apart = b.reshape(read, shape=(n, groups, channels // groups, prod(kernel), out))
-    turn = b.transpose(apart, perm=(0, 1, 4, 3, 2))
-    return b.reshape(turn, shape=(n, groups, out, prod(kernel) * channels // groups))
+    grouped = b.reshape(read, shape=(n, groups, channels // groups, prod(kernel), out))
+    taps_last = b.transpose(grouped, perm=(0, 1, 4, 3, 2))
+    return b.reshape(taps_last, shape=(n, groups, out, prod(kernel) * channels // groups))
 
 
-def _windows_times(
+def _convolve_computed_weights(
     b: Builder,
     x: Node,
     w: Node,
@@ -60,20 +62,19 @@ def _windows_times(
     groups: int,
     flipped: bool,
 ) -> Node:
+    """Convolve by weights that are not constant, as a product of all windows and all kernels."""
     kernel = w.shape[2:]
     cout = w.shape[0]
     share = w.shape[1]
     options = {"strides": tuple(strides), "pads": tuple(pads), "dilations": tuple(dilations)}
-    rows = windows_in_rows(b, x, groups, kernel=kernel, flipped=flipped, **options)
-    apart = b.reshape(w, shape=(1, groups, cout // groups, share, prod(kernel)))
+    rows = arrange_windows_as_rows(b, x, groups, kernel=kernel, flipped=flipped, **options)
+    grouped = b.reshape(w, shape=(1, groups, cout // groups, share, prod(kernel)))
     columns = b.reshape(
-        b.transpose(apart, perm=(0, 1, 4, 3, 2)), shape=(1, groups, prod(kernel) * share, cout // groups)
+        b.transpose(grouped, perm=(0, 1, 4, 3, 2)), shape=(1, groups, prod(kernel) * share, cout // groups)
     )
-    each = b.transpose(b.matmul(rows, columns), perm=(0, 1, 3, 2))
-    out = [
-        out_size(x.shape[2 + place], k, strides[place], dilations[place], pads[place]) for place, k in enumerate(kernel)
-    ]
-    return b.reshape(each, shape=(x.shape[0], cout, *out))
+    products = b.transpose(b.matmul(rows, columns), perm=(0, 1, 3, 2))
+    out = [window_count(x.shape[2 + dim], k, strides[dim], dilations[dim], pads[dim]) for dim, k in enumerate(kernel)]
+    return b.reshape(products, shape=(x.shape[0], cout, *out))
 
 
 @_op
@@ -96,7 +97,7 @@ def conv_transpose(
         reach = (w.shape[2 + place] - 1) * dilations[place]
         low = reach - pads[place][0]
         high = reach - pads[place][1] + extra[place]
-        index_size("conv_transpose", (size - 1) * strides[place] + 1 + abs(low) + abs(high))
+        check_index_size("conv_transpose", (size - 1) * strides[place] + 1 + abs(low) + abs(high))
         wide = np.full((size - 1) * strides[place] + 1, -1)
         wide[:: strides[place]] = np.arange(size)
         index = np.concatenate([np.full(max(low, 0), -1), wide, np.full(max(high, 0), -1)])
@@ -109,12 +110,12 @@ def conv_transpose(
         kernel = b.take(kernel, dim=dim, index=np.arange(kernel.shape[dim])[::-1])
     kernel = b.transpose(kernel, perm=(0, 2, 1, *range(3, 3 + rank)))
     kernel = b.reshape(kernel, shape=(groups * cout, cin // groups, *w.shape[2:]))
-    ones = (1,) * rank
+    unit_steps = (1,) * rank
     return b.convolution(
         x,
         kernel,
         *bias,
-        strides=ones,
+        strides=unit_steps,
         pads=((0, 0),) * rank,
         dilations=tuple(dilations),
         groups=groups,
@@ -122,15 +123,16 @@ def conv_transpose(
     )
 
 
-def elements_of_windows(
+def count_window_elements(
     index: Array, size: int, stride: int, dilation: int, pad: tuple[int, int], count_pads: bool
 ) -> Array:
-    """How many elements of one dimension each window's mean counts; `index`: its `taps`, [kernel, windows]."""
+    """Return how many elements of one dimension count for the mean of each window. `index` holds its `tap_indices`,
+    [kernel, windows]."""
     if not count_pads:
         return (index >= 0).sum(0)
     k, count = (int(edge) for edge in index.shape)
-    where = np.arange(count)[None, :] * stride + np.arange(k)[:, None] * dilation
-    return (where < size + sum(pad)).sum(0)
+    positions = np.arange(count)[None, :] * stride + np.arange(k)[:, None] * dilation
+    return (positions < size + sum(pad)).sum(0)
 
 
 @_op
@@ -149,8 +151,8 @@ def avg_pool(
 ) -> Node:
     """mean of each window: along every dimension a matrix of ones, then divided by the elements that count"""
     counts: Array = np.ones((1,) * len(kernel), np.float32)
-    given = {"strides": strides, "pads": pads, "dilations": dilations, "out": out}
-    sizes = window_out(x.shape[2:], kernel, given)
+    options = {"strides": strides, "pads": pads, "dilations": dilations, "out": out}
+    sizes = window_counts(x.shape[2:], kernel, options)
     for place, k in enumerate(kernel):
         dim = 2 + place
         size = x.shape[dim]
@@ -158,21 +160,26 @@ def avg_pool(
         stride = strides[place]
         dilation = dilations[place]
         count = sizes[place]
-        index = taps(size, k, stride, dilation, pad, count)
+        index = tap_indices(size, k, stride, dilation, pad, count)
         row = np.broadcast_to(np.arange(count), index.shape)
         inside = index >= 0
-        counted = elements_of_windows(index, size, stride, dilation, pad, count_pads)
+        elements = count_window_elements(index, size, stride, dilation, pad, count_pads)
         shape = [1] * len(kernel)
         shape[place] = count
-        counts = counts * counted.reshape(shape).astype(np.float32)
-        even = counts.size and (counted == counted[0]).all() and not total and not divisor
-        weight = 1 / counted[0] if even else 1.0
+        counts = counts * elements.reshape(shape).astype(np.float32)
+        even = counts.size and (elements == elements[0]).all() and not total and not divisor
         if even:
-            counts = counts / counted.reshape(shape).astype(np.float32)
+            weight = 1 / elements[0]
+        else:
+            weight = 1.0
+        if even:
+            counts = counts / elements.reshape(shape).astype(np.float32)
         x = b.linear(x, dim=dim, matrix=Sparse.of((count, size), row[inside], index[inside], weight))
     if divisor:
         return b.multiply(x, 1 / divisor)
-    return x if total or np.all(counts == 1) else b.multiply(x, b.constant(1 / counts))
+    if total or np.all(counts == 1):
+        return x
+    return b.multiply(x, b.constant(1 / counts))
 
 
 @_op
@@ -188,9 +195,18 @@ def lp_pool(
     out: Sequence[int] = (),
 ) -> Node:
     """p-th root of the sum of |x|^p in each window"""
-    powered = b.abs(x) if p == 1 else b.square(x) if p == 2 else b.power(b.abs(x), exp=p)
+    if p == 1:
+        powered = b.abs(x)
+    elif p == 2:
+        powered = b.square(x)
+    else:
+        powered = b.power(b.abs(x), exp=p)
     sums = b.avg_pool(powered, kernel=kernel, strides=strides, pads=pads, dilations=dilations, out=out, total=True)
-    return sums if p == 1 else b.sqrt(sums) if p == 2 else b.pow(sums, b.constant(np.float32(1 / p)))
+    if p == 1:
+        return sums
+    if p == 2:
+        return b.sqrt(sums)
+    return b.pow(sums, b.constant(np.float32(1 / p)))
 
 
 @_op

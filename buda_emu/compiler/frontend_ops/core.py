@@ -10,30 +10,32 @@ from typing import Any
 
 import numpy as np
 
-from buda_emu.compiler.graph.builder import MOST_ELEMENTS, index_size
+from buda_emu.compiler.graph.builder import MOST_ELEMENTS, check_index_size
 from buda_emu.compiler.graph.graph import Array, Shape
 from buda_emu.compiler.graph.registry import core
 from buda_emu.compiler.graph.sparse import Sparse
 from buda_emu.support.errors import UnsupportedError
 
 
-def _need(holds: bool, words: str) -> None:
-    """Shapes that no operands can have: of a broken model."""
-    if not holds:
-        raise ValueError(words)
+def _require(condition: bool, message: str) -> None:
+    """Raise ValueError unless the shapes of a model's operands satisfy a condition."""
+    if not condition:
+        raise ValueError(message)
 
 
-def same(shape: Shape, *_: Shape, **__: Any) -> Shape:
-    """The result has the shape of the first operand."""
+def same_shape(shape: Shape, *_: Shape, **__: Any) -> Shape:
+    """Return the shape of the first operand, for ops that keep it."""
     return shape
 
 
-def broadcast(*shapes: Shape, **_: Any) -> Shape:
-    """Numpy's rule."""
+def broadcast_shapes(*shapes: Shape, **_: Any) -> Shape:
+    """Return the shape to which numpy broadcasts the operands."""
     return np.broadcast_shapes(*shapes)
 
 
-def _float(function: Callable[..., Any]) -> Callable[..., Array]:
+def _in_float32(function: Callable[..., Any]) -> Callable[..., Array]:
+    """Wrap a numpy function so that it computes and returns float32."""
+
     def reference(*arrays: Array, **attrs: Any) -> Array:
         return np.asarray(function(*(array.astype(np.float32) for array in arrays), **attrs), np.float32)
 
@@ -46,9 +48,12 @@ def _gelu(x: Array) -> Array:
 
 
 def _relu(x: Array, threshold: float = 0.0, mode: str = "min") -> Array:
-    """OPS 5."""
+    """Compute relu with a threshold: mode "min" keeps x from `threshold` on, mode "max" limits x to 0 to `threshold`
+    (OPS 5)."""
     low = np.where(x >= (threshold if mode == "min" else 0), x, np.float32(0))
-    return low if mode == "min" else np.minimum(low, np.float32(threshold))
+    if mode == "min":
+        return low
+    return np.minimum(low, np.float32(threshold))
 
 
 _UNARY: dict[str, tuple[Callable[..., Any], str]] = {
@@ -65,10 +70,17 @@ _UNARY: dict[str, tuple[Callable[..., Any], str]] = {
     "leaky_relu": (lambda x, slope=0.01: np.where(x > 0, x, x * np.float32(slope)), "x, times `slope` below 0"),
 }
 for _name, (_function, _doc) in _UNARY.items():
-    core(_name, _doc, same, _float(_function), family="elementwise", dtype="float32" if _name != "relu" else None)
-core("abs", "absolute value", same, lambda x: np.abs(x) if x.dtype != bool else x, family="elementwise")
-core("square", "x * x", same, lambda x: x * x, family="elementwise")
-core("power", "x to a whole power `exp` of at least 1", same, lambda x, exp: x**exp, family="elementwise")
+    core(
+        _name,
+        _doc,
+        same_shape,
+        _in_float32(_function),
+        family="elementwise",
+        dtype="float32" if _name != "relu" else None,
+    )
+core("abs", "absolute value", same_shape, lambda x: np.abs(x) if x.dtype != bool else x, family="elementwise")
+core("square", "x * x", same_shape, lambda x: x * x, family="elementwise")
+core("power", "x to a whole power `exp` of at least 1", same_shape, lambda x, exp: x**exp, family="elementwise")
 _WHOLE: dict[str, tuple[Callable[..., Any], str]] = {
     "round": (np.rint, "nearest integer, halves to even"),
     "floor": (np.floor, "the integer below, or x itself"),
@@ -76,13 +88,15 @@ _WHOLE: dict[str, tuple[Callable[..., Any], str]] = {
     "truncate": (np.trunc, "the integer towards 0"),
 }
 for _name, (_function, _doc) in _WHOLE.items():
-    core(_name, _doc, same, _float(_function), family="elementwise")
-core("identity", "x itself, perhaps under another element type", same, lambda x: x, family="moves")
+    core(_name, _doc, same_shape, _in_float32(_function), family="elementwise")
+core("identity", "x itself, perhaps under another element type", same_shape, lambda x: x, family="moves")
 
 
-def _bare(function: Callable[..., Any]) -> Callable[..., Array]:
+def _with_wide_integers(function: Callable[..., Any]) -> Callable[..., Array]:
+    """Wrap a numpy function of two operands so that integers are computed in int64."""
+
     def reference(a: Array, b: Array) -> Array:
-        return function(*(item if item.dtype.kind == "f" else item.astype(np.int64) for item in (a, b)))
+        return function(*(operand if operand.dtype.kind == "f" else operand.astype(np.int64) for operand in (a, b)))
 
     return reference
 
@@ -93,34 +107,35 @@ for _name, _function, _doc in (
     ("multiply", np.multiply, "a * b"),
     ("maximum", np.maximum, "the larger one"),
 ):
-    core(_name, _doc, broadcast, _bare(_function), family="elementwise")
+    core(_name, _doc, broadcast_shapes, _with_wide_integers(_function), family="elementwise")
 
 
 # ------------------------------------------------------------------------------------------------------ products
 def _to_int8(x: Array, factor: Array, zero: float) -> Array:
     scaled = x.astype(np.float32) * factor.astype(np.float32) + np.float32(zero)
-    away = np.copysign(np.floor(np.abs(scaled) + np.float32(0.5)), scaled)  # OPS 4.3
-    return np.asarray(np.clip(away, -127, 127), np.float32)
+    rounded = np.copysign(np.floor(np.abs(scaled) + np.float32(0.5)), scaled)  # OPS 4.3
+    return np.asarray(np.clip(rounded, -127, 127), np.float32)
 
 
 core(
-    "to_int8", "x times `factor` and `zero`, rounded, halves away from 0, within -127 and 127", same, _to_int8,
+    "to_int8", "x times `factor` and `zero`, rounded, halves away from 0, within -127 and 127", same_shape, _to_int8,
     family="quantise", dtype="int8",
 )  # fmt: skip
 core(
-    "from_int8", "x less `zero`, times `scale`", same,
+    "from_int8", "x less `zero`, times `scale`", same_shape,
     lambda x, scale, zero: (x.astype(np.float32) - np.float32(zero)) * scale.astype(np.float32), family="quantise",
     dtype="float32",
 )  # fmt: skip
 
 
 def _matmul_shape(a: Shape, b: Shape) -> Shape:
-    _need(min(len(a), len(b)) >= 2 and a[-1] == b[-2], f"no product of {list(a)} and {list(b)}")
+    _require(min(len(a), len(b)) >= 2 and a[-1] == b[-2], f"no product of {list(a)} and {list(b)}")
     return (*np.broadcast_shapes(a[:-2], b[:-2]), a[-2], b[-1])
 
 
 def _product(a: Array, b: Array) -> Array:
-    """Summed in float64, in order: BLAS adds up by how many threads it has."""
+    """Multiply matrices in float64, adding products one after another: the order of BLAS depends on its number of
+    threads."""
     shape = _matmul_shape(a.shape, b.shape)
     total = np.zeros(shape)
     for k in range(a.shape[-1]):
@@ -130,57 +145,59 @@ def _product(a: Array, b: Array) -> Array:
 
 core(
     "matmul", "product of matrices in the last two dimensions, over broadcast leading ones", _matmul_shape,
-    _float(_product), family="matmul",
+    _in_float32(_product), family="matmul",
 )  # fmt: skip
 
 
-def taps(
+def tap_indices(
     size: int, kernel: int, stride: int, dilation: int, pad: tuple[int, int], out: int, *, clamp: bool = False
 ) -> Array:
-    """[kernel, out]: what each tap reads of a dimension, -1 outside; `clamp`: the nearest tap inside instead."""
-    where = np.arange(out)[None, :] * stride + np.arange(kernel)[:, None] * dilation - pad[0]
-    inside = (where >= 0) & (where < size)
+    """Return [kernel, out]: the index that each tap of each window reads along one dimension, -1 outside. With `clamp`,
+    a tap outside reads what the first tap inside of its window reads."""
+    positions = np.arange(out)[None, :] * stride + np.arange(kernel)[:, None] * dilation - pad[0]
+    inside = (positions >= 0) & (positions < size)
     if not clamp:
-        return np.where(inside, where, -1)
+        return np.where(inside, positions, -1)
     if inside.all():
-        return where
+        return positions
     first = np.argmax(inside, axis=0)
-    found = np.where(inside, where, -1)
-    return np.where(found < 0, np.take_along_axis(found, first[None, :], 0), found)
+    index = np.where(inside, positions, -1)
+    return np.where(index < 0, np.take_along_axis(index, first[None, :], 0), index)
 
 
-def window_taps(
+def iterate_tap_indices(
     sizes: tuple[Sequence[int], Sequence[int], Sequence[int]], attrs: Mapping[str, Any], clamp: bool, flipped: bool
 ) -> Iterator[Array]:
-    """`taps` of each dimension of windows: `sizes` of the space, the kernel and the output; `flipped`: the last tap
-    first."""
-    given = (attrs["strides"], attrs["dilations"], attrs["pads"])
-    for size, k, count, stride, dilation, pad in zip(*sizes, *given, strict=True):
-        index = taps(size, k, stride, dilation, pad, count, clamp=clamp)
+    """Yield `tap_indices` for each dimension of windows. `sizes` are those of the space, the kernel and the output;
+    `flipped` puts the last tap first."""
+    options = (attrs["strides"], attrs["dilations"], attrs["pads"])
+    for size, k, count, stride, dilation, pad in zip(*sizes, *options, strict=True):
+        index = tap_indices(size, k, stride, dilation, pad, count, clamp=clamp)
         yield index[::-1] if flipped else index
 
 
-def out_size(size: int, kernel: int, stride: int, dilation: int, pad: tuple[int, int]) -> int:
-    """Of a strided window."""
+def window_count(size: int, kernel: int, stride: int, dilation: int, pad: tuple[int, int]) -> int:
+    """Return how many windows fit along a padded dimension."""
     return (size + pad[0] + pad[1] - (kernel - 1) * dilation - 1) // stride + 1
 
 
-def window_out(space: Sequence[int], kernel: Sequence[int], attrs: Mapping[str, Any]) -> tuple[int, ...]:
-    """Sizes of what windows give: `out` where that is given. Raises ValueError for windows that there are not."""
-    given = (attrs["strides"], attrs["dilations"], attrs["pads"])
-    _need(
+def window_counts(space: Sequence[int], kernel: Sequence[int], attrs: Mapping[str, Any]) -> tuple[int, ...]:
+    """Return the number of windows along each dimension, which is `out` if the attributes have it. Raise ValueError for
+    windows that do not fit, UnsupportedError for too many."""
+    options = (attrs["strides"], attrs["dilations"], attrs["pads"])
+    _require(
         len(space) == len(kernel)
-        and all(len(item) == len(space) for item in given)
+        and all(len(option) == len(space) for option in options)
         and min((*kernel, *attrs["strides"], *attrs["dilations"]), default=1) >= 1,
-        f"no windows of {list(kernel)} over {list(space)}, strides, dilations and pads {given}",
+        f"no windows of {list(kernel)} over {list(space)}, strides, dilations and pads {options}",
     )
     out = tuple(attrs.get("out") or ()) or tuple(
-        out_size(size, k, s, d, p)
+        window_count(size, k, s, d, p)
         for size, k, s, d, p in zip(space, kernel, attrs["strides"], attrs["dilations"], attrs["pads"], strict=True)
     )
-    _need(min(out, default=1) >= 1, f"windows of {list(kernel)} reach beyond {list(space)} and pads {attrs['pads']}")
+    _require(min(out, default=1) >= 1, f"windows of {list(kernel)} reach beyond {list(space)} and pads {attrs['pads']}")
     for size, k in zip(out, kernel, strict=True):
-        index_size("windows", size * k)
+        check_index_size("windows", size * k)
     if prod(out) * prod(kernel) > MOST_ELEMENTS:
         places = f"{list(kernel)} at {list(out)} places"
         raise UnsupportedError(f"windows of {places}: more than {MOST_ELEMENTS:,} elements")
@@ -190,24 +207,28 @@ def window_out(space: Sequence[int], kernel: Sequence[int], attrs: Mapping[str, 
 def _windows(
     x: Array, kernel: Sequence[int], out: Sequence[int], attrs: dict[str, Any], clamp: bool, flipped: bool = False
 ) -> Array:
-    """x [N, C, space...] as [N, C, k1, o1, k2, o2, ...]; 0 outside. `flipped`: the last tap first."""
-    for place, index in enumerate(window_taps((x.shape[2:], kernel, out), attrs, clamp, flipped)):
+    """Read windows of x [N, C, space...] as [N, C, k1, o1, k2, o2, ...], 0 outside. `flipped` puts the last tap
+    first."""
+    for place, index in enumerate(iterate_tap_indices((x.shape[2:], kernel, out), attrs, clamp, flipped)):
         axis = 2 + 2 * place
         x = np.take(np.concatenate([x, np.zeros_like(x.take([0], axis))], axis), index, axis)
     return x
 
 
-def _tapped(x: Array, *, kernel: Sequence[int], clamp: bool = False, flipped: bool = False, **attrs: Any) -> Array:
+def _reference_windows(
+    x: Array, *, kernel: Sequence[int], clamp: bool = False, flipped: bool = False, **attrs: Any
+) -> Array:
+    """Compute the op `windows`: [N, C, taps..., out...]."""
     rank = len(kernel)
-    found = _windows(x, kernel, window_out(x.shape[2:], kernel, attrs), attrs, clamp, flipped)
-    return found.transpose(0, 1, *range(2, 2 + 2 * rank, 2), *range(3, 3 + 2 * rank, 2))
+    interleaved = _windows(x, kernel, window_counts(x.shape[2:], kernel, attrs), attrs, clamp, flipped)
+    return interleaved.transpose(0, 1, *range(2, 2 + 2 * rank, 2), *range(3, 3 + 2 * rank, 2))
 
 
 core(
     "windows", "[N, C, taps..., out...]: what each tap of a window reads, 0 outside; `clamp`: what another tap reads "
     "inside; `flipped`: the last tap first",
-    lambda x, kernel, **attrs: (*x[:2], *kernel, *window_out(x[2:], kernel, attrs)),
-    _tapped, family="convolution",
+    lambda x, kernel, **attrs: (*x[:2], *kernel, *window_counts(x[2:], kernel, attrs)),
+    _reference_windows, family="convolution",
 )  # fmt: skip
 
 
@@ -216,18 +237,18 @@ def _conv(x: Array, w: Array, *, groups: int = 1, **attrs: Any) -> Array:
     w = w.astype(np.float32)
     kernel = w.shape[2:]
     rank = w.ndim - 2
-    out = window_out(x.shape[2:], kernel, attrs)
-    found = _windows(x, kernel, out, attrs, clamp=False)
-    found = found.transpose(0, 1, *range(2, 2 + 2 * rank, 2), *range(3, 3 + 2 * rank, 2))
-    columns = found.reshape(x.shape[0], groups, -1, prod(out))
+    out = window_counts(x.shape[2:], kernel, attrs)
+    windows = _windows(x, kernel, out, attrs, clamp=False)
+    windows = windows.transpose(0, 1, *range(2, 2 + 2 * rank, 2), *range(3, 3 + 2 * rank, 2))
+    columns = windows.reshape(x.shape[0], groups, -1, prod(out))
     result = _product(w.reshape(1, groups, w.shape[0] // groups, -1), columns).astype(np.float32)
     return result.reshape(x.shape[0], w.shape[0], *out)
 
 
 def _conv_shape(x: Shape, w: Shape, *, groups: int = 1, **attrs: Any) -> Shape:
     fits = len(x) == len(w) > 2 and groups >= 1 and x[1] == groups * w[1] and w[0] % groups == 0
-    _need(fits, f"no convolution of {list(x)} by {list(w)} in {groups} groups")
-    return x[0], w[0], *window_out(x[2:], w[2:], attrs)
+    _require(fits, f"no convolution of {list(x)} by {list(w)} in {groups} groups")
+    return x[0], w[0], *window_counts(x[2:], w[2:], attrs)
 
 
 core(
@@ -237,14 +258,14 @@ core(
 
 
 def _max_pool(x: Array, *, kernel: Sequence[int], **attrs: Any) -> Array:
-    out = window_out(x.shape[2:], kernel, attrs)
-    found = _windows(x, kernel, out, attrs, clamp=True)
-    return found.max(axis=tuple(range(2, 2 + 2 * len(kernel), 2)))
+    out = window_counts(x.shape[2:], kernel, attrs)
+    windows = _windows(x, kernel, out, attrs, clamp=True)
+    return windows.max(axis=tuple(range(2, 2 + 2 * len(kernel), 2)))
 
 
 core(
     "max_pool", "largest of each window of [N, C, space...]; places outside do not count",
-    lambda x, kernel, **attrs: (*x[:2], *window_out(x[2:], kernel, attrs)), _max_pool, family="convolution",
+    lambda x, kernel, **attrs: (*x[:2], *window_counts(x[2:], kernel, attrs)), _max_pool, family="convolution",
 )  # fmt: skip
 
 
@@ -255,7 +276,7 @@ def _linear(x: Array, *, dim: int, matrix: Sparse) -> Array:
 
 def _linear_shape(x: Shape, *, dim: int, matrix: Sparse) -> Shape:
     inside = matrix.col.size == 0 or (int(matrix.col.min()) >= 0 and int(matrix.col.max()) < matrix.shape[1])
-    _need(inside and matrix.shape[1] == x[dim], f"{list(x)} has no {matrix.shape[1]} elements along dimension {dim}")
+    _require(inside and matrix.shape[1] == x[dim], f"{list(x)} has no {matrix.shape[1]} elements along dimension {dim}")
     return *x[:dim], matrix.shape[0], *x[dim + 1 :]
 
 
@@ -271,17 +292,17 @@ core(
 
 # --------------------------------------------------------------------------------------------------------- moves
 def _reshape_shape(x: Shape, *, shape: Shape) -> Shape:
-    _need(min(shape, default=0) >= 0 and prod(x) == prod(shape), f"{list(x)} as {list(shape)}: other elements")
+    _require(min(shape, default=0) >= 0 and prod(x) == prod(shape), f"{list(x)} as {list(shape)}: other elements")
     return tuple(shape)
 
 
 def _transpose_shape(x: Shape, *, perm: Sequence[int]) -> Shape:
-    _need(sorted(perm) == list(range(len(x))), f"no order of the dimensions of {list(x)}: {list(perm)}")
+    _require(sorted(perm) == list(range(len(x))), f"no order of the dimensions of {list(x)}: {list(perm)}")
     return tuple(x[place] for place in perm)
 
 
 def _expand_shape(x: Shape, *, shape: Shape) -> Shape:
-    _need(np.broadcast_shapes(x, tuple(shape)) == tuple(shape), f"{list(x)} does not repeat to {list(shape)}")
+    _require(np.broadcast_shapes(x, tuple(shape)) == tuple(shape), f"{list(x)} does not repeat to {list(shape)}")
     return tuple(shape)
 
 
@@ -295,7 +316,7 @@ core(
 def _concat_shape(*shapes: Shape, dim: int) -> Shape:
     first = shapes[0]
     rest = {(*shape[:dim], *shape[dim + 1 :]) for shape in shapes}
-    _need(len(rest) == 1, f"{', '.join(str(list(shape)) for shape in shapes)} not one after another along {dim}")
+    _require(len(rest) == 1, f"{', '.join(str(list(shape)) for shape in shapes)} not one after another along {dim}")
     return (*first[:dim], sum(shape[dim] for shape in shapes), *first[dim + 1 :])
 
 
@@ -304,8 +325,8 @@ core("concat", "operands one after another along one dimension", _concat_shape,
 
 
 def _rows_of_table(table: Array, index: Array, *, from_end: bool = False, zero: int | None = None) -> Array:
-    """Return rows of a table; index `zero` reads zeros. The host refuses negative indices unless they count
-    `from_end`."""
+    """Return the rows of a table that indices name; index `zero` reads zeros. `from_end` only matters to the host,
+    which otherwise refuses negative indices."""
     del from_end
     if zero is None:
         return table[index]

@@ -42,7 +42,9 @@ def clip(b: Builder, x: Node, *, low: float | None = None, high: float | None = 
         return b.relu(x, dtype=x.dtype)
     if low is not None:
         x = b.maximum(x, float(low), dtype=x.dtype)
-    return x if high is None else b.minimum(x, float(high), dtype=x.dtype)
+    if high is None:
+        return x
+    return b.minimum(x, float(high), dtype=x.dtype)
 
 
 @_op
@@ -60,7 +62,10 @@ def silu(b: Builder, x: Node, *, alpha: float = 1.0) -> Node:
 @_op
 def softplus(b: Builder, x: Node, *, beta: float = 1.0) -> Node:
     """log(1 + exp(beta x)) / beta = max(x, 0) + log(1 + exp(-|beta x|)) / beta"""
-    scaled = x if beta == 1 else b.multiply(x, beta)
+    if beta == 1:
+        scaled = x
+    else:
+        scaled = b.multiply(x, beta)
     tail = b.log(b.add(b.exp(b.negative(b.abs(scaled))), 1.0))
     return b.add(b.relu(x), tail if beta == 1 else b.multiply(tail, 1 / beta))
 
@@ -120,11 +125,11 @@ _GELU = [1.5943197011947632, 0.0745520070195198, -0.000776343687903136]
 
 
 def _polynomial(b: Builder, x: Node, coefficients: list[float]) -> Node:
-    """Horner's scheme, lowest power first."""
-    found: Any = b.constant(np.float32(coefficients[-1]))
+    """Evaluate a polynomial by Horner's scheme; coefficients begin with the constant term."""
+    sum_: Any = b.constant(np.float32(coefficients[-1]))
     for value in reversed(coefficients[:-1]):
-        found = b.add(b.multiply(x, found), value)
-    return found
+        sum_ = b.add(b.multiply(x, sum_), value)
+    return sum_
 
 
 @_op
@@ -169,64 +174,71 @@ def round_decimals(b: Builder, x: Node, *, decimals: int) -> Node:
     if decimals >= 0:
         return b.multiply(b.round(b.multiply(x, power)), 1 / power)
     share = b.multiply(x, 1 / power)
-    missed = b.subtract(x, b.multiply(share, power))  # the inverse of a power of ten is a little off
-    return b.multiply(b.round(b.add(share, b.multiply(missed, 1 / power))), power)
+    error = b.subtract(x, b.multiply(share, power))  # the inverse of a power of ten is a little off
+    return b.multiply(b.round(b.add(share, b.multiply(error, 1 / power))), power)
 
 
 @_op
 def modulo(b: Builder, x: Node, y: Node, *, truncated: bool = False) -> Node:
     """what is left of x when y is taken off as often as it goes; has the sign of y, truncated: that of x"""
     if truncated:
-        _, rest = _divided(b, b.abs(x), b.abs(y))
-        return b.multiply(b.sign(x), rest, dtype=x.dtype)
-    sign, x, y = _above_0(b, x, y)
-    _, rest = _divided(b, x, y)
-    return b.identity(rest, dtype=x.dtype) if sign is None else b.multiply(sign, rest, dtype=x.dtype)
+        _, remainder = _divide_with_remainder(b, b.abs(x), b.abs(y))
+        return b.multiply(b.sign(x), remainder, dtype=x.dtype)
+    sign, x, y = _make_divisor_positive(b, x, y)
+    _, remainder = _divide_with_remainder(b, x, y)
+    if sign is None:
+        return b.identity(remainder, dtype=x.dtype)
+    return b.multiply(sign, remainder, dtype=x.dtype)
 
 
 @_op
 def whole_quotient(b: Builder, x: Node, y: Node, *, below: bool = False) -> Node:
     """how often y goes into x as an integer, towards 0, or at or below x / y"""
     if below:
-        _, x, y = _above_0(b, x, y)
-        times, _ = _divided(b, x, y)
-        return b.identity(times, dtype=x.dtype)
-    times, _ = _divided(b, b.abs(x), b.abs(y))
-    return b.multiply(b.multiply(b.sign(x), b.sign(y)), times, dtype=x.dtype)
+        _, x, y = _make_divisor_positive(b, x, y)
+        quotient, _ = _divide_with_remainder(b, x, y)
+        return b.identity(quotient, dtype=x.dtype)
+    quotient, _ = _divide_with_remainder(b, b.abs(x), b.abs(y))
+    return b.multiply(b.multiply(b.sign(x), b.sign(y)), quotient, dtype=x.dtype)
 
 
-def _above_0(b: Builder, x: Node, y: Node) -> tuple[Node | None, Node, Node]:
-    """The sign of y, and both operands times it; no sign where y is known to be above 0."""
+def _make_divisor_positive(b: Builder, x: Node, y: Node) -> tuple[Node | None, Node, Node]:
+    """Return the sign of y, and both operands times it; the sign is None if y is a constant above 0."""
     if y.op == "constant" and (y.value > 0).all():
         return None, x, y
     sign = b.sign(y)
     return sign, b.multiply(sign, x, dtype=x.dtype), b.abs(y)
 
 
-def _divided(b: Builder, x: Node, y: Node) -> tuple[Node, Node]:
-    """How often y, above 0, goes into x, and what is left. The quotient of the device may be a little off, and so its
-    floor one too many or too few: what is left tells."""
-    times = b.floor(b.divide(x, y))
-    rest = x
-    for part in _parts(b, y):
-        rest = b.subtract(rest, b.multiply(part, times), dtype="float32")
-    missed = b.subtract(b.greater_equal(rest, y), b.less(rest, 0.0), dtype="float32")
-    return b.add(times, missed, dtype="float32"), b.subtract(rest, b.multiply(y, missed), dtype="float32")
+def _divide_with_remainder(b: Builder, x: Node, y: Node) -> tuple[Node, Node]:
+    """Return the whole quotient and the remainder of x by y, which is above 0. The device's quotient may be slightly
+    off, and its floor one too many or too few; the remainder shows that, and both are corrected."""
+    quotient = b.floor(b.divide(x, y))
+    remainder = x
+    for part in _split_exactly(b, y):
+        remainder = b.subtract(remainder, b.multiply(part, quotient), dtype="float32")
+    correction = b.subtract(b.greater_equal(remainder, y), b.less(remainder, 0.0), dtype="float32")
+    return b.add(quotient, correction, dtype="float32"), b.subtract(
+        remainder, b.multiply(y, correction), dtype="float32"
+    )
 
 
 _SPLIT = 2.0**12 + 1
-"""Veltkamp's factor for float32: a high part of 12 bits, whose products with numbers up to 2^12 are exact."""
+"""Veltkamp's factor for float32: the high part has 12 bits, and its products with numbers up to 2^12 are exact."""
 
 
-def _parts(b: Builder, y: Node) -> tuple[Node, ...]:
-    """Of a float two parts whose sum it is, of few bits each: so x less as many y is exact, also near a multiple."""
+def _split_exactly(b: Builder, y: Node) -> tuple[Node, ...]:
+    """Split a float into two summands of few bits each, so that subtracting multiples of them from x is exact, even
+    near a multiple."""
     if np.dtype(y.dtype).kind != "f" and y.op != "constant":
         return (y,)
     if y.op == "constant":
         value = np.asarray(y.value, np.float32)
         wide = value * np.float32(_SPLIT)
         high = wide - (wide - value)
-        return (y,) if (high == value).all() else (b.constant(high), b.constant(value - high))
+        if (high == value).all():
+            return (y,)
+        return (b.constant(high), b.constant(value - high))
     wide = b.multiply(y, _SPLIT)
     high = b.subtract(wide, b.subtract(wide, y))
     return high, b.subtract(y, high)
@@ -244,24 +256,34 @@ def pow_(b: Builder, x: Node, y: Node) -> Node:
             if simple is not None:
                 return simple
     size = b.exp(b.multiply(b.log(b.abs(x)), y))
-    odd = b.abs(b.modulo(y, b.constant(np.float32(2)))) if y.op != "constant" else b.constant(np.abs(y.value % 2))
+    if y.op != "constant":
+        odd = b.abs(b.modulo(y, b.constant(np.float32(2))))
+    else:
+        odd = b.constant(np.abs(y.value % 2))
     flip = b.multiply(b.less(x, 0.0), odd)
     return b.multiply(size, b.subtract(1.0, b.multiply(flip, 2.0)))
 
 
 def _simple_power(b: Builder, x: Node, exponent: float) -> Node | None:
+    """Return x to a constant power as products, roots and reciprocals; None for other exponents."""
     if exponent < 0:
         inner = _simple_power(b, x, -exponent)
-        return None if inner is None else b.reciprocal(inner)
+        if inner is None:
+            return None
+        return b.reciprocal(inner)
     if exponent == 0:
         return b.add(b.multiply(x, 0.0), 1.0)
     if exponent in (1, 2):
-        return x if exponent == 1 else b.square(x)
+        if exponent == 1:
+            return x
+        return b.square(x)
     if exponent == int(exponent) and exponent <= 8:
         return b.power(x, exp=int(exponent))
     if exponent % 1 == 0.5 and exponent < 4:
         root = b.sqrt(x)
-        return root if exponent == 0.5 else b.multiply(root, _simple_power(b, x, exponent - 0.5))
+        if exponent == 0.5:
+            return root
+        return b.multiply(root, _simple_power(b, x, exponent - 0.5))
     return None
 
 
@@ -291,7 +313,7 @@ _ATAN = [
 @_op
 def atan2(b: Builder, y: Node, x: Node) -> Node:
     """the angle of (x, y): atan of the smaller over the larger magnitude, turned to its octant; -0 counts as 0"""
-    high, wide = (b.minimum(b.abs(item), STAND_IN) for item in (y, x))
+    high, wide = (b.minimum(b.abs(operand), STAND_IN) for operand in (y, x))
     steep = b.greater(high, wide)
     larger = b.maximum(b.maximum(high, wide), 2.0**-120)
     t = b.divide(b.minimum(high, wide), larger)

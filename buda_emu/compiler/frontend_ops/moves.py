@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from buda_emu.compiler.graph.builder import Builder, index_size, made_size
+from buda_emu.compiler.graph.builder import Builder, check_constant_size, check_index_size
 from buda_emu.compiler.graph.graph import Array, Node, dim_of
 from buda_emu.compiler.graph.registry import composite
 from buda_emu.compiler.graph.sparse import Sparse
@@ -25,7 +25,7 @@ def take(b: Builder, x: Node, *, dim: int, index: Array) -> Node:
 @_op
 def slice_(b: Builder, x: Node, *, dim: int, start: int, count: int, step: int = 1) -> Node:
     """`count` elements of one dimension from `start` on"""
-    index_size("slice", count)
+    check_index_size("slice", count)
     return b.take(x, dim=dim, index=start + step * np.arange(count))
 
 
@@ -33,19 +33,20 @@ def slice_(b: Builder, x: Node, *, dim: int, start: int, count: int, step: int =
 def pad(b: Builder, x: Node, *, pads: Sequence[tuple[int, int]], mode: str = "constant", value: float = 0.0) -> Node:
     """more elements around: a value, the edge, or what is mirrored or wrapped; fewer where a count is negative"""
     sizes = tuple(size + sum(around) for size, around in zip(x.shape, pads, strict=True))
-    index_size("pad", max(sizes, default=1))
+    check_index_size("pad", max(sizes, default=1))
     if mode == "constant" and value:
-        made_size("pad", sizes)
+        check_constant_size("pad", sizes)
         inside = b.pad(b.constant(np.ones(x.shape, np.float32)), pads=pads)
         around = np.where(inside.value == 1, np.float32(0), np.float32(value))
         return b.add(b.pad(x, pads=pads), b.constant(around), dtype=x.dtype)
     for dim, (low, high) in enumerate(pads):
         if low or high:
-            x = b.take(x, dim=dim, index=_padded(x.shape[dim], low, high, mode))
+            x = b.take(x, dim=dim, index=_pad_indices(x.shape[dim], low, high, mode))
     return x
 
 
-def _padded(size: int, low: int, high: int, mode: str) -> Array:
+def _pad_indices(size: int, low: int, high: int, mode: str) -> Array:
+    """Return the index that each element of a padded dimension reads, -1 for a constant."""
     index = np.arange(-low, size + high)
     if mode == "constant":
         return np.where((index >= 0) & (index < size), index, -1)
@@ -70,7 +71,7 @@ def repeat(b: Builder, x: Node, *, dim: int, times: int) -> Node:
 def tile(b: Builder, x: Node, *, repeats: Sequence[int]) -> Node:
     """the whole several times along each dimension"""
     for size, times in zip(x.shape, repeats, strict=True):
-        index_size("tile", size * times)
+        check_index_size("tile", size * times)
     for dim, times in enumerate(repeats):
         if times != 1:
             x = b.take(x, dim=dim, index=np.tile(np.arange(x.shape[dim]), times))
@@ -112,15 +113,17 @@ def one_hot(b: Builder, index: Node, *, depth: int, from_end: bool = True) -> No
 def gather(b: Builder, x: Node, index: Node, *, dim: int) -> Node:
     """elements along one dimension by indices that are an input: one-hot rows times x"""
     dim = dim_of(dim, len(x.shape))
-    rest = (*x.shape[:dim], *x.shape[dim + 1 :])
+    other_sizes = (*x.shape[:dim], *x.shape[dim + 1 :])
     order = (dim, *[place for place in range(len(x.shape)) if place != dim])
-    flat = b.reshape(b.transpose(x, perm=order), shape=(x.shape[dim], int(np.prod(rest))))
+    flat = b.reshape(b.transpose(x, perm=order), shape=(x.shape[dim], int(np.prod(other_sizes))))
     count = int(np.prod(index.shape))
     hot = b.one_hot(b.reshape(index, shape=(count,)), depth=x.shape[dim])
-    found = b.reshape(b.matmul(hot, flat), shape=(*index.shape, *rest))
+    rows = b.reshape(b.matmul(hot, flat), shape=(*index.shape, *other_sizes))
     rank = len(index.shape)
-    perm = (*range(rank, rank + dim), *range(rank), *range(rank + dim, rank + len(rest)))
-    return b.retyped(b.transpose(found, perm=perm), x.dtype) if x.dtype != "float32" else b.transpose(found, perm=perm)
+    perm = (*range(rank, rank + dim), *range(rank), *range(rank + dim, rank + len(other_sizes)))
+    if x.dtype != "float32":
+        return b.retype(b.transpose(rows, perm=perm), x.dtype)
+    return b.transpose(rows, perm=perm)
 
 
 @_op
@@ -135,6 +138,8 @@ def gather_elements(b: Builder, x: Node, index: Node, *, dim: int) -> Node:
     last = b.transpose(x, perm=order)  # [rest, depth]
     hot = b.transpose(hot, perm=(*order, len(x.shape)))  # [rest, n, depth]
     picked = b.matmul(hot, b.reshape(last, shape=(*last.shape, 1)))  # [rest, n, 1]
-    found = b.reshape(picked, shape=picked.shape[:-1])
-    back = b.transpose(found, perm=[order.index(place) for place in range(len(order))])
-    return b.retyped(back, x.dtype) if x.dtype != "float32" else back
+    elements = b.reshape(picked, shape=picked.shape[:-1])
+    back = b.transpose(elements, perm=[order.index(place) for place in range(len(order))])
+    if x.dtype != "float32":
+        return b.retype(back, x.dtype)
+    return back

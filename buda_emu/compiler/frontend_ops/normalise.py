@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from buda_emu.compiler.graph.builder import Builder, made_size
+from buda_emu.compiler.graph.builder import Builder, check_constant_size
 from buda_emu.compiler.graph.graph import Node
 from buda_emu.compiler.graph.registry import composite
 from buda_emu.spec.precision import STAND_IN
@@ -44,8 +44,11 @@ def rms_normalise(b: Builder, x: Node, *, axes: Sequence[int], epsilon: float) -
 def layer_norm(b: Builder, x: Node, *weights: Node, rank: int, epsilon: float, centre: bool = True) -> Node:
     """standardised over the last `rank` dimensions, times gamma, plus beta; without `centre` by the root mean square"""
     axes = list(range(len(x.shape) - rank, len(x.shape)))
-    form = b.standardise if centre else b.rms_normalise
-    return _affine(b, form(x, axes=axes, epsilon=epsilon), weights)
+    if centre:
+        normalise = b.standardise
+    else:
+        normalise = b.rms_normalise
+    return _apply_weights(b, normalise(x, axes=axes, epsilon=epsilon), weights)
 
 
 @_op
@@ -53,7 +56,7 @@ def batch_norm(b: Builder, x: Node, gamma: Node, beta: Node, mean: Node, varianc
     """x s + (beta - mean s), s = gamma / sqrt(variance + epsilon), along dimension 1"""
     scale = b.multiply(gamma, b.rsqrt(b.add(variance, epsilon)))
     shift = b.subtract(beta, b.multiply(mean, scale))
-    return b.add(b.multiply(x, _channels(b, scale, x)), _channels(b, shift, x))
+    return b.add(b.multiply(x, _along_channels(b, scale, x)), _along_channels(b, shift, x))
 
 
 @_op
@@ -61,23 +64,28 @@ def group_norm(b: Builder, x: Node, *weights: Node, groups: int, epsilon: float)
     """standardised over the channels of each group and all space, times gamma, plus beta for each channel"""
     split = b.reshape(x, shape=(x.shape[0], groups, x.shape[1] // groups, *x.shape[2:]))
     normal = b.standardise(split, axes=range(2, len(split.shape)), epsilon=epsilon)
-    return _affine(b, b.reshape(normal, shape=x.shape), [_channels(b, item, x) for item in weights])
+    return _apply_weights(b, b.reshape(normal, shape=x.shape), [_along_channels(b, weight, x) for weight in weights])
 
 
-def _affine(b: Builder, x: Node, weights: Sequence[Node]) -> Node:
-    for item, form in zip(weights, (b.multiply, b.add), strict=False):
-        x = form(x, item)
+def _apply_weights(b: Builder, x: Node, weights: Sequence[Node]) -> Node:
+    """Multiply by gamma and add beta, as far as they are there."""
+    for weight, combine in zip(weights, (b.multiply, b.add), strict=False):
+        x = combine(x, weight)
     return x
 
 
-def _channels(b: Builder, weight: Node, x: Node) -> Node:
+def _along_channels(b: Builder, weight: Node, x: Node) -> Node:
+    """Reshape a vector to lie along dimension 1 of x."""
     return b.reshape(weight, shape=(weight.shape[0], *[1] * (len(x.shape) - 2)))
 
 
 @_op
 def lp_normalise(b: Builder, x: Node, *, dim: int, p: int) -> Node:
     """x over its L1 or L2 norm along a dimension"""
-    norm = b.reduce_l1 if p == 1 else b.reduce_l2
+    if p == 1:
+        norm = b.reduce_l1
+    else:
+        norm = b.reduce_l2
     return b.divide(x, norm(x, axes=[dim]))
 
 
@@ -87,15 +95,17 @@ def attention(
 ) -> Node:
     """softmax(scale q k^T + mask) v on [..., heads, length, size]; fewer heads of k and v are shared in groups"""
     if q.shape[-3] != k.shape[-3]:
-        k, v = (b.repeat(item, dim=len(item.shape) - 3, times=q.shape[-3] // item.shape[-3]) for item in (k, v))
+        k, v = (
+            b.repeat(operand, dim=len(operand.shape) - 3, times=q.shape[-3] // operand.shape[-3]) for operand in (k, v)
+        )
     perm = [*range(len(k.shape) - 2), len(k.shape) - 1, len(k.shape) - 2]
     scores = b.matmul(b.multiply(q, scale), b.transpose(k, perm=perm))
     if softcap:
         scores = b.multiply(b.tanh(b.multiply(scores, 1 / softcap)), softcap)
-    for item in mask:
-        scores = b.add(scores, item)
+    for operand in mask:
+        scores = b.add(scores, operand)
     if causal:
         rows, columns = scores.shape[-2:]
-        made_size("mask", (rows, columns))
+        check_constant_size("mask", (rows, columns))
         scores = b.add(scores, b.constant(np.triu(np.full((rows, columns), -STAND_IN, np.float32), 1)))
     return b.matmul(b.softmax(scores, dim=-1), v)

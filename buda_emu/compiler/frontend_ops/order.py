@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from buda_emu.compiler.graph.builder import Builder, index_size, made_size
+from buda_emu.compiler.graph.builder import Builder, check_constant_size, check_index_size
 from buda_emu.compiler.graph.graph import Node, dim_of
 from buda_emu.compiler.graph.registry import composite
 
@@ -13,49 +13,51 @@ _op = composite("order")
 def rank(b: Builder, x: Node, *, descending: bool = True) -> Node:
     """how many elements of the last dimension come before each; of equal ones the first comes first"""
     n = x.shape[-1]
-    made_size("order", (n, n))
+    check_constant_size("order", (n, n))
     high = b.reshape(x, shape=(*x.shape, 1))
     low = b.reshape(x, shape=(*x.shape[:-1], 1, n))
-    reached = (
-        b.greater_equal(low, high) if descending else b.greater_equal(high, low)
-    )  # [i, j]: j comes before i, or equal
+    # [i, j]: j comes before i, or equal
+    if descending:
+        not_later = b.greater_equal(low, high)
+    else:
+        not_later = b.greater_equal(high, low)
     rows = len(x.shape)
-    other = b.logical_not(b.transpose(reached, perm=(*range(rows - 1), rows, rows - 1)))
+    strictly_later = b.logical_not(b.transpose(not_later, perm=(*range(rows - 1), rows, rows - 1)))
     before = np.tril(np.ones((n, n), np.float32), -1)
-    earlier = b.multiply(reached, b.constant(before), dtype="float32")
-    later = b.multiply(other, b.constant(before.T), dtype="float32")
+    earlier = b.multiply(not_later, b.constant(before), dtype="float32")
+    later = b.multiply(strictly_later, b.constant(before.T), dtype="float32")
     return b.reduce_sum(b.add(earlier, later), axes=[rows], keepdims=False)
 
 
 @_op
 def ordered(b: Builder, x: Node, *, dim: int, count: int, descending: bool = True) -> Node:
     """the first `count` elements in order: one-hot rows of ranks times x"""
-    x, order = _last(b, x, dim)
-    hot = _hot(b, x, count, descending)
-    found = b.matmul(hot, b.reshape(x, shape=(*x.shape, 1)))
-    return b.transpose(b.reshape(found, shape=(*x.shape[:-1], count)), perm=order)
+    x, order = _move_dim_last(b, x, dim)
+    rank_rows = _one_hot_ranks(b, x, count, descending)
+    elements = b.matmul(rank_rows, b.reshape(x, shape=(*x.shape, 1)))
+    return b.transpose(b.reshape(elements, shape=(*x.shape[:-1], count)), perm=order)
 
 
 @_op
 def order(b: Builder, x: Node, *, dim: int, count: int, descending: bool = True) -> Node:
     """where they stood: one-hot rows of ranks times 0, 1, 2, ..."""
-    x, perm = _last(b, x, dim)
+    x, perm = _move_dim_last(b, x, dim)
     n = x.shape[-1]
-    found = b.matmul(_hot(b, x, count, descending), b.constant(np.arange(n, dtype=np.float32).reshape(n, 1)))
-    found = b.transpose(b.reshape(found, shape=(*x.shape[:-1], count)), perm=perm)
-    return b.retyped(found, "int64")
+    places = b.matmul(_one_hot_ranks(b, x, count, descending), b.constant(np.arange(n, dtype=np.float32).reshape(n, 1)))
+    places = b.transpose(b.reshape(places, shape=(*x.shape[:-1], count)), perm=perm)
+    return b.retype(places, "int64")
 
 
-def _last(b: Builder, x: Node, dim: int) -> tuple[Node, list[int]]:
-    """With the dimension at the end, and the order that puts it back."""
+def _move_dim_last(b: Builder, x: Node, dim: int) -> tuple[Node, list[int]]:
+    """Return x with a dimension moved to the end, and the permutation that moves it back."""
     dim = dim_of(dim, len(x.shape))
     places = [place for place in range(len(x.shape)) if place != dim]
     places.append(dim)
     return b.transpose(x, perm=places), [places.index(place) for place in range(len(places))]
 
 
-def _hot(b: Builder, x: Node, count: int, descending: bool) -> Node:
-    """[..., count, n]: which element has rank 0, 1, ..."""
+def _one_hot_ranks(b: Builder, x: Node, count: int, descending: bool) -> Node:
+    """Return [..., count, n]: a row of zeros and a one that selects the element of rank 0, 1, ..."""
     ranks = b.reshape(b.rank(x, descending=descending), shape=(*x.shape[:-1], 1, x.shape[-1]))
     return b.equal(ranks, b.constant(np.arange(count, dtype=np.float32).reshape(count, 1)), dtype="float32")
 
@@ -65,18 +67,19 @@ def cumprod(b: Builder, x: Node, *, dim: int, exclusive: bool = False, reverse: 
     """running product: times what stood 1, 2, 4, ... places before, 1 where nothing did"""
     dim = dim_of(dim, len(x.shape))
     n = x.shape[dim]
-    index_size("cumprod", n)
+    check_index_size("cumprod", n)
     if exclusive:
-        x = _shifted(b, x, dim, 1, reverse)
+        x = _shift(b, x, dim, 1, reverse)
     step = 1
     while step < n:
-        x = b.multiply(x, _shifted(b, x, dim, step, reverse), dtype=x.dtype)
+        x = b.multiply(x, _shift(b, x, dim, step, reverse), dtype=x.dtype)
         step *= 2
     return x
 
 
-def _shifted(b: Builder, x: Node, dim: int, step: int, reverse: bool) -> Node:
+def _shift(b: Builder, x: Node, dim: int, step: int, reverse: bool) -> Node:
+    """Move the elements of a dimension by `step` places, filling up with ones."""
     place = np.arange(x.shape[dim]) + (step if reverse else -step)
     outside = (place < 0) | (place >= x.shape[dim])
-    ones = outside.astype(np.float32).reshape(-1, *[1] * (len(x.shape) - 1 - dim))
-    return b.add(b.take(x, dim=dim, index=np.where(outside, -1, place)), b.constant(ones), dtype=x.dtype)
+    neutral = outside.astype(np.float32).reshape(-1, *[1] * (len(x.shape) - 1 - dim))
+    return b.add(b.take(x, dim=dim, index=np.where(outside, -1, place)), b.constant(neutral), dtype=x.dtype)

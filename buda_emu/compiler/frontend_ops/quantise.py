@@ -13,12 +13,15 @@ _op = composite("quantise")
 def quantize(b: Builder, x: Node, scale: Node, zero: Node, *, type: str) -> Node:
     """round(x / scale) + zero, halves to even, within the range of a type of integers"""
     bounds = np.iinfo(np.dtype(type))
-    whole = b.add(b.round(b.divide(x, scale), dtype="float32"), zero, dtype="float32")
-    return b.retyped(b.clip(whole, low=float(bounds.min), high=float(bounds.max)), type)
+    integers = b.add(b.round(b.divide(x, scale), dtype="float32"), zero, dtype="float32")
+    return b.retype(b.clip(integers, low=float(bounds.min), high=float(bounds.max)), type)
 
 
 @_op
 def dequantize(b: Builder, x: Node, scale: Node, zero: Node) -> Node:
     """(x - zero) * scale"""
-    centred = x if zero.op == "constant" and not zero.value.any() else b.subtract(x, zero, dtype="float32")
+    if zero.op == "constant" and not zero.value.any():
+        centred = x
+    else:
+        centred = b.subtract(x, zero, dtype="float32")
     return b.multiply(centred, scale, dtype="float32")

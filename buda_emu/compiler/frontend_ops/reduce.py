@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from buda_emu.compiler.graph.builder import Builder, index_size, made_size
+from buda_emu.compiler.graph.builder import Builder, check_constant_size, check_index_size
 from buda_emu.compiler.graph.graph import Node, dim_of
 from buda_emu.compiler.graph.registry import composite
 from buda_emu.compiler.graph.sparse import Sparse
@@ -15,34 +15,40 @@ from buda_emu.support.errors import UnsupportedError
 _op = composite("reduce")
 
 
-def _dims(x: Node, axes: Sequence[int] | None) -> list[int]:
+def _normalise_axes(x: Node, axes: Sequence[int] | None) -> list[int]:
+    """Return the dimensions that axes name, in ascending order; None names all."""
     rank = len(x.shape)
-    return sorted({dim_of(axis, rank) for axis in axes}) if axes is not None else list(range(rank))
+    if axes is not None:
+        return sorted({dim_of(axis, rank) for axis in axes})
+    return list(range(rank))
 
 
-def squeezed(b: Builder, x: Node, dims: Sequence[int], keepdims: bool) -> Node:
-    """Without the dims of size 1, unless they are kept."""
-    return x if keepdims else b.reshape(x, shape=tuple(n for place, n in enumerate(x.shape) if place not in dims))
+def squeeze_dims(b: Builder, x: Node, dims: Sequence[int], keepdims: bool) -> Node:
+    """Remove dimensions of size 1 unless `keepdims`."""
+    if keepdims:
+        return x
+    return b.reshape(x, shape=tuple(n for place, n in enumerate(x.shape) if place not in dims))
 
 
 @_op
 def reduce_sum(b: Builder, x: Node, *, axes: Sequence[int] | None = None, keepdims: bool = True) -> Node:
     """sum over dimensions: a row of ones along each"""
-    return _weighted(b, x, axes, keepdims, mean=False)
+    return _sum_with_weights(b, x, axes, keepdims, mean=False)
 
 
 @_op
 def reduce_mean(b: Builder, x: Node, *, axes: Sequence[int] | None = None, keepdims: bool = True) -> Node:
     """mean over dimensions: a row of 1/n along each"""
-    return _weighted(b, x, axes, keepdims, mean=True)
+    return _sum_with_weights(b, x, axes, keepdims, mean=True)
 
 
-def _weighted(b: Builder, x: Node, axes: Sequence[int] | None, keepdims: bool, *, mean: bool) -> Node:
-    dims = _dims(x, axes)
+def _sum_with_weights(b: Builder, x: Node, axes: Sequence[int] | None, keepdims: bool, *, mean: bool) -> Node:
+    """Sum or average over dimensions by multiplying with a row of equal weights."""
+    dims = _normalise_axes(x, axes)
     if x.op == "constant":
-        kept = tuple(dims)
+        axis_tuple = tuple(dims)
         return b.constant(
-            np.mean(x.value, kept, keepdims=keepdims) if mean else np.sum(x.value, kept, keepdims=keepdims),
+            np.mean(x.value, axis_tuple, keepdims=keepdims) if mean else np.sum(x.value, axis_tuple, keepdims=keepdims),
             dtype=x.dtype if not mean else None,
         )
     for dim in reversed(dims):
@@ -51,19 +57,20 @@ def _weighted(b: Builder, x: Node, axes: Sequence[int] | None, keepdims: bool, *
             raise UnsupportedError("a mean or sum over nothing")
         weight = 1 / size if mean else 1.0
         if size > 1:
-            index_size("sum", size)
+            check_index_size("sum", size)
             matrix = Sparse.of((1, size), np.zeros(size), np.arange(size), weight)
             x = b.linear(x, dim=dim, matrix=matrix, dtype=x.dtype)
-    return squeezed(b, x, dims, keepdims)
+    return squeeze_dims(b, x, dims, keepdims)
 
 
 @_op
 def reduce_largest(b: Builder, x: Node, *, axes: Sequence[int] | None = None, keepdims: bool = True) -> Node:
     """largest over dimensions, one after the other"""
-    dims = _dims(x, axes)
+    dims = _normalise_axes(x, axes)
     for dim in reversed(dims):
-        x = b.reduce_max(x, dim=dim, dtype=x.dtype) if x.shape[dim] != 1 else x
-    return squeezed(b, x, dims, keepdims)
+        if x.shape[dim] != 1:
+            x = b.reduce_max(x, dim=dim, dtype=x.dtype)
+    return squeeze_dims(b, x, dims, keepdims)
 
 
 @_op
@@ -75,15 +82,19 @@ def reduce_smallest(b: Builder, x: Node, *, axes: Sequence[int] | None = None, k
 @_op
 def reduce_product(b: Builder, x: Node, *, axes: Sequence[int] | None = None, keepdims: bool = True) -> Node:
     """product over dimensions: halves multiplied until one is left"""
-    dims = _dims(x, axes)
+    dims = _normalise_axes(x, axes)
     for dim in dims:
         while x.shape[dim] > 1:
             half = x.shape[dim] // 2
             low, high = (b.slice(x, dim=dim, start=start, count=half) for start in (0, half))
-            rest = b.slice(x, dim=dim, start=2 * half, count=1) if x.shape[dim] % 2 else None
+            if x.shape[dim] % 2:
+                odd_element = b.slice(x, dim=dim, start=2 * half, count=1)
+            else:
+                odd_element = None
             x = b.multiply(low, high)
-            x = x if rest is None else b.concat(x, rest, dim=dim)
-    return squeezed(b, x, dims, keepdims)
+            if odd_element is not None:
+                x = b.concat(x, odd_element, dim=dim)
+    return squeeze_dims(b, x, dims, keepdims)
 
 
 @_op
@@ -115,15 +126,21 @@ def reduce_lp(b: Builder, x: Node, *, p: float, axes: Sequence[int] | None = Non
     if p in (1, 2):
         return (b.reduce_l1 if p == 1 else b.reduce_l2)(x, **options)
     # A norm of negative order is 0 where an element is: a stand-in for 0 keeps its inverse finite.
-    size = b.abs(x) if p > 0 else b.maximum(b.abs(x), max(1e27 ** (1 / p), 1e-30))
-    return _root(b, b.reduce_sum(_root(b, size, p), **options), 1 / p)
+    if p > 0:
+        size = b.abs(x)
+    else:
+        size = b.maximum(b.abs(x), max(1e27 ** (1 / p), 1e-30))
+    return _power_of_magnitude(b, b.reduce_sum(_power_of_magnitude(b, size, p), **options), 1 / p)
 
 
-def _root(b: Builder, x: Node, exponent: float) -> Node:
-    """x^exponent of x >= 0; 0 stays 0, of which the device has no logarithm."""
-    found = b.pow(x, b.constant(np.float32(exponent)))
+def _power_of_magnitude(b: Builder, x: Node, exponent: float) -> Node:
+    """Return x^exponent for x >= 0. For positive exponents other than multiples of one half, 0 is masked, since the
+    device has no logarithm of 0."""
+    power = b.pow(x, b.constant(np.float32(exponent)))
     simple = exponent < 0 or exponent % 0.5 == 0
-    return found if simple else b.multiply(found, b.greater(x, 0.0, dtype="float32"))
+    if simple:
+        return power
+    return b.multiply(power, b.greater(x, 0.0, dtype="float32"))
 
 
 @_op
@@ -135,10 +152,10 @@ def reduce_log_sum(b: Builder, x: Node, *, axes: Sequence[int] | None = None, ke
 @_op
 def reduce_log_sum_exp(b: Builder, x: Node, *, axes: Sequence[int] | None = None, keepdims: bool = True) -> Node:
     """m + log(sum exp(x - m)), m the largest"""
-    dims = _dims(x, axes)
+    dims = _normalise_axes(x, axes)
     m = b.reduce_largest(x, axes=dims)
     total = b.add(m, b.log(b.reduce_sum(b.exp(b.subtract(x, m)), axes=dims)))
-    return squeezed(b, total, dims, keepdims)
+    return squeeze_dims(b, total, dims, keepdims)
 
 
 @_op
@@ -148,16 +165,18 @@ def argmax(b: Builder, x: Node, *, dim: int, keepdims: bool = True, last: bool =
     size = x.shape[dim]
     shape = [1] * len(x.shape)
     shape[dim] = size
-    index_size("argmax", size)
+    check_index_size("argmax", size)
     place = np.arange(size, dtype=np.float32).reshape(shape)
     hit = b.greater_equal(x, b.reduce_largest(x, axes=[dim]))
     if last:
-        found = b.subtract(b.reduce_largest(b.multiply(hit, b.constant(place + 1), dtype="float32"), axes=[dim]), 1.0)
+        position = b.subtract(
+            b.reduce_largest(b.multiply(hit, b.constant(place + 1), dtype="float32"), axes=[dim]), 1.0
+        )
     else:
-        found = b.subtract(
+        position = b.subtract(
             float(size), b.reduce_largest(b.multiply(hit, b.constant(size - place), dtype="float32"), axes=[dim])
         )
-    return b.retyped(squeezed(b, found, [dim], keepdims), "int64")
+    return b.retype(squeeze_dims(b, position, [dim], keepdims), "int64")
 
 
 @_op
@@ -165,6 +184,6 @@ def cumsum(b: Builder, x: Node, *, dim: int, exclusive: bool = False, reverse: b
     """running sum: a triangular matrix"""
     dim = dim_of(dim, len(x.shape))
     size = x.shape[dim]
-    made_size("cumsum", (size, size))
+    check_constant_size("cumsum", (size, size))
     matrix = np.tril(np.ones((size, size), np.float32), -1 if exclusive else 0)
     return b.linear(x, dim=dim, matrix=Sparse.dense(matrix.T if reverse else matrix), dtype=x.dtype)

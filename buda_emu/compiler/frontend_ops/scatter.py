@@ -10,7 +10,7 @@ from buda_emu.support.errors import UnsupportedError
 
 _op = composite("scatter")
 REDUCTIONS = ("none", "sum", "mean", "prod", "amax", "amin")
-"""What becomes of several values for one place, and of the element itself."""
+"""Ways to combine several values for one place with each other and with the element itself."""
 
 
 @_op
@@ -24,57 +24,65 @@ def scatter(
     dim = dim_of(dim, len(x.shape))
     values = b.reshape(values, shape=(*values.shape, 1))
     if reduction == "none":
-        return _replaced(b, x, hot, values, dim)
+        return _replace_elements(b, x, hot, values, dim)
     if reduction in ("sum", "mean"):
-        return _summed(b, x, hot, values, dim, mean=reduction == "mean", include_self=include_self)
+        return _add_elements(b, x, hot, values, dim, mean=reduction == "mean", include_self=include_self)
     if reduction == "amin":
         values = b.negative(values)
-        found = b.scatter(b.negative(x), hot, _flat(b, values), dim=dim, reduction="amax", include_self=include_self)
-        return b.negative(found)
+        reduced = b.scatter(
+            b.negative(x), hot, _drop_last_dim(b, values), dim=dim, reduction="amax", include_self=include_self
+        )
+        return b.negative(reduced)
     if reduction == "amax":
         bounded = b.add(b.multiply(hot, values), b.multiply(b.subtract(hot, 1.0), STAND_IN), dtype=x.dtype)
-        found = _placed(b, b.reduce_largest(bounded, axes=[dim]), x, dim)
-        both = b.maximum(x, found, dtype=x.dtype)
+        reduced = _move_to_places(b, b.reduce_largest(bounded, axes=[dim]), x, dim)
+        combined = b.maximum(x, reduced, dtype=x.dtype)
     else:
-        ones = b.add(b.multiply(hot, values), b.subtract(1.0, hot), dtype=x.dtype)
-        found = _placed(b, b.reduce_product(ones, axes=[dim]), x, dim)
-        both = b.multiply(x, found, dtype=x.dtype)
-    return both if include_self else b.where(_met(b, x, hot, dim), found, x, dtype=x.dtype)
+        factors = b.add(b.multiply(hot, values), b.subtract(1.0, hot), dtype=x.dtype)
+        reduced = _move_to_places(b, b.reduce_product(factors, axes=[dim]), x, dim)
+        combined = b.multiply(x, reduced, dtype=x.dtype)
+    if include_self:
+        return combined
+    return b.where(_target_mask(b, x, hot, dim), reduced, x, dtype=x.dtype)
 
 
-def _flat(b: Builder, values: Node) -> Node:
+def _drop_last_dim(b: Builder, values: Node) -> Node:
     return b.reshape(values, shape=values.shape[:-1])
 
 
-def _placed(b: Builder, items: Node, x: Node, dim: int) -> Node:
-    """What is reduced over the indices, with the places of x instead of them."""
+def _move_to_places(b: Builder, values: Node, x: Node, dim: int) -> Node:
+    """Remove the reduced dimension of the indices, and put the places of x in its position."""
     rank = len(x.shape)
-    found = b.reshape(items, shape=(*items.shape[:dim], *items.shape[dim + 1 :]))
-    return b.transpose(found, perm=(*range(dim), rank - 1, *range(dim, rank - 1)))
+    squeezed = b.reshape(values, shape=(*values.shape[:dim], *values.shape[dim + 1 :]))
+    return b.transpose(squeezed, perm=(*range(dim), rank - 1, *range(dim, rank - 1)))
 
 
-def _met(b: Builder, x: Node, hot: Node, dim: int) -> Node:
-    """Whether an index names a place."""
-    return b.boolean(_placed(b, b.reduce_largest(hot, axes=[dim]), x, dim))
+def _target_mask(b: Builder, x: Node, hot: Node, dim: int) -> Node:
+    """Return 1 for each element of x that an index names, else 0."""
+    return b.boolean(_move_to_places(b, b.reduce_largest(hot, axes=[dim]), x, dim))
 
 
-def _replaced(b: Builder, x: Node, hot: Node, values: Node, dim: int) -> Node:
-    met = _met(b, x, hot, dim)
+def _replace_elements(b: Builder, x: Node, hot: Node, values: Node, dim: int) -> Node:
+    """Return x with the last value for each place written over it."""
+    is_target = _target_mask(b, x, hot, dim)
     if hot.shape[dim] > 1:  # only the last one for a place counts
         hot = b.multiply(hot, b.equal(b.cumsum(hot, dim=dim, reverse=True), 1.0, dtype="float32"))
-    put = _placed(b, b.reduce_sum(b.multiply(hot, values, dtype="float32"), axes=[dim]), x, dim)
-    return put if x.op == "constant" and not x.value.any() else b.where(met, put, x, dtype=x.dtype)
+    replacements = _move_to_places(b, b.reduce_sum(b.multiply(hot, values, dtype="float32"), axes=[dim]), x, dim)
+    if x.op == "constant" and not x.value.any():
+        return replacements
+    return b.where(is_target, replacements, x, dtype=x.dtype)
 
 
-def _summed(b: Builder, x: Node, hot: Node, values: Node, dim: int, *, mean: bool, include_self: bool) -> Node:
-    total = _placed(b, b.reduce_sum(b.multiply(hot, values, dtype="float32"), axes=[dim]), x, dim)
+def _add_elements(b: Builder, x: Node, hot: Node, values: Node, dim: int, *, mean: bool, include_self: bool) -> Node:
+    """Return x with the sum or mean of the values for each place."""
+    total = _move_to_places(b, b.reduce_sum(b.multiply(hot, values, dtype="float32"), axes=[dim]), x, dim)
     if include_self and not mean:
         return b.add(x, total, dtype=x.dtype)
     if not mean:
-        return b.where(_met(b, x, hot, dim), total, x, dtype=x.dtype)
+        return b.where(_target_mask(b, x, hot, dim), total, x, dtype=x.dtype)
     if np.dtype(x.dtype).kind != "f":
         raise UnsupportedError("a mean of integers at computed places")
-    counts = _placed(b, b.reduce_sum(hot, axes=[dim]), x, dim)
+    counts = _move_to_places(b, b.reduce_sum(hot, axes=[dim]), x, dim)
     if include_self:
         return b.divide(b.add(x, total), b.add(counts, 1.0))
-    return b.where(_met(b, x, hot, dim), b.divide(total, b.maximum(counts, 1.0)), x)
+    return b.where(_target_mask(b, x, hot, dim), b.divide(total, b.maximum(counts, 1.0)), x)

@@ -1,12 +1,12 @@
-"""Element-wise ops that follow each other become one fused op, and so do ops that write cache slots. Readers of
-values, and the fusion of two consecutive ops.
+"""Fusion of element-wise ops that follow each other, and of ops that write cache slots; with the readers of all
+tensors, which the other fusions also use.
 """
 
 from collections.abc import Collection, Container, Mapping
 from dataclasses import replace
 from typing import Final, Unpack
 
-from buda_emu.compiler.lower.schedule import Part, scheduled
+from buda_emu.compiler.lower.schedule import Part, schedule_parts
 from buda_emu.compiler.lower.tiles import SubOp, TileAttributes, TileGraph, TileOp, Use
 from buda_emu.compiler.place.blocks import has_grid
 from buda_emu.compiler.target import Target
@@ -14,16 +14,16 @@ from buda_emu.spec.ops import OP_TYPES
 
 
 def depths_of(tiles: TileGraph, uncounted: Container[str] = ()) -> dict[str, int]:
-    """Ops one after the other up to each, and it, without those that are not counted."""
-    found: dict[str, int] = {}
+    """Return for each op the length of the longest chain of ops up to it, not counting the ops in `uncounted`."""
+    depths: dict[str, int] = {}
     for op in tiles.ops.values():
-        before = max((found.get(use.source, 0) for use in op.uses), default=0)
-        found[op.name] = before + (op.name not in uncounted)
-    return found
+        before = max((depths.get(use.source, 0) for use in op.uses), default=0)
+        depths[op.name] = before + (op.name not in uncounted)
+    return depths
 
 
 class Readers:
-    """The readers of every tensor of a graph, kept up while ops are put together."""
+    """The readers of every tensor of a graph, updated while ops are fused."""
 
     def __init__(self, tiles: TileGraph) -> None:
         self.tiles = tiles
@@ -32,11 +32,12 @@ class Readers:
             self._add(op)
 
     def of(self, name: str) -> list[tuple[str, int]]:
-        """(op, operand) for each time that a tensor is read."""
+        """Return (op, operand) for each time that a tensor is read."""
         return self._of.get(name, [])
 
     def only_source(self, op: TileOp, operand: int) -> TileOp | None:
-        """The op of the same program that makes an operand, if nobody else reads it and no TM stands on the way."""
+        """Return the op of the same program that computes an operand, if it has no other reader and no TM lies
+        between."""
         use = op.uses[operand]
         source = self.tiles.ops.get(use.source)
         if source is None or source.program != op.program or use.tms or self.of(use.source) != [(op.name, operand)]:
@@ -44,8 +45,9 @@ class Readers:
         return source
 
     def join(self, first: TileOp, last: TileOp, uses: list[Use], **attrs: Unpack[TileAttributes]) -> TileOp:
-        """`first`, with these operands and more attributes, in the place and by the name of `last`, its only reader."""
-        made = replace(
+        """Put `first`, with these operands and more attributes, in the place and under the name of `last`, its only
+        reader."""
+        joined = replace(
             first,
             name=last.name,
             uses=uses,
@@ -54,30 +56,30 @@ class Readers:
             made_of=(*first.sources, *last.sources),
             mixes_padding=last.mixes_padding,
         )
-        self.put([first, last], made)
-        return made
+        self.put([first, last], joined)
+        return joined
 
-    def put(self, gone: list[TileOp], made: TileOp) -> None:
-        """One op for several; it has the name of the last of them, and its place."""
-        for op in gone:
-            if op.name != made.name:
+    def put(self, replaced: list[TileOp], replacement: TileOp) -> None:
+        """Replace several ops by one, which has the name and the place of the last of them."""
+        for op in replaced:
+            if op.name != replacement.name:
                 self.drop(op)
             else:
                 self._drop(op)
-        self.tiles.ops[made.name] = made
-        self._add(made)
+        self.tiles.ops[replacement.name] = replacement
+        self._add(replacement)
 
-    def insert(self, made: TileOp, before: TileOp) -> None:
-        """A new op in front of another."""
+    def insert(self, new_op: TileOp, before: TileOp) -> None:
+        """Insert a new op in front of another."""
         ops = self.tiles.ops
         later = list(ops)[list(ops).index(before.name) :]
-        ops[made.name] = made
+        ops[new_op.name] = new_op
         for name in later:
             ops[name] = ops.pop(name)
-        self._add(made)
+        self._add(new_op)
 
     def drop(self, op: TileOp) -> None:
-        """An op that nobody reads any more."""
+        """Remove an op that has no reader."""
         self._drop(op)
         del self.tiles.ops[op.name]
 
@@ -92,33 +94,35 @@ class Readers:
 
 _FAMILIES: Final = ("binary", "unary", "sfpu")
 MOST: Final = 128
-"""Sub-ops of one fused op: a longer chain becomes several, which several cores compute at a time."""
+"""Largest number of sub-ops in a fused op. A longer chain becomes several ops, which several cores compute at a
+time."""
 
 
 def fuse_chains(tiles: TileGraph, target: Target) -> TileGraph:
-    """`d = subtract(x, m); y = multiply(d, s)` becomes one op of type fused_op with both as sub-ops, if nobody else
-    reads d. What writes a state stays in parts where no grid has room for the whole: it does not run in slices."""
+    """Fuse chains of element-wise ops: `d = subtract(x, m); y = multiply(d, s)` becomes one op of type fused_op with
+    both as sub-ops, if d has no other reader. An op that writes a state does not run in slices, so it stays in parts if
+    no grid has room for the whole."""
     readers = Readers(tiles)
     stored = {store.op: tiles.states[store.queue].df for store in tiles.stores.values()}
     for root in reversed(list(tiles.ops.values())):
         if root.name not in tiles.ops or not is_elementwise(root):
             continue
-        found = _group(readers, root, target)
-        if found is None:
+        group = _group(readers, root, target)
+        if group is None:
             continue
-        members, steps, uses = found
+        members, steps, uses = group
         parts = [op for op in tiles.ops.values() if op.name in members]
         sources = tuple(name for op in parts for name in op.sources)
-        made = replace(root, type="fused_op", uses=uses, attrs={}, steps=steps, made_of=sources)
-        precision = replace(made.precision, df=stored.get(made.name, ""))
-        if made.name not in stored or has_grid(target, replace(made, precision=precision)):
-            readers.put(parts, made)
+        fused = replace(root, type="fused_op", uses=uses, attrs={}, steps=steps, made_of=sources)
+        precision = replace(fused.precision, df=stored.get(fused.name, ""))
+        if fused.name not in stored or has_grid(target, replace(fused, precision=precision)):
+            readers.put(parts, fused)
     return tiles
 
 
 def is_elementwise(op: TileOp) -> bool:
-    """Whether it may be a sub-op: no operand may be transposed on the way (V055), the host reads no fused op, and
-    none adds up gradients."""
+    """Return whether an op may be a sub-op: no operand is transposed on the way (V055), the host does not read it, and
+    it adds up no gradients."""
     if OP_TYPES[op.type].family not in _FAMILIES or op.attrs.get("untilize") or op.attrs.get("gradient") or op.steps:
         return False
     return all(("transpose",) not in use.tms for use in op.uses)
@@ -128,42 +132,50 @@ Group = tuple[dict[str, TileOp], tuple[SubOp, ...], list[Use]]
 
 
 def _group(readers: Readers, root: TileOp, target: Target) -> Group | None:
-    """The root and what is before it that only the group itself reads, as far as there are buffers. So nothing leaves
-    the group but by the root, and no way leads out of it and back."""
+    """Return the root and the ops in front of it that only the group reads, as far as buffers suffice. Only the root's
+    result leaves the group, so no path leads out of it and back in."""
     members = {root.name: root}
     best: Group | None = None
     refused: set[str] = set()
     while len(members) < MOST:
-        found = _next(readers, members, root, refused)
-        if found is None:
+        candidate = _next(readers, members, root, refused)
+        if candidate is None:
             break
-        more = {**members, found.name: found}
-        parts = {name: Part.of(op, more) for name, op in more.items()}
-        schedule = scheduled(parts, root.name, target.arch.name)
+        extended = {**members, candidate.name: candidate}
+        parts = {name: Part.of(op, extended) for name, op in extended.items()}
+        schedule = schedule_parts(parts, root.name, target.arch.name)
         if schedule is None:
-            refused.add(found.name)
+            refused.add(candidate.name)
             continue
-        members = more
-        best = (more, *schedule)
+        members = extended
+        best = (extended, *schedule)
     return best
 
 
 def _next(readers: Readers, members: dict[str, TileOp], root: TileOp, refused: set[str]) -> TileOp | None:
+    """Return an op that a member reads and that may join the group."""
     for member in members.values():
         for use in member.uses:
             op = readers.tiles.ops.get(use.source)
-            if op is None or op.name in members or op.name in refused or op.has("ends a fused op"):
-                continue
-            if not is_elementwise(op) or op.shape != root.shape or op.program != root.program:
-                continue
-            if all(name in members and not members[name].uses[place].tms for name, place in readers.of(op.name)):
+            if op is not None and op.name not in refused and _may_join(readers, members, root, op):
                 return op
     return None
 
 
+def _may_join(readers: Readers, members: Mapping[str, TileOp], root: TileOp, op: TileOp) -> bool:
+    """Return whether an op may become a member of the root's group: element-wise, of the root's shape and program, and
+    read by members alone, without TMs."""
+    if op.name in members or op.has("ends a fused op") or not is_elementwise(op):
+        return False
+    if op.shape != root.shape or op.program != root.program:
+        return False
+    return all(name in members and not members[name].uses[place].tms for name, place in readers.of(op.name))
+
+
 def fuse_stores(tiles: TileGraph) -> TileGraph:
-    """`k = matmul(x, w); kept = nop(k)`, of which `kept` is stored in a slot, becomes `k`, stored. A cache has the old
-    content until all that reads it is done: so k comes after that, and where that needs k the nop stays."""
+    """Let ops write cache slots themselves: `k = matmul(x, w); kept = nop(k)`, with `kept` stored in a slot, becomes
+    `k`, stored. The cache must keep its old content until all its readers are done, so k is moved behind them; if they
+    need k, the nop stays."""
     readers = Readers(tiles)
     for queue, store in list(tiles.stores.items()):
         op = tiles.ops[store.op]
@@ -179,21 +191,22 @@ def fuse_stores(tiles: TileGraph) -> TileGraph:
 
 
 def _only_copies(tiles: TileGraph, op: TileOp, source: TileOp) -> bool:
-    """Whether the nop adds nothing to what an op makes that may write a ram."""
+    """Return whether the nop only copies the result of an op that may itself write a ram."""
     free = source.may_be_cut and source.name not in tiles.shown
     plain = op.type == "nop" and not op.attrs and op.uses == [Use(source.name)]
     return free and plain and op.program == source.program and op.precision == source.precision
 
 
 def _behind(ops: Mapping[str, TileOp], source: str, before: Collection[str]) -> dict[str, TileOp] | None:
-    """The ops with one of them, and what depends on it, after some others; None if these depend on it."""
-    hanging = {source}
+    """Return the ops with `source`, and what depends on it, moved behind the ops `before`; None if these depend on
+    it."""
+    dependent = {source}
     for name, op in ops.items():  # in an order in which they can run
-        if any(use.source in hanging for use in op.uses):
-            hanging.add(name)
-    if not hanging.isdisjoint(before):
+        if any(use.source in dependent for use in op.uses):
+            dependent.add(name)
+    if not dependent.isdisjoint(before):
         return None
     last = max((number for number, name in enumerate(ops) if name in before), default=-1)
-    late = {name for number, name in enumerate(ops) if number <= last and name in hanging}
+    late = {name for number, name in enumerate(ops) if number <= last and name in dependent}
     behind = {name: float(last) + 0.5 if name in late else float(number) for number, name in enumerate(ops)}
     return {name: ops[name] for name in sorted(ops, key=behind.__getitem__)}

@@ -1,4 +1,4 @@
-"""What is one number for each row is computed on part of a tile, and spread where it is read."""
+"""Values with one number for each row: computed on part of a tile, and spread over it where they are read."""
 
 from collections.abc import Container, Sequence
 from dataclasses import replace
@@ -9,14 +9,16 @@ import numpy as np
 from buda_emu.compiler.fuse.chains import Readers, is_elementwise
 from buda_emu.compiler.fuse.epilogues import is_product
 from buda_emu.compiler.lower.layout import TILE
-from buda_emu.compiler.lower.tiles import RELU, Constant, SubOp, TileGraph, TileOp, Use, kept
+from buda_emu.compiler.lower.tiles import RELU, Constant, SubOp, TileGraph, TileOp, Use, select_attributes
 
 SPREADING: Final = ("add", "subtract", "multiply")  # input 1 of these may be spread (OPS 8.3)
+"""Ops whose second input may be spread (OPS 8.3)."""
 
 
 def fuse_spreads(tiles: TileGraph) -> TileGraph:
-    """`s = matmul(m, ones); d = fused_op(x, s)` becomes `d = fused_op(x, m)` with m spread in its steps, where all that
-    reads s can do that; what reads two of them, for the larger, works on one column first."""
+    """Move spreading into the readers: `s = matmul(m, ones); d = fused_op(x, s)` becomes `d = fused_op(x, m)` with m
+    spread in its steps, if all readers of s can do that. A maximum of two spread columns is computed on one column
+    first."""
     readers = Readers(tiles)
     for op in list(tiles.ops.values()):
         if op.type == "maximum":
@@ -29,73 +31,83 @@ def fuse_spreads(tiles: TileGraph) -> TileGraph:
 
 
 def _larger_first(readers: Readers, op: TileOp) -> None:
-    """`y = maximum(spread(a), spread(b))` becomes `spread(maximum(a, b))`, where nobody else reads what is spread."""
-    before = [readers.only_source(op, place) for place in (0, 1)]
-    if op.attrs or None in before or not all(spreads_column(readers.tiles, item) for item in before if item):
+    """Replace `y = maximum(spread(a), spread(b))` by `spread(maximum(a, b))`, if the spread values have no other
+    reader."""
+    sources = [readers.only_source(op, place) for place in (0, 1)]
+    if (
+        op.attrs
+        or None in sources
+        or not all(spreads_column(readers.tiles, source_op) for source_op in sources if source_op)
+    ):
         return
-    first, second = (item for item in before if item)
+    first, second = (source_op for source_op in sources if source_op)
     column = replace(op, name=f"{op.name}.column", uses=[first.uses[0], second.uses[0]])
     spread = replace(first, name=op.name, uses=[Use(column.name), first.uses[1]], source=op.source, made_of=op.made_of)
-    for item in (first, second):
-        readers.drop(item)
+    for source_op in (first, second):
+        readers.drop(source_op)
     readers.put([op], spread)
     readers.insert(column, before=spread)
 
 
 def spreads_column(tiles: TileGraph, op: TileOp) -> bool:
-    """Whether an op is the product of one column of tiles with ones in row 0."""
+    """Return whether an op is the product of one column of tiles with ones in row 0."""
     if not (op.type == "matmul" and op.inner == op.shape[2] == 1 and is_product(op) and len(op.uses) == 2):
         return False
     right = tiles.constants.get(op.uses[1].source)
-    ones = np.zeros((TILE, TILE), np.float32)
-    ones[0] = 1.0
-    return right is not None and right.shape == (1, 1, 1) and bool((right.values == ones).all())
+    ones_in_row_0 = np.zeros((TILE, TILE), np.float32)
+    ones_in_row_0[0] = 1.0
+    return right is not None and right.shape == (1, 1, 1) and bool((right.values == ones_in_row_0).all())
 
 
 def can_spread(readers: Readers, name: str) -> bool:
-    """Whether each reader of a tensor can spread its columns itself."""
+    """Return whether each reader of a tensor can spread its columns itself."""
     tiles = readers.tiles
-    found = readers.of(name)
-    return bool(found) and name not in tiles.shown and all(_reads_column(tiles.ops[op], place) for op, place in found)
+    uses = readers.of(name)
+    return bool(uses) and name not in tiles.shown and all(_reads_column(tiles.ops[op], place) for op, place in uses)
 
 
 def _reads_column(op: TileOp, place: int) -> bool:
-    own = f"input{place}"
+    """Return whether an op can spread the column that it reads as an operand."""
+    operand = f"input{place}"
     if op.type != "fused_op" and not (is_elementwise(op) and op.uses.count(op.uses[place]) == 1):
         return False
-    steps = [step for step in steps_of(op) if own in step.inputs]
-    return all(_spreading(step, own) is not None for step in steps)
+    steps = [step for step in steps_of(op) if operand in step.inputs]
+    return all(_spreading(step, operand) is not None for step in steps)
 
 
 def steps_of(op: TileOp) -> tuple[SubOp, ...]:
-    """Those of a fused op, or the op itself as the only one."""
+    """Return the steps of a fused op, or the op itself as the only one."""
     inputs = tuple(f"input{place}" for place in range(len(op.uses)))
-    return op.steps or (SubOp(op.name, op.type, inputs, "output", attrs=kept(op.attrs, RELU)),)
+    return op.steps or (SubOp(op.name, op.type, inputs, "output", attrs=select_attributes(op.attrs, RELU)),)
 
 
 def _spreading(step: SubOp, name: str) -> SubOp | None:
-    """The step with an operand spread, which is its second then; None where it cannot spread that one alone."""
+    """Return the step with the operand spread, as its second operand; None if the step cannot spread that operand
+    alone."""
     if step.type not in SPREADING or step.spread or step.across or step.inputs.count(name) != 1:
         return None
     if step.inputs[1] == name:
         return replace(step, spread="c")
-    return None if step.type == "subtract" else replace(step, inputs=step.inputs[::-1], spread="c")
+    if step.type == "subtract":
+        return None
+    return replace(step, inputs=step.inputs[::-1], spread="c")
 
 
 def spread_by_readers(readers: Readers, name: str, column: Use) -> None:
-    """All readers of a tensor read that column instead of it, and spread it (`can_spread`)."""
+    """Let all readers of a tensor read the column instead, and spread it (`can_spread`)."""
     for reader, place in list(readers.of(name)):
         op = readers.tiles.ops[reader]
-        own = f"input{place}"
+        operand = f"input{place}"
         uses = list(op.uses)
         uses[place] = replace(column, tms=column.tms + uses[place].tms)
-        made = tuple(_spreading(step, own) or step for step in steps_of(op))
-        readers.put([op], replace(op, type="fused_op", uses=uses, steps=made, attrs={}))
+        steps = tuple(_spreading(step, operand) or step for step in steps_of(op))
+        readers.put([op], replace(op, type="fused_op", uses=uses, steps=steps, attrs={}))
 
 
 def fuse_half_tiles(tiles: TileGraph) -> TileGraph:
-    """`s = matmul(x, ones); r = reciprocal(s); y = multiply(x, r)` becomes `r = reciprocal(s) {vector: "c"};
-    y = fused_op(x, r)` with r spread in its step, where all that reads r can do that."""
+    """Compute numbers of rows on half of each tile: `s = matmul(x, ones); r = reciprocal(s); y = multiply(x, r)`
+    becomes `r = reciprocal(s) {vector: "c"}; y = fused_op(x, r)` with r spread in its step, if all readers of r can do
+    that."""
     readers = Readers(tiles)
     equal = set[str]()
     for op in list(tiles.ops.values()):
@@ -103,7 +115,7 @@ def fuse_half_tiles(tiles: TileGraph) -> TileGraph:
         if not _has_equal_columns(tiles, op, equal):
             continue
         equal.add(op.name)
-        halved = _halved(tiles, op, equal)
+        halved = _halve(tiles, op, equal)
         if halved is not None and can_spread(readers, op.name):
             spread_by_readers(readers, op.name, Use(op.name))
             tiles.ops[op.name] = halved
@@ -111,17 +123,17 @@ def fuse_half_tiles(tiles: TileGraph) -> TileGraph:
 
 
 def with_equal_columns(tiles: TileGraph) -> set[str]:
-    """Ops of one column of tiles whose columns are all the same."""
-    found = set[str]()
+    """Return the ops of one column of tiles whose columns are all the same."""
+    equal = set[str]()
     for op in tiles.ops.values():
-        if _has_equal_columns(tiles, op, found):
-            found.add(op.name)
-    return found
+        if _has_equal_columns(tiles, op, equal):
+            equal.add(op.name)
+    return equal
 
 
 def _has_equal_columns(tiles: TileGraph, op: TileOp, equal: set[str]) -> bool:
-    """Whether all columns of a result of one column of tiles are the same: that of a product by a matrix of equal
-    columns, or what is computed of such results number by number."""
+    """Return whether all columns of a result of one column of tiles are the same: in a product by a matrix of equal
+    columns, and in what is computed from such results element by element."""
     if op.shape[2] != 1 or any(op.attrs.get(name) for name in ("identity", "untilize", "gradient")):
         return False
     if op.has("rows by columns"):
@@ -136,43 +148,59 @@ def _has_equal_columns(tiles: TileGraph, op: TileOp, equal: set[str]) -> bool:
 
 
 def _numbers(op: TileOp, equal: Sequence[bool]) -> list[SubOp]:
-    """Steps of a fused op that are one number for each row, in all columns of a tile; `equal`: operands that are."""
-    held = {f"input{number}": own for number, own in enumerate(equal)}
-    found: list[SubOp] = []
+    """Return the steps of a fused op that compute one number for each row, in all columns of a tile; `equal`: whether
+    each operand has equal columns."""
+    number_by_name = {f"input{number}": is_number for number, is_number in enumerate(equal)}
+    numbers: list[SubOp] = []
     for step in op.steps:
-        spread = step.inputs[:-1] if step.spread else step.inputs
-        if step.inner:
-            held[step.output] = step.has("rows by columns") and held[step.inputs[1]]
+        if step.spread:
+            spread = step.inputs[:-1]
         else:
-            held[step.output] = (step.columns or op.shape[2]) == 1 and all(held[name] for name in spread)
-        if held[step.output]:
-            found.append(step)
-    return found
+            spread = step.inputs
+        if step.inner:
+            number_by_name[step.output] = step.has("rows by columns") and number_by_name[step.inputs[1]]
+        else:
+            number_by_name[step.output] = (step.columns or op.shape[2]) == 1 and all(
+                number_by_name[name] for name in spread
+            )
+        if number_by_name[step.output]:
+            numbers.append(step)
+    return numbers
 
 
 def is_equal(tiles: TileGraph, use: Use, equal: Container[str]) -> bool:
-    """Whether all columns of an operand are the same, if those of the ops in `equal` are."""
+    """Return whether all columns of an operand are the same, given the ops whose columns are (`equal`)."""
     if ("transpose",) in use.tms:  # all other TMs put tiles elsewhere as they are
         return False
     constant = tiles.constants.get(use.source)
-    return use.source in equal if constant is None else equal_columns(constant)
+    if constant is None:
+        return use.source in equal
+    return equal_columns(constant)
 
 
 def equal_columns(constant: Constant) -> bool:
-    """Whether all columns of a constant of one column of tiles are the same."""
+    """Return whether all columns of a constant of one column of tiles are the same."""
     values = constant.values
-    one = constant.kind in ("value", "picker") and constant.shape[2] == 1
-    return one and bool((values == values[:, :, :1]).all())
+    has_one_column = constant.kind in ("value", "picker") and constant.shape[2] == 1
+    return has_one_column and bool((values == values[:, :, :1]).all())
 
 
-def _halved(tiles: TileGraph, op: TileOp, equal: set[str]) -> TileOp | None:
-    """With its work for the vector unit on half of each tile; None where there is none."""
+def _halve(tiles: TileGraph, op: TileOp, equal: set[str]) -> TileOp | None:
+    """Return the op with the work of the vector unit on half of each tile; None if it has no such work."""
     if op.has("vector unit"):
         return replace(op, attrs={**op.attrs, "vector": "c"})
-    numbers = _numbers(op, [is_equal(tiles, use, equal) for use in op.uses]) if op.steps else []
+    if op.steps:
+        numbers = _numbers(op, [is_equal(tiles, use, equal) for use in op.uses])
+    else:
+        numbers = []
     steps = tuple(_half_step(step) if step in numbers else step for step in op.steps)
-    return None if steps == op.steps else replace(op, steps=steps)
+    if steps == op.steps:
+        return None
+    return replace(op, steps=steps)
 
 
 def _half_step(step: SubOp) -> SubOp:
-    return replace(step, attrs={**step.attrs, "vector": "c"}) if step.has("vector unit") else step
+    """Return the step on half of each tile if the vector unit computes it."""
+    if step.has("vector unit"):
+        return replace(step, attrs={**step.attrs, "vector": "c"})
+    return step

@@ -1,4 +1,6 @@
-"""What goes into the op that makes its operand: a bias row, a clamp, GELU with tanh, and products of integers."""
+"""Ops that become part of the op in front of them: a bias row, a clamp, GELU with tanh, and dequantisation in products
+of integers.
+"""
 
 from dataclasses import dataclass, replace
 from typing import Any, Final
@@ -7,17 +9,27 @@ import numpy as np
 from numpy.typing import NDArray
 
 from buda_emu.compiler.fuse.chains import Readers
-from buda_emu.compiler.lower.integers import PRODUCT, requantised
+from buda_emu.compiler.lower.integers import PRODUCT, requantise
 from buda_emu.compiler.lower.layout import TILE
-from buda_emu.compiler.lower.tiles import RELU, Constant, TileAttributes, TileGraph, TileOp, Use, kept, over
+from buda_emu.compiler.lower.tiles import (
+    RELU,
+    Constant,
+    TileAttributes,
+    TileGraph,
+    TileOp,
+    Use,
+    over,
+    select_attributes,
+)
 from buda_emu.compiler.target import Precision
 
 _TAKEN: Final = ("bias", "identity", "relu_en", "sfpu_op")
 
 
 def fuse_bias(tiles: TileGraph) -> TileGraph:
-    """`p = matmul(x, w); y = add(p, row)` becomes `y = matmul(x, w, row) {bias}`, if nobody else reads p; `row` is a
-    constant of equal rows, or what a product with ones copies from row 0 into all rows, which then nobody has to do."""
+    """Fuse biases: `p = matmul(x, w); y = add(p, row)` becomes `y = matmul(x, w, row) {bias}`, if p has no other
+    reader. `row` is a constant of equal rows, or a product with ones that copies row 0 into all rows, which is then not
+    needed."""
     readers = Readers(tiles)
     for op in list(tiles.ops.values()):
         for operand in (0, 1) if op.type == "add" else ():
@@ -28,8 +40,8 @@ def fuse_bias(tiles: TileGraph) -> TileGraph:
             row = _row(tiles, op.uses[1 - operand], op.program)
             if row is None:
                 continue
-            made: TileAttributes = {"bias": True, **kept(op.attrs, RELU)}
-            readers.join(product, op, [*product.uses, row], **made)
+            attrs: TileAttributes = {"bias": True, **select_attributes(op.attrs, RELU)}
+            readers.join(product, op, [*product.uses, row], **attrs)
             if row.source != other and not readers.of(other):
                 readers.drop(tiles.ops[other])
             break
@@ -37,15 +49,17 @@ def fuse_bias(tiles: TileGraph) -> TileGraph:
 
 
 def is_product(op: TileOp) -> bool:
-    """Whether nothing has been put after the product yet."""
+    """Return whether an op is a product into which nothing is fused yet."""
     return op.has("inner dimension") and not any(op.attrs.get(key) for key in _TAKEN)
 
 
 def _row(tiles: TileGraph, use: Use, program: str) -> Use | None:
-    """What the math unit adds to all rows, which is row 0 of each tile of a bias; None where rows differ."""
+    """Return the use whose row 0 in each tile the math unit adds to all rows as a bias; None if the rows differ."""
     constant = tiles.constants.get(use.source)
     if constant is not None:
-        return use if constant.kind == "value" and _rows_are_equal(constant) else None
+        if constant.kind == "value" and _rows_are_equal(constant):
+            return use
+        return None
     op = tiles.ops.get(use.source)
     if op is None or op.program != program or not _copies_row_0(tiles, op):
         return None
@@ -56,24 +70,30 @@ def _row(tiles: TileGraph, use: Use, program: str) -> Use | None:
 
 
 def _copies_row_0(tiles: TileGraph, op: TileOp) -> bool:
-    """Whether an op is the product of ones in column 0 with one row of tiles."""
+    """Return whether an op is the product of ones in column 0 with one row of tiles."""
     if not (op.type == "matmul" and op.inner == op.shape[1] == 1 and is_product(op)):
         return False
     left = tiles.constants.get(op.uses[0].source)
-    ones = np.zeros((TILE, TILE), np.float32)
-    ones[:, 0] = 1.0
-    return left is not None and left.kind == "value" and left.shape == (1, 1, 1) and bool(np.all(left.values == ones))
+    ones_in_column_0 = np.zeros((TILE, TILE), np.float32)
+    ones_in_column_0[:, 0] = 1.0
+    return (
+        left is not None
+        and left.kind == "value"
+        and left.shape == (1, 1, 1)
+        and bool(np.all(left.values == ones_in_column_0))
+    )
 
 
 def _rows_are_equal(constant: Constant) -> bool:
-    """Those of each tile."""
+    """Return whether the rows of each tile are equal."""
     t, rows, columns = constant.values.shape
     by_tile = constant.values.reshape(t, rows // TILE, TILE, columns)
     return bool(np.all(by_tile == by_tile[:, :, :1]))
 
 
 def fuse_relu(tiles: TileGraph) -> TileGraph:
-    """`s = add(x, y); z = nop(s) {relu_en}` becomes `z = add(x, y) {relu_en}`, if nobody else reads s."""
+    """Fuse clamps: `s = add(x, y); z = nop(s) {relu_en}` becomes `z = add(x, y) {relu_en}`, if s has no other
+    reader."""
     readers = Readers(tiles)
     for op in list(tiles.ops.values()):
         if op.type != "nop" or not op.attrs.get("relu_en") or op.attrs.get("untilize"):
@@ -85,10 +105,14 @@ def fuse_relu(tiles: TileGraph) -> TileGraph:
 
 
 def fuse_activation(tiles: TileGraph) -> TileGraph:
-    """`p = matmul(x, w); y = gelu(p)` becomes `y = matmul(x, w) {sfpu_op: gelu}`, if nobody else reads p."""
+    """Fuse GELU: `p = matmul(x, w); y = gelu(p)` becomes `y = matmul(x, w) {sfpu_op: gelu}`, if p has no other
+    reader."""
     readers = Readers(tiles)
     for op in list(tiles.ops.values()):
-        product = readers.only_source(op, 0) if op.type == "gelu" else None
+        if op.type == "gelu":
+            product = readers.only_source(op, 0)
+        else:
+            product = None
         if product is None or product.type != "matmul":
             continue
         if not any(product.attrs.get(key) for key in ("identity", "relu_en", "sfpu_op")):
@@ -98,38 +122,50 @@ def fuse_activation(tiles: TileGraph) -> TileGraph:
 
 _MOST: Final = 127  # OPS 4.3
 _OFF: Final = 1e-4
-"""What a weight may be off an integer: float32 rounds it by 127 / 2^23."""
+"""Largest distance of a weight from an integer: float32 rounds it by 127 / 2^23."""
 _LARGEST: Final = 1 << 30
 Floats = NDArray[np.float32]
 
 
 def use_integers(tiles: TileGraph) -> TileGraph:
-    """`y = matmul(dequantization(q), w)` becomes `y = matmul(q, codes, terms, scale) {bias, dequant}`. A row that is
-    added to it goes into the terms, if it is a multiple of their unit."""
+    """Multiply integers: `y = matmul(dequantization(q), w)` becomes `y = matmul(q, codes, terms, scale) {bias,
+    dequant}`. A row that is added behind it becomes part of the terms, if it is a multiple of their unit."""
     if not any(op.type == "dequantization" for op in tiles.ops.values()):
         return tiles
-    made: dict[str, TileOp] = {}
+    new_ops: dict[str, TileOp] = {}
     for op in tiles.ops.values():
-        for item in _as_integers(tiles, made, op):
-            made[item.name] = item
-    tiles.ops = made
+        for entry in _as_integers(tiles, new_ops, op):
+            new_ops[entry.name] = entry
+    tiles.ops = new_ops
     _join_rows(tiles)
-    read = {use.source for op in tiles.ops.values() for use in op.uses} | {item.op for item in tiles.outputs.values()}
-    for op in list(tiles.ops.values()):
-        if op.type == "dequantization" and op.name not in read:
-            del tiles.ops[op.name]
-    used = {use.source for op in tiles.ops.values() for use in op.uses}
-    tiles.constants = {name: item for name, item in tiles.constants.items() if name in used}
+    _remove_unread(tiles)
     return tiles
 
 
-def _as_integers(tiles: TileGraph, made: dict[str, TileOp], op: TileOp) -> list[TileOp]:
-    """The op; or what stands for it."""
-    weights = tiles.constants.get(op.uses[1].source) if op.type == "matmul" and len(op.uses) == 2 else None
-    if weights is None or weights.kind != "value" or op.attrs or op.precision != Precision():
+def _remove_unread(tiles: TileGraph) -> None:
+    """Remove `dequantization` ops that nothing reads any more, and constants."""
+    read = {output.op for output in tiles.outputs.values()}
+    for op in tiles.ops.values():
+        read.update(use.source for use in op.uses)
+    for op in list(tiles.ops.values()):
+        if op.type == "dequantization" and op.name not in read:
+            del tiles.ops[op.name]
+    used: set[str] = set()
+    for op in tiles.ops.values():
+        used.update(use.source for use in op.uses)
+    tiles.constants = {name: constant for name, constant in tiles.constants.items() if name in used}
+
+
+def _as_integers(tiles: TileGraph, new_ops: dict[str, TileOp], op: TileOp) -> list[TileOp]:
+    """Return the ops that replace an op; only the op itself if it is not such a product."""
+    weights = _constant_weights(tiles, op)
+    if weights is None:
         return [op]
     grid = _grid(tiles, op.uses[0].source)
-    split = _split(weights.values) if grid is not None else None
+    if grid is not None:
+        split = _split(weights.values)
+    else:
+        split = None
     if grid is None or split is None:
         return [op]
     left = op.uses[0]
@@ -138,13 +174,18 @@ def _as_integers(tiles: TileGraph, made: dict[str, TileOp], op: TileOp) -> list[
         codes = grid.uses[0].source
     else:
         codes = f"{left.source}.int8"
-        before = [] if codes in made else requantised(tiles, left.source, grid)
+        if codes not in new_ops:
+            before = requantise(tiles, left.source, grid)
     zero = float(grid.attrs["zero_point"])
     step = float(tiles.constants[grid.uses[1].source].values.flat[0])
     terms = np.repeat(-zero * split.codes.sum(1, keepdims=True, dtype=np.float64), 32, 1)
     scale = np.repeat(split.unit * np.float32(step), 32, 1)
-    held = {"codes": (split.codes, "codes"), "terms": (terms.astype(np.float32), "sums"), "scale": (scale, "scale")}
-    for suffix, (values, kind) in held.items():
+    constants = {
+        "codes": (split.codes, "codes"),
+        "terms": (terms.astype(np.float32), "sums"),
+        "scale": (scale, "scale"),
+    }
+    for suffix, (values, kind) in constants.items():
         tiles.constants[f"{op.name}.{suffix}"] = Constant(f"{op.name}.{suffix}", values, kind)
     count = op.shape[0] // weights.shape[0]
     rows = over((count, op.shape[1], 1))
@@ -159,65 +200,91 @@ def _as_integers(tiles: TileGraph, made: dict[str, TileOp], op: TileOp) -> list[
     return [*before, op]
 
 
+def _constant_weights(tiles: TileGraph, op: TileOp) -> Constant | None:
+    """Return the weights of a plain product by a constant; None for another op."""
+    if op.type != "matmul" or len(op.uses) != 2 or op.attrs or op.precision != Precision():
+        return None
+    weights = tiles.constants.get(op.uses[1].source)
+    if weights is None or weights.kind != "value":
+        return None
+    return weights
+
+
 def _grid(tiles: TileGraph, name: str) -> TileOp | None:
-    """The `dequantization` whose numbers a tensor holds, moved or not, and zeros."""
+    """Return the `dequantization` whose numbers, moved or not, and zeros a tensor holds."""
     op = tiles.ops.get(name)
     while op is not None and op.type != "dequantization":
-        moved = _moved(tiles, op)
-        op = tiles.ops.get(moved.source) if moved is not None else None
+        operand = _copy_source(tiles, op)
+        if operand is not None:
+            op = tiles.ops.get(operand.source)
+        else:
+            op = None
     return op
 
 
-def _moved(tiles: TileGraph, op: TileOp) -> Use | None:
-    """The operand of which an op gives nothing but its numbers, and zeros."""
+def _copy_source(tiles: TileGraph, op: TileOp) -> Use | None:
+    """Return the operand whose numbers an op only copies, among zeros."""
     if op.type == "nop":
-        return None if op.attrs.get("relu_threshold") else op.uses[0]
+        if op.attrs.get("relu_threshold"):
+            return None
+        return op.uses[0]
     if op.attrs.get("identity"):
-        return op.uses[1] if tiles.constants[op.uses[0].source].kind == "picker" else None
-    ones = tiles.constants.get(op.uses[1].source) if len(op.uses) == 2 else None
-    if ones is None:
+        if tiles.constants[op.uses[0].source].kind == "picker":
+            return op.uses[1]
         return None
-    kept = op.type == "multiply" and np.isin(ones.values, (0, 1)).all()
-    picked = op.type == "matmul" and ones.kind == "picker" and ones.values.sum(1).max() <= 1
-    return op.uses[0] if kept or picked else None
+    if len(op.uses) == 2:
+        matrix = tiles.constants.get(op.uses[1].source)
+    else:
+        matrix = None
+    if matrix is None:
+        return None
+    masks = op.type == "multiply" and np.isin(matrix.values, (0, 1)).all()
+    picks = op.type == "matmul" and matrix.kind == "picker" and matrix.values.sum(1).max() <= 1
+    if masks or picks:
+        return op.uses[0]
+    return None
 
 
 @dataclass(frozen=True, slots=True)
 class _Split:
-    """`codes` [t, rows, columns] of integers, times `unit` [t, 1, columns]."""
+    """Weights as integers: `codes` [t, rows, columns] times `unit` [t, 1, columns]."""
 
     codes: Floats
     unit: Floats
 
 
 def _split(weights: NDArray[Any]) -> _Split | None:
-    """The greatest unit of each column of which all its numbers are at most 127; None where a column has none."""
-    most = np.abs(weights).max(1, keepdims=True).astype(np.float64)
-    most[most == 0] = 1
-    part = weights[:, _some(weights), :] / most  # a few rows tell nearly always
-    unit = np.zeros_like(most)
+    """Find for each column the largest unit in which all its numbers are integers of at most 127; None if a column has
+    none."""
+    largest = np.abs(weights).max(1, keepdims=True).astype(np.float64)
+    largest[largest == 0] = 1
+    part = weights[:, _sample_rows(weights), :] / largest  # a few rows tell nearly always
+    unit = np.zeros_like(largest)
     for count in range(_MOST, 0, -1):
         scaled = part * count
         fits = (np.abs(scaled - np.rint(scaled)) < _OFF * 2).all(1, keepdims=True)
-        unit[fits] = (most / count)[fits]
+        unit[fits] = (largest / count)[fits]
     if not unit.all():
         return None
     codes = np.rint(weights / unit)
     if np.abs(weights / unit - codes).max() > _OFF * 2:
-        unit = most / _MOST  # what a few rows do not tell
+        unit = largest / _MOST  # what a few rows do not tell
         codes = np.rint(weights / unit)
         if np.abs(weights / unit - codes).max() > _OFF * 2:
             return None
     return _Split(codes.astype(np.float32), unit.astype(np.float32))
 
 
-def _some(weights: NDArray[Any]) -> NDArray[np.int64]:
-    """Rows with numbers in them, 64 at most."""
+def _sample_rows(weights: NDArray[Any]) -> NDArray[np.int64]:
+    """Return at most 64 rows with non-zero numbers."""
     rows = np.flatnonzero(np.abs(weights).max((0, 2)) > 0)
-    return rows[:: max(1, len(rows) // 64)] if len(rows) else np.zeros(1, np.int64)
+    if len(rows):
+        return rows[:: max(1, len(rows) // 64)]
+    return np.zeros(1, np.int64)
 
 
 def _join_rows(tiles: TileGraph) -> None:
+    """Add rows behind integer products to the terms of the products."""
     readers = Readers(tiles)
     for op in list(tiles.ops.values()):
         for operand in (0, 1) if op.type == "add" and len(op.uses) == 2 else ():
@@ -226,23 +293,24 @@ def _join_rows(tiles: TileGraph) -> None:
             if product is None or not product.attrs.get("dequant") or product.attrs.get("relu_en"):
                 continue
             terms, scale = (tiles.constants[use.source] for use in product.uses[2:])
-            own = tiles.constants.get(row.source)
-            more = _in_units(own, scale) if own is not None and own.kind == "value" else None
-            if more is None:
+            added_terms = _in_units(tiles.constants.get(row.source), scale)
+            if added_terms is None:
                 continue
             name = f"{op.name}.terms"
-            tiles.constants[name] = Constant(name, terms.values + more, "sums")
+            tiles.constants[name] = Constant(name, terms.values + added_terms, "sums")
             uses = [*product.uses[:2], Use(name, product.uses[2].tms), product.uses[3]]
-            readers.join(product, op, uses, **kept(op.attrs, RELU))
+            readers.join(product, op, uses, **select_attributes(op.attrs, RELU))
             break
 
 
-def _in_units(row: Constant, scale: Constant) -> Floats | None:
-    """A row of numbers as integers of units; None where it is not one row, or not whole."""
+def _in_units(row: Constant | None, scale: Constant) -> Floats | None:
+    """Return a row of numbers as integer multiples of units; None if it is not a single row, or not integer."""
+    if row is None or row.kind != "value":
+        return None
     if row.values.shape != scale.values.shape or (row.values != row.values[:, :1]).any():
         return None
-    found = row.values / scale.values.astype(np.float64)
-    whole = np.rint(found)
-    if np.abs(found - whole).max() > 1e-6 * max(1e3, np.abs(found).max()) or np.abs(whole).max() > _LARGEST:
+    in_units = row.values / scale.values.astype(np.float64)
+    integers = np.rint(in_units)
+    if np.abs(in_units - integers).max() > 1e-6 * max(1e3, np.abs(in_units).max()) or np.abs(integers).max() > _LARGEST:
         return None
-    return whole.astype(np.float32)
+    return integers.astype(np.float32)

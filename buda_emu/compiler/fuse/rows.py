@@ -1,8 +1,8 @@
-"""What is computed row by row becomes one fused op, with the maxima and sums of the rows, and products with what reads
-them.
+"""Fusion of computations by rows, with the maxima and sums of the rows, into one op; and of products with the ops that
+read them.
 """
 
-from collections.abc import Container, Mapping, Set
+from collections.abc import Container, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -15,30 +15,31 @@ from buda_emu.compiler.fuse.columns import (
     steps_of,
     with_equal_columns,
 )
-from buda_emu.compiler.lower.schedule import MAX_INPUTS, MAX_INTERMEDIATES, Part, scheduled, schedules
+from buda_emu.compiler.lower.schedule import MAX_INPUTS, MAX_INTERMEDIATES, Part, schedule_parts, schedules
 from buda_emu.compiler.lower.tiles import SubOp, TileAttributes, TileGraph, TileOp, Use
 from buda_emu.compiler.place.blocks import SHARED, TargetOf, has_grid
 
 _TIMES: Final = 2
-"""Fused ops that compute the same at most, each for itself: the parts of a softmax over two tensors."""
+"""Largest number of fused ops that each compute the same value: the parts of a softmax over two tensors."""
 
 
 def fuse_rows(tiles: TileGraph, target_of: TargetOf) -> TileGraph:
-    """`m = reduce(x); e = exp(subtract(x, m)); s = matmul(e, ones); y = multiply(e, reciprocal(s))` becomes one op,
-    where nothing but this reads what is between. What two such ops need, each of them computes."""
+    """Fuse computations by rows: `m = reduce(x); e = exp(subtract(x, m)); s = matmul(e, ones); y = multiply(e,
+    reciprocal(s))` becomes one op, if nothing else reads the values between. Two such ops compute a value that both
+    need separately."""
     order = {name: number for number, name in enumerate(tiles.ops)}
-    found = _Rows(tiles, Readers(tiles), target_of, order, tiles.shown, with_equal_columns(tiles))
-    for group in found.groups():
-        made = [found.fused(root, members) for root, members in group.items()]
-        if None not in made:
-            found.put([op for op in made if op is not None], group)
+    rows = _Rows(tiles, Readers(tiles), target_of, order, tiles.shown, with_equal_columns(tiles))
+    for group in rows.groups():
+        fused_ops = [rows.fuse(root, members) for root, members in group.items()]
+        if None not in fused_ops:
+            rows.put([op for op in fused_ops if op is not None], group)
     return tiles
 
 
 @dataclass(frozen=True, slots=True)
 class _Rows:
-    """`order`: of each op its number; `shown`: the ops that the host or a ram takes; `equal`: those whose columns are
-    all the same."""
+    """The graph of tiles with what the fusion looks up. `order`: number of each op; `shown`: ops that the host or a ram
+    reads; `equal`: ops whose columns are all the same."""
 
     tiles: TileGraph
     readers: Readers
@@ -49,45 +50,47 @@ class _Rows:
 
     # ------------------------------------------------------------------------------------------------------- groups
     def groups(self) -> list[dict[str, list[str]]]:
-        """Fused ops to be, by the name of the last op of each, with all that go into it; those that share some are one
-        group. Only groups that take a maximum or a sum of rows."""
+        """Return groups of future fused ops: each maps the name of the last op to all ops that go into it. Fused ops
+        that share some ops are one group. Groups without a maximum or a sum of rows are left out."""
         by_row = {op.name for op in self.tiles.ops.values() if self._is_by_row(op)}
         ends = {name for name in by_row if not self._stays_inside(name, by_row)}
         depths = depths_of(self.tiles, by_row)  # products and moves
         while True:
-            both = {name: self._cone(name, by_row, ends) for name in self.tiles.ops if name in ends}
-            cones = {name: cone for name, (cone, _) in both.items()}
-            more = self._handed_on(cones).union(*(self._early(cone, depths) for cone in cones.values()))
-            more = more.union(*(before for _, before in both.values())) - ends
-            if not more:
+            cones_and_rest = {name: self._cone(name, by_row, ends) for name in self.tiles.ops if name in ends}
+            cones = {name: cone for name, (cone, _) in cones_and_rest.items()}
+            new_ends = self._values_to_pass_on(cones).union(*(self._early(cone, depths) for cone in cones.values()))
+            new_ends = new_ends.union(*(before for _, before in cones_and_rest.values())) - ends
+            if not new_ends:
                 break
-            ends |= more
-        return [group for group in _joined(cones) if any(self._sums(name) for cone in group.values() for name in cone)]
+            ends |= new_ends
+        return [
+            group for group in _join_cones(cones) if any(self._sums(name) for cone in group.values() for name in cone)
+        ]
 
-    def _handed_on(self, cones: Mapping[str, list[str]]) -> set[str]:
-        """What is better handed on by an op of its own than computed again: what more than two read, and what is all
-        that they share."""
+    def _values_to_pass_on(self, cones: Mapping[str, list[str]]) -> set[str]:
+        """Return the values that a separate op should pass on instead of being computed again: those that more than two
+        fused ops read, the only value that two share, and those that are dear."""
         owners: dict[str, list[str]] = {}
         for root, cone in cones.items():
             for name in cone:
                 owners.setdefault(name, []).append(root)
-        found = {name for name, roots in owners.items() if len(roots) > _TIMES}
+        passed_on = {name for name, roots in owners.items() if len(roots) > _TIMES}
         shared: dict[tuple[str, ...], set[str]] = {}
         for name, roots in owners.items():
             if len(roots) == _TIMES and any(owners[reader] != roots for reader, _ in self.readers.of(name)):
                 shared.setdefault(tuple(roots), set()).add(name)
         dear = (name for name in owners if self._is_dear(name, cones))
-        return found.union(*(names for names in shared.values() if len(names) == 1), dear)
+        return passed_on.union(*(names for names in shared.values() if len(names) == 1), dear)
 
     def _is_dear(self, name: str, ends: Container[str]) -> bool:
-        """Whether something wider than a block is read more than once, and computing it anew takes more than an op on
-        one tensor (`again`)."""
+        """Return whether something wider than a block is read more than once, and computing it again takes more than an
+        op on one tensor (`again`)."""
         op = self.tiles.ops[name]
         tiles = self.tiles
         if op.shape[2] <= self.target_of(op).dest_tiles or len({reader for reader, _ in self.readers.of(name)}) < 2:
             return False
-        made = [use.source for use in op.uses if use.source not in tiles.constants]
-        wide = [source for source in made if tiles.shape_of(source)[2] > 1]
+        computed = [use.source for use in op.uses if use.source not in tiles.constants]
+        wide = [source for source in computed if tiles.shape_of(source)[2] > 1]
         return len(wide) > 1 or any(
             source not in ends and self._is_by_row(tiles.ops[source]) and not self._is_dear(source, ends)
             for source in wide
@@ -95,9 +98,9 @@ class _Rows:
         )
 
     def _early(self, cone: list[str], depths: Mapping[str, int]) -> set[str]:
-        """What takes sums and is done before something else is there that it is computed with: an op of its own takes
+        """Return the ops with sums that are ready before another operand of their reader is: a separate op computes
         them meanwhile."""
-        found = set[str]()
+        early = set[str]()
         latest = dict[str, int]()
         sums = dict[str, bool]()
         for name in cone:
@@ -105,16 +108,17 @@ class _Rows:
             inner = [source for source in sources if source in latest]
             when = {source: latest.get(source, depths.get(source, 0)) for source in sources}
             plain = max((when[source] for source in sources if not sums.get(source)), default=0)
-            found.update(source for source in inner if sums[source] and plain > latest[source])
+            early.update(source for source in inner if sums[source] and plain > latest[source])
             latest[name] = max(when.values(), default=0)
             sums[name] = self._sums(name) or any(sums[source] for source in inner)
-        return found
+        return early
 
     def _is_by_row(self, op: TileOp) -> bool:
+        """Return whether an op may be part of a computation by rows."""
         return is_elementwise(op) or self._sums(op.name) or spreads_column(self.tiles, op)
 
     def _sums(self, name: str) -> bool:
-        """Whether it is the largest number of each row, or the sum of all of them times a constant."""
+        """Return whether an op computes the largest number of each row, or the sum of each row times a constant."""
         op = self.tiles.ops[name]
         if op.has("reduces"):
             return op.attrs == {"dim": "c", "type": "max"}
@@ -131,18 +135,18 @@ class _Rows:
         )
 
     def _stays_inside(self, name: str, by_row: set[str]) -> bool:
-        """Whether all that reads an op is by row, of the same rows."""
+        """Return whether all readers of an op are computations by rows on the same rows."""
         op = self.tiles.ops[name]
         tiles = self.tiles
-        found = self.readers.of(name)
+        uses = self.readers.of(name)
         return (
-            bool(found)
+            bool(uses)
             and name not in self.shown
-            and all(reader in by_row and self._is_inner(tiles.ops[reader], place, op) for reader, place in found)
+            and all(reader in by_row and self._is_inner(tiles.ops[reader], place, op) for reader, place in uses)
         )
 
     def _is_inner(self, reader: TileOp, place: int, source: TileOp) -> bool:
-        """Whether an operand may stay within a fused op: it is read as it is, or its one column repeated."""
+        """Return whether an operand may stay within a fused op: it is read unchanged, or its one column is repeated."""
         if reader.program != source.program or reader.shape[:2] != source.shape[:2]:
             return False
         tms = reader.uses[place].tms
@@ -152,12 +156,12 @@ class _Rows:
         return not tms or (columns == 1 and tms == (("broadcast", "c", reader.shape[2]),))
 
     def _cone(self, root: str, by_row: set[str], ends: set[str]) -> tuple[list[str], list[str]]:
-        """The op and what is before it that stays inside, operands first, but no more than one fused op has; and what
-        is before these then."""
-        found = {root}
-        left = [root]
-        while left and len(found) < MOST:
-            op = self.tiles.ops[left.pop()]
+        """Return the op with the ops in front of it that stay inside, operands first, but no more than one fused op
+        has; and the ops in front of these that were left out."""
+        cone = {root}
+        pending = [root]
+        while pending and len(cone) < MOST:
+            op = self.tiles.ops[pending.pop()]
             inner = (
                 use.source
                 for place, use in enumerate(op.uses)
@@ -165,97 +169,102 @@ class _Rows:
                 and use.source not in ends
                 and self._is_inner(op, place, self.tiles.ops[use.source])
             )
-            new = [name for name in dict.fromkeys(inner) if name not in found]
-            found.update(new)
-            left += new
-        return sorted(found.difference(left) | {root}, key=self.order.__getitem__), left
+            new = [name for name in dict.fromkeys(inner) if name not in cone]
+            cone.update(new)
+            pending += new
+        return sorted(cone.difference(pending) | {root}, key=self.order.__getitem__), pending
 
     # ---------------------------------------------------------------------------------------------------- fused ops
-    def fused(self, root: str, members: list[str]) -> TileOp | None:
-        """One op for all of these; None where there is none that the device takes."""
-        own = self.tiles.ops[root]
+    def fuse(self, root: str, members: list[str]) -> TileOp | None:
+        """Return one op for all members; None if the device takes no such op."""
+        root_op = self.tiles.ops[root]
         parts = _Parts.of(self, members)
-        if parts is None or not is_elementwise(own) or not parts.may_end(root):
+        if parts is None or not is_elementwise(root_op) or not parts.may_end(root):
             return None
         sources = tuple(source for name in self.tiles.ops if name in members for source in self.tiles.ops[name].sources)
-        target = self.target_of(replace(own, made_of=sources))
-        found = scheduled(again(parts.halved(root), target.dest_tiles), root, target.arch.name)
-        if found is None:
+        target = self.target_of(replace(root_op, made_of=sources))
+        schedule = schedule_parts(again(parts.halve(root), target.dest_tiles), root, target.arch.name)
+        if schedule is None:
             return None
-        steps, uses = found
-        made = replace(own, type="fused_op", uses=uses, attrs={}, steps=steps, made_of=sources)
+        steps, uses = schedule
+        fused_op = replace(root_op, type="fused_op", uses=uses, attrs={}, steps=steps, made_of=sources)
         turns = any(("transpose",) in use.tms for use in uses)  # V038
-        if turns or sum(made.is_factor(number) for number in range(len(uses))) > SHARED:
+        if turns or sum(fused_op.is_factor(number) for number in range(len(uses))) > SHARED:
             return None
-        fits = _is_in_step(steps, own.shape[2], target.dest_tiles) and has_grid(target, made)
-        return made if fits else None
+        fits = _is_in_step(steps, root_op.shape[2], target.dest_tiles) and has_grid(target, fused_op)
+        if fits:
+            return fused_op
+        return None
 
-    def put(self, made: list[TileOp], group: Mapping[str, list[str]]) -> None:
-        """Fused ops in the places of the last op of each; nobody reads the others any more."""
-        for op in made:
+    def put(self, fused_ops: list[TileOp], group: Mapping[str, list[str]]) -> None:
+        """Put fused ops in the places of the last ops of a group, and remove the others."""
+        for op in fused_ops:
             self.readers.put([self.tiles.ops[op.name]], op)
-        gone = {name for members in group.values() for name in members} - set(group)
-        for name in [name for name in reversed(self.tiles.ops) if name in gone]:
+        absorbed = {name for members in group.values() for name in members} - set(group)
+        for name in [name for name in reversed(self.tiles.ops) if name in absorbed]:
             self.readers.drop(self.tiles.ops[name])
 
     def operand(self, op: TileOp, place: int, members: list[str]) -> str | Use:
-        """A member, or what the fused op reads."""
+        """Return an operand as a member of the fused op, or as a use that the fused op reads."""
         use = op.uses[place]
         inner = use.source in members and self._is_inner(op, place, self.tiles.ops[use.source])
-        return use.source if inner else use
+        if inner:
+            return use.source
+        return use
 
 
-def _joined(cones: Mapping[str, list[str]]) -> list[dict[str, list[str]]]:
-    """Those that share ops together."""
+def _join_cones(cones: Mapping[str, list[str]]) -> list[dict[str, list[str]]]:
+    """Return the cones in groups that share ops."""
     group_of: dict[str, dict[str, list[str]]] = {}
     for root, cone in cones.items():
         group = {root: cone}
         for name in cone:
             group |= group_of.get(name, {})
-        for own in group.values():
-            group_of.update(dict.fromkeys(own, group))
+        for members in group.values():
+            group_of.update(dict.fromkeys(members, group))
     return list({id(group): group for group in group_of.values()}.values())
 
 
 def _is_in_step(steps: tuple[SubOp, ...], columns: int, dest: int) -> bool:
-    """Whether what has more than one block in a schedule has as many (OPS 8.3). The vector unit has one block at most:
-    columns are not divided over cores, which it takes longest for."""
+    """Return whether all values of a schedule with more than one block have equally many (OPS 8.3). Values of the
+    vector unit have one block at most: columns are not divided over cores, and the vector unit takes longest for
+    them."""
     if any(step.has("vector unit") and (step.columns or columns) > dest for step in steps):
         return False
     wide = [{step.columns or columns for step in schedule if not step.inner} for schedule in schedules(steps)]
-    return all(max(found, default=1) <= dest or len(found - {1}) == 1 for found in wide)
+    return all(max(widths, default=1) <= dest or len(widths - {1}) == 1 for widths in wide)
 
 
 def again(parts: Mapping[str, Part], dest: int) -> dict[str, Part]:
-    """What is wider than one block, and read more than once, is computed anew for each that reads it: no buffer keeps
-    it while a sum is taken."""
-    found: dict[str, Part] = {}
+    """Return the parts with copies for values that are wider than one block and read more than once: each reader
+    computes its own, because no buffer keeps them while a sum is taken."""
+    copies: dict[str, Part] = {}
     read: set[str] = set()
 
-    def own(name: str) -> str:
+    def name_for_reader(name: str) -> str:
         part = parts[name]
         if part.inner or part.columns <= dest or name not in read:
             read.add(name)
             return name
-        number = sum(other.startswith(f"{name}.again") for other in found)
+        number = sum(other.startswith(f"{name}.again") for other in copies)
         copy = f"{name}.again{number or ''}"
-        found[copy] = replace(part, name=copy, operands=_each(part.operands))
+        copies[copy] = replace(part, name=copy, operands=_operands_for_reader(part.operands))
         return copy
 
-    def _each(operands: tuple[str | Use, ...]) -> tuple[str | Use, ...]:
-        names = {item: own(item) for item in dict.fromkeys(operands) if isinstance(item, str)}
-        return tuple(names[item] if isinstance(item, str) else item for item in operands)
+    def _operands_for_reader(operands: tuple[str | Use, ...]) -> tuple[str | Use, ...]:
+        names = {operand: name_for_reader(operand) for operand in dict.fromkeys(operands) if isinstance(operand, str)}
+        return tuple(names[operand] if isinstance(operand, str) else operand for operand in operands)
 
     for name, part in parts.items():
-        found[name] = replace(part, operands=_each(part.operands))
-    return found
+        copies[name] = replace(part, operands=_operands_for_reader(part.operands))
+    return copies
 
 
 # ------------------------------------------------------------------------------------------------------------- parts
 @dataclass(slots=True)
 class _Parts:
-    """Sub-ops to be, by name. `numbers`: those that are one number for each row, of which column 0 is right at least;
-    `equal`: those whose columns are all the same."""
+    """Future sub-ops by name. `same`: ops that only spread an operand, with that operand; `numbers`: values with one
+    number for each row, right in column 0 at least; `equal`: values whose columns are all the same."""
 
     rows: _Rows
     parts: dict[str, Part]
@@ -265,11 +274,14 @@ class _Parts:
 
     @staticmethod
     def of(rows: _Rows, members: list[str]) -> "_Parts | None":
-        """None where a step is not one of a fused op."""
-        found = _Parts(rows, {}, {}, set(), set())
-        return found if all(found._add(rows.tiles.ops[name], members) for name in members) else None
+        """Return the parts of the members; None if one of them cannot be a sub-op."""
+        parts = _Parts(rows, {}, {}, set(), set())
+        if all(parts._add(rows.tiles.ops[name], members) for name in members):
+            return parts
+        return None
 
     def _add(self, op: TileOp, members: list[str]) -> bool:
+        """Add the parts of an op, and return whether it can be a sub-op."""
         operands = [self._operand(op, place, members) for place in range(len(op.uses))]
         if spreads_column(self.rows.tiles, op):  # who reads it spreads it
             self.same[op.name] = operands[0]
@@ -282,12 +294,13 @@ class _Parts:
         return op.type != "dropout" and self._elementwise(op, operands)
 
     def _operand(self, op: TileOp, place: int, members: list[str]) -> str | Use:
-        found = self.rows.operand(op, place, members)
-        if isinstance(found, Use):
-            if is_equal(self.rows.tiles, found, self.rows.equal):
-                self.equal.add(found)
-            return found
-        same = self.same.get(found, found)
+        """Return an operand as a part or a use, and note whether it is a number or has equal columns."""
+        operand = self.rows.operand(op, place, members)
+        if isinstance(operand, Use):
+            if is_equal(self.rows.tiles, operand, self.rows.equal):
+                self.equal.add(operand)
+            return operand
+        same = self.same.get(operand, operand)
         if isinstance(same, Use):
             same = replace(same, tms=same.tms + op.uses[place].tms)
             self.numbers.add(same)
@@ -299,6 +312,7 @@ class _Parts:
         return True
 
     def _product(self, op: TileOp, operands: list[str | Use]) -> bool:
+        """Add a sum of rows, and an addition for its bias."""
         self._sum(op, tuple(operands[:2]), {})
         self.equal.add(op.name)
         if op.attrs.get("bias"):
@@ -308,37 +322,49 @@ class _Parts:
         return True
 
     def _elementwise(self, op: TileOp, operands: list[str | Use]) -> bool:
+        """Add an element-wise op, and return whether its operands are as wide as its result or can be spread."""
         part = replace(Part.of(op, ()), operands=tuple(operands), columns=op.shape[2])
         if op.type == "square":  # by the math unit, which is quicker than the vector unit
             part = replace(part, type="multiply", operands=(*part.operands, *part.operands))
-        numbers = [place for place, item in enumerate(operands) if item in self.numbers]
-        if op.shape[2] == 1 and all(item in self.numbers or item in self.equal for item in operands):
+        if op.shape[2] == 1 and all(operand in self.numbers or operand in self.equal for operand in operands):
             self.numbers.add(op.name)
-            if all(item in self.equal for item in operands):
+            if all(operand in self.equal for operand in operands):
                 self.equal.add(op.name)
-        elif numbers:
-            if len(numbers) > 1 or part.type not in SPREADING or (part.type == "subtract" and numbers != [1]):
+        elif not self.numbers.isdisjoint(operands):
+            part = self._spread_number(part, op.shape[2])
+            if part is None:
                 return False
-            (place,) = numbers
-            own = operands[place]
-            across = op.shape[2] if isinstance(own, str) and op.shape[2] > 1 else 0
-            part = replace(part, operands=(operands[1 - place], own), spread="c", across=across)
         self.parts[op.name] = part
-        return all(self._is_as_wide(item, op) for item in part.operands if item not in self.numbers)
+        return all(self._is_as_wide(operand, op) for operand in part.operands if operand not in self.numbers)
 
-    def _is_as_wide(self, item: str | Use, op: TileOp) -> bool:
-        """Whether a member is no column that the op reads repeated."""
-        return isinstance(item, Use) or self.parts[item].columns == op.shape[2]
+    def _spread_number(self, part: Part, columns: int) -> Part | None:
+        """Return the part with its operand of one number for each row spread over the columns; None if it has several
+        such operands or cannot spread this one."""
+        numbers = [place for place, operand in enumerate(part.operands) if operand in self.numbers]
+        if len(numbers) > 1 or part.type not in SPREADING or (part.type == "subtract" and numbers != [1]):
+            return None
+        (place,) = numbers
+        spread_operand = part.operands[place]
+        if isinstance(spread_operand, str) and columns > 1:
+            across = columns
+        else:
+            across = 0
+        return replace(part, operands=(part.operands[1 - place], spread_operand), spread="c", across=across)
+
+    def _is_as_wide(self, operand: str | Use, op: TileOp) -> bool:
+        """Return whether an operand is not a member of one column that the op would have to repeat."""
+        return isinstance(operand, Use) or self.parts[operand].columns == op.shape[2]
 
     def may_end(self, root: str) -> bool:
-        """Whether all columns of the result are right, and what is summed is made here: what comes from elsewhere,
-        slice by slice, is summed as it comes by an op of its own."""
+        """Return whether all columns of the result are right, and a product sums values that are computed inside.
+        Values from outside arrive slice by slice, and a separate op sums them as they arrive."""
         right = root not in self.numbers or root in self.equal
         products = (part for part in self.parts.values() if part.inner and part.type == "matmul")
         return right and any(isinstance(part.operands[0], str) for part in products)
 
-    def halved(self, root: str) -> dict[str, Part]:
-        """Numbers by the vector unit on half of each tile, if it is not one of them that the op ends with."""
+    def halve(self, root: str) -> dict[str, Part]:
+        """Return the parts with numbers that the vector unit computes on half of each tile, unless the op ends with
+        such a number."""
         if root in self.numbers:
             return self.parts
         return {
@@ -350,8 +376,8 @@ class _Parts:
 
 
 def fuse_products(tiles: TileGraph, target_of: TargetOf) -> TileGraph:
-    """`p = matmul(x, w); y = add(p, r)` becomes one op, if nobody else reads p, and r does not come later than x; of
-    two products that are added, both."""
+    """Fuse products with their reader: `p = matmul(x, w); y = add(p, r)` becomes one op, if p has no other reader and r
+    is not ready later than x; of two products that are added, both are fused."""
     readers = Readers(tiles)
     depths = depths_of(tiles)
     shown = tiles.shown
@@ -361,45 +387,57 @@ def fuse_products(tiles: TileGraph, target_of: TargetOf) -> TileGraph:
         if any(step.has("vector unit") for step in steps_of(op)):  # which takes longer than the way to it
             continue
         products = [product for product in _products(readers, op) if product.name not in shown]
-        while products and _is_late(op, products, depths):
-            products.remove(min(products, key=lambda product: _ready(product, depths)))
-        made = _join_products(op, products) if products else None
-        if made is not None and has_grid(target_of(made), made):
-            readers.put([*products, op], made)
+        _drop_early_products(op, products, depths)
+        if products:
+            fused_op = _join_products(op, products)
+        else:
+            fused_op = None
+        if fused_op is not None and has_grid(target_of(fused_op), fused_op):
+            readers.put([*products, op], fused_op)
     return tiles
 
 
+def _drop_early_products(op: TileOp, products: list[TileOp], depths: Mapping[str, int]) -> None:
+    """Remove products, the earliest first, that would wait for another operand of the op."""
+    while products and _is_late(op, products, depths):
+        products.remove(min(products, key=lambda product: _ready(product, depths)))
+
+
 def _products(readers: Readers, op: TileOp) -> list[TileOp]:
-    """The plain products that an op alone reads, as they are."""
+    """Return the plain products that only the op reads, without TMs."""
     read = (readers.only_source(op, place) for place in range(len(op.uses)))
     return [product for product in read if product is not None and _may_go_into(readers.tiles, product, op)]
 
 
 def _may_go_into(tiles: TileGraph, product: TileOp, op: TileOp) -> bool:
+    """Return whether a product may be a step of the op."""
     turns = any(("transpose",) in use.tms for use in product.uses)  # V038
     plain = product.type == "matmul" and product.grid is None and not turns and not set(product.attrs) - {"bias"}
     alike = (product.shape, product.precision, product.chip) == (op.shape, op.precision, op.chip)
-    whole = all(use.source in tiles.constants for use in product.uses[2:])  # of a bias that is computed, row 0 is read
-    return plain and alike and whole
+    constant_bias = all(
+        use.source in tiles.constants for use in product.uses[2:]
+    )  # of a bias that is computed, row 0 is read
+    return plain and alike and constant_bias
 
 
 def _ready(product: TileOp, depths: Mapping[str, int]) -> int:
+    """Return the depth at which a product's operands are ready."""
     return max(depths.get(use.source, 0) for use in product.uses)
 
 
 def _is_late(op: TileOp, products: list[TileOp], depths: Mapping[str, int]) -> bool:
-    """Whether a product would wait for something else that the op reads."""
+    """Return whether a product would wait for another operand of the op."""
     names = {product.name for product in products}
     others = [depths.get(use.source, 0) for use in op.uses if use.source not in names]
     return max(others, default=0) > min(_ready(product, depths) for product in products)
 
 
 def _join_products(op: TileOp, products: list[TileOp]) -> TileOp | None:
-    """The op with its products in it; None where buffers do not suffice."""
+    """Return the op with its products as steps; None if buffers do not suffice."""
     names = {product.name: product for product in products}
-    kept = [place for place, use in enumerate(op.uses) if use.source not in names]
-    uses: list[Use] = [op.uses[place] for place in kept]
-    words = {f"input{place}": f"input{number}" for number, place in enumerate(kept)}
+    outer_places = [place for place, use in enumerate(op.uses) if use.source not in names]
+    uses: list[Use] = [op.uses[place] for place in outer_places]
+    words = {f"input{place}": f"input{number}" for number, place in enumerate(outer_places)}
     first = list[SubOp]()
     biases = list[SubOp]()
     for place, use in enumerate(op.uses):
@@ -409,18 +447,29 @@ def _join_products(op: TileOp, products: list[TileOp]) -> TileOp | None:
         inputs = [f"input{len(uses) + number}" for number in range(len(product.uses))]
         uses += product.uses
         words[f"input{place}"] = slot = f"intermed{op.intermediates + len(first)}"
-        name = f"{product.name}.sum" if product.attrs.get("bias") else product.name
+        has_bias = bool(product.attrs.get("bias"))
+        if has_bias:
+            name = f"{product.name}.sum"
+        else:
+            name = product.name
         first.append(SubOp(name, "matmul", tuple(inputs[:2]), slot, inner=product.inner))
-        if product.attrs.get("bias"):  # a row of equal rows
+        if has_bias:  # a row of equal rows
             biases.append(SubOp(product.name, "add", (slot, inputs[2]), slot, pop=(slot,)))
-    slots = {step.output for step in first}
     if len(uses) > MAX_INPUTS or op.intermediates + len(first) > MAX_INTERMEDIATES:
         return None
     renamed = [replace(step, inputs=tuple(words.get(name, name) for name in step.inputs)) for step in steps_of(op)]
-    last = {name: number for number, step in enumerate(renamed) for name in step.inputs if name in slots}
-    after = [
-        replace(step, pop=(*step.pop, *(name for name in dict.fromkeys(step.inputs) if last.get(name) == number)))
-        for number, step in enumerate(renamed)
-    ]
-    sources = tuple(source for item in (*products, op) for source in item.sources)
+    after = _pop_after_last_use(renamed, {step.output for step in first})
+    sources = tuple(source for part in (*products, op) for source in part.sources)
     return replace(op, type="fused_op", uses=uses, attrs={}, steps=(*first, *biases, *after), made_of=sources)
+
+
+def _pop_after_last_use(steps: Sequence[SubOp], slots: Container[str]) -> list[SubOp]:
+    """Return the steps, with each of the slots popped by the step that reads it last."""
+    last: dict[str, int] = {}
+    for number, step in enumerate(steps):
+        last |= {name: number for name in step.inputs if name in slots}
+    popping: list[SubOp] = []
+    for number, step in enumerate(steps):
+        popped = (name for name in dict.fromkeys(step.inputs) if last.get(name) == number)
+        popping.append(replace(step, pop=(*step.pop, *popped)))
+    return popping

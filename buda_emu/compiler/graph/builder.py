@@ -1,4 +1,4 @@
-"""Appends nodes to a graph, giving shapes and names; an op whose operands are all constant is computed at once."""
+"""Build a graph node by node: infer shapes, give names, and fold ops whose operands are all constant."""
 
 import re
 from collections.abc import Iterable, Sequence
@@ -10,18 +10,19 @@ import numpy as np
 
 from buda_emu.arithmetic.tensor.referenced import as_array
 from buda_emu.compiler.graph.graph import SOURCES, Graph, Node, Shape
-from buda_emu.compiler.graph.registry import front_op
+from buda_emu.compiler.graph.registry import FrontOp, front_op
 from buda_emu.support.errors import InternalError, UnsupportedError
 
 _SAFE: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_.]*\Z")
 MOST_LETTERS: Final = 200
-"""Of a name in a netlist: keys of YAML end at 1024 characters, and what is made of an op has its name and more."""
+"""Limit for the length of a name in a netlist: a YAML key ends at 1024 characters, and names of derived ops are
+longer."""
 _WORDS: Final = {"null", "true", "false", "yes", "no", "on", "off", "y", "n", "none", "host", "nan", "inf"}
 
 
 def safe_name(text: str) -> str:
-    """A name of the model as one of a netlist: letters, digits, points and underscores, no word of YAML, and of a very
-    long one the beginning and the end."""
+    """Convert a name of the model to one that a netlist can have: letters, digits, points and underscores, and no word
+    of YAML. A very long name keeps its beginning and its end."""
     name = re.sub(r"[^A-Za-z0-9_.]+", "_", text).strip("._") or "value"
     if not _SAFE.match(name) or name.lower() in _WORDS:
         name = f"v_{name}"
@@ -30,34 +31,40 @@ def safe_name(text: str) -> str:
     return name
 
 
-def kept_name(text: str) -> str:
-    """A name that stands for itself to the host, as the model has it wherever its letters allow."""
-    return text if _SAFE.match(text) and len(text) <= MOST_LETTERS else safe_name(text)
+def host_name(text: str) -> str:
+    """Return a name of the model unchanged if a netlist can have it, else its `safe_name`. Used for inputs, outputs and
+    states, which the host addresses by name."""
+    if _SAFE.match(text) and len(text) <= MOST_LETTERS:
+        return text
+    return safe_name(text)
 
 
-def shown_name(text: str, most: int = MOST_LETTERS) -> str:
-    """A name of the model in a message or comment, or words that hold some: on one line, without control characters,
-    not much longer than `most` letters."""
+def printable_name(text: str, limit: int = MOST_LETTERS) -> str:
+    """Return text of the model for a message or comment: one line without control characters, shortened in the middle
+    if it has more than `limit` letters."""
     plain = "".join(letter if letter.isprintable() else f"\\u{{{ord(letter):x}}}" for letter in text)
-    return plain if len(plain) <= most else f"{plain[: most // 2]}...{plain[-most // 4 :]}"
+    if len(plain) <= limit:
+        return plain
+    return f"{plain[: limit // 2]}...{plain[-limit // 4 :]}"
 
 
 MOST_ELEMENTS: Final = 1 << 31
-"""Of a tensor: 4 GiB in Float16_b, a third of the DRAM of a chip."""
+"""Limit for the elements of a tensor: 4 GiB in Float16_b, a third of the DRAM of a chip."""
 MOST_DIMENSIONS: Final = 32
-"""As numpy has before version 2."""
+"""Limit for the rank of a tensor, the same as numpy's before version 2."""
 MOST_PLACES: Final = 1 << 24
-"""Of a dimension that an op moves or sums up: 128 MiB of indices, several times."""
-MOST_MADE: Final = 1 << 28
-"""Of a constant that is computed of smaller ones: 1 GiB in float32. What a model holds itself lies in its file."""
+"""Limit for the size of a dimension that an op moves or sums: several arrays of indices of 128 MiB each."""
+MOST_COMPUTED: Final = 1 << 28
+"""Limit for the elements of a constant that is folded from smaller ones: 1 GiB in float32. Constants stored in the
+model are not limited by this."""
 MOST_GROWN: Final = 1 << 30
-"""Of all constants that are computed, more than what they are computed of: 4 GiB in float32."""
+"""Limit for the elements by which all folded constants together exceed their operands: 4 GiB in float32."""
 
 
 class Builder:
-    """Writes into `graph`. `scope` names what is built: nodes are called `<scope>.<op>_<n>`, the last one of a scope
-    may take the plain name (`alias`). Attribute access gives front-end ops: `b.add(x, 1.0)`, `b.softmax(x, axis=-1)`.
-    """
+    """Add nodes to `graph`. Node names are `<scope>.<op>_<n>`; the last node of a scope may take the plain scope name
+    (`alias`). Attribute access emits front-end ops: `b.add(x, 1.0)`, `b.softmax(x, axis=-1)`. With `decompose=False`,
+    composite ops stay in the graph unless all operands are constant."""
 
     def __init__(self, graph: Graph, *, decompose: bool = True) -> None:
         self.graph = graph
@@ -77,37 +84,48 @@ class Builder:
         return emit
 
     def emit(self, op: str, *inputs: Any, dtype: str | None = None, **attrs: Any) -> Node:
-        """A node of a front-end op on nodes, arrays and numbers. Raises ValueError for shapes that do not fit."""
+        """Add a front-end op on nodes, arrays and numbers, and return the node of its value. Decompose a composite op
+        if the builder decomposes; fold the op if all operands are constant. Raise ValueError for shapes that do not
+        fit, UnsupportedError for tensors that are too large."""
         declared = front_op(op)
-        nodes = [self.node(item) for item in inputs]
+        nodes = [self.node(operand) for operand in inputs]
         constant = all(node.op == "constant" for node in nodes)
         if declared.decompose is not None and (self._decompose or constant):
-            made = declared.decompose(self, *nodes, **attrs)
-            return made if dtype is None or made.dtype == dtype else self.retyped(made, dtype)
+            result = declared.decompose(self, *nodes, **attrs)
+            if dtype is None or result.dtype == dtype:
+                return result
+            return self.retype(result, dtype)
         dtype = dtype or declared.dtype or _result_type(nodes)
         if declared.shape is None:
             return self._add(op, nodes, attrs, _decomposed_shape(op, nodes, attrs), dtype)
-        if constant:
-            if declared.reference is None:
-                raise InternalError(f"front-end op {op} has no reference")
-            self.grow(op, declared.shape(*[node.shape for node in nodes], **attrs), nodes)
-            with np.errstate(all="ignore"):
-                value = as_array(declared.reference(*[node.value for node in nodes], **attrs))
-            return self.constant(value, dtype=dtype)
         shape = declared.shape(*[node.shape for node in nodes], **attrs)
+        if constant:
+            self.count_growth(op, shape, nodes)
+            return self._fold(declared, nodes, attrs, dtype)
         return self._add(op, nodes, attrs, shape, dtype)
 
-    def grow(self, what: str, shape: Shape, nodes: Iterable[Node]) -> None:
-        """Before a constant is computed of others. Raises UnsupportedError where it is much larger than these, or all
-        that were computed are."""
-        held = sum(map(_size, {node.name: node for node in nodes}.values()))
-        made_size(what, shape, held)
-        self._grown += max(prod(shape) - held, 0)
+    def _fold(self, declared: FrontOp, nodes: Sequence[Node], attrs: dict[str, Any], dtype: str) -> Node:
+        """Compute an op on constants by its numpy reference."""
+        if declared.reference is None:
+            raise InternalError(f"front-end op {declared.name} has no reference")
+        with np.errstate(all="ignore"):
+            value = as_array(declared.reference(*[node.value for node in nodes], **attrs))
+        return self.constant(value, dtype=dtype)
+
+    def count_growth(self, subject: str, shape: Shape, nodes: Iterable[Node]) -> None:
+        """Account for a constant of this shape that is about to be folded from `nodes`. Raise UnsupportedError if it is
+        much larger than its operands, or if all folded constants together are."""
+        operand_size = sum(map(_element_count, {node.name: node for node in nodes}.values()))
+        check_constant_size(subject, shape, operand_size)
+        self._grown += max(prod(shape) - operand_size, 0)
         if self._grown > MOST_GROWN:
-            raise UnsupportedError(f"{what} of constants: those computed so far have more than {MOST_GROWN:,} elements")
+            raise UnsupportedError(
+                f"{subject} of constants: those computed so far have more than {MOST_GROWN:,} elements"
+            )
 
     def _add(self, op: str, nodes: Sequence[Node], attrs: dict[str, Any], shape: Shape, dtype: str) -> Node:
-        _sized(op, shape)
+        """Append a node. A value without elements becomes a constant, whatever it is computed from."""
+        _check_tensor_size(op, shape)
         if 0 in shape:  # whatever it is computed of, its value is known
             return self.constant(np.zeros(shape, dtype))
         node = Node(
@@ -122,16 +140,16 @@ class Builder:
         self.graph.nodes[node.name] = node
         return node
 
-    def retyped(self, node: Node, dtype: str) -> Node:
-        """The same value under another element type; a constant's array has it where it is one of integers, for
-        what reads the array and not the node's type."""
+    def retype(self, node: Node, dtype: str) -> Node:
+        """Return the same value under another element type. A constant of floats that becomes one of integers or truth
+        values is converted, because some readers look at the array and not at the node's type."""
         if node.op == "constant":
-            whole = np.dtype(dtype).kind in "iub" and node.value.dtype.kind == "f"
-            return self.constant(node.value.astype(dtype) if whole else node.value, dtype=dtype)
+            to_integers = np.dtype(dtype).kind in "iub" and node.value.dtype.kind == "f"
+            return self.constant(node.value.astype(dtype) if to_integers else node.value, dtype=dtype)
         return self._add("identity", [node], {}, node.shape, dtype)
 
     def constant(self, value: Any, *, name: str = "", dtype: str | None = None) -> Node:
-        """A constant; floats become float32."""
+        """Add a constant and return its node; floats of any width become float32."""
         array = as_array(value)
         if array.dtype.kind == "f" and array.dtype != np.float32:
             array = array.astype(np.float32)
@@ -148,8 +166,8 @@ class Builder:
         return node
 
     def state(self, label: str, initial: Any, *, slots: int = 1, dim: int = 0, df: str = "") -> Node:
-        """A state as it is when a program begins; each program has a node of its own for it. `df`: the format that it
-        is kept in, "" the model's."""
+        """Add the node of a state as it is when a program begins; each program has a node of its own. `df` is the
+        format in which the device keeps it, "" for the model's own."""
         array = np.asarray(initial)
         attrs = {"label": label, "initial": array, "slots": slots, "dim": dim, "df": df}
         node = Node(
@@ -165,8 +183,9 @@ class Builder:
         return node
 
     def input(self, label: str, shape: Shape, dtype: str) -> Node:
-        """An input of the model, as a value: of one without elements a constant."""
-        _sized(f"input {shown_name(label)}", shape)
+        """Add an input of the model and return the node of its value. An input without elements is listed, but its
+        value is a constant. Raise as `_check_tensor_size`."""
+        _check_tensor_size(f"input {printable_name(label)}", shape)
         node = Node(
             name=self.unique(label),
             op="input",
@@ -178,10 +197,13 @@ class Builder:
         )
         self.graph.nodes[node.name] = node
         self.graph.inputs.append(node.name)
-        return node if 0 not in shape else self.constant(np.zeros(shape, dtype))
+        if 0 not in shape:
+            return node
+        return self.constant(np.zeros(shape, dtype))
 
     def alias(self, node: Node, name: str) -> Node:
-        """The node under a name of its own, where it was made last and the name is free; else as it is."""
+        """Rename the node that was added last and return it. Return any other node, a source, or a node whose new name
+        is taken unchanged."""
         name = safe_name(name)
         last = next(reversed(self.graph.nodes))
         if name in self.graph.nodes or node.name != last or node.op in SOURCES:
@@ -190,18 +212,20 @@ class Builder:
         self.graph.nodes[name] = replace(node, name=name)
         return self.graph.nodes[name]
 
-    def node(self, item: Any) -> Node:
-        """An operand as a node: numbers and arrays become constants."""
-        if isinstance(item, Node):
-            return item
-        return self.graph[item] if isinstance(item, str) else self.constant(np.asarray(item, _element(item)))
+    def node(self, operand: Any) -> Node:
+        """Return an operand as a node: a node unchanged, a name looked up, a number or an array as a new constant."""
+        if isinstance(operand, Node):
+            return operand
+        if isinstance(operand, str):
+            return self.graph[operand]
+        return self.constant(np.asarray(operand, _literal_dtype(operand)))
 
     def fresh(self, op: str) -> str:
-        """A name that no node has, from the scope."""
+        """Return an unused node name made of the scope and the op."""
         return self.unique(f"{self.scope}.{op}" if self.scope else op)
 
     def unique(self, name: str) -> str:
-        """`name` as a netlist can have it, with a number after it where that is taken."""
+        """Return `name` as a netlist can have it, with a number appended if it is taken."""
         name = safe_name(name)
         if name not in self.graph.nodes and name not in self._counts:
             self._counts[name] = 0
@@ -213,51 +237,58 @@ class Builder:
                 return candidate
 
 
-def _sized(what: str, shape: Shape) -> None:
-    """Raises ValueError for what no tensor has, UnsupportedError for what no machine holds."""
+def _check_tensor_size(subject: str, shape: Shape) -> None:
+    """Raise ValueError for negative sizes, and UnsupportedError for more dimensions or elements than the compiler
+    takes."""
     if min(shape, default=0) < 0:
-        raise ValueError(f"{what} of shape {list(shape)}")
+        raise ValueError(f"{subject} of shape {list(shape)}")
     if len(shape) > MOST_DIMENSIONS:
-        raise UnsupportedError(f"{what} of {len(shape)} dimensions: the most is {MOST_DIMENSIONS}")
+        raise UnsupportedError(f"{subject} of {len(shape)} dimensions: the most is {MOST_DIMENSIONS}")
     if prod(shape) > MOST_ELEMENTS:
-        raise UnsupportedError(f"{what} of shape {list(shape)}: more than {MOST_ELEMENTS:,} elements")
+        raise UnsupportedError(f"{subject} of shape {list(shape)}: more than {MOST_ELEMENTS:,} elements")
 
 
-def made_size(what: str, shape: Shape, held: int = 0) -> None:
-    """Raises as `_sized`, and UnsupportedError for a constant that is much larger than what it is computed of, `held`
-    elements."""
-    _sized(what, shape)
-    most = max(MOST_MADE, held)
-    if prod(shape) > most:
-        raise UnsupportedError(f"{what} of constants, of shape {list(shape)}: more than {most:,} elements")
+def check_constant_size(subject: str, shape: Shape, operand_size: int = 0) -> None:
+    """Raise as `_check_tensor_size`, and UnsupportedError for a constant that is much larger than its operands, which
+    have `operand_size` elements together."""
+    _check_tensor_size(subject, shape)
+    limit = max(MOST_COMPUTED, operand_size)
+    if prod(shape) > limit:
+        raise UnsupportedError(f"{subject} of constants, of shape {list(shape)}: more than {limit:,} elements")
 
 
-def index_size(what: str, count: int) -> None:
-    """Raises UnsupportedError where what an op reads of a dimension is too many places to list."""
+def check_index_size(subject: str, count: int) -> None:
+    """Raise UnsupportedError if the indices along one dimension are too many to be listed."""
     if count > MOST_PLACES:
-        raise UnsupportedError(f"{what} along {count} places: the most is {MOST_PLACES:,}")
+        raise UnsupportedError(f"{subject} along {count} places: the most is {MOST_PLACES:,}")
 
 
-def _size(node: Node) -> int:
+def _element_count(node: Node) -> int:
     return prod(node.shape)
 
 
 def _decomposed_shape(op: str, nodes: Sequence[Node], attrs: dict[str, Any]) -> Shape:
-    """What the decomposition of an op gives, tried on a graph of its own."""
-    aside = Builder(Graph())
+    """Infer the shape of a composite op by decomposing it on a scratch graph."""
+    scratch = Builder(Graph())
     for node in nodes:
-        aside.graph.nodes.setdefault(node.name, node)
-    return aside.emit(op, *nodes, **attrs).shape
+        scratch.graph.nodes.setdefault(node.name, node)
+    return scratch.emit(op, *nodes, **attrs).shape
 
 
-def _element(item: Any) -> Any:
-    return np.float32 if isinstance(item, float) else None
+def _literal_dtype(operand: Any) -> Any:
+    """Return the dtype for a Python number: float32 for a float, None (numpy's choice) for anything else."""
+    if isinstance(operand, float):
+        return np.float32
+    return None
 
 
 def _result_type(nodes: Sequence[Node]) -> str:
-    """As numpy has it, bool arithmetic apart; a constant number of rank 0 does not widen."""
-    kinds = [node.dtype for node in nodes if node.shape or node.op != "constant"] or [node.dtype for node in nodes]
-    if any(np.dtype(kind).kind == "f" for kind in (node.dtype for node in nodes)):
-        floats = [kind for kind in kinds if np.dtype(kind).kind == "f"]
-        return np.result_type(*floats).name if floats else "float32"
-    return np.result_type(*kinds).name if kinds else "float32"
+    """Return numpy's result type of the operands. A constant of rank 0 does not widen the result, and any float operand
+    makes it a float."""
+    dtypes = [node.dtype for node in nodes]
+    widening = [node.dtype for node in nodes if node.shape or node.op != "constant"] or dtypes
+    if any(np.dtype(dtype).kind == "f" for dtype in dtypes):
+        widening = [dtype for dtype in widening if np.dtype(dtype).kind == "f"]
+    if not widening:
+        return "float32"
+    return np.result_type(*widening).name

@@ -13,8 +13,8 @@ from typing import Any, Final, Protocol, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from buda_emu.arithmetic.tensor.mapped import giving_back, map_bytes
-from buda_emu.arithmetic.tensor.referenced import LARGE, Referenced, referenced
+from buda_emu.arithmetic.tensor.mapped import map_bytes, page_releaser
+from buda_emu.arithmetic.tensor.referenced import LARGE, Referenced, reference_to
 from buda_emu.support.checker.text import plural
 
 Array = NDArray[Any]
@@ -45,28 +45,30 @@ class Node:
 
     @property
     def value(self) -> Array:
-        """Of a constant."""
+        """The array of a constant."""
         return self.attrs["value"]
 
 
 def dim_of(axis: int, rank: int) -> int:
-    """The dimension that an axis names, from the end where it is negative. Raises ValueError where there is none."""
+    """Return the dimension that an axis names, counting from the end if it is negative. Raise ValueError if the rank
+    has no such dimension."""
     if not -rank <= axis < rank:
         raise ValueError(f"axis {axis} of {plural(rank, 'dimension')}")
     return int(axis) % rank
 
 
 def host_shape(node: Node) -> Shape:
-    """What the host has of an input."""
+    """Return the shape of the tensor that the host holds for an input."""
     return node.attrs.get("host_shape", node.shape)
 
 
 @dataclass(frozen=True, slots=True)
 class Output:
-    """An output of the model: its name there, the value, and the element type that the host gets.
+    """An output of the model: its label, the name of its node, and the element type that the host gets.
 
-    `program` that gives it: a node belongs to the first of the programs, in the order of the outputs, that needs it.
-    `state`: not for the host but stored in the state of that label, `accumulate`: added to what it holds.
+    `program` computes it: a node belongs to the first program, in the order of the outputs, that needs it. An output
+    with a `state` is not returned to the host but stored in the state of that label; with `accumulate` it is added to
+    what the state holds.
     """
 
     label: str
@@ -78,23 +80,23 @@ class Output:
 
 
 class Origin(Protocol):
-    """The model that was imported, as its own framework runs it."""
+    """The imported model, run by its own framework for comparison."""
 
     @property
     def tool(self) -> str:
-        """What runs it, with its version."""
+        """The name and version of the framework."""
         ...
 
-    def values(self, inputs: Sequence[Array], wanted: Container[str]) -> tuple[list[Array], dict[str, Array]]:
-        """The outputs, and the values of those nodes of the imported graph that are wanted and that it knows. Raises
-        HostError where the framework is not installed or refuses the inputs."""
+    def values(self, inputs: Sequence[Array], node_names: Container[str]) -> tuple[list[Array], dict[str, Array]]:
+        """Run the model and return its outputs, and the values of those named nodes of the imported graph that it can
+        give. Raise HostError if the framework is not installed or refuses the inputs."""
         ...
 
 
 @dataclass(slots=True)
 class Graph:
-    """`nodes` by name, every node after its operands. `inputs` are nodes of op "input", in the model's order.
-    `origin`: of a graph that was just imported."""
+    """A model as nodes by name, each after its operands. `inputs` names nodes of op "input" in the model's order.
+    `origin` is set on a graph that was just imported."""
 
     name: str = "model"
     nodes: dict[str, Node] = field(default_factory=dict[str, Node])
@@ -109,70 +111,80 @@ class Graph:
         return self.nodes[name]
 
     def users(self) -> dict[str, list[str]]:
-        """Names of the nodes that read each value, in order; the outputs of the graph are not among them."""
-        found: dict[str, list[str]] = {name: [] for name in self.nodes}
+        """Return the names of the nodes that read each value, in order. Outputs of the graph are not counted."""
+        readers: dict[str, list[str]] = {name: [] for name in self.nodes}
         for node in self:
             for name in dict.fromkeys(node.inputs):
-                found[name].append(node.name)
-        return found
+                readers[name].append(node.name)
+        return readers
 
     def programs(self) -> dict[str, str]:
-        """The program of every node that an output needs."""
-        found: dict[str, str] = {}
+        """Return the program of every node that an output needs, by name."""
+        program_of: dict[str, str] = {}
         for program in dict.fromkeys(output.program for output in self.outputs):
             needed = {output.value for output in self.outputs if output.program == program}
             for node in reversed(self.nodes.values()):
-                if node.name in needed and node.name not in found:
+                if node.name in needed and node.name not in program_of:
                     needed.update(node.inputs)
-            found |= {name: program for name in needed if name not in found}
-        return found
+            program_of |= {name: program for name in needed if name not in program_of}
+        return program_of
 
     def live(self) -> set[str]:
-        """Names of all values that an output depends on, and of all inputs."""
+        """Return the names of all inputs and of all values that an output depends on."""
         nx: Any = import_module("networkx")  # it has no types
         edges = nx.DiGraph()
         edges.add_nodes_from(self.nodes)
         edges.add_edges_from((name, node.name) for node in self for name in node.inputs)
-        found = {output.value for output in self.outputs}
-        for output in tuple(found):
-            found |= nx.ancestors(edges, output)
-        return found | set(self.inputs)
+        live_names = {output.value for output in self.outputs}
+        for output in tuple(live_names):
+            live_names |= nx.ancestors(edges, output)
+        return live_names | set(self.inputs)
 
     @property
     def one_by_one(self) -> bool:
-        """Whether an input reads what the one before it has left in a state, gradients apart, which are added up."""
+        """True if an input must wait for the one before it, because it reads a state that this one updates. Accumulated
+        gradients do not count, since their order does not matter."""
         return any(node.op == "state" for node in self) and not any(output.accumulate for output in self.outputs)
 
     def text(self) -> str:
-        """One line for each node: `name: op(inputs) {attributes} -> shape`."""
-        lines = [_line(node) for node in self]
-        return "\n".join([*lines, "outputs: " + ", ".join(f"{item.label} = {item.value}" for item in self.outputs)])
+        """Return the graph as text, one line a node: `name: op(inputs) {attributes} -> shape`."""
+        lines = [_format_node(node) for node in self]
+        return "\n".join(
+            [*lines, "outputs: " + ", ".join(f"{output.label} = {output.value}" for output in self.outputs)]
+        )
 
 
-def _line(node: Node) -> str:
-    attrs = ", ".join(f"{key}={_shown(value)}" for key, value in node.attrs.items())
-    dtype = "" if node.dtype == "float32" else f" {node.dtype}"
+def _format_node(node: Node) -> str:
+    attrs = ", ".join(f"{key}={_format_attribute(value)}" for key, value in node.attrs.items())
+    if node.dtype == "float32":
+        dtype = ""
+    else:
+        dtype = f" {node.dtype}"
     call = f"{node.op}({', '.join(node.inputs)})"
     return f"{node.name}: {call}{f' {{{attrs}}}' if attrs else ''} -> {list(node.shape)}{dtype}"
 
 
-def _shown(value: Any) -> str:
+def _format_attribute(value: Any) -> str:
     if isinstance(value, np.ndarray):
         array = cast("Array", value)
-        return repr(array.tolist()) if array.size <= 4 else f"<{array.dtype} {list(array.shape)}>"
+        if array.size <= 4:
+            return repr(array.tolist())
+        return f"<{array.dtype} {list(array.shape)}>"
     return repr(value)
 
 
 _SAMPLES: Final = 64
 _SMALL: Final = 1 << 20
-"""Bytes of an array that is hashed as a whole: pickers of the steps of a loop differ in a single element. And as many
-are compared at a time."""
+"""Limit in bytes up to which an array is hashed as a whole, since pickers of the steps of a loop differ in a single
+element; also the bytes that are compared at a time."""
 
 
 class ArrayKey:
-    """Equal to that of an array with the same shape, type and bits. The hash of a large one looks at a few elements
-    only; all of them are compared when two are as alike as that. References are equal where they are made of the same
-    memory alike."""
+    """A dictionary key for an array, equal to the keys of arrays with the same shape, type and bits.
+
+    The hash of a large array samples a few elements; equality compares all bits if the hashes agree. Arrays by
+    reference are equal if they are made of the same memory in the same way.
+    """
 
     __slots__ = ("_array", "_hash")
 
@@ -191,53 +203,54 @@ class ArrayKey:
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, ArrayKey) or self._hash != other._hash:
             return False
-        one = self._array
-        two = other._array
-        if one is two:
+        left = self._array
+        right = other._array
+        if left is right:
             return True
-        if isinstance(one, Referenced) or isinstance(two, Referenced):
-            return isinstance(one, Referenced) and isinstance(two, Referenced) and one.key == two.key
-        if one.shape != two.shape or one.dtype != two.dtype:
+        if isinstance(left, Referenced) or isinstance(right, Referenced):
+            return isinstance(left, Referenced) and isinstance(right, Referenced) and left.key == right.key
+        if left.shape != right.shape or left.dtype != right.dtype:
             return False
-        return _same_memory(one, two) or _same_bits(_bits(one), _bits(two))
+        return _share_memory(left, right) or _equal_bits(_bits(left), _bits(right))
 
 
-def _same_memory(one: NDArray[Any], two: NDArray[Any]) -> bool:
-    """Of arrays of one shape and type."""
-    return one.strides == two.strides and one.ctypes.data == two.ctypes.data
+def _share_memory(left: NDArray[Any], right: NDArray[Any]) -> bool:
+    """Return whether two arrays of one shape and type are views of the same elements."""
+    return left.strides == right.strides and left.ctypes.data == right.ctypes.data
 
 
-def _same_bits(one: NDArray[np.uint8], two: NDArray[np.uint8]) -> bool:
-    """Of as many bytes, a part at a time: numpy puts one more byte for each of them into memory."""
-    parts = (slice(start, start + _SMALL) for start in range(0, one.size, _SMALL))
-    return all(np.array_equal(one[part], two[part]) for part in parts)
+def _equal_bits(left: NDArray[np.uint8], right: NDArray[np.uint8]) -> bool:
+    """Compare two byte arrays of equal length in parts, because numpy allocates one more byte for each that it
+    compares."""
+    parts = (slice(start, start + _SMALL) for start in range(0, left.size, _SMALL))
+    return all(np.array_equal(left[part], right[part]) for part in parts)
 
 
 def _bits(array: NDArray[Any]) -> NDArray[np.uint8]:
     return np.ascontiguousarray(array).reshape(-1).view(np.uint8)
 
 
-KEPT: Final = 1 << 30
-"""Bytes of copies that stay in memory; the others lie in temporary files, and their pages come and go."""
+MEMORY_LIMIT: Final = 1 << 30
+"""Bytes of copies that stay in memory; further copies go to temporary files, whose pages the system can drop."""
 _SPARE: Final = 1 << 30
-"""Bytes that are left free where temporary files lie."""
+"""Bytes that copies leave free on the disk of the temporary files."""
 
 
 class OwnMemory:
-    """One copy of each, however many forms of the model are lowered and however many constants are made of it: these
-    refer to the copy, and are transposed, cut and padded when somebody reads them.
+    """A pool with one copy of each large constant, however many forms of the model are lowered. Derived constants refer
+    to the copy, and are transposed, cut and padded when they are read.
 
-    A temporary file has no name, and ends with the last array that lies in it. Where there is no room for one, the copy
-    stays in memory.
+    A temporary file has no name and is freed with the last array in it. If the disk has no room, the copy stays in
+    memory.
     """
 
-    def __init__(self, kept: int = KEPT) -> None:
+    def __init__(self, memory_limit: int = MEMORY_LIMIT) -> None:
         self._held: dict[ArrayKey, tuple[Array, Callable[[], None]]] = {}
-        self._left = kept
+        self._left = memory_limit
 
     def of(self, array: Array, name: str) -> Any:
-        """The array by reference to its copy; a small one, one of whole numbers, and one that is held by reference
-        already as it is. A transposed or reshaped one has the copy of the original. `name` is for messages."""
+        """Return the array as a reference to its copy. Small arrays, arrays of integers and references are returned
+        unchanged. A transposed or reshaped array shares the copy of the original. `name` is for messages."""
         if isinstance(array, Referenced) or array.dtype.kind != "f" or array.nbytes < LARGE:
             return array
         order = sorted(range(array.ndim), key=lambda axis: -array.strides[axis])
@@ -247,33 +260,37 @@ class OwnMemory:
         if key not in self._held:
             self._held[key] = self._copy(flat, is_own=not np.may_share_memory(flat, array))
         copy, give_back = self._held[key]
-        own = referenced(copy.reshape(in_memory_order.shape), name, give_back)
-        return own.transpose(np.argsort(order).tolist())
+        reference = reference_to(copy.reshape(in_memory_order.shape), name, give_back)
+        return reference.transpose(np.argsort(order).tolist())
 
     def _copy(self, flat: Array, *, is_own: bool) -> tuple[Array, Callable[[], None]]:
-        """A copy, and what gives its pages back. `is_own`: it is one already."""
+        """Copy an array to memory or to a file, and return the copy and a function that releases its pages. `is_own`
+        says that the array is already a private copy."""
         if flat.nbytes > self._left and _disk_has_room(flat.nbytes):
-            return _in_file(flat)
+            return _copy_to_file(flat)
         self._left -= flat.nbytes
-        return flat if is_own else flat.copy(), _nothing
+        return flat if is_own else flat.copy(), _release_nothing
 
 
-def _in_file(flat: Array) -> tuple[Array, Callable[[], None]]:
+def _copy_to_file(flat: Array) -> tuple[Array, Callable[[], None]]:
+    """Write an array to an unnamed temporary file, and return its map and a function that releases its pages."""
     with tempfile.TemporaryFile() as stream:
         stream.write(flat.data)
         stream.flush()
         copy = map_bytes(stream, 0, flat.nbytes).view(flat.dtype)
-    return copy, giving_back(copy)
+    return copy, page_releaser(copy)
 
 
-def in_memory(size: int) -> int:
-    """How many of so many bytes of copies are going to be in memory."""
-    return min(size, KEPT) if _disk_has_room(size) else size
+def memory_share(size: int) -> int:
+    """Return how many bytes of copies of this size will stay in memory."""
+    if _disk_has_room(size):
+        return min(size, MEMORY_LIMIT)
+    return size
 
 
 def _disk_has_room(size: int) -> bool:
     return shutil.disk_usage(tempfile.gettempdir()).free > size + _SPARE
 
 
-def _nothing() -> None:
-    """Of memory that is no file's."""
+def _release_nothing() -> None:
+    """Release no pages, because the copy lies in ordinary memory."""

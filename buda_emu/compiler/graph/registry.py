@@ -1,4 +1,4 @@
-"""The declaration of a front-end op. All other descriptions of the op are derived from it."""
+"""Declarations of front-end ops. Documentation, checks and decompositions read them from here."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -16,11 +16,11 @@ Decomposition = Callable[..., Any]
 
 @dataclass(frozen=True, slots=True)
 class FrontOp:
-    """One op. A *core* op has a shape rule and a plain numpy reference, and `lower` makes netlist ops of it; any other
-    has a decomposition into others, of which shape and reference follow.
+    """The declaration of one op. A *core* op has a shape rule and a numpy reference, and `lower` makes netlist ops of
+    it. A composite op has a decomposition into other ops, from which its shape and reference follow.
 
-    `decompose(builder, *nodes, **attributes)` returns the node that stands for it. `dtype`: of the result, where it is
-    not that of the operands.
+    `decompose(builder, *nodes, **attributes)` returns the node that replaces the op. `dtype` is the element type of the
+    result if it is not that of the operands.
     """
 
     name: str
@@ -33,7 +33,7 @@ class FrontOp:
 
     @property
     def is_core(self) -> bool:
-        """Whether it reaches `lower`."""
+        """True for an op without a decomposition, which reaches `lower`."""
         return self.decompose is None
 
 
@@ -42,7 +42,7 @@ _OPS: dict[str, FrontOp] = {}
 
 def core(name: str, doc: str, shape: ShapeRule, reference: Reference, *, family: str, dtype: str | None = None) -> None:
     """Declare a core op."""
-    _declare(FrontOp(name=name, family=family, doc=doc, shape=shape, reference=reference, decompose=None, dtype=dtype))
+    _register(FrontOp(name=name, family=family, doc=doc, shape=shape, reference=reference, decompose=None, dtype=dtype))
 
 
 def composite(family: str, *, dtype: str | None = None) -> Callable[[Decomposition], Decomposition]:
@@ -50,7 +50,7 @@ def composite(family: str, *, dtype: str | None = None) -> Callable[[Decompositi
 
     def declare(function: Decomposition) -> Decomposition:
         doc = (function.__doc__ or "").strip().splitlines()[0]
-        _declare(
+        _register(
             FrontOp(
                 name=function.__name__.rstrip("_"),
                 family=family,
@@ -66,33 +66,33 @@ def composite(family: str, *, dtype: str | None = None) -> Callable[[Decompositi
     return declare
 
 
-def _declare(op: FrontOp) -> None:
+def _register(op: FrontOp) -> None:
     if op.name in _OPS:
         raise InternalError(f"front-end op {op.name} is declared twice")
     _OPS[op.name] = op
 
 
 @cache
-def _load() -> None:
-    """All that the room declares, when an op is first asked for."""
+def _load_declarations() -> None:
+    """Import all modules that declare ops, when an op is first looked up."""
     import_module("buda_emu.compiler.frontend_ops")
 
 
 def front_op(name: str) -> FrontOp:
-    """The declaration of an op. Raises InternalError for a name that none has."""
-    _load()
+    """Return the declaration of an op. Raise InternalError for an unknown name."""
+    _load_declarations()
     if name not in _OPS:
         raise InternalError(f"there is no front-end op {name}")
     return _OPS[name]
 
 
 def has_front_op(name: str) -> bool:
-    """Whether there is an op of that name."""
-    _load()
+    """Return whether an op of that name is declared."""
+    _load_declarations()
     return name in _OPS
 
 
 def front_ops() -> Iterator[FrontOp]:
-    """All declarations, in the order of the text."""
-    _load()
+    """Iterate over all declarations in the order of the source."""
+    _load_declarations()
     return iter(_OPS.values())

@@ -14,7 +14,8 @@ Weight = NDArray[np.float32]
 
 @dataclass(frozen=True, slots=True)
 class Sparse:
-    """`shape` = (outputs, inputs); entry k adds `weight[k]` times input `col[k]` to output `row[k]`. Ordered by row."""
+    """A sparse matrix of `shape` (outputs, inputs): entry k adds `weight[k]` times input `col[k]` to output `row[k]`.
+    Entries are ordered by row, then by column."""
 
     shape: tuple[int, int]
     row: Index
@@ -23,73 +24,78 @@ class Sparse:
 
     @staticmethod
     def of(shape: tuple[int, int], row: Any, col: Any, weight: Any = 1.0) -> "Sparse":
-        """From entries in any order; entries of weight 0 are left out."""
+        """Build a matrix from entries in any order; entries of weight 0 are dropped."""
         row = np.asarray(row, np.int64).ravel()
         col = np.asarray(col, np.int64).ravel()
         weight = np.broadcast_to(np.asarray(weight, np.float32), row.shape)
-        kept = np.flatnonzero(weight)
-        order = kept[np.lexsort((col[kept], row[kept]))]
+        nonzero = np.flatnonzero(weight)
+        order = nonzero[np.lexsort((col[nonzero], row[nonzero]))]
         return Sparse((int(shape[0]), int(shape[1])), row[order], col[order], weight[order])
 
     @property
     def is_within(self) -> bool:
-        """Whether all entries are inside, one number of each kind for each."""
+        """True if the rows, columns and weights are equally many and all entries lie inside of the shape."""
         parts = (self.row, self.col, self.weight)
         sizes = {part.shape for part in parts}
         return (
             len(sizes) == 1
             and self.row.ndim == 1
             and all(
-                part.dtype.kind == "i" and bool(((part >= 0) & (part < most)).all())
-                for part, most in zip(parts, self.shape, strict=False)
+                part.dtype.kind == "i" and bool(((part >= 0) & (part < limit)).all())
+                for part, limit in zip(parts, self.shape, strict=False)
             )
         )
 
     @staticmethod
     def gather(index: Any, inputs: int) -> "Sparse":
-        """Output i is input index[i], 0 where that is negative."""
+        """Build the matrix that copies input index[i] to output i; a negative index gives 0."""
         index = np.asarray(index, np.int64).ravel()
         rows = np.flatnonzero(index >= 0)
         return Sparse.of((index.size, inputs), rows, index[rows])
 
     @staticmethod
     def dense(matrix: Array) -> "Sparse":
-        """From a matrix."""
+        """Build a matrix from a dense one."""
         row, col = np.nonzero(matrix)
         return Sparse.of((matrix.shape[0], matrix.shape[1]), row, col, matrix[row, col])
 
     def to_dense(self) -> NDArray[np.float32]:
-        """As a matrix."""
+        """Return the matrix as a dense float32 array."""
         matrix = np.zeros(self.shape, np.float32)
         np.add.at(matrix, (self.row, self.col), self.weight)
         return matrix
 
     def after(self, first: "Sparse") -> "Sparse":
-        """This matrix times `first`."""
+        """Return the product of this matrix and `first`, so that applying it equals applying `first` and then this
+        one."""
         begin = np.searchsorted(first.row, np.arange(first.shape[0] + 1))
         counts = (begin[1:] - begin[:-1])[self.col]
-        which = np.repeat(np.arange(self.col.size), counts)
-        offset = np.arange(which.size) - np.repeat(np.cumsum(counts) - counts, counts)
-        entry = begin[self.col[which]] + offset
-        found = Sparse.of(
-            (self.shape[0], first.shape[1]), self.row[which], first.col[entry], self.weight[which] * first.weight[entry]
+        left_entry = np.repeat(np.arange(self.col.size), counts)
+        offset = np.arange(left_entry.size) - np.repeat(np.cumsum(counts) - counts, counts)
+        entry = begin[self.col[left_entry]] + offset
+        product = Sparse.of(
+            (self.shape[0], first.shape[1]),
+            self.row[left_entry],
+            first.col[entry],
+            self.weight[left_entry] * first.weight[entry],
         )
-        return found.merged()
+        return product.merge_duplicates()
 
-    def merged(self) -> "Sparse":
-        """The same with entries of one place added up."""
-        same = (self.row[1:] == self.row[:-1]) & (self.col[1:] == self.col[:-1])
-        if not same.any():
+    def merge_duplicates(self) -> "Sparse":
+        """Return the matrix with the weights of entries at the same row and column added up."""
+        repeats = (self.row[1:] == self.row[:-1]) & (self.col[1:] == self.col[:-1])
+        if not repeats.any():
             return self
-        begin = np.flatnonzero(np.concatenate([[True], ~same]))
+        begin = np.flatnonzero(np.concatenate([[True], ~repeats]))
         return Sparse.of(self.shape, self.row[begin], self.col[begin], np.add.reduceat(self.weight, begin))
 
-    def transposed(self) -> "Sparse":
-        """Its transpose."""
+    def transpose(self) -> "Sparse":
+        """Return the transposed matrix."""
         return Sparse.of((self.shape[1], self.shape[0]), self.col, self.row, self.weight)
 
     def apply(self, array: Array) -> Array:
-        """On the first dimension of an array, float32 unless every output is one input."""
+        """Multiply the first dimension of an array. The result is float32, except that a matrix which only copies keeps
+        the element type."""
         if np.all(self.weight == 1) and (self.row.size < 2 or np.all(self.row[1:] != self.row[:-1])):
             out = np.zeros((self.shape[0], *array.shape[1:]), array.dtype)
             out[self.row] = array[self.col]

@@ -1,4 +1,4 @@
-"""What a graph may hold at each stage; checked after every pass."""
+"""The rules that the nodes of a graph satisfy at each stage of the compiler, checked after every pass."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from inspect import signature
@@ -18,61 +18,61 @@ CORE: Final = "core"
 Rule = Callable[[Graph, Node], bool]
 
 
-def _declared(_: Graph, node: Node) -> bool:
+def _is_front_op(_: Graph, node: Node) -> bool:
     return node.op in SOURCES or has_front_op(node.op)
 
 
-def _core(_: Graph, node: Node) -> bool:
+def _is_core_op(_: Graph, node: Node) -> bool:
     return node.op in SOURCES or (has_front_op(node.op) and front_op(node.op).is_core)
 
 
-def _defined(graph: Graph, node: Node) -> bool:
+def _has_operands(graph: Graph, node: Node) -> bool:
     return all(name in graph.nodes for name in node.inputs)
 
 
-def _value(_: Graph, node: Node) -> bool:
+def _holds_value(_: Graph, node: Node) -> bool:
     value = node.attrs.get("value")
     return node.op != "constant" or (isinstance(value, (np.ndarray, Referenced)) and node.value.shape == node.shape)
 
 
-def _sized(_: Graph, node: Node) -> bool:
+def _has_integer_shape(_: Graph, node: Node) -> bool:
     return all(type(size) is int and size >= 0 for size in node.shape)
 
 
-def _computed(graph: Graph, node: Node) -> bool:
-    """An op on constants alone has been folded."""
+def _depends_on_input(graph: Graph, node: Node) -> bool:
+    """Return whether a node has an operand that is not constant; an op on constants alone should have been folded."""
     return node.op in SOURCES or any(graph[name].op != "constant" for name in node.inputs)
 
 
 _BEFORE: Final = "has operands that come before it"
 STAGES: Final[Mapping[str, Mapping[str, Rule]]] = {
     FRONT: {
-        "is a front-end op": _declared, _BEFORE: _defined, "holds its value": _value,
-        "has a shape of integers": _sized,
+        "is a front-end op": _is_front_op, _BEFORE: _has_operands, "holds its value": _holds_value,
+        "has a shape of integers": _has_integer_shape,
     },
     CORE: {
-        "is a core op": _core, _BEFORE: _defined, "holds its value": _value,
-        "has a shape of integers": _sized, "depends on an input": _computed,
+        "is a core op": _is_core_op, _BEFORE: _has_operands, "holds its value": _holds_value,
+        "has a shape of integers": _has_integer_shape, "depends on an input": _depends_on_input,
     },
 }  # fmt: skip
-"""By stage: what must hold of every node."""
+"""The rules that every node satisfies, by stage and by the text that describes them."""
 
 
 def graph_problems(graph: Graph, stage: str) -> Iterator[str]:
-    """Each node that breaks a rule of a stage, with the first rule that it breaks."""
-    seen: set[str] = set()
+    """Yield a line for each node that breaks a rule of a stage, naming the first rule that it breaks."""
+    defined_names: set[str] = set()
     for node in graph:
         for rule, holds in STAGES[stage].items():
-            if not holds(graph, node) or (rule == _BEFORE and not seen.issuperset(node.inputs)):
+            if not holds(graph, node) or (rule == _BEFORE and not defined_names.issuperset(node.inputs)):
                 yield f"{node.name} = {node.op}({', '.join(node.inputs)}) {list(node.shape)}: not: {rule}"
                 break
-        seen.add(node.name)
+        defined_names.add(node.name)
 
 
-def check_graph(graph: Graph, stage: str, where: str) -> None:
-    """Raises InternalError naming pass, node and rule."""
+def check_graph(graph: Graph, stage: str, pass_name: str) -> None:
+    """Raise InternalError naming the pass, the node and the rule if a graph breaks a rule of a stage."""
     for problem in graph_problems(graph, stage):
-        raise InternalError(f"after {where}: {problem}")
+        raise InternalError(f"after {pass_name}: {problem}")
 
 
 DTYPES: Final = frozenset(
@@ -84,25 +84,14 @@ _SOURCE_ATTRS: Final[Mapping[str, frozenset[str]]] = {
     "constant": frozenset({"value"}),
     "state": frozenset({"label", "initial", "slots", "dim", "df"}),
 }
-"""What each must have."""
+"""The attributes that each source op must have."""
 
 
-def declared_problems(graph: Graph) -> Iterator[str]:
-    """What the declarations of ops say against nodes: element types, operands, attributes, shapes; and outputs that
-    nothing gives. For a graph whose stage holds."""
+def declaration_problems(graph: Graph) -> Iterator[str]:
+    """Yield a line for each node whose element type, operands, attributes or shape contradict the declaration of its
+    op, and for each input or output that names no node. The graph must satisfy the rules of its stage."""
     for node in graph:
-        if node.dtype not in DTYPES:
-            yield f"{node.name}: there is no element type {node.dtype}"
-        if not all(value.is_within for value in node.attrs.values() if isinstance(value, Sparse)):
-            yield f"{node.name} = {node.op}: entries of its matrix are outside of it"
-            continue
-        try:
-            shape = _declared_shape(graph, node)
-        except Exception as error:  # noqa: BLE001 - rules are plain functions of shapes: anything may come of odd ones
-            yield f"{node.name} = {node.op}: its operands or attributes are not those of {node.op}: {error}"
-            continue
-        if shape is not None and tuple(shape) != node.shape:
-            yield f"{node.name} = {node.op}: has shape {list(node.shape)}, by its operands it is {list(shape)}"
+        yield from _node_problems(graph, node)
     for name in graph.inputs:
         if name not in graph.nodes or graph[name].op != "input":
             yield f"input {name} is not a node of op input"
@@ -111,26 +100,44 @@ def declared_problems(graph: Graph) -> Iterator[str]:
             yield f"output {output.label}: there is no node {output.value}"
 
 
+def _node_problems(graph: Graph, node: Node) -> Iterator[str]:
+    """Yield a line for each way in which a node contradicts the declaration of its op."""
+    if node.dtype not in DTYPES:
+        yield f"{node.name}: there is no element type {node.dtype}"
+    if not all(value.is_within for value in node.attrs.values() if isinstance(value, Sparse)):
+        yield f"{node.name} = {node.op}: entries of its matrix are outside of it"
+        return
+    try:
+        shape = _declared_shape(graph, node)
+    except Exception as error:  # noqa: BLE001 - rules are plain functions of shapes: anything may come of odd ones
+        yield f"{node.name} = {node.op}: its operands or attributes are not those of {node.op}: {error}"
+        return
+    if shape is not None and tuple(shape) != node.shape:
+        yield f"{node.name} = {node.op}: has shape {list(node.shape)}, by its operands it is {list(shape)}"
+
+
 def _declared_shape(graph: Graph, node: Node) -> Shape | None:
-    """That of the result; None where it is given. Raises what the op's rule does."""
+    """Infer the shape of a node from the declaration of its op; None for an input or a constant, whose shape is data.
+    Raise whatever the op's shape rule raises."""
     if node.op in SOURCES:
         missing = _SOURCE_ATTRS[node.op] - set(node.attrs)
         if missing or node.inputs:
             raise ValueError(f"it needs {', '.join(sorted(missing))}" if missing else "it reads no node")
-        return node.attrs["initial"].shape if node.op == "state" else None
+        if node.op == "state":
+            return node.attrs["initial"].shape
+        return None
     operands = [graph[name] for name in node.inputs]
     declared = front_op(node.op)
-    _bind(declared, operands, node.attrs)
+    _check_call(declared, operands, node.attrs)
     if declared.shape is not None:
         return declared.shape(*[operand.shape for operand in operands], **node.attrs)
-    aside = Builder(Graph())
-    aside.graph.nodes.update((operand.name, operand) for operand in operands)
-    return aside.emit(node.op, *operands, **node.attrs).shape
+    scratch = Builder(Graph())
+    scratch.graph.nodes.update((operand.name, operand) for operand in operands)
+    return scratch.emit(node.op, *operands, **node.attrs).shape
 
 
-def _bind(declared: FrontOp, operands: Sequence[Node], attrs: Mapping[str, Any]) -> None:
-    """Raises TypeError for another number of operands than the op's function takes, and for attributes that it does not
-    have."""
+def _check_call(declared: FrontOp, operands: Sequence[Node], attrs: Mapping[str, Any]) -> None:
+    """Raise TypeError for a number of operands that the op does not take, and for attributes that it does not have."""
     if declared.decompose is not None:
         signature(declared.decompose).bind(None, *operands, **attrs)
     elif isinstance(declared.reference, np.ufunc):

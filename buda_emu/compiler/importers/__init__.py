@@ -1,3 +1,3 @@
-"""Readers of models: ONNX, PyTorch and JAX (by StableHLO) become a graph of front-end ops. The only room of the
-compiler, besides `train/joint.py`, that imports `onnx`, `torch` and `jax`, and only when such a model is read.
-"""
+"""Importers read ONNX, PyTorch and JAX (through StableHLO) models into a graph of front-end ops. Besides
+`train/joint.py`, this is the only package of the compiler that imports `onnx`, `torch` and `jax`, and only when such a
+model is read."""

@@ -1,7 +1,8 @@
-"""Arguments that a handler did not read: the table of those that decide nothing; others must be at their default.
+"""Arguments of operators that a handler did not read: the table of those that may be ignored, and the refusal of all
+others.
 
-An argument that a handler drops is a wrong result without a word. A reader therefore collects what a handler left
-unread, and `refuse_unread` names it.
+A handler that ignores an argument would silently compute something else. A reader therefore collects the arguments that
+the handler left unread, and `refuse_unread` refuses those that differ from their default.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -90,14 +91,15 @@ IRRELEVANT: Final[Mapping[str, Mapping[str, str]]] = {
         "unique_indices": "a promise about the operands",
     },
 }
-"""By the format of models: `argument` of any operator, or `operator.argument`, and why no handler need read it."""
+"""The arguments that no handler needs to read, with the reason. The keys are `argument` of any operator or
+`operator.argument`, by the format of models."""
 
 
 IRRELEVANT_HEADERS: Final = ("models", "argument", "why it need not be read")
 
 
 def irrelevant_rows() -> Iterator[tuple[str, str, str]]:
-    """Yield the table's rows, for the docs."""
+    """Yield the rows of the table for the documentation."""
     for framework, table in IRRELEVANT.items():
         for argument, reason in sorted(table.items()):
             yield framework, argument, reason
@@ -117,7 +119,7 @@ V = TypeVar("V")
 
 
 class RecordedAttributes(Mapping[str, Any]):
-    """Attributes of an operator by name, which notes those that were asked for; records in it do so, too."""
+    """Attributes of an operator by name that record which of them were read, also inside of nested records."""
 
     def __init__(self, values: Mapping[str, Any]) -> None:
         self._values = {
@@ -139,7 +141,7 @@ class RecordedAttributes(Mapping[str, Any]):
         return len(self._values)
 
     def unread(self) -> Iterator[tuple[str, Any]]:
-        """Yield the attributes that nobody asked for; of a record that was asked for, those inside."""
+        """Yield name and value of the attributes that were not read, also those inside of a record that was."""
         for name, value in self._values.items():
             if name not in self._read:
                 yield name, value
@@ -148,7 +150,7 @@ class RecordedAttributes(Mapping[str, Any]):
 
 
 class RecordedOperands(Sequence[V]):
-    """Operands of an operator in order, which notes those that were asked for."""
+    """Operands of an operator in order that record which of them were read."""
 
     def __init__(self, values: Sequence[V]) -> None:
         self._values = tuple(values)
@@ -167,12 +169,12 @@ class RecordedOperands(Sequence[V]):
         return len(self._values)
 
     def unread(self) -> Iterator[tuple[int, V]]:
-        """Yield place and value of the operands that nobody asked for."""
+        """Yield place and value of the operands that were not read."""
         yield from ((place, value) for place, value in enumerate(self._values) if place not in self._read)
 
 
 def is_irrelevant(framework: str, operator: str, argument: str) -> bool:
-    """Tell whether the table says that an argument decides nothing."""
+    """Return whether the table lists an argument as one that does not change the result."""
     table = IRRELEVANT[framework]
     return argument in table or f"{operator}.{argument}" in table
 
@@ -180,15 +182,15 @@ def is_irrelevant(framework: str, operator: str, argument: str) -> bool:
 def refuse_unread(framework: str, operator: str, unread: Iterable[Argument]) -> None:
     """Raise NotSupportedError naming the arguments that a handler did not read although they decide something."""
     dropped = [
-        f"{argument.name}={_shown(argument.value)}"
+        f"{argument.name}={_format_value(argument.value)}"
         for argument in unread
-        if not is_irrelevant(framework, operator, argument.name) and not _equal(argument.value, argument.default)
+        if not is_irrelevant(framework, operator, argument.name) and not _is_default(argument.value, argument.default)
     ]
     if dropped:
         raise NotSupportedError(", ".join(dropped))
 
 
-def _equal(value: Any, default: Any) -> bool:
+def _is_default(value: Any, default: Any) -> bool:
     if value is None or default is REQUIRED:
         return value is default
     if isinstance(value, (list, tuple)):
@@ -196,7 +198,7 @@ def _equal(value: Any, default: Any) -> bool:
     return not isinstance(value, Node) and bool(value == default)
 
 
-def _shown(value: Any) -> str:
+def _format_value(value: Any) -> str:
     if isinstance(value, Node):
         return f"a tensor of shape {list(value.shape)}"
     if isinstance(value, bytes):

@@ -1,140 +1,161 @@
-"""Numerical parts that several importers use: softmax of rows of which a mask leaves nothing, and discrete Fourier
-transforms as products.
-"""
+"""Numerical helpers of several importers: masks of softmax rows, and discrete Fourier transforms as matrix products."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from buda_emu.compiler.graph.builder import Builder, made_size
+from buda_emu.compiler.graph.builder import Builder, check_constant_size
 from buda_emu.compiler.graph.graph import Array, Node
 from buda_emu.compiler.importers.operators import NotSupportedError
 
 _MOVES = ("reshape", "transpose", "expand", "identity", "take", "slice", "concat")
-"""Ops that give what they take, where else."""
+"""Ops that only move or repeat elements."""
 _PASS = ("add", "subtract", "multiply", "divide", "where", *_MOVES)
 """Ops whose results may be infinite because an operand is."""
 
 
-def rows_left(b: Builder, scores: Node, dim: int) -> Node | None:
-    """1 for rows along a dimension of which something is more than minus infinity, 0 for the others, with that
-    dimension of size 1; None where there are no others. Raises NotSupportedError where nobody says how a value came by
-    its infinities. An infinity of an input does not count: it is not known."""
-    kept = _kept(b, scores)
-    if kept is None:
+def find_unmasked_rows(b: Builder, scores: Node, dim: int) -> Node | None:
+    """Return 1 for each row along a dimension that a mask does not fill with minus infinity, else 0, with that
+    dimension of size 1; None if no row is masked completely. Raise NotSupportedError if infinities of a value cannot be
+    traced to a mask. Infinities of inputs are unknown and do not count."""
+    unmasked = _find_unmasked(b, scores)
+    if unmasked is None:
         return None
     rank = len(scores.shape)
-    kept = b.reshape(kept, shape=(*(1,) * (rank - len(kept.shape)), *kept.shape)) if len(kept.shape) < rank else kept
-    if kept.op != "constant":
-        return b.reduce_largest(kept, axes=[dim])
-    left = kept.value.astype(bool).any(dim, keepdims=True)
-    return None if left.all() else b.constant(left)
+    if len(unmasked.shape) < rank:
+        unmasked = b.reshape(unmasked, shape=(*(1,) * (rank - len(unmasked.shape)), *unmasked.shape))
+    if unmasked.op != "constant":
+        return b.reduce_largest(unmasked, axes=[dim])
+    nonempty = unmasked.value.astype(bool).any(dim, keepdims=True)
+    if nonempty.all():
+        return None
+    return b.constant(nonempty)
 
 
-def _kept(b: Builder, x: Node) -> Node | None:
-    """Where a value is more than minus infinity, in a shape that it may be broadcast from; None for everywhere."""
+def _find_unmasked(b: Builder, x: Node) -> Node | None:
+    """Return 1 where a value is above minus infinity, in a shape that broadcasts to it; None if it is so everywhere.
+    Raise as `find_unmasked_rows`."""
     if x.op == "constant":
-        kept = ~np.isinf(x.value) if x.value.dtype.kind == "f" else np.ones((), bool)
-        if (x.value[~kept] > 0).any():
-            raise _unclear()
-        return None if kept.all() else b.constant(kept)
+        return _find_unmasked_constants(b, x)
     if not _may_be_infinite(b, x):
         return None
     operands = [b.graph.nodes[name] for name in x.inputs]
     if x.op == "add":
-        masks = [mask for mask in (_kept(b, item) for item in operands) if mask is not None]
-        return masks[0] if len(masks) == 1 else b.logical_and(*masks)
+        masks = [mask for mask in (_find_unmasked(b, operand) for operand in operands) if mask is not None]
+        if len(masks) == 1:
+            return masks[0]
+        return b.logical_and(*masks)
     if x.op == "where":
         condition, first, second = operands
-        if _nothing(second) and _kept(b, first) is None:
+        if _is_minus_infinity(second) and _find_unmasked(b, first) is None:
             return condition
-        if _nothing(first) and _kept(b, second) is None:
+        if _is_minus_infinity(first) and _find_unmasked(b, second) is None:
             return b.logical_not(condition)
     if x.op in _MOVES and len(operands) == 1:
-        kept = _kept(b, operands[0])
-        if kept is None or x.op == "expand":
-            return kept
-        kept = kept if kept.shape == operands[0].shape else b.expand(kept, shape=operands[0].shape)
-        return b.emit(x.op, kept, **x.attrs)
-    raise _unclear()
+        unmasked = _find_unmasked(b, operands[0])
+        if unmasked is None or x.op == "expand":
+            return unmasked
+        if unmasked.shape != operands[0].shape:
+            unmasked = b.expand(unmasked, shape=operands[0].shape)
+        return b.emit(x.op, unmasked, **x.attrs)
+    raise _unknown_infinities_error()
 
 
-def _unclear() -> NotSupportedError:
+def _find_unmasked_constants(b: Builder, x: Node) -> Node | None:
+    """Return where a constant is finite, or None if it is everywhere. Raise NotSupportedError for plus infinity."""
+    if x.value.dtype.kind != "f":
+        return None
+    finite = ~np.isinf(x.value)
+    if (x.value[~finite] > 0).any():
+        raise _unknown_infinities_error()
+    if finite.all():
+        return None
+    return b.constant(finite)
+
+
+def _unknown_infinities_error() -> NotSupportedError:
     return NotSupportedError("infinities that are not those of a mask")
 
 
-def _nothing(x: Node) -> bool:
+def _is_minus_infinity(x: Node) -> bool:
     return x.op == "constant" and x.value.dtype.kind == "f" and bool(np.isneginf(x.value).all())
 
 
 def _may_be_infinite(b: Builder, x: Node) -> bool:
-    """Whether a constant that comes into a value by sums, products by parts or moves is infinite."""
-    met = {x.name}
-    open_ = [x]
-    while open_:
-        node = open_.pop()
+    """Return whether an infinite constant reaches a value through sums, element-wise products or moves."""
+    seen = {x.name}
+    pending = [x]
+    while pending:
+        node = pending.pop()
         if node.op == "constant" and node.value.dtype.kind == "f" and np.isinf(node.value).any():
             return True
-        fresh = {name for name in node.inputs if node.op in _PASS} - met
-        met |= fresh
-        open_ += [b.graph.nodes[name] for name in fresh]
+        unseen = {name for name in node.inputs if node.op in _PASS} - seen
+        seen |= unseen
+        pending += [b.graph.nodes[name] for name in unseen]
     return False
 
 
 @dataclass(frozen=True, slots=True)
 class Complex:
-    """`imag` None: zero everywhere."""
+    """A complex value; `imag` is None if the imaginary part is zero everywhere."""
 
     real: Node
     imag: Node | None = None
 
     @property
     def parts(self) -> list[Node]:
-        """Its nodes."""
-        return [self.real] if self.imag is None else [self.real, self.imag]
+        """The nodes of its parts, one or two."""
+        if self.imag is None:
+            return [self.real]
+        return [self.real, self.imag]
 
 
-def transform(b: Builder, x: Complex, dims: Sequence[int], *, inverse: bool = False, factor: float = 1.0) -> Complex:
-    """The transform along some dimensions, not divided by their sizes, times `factor`."""
+def transform_fourier(
+    b: Builder, x: Complex, dims: Sequence[int], *, inverse: bool = False, factor: float = 1.0
+) -> Complex:
+    """Apply the discrete Fourier transform along some dimensions, without division by their sizes but times
+    `factor`."""
     for dim in reversed(dims):
-        cosine, sine = (wave * factor for wave in _waves(x.real.shape[dim]))
-        sine = -sine if inverse else sine
-        real = _along(b, x.real, dim, cosine)
-        imag = _along(b, x.real, dim, -sine)
+        cosine, sine = (wave * factor for wave in _fourier_matrices(x.real.shape[dim]))
+        if inverse:
+            sine = -sine
+        real = _multiply_along(b, x.real, dim, cosine)
+        imag = _multiply_along(b, x.real, dim, -sine)
         if x.imag is not None:
-            real = b.add(real, _along(b, x.imag, dim, sine))
-            imag = b.add(imag, _along(b, x.imag, dim, cosine))
+            real = b.add(real, _multiply_along(b, x.imag, dim, sine))
+            imag = b.add(imag, _multiply_along(b, x.imag, dim, cosine))
         x = Complex(real, imag)
         factor = 1.0
     return x
 
 
-def real_inverse(b: Builder, x: Complex, dim: int, size: int, factor: float = 1.0) -> Node:
-    """`size` real numbers of the first half of a spectrum, not divided by `size`, times `factor`."""
-    cosine, sine = _waves(size)
+def invert_real_spectrum(b: Builder, x: Complex, dim: int, size: int, factor: float = 1.0) -> Node:
+    """Compute `size` real numbers from the first half of their spectrum, without division by `size` but times `factor`.
+    Raise ValueError if the number of frequencies does not fit."""
+    cosine, sine = _fourier_matrices(size)
     half = size // 2 + 1
     if x.real.shape[dim] != half:
         raise ValueError(f"{x.real.shape[dim]} frequencies for {size} numbers: there are {half}")
-    both = np.full(half, 2.0)  # a frequency stands for its mirror image, too
-    both[0] = 1.0
+    multiplicity = np.full(half, 2.0)  # a frequency stands for its mirror image, too
+    multiplicity[0] = 1.0
     if size % 2 == 0:
-        both[-1] = 1.0
-    found = _along(b, x.real, dim, cosine[:, :half] * both * factor)
+        multiplicity[-1] = 1.0
+    even_part = _multiply_along(b, x.real, dim, cosine[:, :half] * multiplicity * factor)
     if x.imag is None:
-        return found
-    return b.subtract(found, _along(b, x.imag, dim, sine[:, :half] * both * factor))
+        return even_part
+    return b.subtract(even_part, _multiply_along(b, x.imag, dim, sine[:, :half] * multiplicity * factor))
 
 
-def _waves(size: int) -> tuple[Array, Array]:
-    """[size, size] of float64."""
-    made_size("Fourier transform", (size, size))
+def _fourier_matrices(size: int) -> tuple[Array, Array]:
+    """Return the cosines and sines of the transform, two float64 matrices [size, size]."""
+    check_constant_size("Fourier transform", (size, size))
     turns = np.outer(np.arange(size), np.arange(size)) % size * (2 * np.pi / size)
     return np.cos(turns), np.sin(turns)
 
 
-def _along(b: Builder, x: Node, dim: int, matrix: Array) -> Node:
-    """[out, in] times one dimension."""
+def _multiply_along(b: Builder, x: Node, dim: int, matrix: Array) -> Node:
+    """Multiply one dimension by a constant matrix [out, in]."""
     rank = len(x.shape)
     if rank == 1:
         return b.reshape(b.matmul(b.constant(matrix), b.reshape(x, shape=(*x.shape, 1))), shape=(matrix.shape[0],))
@@ -142,5 +163,5 @@ def _along(b: Builder, x: Node, dim: int, matrix: Array) -> Node:
         return b.matmul(x, b.constant(matrix.T))
     order = [place for place in range(rank) if place != dim]
     order.insert(rank - 2, dim)
-    found = b.matmul(b.constant(matrix), b.transpose(x, perm=order))
-    return b.transpose(found, perm=[order.index(place) for place in range(rank)])
+    product = b.matmul(b.constant(matrix), b.transpose(x, perm=order))
+    return b.transpose(product, perm=[order.index(place) for place in range(rank)])

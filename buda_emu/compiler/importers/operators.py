@@ -1,6 +1,5 @@
-"""What the importers share: declarations of operators, their refusal, indices that the host picks, sizes that a model
-leaves open.
-"""
+"""Shared parts of the importers: tables of operators, collected refusals, indices that the host picks, sizes that a
+model leaves open."""
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -18,18 +17,18 @@ from buda_emu.support.checker.text import plural
 from buda_emu.support.errors import HostError, UnsupportedError
 
 HEADERS: Final = ("operator", "family", "becomes")
-"""Of `Operators.rows`."""
+"""Column titles of `Operators.rows`."""
 Place = Literal["chip", "host", "compiler", "refused"]
-"""Where an operator is computed: `compiler`: when the model is compiled, as it depends on no input."""
+"""The place where an operator is computed. "compiler" means at compile time, because it depends on no input."""
 COVERAGE_HEADERS: Final = ("operator", "where", "how, or why not")
-"""Of the operators of a standard, which are rows of name, place and reason."""
+"""Column titles of the coverage of a standard: name, place and reason of each operator."""
 H = TypeVar("H", bound=Callable[..., Any])
 F = TypeVar("F", bound=Callable[..., Any])
 
 
 class Operator(NamedTuple, Generic[H]):
-    """One operator, all its overloads. `becomes`: for the docs; `whole`: torch must not take it apart; `place`: where
-    it is computed if not in ops of the device."""
+    """An operator with all its overloads. `becomes` is its description in the documentation; a `whole` operator must
+    not be decomposed by torch; `place` is where it is computed."""
 
     name: str
     family: str
@@ -40,8 +39,8 @@ class Operator(NamedTuple, Generic[H]):
 
 
 class Operators(Mapping[str, Operator[H]]):
-    """Operators by name. The modules `families` of a room declare them, and are imported when one is first asked
-    for."""
+    """A table of operators by name. The modules `families` of the package `room` declare them, and are imported at the
+    first look-up."""
 
     def __init__(self, room: str, families: Sequence[str]) -> None:
         self.families = families
@@ -56,23 +55,27 @@ class Operators(Mapping[str, Operator[H]]):
         whole: bool = False,
         family: str = "",
     ) -> Callable[[F], F]:
-        """Declares the handler of some operators. What they become says its first docstring line, or `becomes`, the one
-        front-end op that each is. Of a `place` that is not the chip, the docstring says why. `family`: by default the
-        module of the handler."""
+        """Return a decorator that declares the handler of some operators. The first line of the handler's docstring
+        describes what an operator becomes, or why it is refused if `place` is not the chip. `becomes` replaces it by
+        the one front-end op of each name. `family` defaults to the module of the handler."""
 
-        def made(handler: F) -> F:
+        def register(handler: F) -> F:
             doc = (handler.__doc__ or "").strip().split("\n")[0]
-            own = family or handler.__module__.rpartition(".")[2]
+            handler_family = family or handler.__module__.rpartition(".")[2]
             for name in names:
                 assert name not in self._declared, f"{name} is declared twice"
-                text = doc if place == "chip" else f"not supported: {doc}"
-                text = text if becomes is None else f"`{becomes[name]}`"
+                if place == "chip":
+                    text = doc
+                else:
+                    text = f"not supported: {doc}"
+                if becomes is not None:
+                    text = f"`{becomes[name]}`"
                 self._declared[name] = Operator(
-                    name=name, family=own, becomes=text, handler=cast("H", handler), whole=whole, place=place
+                    name=name, family=handler_family, becomes=text, handler=cast("H", handler), whole=whole, place=place
                 )
             return handler
 
-        return made
+        return register
 
     @cached_property
     def _all(self) -> dict[str, Operator[H]]:
@@ -90,63 +93,65 @@ class Operators(Mapping[str, Operator[H]]):
         return len(self._all)
 
     def rows(self) -> Iterator[tuple[str, str, str]]:
-        """Of each its name, its family and what it becomes, by name: for `--ops` and the docs."""
+        """Yield name, family and description of each operator by name, for `--ops` and the documentation."""
         for name, operator in sorted(self.items()):
             yield name, operator.family, operator.becomes.rstrip(".")
 
 
 REFUSED: Final = "*"
-"""Among names of operators for the host: whatever cannot become ops of the device."""
+"""Stands in the list of operators for the host for every operator that cannot become ops of the device."""
 
 
 class NotSupportedError(UnsupportedError):
-    """Why one node cannot be taken; the reader collects them."""
+    """A single operator cannot be imported. The reader collects these errors and reports them together."""
 
 
 class Refusals:
-    """What a reader cannot take of a model: how often, and where first."""
+    """A collection of what a reader cannot import: each construct with its count and its first place."""
 
     def __init__(self) -> None:
         self.counts: Counter[str] = Counter()
         self._places: dict[str, str] = {}
 
-    def add(self, what: str, place: str) -> None:
-        """Once more; `place`: "" where it is nowhere."""
-        self.counts[what] += 1
-        self._places.setdefault(what, place)
+    def add(self, construct: str, place: str) -> None:
+        """Count a construct once more; `place` is "" if it has none."""
+        self.counts[construct] += 1
+        self._places.setdefault(construct, place)
 
-    def tell(self, model: str, *advice: str) -> None:
-        """Raises UnsupportedError where there is any, naming all and what to do."""
+    def raise_if_any(self, model: str, *advice: str) -> None:
+        """Raise UnsupportedError naming all refused constructs and what to do, if there are any."""
         lines = [
-            f"{what}: {plural(count, 'time')}" + f", first at {self._places[what]}" * bool(self._places[what])
-            for what, count in self.counts.most_common()
+            f"{construct}: {plural(count, 'time')}"
+            + f", first at {self._places[construct]}" * bool(self._places[construct])
+            for construct, count in self.counts.most_common()
         ]
         if lines:
             raise UnsupportedError(f"compile: {model}: not supported: " + "; ".join((*lines, *advice)))
 
 
 _TABLE: Final = 4096
-"""Rows of zeros and a one are read from a table up to that many, and compared beyond."""
+"""Limit for the depth up to which one-hot rows are read from a table; beyond it they come from comparisons."""
 _MOVES: Final = ("reshape", "identity", "transpose", "linear", "expand", "take", "slice")
 
 
-def host_picks(b: Builder, node: Node) -> bool:
-    """Whether the host can pick the elements of a value: it is an input, or moved from one."""
+def is_picked_by_host(b: Builder, node: Node) -> bool:
+    """Return whether the host can pick table rows by a value, because it is an input or moved from one."""
     while node.op in _MOVES:
         node = b.graph[node.inputs[0]]
     return node.op == "input"
 
 
-def hot(b: Builder, index: Node, depth: int, *, from_end: bool = False, zero: int | None = None) -> Node:
-    """Return [..., depth]: 1 where the last dimension counts the index. Negative indices may count `from_end`; index
-    `zero`, outside of the dimension, is nowhere. Of an input by a table, exact in every format."""
-    if depth <= _TABLE and host_picks(b, index):
+def one_hot_rows(b: Builder, index: Node, depth: int, *, from_end: bool = False, zero: int | None = None) -> Node:
+    """Return [..., depth]: 1 where the last dimension counts the index, else 0. Negative indices may count `from_end`;
+    index `zero`, outside of the dimension, gives a row of zeros. Rows picked by the host come from a table and are
+    exact in every format."""
+    if depth <= _TABLE and is_picked_by_host(b, index):
         return table_rows(b, b.constant(np.eye(depth, dtype=np.float32)), index, from_end=from_end, zero=zero)
     return b.one_hot(index, depth=depth, from_end=from_end)
 
 
 def table_rows(b: Builder, table: Node, index: Node, *, from_end: bool = False, zero: int | None = None) -> Node:
-    """Return rows of a constant table by indices that the host picks."""
+    """Return the rows of a constant table by indices that the host picks."""
     attrs: dict[str, Any] = {"from_end": True} if from_end else {}
     if zero is not None:
         attrs["zero"] = zero
@@ -154,8 +159,9 @@ def table_rows(b: Builder, table: Node, index: Node, *, from_end: bool = False, 
 
 
 class Scatter(NamedTuple):
-    """How values come to the places of a dimension: several for a place are reduced (`frontend_ops.scatter`), with the
-    element that is there or without it; whether indices may be counted from the end."""
+    """Options of a scatter along dimension `dim`: how several values for one place are reduced
+    (`frontend_ops.scatter`), whether the element at the place takes part, and whether negative indices count from the
+    end."""
 
     dim: int
     reduction: str = "none"
@@ -163,38 +169,40 @@ class Scatter(NamedTuple):
     from_end: bool = False
 
 
-def scattered(b: Builder, x: Node, index: Node, values: Node, how: Scatter) -> Node:
-    """Return x with values at places of one dimension, one for each index. Along other dimensions the indices may be
-    fewer: elements behind stay as they are."""
+def scatter_elements(b: Builder, x: Node, index: Node, values: Node, how: Scatter) -> Node:
+    """Return x with values written to places of one dimension, one place for each index. If the indices are fewer along
+    other dimensions, the elements beyond them stay."""
     dim = dim_of(how.dim, len(x.shape))
     for place, (size, count) in enumerate(zip(x.shape, index.shape, strict=True)):
         if place != dim and count < size:
             part = b.slice(x, dim=place, start=0, count=count)
-            part = scattered(b, part, index, values, how)
-            behind = b.slice(x, dim=place, start=count, count=size - count)
-            return b.concat(part, behind, dim=place)
-    return _combined(b, x, hot(b, index, x.shape[dim], from_end=how.from_end), values, how)
+            part = scatter_elements(b, part, index, values, how)
+            remainder = b.slice(x, dim=place, start=count, count=size - count)
+            return b.concat(part, remainder, dim=place)
+    return _emit_scatter(b, x, one_hot_rows(b, index, x.shape[dim], from_end=how.from_end), values, how)
 
 
-def scattered_slices(b: Builder, x: Node, index: Node, values: Node, how: Scatter) -> Node:
-    """Return x with whole slices at places of one dimension, one for each of a row of indices."""
+def scatter_slices(b: Builder, x: Node, index: Node, values: Node, how: Scatter) -> Node:
+    """Return x with whole slices written to places of one dimension, one slice for each of a row of indices."""
     dim = dim_of(how.dim, len(x.shape))
     size = x.shape[dim]
     if index.op == "constant" and how.reduction == "none":
         places = np.asarray(index.value).astype(np.int64).reshape(-1) % size
-        own = np.arange(size)
-        theirs = np.full(size, -1)
-        theirs[places] = np.arange(places.size)
-        own[places] = -1
-        put = b.take(values, dim=dim, index=theirs)
-        return put if (own < 0).all() else b.add(b.take(x, dim=dim, index=own), put, dtype=x.dtype)
-    rows = hot(b, index, size, from_end=how.from_end)
+        source_rows = np.arange(size)
+        update_rows = np.full(size, -1)
+        update_rows[places] = np.arange(places.size)
+        source_rows[places] = -1
+        updates = b.take(values, dim=dim, index=update_rows)
+        if (source_rows < 0).all():
+            return updates
+        return b.add(b.take(x, dim=dim, index=source_rows), updates, dtype=x.dtype)
+    rows = one_hot_rows(b, index, size, from_end=how.from_end)
     rows = b.reshape(rows, shape=(*(1,) * dim, prod(index.shape), *(1,) * (len(x.shape) - dim - 1), size))
     rows = b.expand(rows, shape=(*values.shape, size))
-    return _combined(b, x, rows, values, how)
+    return _emit_scatter(b, x, rows, values, how)
 
 
-def _combined(b: Builder, x: Node, rows: Node, values: Node, how: Scatter) -> Node:
+def _emit_scatter(b: Builder, x: Node, rows: Node, values: Node, how: Scatter) -> Node:
     return b.scatter(
         x, rows, values, dim=how.dim, reduction=how.reduction, include_self=how.include_self, dtype=x.dtype
     )
@@ -202,29 +210,34 @@ def _combined(b: Builder, x: Node, rows: Node, values: Node, how: Scatter) -> No
 
 @dataclass(frozen=True, slots=True)
 class OpenSizes:
-    """`given` by the name of a size, or by the place of a dimension: `x.0` is the first one of the input x."""
+    """Sizes requested for the open dimensions of a model. `given` has them by name, or by input and dimension: `x.0` is
+    the first dimension of the input x."""
 
     given: Mapping[str, int]
     known: set[str] = field(default_factory=set[str])
 
     def of(self, label: str, dim: int, name: str = "") -> int | None:
-        """Of an open dimension of an input; None where nobody said. Raises HostError for a size below 1."""
-        names = [item for item in (name, f"{label}.{dim}") if item]
+        """Return the size requested for an open dimension of an input, or None. Raise HostError for a size below 1."""
+        names = [key for key in (name, f"{label}.{dim}") if key]
         self.known.update(names)
-        found = next((self.given[item] for item in names if item in self.given), None)
-        if found is not None and found < 1:
-            raise HostError(f"compile: size {names[0]}={found}: less than 1")
-        return found
+        size = next((self.given[key] for key in names if key in self.given), None)
+        if size is not None and size < 1:
+            raise HostError(f"compile: size {names[0]}={size}: less than 1")
+        return size
 
     def check(self, model: str) -> None:
-        """Raises HostError for a name that the model does not have, when all were asked for."""
+        """Raise HostError for a requested size that no open dimension has asked for. Call it when all inputs are
+        read."""
         for name in self.given:
             if name not in self.known:
-                said = f"open are {', '.join(sorted(self.known))}" if self.known else "no size of it is open"
-                raise HostError(f"compile: {model}: size {name!r}: {said}")
+                if self.known:
+                    hint = f"open are {', '.join(sorted(self.known))}"
+                else:
+                    hint = "no size of it is open"
+                raise HostError(f"compile: {model}: size {name!r}: {hint}")
 
 
-def how_to_give(label: str, dim: int, name: str = "") -> str:
-    """What is missing, and what to do."""
+def missing_size_text(label: str, dim: int, name: str = "") -> str:
+    """Return the message for an open size that was not given, with the ways to give it."""
     word = name or f"{label}.{dim}"
     return f"the open size {word} (give it: --size {word}=1, in Python sizes={{'{word}': 1}}, or example inputs)"

@@ -1,4 +1,4 @@
-"""Which importer reads a model."""
+"""Choose the importer for a model."""
 
 from collections.abc import Mapping, Sequence
 from importlib.util import find_spec
@@ -8,7 +8,7 @@ from typing import Any
 from buda_emu.compiler.graph.graph import Graph
 from buda_emu.compiler.importers.operators import OpenSizes
 from buda_emu.support.errors import HostError
-from buda_emu.support.unmasked import require_unmasked
+from buda_emu.support.unmasked import refuse_masked_arrays
 
 
 def read_model(
@@ -18,19 +18,20 @@ def read_model(
     parameters: Path | None = None,
     sizes: Mapping[str, int] | None = None,
 ) -> Graph:
-    """The graph of a model as it is given to `compile`; operators `on_host` stay as they are, where the model's own
-    framework can run them; `parameters` of a torch module or a .pt2 file in another file; `sizes` that it leaves open.
-    Raises HostError, UnsupportedError."""
-    require_unmasked(inputs, "compile: example inputs")
-    given = OpenSizes(sizes or {})
-    graph = _read(source, inputs, on_host, parameters, given)
-    given.check(graph.name)
+    """Import a model in any form that `compile` takes. Operators listed in `on_host` stay as they are if the model's
+    own framework can run them. `parameters` names a file with the parameters of a torch module or .pt2 program, `sizes`
+    the sizes that the model leaves open. Raise HostError for a model that cannot be read, UnsupportedError for one that
+    cannot be compiled."""
+    refuse_masked_arrays(inputs, "compile: example inputs")
+    open_sizes = OpenSizes(sizes or {})
+    graph = _dispatch(source, inputs, on_host, parameters, open_sizes)
+    open_sizes.check(graph.name)
     if not graph.outputs:
         raise HostError(f"compile: {graph.name}: the model has no outputs: there is nothing to compute")
     return graph
 
 
-def _read(
+def _dispatch(
     source: Any, inputs: Sequence[Any] | None, on_host: Sequence[str], parameters: Path | None, sizes: OpenSizes
 ) -> Graph:
     kind: type[Any] = type(source)
@@ -38,17 +39,20 @@ def _read(
         from buda_emu.compiler.importers.from_torch.reader import read_torch
 
         return read_torch(source, inputs, parameters, sizes)
-    path = Path(source) if isinstance(source, (str, Path)) else Path()
+    if isinstance(source, (str, Path)):
+        path = Path(source)
+    else:
+        path = Path()
     if parameters is not None and path.suffix != ".pt2":
         raise HostError("compile: parameters: of a torch module or a .pt2 file: other models have their own")
     if isinstance(source, (str, Path)):
         if path.suffix == ".onnx":
-            _need("onnx", path)
+            _require_package("onnx", path)
             from buda_emu.compiler.importers.from_onnx.reader import read_file
 
             return read_file(path, inputs, on_host, sizes)
         if path.suffix == ".pt2":
-            _need("torch", path)
+            _require_package("torch", path)
             from buda_emu.compiler.importers.from_torch.reader import read_pt2
 
             return read_pt2(path, parameters, (inputs, sizes))
@@ -58,7 +62,7 @@ def _read(
 
         return read_proto(source, inputs, on_host=on_host, sizes=sizes)
     if callable(source):
-        _need("jax", getattr(source, "__name__", kind.__name__))
+        _require_package("jax", getattr(source, "__name__", kind.__name__))
         from buda_emu.compiler.importers.from_jax.reader import read_jax
 
         return read_jax(source, inputs)
@@ -67,7 +71,7 @@ def _read(
     )
 
 
-def _need(package: str, path: Path | str) -> None:
-    """Raises HostError where what reads a file is not installed; the extra has the package's name."""
+def _require_package(package: str, path: Path | str) -> None:
+    """Raise HostError if a package that the model needs is not installed; the project's extra has the same name."""
     if find_spec(package) is None:
         raise HostError(f"compile: {path} needs the package {package}: pip install 'buda-emu[{package}]'")

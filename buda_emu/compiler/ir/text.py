@@ -27,9 +27,9 @@ from buda_emu.compiler.ir.values import (
     Reader,
     Tokens,
     load_arrays,
-    made,
+    make_record,
     name,
-    quoted,
+    quote,
     same,
     save_arrays,
 )
@@ -42,11 +42,20 @@ from buda_emu.support.files import read_whole, write_file
 
 
 def graph_lines(graph: Graph, printer: Printer) -> Iterator[str]:
-    """The nodes in their order, and the outputs; inputs are listed where their order is not that of the nodes."""
+    """Yield the nodes in their order, and the outputs; inputs are listed if their order is not that of the nodes."""
     for node in graph:
-        operands = f"({', '.join(map(name, node.inputs))})" if node.inputs else ""
-        attrs = f" {printer.map(node.attrs)}" if node.attrs else ""
-        source = f" from {quoted(node.source)}" if node.source else ""
+        if node.inputs:
+            operands = f"({', '.join(map(name, node.inputs))})"
+        else:
+            operands = ""
+        if node.attrs:
+            attrs = f" {printer.map(node.attrs)}"
+        else:
+            attrs = ""
+        if node.source:
+            source = f" from {quote(node.source)}"
+        else:
+            source = ""
         shape = f"{node.dtype}{list(node.shape)}"
         yield f"{name(node.name)} = {node.op}{operands}{attrs} : {shape}{source}"
     if graph.inputs != _inputs(graph):
@@ -54,9 +63,9 @@ def graph_lines(graph: Graph, printer: Printer) -> Iterator[str]:
     for output in graph.outputs:
         fields = {"program": output.program, "state": output.state, "accumulate": output.accumulate}
         defaults = {"program": FORWARD, "state": "", "accumulate": False}
-        shown = {key: item for key, item in fields.items() if item != defaults[key]}
-        more = f" {printer.map(shown)}" if shown else ""
-        yield f"output {quoted(output.label)} = {name(output.value)} : {output.dtype}{more}"
+        shown = {key: field_value for key, field_value in fields.items() if field_value != defaults[key]}
+        fields_text = f" {printer.map(shown)}" if shown else ""
+        yield f"output {quote(output.label)} = {name(output.value)} : {output.dtype}{fields_text}"
 
 
 def _inputs(graph: Graph) -> list[str]:
@@ -64,17 +73,17 @@ def _inputs(graph: Graph) -> list[str]:
 
 
 class GraphReader:
-    """Reads a graph line by line."""
+    """A reader of graphs, line by line."""
 
     def __init__(self, title: str, reader: Reader) -> None:
         self.graph = Graph(title)
         self.places: dict[str, str] = {}
-        """Where each node and output stands: file and line."""
+        """File and line of each node and output."""
         self._reader = reader
         self._listed: list[str] | None = None
 
     def line(self, tokens: Tokens) -> None:
-        """One node, output or list of inputs. Raises IrError."""
+        """Read one node, output or list of inputs. Raises IrError."""
         first = tokens.any_name("a node")
         if first == "output" and tokens.kind == "text":
             self._output(tokens)
@@ -86,14 +95,17 @@ class GraphReader:
             self._node(first, tokens)
 
     def done(self) -> Graph:
-        """All of it."""
-        self.graph.inputs = _inputs(self.graph) if self._listed is None else self._listed
+        """Return the complete graph."""
+        if self._listed is None:
+            self.graph.inputs = _inputs(self.graph)
+        else:
+            self.graph.inputs = self._listed
         return self.graph
 
-    def _node(self, own: str, tokens: Tokens) -> None:
-        if own in self.graph.nodes:
-            tokens.fail(f"there is a node {own} already")
-        self.places[own] = tokens.where
+    def _node(self, node_name: str, tokens: Tokens) -> None:
+        if node_name in self.graph.nodes:
+            tokens.fail(f"there is a node {node_name} already")
+        self.places[node_name] = tokens.where
         tokens.need("=")
         op = tokens.name("an op")
         inputs: list[str] = []
@@ -102,13 +114,19 @@ class GraphReader:
                 inputs.append(tokens.any_name("an operand"))
                 if not tokens.at(")"):
                     tokens.need(",")
-        attrs = self._reader.map(tokens) if tokens.at("{") else {}
+        if tokens.at("{"):
+            attrs = self._reader.map(tokens)
+        else:
+            attrs = {}
         tokens.need(":")
         dtype = tokens.name("an element type")
         shape = self._reader.shape(tokens)
-        source = tokens.text() if tokens.take("from") else ""
-        self.graph.nodes[own] = Node(
-            name=own, op=op, inputs=tuple(inputs), attrs=attrs, shape=shape, dtype=dtype, source=source
+        if tokens.take("from"):
+            source = tokens.text()
+        else:
+            source = ""
+        self.graph.nodes[node_name] = Node(
+            name=node_name, op=op, inputs=tuple(inputs), attrs=attrs, shape=shape, dtype=dtype, source=source
         )
 
     def _output(self, tokens: Tokens) -> None:
@@ -118,56 +136,61 @@ class GraphReader:
         value = tokens.any_name("a node")
         tokens.need(":")
         dtype = tokens.name("an element type")
-        more = self._reader.map(tokens) if tokens.at("{") else {}
+        if tokens.at("{"):
+            optional_fields = self._reader.map(tokens)
+        else:
+            optional_fields = {}
         fields = {"label": label, "value": value, "dtype": dtype}
-        self.graph.outputs.append(made(Output, more | fields, tokens, f"output {label}"))
+        self.graph.outputs.append(make_record(Output, optional_fields | fields, tokens, f"output {label}"))
 
 
 VERSION: Final = 1
 TILE: Final = "tile"
 PLACED: Final = "placed"
 LEVELS: Final = (FRONT, CORE, TILE, PLACED)
-"""Ops as they were imported; those that `lower` knows; netlist ops on tiles; with blocks, cores, epochs and queues."""
+"""The levels of IR: ops as they were imported; ops that `lower` knows; netlist ops on tiles; those with blocks, cores,
+epochs and queues."""
 
 
 @dataclass(frozen=True, slots=True)
 class Ir:
-    """One form of a model: its `graph`, and from level tile on what was made of it."""
+    """One form of a model: its `graph`, and from level tile on its ops on tiles and their placement."""
 
     level: str
     graph: Graph
     tiles: TileGraph | None = None
     placement: Placement | None = None
     places: Mapping[str, str] = field(default_factory=dict[str, str])
-    """Where in a file its nodes, ops and queues stand, by the words with which messages begin; {} of a form that was
-    not read."""
+    """Positions in a file of nodes, ops and queues, by the words with which messages begin; {} for a form that was not
+    read."""
 
     def locate(self, problem: str, path: str) -> str:
-        """A problem of this form with the line on which its subject stands, else the file alone."""
+        """Return a problem of this form with the line of its subject, or with the file alone."""
         subject = problem.partition(":")[0].partition(" = ")[0]
         return f"{self.places.get(subject, path)}: {problem}"
 
     def __eq__(self, other: object) -> bool:
-        """Bit by bit; the framework's own model that a graph may hold is not compared."""
+        """Compare bit by bit, without the framework's own model that a graph may hold."""
         if not isinstance(other, Ir) or self.level != other.level:
             return False
-        mine, theirs = (
-            (replace(item.graph, origin=None), item.tiles, _compared(item.placement)) for item in (self, other)
+        own_content, other_content = (
+            (replace(form.graph, origin=None), form.tiles, _without_search_state(form.placement))
+            for form in (self, other)
         )
-        return same(mine, theirs)
+        return same(own_content, other_content)
 
     __hash__ = None  # type: ignore[assignment]
 
 
-def _compared(placement: Placement | None) -> object:
-    """All but what the search remembers of its work."""
+def _without_search_state(placement: Placement | None) -> object:
+    """Return the placement without what the search remembers of its work."""
     return replace(placement, given=None, work=None) if placement is not None else None  # type: ignore[arg-type]
 
 
 @dataclass(frozen=True, slots=True)
 class IrFile:
-    """The forms of a model that stand after pass `after`, several where the search has yet to choose; `target` from
-    level tile on."""
+    """The forms of a model that pass `after` returned, several if the search has yet to choose; `target` from level
+    tile on."""
 
     after: str
     forms: tuple[Ir, ...]
@@ -176,12 +199,13 @@ class IrFile:
 
 
 def print_ir(form: Ir) -> str:
-    """The lines of one level, as `--print-after` shows them."""
+    """Return the lines of one level, as `--print-after` shows them."""
     return "\n".join(_module(form.level, form, Printer())) + "\n"
 
 
 def print_file(file: IrFile) -> tuple[str, Arrays]:
-    """The text, and the arrays that it names. Raises IrError for what no text stands for."""
+    """Return the text of a file, and the arrays that it refers to. Raises IrError for objects that have no text
+    form."""
     printer = Printer()
     lines = [f"buda-emu ir {VERSION}", f"after {file.after}"]
     if file.target is not None:
@@ -196,7 +220,8 @@ def print_file(file: IrFile) -> tuple[str, Arrays]:
 
 
 def _module(level: str, form: Ir, printer: Printer) -> Iterator[str]:
-    yield f"{level} {quoted(form.graph.name)}:"
+    """Yield the lines of one level of a form, with its heading."""
+    yield f"{level} {quote(form.graph.name)}:"
     if level in (FRONT, CORE):
         lines = graph_lines(form.graph, printer)
     elif form.placement is not None:
@@ -208,7 +233,7 @@ def _module(level: str, form: Ir, printer: Printer) -> Iterator[str]:
 
 
 def parse_file(text: str, arrays: Arrays, path: str = "<text>") -> IrFile:
-    """What a text says. Raises IrError with line and column for text that is not IR."""
+    """Parse a text. Raises IrError with line and column for text that is not IR."""
     parser = _Parser(path, Reader(arrays))
     for number, line in enumerate(text.splitlines(), 1):
         if line.strip() and not line.lstrip().startswith("#"):
@@ -217,7 +242,7 @@ def parse_file(text: str, arrays: Arrays, path: str = "<text>") -> IrFile:
 
 
 def parse_ir(text: str, target: Target | None = None) -> Ir:
-    """One form by itself, as `print_ir` has it; ops on tiles have no graph then. Raises IrError."""
+    """Parse a single form as `print_ir` writes it; ops on tiles have no graph then. Raises IrError."""
     parser = _Parser("<text>", Reader({}))
     parser.head = 2
     parser.target = target
@@ -228,6 +253,8 @@ def parse_ir(text: str, target: Target | None = None) -> Ir:
 
 
 class _Parser:
+    """A parser of IR files, line by line."""
+
     def __init__(self, path: str, reader: Reader) -> None:
         self.head = 0
         self.target: Target | None = None
@@ -240,7 +267,7 @@ class _Parser:
         self._open: tuple[str, str, GraphReader | TileReader] | None = None
 
     def line(self, tokens: Tokens, *, indented: bool) -> None:
-        """The next one that is neither empty nor a comment."""
+        """Parse the next line that is neither empty nor a comment."""
         if indented:
             if self._open is None:
                 tokens.fail("no level comes before it")
@@ -256,8 +283,11 @@ class _Parser:
                 tokens.fail(f"{level} is not a level: {', '.join(LEVELS)}")
             title = tokens.any_name("the name of the model")
             tokens.need(":")
-            made = GraphReader(title, self._reader) if level in (FRONT, CORE) else TileReader(self._reader)
-            self._open = level, title, made
+            if level in (FRONT, CORE):
+                level_reader = GraphReader(title, self._reader)
+            else:
+                level_reader = TileReader(self._reader)
+            self._open = level, title, level_reader
         tokens.done()
 
     def _heading(self, tokens: Tokens) -> None:
@@ -273,34 +303,39 @@ class _Parser:
         self.head += 1
 
     def _close(self) -> None:
+        """Store the level that has been read so far."""
         if self._open is None:
             return
-        level, title, made = self._open
+        level, title, level_reader = self._open
         self._open = None
-        if isinstance(made, GraphReader):
+        if isinstance(level_reader, GraphReader):
             self._flush()
-            self._graph = made.done()
-            self._graph_places = made.places
+            self._graph = level_reader.done()
+            self._graph_places = level_reader.places
             self._level = level
             return
-        graph = self._graph if self._graph is not None else Graph(title)
+        if self._graph is not None:
+            graph = self._graph
+        else:
+            graph = Graph(title)
         self._graph = None
-        places = self._graph_places | made.places
+        places = self._graph_places | level_reader.places
         if level == TILE:
-            self._forms.append(Ir(TILE, graph, made.tiles, places=places))
+            self._forms.append(Ir(TILE, graph, level_reader.tiles, places=places))
             return
         if self.target is None:
             raise IrError(f"{self._path}: no line `for ARCH {{..}}` says what it is placed for")
-        placement = made.done(self.target)
+        placement = level_reader.done(self.target)
         self._forms.append(Ir(level=PLACED, graph=graph, tiles=placement.tiles, placement=placement, places=places))
 
     def _flush(self) -> None:
-        """A graph of which nothing on tiles was made."""
+        """Store a graph that no ops on tiles follow."""
         if self._graph is not None:
             self._forms.append(Ir(self._level, self._graph, places=self._graph_places))
             self._graph = None
 
     def done(self) -> IrFile:
+        """Return the complete file. Raises IrError for a text without a model."""
         self._close()
         self._flush()
         if not self._forms:
@@ -309,35 +344,44 @@ class _Parser:
 
 
 def _target(tokens: Tokens, reader: Reader) -> Target:
+    """Read the line that states the target of ops on tiles. Raises IrError for a target that does not exist."""
     word = tokens.name("an architecture")
     if word not in ARCHS:
         tokens.fail(f"{word} is not an architecture: {', '.join(ARCHS)}")
-    fields: Mapping[str, Any] = {"board": "", **reader.map(tokens)}
-    missing = [key for key in _TARGET if key not in fields]
-    if missing:
-        tokens.fail(f"{missing[0]} is missing")
-    odd = [key for key, kind in _TARGET.items() if not isinstance(fields[key], kind)]
-    if odd:
-        tokens.fail(f"{odd[0]} cannot be {str(fields[odd[0]])[:60]}")
+    fields = _target_fields(tokens, reader)
     try:
-        named = Target.named(word, fields["df"], fields["fidelity"], fields["acc"])
-        found = named.on_board(fields["board"]) if fields["board"] else named
+        target = Target.from_names(word, fields["df"], fields["fidelity"], fields["acc"])
+        if fields["board"]:
+            target = target.on_board(fields["board"])
     except HostError as error:
         tokens.fail(str(error))
     grid = fields["grid"]
     if len(grid) != 2 or not all(type(size) is int for size in grid):
         tokens.fail(f"{str(grid)[:60]} is not rows and columns of cores")
-    if not all(1 <= size <= most for size, most in zip(grid, found.arch.grid, strict=True)):
-        tokens.fail(f"{found.title} has {list(found.arch.grid)} cores, not {list(grid)}")
-    return replace(found, arch=replace(found.arch, grid=grid))
+    if not all(1 <= size <= largest for size, largest in zip(grid, target.arch.grid, strict=True)):
+        tokens.fail(f"{target.title} has {list(target.arch.grid)} cores, not {list(grid)}")
+    return replace(target, arch=replace(target.arch, grid=grid))
+
+
+def _target_fields(tokens: Tokens, reader: Reader) -> Mapping[str, Any]:
+    """Read the fields of the target's line. Raises IrError for one that is missing or has another type."""
+    fields: Mapping[str, Any] = {"board": "", **reader.map(tokens)}
+    missing = [key for key in _TARGET if key not in fields]
+    if missing:
+        tokens.fail(f"{missing[0]} is missing")
+    mistyped = [key for key, kind in _TARGET.items() if not isinstance(fields[key], kind)]
+    if mistyped:
+        tokens.fail(f"{mistyped[0]} cannot be {str(fields[mistyped[0]])[:60]}")
+    return fields
 
 
 _TARGET: Final = {"df": str, "fidelity": str, "acc": str, "grid": tuple, "board": str}
-"""Fields of the line that says what the ops are for."""
+"""Types of the fields in the line of the target."""
 
 
 def write_ir(folder: Path, name: str, file: IrFile) -> tuple[Path, Path]:
-    """Both files; returns their paths. Raises OSError, IrError for what no text stands for."""
+    """Write the text and its arrays and return the paths of both files. Raises OSError, IrError for objects that have
+    no text form."""
     text, arrays = print_file(file)
     folder.mkdir(parents=True, exist_ok=True)
     paths = folder / f"{name}.ir", folder / f"{name}.npz"
@@ -347,7 +391,7 @@ def write_ir(folder: Path, name: str, file: IrFile) -> tuple[Path, Path]:
 
 
 def read_ir(path: Path) -> IrFile:
-    """What `write_ir` wrote, perhaps edited since. Raises IrError naming file, line and column, OSError."""
+    """Read what `write_ir` wrote, perhaps edited since. Raises IrError naming file, line and column, OSError."""
     try:
         text = read_whole(path).decode()
     except UnicodeDecodeError:

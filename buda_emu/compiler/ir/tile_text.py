@@ -14,7 +14,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import MISSING, fields, replace
 from typing import Any, Final
 
-from buda_emu.compiler.ir.values import IrError, Printer, Reader, Tokens, conforms, made, name
+from buda_emu.compiler.ir.values import IrError, Printer, Reader, Tokens, conforms, make_record, name
 from buda_emu.compiler.lower.layout import Layout
 from buda_emu.compiler.lower.tiles import Constant, InputQueue, OutputQueue, State, Store, SubOp, TileGraph, TileOp, Use
 from buda_emu.compiler.place.decision import with_columns
@@ -24,9 +24,9 @@ _RECORDS: Final[Mapping[str, tuple[str, type[Any]]]] = {
     "input": ("inputs", InputQueue), "constant": ("constants", Constant), "state": ("states", State),
     "output": ("outputs", OutputQueue), "store": ("stores", Store),
 }  # fmt: skip
-"""By the first word of a line: the map of a TileGraph that it belongs to, and what it holds."""
+"""Maps the first word of a line to the attribute of TileGraph that it belongs to, and to its record."""
 _UNDEFINED: Final = "undefined nan"
-"""The line of a graph in which results that there are not are NaN."""
+"""The line of a graph in which undefined results are NaN."""
 _STEP_LINE: Final = ("name", "type", "inputs", "output", "attrs")
 _OP_LINE: Final = ("name", "type", "uses", "shape", "attrs", "steps")
 _AT: Final = ("op", "at")
@@ -34,80 +34,96 @@ _ROUNDS: Final = ("epochs", "microbatch", "ids", "copies", "step")
 
 
 def tile_lines(tiles: TileGraph, printer: Printer, placed: Mapping[str, Placed] | None = None) -> Iterator[str]:
-    """What feeds the ops, the ops in order, and what leaves them."""
+    """Yield the inputs of the ops, the ops in order, and their outputs."""
     if tiles.undefined_is_nan:
         yield _UNDEFINED
     for word, (group, _) in _RECORDS.items():
         if word == "output":
             for op in tiles.ops.values():
                 yield from _op_lines(op, printer, (placed or {}).get(op.name))
-        held: Mapping[str, Any] = getattr(tiles, group)
-        for own, item in held.items():
-            yield f"{word} {name(own)} {printer.map(_fields(item, ('name', 'queue')))}"
-    for own, (op, layout) in tiles.places.items():
-        yield f"value {name(own)} = {name(op)} {printer.value(layout)}"
+        entries: Mapping[str, Any] = getattr(tiles, group)
+        for entry_name, entry in entries.items():
+            yield f"{word} {name(entry_name)} {printer.map(_fields(entry, ('name', 'queue')))}"
+    for entry_name, (op, layout) in tiles.places.items():
+        yield f"value {name(entry_name)} = {name(op)} {printer.value(layout)}"
 
 
 def placed_lines(placement: Placement, printer: Printer) -> Iterator[str]:
-    """The same with places, and the queues with their addresses."""
+    """Yield the lines of a graph with the places of its ops, and the queues with their addresses."""
     yield f"rounds {printer.map({key: getattr(placement, key) for key in _ROUNDS})}"
     yield from tile_lines(placement.tiles, printer, placement.ops)
-    for own, queue in placement.queues.items():
-        yield f"queue {name(own)} {printer.map(_fields(queue, ('name',)))}"
-    for own, queue in placement.between.items():
-        yield f"between {name(own)} = {name(queue)}"
+    for entry_name, queue in placement.queues.items():
+        yield f"queue {name(entry_name)} {printer.map(_fields(queue, ('name',)))}"
+    for entry_name, queue in placement.between.items():
+        yield f"between {name(entry_name)} = {name(queue)}"
     for (reader, constant), queue in placement.held_as.items():
         yield f"held {name(constant)} of {name(reader)} = {name(queue)}"
     for (reader, source), detour in placement.detours.items():
         yield f"detour {name(source)} to {name(reader)} = {printer.value(detour)}"
 
 
-def _fields(item: Any, without: Iterable[str]) -> dict[str, Any]:
-    """Those that have not their default."""
-    found: dict[str, Any] = {}
-    for field in fields(item):
-        value = getattr(item, field.name)
-        default = field.default if field.default_factory is MISSING else field.default_factory()
+def _fields(record: Any, without: Iterable[str]) -> dict[str, Any]:
+    """Return the fields that differ from their defaults."""
+    shown: dict[str, Any] = {}
+    for field in fields(record):
+        value = getattr(record, field.name)
+        if field.default_factory is MISSING:
+            default = field.default
+        else:
+            default = field.default_factory()
         if field.name not in without and (default is MISSING or type(value) is not type(default) or value != default):
-            found[field.name] = value
-    return found
+            shown[field.name] = value
+    return shown
 
 
 def _op_lines(op: TileOp, printer: Printer, placed: Placed | None) -> Iterator[str]:
+    """Yield the line of an op, those of its steps, and the one of its place."""
     uses = ", ".join(_use(use) for use in op.uses)
-    attrs = f" {printer.map(op.attrs)}" if op.attrs else ""
-    more = _fields(op, _OP_LINE)
-    rest = f" with {printer.map(more)}" if more else ""
+    if op.attrs:
+        attrs = f" {printer.map(op.attrs)}"
+    else:
+        attrs = ""
+    optional_fields = _fields(op, _OP_LINE)
+    if optional_fields:
+        rest = f" with {printer.map(optional_fields)}"
+    else:
+        rest = ""
     yield f"{name(op.name)} = {op.type}({uses}){attrs} : {list(op.shape)}{rest}"
     for step in op.steps:
-        own = f" {printer.map(step.attrs)}" if step.attrs else ""
-        more = _fields(step, _STEP_LINE)
-        rest = f" {printer.map(more)}" if more else ""
-        yield f"  step {name(step.name)} = {step.type}({', '.join(step.inputs)}){own} : {step.output}{rest}"
+        if step.attrs:
+            step_attrs = f" {printer.map(step.attrs)}"
+        else:
+            step_attrs = ""
+        optional_fields = _fields(step, _STEP_LINE)
+        if optional_fields:
+            rest = f" {printer.map(optional_fields)}"
+        else:
+            rest = ""
+        yield f"  step {name(step.name)} = {step.type}({', '.join(step.inputs)}){step_attrs} : {step.output}{rest}"
     if placed is not None:
         yield f"  at {printer.value(placed.at)} {printer.map(_fields(placed, _AT))}"
 
 
 def _use(use: Use) -> str:
-    """The tensor, and in angles what happens to it on the way."""
-    way = [" ".join(map(str, tm)) for tm in use.tms] + ([f"buffer {use.buffer}"] if use.buffer else [])
-    return name(use.source) + (f" <{', '.join(way)}>" if way else "")
+    """Return the tensor, with the TMs on the way in angle brackets."""
+    changes = [" ".join(map(str, tm)) for tm in use.tms] + ([f"buffer {use.buffer}"] if use.buffer else [])
+    return name(use.source) + (f" <{', '.join(changes)}>" if changes else "")
 
 
 class TileReader:
-    """Reads netlist ops line by line, and where they are placed."""
+    """A reader of netlist ops and their places, line by line."""
 
     def __init__(self, reader: Reader) -> None:
         self.tiles = TileGraph()
         self._reader = reader
         self.places: dict[str, str] = {}
-        """Where each op and queue stands: file and line."""
+        """File and line of each op and queue."""
         self._placed: dict[str, Placed] = {}
         self._rest: dict[str, Any] = {"queues": {}, "between": {}, "held_as": {}, "detours": {}}
         self._last: TileOp | None = None
 
     def line(self, tokens: Tokens) -> None:
-        """One op or queue. Raises IrError."""
+        """Read one op or queue. Raises IrError."""
         word = tokens.any_name("an op")
         if tokens.take("="):
             self.places.setdefault(word, tokens.where)
@@ -120,19 +136,19 @@ class TileReader:
             tokens.fail(f"{word} begins no line: a line is an op, or begins with {', '.join((*_RECORDS, *_LINES))}")
 
     def done(self, target: Any) -> Placement:
-        """All of it, placed; `target` is what it is placed for. Raises IrError where an op has no place."""
+        """Return the placement for a target. Raises IrError for an op without a place."""
         ops: dict[str, Placed] = {}
-        for own, op in self.tiles.ops.items():
-            if own not in self._placed:
-                raise IrError(f"{self.places[own]}: {own}: no line says `at` which core it is placed")
-            placed = self._placed[own]
-            ops[own] = replace(placed, op=with_columns(op, placed.blocks.grid[1]))
+        for op_name, op in self.tiles.ops.items():
+            if op_name not in self._placed:
+                raise IrError(f"{self.places[op_name]}: {op_name}: no line says `at` which core it is placed")
+            placed = self._placed[op_name]
+            ops[op_name] = replace(placed, op=with_columns(op, placed.blocks.grid[1]))
         return Placement(target, self.tiles, ops=ops, **self._rest)
 
     # --------------------------------------------------------------------------------------------------------- ops
-    def _op(self, own: str, tokens: Tokens) -> None:
-        if own in self.tiles.ops:
-            tokens.fail(f"there is an op {own} already")
+    def _op(self, op_name: str, tokens: Tokens) -> None:
+        if op_name in self.tiles.ops:
+            tokens.fail(f"there is an op {op_name} already")
         kind = tokens.name("an op type")
         uses: list[Use] = []
         tokens.need("(")
@@ -140,12 +156,18 @@ class TileReader:
             uses.append(self._operand(tokens))
             if not tokens.at(")"):
                 tokens.need(",")
-        attrs = self._reader.map(tokens) if tokens.at("{") else {}
+        if tokens.at("{"):
+            attrs = self._reader.map(tokens)
+        else:
+            attrs = {}
         tokens.need(":")
         shape = self._reader.shape(tokens)
-        more = self._reader.map(tokens) if tokens.take("with") else {}
-        fields = {"name": own, "type": kind, "uses": uses, "shape": shape, "attrs": attrs}
-        self._last = self.tiles.ops[own] = made(TileOp, more | fields, tokens, own)
+        if tokens.take("with"):
+            optional_fields = self._reader.map(tokens)
+        else:
+            optional_fields = {}
+        fields = {"name": op_name, "type": kind, "uses": uses, "shape": shape, "attrs": attrs}
+        self._last = self.tiles.ops[op_name] = make_record(TileOp, optional_fields | fields, tokens, op_name)
 
     def _operand(self, tokens: Tokens) -> Use:
         source = tokens.any_name("an operand")
@@ -165,8 +187,8 @@ class TileReader:
         return Use(source, tuple(tms), buffer)
 
     def step(self, tokens: Tokens) -> None:
-        """A sub-op of the op before it."""
-        own = tokens.any_name("a sub-op")
+        """Read a sub-op of the preceding op."""
+        step_name = tokens.any_name("a sub-op")
         tokens.need("=")
         kind = tokens.name("an op type")
         inputs: list[str] = []
@@ -175,51 +197,62 @@ class TileReader:
             inputs.append(tokens.name("an operand"))
             if not tokens.at(")"):
                 tokens.need(",")
-        attrs = self._reader.map(tokens) if tokens.at("{") else {}
+        if tokens.at("{"):
+            attrs = self._reader.map(tokens)
+        else:
+            attrs = {}
         tokens.need(":")
         output = tokens.name("where it goes")
-        rest = self._reader.map(tokens) if tokens.at("{") else {}
+        if tokens.at("{"):
+            rest = self._reader.map(tokens)
+        else:
+            rest = {}
         if self._last is None:
             tokens.fail("a step comes after its op")
-        fields = {"name": own, "type": kind, "inputs": tuple(inputs), "output": output, "attrs": attrs}
-        self._last.steps = (*self._last.steps, made(SubOp, rest | fields, tokens, own))
+        fields = {"name": step_name, "type": kind, "inputs": tuple(inputs), "output": output, "attrs": attrs}
+        self._last.steps = (*self._last.steps, make_record(SubOp, rest | fields, tokens, step_name))
 
     def at(self, tokens: Tokens) -> None:
-        """The place of the op before it."""
+        """Read the place of the preceding op."""
         if self._last is None:
             tokens.fail("a place comes after its op")
         fields = {"op": self._last, "at": self._reader.value(tokens)}
-        self._placed[self._last.name] = made(Placed, self._reader.map(tokens) | fields, tokens, self._last.name)
+        self._placed[self._last.name] = make_record(Placed, self._reader.map(tokens) | fields, tokens, self._last.name)
 
     # ------------------------------------------------------------------------------------------------------ queues
     def _record(self, word: str, tokens: Tokens) -> None:
         group, kind = _RECORDS[word]
-        own = tokens.any_name("a name")
-        held = getattr(self.tiles, group)
-        if own in held:
-            tokens.fail(f"there is {word} {own} already")
-        self.places.setdefault(f"{word} {own}", tokens.where)
-        first = "queue" if kind in (State, Store) else "name"
-        held[own] = made(kind, self._reader.map(tokens) | {first: own}, tokens, f"{word} {own}")
+        entry_name = tokens.any_name("a name")
+        entries = getattr(self.tiles, group)
+        if entry_name in entries:
+            tokens.fail(f"there is {word} {entry_name} already")
+        self.places.setdefault(f"{word} {entry_name}", tokens.where)
+        if kind in (State, Store):
+            first = "queue"
+        else:
+            first = "name"
+        entries[entry_name] = make_record(
+            kind, self._reader.map(tokens) | {first: entry_name}, tokens, f"{word} {entry_name}"
+        )
 
     def value(self, tokens: Tokens) -> None:
-        """Where the elements of a value of the model stand."""
-        own = tokens.any_name("a value")
+        """Read the layout of a value of the model."""
+        value_name = tokens.any_name("a value")
         tokens.need("=")
         op = tokens.any_name("an op")
         layout = self._reader.value(tokens)
         if not isinstance(layout, Layout):
-            tokens.fail(f"value {own}: a Layout is missing")
-        self.tiles.places[own] = op, layout
+            tokens.fail(f"value {value_name}: a Layout is missing")
+        self.tiles.places[value_name] = op, layout
 
-    def undefined(self, tokens: Tokens) -> None:
-        """What results are that there are not."""
+    def undefined_results(self, tokens: Tokens) -> None:
+        """Read the line that undefined results are NaN."""
         if tokens.name("what they are") != "nan":
             tokens.fail(f"a line begins with undefined: it is {_UNDEFINED}")
         self.tiles.undefined_is_nan = True
 
     def rounds(self, tokens: Tokens) -> None:
-        """How inputs go through the placement."""
+        """Read how many inputs, epochs and copies the placement has."""
         values = self._reader.map(tokens)
         for key, value in values.items():
             if key == "ids":
@@ -231,21 +264,23 @@ class TileReader:
         self._rest |= values
 
     def queue(self, tokens: Tokens) -> None:
-        """One of the netlist."""
-        own = tokens.any_name("a queue")
-        if own in self._rest["queues"]:
-            tokens.fail(f"there is a queue {own} already")
-        self.places.setdefault(f"queue {own}", tokens.where)
-        self._rest["queues"][own] = made(Queue, self._reader.map(tokens) | {"name": own}, tokens, f"queue {own}")
+        """Read a queue of the netlist."""
+        queue_name = tokens.any_name("a queue")
+        if queue_name in self._rest["queues"]:
+            tokens.fail(f"there is a queue {queue_name} already")
+        self.places.setdefault(f"queue {queue_name}", tokens.where)
+        self._rest["queues"][queue_name] = make_record(
+            Queue, self._reader.map(tokens) | {"name": queue_name}, tokens, f"queue {queue_name}"
+        )
 
     def between(self, tokens: Tokens) -> None:
-        """The queue by which other epochs read an op."""
-        own = tokens.any_name("an op")
+        """Read the queue through which other epochs read an op."""
+        op_name = tokens.any_name("an op")
         tokens.need("=")
-        self._rest["between"][own] = tokens.any_name("a queue")
+        self._rest["between"][op_name] = tokens.any_name("a queue")
 
-    def held(self, tokens: Tokens) -> None:
-        """The queue of a constant for one reader."""
+    def held_constant(self, tokens: Tokens) -> None:
+        """Read the queue of a constant for one reader."""
         constant = tokens.any_name("a constant")
         tokens.need("of")
         reader = tokens.any_name("an op")
@@ -253,19 +288,20 @@ class TileReader:
         self._rest["held_as"][reader, constant] = tokens.any_name("a queue")
 
     def detour(self, tokens: Tokens) -> None:
-        """An operand that takes the way by DRAM within an epoch."""
+        """Read a detour: an operand that passes through DRAM within an epoch."""
         source = tokens.any_name("an op")
         tokens.need("to")
         reader = tokens.any_name("an op")
         tokens.need("=")
-        found = self._reader.value(tokens)
-        if not isinstance(found, Detour):
+        detour = self._reader.value(tokens)
+        if not isinstance(detour, Detour):
             tokens.fail(f"detour {source}: a Detour is missing")
-        self._rest["detours"][reader, source] = found
+        self._rest["detours"][reader, source] = detour
 
 
 _LINES: Final = {
     "step": TileReader.step, "at": TileReader.at, "value": TileReader.value, "rounds": TileReader.rounds,
-    "undefined": TileReader.undefined,
-    "queue": TileReader.queue, "between": TileReader.between, "held": TileReader.held, "detour": TileReader.detour,
+    "undefined": TileReader.undefined_results,
+    "queue": TileReader.queue, "between": TileReader.between, "held": TileReader.held_constant,
+    "detour": TileReader.detour,
 }  # fmt: skip

@@ -1,4 +1,4 @@
-"""Values in IR text: words of a line, numbers, lists, records, and arrays by their digests."""
+"""Values in IR text: tokens of a line, numbers, lists, records, and arrays by their digests."""
 
 import hashlib
 import re
@@ -42,102 +42,106 @@ class IrError(HostError):
 
 
 class Tokens:
-    """The rest of one line; `kind` of what comes next: name, number, text, sign or end."""
+    """The unread part of one line; `kind` of the next token: name, number, text, sign or end."""
 
-    def __init__(self, line: str, where: str) -> None:
+    def __init__(self, line: str, position: str) -> None:
         self.line = line
-        self.where = where
+        self.where = position
         self._at = 0
         self._start: int = 0
         self._next()
 
     @staticmethod
     def is_name(text: str) -> bool:
-        """Whether it is one without quotes."""
+        """Return whether a text is a name that needs no quotes."""
         return re.fullmatch(_NAME, text) is not None
 
     def _next(self) -> None:
-        found = _TOKEN.match(self.line, self._at)
-        if found is None:
+        match = _TOKEN.match(self.line, self._at)
+        if match is None:
             self.fail(f"{self.line[self._at :].strip()[:20]!r} is not understood")
-        self.kind = str(found.lastgroup)
-        self._word = str(found[self.kind])
-        self._start = int(found.start(self.kind))
-        self._at = int(found.end())
+        self.kind = str(match.lastgroup)
+        self._word = str(match[self.kind])
+        self._start = int(match.start(self.kind))
+        self._at = int(match.end())
 
     def fail(self, why: str) -> NoReturn:
-        """Raises IrError with the place."""
+        """Raise IrError with the position."""
         raise IrError(f"{self.where}:{self._start + 1}: {why}")
 
     def at(self, sign: str) -> bool:
-        """Whether a sign or a name comes next."""
+        """Return whether a sign or a name comes next."""
         return self.kind in ("sign", "name") and self._word == sign
 
     def take(self, sign: str) -> bool:
-        """The same, and after it then."""
-        found = self.at(sign)
-        if found:
+        """Skip a sign or a name if it comes next, and return whether it did."""
+        matches = self.at(sign)
+        if matches:
             self._next()
-        return found
+        return matches
 
     def need(self, sign: str) -> None:
-        """After a sign that has to come next."""
+        """Skip a sign that must come next."""
         if not self.take(sign):
             self.fail(f"{sign!r} is missing before {self._word!r}" if self._word else f"{sign!r} is missing")
 
-    def name(self, what: str) -> str:
-        """A name without quotes."""
+    def name(self, subject: str) -> str:
+        """Read a name without quotes."""
         if self.kind != "name":
-            self.fail(f"{what} is missing before {self._word!r}" if self._word else f"{what} is missing")
-        return self._taken()
+            self.fail(f"{subject} is missing before {self._word!r}" if self._word else f"{subject} is missing")
+        return self._take_word()
 
-    def any_name(self, what: str) -> str:
-        """A name, with quotes or without."""
-        return self.text() if self.kind == "text" else self.name(what)
+    def any_name(self, subject: str) -> str:
+        """Read a name, with quotes or without."""
+        if self.kind == "text":
+            return self.text()
+        return self.name(subject)
 
     def number(self) -> Any:
-        """An integer, or a float where it has a point, an exponent or is infinite."""
+        """Read an integer, or a float if it has a point or an exponent or is infinite."""
         if self.kind != "number":
             self.fail(f"a number is missing before {self._word!r}")
         if len(self._word) > _MOST_DIGITS:
             self.fail(f"a number of more than {_MOST_DIGITS} digits")
-        word = self._taken()
-        return int(word) if word.lstrip("-").isdigit() else float(word)
+        word = self._take_word()
+        if word.lstrip("-").isdigit():
+            return int(word)
+        return float(word)
 
-    def integer(self, what: str) -> int:
-        """A number that is an integer."""
+    def integer(self, subject: str) -> int:
+        """Read a number that must be an integer."""
         start = self._start
-        found = self.number()
-        if not isinstance(found, int):
+        number = self.number()
+        if not isinstance(number, int):
             self._start = start
-            self.fail(f"{what} is an integer, not {found}")
-        return found
+            self.fail(f"{subject} is an integer, not {number}")
+        return number
 
     def text(self) -> str:
-        """What stands in quotes."""
+        """Read a text in quotes."""
         if self.kind != "text":
             self.fail(f"a text in quotes is missing before {self._word!r}")
         for code in _ESCAPE.finditer(self._word):
             if code[1] and (len(code[1]) > 6 or int(code[1], 16) > _LAST_CHARACTER):
                 self.fail(f"there is no character {code[0][:20]}")
-        word = self._taken()[1:-1]
-        return _ESCAPE.sub(lambda found: chr(int(found[1], 16)) if found[1] else found[2], word)
+        word = self._take_word()[1:-1]
+        return _ESCAPE.sub(lambda escape: chr(int(escape[1], 16)) if escape[1] else escape[2], word)
 
     def digest(self) -> str:
-        """Of an array."""
-        found = _DIGEST.match(self.line, self._start)
-        if found is None:
+        """Read the digest of an array."""
+        match = _DIGEST.match(self.line, self._start)
+        if match is None:
             self.fail("a digest of twelve letters is missing")
-        self._at = found.end()
+        self._at = match.end()
         self._next()
-        return found[0]
+        return match[0]
 
     def done(self) -> None:
-        """At the end of the line."""
+        """Fail unless the line ends here."""
         if self.kind != "end":
             self.fail(f"{self._word!r} is where the line should end")
 
-    def _taken(self) -> str:
+    def _take_word(self) -> str:
         word = self._word
         self._next()
         return word
@@ -146,61 +150,69 @@ class Tokens:
 T = TypeVar("T")
 
 
-def made(kind: type[T], values: Mapping[str, Any], tokens: Tokens, what: str) -> T:
-    """A record of that kind. Raises IrError for a field that it does not have or that is missing, and for a value of
-    another type."""
-    hints, needed = _declared(kind)
+def make_record(kind: type[T], values: Mapping[str, Any], tokens: Tokens, subject: str) -> T:
+    """Build a record. Raises IrError for an unknown or missing field, and for a value of another type."""
+    hints, needed = _fields_of(kind)
     for name, value in values.items():
         if name not in hints:
-            tokens.fail(f"{what}: there is no field {name}: {', '.join(hints)}")
+            tokens.fail(f"{subject}: there is no field {name}: {', '.join(hints)}")
         if not conforms(value, hints[name]):
-            tokens.fail(f"{what}: {name} cannot be {str(value)[:60]}")
+            tokens.fail(f"{subject}: {name} cannot be {str(value)[:60]}")
     missing = [name for name in needed if name not in values]
     if missing:
-        tokens.fail(f"{what}: {missing[0]} is missing")
+        tokens.fail(f"{subject}: {missing[0]} is missing")
     try:
         return kind(**values)
     except (TypeError, ValueError) as error:  # a rule of the record itself
-        tokens.fail(f"{what}: {error}")
+        tokens.fail(f"{subject}: {error}")
 
 
 @cache
-def _declared(kind: type[Any]) -> tuple[dict[str, Any], tuple[str, ...]]:
-    """Types of all fields, and those without a default."""
+def _fields_of(kind: type[Any]) -> tuple[dict[str, Any], tuple[str, ...]]:
+    """Return the types of all fields, and the names of those without a default."""
     hints = get_type_hints(kind)
     if is_dataclass(kind):
-        own = {item.name: hints[item.name] for item in fields(kind) if item.init and not item.name.startswith("_")}
-        needed = [item.name for item in fields(kind) if item.default is MISSING and item.default_factory is MISSING]
-        return own, tuple(needed)
+        field_types = {
+            field.name: hints[field.name] for field in fields(kind) if field.init and not field.name.startswith("_")
+        }
+        needed = [field.name for field in fields(kind) if field.default is MISSING and field.default_factory is MISSING]
+        return field_types, tuple(needed)
     return hints, tuple(name for name in hints if name not in kind._field_defaults)
 
 
 def conforms(value: Any, hint: Any) -> bool:
-    """Whether a value has a declared type."""
+    """Return whether a value has a declared type."""
     if hint is Any:
         return True
     if is_typeddict(hint):  # of attributes: the verifier knows which an op has, and their values
         return isinstance(value, dict)
     origin = get_origin(hint)
-    arguments = get_args(hint)
+    if origin is not None:
+        return _conforms_to_generic(value, origin, get_args(hint))
+    if hint in (int, np.int64):
+        return isinstance(value, (int, np.integer)) and not isinstance(value, bool)
+    if hint is float:
+        return isinstance(value, (int, float))
+    return hint is None or isinstance(value, hint)
+
+
+def _conforms_to_generic(value: Any, origin: Any, arguments: tuple[Any, ...]) -> bool:
+    """Return whether a value has a type with arguments: a union, a tuple, a collection, an array or another class,
+    whose arguments are not checked."""
     if origin in (Union, types.UnionType):
-        return any(conforms(value, item) for item in arguments)
+        return any(conforms(value, element) for element in arguments)
     if origin is tuple:
         if not isinstance(value, tuple):
             return False
         items = cast("tuple[Any, ...]", value)
         if len(arguments) == 2 and arguments[1] is Ellipsis:
-            return all(conforms(item, arguments[0]) for item in items)
+            return all(conforms(element, arguments[0]) for element in items)
         return len(items) == len(arguments) and all(map(conforms, items, arguments))
     if origin in (list, frozenset):
-        return isinstance(value, origin) and all(conforms(item, arguments[0]) for item in cast("list[Any]", value))
-    if origin is np.ndarray:
-        return isinstance(value, np.ndarray)
-    if isinstance(origin, type):
-        return isinstance(value, origin)
-    if hint in (int, np.int64):
-        return isinstance(value, (int, np.integer)) and not isinstance(value, bool)
-    return isinstance(value, (int, float)) if hint is float else hint is None or isinstance(value, hint)
+        return isinstance(value, origin) and all(
+            conforms(element, arguments[0]) for element in cast("list[Any]", value)
+        )
+    return isinstance(value, origin)
 
 
 Array = NDArray[Any]
@@ -208,62 +220,65 @@ Arrays = dict[str, Array]
 
 
 def digest(array: Array) -> str:
-    """Twelve letters that equal arrays share, and others do not."""
-    found = hashlib.sha256(f"{array.dtype.str} {array.shape}".encode())
-    found.update(np.ascontiguousarray(array).reshape(-1).view(np.uint8).data if array.size else b"")
-    return found.hexdigest()[:12]
+    """Return twelve letters that are the same for equal arrays only."""
+    checksum = hashlib.sha256(f"{array.dtype.str} {array.shape}".encode())
+    checksum.update(np.ascontiguousarray(array).reshape(-1).view(np.uint8).data if array.size else b"")
+    return checksum.hexdigest()[:12]
 
 
 def save_arrays(path: Path, arrays: Arrays) -> None:
-    """All of them into one file, whole or not at all. Raises OSError."""
+    """Write all arrays into one file, completely or not at all. Raises OSError."""
     write_file(path, lambda stream: np.savez(stream, allow_pickle=False, **arrays))
 
 
 def load_arrays(path: Path) -> Arrays:
-    """Those of a file; none where it is not there. Raises HostError for a file of something else, and for an array
-    that is not the one that was saved under its name."""
-    arrays = npz_of(str(path), path) if path.exists() else {}
+    """Return the arrays of a file, none if the file does not exist. Raises HostError for another kind of file, and for
+    an array that differs from the one that was saved under its name."""
+    if path.exists():
+        arrays = npz_of(str(path), path)
+    else:
+        arrays = {}
     for name, array in arrays.items():
         if digest(array) != name:
             raise HostError(f"{path}: array {name} is another one than was saved: write text and arrays again")
     return arrays
 
 
-def equal(one: Any, two: Any) -> bool:
-    """Whether two arrays have the same type, shape and bits."""
-    if one.dtype != two.dtype or one.shape != two.shape:
+def equal(first: Any, second: Any) -> bool:
+    """Return whether two arrays have the same type, shape and bits."""
+    if first.dtype != second.dtype or first.shape != second.shape:
         return False
-    mine, theirs = (np.ascontiguousarray(item).reshape(-1).view(np.uint8) for item in (one, two))
-    return bool(np.array_equal(mine, theirs))
+    first_bytes, second_bytes = (np.ascontiguousarray(array).reshape(-1).view(np.uint8) for array in (first, second))
+    return bool(np.array_equal(first_bytes, second_bytes))
 
 
 RECORDS: Final = {
     kind.__name__: kind for kind in (Blocks, Detour, Layout, Piece, PickTable, Precision, Sparse, Windows)
 }
-"""All that a text may hold."""
+"""All records that a text may hold."""
 SHARED: Final = (PickTable,)
-"""Objects whose identity says something: ops of one table are alike."""
+"""Records whose identity matters: ops of one table are alike."""
 INLINE: Final = 4
-"""Elements of an array that stands in the text."""
+"""Largest number of elements of an array that is written into the text."""
 _MOST_DEPTH: Final = 40
-"""Values within each other; a file of this compiler has a handful."""
+"""Deepest nesting of values; a file of this compiler has a handful."""
 _WORDS: Final = {"true": True, "false": False, "none": None, "inf": float("inf"), "nan": float("nan")}
 
 
 class Printer:
-    """Writes values, and keeps the arrays that only their digest stands for."""
+    """A printer of values that collects the arrays for which only their digest is written."""
 
     def __init__(self) -> None:
         self.arrays: Arrays = {}
         self._shared: dict[int, int] = {}
-        self._kept: list[Any] = []
+        self._add_buffer: list[Any] = []
 
     def value(self, value: Any) -> str:
-        """Of any attribute. Raises IrError for an object that no text stands for."""
+        """Return any attribute as text. Raises IrError for an object that has no text form."""
         if value is None or isinstance(value, bool):
             return {None: "none", True: "true", False: "false"}[value]
         if isinstance(value, str):
-            return quoted(value)
+            return quote(value)
         if isinstance(value, np.ndarray):
             return self.array(cast("Array", value))
         if isinstance(value, np.generic):
@@ -279,19 +294,21 @@ class Printer:
         if isinstance(value, (list, tuple)):
             items = cast("Iterable[Any]", value)
             inside = ", ".join(map(self.value, items))
-            return f"[{inside}]" if isinstance(value, list) else f"({inside})"
+            if isinstance(value, list):
+                return f"[{inside}]"
+            return f"({inside})"
         if isinstance(value, Mapping):
             return self.map(cast("Mapping[str, Any]", value))
         if callable(value):
-            return f"function({quoted(getattr(value, '__qualname__', '?'))})"
+            return f"function({quote(getattr(value, '__qualname__', '?'))})"
         raise IrError(f"nothing in a text stands for {type(value).__name__}")
 
     def map(self, values: Mapping[str, Any]) -> str:
-        """`{key: value}`; keys are names, or words in quotes."""
-        return "{" + ", ".join(f"{name(key)}: {self.value(item)}" for key, item in values.items()) + "}"
+        """Return `{key: value}`; keys are names, or words in quotes."""
+        return "{" + ", ".join(f"{name(key)}: {self.value(entry)}" for key, entry in values.items()) + "}"
 
     def array(self, array: Array) -> str:
-        """Type, shape, and elements or digest."""
+        """Return type and shape of an array, and its elements or digest."""
         head = f"{array.dtype.name}{list(array.shape)}"
         if array.size <= INLINE:
             return f"{head} = {self.value(array.reshape(-1).tolist())}"
@@ -304,8 +321,8 @@ class Printer:
     def _record(self, record: Any) -> str:
         kind = cast("type[Any]", type(record))
         if isinstance(record, Layout):
-            return f"Layout(dims: {quoted(_dims(record))}, extent: {self.value(record.extent)})"
-        inside = ", ".join(f"{key}: {self.value(item)}" for key, item in _shown(record))
+            return f"Layout(dims: {quote(_dims(record))}, extent: {self.value(record.extent)})"
+        inside = ", ".join(f"{key}: {self.value(entry)}" for key, entry in _fields_to_print(record))
         return f"{kind.__name__}{self._number(record)}({inside})"
 
     def _number(self, record: Any) -> str:
@@ -313,36 +330,42 @@ class Printer:
             return ""
         if id(record) not in self._shared:
             self._shared[id(record)] = len(self._shared) + 1
-            self._kept.append(record)  # no other object takes its id while this one prints
+            self._add_buffer.append(record)  # no other object takes its id while this one prints
         return f"#{self._shared[id(record)]}"
 
 
 def _is_even(array: Array) -> bool:
-    """Whether all elements are the same; the first ones tell nearly always."""
+    """Return whether all elements are the same; the first ones nearly always decide."""
     first = array.reshape(-1)[:1]
     return all(equal(part, np.broadcast_to(first, part.shape)) for part in (array.reshape(-1)[:9], array))
 
 
-def _shown(record: Any) -> Iterable[tuple[str, Any]]:
-    """Fields without those that have their default, or are only remembered."""
+def _fields_to_print(record: Any) -> Iterable[tuple[str, Any]]:
+    """Return the fields without those that have their default, or only cache something."""
     if not is_dataclass(record):
         defaults: Mapping[str, Any] = record._field_defaults
-        return [(key, item) for key, item in record._asdict().items() if key not in defaults or item != defaults[key]]
+        return [
+            (key, field) for key, field in record._asdict().items() if key not in defaults or field != defaults[key]
+        ]
     return [
-        (item.name, getattr(record, item.name))
-        for item in fields(record)
-        if not item.name.startswith("_") and not same(getattr(record, item.name), _default(item))
+        (field.name, getattr(record, field.name))
+        for field in fields(record)
+        if not field.name.startswith("_") and not same(getattr(record, field.name), _default(field))
     ]
 
 
-def _default(item: "Field[Any]") -> Any:
-    if item.default is not MISSING:
-        return item.default
-    return item.default_factory() if item.default_factory is not MISSING else MISSING
+def _default(field: "Field[Any]") -> Any:
+    """Return the default of a field, MISSING if it has none."""
+    if field.default is not MISSING:
+        return field.default
+    if field.default_factory is not MISSING:
+        return field.default_factory()
+    return MISSING
 
 
 def _dims(layout: Layout) -> str:
-    """`20r*4, 4r+24c, 1`: by dimension the pieces along slices (z), rows and columns, with strides other than 1."""
+    """Return dimensions such as `20r*4, 4r+24c, 1`: for each the pieces along slices (z), rows and columns, with
+    strides other than 1."""
     return ", ".join(
         "+".join(f"{piece.size}{piece.axis}" + f"*{piece.stride}" * (piece.stride != 1) for piece in dim) or "1"
         for dim in layout.dims
@@ -350,7 +373,7 @@ def _dims(layout: Layout) -> str:
 
 
 def _pieces(dims: str, tokens: Tokens) -> tuple[tuple[Piece, ...], ...]:
-    """The inverse. Raises IrError for another text."""
+    """Parse dimensions as `_dims` writes them. Raises IrError for another text."""
     if dims and not re.fullmatch(rf"{_DIM}(?:, {_DIM})*", dims):
         tokens.fail(f"dims {dims!r} are not as `20r*4, 4r+24c, 1`")
     return tuple(
@@ -365,18 +388,20 @@ _DIM: Final = rf"(?:1|{_ONE}(?:\+{_ONE})*)"
 
 
 def name(text: str) -> str:
-    """A name, in quotes where its letters need them."""
-    return text if Tokens.is_name(text) and text not in _WORDS else quoted(text)
+    """Return a name, in quotes if its letters need them."""
+    if Tokens.is_name(text) and text not in _WORDS:
+        return text
+    return quote(text)
 
 
-def quoted(text: str) -> str:
-    """In double quotes, on one line."""
+def quote(text: str) -> str:
+    """Return a text in double quotes, on one line."""
     plain = text.replace("\\", "\\\\").replace('"', '\\"')
     return '"' + "".join(c if c.isprintable() else f"\\u{{{ord(c):x}}}" for c in plain) + '"'
 
 
 class Reader:
-    """Reads values; `arrays` are those that digests stand for. Raises IrError with the place for what is none."""
+    """A reader of values; `arrays` by their digests. Its methods raise IrError with the position for anything else."""
 
     def __init__(self, arrays: Arrays) -> None:
         self.arrays = arrays
@@ -385,7 +410,7 @@ class Reader:
         self._room = default_memory_limit()  # bytes that arrays of equal elements may still take
 
     def value(self, tokens: Tokens) -> Any:
-        """The next one."""
+        """Read the next value."""
         if self._depth == _MOST_DEPTH:
             tokens.fail(f"more than {_MOST_DEPTH} values within each other")
         self._depth += 1
@@ -415,34 +440,38 @@ class Reader:
             return _WORDS[word]
         if word == "set" and tokens.take("["):
             items = self._until(tokens, "]")
-            if not all(isinstance(item, str) for item in items):
+            if not all(isinstance(element, str) for element in items):
                 tokens.fail("a set holds names in quotes")
             return frozenset(items)
-        return self._array(tokens, word) if word in DTYPES else self._record(tokens, word)
+        if word in DTYPES:
+            return self._array(tokens, word)
+        return self._record(tokens, word)
 
     def map(self, tokens: Tokens) -> dict[str, Any]:
-        """`{key: value}`."""
-        found: dict[str, Any] = {}
+        """Read `{key: value}`."""
+        entries: dict[str, Any] = {}
         tokens.need("{")
         while not tokens.take("}"):
             key = tokens.any_name("a key")
-            if key in found:
+            if key in entries:
                 tokens.fail(f"{key} occurs twice there")
             tokens.need(":")
-            found[key] = self.value(tokens)
+            entries[key] = self.value(tokens)
             if not tokens.at("}"):
                 tokens.need(",")
-        return found
+        return entries
 
     def _until(self, tokens: Tokens, end: str) -> list[Any]:
-        found: list[Any] = []
+        """Read values, separated by commas, up to a closing sign."""
+        elements: list[Any] = []
         while not tokens.take(end):
-            found.append(self.value(tokens))
+            elements.append(self.value(tokens))
             if not tokens.at(end):
                 tokens.need(",")
-        return found
+        return elements
 
     def _array(self, tokens: Tokens, dtype: str) -> Any:
+        """Read an array behind its element type: shape, and elements or digest; or a single number in parentheses."""
         if tokens.take("("):
             return self._scalar(tokens, dtype)
         shape = self.shape(tokens)
@@ -477,12 +506,14 @@ class Reader:
         if self._room < 0:
             tokens.fail(f"{dtype}{list(shape)}: no memory for it; the limit is {size_text(default_memory_limit())}")
         try:
-            return np.full(shape, items, dtype) if is_even else np.array(items, dtype).reshape(shape)
+            if is_even:
+                return np.full(shape, items, dtype)
+            return np.array(items, dtype).reshape(shape)
         except (TypeError, ValueError, OverflowError):
             tokens.fail(f"{items!s:.60} is no {dtype}{list(shape)}")
 
     def shape(self, tokens: Tokens) -> tuple[int, ...]:
-        """`[2, 3]`."""
+        """Read a shape such as `[2, 3]`."""
         tokens.need("[")
         sizes = self._until(tokens, "]")
         if not all(type(size) is int and size >= 0 for size in sizes):
@@ -490,6 +521,7 @@ class Reader:
         return tuple(sizes)
 
     def _record(self, tokens: Tokens, word: str) -> Any:
+        """Read a record behind its name. One with a number that was read before is that same object."""
         if word not in RECORDS:
             tokens.fail(f"{word} is neither a type nor a record: {', '.join((*sorted(DTYPES), *RECORDS))}")
         kind = RECORDS[word]
@@ -506,27 +538,33 @@ class Reader:
                 tokens.need(",")
         if kind is Layout and isinstance(values.get("dims"), str):
             values["dims"] = _pieces(values["dims"], tokens)
-        found: Any = made(kind, values, tokens, word)
-        return self._shared.setdefault(number, found) if number else found
+        record: Any = make_record(kind, values, tokens, word)
+        if number:
+            return self._shared.setdefault(number, record)
+        return record
 
 
-def same(one: Any, two: Any) -> bool:
-    """Whether two values are equal in type and content, arrays bit by bit; what a record only remembers is not
-    compared."""
-    if one is two:
+def _same_maps(first: Mapping[Any, Any], second: Mapping[Any, Any]) -> bool:
+    """Return whether two maps have the same keys in the same order, and the same values."""
+    return list(first) == list(second) and all(same(first[key], second[key]) for key in first)
+
+
+def same(first: Any, second: Any) -> bool:
+    """Return whether two values are equal in type and content, arrays bit by bit, without the fields in which records
+    cache something."""
+    if first is second:
         return True
-    if isinstance(one, np.ndarray):
-        return isinstance(two, np.ndarray) and equal(one, two)
-    if isinstance(one, Mapping):
-        mine = cast("Mapping[Any, Any]", one)
-        theirs = cast("Mapping[Any, Any]", two)
-        return isinstance(two, Mapping) and list(mine) == list(theirs) and all(same(mine[k], theirs[k]) for k in mine)
-    if type(one) is not type(two):
+    if isinstance(first, np.ndarray):
+        return isinstance(second, np.ndarray) and equal(first, second)
+    if isinstance(first, Mapping):
+        first_map = cast("Mapping[Any, Any]", first)
+        return isinstance(second, Mapping) and _same_maps(first_map, cast("Mapping[Any, Any]", second))
+    if type(first) is not type(second):
         return False
-    if isinstance(one, (list, tuple)):
-        both = cast("list[Any]", one), cast("list[Any]", two)
-        return len(both[0]) == len(both[1]) and all(map(same, *both))
-    if is_dataclass(one):
-        compared = [item.name for item in fields(one) if item.compare and not item.name.startswith("_")]
-        return all(same(getattr(one, key), getattr(two, key)) for key in compared)
-    return bool(one == two) or (one != one and two != two)
+    if isinstance(first, (list, tuple)):
+        lists = cast("list[Any]", first), cast("list[Any]", second)
+        return len(lists[0]) == len(lists[1]) and all(map(same, *lists))
+    if is_dataclass(first):
+        compared = [field.name for field in fields(first) if field.compare and not field.name.startswith("_")]
+        return all(same(getattr(first, key), getattr(second, key)) for key in compared)
+    return bool(first == second) or (first != first and second != second)

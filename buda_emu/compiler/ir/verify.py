@@ -1,18 +1,18 @@
-"""The invariants of an IR at each level, with those of netlist ops on tiles. A verifier names the op that breaks
+"""Verifier of IR: the invariants of each level, and those of netlist ops on tiles. Messages name the op that breaks
 one.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import combinations
 from math import prod
 from typing import Any, Final
 
 import numpy as np
 
-from buda_emu.compiler.graph.spec import CORE, FRONT, declared_problems, graph_problems
+from buda_emu.compiler.graph.spec import CORE, FRONT, declaration_problems, graph_problems
 from buda_emu.compiler.ir.text import PLACED, TILE, Ir
 from buda_emu.compiler.lower.picker import PickTable
-from buda_emu.compiler.lower.tiles import Shape, TileGraph, TileOp, Tm, after
+from buda_emu.compiler.lower.tiles import Shape, TileGraph, TileOp, Tm, Use, after
 from buda_emu.compiler.place.placement import ROLES, Placed, Placement, Queue
 from buda_emu.compiler.target import FIDELITIES
 from buda_emu.netlist.fields import LAYOUTS, LOCATIONS, QUEUE_TYPES
@@ -26,35 +26,48 @@ OWN: Final[Mapping[str, type]] = {
     "untilize": bool, "gradient": bool, "strips": tuple, "table": PickTable, "rows": int,
     **dict.fromkeys((f"input{number}" for number in range(8)), tuple),
 }  # fmt: skip
-"""Attributes of the compiler: the host reads the result, it is added to a ram, strips of each row of cores, the matrix
-of an identity matmul and the rows of cores that its operands are made for, turns of a splice."""
+"""Attributes that only the compiler has: whether the host reads the result, whether it is added to a ram, strips of
+each row of cores, the matrix of an identity matmul and the rows of cores that its operands are made for, and turns of a
+splice."""
 _TYPES: Final[Mapping[str, tuple[type, ...]]] = {
     "int": (int, np.integer), "bool": (bool,), "float": (float, int, np.floating), "ints": (tuple, list),
     "word": (str,), "text": (str,),
 }  # fmt: skip
 _MANY: Final = 9
-"""Operands from which on the table means any number."""
+"""Number of operands from which on the table means any number."""
 TMS: Final = ("transpose", "broadcast", "hslice", "vslice", "hstack", "vstack")
 
 
 def attribute_problems(op: TileOp) -> Iterator[str]:
-    """An unknown op, an attribute that it does not have, a value of another type."""
+    """Yield problems with an op's attributes: an unknown op, an attribute that it does not have, a value of another
+    type."""
     if op.type not in OP_TYPES:
         yield f"there is no op type {op.type}"
         return
     for name, value in op.attrs.items():
-        spec = ATTRIBUTES.get(name)
         if name in OWN:
-            if not isinstance(value, OWN[name]):
-                yield f"attribute {name} is no {OWN[name].__name__}"
-            elif isinstance(value, PickTable) and not _is_within(value):
-                yield f"pairs of its {name} are outside of it"
-        elif spec is None or (spec.types is not None and op.type not in spec.types):
+            yield from _own_attribute_problems(name, value)
+            continue
+        spec = ATTRIBUTES.get(name)
+        if spec is None or (spec.types is not None and op.type not in spec.types):
             yield f"attribute {name} is not one of {op.type}"
         elif not _has_type(spec, value):
             yield f"attribute {name} of type {spec.kind} cannot be {value!r}"
     if op.inner < 0 or any(min(step.columns, step.across, step.inner) < 0 for step in op.steps):
         yield "a number of tiles is negative"
+    yield from _step_problems(op)
+
+
+def _own_attribute_problems(name: str, value: Any) -> Iterator[str]:
+    """Yield problems with the value of an attribute that only the compiler has (`OWN`)."""
+    if not isinstance(value, OWN[name]):
+        yield f"attribute {name} is no {OWN[name].__name__}"
+    elif isinstance(value, PickTable) and not _is_within(value):
+        yield f"pairs of its {name} are outside of it"
+
+
+def _step_problems(op: TileOp) -> Iterator[str]:
+    """Yield problems with the steps of a fused op: an op that cannot be one, an attribute with an illegal value."""
     for step in op.steps:
         if step.type not in OP_TYPES or not OP_TYPES[step.type].in_fused:
             yield f"step {step.name}: {step.type} is not an op of a fused op"
@@ -64,12 +77,12 @@ def attribute_problems(op: TileOp) -> Iterator[str]:
 
 
 def _is_within(table: PickTable) -> bool:
-    """Whether all pairs of tiles are in the result, and of tiles that there are."""
+    """Return whether all pairs of tiles lie in the result and refer to existing tiles."""
     parts = (table.slice, table.row, table.which, table.inner)
-    most = (table.t, table.rows, len(table.tiles), np.iinfo(np.int32).max)
+    limits = (table.t, table.rows, len(table.tiles), np.iinfo(np.int32).max)
     return len({part.shape for part in parts}) == 1 and all(
         part.dtype.kind == "i" and bool(((part >= 0) & (part < limit)).all())
-        for part, limit in zip(parts, most, strict=True)
+        for part, limit in zip(parts, limits, strict=True)
     )
 
 
@@ -80,45 +93,58 @@ def _has_type(spec: AttributeSpec, value: Any) -> bool:
 
 
 def operand_problems(tiles: TileGraph, op: TileOp, queues: Mapping[str, str], arch: str) -> Iterator[str]:
-    """A wrong number of operands, one that no step reads, a TM that does not divide, an operand that may not be
-    transposed, an operand or result of another shape (OPS 2, 7). `queues`: those that may be read, with the ops that
-    write them; `arch`: "" where it is not known."""
+    """Yield problems with an op's operands: a wrong number of them, one that no step reads, a TM that does not divide,
+    an operand that may not be transposed, an operand or result of another shape (OPS 2, 7). `queues`: queues that may
+    be read, with the ops that write them; `arch`: "" if it is unknown."""
     if len(op.shape) != 3 or min(op.shape) < 1:
         yield f"shape {list(op.shape)} is not slices, rows and columns of tiles"
         return
-    least, most = OP_TYPES[op.type].inputs
-    if not least <= len(op.uses) <= most:
-        most_said = f" to {most}" if least < most < _MANY else ""
-        yield f"{plural(len(op.uses), 'operand')}, it takes {least}{most_said}"
+    least, largest = OP_TYPES[op.type].inputs
+    if not least <= len(op.uses) <= largest:
+        if least < largest < _MANY:
+            range_text = f" to {largest}"
+        else:
+            range_text = ""
+        yield f"{plural(len(op.uses), 'operand')}, it takes {least}{range_text}"
         return
     seen: list[Shape] = []
-    read = {name for step in op.steps for name in step.inputs}
     for number, use in enumerate(op.uses):
-        if op.steps and f"input{number}" not in read:
+        if op.steps and not any(f"input{number}" in step.inputs for step in op.steps):
             yield f"operand {number}: no step reads it"
             return
         try:
-            shape = tiles.shape_of(queues.get(use.source, use.source))
-            for tm in use.tms:
-                shape = _behind(tm, shape)
+            seen.append(_shape_of_use(tiles, use, queues))
         except (ValueError, TypeError) as error:
             yield f"operand {number}: {error}"
             return
-        seen.append(shape)
         if ("transpose",) in use.tms and (refusal := OP_TYPES[op.type].transpose_refusal(number, arch)):
             yield f"operand {number}: {refusal}"
             return
-    expected = list(_expected(op))
+    yield from _shape_problems(op, seen)
+
+
+def _shape_of_use(tiles: TileGraph, use: Use, queues: Mapping[str, str]) -> Shape:
+    """Return the shape of an operand behind its TMs. Raises ValueError or TypeError for an impossible TM."""
+    shape = tiles.shape_of(queues.get(use.source, use.source))
+    for tm in use.tms:
+        shape = _behind(tm, shape)
+    return shape
+
+
+def _shape_problems(op: TileOp, seen: Sequence[Shape]) -> Iterator[str]:
+    """Yield operands that have another shape than the op needs, or that the op does not have; `seen`: their shapes
+    behind the TMs."""
+    expected = list(_operand_shapes(op))
     if expected and len(expected) != len(seen):
         yield f"{plural(len(seen), 'operand')}, it takes {len(expected)}"
         return
     for number, (have, want) in enumerate(zip(seen, expected, strict=False)):
-        if any(size not in (None, own) for own, size in zip(have, want, strict=True)):
+        if any(size not in (None, size_of_operand) for size_of_operand, size in zip(have, want, strict=True)):
             yield f"operand {number} is {list(have)} tiles after its TMs, not {shape_text(want)}"
 
 
 def _behind(tm: Tm, shape: Shape) -> Shape:
-    """As `after`. Raises ValueError for a TM that there is not, or that does not divide."""
+    """Return the shape behind a TM. Raises ValueError for an unknown TM, or one that does not divide."""
     if tm[0] not in TMS or len(tm) != {"transpose": 1, "broadcast": 3}.get(tm[0], 2):
         raise ValueError(f"there is no TM {' '.join(map(str, tm))}")
     if tm[0] == "transpose":
@@ -132,8 +158,8 @@ def _behind(tm: Tm, shape: Shape) -> Shape:
     return after(tm, shape)
 
 
-def _expected(op: TileOp) -> Iterator[Expected]:
-    """What each operand has to be; none where all is for the op's own rules to say."""
+def _operand_shapes(op: TileOp) -> Iterator[Expected]:
+    """Yield the shape that each operand must have; nothing if only the op's own rules can tell."""
     t, rows, columns = op.shape
     attrs = op.attrs
     family = OP_TYPES[op.type].family
@@ -141,13 +167,8 @@ def _expected(op: TileOp) -> Iterator[Expected]:
         yield op.shape
     elif family in ("binary", "quantization"):
         yield from (op.shape, op.shape)
-    elif op.type == "matmul" and attrs.get("identity"):
-        yield from ((None, None, None), (None, op.inner, columns), (None, None, None))
-        yield from [op.shape] * (len(op.uses) - 3)
     elif op.type == "matmul":
-        slices = t * int(attrs.get("z", 1)) if attrs.get("accumulate") else t
-        yield from ((slices, rows, op.inner or None), (slices, op.inner or None, columns))
-        yield from [op.shape] * _more(op)
+        yield from _factor_shapes(op)
     elif op.type == "depthwise":
         yield from ((t, rows, columns * op.inner), (t, op.inner, columns))
         yield from [op.shape] * _more(op)
@@ -163,24 +184,40 @@ def _expected(op: TileOp) -> Iterator[Expected]:
         yield from (op.operand_shape(number) for number in range(len(op.uses)))
 
 
+def _factor_shapes(op: TileOp) -> Iterator[Expected]:
+    """Yield the shape that each operand of a product must have, the picker and encoding of an identity matmul
+    excepted, and those of its bias and scale."""
+    t, rows, columns = op.shape
+    if op.attrs.get("identity"):
+        yield from ((None, None, None), (None, op.inner, columns), (None, None, None))
+        yield from [op.shape] * (len(op.uses) - 3)
+        return
+    if op.attrs.get("accumulate"):
+        slices = t * int(op.attrs.get("z", 1))
+    else:
+        slices = t
+    yield from ((slices, rows, op.inner or None), (slices, op.inner or None, columns))
+    yield from [op.shape] * _more(op)
+
+
 def _more(op: TileOp) -> int:
-    """Operands of a product beside its two factors."""
+    """Return the number of a product's operands in addition to its two factors."""
     return bool(op.attrs.get("bias")) + bool(op.attrs.get("dequant"))
 
 
 MOST: Final = 20
-"""Problems that are told of one IR."""
+"""Largest number of problems that are reported for one IR."""
 
 
 def problems(form: Ir, arch: str = "") -> list[str]:
-    """What breaks a rule of its level, the first of them; none where all is well. Without `arch` no rule is asked that
-    holds for one architecture alone."""
-    found: list[str] = []
+    """Return the first problems of an IR at its level, none if it is valid. Without `arch` the rules for single
+    architectures are left out."""
+    messages: list[str] = []
     for problem in _problems(form, arch):
-        found.append(problem)
-        if len(found) == MOST:
+        messages.append(problem)
+        if len(messages) == MOST:
             break
-    return found
+    return messages
 
 
 def _problems(form: Ir, arch: str) -> Iterator[str]:
@@ -190,7 +227,7 @@ def _problems(form: Ir, arch: str) -> Iterator[str]:
         broken = True
         yield problem
     if not broken:
-        yield from declared_problems(form.graph)
+        yield from declaration_problems(form.graph)
     if form.tiles is not None and form.level in (TILE, PLACED):
         yield from tile_problems(form.tiles, _detours(form), arch)
     if form.placement is not None:
@@ -198,34 +235,40 @@ def _problems(form: Ir, arch: str) -> Iterator[str]:
 
 
 def _detours(form: Ir) -> dict[str, str]:
-    """Queues of a placement in which a branch waits for a longer one, with the ops that write them."""
+    """Return the queues of a placement that ops write, in which a short branch waits for a longer one, with those
+    ops."""
     if form.placement is None:
         return {}
     return {name: queue.input for name, queue in form.placement.queues.items() if queue.input in form.placement.ops}
 
 
 def tile_problems(tiles: TileGraph, queues: Mapping[str, str], arch: str) -> Iterator[str]:
-    """Of a graph of netlist ops: names, operands, attributes, shapes, formats. `queues` may be operands, too; each
-    holds what an op writes."""
-    known = {*tiles.inputs, *tiles.constants, *tiles.states, *queues}
+    """Yield problems of a graph of netlist ops: names, operands, attributes, shapes, formats. `queues` may also be
+    operands; each holds what an op writes."""
+    defined = {*tiles.inputs, *tiles.constants, *tiles.states, *queues}
     for name, constant in tiles.constants.items():
         if constant.values.ndim != 3 or any(size % 32 or not size for size in constant.values.shape[1:]):
             yield f"constant {name}: {list(constant.values.shape)} are not slices of whole tiles"
             return
     for op in tiles.ops.values():
-        missing = [use.source for use in op.uses if use.source not in known]
+        missing = [use.source for use in op.uses if use.source not in defined]
         if missing:
             yield f"{op.name}: {missing[0]} is not defined before it"
             return
-        if op.name in known:
+        if op.name in defined:
             yield f"{op.name}: there is another tensor of that name"
-        known.add(op.name)
+        defined.add(op.name)
         problem = next(attribute_problems(op), None) or next(operand_problems(tiles, op, queues, arch), None)
         if problem is not None:
             yield f"{op.name} = {op.type}: {problem}"
         yield from _format_problems(
             op.name, (op.precision.df, op.precision.acc_df, *op.precision.reads), op.precision.fidelity
         )
+    yield from _output_problems(tiles)
+
+
+def _output_problems(tiles: TileGraph) -> Iterator[str]:
+    """Yield outputs and stores of missing ops, and stores to missing states."""
     for output in (*tiles.outputs.values(), *tiles.stores.values()):
         if output.op not in tiles.ops:
             yield f"{output.op}: an output or state is to be written by it, and there is no such op"
@@ -243,7 +286,7 @@ def _format_problems(name: str, formats: tuple[str, ...], fidelity: str = "") ->
 
 
 def placed_problems(placement: Placement) -> Iterator[str]:
-    """Of a placement: divisions, cores, epochs, queues."""
+    """Yield problems of a placement: divisions, cores, epochs, queues."""
     if placement.ops.keys() != placement.tiles.ops.keys():
         yield "other ops are placed than there are"
         return
@@ -266,7 +309,7 @@ def placed_problems(placement: Placement) -> Iterator[str]:
 
 
 def _unheld_constants(placement: Placement) -> Iterator[str]:
-    """Constants that an op reads, and no queue holds for it."""
+    """Yield constants that an op reads and no queue holds for it."""
     for name, placed in placement.ops.items():
         for use in placed.op.uses:
             held = (name, use.source) in placement.held_as or use.source in placement.between
@@ -275,13 +318,10 @@ def _unheld_constants(placement: Placement) -> Iterator[str]:
 
 
 def _queue_problems(placement: Placement, queue: Queue) -> Iterator[str]:
+    """Yield problems with a queue's format, buffers, type, role, entries and source."""
     if queue.df not in FORMATS:
         yield f"there is no format {queue.df}"
-    if len(queue.addresses) != prod(queue.blocks.grid):
-        yield f"{plural(len(queue.addresses), 'address')} for a grid of {list(queue.blocks.grid)}"
-    channels = placement.target.arch.dram_channels if queue.loc == "dram" else placement.target.arch.host_channels
-    if any(not 0 <= channel < channels or address < 0 for channel, address in queue.addresses):
-        yield f"an address that is not in {plural(channels, 'channel')} of {queue.loc}"
+    yield from _address_problems(placement, queue)
     if queue.loc not in LOCATIONS or queue.type not in QUEUE_TYPES or queue.layout not in LAYOUTS:
         yield f"there is no {queue.type} of layout {queue.layout} in {queue.loc}"
     if queue.role not in ROLES:
@@ -294,7 +334,20 @@ def _queue_problems(placement: Placement, queue: Queue) -> Iterator[str]:
         yield f"there is no queue {queue.alias}"
 
 
+def _address_problems(placement: Placement, queue: Queue) -> Iterator[str]:
+    """Yield problems with the number of a queue's buffers, and with their channels and addresses."""
+    if len(queue.addresses) != prod(queue.blocks.grid):
+        yield f"{plural(len(queue.addresses), 'address')} for a grid of {list(queue.blocks.grid)}"
+    if queue.loc == "dram":
+        channels = placement.target.arch.dram_channels
+    else:
+        channels = placement.target.arch.host_channels
+    if any(not 0 <= channel < channels or address < 0 for channel, address in queue.addresses):
+        yield f"an address that is not in {plural(channels, 'channel')} of {queue.loc}"
+
+
 def _division_problems(placement: Placement, placed: Placed) -> Iterator[str]:
+    """Yield problems with an op's blocks and cores: blocks that are not its result, cores that are not on the chip."""
     blocks = placed.blocks
     (t, rows, columns) = placed.op.shape
     have = (blocks.t, *(a * b * c for a, b, c in zip(blocks.grid, blocks.mblock, blocks.ublock, strict=True)))
@@ -312,8 +365,9 @@ def _rectangle(placed: Placed) -> tuple[int, int, int, int]:
 
 
 def _overlaps(placement: Placement) -> Iterator[str]:
+    """Yield pairs of ops that run at the same time on the same cores."""
     for graph in placement.graphs():
-        mine = [(name, _rectangle(placed)) for name, placed in placement.ops.items() if placed.graph == graph]
-        for (name, one), (other, two) in combinations(mine, 2):
-            if one[0] < two[2] and two[0] < one[2] and one[1] < two[3] and two[1] < one[3]:
+        rectangles = [(name, _rectangle(placed)) for name, placed in placement.ops.items() if placed.graph == graph]
+        for (name, first), (other, second) in combinations(rectangles, 2):
+            if first[0] < second[2] and second[0] < first[2] and first[1] < second[3] and second[1] < first[3]:
                 yield f"{name} and {other} share cores"

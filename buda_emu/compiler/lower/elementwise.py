@@ -1,5 +1,6 @@
-"""Element-wise ops: both operands in one layout, what is broadcast through TMs where it can be."""
+"""Lowerings of element-wise ops: both operands get one layout, and broadcasts become TMs if possible."""
 
+from collections.abc import Container, Iterator
 from dataclasses import replace
 from typing import Final
 
@@ -7,7 +8,7 @@ import numpy as np
 
 from buda_emu.compiler.graph.graph import Array, Node, Shape
 from buda_emu.compiler.graph.sparse import Sparse
-from buda_emu.compiler.lower.layout import TILE, Dim, Layout, Piece, moves, reshaped, standard
+from buda_emu.compiler.lower.layout import TILE, Dim, Extent, Layout, Piece, moves, reshape_layout, standard
 from buda_emu.compiler.lower.lowering import Lowering, Value, lowers
 from buda_emu.compiler.lower.relayout import relayout
 from buda_emu.compiler.lower.tiles import Tm, Use
@@ -20,29 +21,29 @@ _SFPU: Final = {
 """Netlist ops of front-end ops (FRONTEND 3.1)."""
 _ZERO_STAYS: Final = {"sqrt", "tanh", "gelu_tanh", "sine", "abs", "square", "power", "leaky_relu", "relu", "identity"}
 _NEEDS_ZEROS: Final = {"sqrt"}
-"""Stop on a negative number, even in the padding (OPS 5)."""
+"""Ops that stop on a negative number, even in the padding (OPS 5)."""
 _STOPS: Final = {"sqrt", "reciprocal"}
-"""Stop on an element without a result (OPS 5): a reciprocal may be -inf."""
+"""Ops that stop on an element without a result (OPS 5); a reciprocal may be -inf."""
 _PARTIAL: Final = {*_STOPS, "log"}
-"""Have no result for some numbers below 0."""
+"""Ops that have no result for some numbers below 0."""
 _SIGN_STAYS: Final = {"linear", "reshape", "transpose", "expand", "identity", "add", "multiply", "concat"}
-"""Not below 0 if no operand is; `linear` if no weight is."""
+"""Ops whose result is not below 0 if no operand is; `linear` if no weight is."""
 _BINARY: Final = {"add": "add", "subtract": "subtract", "multiply": "multiply", "maximum": "maximum"}
 
 
 @lowers(*_SFPU)
 def sfpu(low: Lowering, node: Node) -> Value:
-    """One netlist op."""
-    value = settled(low, low.values[node.inputs[0]])
+    """Lower an op of the vector unit to one netlist op."""
+    value = materialise(low, low.values[node.inputs[0]])
     if node.op in _NEEDS_ZEROS and not never_negative(low, node.inputs[0]):
-        value = low.masked(value, rows=not value.same_rows, columns=not value.same_columns)
-    attrs = {{"exp": "exp", "slope": "slope"}[key]: item for key, item in node.attrs.items()}
-    return _made(low, value, low.op(_SFPU[node.op], [low.use(value, transpose=True)], value.tiles, **attrs), node.op)
+        value = low.mask_padding(value, rows=not value.same_rows, columns=not value.same_columns)
+    attrs = {{"exp": "exp", "slope": "slope"}[key]: value_of_attr for key, value_of_attr in node.attrs.items()}
+    return _result(low, value, low.op(_SFPU[node.op], [low.use(value, transpose=True)], value.tiles, **attrs), node.op)
 
 
 def never_negative(low: Lowering, name: str) -> bool:
-    """Whether a value is known not to be below 0, its padding included: then nothing there needs to be zeroed, and what
-    is normalised stays small there, too."""
+    """Return whether a value, its padding included, cannot be below 0, so that nothing in the padding needs to be
+    zeroed, and what is normalised stays small there, too."""
     node = low.graph[name]
     if node.op == "constant":
         return bool((node.value >= 0).all())
@@ -53,9 +54,9 @@ def never_negative(low: Lowering, name: str) -> bool:
     return node.op in _SIGN_STAYS and all(never_negative(low, operand) for operand in node.inputs)
 
 
-def note_undefined(low: Lowering, node: Node) -> None:
-    """Says of a node whether it may have elements without a result, and of the whole graph whether one of them would
-    stop the reference: a root or a reciprocal of what may be NaN or below 0."""
+def mark_undefined_results(low: Lowering, node: Node) -> None:
+    """Note whether a node may have elements without a result, and for the whole graph whether one of them would stop
+    the reference: a root or a reciprocal of a value that may be NaN or below 0."""
     after_nan = any(name in low.undefined for name in node.inputs)
     partial = node.op in _PARTIAL and not _is_above(low, node.inputs[0])
     if after_nan or (partial and node.op != "reciprocal"):
@@ -65,8 +66,8 @@ def note_undefined(low: Lowering, node: Node) -> None:
 
 
 def _is_above(low: Lowering, name: str) -> bool:
-    """Whether a value is known not to be below 0, also the larger one of two values and a product by itself. Masks are
-    left out by `never_negative` alone, which knows less."""
+    """Return whether a value cannot be below 0. In contrast to `never_negative`, which decides about masks, it knows
+    the larger one of two values and a product of a value with itself."""
     node = low.graph[name]
     if node.op == "maximum":
         return any(_is_above(low, operand) for operand in node.inputs)
@@ -79,23 +80,24 @@ def _is_above(low: Lowering, name: str) -> bool:
 
 @lowers("relu")
 def relu(low: Lowering, node: Node) -> Value:
-    """A nop that clamps as it packs (FRONTEND 3.2)."""
-    value = settled(low, low.values[node.inputs[0]])
+    """Lower to a nop that clamps as it packs (FRONTEND 3.2)."""
+    value = materialise(low, low.values[node.inputs[0]])
     threshold = float(node.attrs.get("threshold", 0.0))
     mode = node.attrs.get("mode", "min")
     name = low.op(
         "nop", [low.use(value, transpose=True)], value.tiles, relu_en=True, relu_threshold=threshold, relu_mode=mode
     )
-    return _made(low, value, name, "relu")
+    return _result(low, value, name, "relu")
 
 
 @lowers("identity")
 def identity(low: Lowering, node: Node) -> Value:
-    """Nothing."""
+    """Lower to the operand itself."""
     return low.values[node.inputs[0]]
 
 
-def _made(low: Lowering, value: Value, name: str, op: str) -> Value:
+def _result(low: Lowering, value: Value, name: str, op: str) -> Value:
+    """Return the value that an op computes element by element from another; its padding is 0 if the op maps 0 to 0."""
     stays = op in _ZERO_STAYS
     return replace(
         low.real(value),
@@ -106,8 +108,9 @@ def _made(low: Lowering, value: Value, name: str, op: str) -> Value:
     )
 
 
-def settled(low: Lowering, value: Value) -> Value:
-    """With every element in a place of its own: repeats that are only said become rows and columns."""
+def materialise(low: Lowering, value: Value) -> Value:
+    """Return the value with every element in its own place: repeats that the layout only describes become rows and
+    columns."""
     if not any(piece.axis == "-" for piece in value.layout.pieces):
         return low.real(value)
     return low.real(relayout(low, value, standard(value.layout.shape)))
@@ -115,7 +118,7 @@ def settled(low: Lowering, value: Value) -> Value:
 
 @lowers(*_BINARY)
 def binary(low: Lowering, node: Node) -> Value:
-    """One netlist op on two operands of one layout."""
+    """Lower to one netlist op on two operands of one layout."""
     arrays = [low.array(name) for name in node.inputs]
     layout = _common(low, node, arrays)
     uses: list[Use] = []
@@ -129,12 +132,12 @@ def binary(low: Lowering, node: Node) -> Value:
             same.append((not flags[0], not flags[1]))
             continue
         value = low.values[name]
-        value = expanded(value, node.shape)
+        value = expand_layout(value, node.shape)
         use, flags, copies = operand(low, value, layout)
         uses.append(use)
         clean.append(flags)
         same.append(copies)
-    both = any if node.op == "multiply" else all
+    all_or_any = any if node.op == "multiply" else all
     t, r, c = layout.extent
     name = low.op(_BINARY[node.op], uses, (t, r // TILE, c // TILE))
     return Value(
@@ -142,37 +145,37 @@ def binary(low: Lowering, node: Node) -> Value:
         layout=layout,
         tms=(),
         rows=None,
-        clean_rows=both(flag[0] for flag in clean),
-        clean_columns=both(flag[1] for flag in clean),
+        clean_rows=all_or_any(flag[0] for flag in clean),
+        clean_columns=all_or_any(flag[1] for flag in clean),
         same_rows=all(flag[0] for flag in same) and r == TILE and not layout.on("r"),
         same_columns=all(flag[1] for flag in same) and c == TILE and not layout.on("c"),
     )
 
 
 def _common(low: Lowering, node: Node, arrays: list[Array | None]) -> Layout:
-    """That of an operand which has the result's shape: one without pending moves first."""
+    """Return the layout of an operand with the result's shape, preferably one without pending moves."""
     values = [low.values[name] for name, array in zip(node.inputs, arrays, strict=True) if array is None]
     full = [
         value
         for value in values
-        if _aligned(value.layout, len(node.shape)).shape == node.shape
+        if _pad_rank(value.layout, len(node.shape)).shape == node.shape
         and not any(piece.axis == "-" for piece in value.layout.pieces)
     ]
     if not full:
         return standard(node.shape)
     best = min(full, key=lambda value: (value.rows is not None, np.prod(value.tiles)))
-    return _aligned(best.layout, len(node.shape))
+    return _pad_rank(best.layout, len(node.shape))
 
 
-def _aligned(layout: Layout, rank: int) -> Layout:
-    """With dimensions of size 1 in front."""
+def _pad_rank(layout: Layout, rank: int) -> Layout:
+    """Return the layout with dimensions of size 1 in front."""
     missing: tuple[Dim, ...] = ((),) * (rank - len(layout.dims))
     return Layout((*missing, *layout.dims), layout.extent)
 
 
-def expanded(value: Value, shape: Shape) -> Value:
-    """The value with dimensions of size 1 repeated, in words only."""
-    layout = _aligned(value.layout, len(shape))
+def expand_layout(value: Value, shape: Shape) -> Value:
+    """Return the value with dimensions of size 1 repeated in its layout; no data moves."""
+    layout = _pad_rank(value.layout, len(shape))
     dims = tuple(
         (Piece(size, "-", 0),) if size > 1 and not dim else dim for size, dim in zip(shape, layout.dims, strict=True)
     )
@@ -180,9 +183,10 @@ def expanded(value: Value, shape: Shape) -> Value:
 
 
 def operand(low: Lowering, value: Value, layout: Layout) -> tuple[Use, tuple[bool, bool], tuple[bool, bool]]:
-    """A value, repeats said, as an operand in a layout; whether its padding is zero, and its rows and columns copies.
+    """Return a value as an operand in a layout, whether the padding of its rows and columns is zero, and whether its
+    rows and columns are copies of each other.
 
-    A whole axis of repeats is a broadcast TM; rows and columns are first copied within their tile.
+    An axis that consists of repeats is a broadcast TM; rows and columns are first copied within their tile.
     """
     parts = moves(value.layout, layout) or []
     missing = [
@@ -190,72 +194,83 @@ def operand(low: Lowering, value: Value, layout: Layout) -> tuple[Use, tuple[boo
         for axis in "zrc"
         if parts and layout.on(axis) and all(part.have.axis == "-" for part in parts if part.want.axis == axis)
     ]
-    rest = Layout(
-        tuple(
-            tuple(Piece(piece.size, "-", 0) if piece.axis in missing else piece for piece in dim) for dim in layout.dims
-        ),
-        (
-            1 if "z" in missing else layout.extent[0],
-            TILE if "r" in missing else layout.extent[1],
-            TILE if "c" in missing else layout.extent[2],
-        ),
-    )
-    kept = [number for number, piece in enumerate(rest.pieces) if piece.axis != "-"]
-    value = _without_repeats(low, value, rest, kept)
+    rest = _without_axes(layout, missing)
+    real_pieces = [number for number, piece in enumerate(rest.pieces) if piece.axis != "-"]
+    value = _without_repeats(low, value, rest, real_pieces)
     axis = _beside(low, value)
+    copied = [*missing]
     if axis and not layout.on(axis):  # zeros beside the result would meet numbers: harmless, but V209
-        value = copied_rows(low, value) if axis == "r" else copied_columns(low, value)
-    tms: list[Tm] = []
-    if "r" in missing:
-        value = copied_rows(low, value)
-    if "c" in missing:
-        value = copied_columns(low, value)
-    for place, axis in enumerate("zrc"):
-        unit = 1 if axis == "z" else TILE
-        if axis in missing and layout.extent[place] > unit:
-            tms.append(("broadcast", axis, layout.extent[place] // unit))
+        copied.insert(0, axis)
+    for axis in copied:
+        if axis == "r":
+            value = copy_rows(low, value)
+        elif axis == "c":
+            value = copy_columns(low, value)
     use = low.use(value, transpose=False)
     clean = (value.clean_rows and "r" not in missing, value.clean_columns and "c" not in missing)
-    return Use(use.source, (*use.tms, *tms)), clean, (value.same_rows, value.same_columns)
+    tms = (*use.tms, *_broadcasts(layout.extent, missing))
+    return Use(use.source, tms), clean, (value.same_rows, value.same_columns)
+
+
+def _without_axes(layout: Layout, axes: Container[str]) -> Layout:
+    """Return the layout of a value that does not vary along some axes: it has one slice, or one tile, along these."""
+    dims = tuple(
+        tuple(Piece(piece.size, "-", 0) if piece.axis in axes else piece for piece in dim) for dim in layout.dims
+    )
+    t, rows, columns = layout.extent
+    return Layout(dims, (1 if "z" in axes else t, TILE if "r" in axes else rows, TILE if "c" in axes else columns))
+
+
+def _broadcasts(extent: Extent, axes: Container[str]) -> Iterator[Tm]:
+    """Yield TMs that repeat a slice, or a tile of rows or columns, over the extent, along some axes."""
+    for axis, size in zip("zrc", extent, strict=True):
+        unit = 1 if axis == "z" else TILE
+        if axis in axes and size > unit:
+            yield ("broadcast", axis, size // unit)
 
 
 def _beside(low: Lowering, value: Value) -> str:
-    """The axis along which a maximum left its result in one row or column, "" for other values."""
+    """Return the axis along which a maximum left its result in one row or column, "" for other values."""
     op = low.out.ops.get(value.source)
     while op is not None and len(op.uses) == 1 and not op.uses[0].tms and not op.has("reduces"):
         op = low.out.ops.get(op.uses[0].source)
-    axis = str(op.attrs["dim"]) if op is not None and op.has("reduces") and not value.tms else ""
-    return axis if axis in ("r", "c") else ""
+    if op is not None and op.has("reduces") and not value.tms:
+        axis = str(op.attrs["dim"])
+    else:
+        axis = ""
+    if axis in ("r", "c"):
+        return axis
+    return ""
 
 
-def _without_repeats(low: Lowering, value: Value, rest: Layout, kept: list[int]) -> Value:
-    """Moved to a layout in which only real pieces count: repeats of whole axes are left out on both sides."""
+def _without_repeats(low: Lowering, value: Value, rest: Layout, real_pieces: list[int]) -> Value:
+    """Move a value to a layout in which only real pieces count; repeats of whole axes are left out on both sides."""
     pieces = rest.pieces
     shape = tuple(piece.size for piece in pieces)
-    own = reshaped(value.layout, shape)
-    if own is None:
-        whole = standard(value.layout.shape)
-        value = relayout(low, value, whole)
-        own = reshaped(whole, shape)
-        assert own is not None  # whole dimensions can be cut anywhere
-    have = Layout(tuple(own.dims[number] for number in kept), own.extent)
-    want = Layout(tuple((pieces[number],) for number in kept), rest.extent)
+    split = reshape_layout(value.layout, shape)
+    if split is None:
+        plain = standard(value.layout.shape)
+        value = relayout(low, value, plain)
+        split = reshape_layout(plain, shape)
+        assert split is not None  # whole dimensions can be cut anywhere
+    have = Layout(tuple(split.dims[number] for number in real_pieces), split.extent)
+    want = Layout(tuple((pieces[number],) for number in real_pieces), rest.extent)
     return relayout(low, replace(value, layout=have), want)
 
 
-def copied_rows(low: Lowering, value: Value) -> Value:
-    """The one row of a tile in all of its rows."""
+def copy_rows(low: Lowering, value: Value) -> Value:
+    """Copy the one row of a tile to all of its rows."""
     if value.same_rows:
         return value
     t = value.layout.extent[0]
     slices = np.repeat(np.arange(t) * TILE, TILE)
     matrix = Sparse.of((t * TILE, t * TILE), slices + np.tile(np.arange(TILE), t), slices)
-    moved = low.real(low.moved(value, matrix, value.layout))
+    moved = low.real(low.move_rows(value, matrix, value.layout))
     return replace(moved, same_rows=True, clean_rows=False)
 
 
-def copied_columns(low: Lowering, value: Value) -> Value:
-    """The one column of a tile in all of its columns."""
+def copy_columns(low: Lowering, value: Value) -> Value:
+    """Copy the one column of a tile to all of its columns."""
     if value.same_columns:
         return value
     matrix = np.zeros((TILE, TILE), np.float32)
@@ -264,7 +279,8 @@ def copied_columns(low: Lowering, value: Value) -> Value:
 
 
 def constant_use(low: Lowering, array: Array, shape: Shape, layout: Layout) -> tuple[Use, tuple[bool, bool]]:
-    """A constant as an operand in a layout, as small as broadcasts allow; whether its padding is zero."""
+    """Return a constant as an operand in a layout, as small as broadcasts allow, and whether the padding of its rows
+    and columns is zero."""
     array = np.asarray(array, np.float32)
     array = array.reshape((1,) * (len(shape) - array.ndim) + array.shape)
     pieces: list[int] = []
@@ -272,17 +288,15 @@ def constant_use(low: Lowering, array: Array, shape: Shape, layout: Layout) -> t
         pieces += [piece.size if size > 1 else 1 for piece in dim]
     values = array.reshape(pieces)
     extent = list(layout.extent)
-    tms = list[Tm]()
     copies = list[str]()
     for place, axis in enumerate("zrc"):
-        mine = [number for number, piece in enumerate(layout.pieces) if piece.axis == axis]
+        members = [number for number, piece in enumerate(layout.pieces) if piece.axis == axis]
         unit = 1 if axis == "z" else TILE
-        if all(values.shape[number] == 1 for number in mine) and (mine or extent[place] == unit):
-            if extent[place] > unit:
-                tms.append(("broadcast", axis, extent[place] // unit))
+        if all(values.shape[number] == 1 for number in members) and (members or extent[place] == unit):
             copies.append(axis)
             extent[place] = unit
-    held = np.zeros(extent, np.float32)
+    tms = tuple(_broadcasts(layout.extent, copies))
+    elements = np.zeros(extent, np.float32)
     place = np.zeros(values.shape, np.int64)
     strides = {"z": extent[1] * extent[2], "r": extent[2], "c": 1}
     for number, piece in enumerate(layout.pieces):
@@ -291,9 +305,9 @@ def constant_use(low: Lowering, array: Array, shape: Shape, layout: Layout) -> t
             size[number] = piece.size
             place = place + (np.arange(piece.size) * piece.stride * strides[piece.axis]).reshape(size)
     full = np.broadcast_to(values, np.broadcast_shapes(values.shape, place.shape))
-    held.reshape(-1)[np.broadcast_to(place, full.shape).ravel()] = full.ravel()
+    elements.reshape(-1)[np.broadcast_to(place, full.shape).ravel()] = full.ravel()
     if "r" in copies:
-        held[:] = held[:, :1]
+        elements[:] = elements[:, :1]
     if "c" in copies:
-        held[:] = held[:, :, :1]
-    return Use(low.constant(held), tuple(tms)), ("r" not in copies, "c" not in copies)
+        elements[:] = elements[:, :, :1]
+    return Use(low.constant(elements), tms), ("r" not in copies, "c" not in copies)

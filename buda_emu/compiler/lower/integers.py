@@ -1,4 +1,4 @@
-"""Integers: rounding to them, and those of 8 bits from float32 and back (OPS 6.4)."""
+"""Lowerings of rounding to integers, and of 8-bit integers from float32 and back (OPS 6.4)."""
 
 from dataclasses import dataclass
 from typing import Final, Unpack
@@ -6,10 +6,10 @@ from typing import Final, Unpack
 import numpy as np
 
 from buda_emu.compiler.graph.graph import Node
-from buda_emu.compiler.lower.elementwise import settled
+from buda_emu.compiler.lower.elementwise import materialise
 from buda_emu.compiler.lower.layout import TILE
 from buda_emu.compiler.lower.lowering import Lowering, Value, lowers
-from buda_emu.compiler.lower.schedule import Part, scheduled
+from buda_emu.compiler.lower.schedule import Part, schedule_parts
 from buda_emu.compiler.lower.tiles import Constant, TileAttributes, TileGraph, TileOp, Use, over
 from buda_emu.compiler.target import Precision, Target
 from buda_emu.spec.formats import FORMATS
@@ -19,13 +19,13 @@ WIDE: Final = Precision("Float32", "Float32")
 WHOLE: Final = Precision("Int8", "Int32", "HiFi4")
 BACK: Final = Precision("Float32", "Int32", "HiFi4")
 PRODUCT: Final = Precision("", "Int32", "HiFi4")
-"""V102, V103: what is rounded is Float32, the sums are Int32."""
+"""Formats for integers: what is rounded is Float32, the sums are Int32 (V102, V103)."""
 
 
 @lowers("to_int8")
 def to_int8(low: Lowering, node: Node) -> Value:
-    """A nop to Float32, and the op `quantization`. Zeros beyond the value stay those of the real number."""
-    value = settled(low, low.values[node.inputs[0]])
+    """Lower to a nop to Float32 and a `quantization`. Padding that is zero keeps representing the number 0."""
+    value = materialise(low, low.values[node.inputs[0]])
     wide = low.op("nop", [low.use(value, transpose=True)], value.tiles, suffix="float32")
     low.out.ops[wide].precision = WIDE
     factor = low.array(node.inputs[1])
@@ -45,7 +45,7 @@ def to_int8(low: Lowering, node: Node) -> Value:
 
 @lowers("from_int8")
 def from_int8(low: Lowering, node: Node) -> Value:
-    """The op `dequantization`."""
+    """Lower to a `dequantization`."""
     value = low.values[node.inputs[0]]
     scale = low.array(node.inputs[1])
     assert scale is not None
@@ -68,17 +68,23 @@ def _zero(node: Node) -> float:
     return float(node.attrs["zero"])
 
 
-def requantised(tiles: TileGraph, source: str, like: TileOp) -> list[TileOp]:
-    """Ops that make the integers again of a tensor that holds real ones of the grid of `like`, a `dequantization`:
-    it has been moved since. The last one gives them."""
+def requantise(tiles: TileGraph, source: str, like: TileOp) -> list[TileOp]:
+    """Return ops that turn a moved tensor of real numbers back into the integers of `like`, a `dequantization` whose
+    grid they are on. The last op gives the integers."""
     scale = tiles.constants[like.uses[1].source]
     factor = Constant(f"{source}.factor", 1 / scale.values, "scale")
     tiles.constants.setdefault(factor.name, factor)
     shape = tiles.shape_of(source)
-    own = tiles.ops[source]
+    source_op = tiles.ops[source]
     return [
         TileOp(
-            f"{source}.float32", "nop", [Use(source)], shape, source=own.source, program=own.program, precision=WIDE
+            f"{source}.float32",
+            "nop",
+            [Use(source)],
+            shape,
+            source=source_op.source,
+            program=source_op.program,
+            precision=WIDE,
         ),
         TileOp(
             name=f"{source}.int8",
@@ -86,8 +92,8 @@ def requantised(tiles: TileGraph, source: str, like: TileOp) -> list[TileOp]:
             uses=[Use(f"{source}.float32"), Use(factor.name, over(shape))],
             shape=shape,
             attrs={"zero_point": like.attrs["zero_point"]},
-            source=own.source,
-            program=own.program,
+            source=source_op.source,
+            program=source_op.program,
             precision=WHOLE,
         ),
     ]
@@ -95,9 +101,9 @@ def requantised(tiles: TileGraph, source: str, like: TileOp) -> list[TileOp]:
 
 @dataclass(frozen=True, slots=True)
 class Adder:
-    """What sums are made in: formats and fidelity, the kind of constants, the bits of fraction that the chip keeps.
-    `narrow`: exponents have 5 bits, so that 1.5 * 2^23 has to be a product, which on the chip is just a large number.
-    """
+    """The arithmetic in which sums round: formats and fidelity, the kind of constants, and the bits of fraction that
+    the chip keeps. `narrow`: exponents have 5 bits, so that 1.5 * 2^23 must be written as a product, which the chip
+    computes as just a large number."""
 
     precision: Precision
     kind: str
@@ -106,7 +112,8 @@ class Adder:
 
     @staticmethod
     def of(target: Target) -> "Adder":
-        """Float32, which the chip reads with 10 bits of fraction; Grayskull has the model's 16 bits."""
+        """Return the adder of a target: Float32, which the chip reads with 10 bits of fraction; on Grayskull the
+        model's 16 bits."""
         if target.arch.name != "grayskull":
             return Adder(Precision("", "Float32", "HiFi4"), "scale", 10)
         if FORMATS[target.activation_df].family == "b":
@@ -118,7 +125,7 @@ _CLAMP: Final[TileAttributes] = {"relu_en": True, "relu_threshold": 1.0, "relu_m
 
 
 class _Steps:
-    """The sub-ops on one operand, as they are added."""
+    """The sub-ops on one operand, in the order in which they are added."""
 
     def __init__(self, low: Lowering, value: Value, adder: Adder) -> None:
         self.low = low
@@ -128,63 +135,65 @@ class _Steps:
         self.name = low.name()
 
     def do(self, type: str, /, *operands: Use | str, **attrs: Unpack[TileAttributes]) -> str:
-        """One more, on operands of the fused op and results of others."""
+        """Add a sub-op on operands of the fused op and results of other sub-ops, and return its name."""
         name = f"{self.name}.{len(self.members)}"
-        uses = [Use(item) if isinstance(item, str) else item for item in operands]
+        uses = [Use(operand) if isinstance(operand, str) else operand for operand in operands]
         self.members[name] = TileOp(name=name, type=type, uses=uses, shape=self.value.tiles, attrs=attrs)
         return name
 
     def number(self, number: float) -> Use:
-        """The same number everywhere."""
+        """Return an operand with the same number everywhere."""
         held = self.low.constant(np.full((1, TILE, TILE), number, np.float32), self.adder.kind, "number")
         return Use(held, over(self.value.tiles))
 
     def middle(self, power: int) -> Use | str:
-        """1.5 * 2^power: sums with smaller numbers stay between the two powers of 2."""
+        """Return 1.5 * 2^power: its sums with smaller numbers stay between the two powers of 2."""
         if self.adder.narrow and power > 15:
             return self.do("multiply", self.number(1.5 * 2**10), self.number(2.0 ** (power - 10)))
         return self.number(1.5 * 2.0**power)
 
     def positive(self, difference: str) -> str:
-        """1 where what is at most 1 is above 0, else 0: times 2^126, or so often by what 5 bits of exponent hold."""
+        """Return 1 where a difference of at most 1 is above 0, else 0, by multiplication with 2^126, or several times
+        with the largest power that 5 bits of exponent hold, and clamping."""
         steps, factor = (4, self.number(2.0**15)) if self.adder.narrow else (1, self.number(2.0**126))
         for _ in range(steps):
             difference = self.do("multiply", difference, factor, **_CLAMP)
         return difference
 
     def apart(self, x: Use | str, near: str, least: float) -> tuple[str, str]:
-        """What x is above and below a number, 0 for what is less than `least`."""
+        """Return how far x is above and below a number, with 0 for distances smaller than `least`."""
         keep: TileAttributes = {"relu_en": True, "relu_threshold": least, "relu_mode": "min"}
         return self.do("subtract", x, near, **keep), self.do("subtract", near, x, **keep)
 
-    def summed(self, x: Use | str, power: int) -> str:
-        """The multiple of 2^(power - fraction bits) that a sum leaves of x."""
+    def round_by_sum(self, x: Use | str, power: int) -> str:
+        """Round x to a multiple of 2^(power - fraction bits) by a sum with a large number."""
         middle = self.middle(power)
         return self.do("subtract", self.do("add", x, middle), middle)
 
     def near(self, x: Use | str, doubled: bool = False) -> str:
-        """An integer less than 1 from x; `doubled`: an even one less than 1.5 from it, or x itself."""
-        found = self.summed(x, 23 + doubled)
-        left = self.do("subtract", *self.apart(x, found, 1.25 if doubled else 0.75))
-        rough = self.summed(left, self.adder.bits + 2 + doubled)
-        fine = self.summed(self.do("subtract", left, rough), self.adder.bits + doubled)
-        found = self.do("add", self.do("add", found, rough), fine)
+        """Return an integer less than 1 from x; if `doubled`, an even one less than 1.5 from it, or x itself."""
+        integer = self.round_by_sum(x, 23 + doubled)
+        left = self.do("subtract", *self.apart(x, integer, 1.25 if doubled else 0.75))
+        rough = self.round_by_sum(left, self.adder.bits + 2 + doubled)
+        fine = self.round_by_sum(self.do("subtract", left, rough), self.adder.bits + doubled)
+        integer = self.do("add", self.do("add", integer, rough), fine)
         # still integers, of numbers that have no room for a fraction
-        above, below = self.apart(x, found, 1.75 if doubled else 0.875)
-        return self.do("subtract", self.do("add", found, above), below)
+        above, below = self.apart(x, integer, 1.75 if doubled else 0.875)
+        return self.do("subtract", self.do("add", integer, above), below)
 
     def floor(self, x: Use | str) -> str:
-        """Below or at x."""
+        """Return the largest integer that is not above x."""
         near = self.near(x)
         return self.do("subtract", near, self.positive(self.do("subtract", near, x)))
 
     def ceil(self, x: Use | str) -> str:
-        """Above or at x."""
+        """Return the smallest integer that is not below x."""
         near = self.near(x)
         return self.do("add", near, self.positive(self.do("subtract", x, near)))
 
     def round(self, x: Use | str) -> str:
-        """Nearest, halves to even: an even number, and 1 more or less where x is more than 0.5 from it."""
+        """Return the nearest integer, halves to even: an even number, and 1 more or less if x is more than 0.5 from
+        it."""
         even = self.near(x, doubled=True)
         half = self.number(0.5)
         above = self.positive(self.do("subtract", self.do("subtract", x, even), half))
@@ -192,7 +201,8 @@ class _Steps:
         return self.do("subtract", self.do("add", even, above), below)
 
     def truncate(self, x: Use | str) -> str:
-        """Towards 0: floor(|x|), and its sign as operand 0 of a product, which is the one of fewer bits."""
+        """Round towards 0: floor(|x|), times its sign. The sign is operand 0 of the product, which is the one of fewer
+        bits."""
         size = self.floor(self.do("abs", x))
         above = self.positive(self.do("nop", x, **_CLAMP))
         sign = self.do("subtract", self.do("add", above, above), self.number(1.0))
@@ -200,10 +210,10 @@ class _Steps:
 
 
 @lowers("floor", "ceil", "round", "truncate")
-def whole(low: Lowering, node: Node) -> Value:
-    """One fused op; before it a nop to Float32, where the chip has that."""
+def round_to_integers(low: Lowering, node: Node) -> Value:
+    """Lower a rounding to one fused op, with a nop to Float32 in front of it if the chip has that."""
     adder = Adder.of(low.target)
-    value = settled(low, low.values[node.inputs[0]])
+    value = materialise(low, low.values[node.inputs[0]])
     if adder.precision.acc_df == "Float32" and low.target.activation_df != "Float32":
         x = Use(low.op("nop", [low.use(value, transpose=True)], value.tiles, suffix="float32"))
         low.out.ops[x.source].precision = WIDE
@@ -212,11 +222,11 @@ def whole(low: Lowering, node: Node) -> Value:
     steps = _Steps(low, value, adder)
     root = getattr(steps, node.op)(x)
     parts = {name: Part.of(op, steps.members) for name, op in steps.members.items()}
-    found = scheduled(parts, root, low.target.arch.name)
-    if found is None:
+    schedule = schedule_parts(parts, root, low.target.arch.name)
+    if schedule is None:
         raise InternalError(f"{node.op} does not fit the buffers of a fused op")
-    name = low.op("fused_op", found[1], value.tiles)
-    low.out.ops[name].steps, low.out.ops[name].precision = found[0], adder.precision
+    name = low.op("fused_op", schedule[1], value.tiles)
+    low.out.ops[name].steps, low.out.ops[name].precision = schedule[0], adder.precision
     return Value(
         source=name,
         layout=value.layout,

@@ -1,9 +1,9 @@
-"""Where the elements of a value stand in its tiles.
+"""Layouts: the places of a value's elements in its tiles.
 
-A tensor of the device is [t, rows, columns], the last two in whole tiles of 32. A layout says for each dimension of the
-value which of the three axes it runs along and with what stride; a dimension may be cut into several pieces, on several
-axes. So a reshape or a transposition of the model moves nothing: it only changes what is said. Data moves when an op
-needs it elsewhere (`relayout`).
+A tensor of the device is [t, rows, columns], the last two in whole tiles of 32. A layout states for each dimension of
+the value which of the three axes it runs along and with what stride; a dimension may be cut into several pieces, on
+several axes. So a reshape or a transposition of the model moves nothing: it only changes the layout. Data moves when an
+op needs it elsewhere (`relayout`).
 """
 
 from collections.abc import Iterable, Sequence
@@ -22,19 +22,20 @@ TILE = 32
 
 
 SHARED = 10
-"""Tiles along one axis that any grid can take whole."""
+"""Number of tiles along one axis up to which any grid can take them whole."""
 
 
 def tiles_along(size: int) -> int:
-    """Tiles that so many elements of one axis lie in."""
+    """Return the number of tiles that `size` elements of one axis lie in."""
     return -(-size // TILE)
 
 
 @cache
-def padded(size: int) -> int:
-    """Up to whole tiles, and to a number of them that cores can share (FRONTEND 4.2: a grid divides the tiles): 1500
-    rows are 47 tiles, which no grid divides, and become 48. A multiple of 8, of more where there are very many, as long
-    as that takes a thirty-second more; else of 5, 6 or 7 where an eighth more is enough."""
+def padded_size(size: int) -> int:
+    """Return the size padded to whole tiles, and to a number of tiles that cores can share (FRONTEND 4.2: a grid
+    divides the tiles): 1500 rows are 47 tiles, which no grid divides, and become 48. The number is a multiple of 8, or
+    of more if there are very many, as long as that adds at most a thirty-second; otherwise a multiple of 5, 6 or 7 if
+    an eighth more is enough."""
     tiles = tiles_along(max(size, 1))
     if tiles > SHARED:
         steps = [step for step in (64, 32, 16, 8) if step == 8 or step <= tiles // TILE]
@@ -46,69 +47,71 @@ def padded(size: int) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """`size` elements along axis "z", "r" or "c", `stride` apart; axis "-": one element seen `size` times."""
+    """A part of a dimension: `size` elements along axis "z", "r" or "c", `stride` apart. Axis "-" stands for one
+    element that is seen `size` times."""
 
     size: int
     axis: str
     stride: int
 
     def split(self, inner: int) -> tuple["Piece", "Piece"]:
-        """Outer and inner part, the inner one of that size."""
+        """Return the outer and the inner part, the inner one of size `inner`."""
         return Piece(self.size // inner, self.axis, self.stride * inner), Piece(inner, self.axis, self.stride)
 
 
 Dim = tuple[Piece, ...]
-"""Outermost piece first; () is a dimension of size 1."""
+"""The pieces of a dimension, outermost first; () is a dimension of size 1."""
 
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """`dims` of the value, and the extent (t, rows, columns) of its tensor in elements."""
+    """The places of a value's elements: `dims` of the value in pieces, and the extent (t, rows, columns) of its tensor
+    in elements."""
 
     dims: tuple[Dim, ...]
     extent: Extent
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """Of the value."""
+        """The shape of the value."""
         return tuple(prod(piece.size for piece in dim) for dim in self.dims)
 
     @property
     def pieces(self) -> tuple[Piece, ...]:
-        """All, in order of the dimensions."""
+        """All pieces in the order of the dimensions."""
         return tuple(piece for dim in self.dims for piece in dim)
 
     def on(self, axis: str) -> tuple[Piece, ...]:
-        """The pieces along one axis, largest stride first."""
+        """Return the pieces along one axis, largest stride first."""
         return tuple(sorted((piece for piece in self.pieces if piece.axis == axis), key=lambda piece: -piece.stride))
 
     @property
     def rows_full(self) -> bool:
-        """Whether no row of a tile is padding."""
+        """Return whether no row of a tile is padding."""
         return prod(piece.size for piece in self.on("r")) == self.extent[1]
 
     @property
     def columns_full(self) -> bool:
-        """Whether no column of a tile is padding."""
+        """Return whether no column of a tile is padding."""
         return prod(piece.size for piece in self.on("c")) == self.extent[2]
 
     def cuts_groups(self, axis: str) -> bool:
-        """Whether sixteen rows (columns) that share an exponent in a block format, if they lie along columns of the
-        tensor, hold both elements and padding (FORMATS 4)."""
+        """Return whether sixteen rows (columns) that would share an exponent in a block format, if they lie along
+        columns of the tensor, hold both elements and padding (FORMATS 4)."""
         if prod(piece.size for piece in self.on(axis)) == self.extent["zrc".index(axis)]:
             return False
         return bool((np.bincount(self.positions(axis) // BLOCK_DATUMS) % BLOCK_DATUMS).any())
 
     def positions(self, axis: str) -> Index:
-        """Rows (columns) of the extent that hold elements."""
-        found = np.zeros(1, np.int64)
+        """Return the rows (columns) of the extent that hold elements."""
+        positions = np.zeros(1, np.int64)
         for piece in self.on(axis):
-            found = (found[:, None] + np.arange(piece.size)[None, :] * piece.stride).ravel()
-        return found
+            positions = (positions[:, None] + np.arange(piece.size)[None, :] * piece.stride).ravel()
+        return positions
 
     @property
     def elements(self) -> NDArray[np.bool_]:
-        """Which numbers of the tiles [tiles, 1024] of its tensor are elements of the value."""
+        """A mask of the numbers in the tensor's tiles [tiles, 1024] that are elements of the value."""
         t, rows, columns = self.extent
         held = np.zeros(t * rows * columns, np.bool_)
         held[self.place("zrc").ravel()] = True
@@ -116,7 +119,8 @@ class Layout:
         return by_tile.reshape(-1, TILE**2)
 
     def place(self, axes: str) -> Index:
-        """The position of every element along some axes, z outermost, as an array of the value's shape by pieces."""
+        """Return the position of every element along some axes, z outermost, as an array with one dimension for each
+        piece."""
         strides = {"c": 1, "r": self.extent[2] if "c" in axes else 1, "z": 1, "-": 0}
         if "z" in axes:
             strides["z"] = (self.extent[1] if "r" in axes else 1) * (self.extent[2] if "c" in axes else 1)
@@ -130,20 +134,21 @@ class Layout:
 
 
 def standard(shape: Sequence[int], rows: int = 1, columns: int = 1) -> Layout:
-    """The last `columns` dimensions along c, the `rows` before them along r, the rest along z, without gaps."""
+    """Return the layout with the last `columns` dimensions along c, the `rows` dimensions before them along r and the
+    others along z, without gaps."""
     rank = len(shape)
     axes = ["c" if place >= rank - columns else "r" if place >= rank - columns - rows else "z" for place in range(rank)]
-    return arranged(shape, axes)
+    return layout_on_axes(shape, axes)
 
 
-def arranged(shape: Sequence[int], axes: Sequence[str]) -> Layout:
-    """Each dimension whole along the axis given for it, in order, without gaps."""
-    order = {axis: [place for place, own in enumerate(axes) if own == axis] for axis in "zrc"}
-    return ordered(shape, order["z"], order["r"], order["c"])
+def layout_on_axes(shape: Sequence[int], axes: Sequence[str]) -> Layout:
+    """Return the layout with each dimension whole along its axis, in order, without gaps."""
+    order = {axis: [place for place, dim_axis in enumerate(axes) if dim_axis == axis] for axis in "zrc"}
+    return dense_layout(shape, order["z"], order["r"], order["c"])
 
 
-def ordered(shape: Sequence[int], z: Sequence[int], r: Sequence[int], c: Sequence[int]) -> Layout:
-    """Dimensions by number along each axis, outermost first."""
+def dense_layout(shape: Sequence[int], z: Sequence[int], r: Sequence[int], c: Sequence[int]) -> Layout:
+    """Return the layout with the dimensions of these numbers along each axis, outermost first, without gaps."""
     dims: list[Dim] = [() for _ in shape]
     extent: list[int] = []
     for axis, members in (("z", z), ("r", r), ("c", c)):
@@ -152,23 +157,24 @@ def ordered(shape: Sequence[int], z: Sequence[int], r: Sequence[int], c: Sequenc
             if shape[place] > 1:
                 dims[place] = (Piece(shape[place], axis, stride),)
             stride *= shape[place]
-        extent.append(stride if axis == "z" else padded(stride))
+        extent.append(stride if axis == "z" else padded_size(stride))
     return Layout(tuple(dims), (extent[0], extent[1], extent[2]))
 
 
-def reshaped(layout: Layout, shape: Sequence[int]) -> Layout | None:
-    """The layout of the same elements in another shape; None where pieces would have to be cut at odd places."""
+def reshape_layout(layout: Layout, shape: Sequence[int]) -> Layout | None:
+    """Return the layout of the same elements in another shape; None if pieces would have to be cut at places that do
+    not divide them."""
     cuts: list[int] = []
     for size in reversed(shape):
         cuts.append(size * (cuts[-1] if cuts else 1))
     inner = list(reversed(layout.pieces))
     dims = list[Dim]()
-    taken = 1
+    elements = 1
     for size, end in zip(reversed(shape), cuts, strict=True):
-        found: list[Piece] = []
-        while taken < end:
+        new_pieces: list[Piece] = []
+        while elements < end:
             piece = inner.pop(0)
-            room = end // taken
+            room = end // elements
             if piece.size <= room:
                 if room % piece.size:
                     return None
@@ -177,45 +183,49 @@ def reshaped(layout: Layout, shape: Sequence[int]) -> Layout | None:
                     return None
                 outer, piece = piece.split(room)
                 inner.insert(0, outer)
-            found.insert(0, piece)
-            taken *= piece.size
-        if prod(piece.size for piece in found) != size:
+            new_pieces.insert(0, piece)
+            elements *= piece.size
+        if prod(piece.size for piece in new_pieces) != size:
             return None
-        dims.insert(0, merged(found))
+        dims.insert(0, merge_pieces(new_pieces))
     return Layout(tuple(dims), layout.extent)
 
 
-def merged(pieces: Iterable[Piece]) -> Dim:
-    """Neighbours that continue each other become one piece."""
-    found: list[Piece] = []
+def merge_pieces(pieces: Iterable[Piece]) -> Dim:
+    """Merge neighbouring pieces that continue each other."""
+    merged_pieces: list[Piece] = []
     for piece in pieces:
-        last = found[-1] if found else None
+        if merged_pieces:
+            last = merged_pieces[-1]
+        else:
+            last = None
         if last and last.axis == piece.axis and (piece.axis == "-" or last.stride == piece.size * piece.stride):
-            found[-1] = Piece(last.size * piece.size, piece.axis, piece.stride)
+            merged_pieces[-1] = Piece(last.size * piece.size, piece.axis, piece.stride)
         elif piece.size > 1:
-            found.append(piece)
-    return tuple(found)
+            merged_pieces.append(piece)
+    return tuple(merged_pieces)
 
 
 @dataclass(frozen=True, slots=True)
 class Move:
-    """One piece of a value, where it is and where it is wanted."""
+    """One piece of a value, at its present and at its wanted place."""
 
     have: Piece
     want: Piece
 
     @property
     def size(self) -> int:
-        """Elements."""
+        """Number of elements in the piece."""
         return self.have.size
 
 
 def moves(have: Layout, want: Layout) -> list[Move] | None:
-    """Pieces that both layouts share, outermost first; None where they cut a dimension at places that do not nest."""
-    found: list[Move] = []
-    for mine, theirs in zip(have.dims, want.dims, strict=True):
-        a = list(mine)
-        b = list(theirs)
+    """Return the pieces that both layouts share, outermost first; None if they cut a dimension at places that do not
+    nest."""
+    shared: list[Move] = []
+    for have_pieces, want_pieces in zip(have.dims, want.dims, strict=True):
+        a = list(have_pieces)
+        b = list(want_pieces)
         part: list[Move] = []
         while a and b:
             first = a.pop()
@@ -227,5 +237,5 @@ def moves(have: Layout, want: Layout) -> list[Move] | None:
                 if piece.size > size:
                     rest.append(piece.split(size)[0])
             part.append(Move(replace(first, size=size), replace(second, size=size)))
-        found += reversed(part)
-    return found
+        shared += reversed(part)
+    return shared

@@ -1,4 +1,4 @@
-"""A constant matrix along one dimension, wherever that runs: rows are moved, columns multiplied."""
+"""Lowering of a constant matrix along one dimension, on any axis: rows are moved, columns multiplied."""
 
 from collections.abc import Sequence
 from math import prod
@@ -7,66 +7,67 @@ import numpy as np
 
 from buda_emu.compiler.graph.graph import Array, Node
 from buda_emu.compiler.graph.sparse import Sparse
-from buda_emu.compiler.lower.elementwise import settled
-from buda_emu.compiler.lower.layout import Layout, Piece, ordered, padded
+from buda_emu.compiler.lower.elementwise import materialise
+from buda_emu.compiler.lower.layout import Layout, Piece, dense_layout, padded_size
 from buda_emu.compiler.lower.lowering import Lowering, Value, lowers
 from buda_emu.compiler.lower.relayout import relayout
 
 
 @lowers("linear")
 def linear(low: Lowering, node: Node) -> Value:
-    """Rows are moved, columns multiplied."""
+    """Lower a constant matrix along a dimension."""
     return along(low, low.values[node.inputs[0]], node.attrs["dim"], node.attrs["matrix"])
 
 
 def along(low: Lowering, value: Value, dim: int, matrix: Sparse) -> Value:
-    """A constant matrix along one dimension, wherever that runs."""
+    """Apply a constant matrix along one dimension, on whatever axis it lies."""
     layout = value.layout
     axes = {piece.axis for piece in layout.dims[dim]}
     if axes == {"c"} and any(
-        piece.axis == "c" for place, item in enumerate(layout.dims) if place != dim for piece in item
+        piece.axis == "c" for place, pieces in enumerate(layout.dims) if place != dim for piece in pieces
     ):
         return _along_columns_beside(low, value, dim, matrix)
     if axes == {"c"}:
-        return _along_columns(low, settled(low, value), dim, matrix)
+        return _along_columns(low, materialise(low, value), dim, matrix)
     if "c" in axes or "-" in axes or any(piece.axis == "-" for piece in layout.pieces):
         rest = [place for place in range(len(layout.dims)) if place != dim]
         columns = _columns(layout, rest)
         others = [place for place in rest if place not in columns]
-        value = relayout(low, value, ordered(layout.shape, others, [dim], columns))
+        value = relayout(low, value, dense_layout(layout.shape, others, [dim], columns))
     return _along_rows(low, value, dim, matrix)
 
 
 def _columns(layout: Layout, places: Sequence[int]) -> list[int]:
-    """Dimensions that stay along the columns: those that are there with all their pieces, else with some. Another part
-    of an image whose windows hold several places would have to come there, times all channels."""
+    """Return the dimensions that stay along the columns: those with all their pieces there, else those with some. To
+    bring other dimensions of an image there, whose windows hold several places, would multiply its channels."""
     axes = {place: {piece.axis for piece in layout.dims[place]} for place in places}
     return [place for place in places if axes[place] == {"c"}] or [place for place in places if "c" in axes[place]]
 
 
 def _along_columns(low: Lowering, value: Value, dim: int, matrix: Sparse) -> Value:
+    """Apply a matrix to the only dimension along the columns."""
     layout = value.layout
     place = Layout((layout.dims[dim],), layout.extent).place("c").ravel()
     count = matrix.shape[0]
-    held = np.zeros((layout.extent[2], padded(count)), np.float32)
-    np.add.at(held, (place[matrix.col], matrix.row), matrix.weight)
+    product_matrix = np.zeros((layout.extent[2], padded_size(count)), np.float32)
+    np.add.at(product_matrix, (place[matrix.col], matrix.row), matrix.weight)
     dims = list(layout.dims)
     dims[dim] = (Piece(count, "c", 1),) if count > 1 else ()
-    wanted = Layout(tuple(dims), (*layout.extent[:2], padded(count)))
+    new_layout = Layout(tuple(dims), (*layout.extent[:2], padded_size(count)))
     if count == 1:  # FRONTEND 3.2, and in every column: whoever broadcasts it has it
-        held[:] = held[:, :1]
-        return low.times(value, held, wanted, suffix="reduce", same_columns=True, clean_columns=False)
-    return low.times(value, held, wanted, suffix="columns")
+        product_matrix[:] = product_matrix[:, :1]
+        return low.times(value, product_matrix, new_layout, suffix="reduce", same_columns=True, clean_columns=False)
+    return low.times(value, product_matrix, new_layout, suffix="columns")
 
 
 def _along_columns_beside(low: Lowering, value: Value, dim: int, matrix: Sparse) -> Value:
-    """Other dimensions stand along the columns, too: the product acts on all of them."""
-    value = settled(low, value)
+    """Apply a matrix to one of several dimensions along the columns, by a product that acts on all of them."""
+    value = materialise(low, value)
     layout = value.layout
     if any(piece.axis != "c" for piece in layout.dims[dim]):
         return along(low, value, dim, matrix)
-    own = Layout((layout.dims[dim],), layout.extent).place("c").ravel()
-    rest = [piece for place, item in enumerate(layout.dims) if place != dim for piece in item if piece.axis == "c"]
+    positions = Layout((layout.dims[dim],), layout.extent).place("c").ravel()
+    rest = [piece for place, pieces in enumerate(layout.dims) if place != dim for piece in pieces if piece.axis == "c"]
     total = prod(piece.size for piece in rest)
     count = matrix.shape[0]
     have = np.zeros(1, np.int64)
@@ -78,34 +79,42 @@ def _along_columns_beside(low: Lowering, value: Value, dim: int, matrix: Sparse)
         new[piece] = Piece(piece.size, "c", stride)
         have = (have[:, None] + np.arange(piece.size) * piece.stride).ravel()
         want = (want[:, None] + np.arange(piece.size) * stride).ravel()
-    held = np.zeros((layout.extent[2], padded(total * count)), np.float32)
-    rows = own[matrix.col][:, None] + have[None, :]
+    product_matrix = np.zeros((layout.extent[2], padded_size(total * count)), np.float32)
+    rows = positions[matrix.col][:, None] + have[None, :]
     columns = matrix.row[:, None] * total + want[None, :]
-    np.add.at(held, (rows, columns), np.broadcast_to(matrix.weight[:, None], rows.shape))
-    dims = [tuple(new.get(piece, piece) for piece in item) for item in layout.dims]
+    np.add.at(product_matrix, (rows, columns), np.broadcast_to(matrix.weight[:, None], rows.shape))
+    dims = [tuple(new.get(piece, piece) for piece in pieces) for pieces in layout.dims]
     dims[dim] = (Piece(count, "c", total),) if count > 1 else ()
-    return low.times(value, held, Layout(tuple(dims), (*layout.extent[:2], held.shape[1])), suffix="columns")
+    return low.times(
+        value, product_matrix, Layout(tuple(dims), (*layout.extent[:2], product_matrix.shape[1])), suffix="columns"
+    )
 
 
 def _along_rows(low: Lowering, value: Value, dim: int, matrix: Sparse) -> Value:
-    """The dimension runs along z and rows: a matrix of rows, the dimension innermost along the rows afterwards where it
-    was there, in z where all of it was. One of size 1 grows along the rows where it is the last but one: in z each of
-    its elements would have a tile for itself."""
+    """Apply a matrix to a dimension along z and rows, as a move of rows. Afterwards the dimension is innermost along
+    the rows if it was there, or along z if all of it was. A dimension of size 1 grows along the rows if it is the last
+    but one: along z each of its elements would take a tile."""
     layout = value.layout
     count = matrix.shape[0]
-    plain = "r" if dim == len(layout.dims) - 2 else "z"
-    axis = layout.dims[dim][-1].axis if layout.dims[dim] else plain
+    if dim == len(layout.dims) - 2:
+        plain = "r"
+    else:
+        plain = "z"
+    if layout.dims[dim]:
+        axis = layout.dims[dim][-1].axis
+    else:
+        axis = plain
     shape = [*layout.shape[:dim], count, *layout.shape[dim + 1 :]]
     order: dict[str, list[tuple[int, int]]] = {"z": [], "r": []}
     parts: list[tuple[int, Piece]] = []
-    for place, item in enumerate(layout.dims):
+    for place, entry in enumerate(layout.dims):
         if place == dim:
             if count > 1:
-                stride = item[-1].stride if item else 0
+                stride = entry[-1].stride if entry else 0
                 order[axis].append((stride, len(parts)))
                 parts.append((place, Piece(count, axis, 0)))
             continue
-        for piece in item:
+        for piece in entry:
             if piece.axis != "c":
                 order[piece.axis].append((piece.stride, len(parts)))
             parts.append((place, piece))
@@ -113,19 +122,17 @@ def _along_rows(low: Lowering, value: Value, dim: int, matrix: Sparse) -> Value:
     sizes: dict[str, int] = {}
     for name, members in order.items():
         stride = 1
-        for _, number in sorted(members, key=lambda item: (item[0], -item[1])):
+        for _, number in sorted(members, key=lambda entry: (entry[0], -entry[1])):
             place, piece = parts[number]
             new[number] = (place, Piece(piece.size, name, stride))
             stride *= piece.size
         sizes[name] = stride
-    extent = (sizes["z"], padded(sizes["r"]), layout.extent[2])
+    extent = (sizes["z"], padded_size(sizes["r"]), layout.extent[2])
     dims = tuple(tuple(piece for place, piece in new if place == number) for number in range(len(shape)))
-    wanted = Layout(dims, extent)
+    new_layout = Layout(dims, extent)
     # All rows of one position of the dimension, before and after.
-    mine = Layout((layout.dims[dim],), layout.extent).place("zr").ravel() if layout.dims[dim] else np.zeros(1, np.int64)
-    own = Layout((wanted.dims[dim],), extent)
-    theirs = _row_place(own, extent) if wanted.dims[dim] else np.zeros(1, np.int64)
-    mine = _row_place(Layout((layout.dims[dim],), layout.extent), layout.extent) if layout.dims[dim] else mine
+    rows_before = _row_place(Layout((layout.dims[dim],), layout.extent), layout.extent)
+    rows_after = _row_place(Layout((new_layout.dims[dim],), extent), extent)
     have = np.zeros(1, np.int64)
     want = np.zeros(1, np.int64)
     for (place, old), (_, piece) in zip(parts, new, strict=True):
@@ -133,16 +140,17 @@ def _along_rows(low: Lowering, value: Value, dim: int, matrix: Sparse) -> Value:
             steps = np.arange(old.size)
             have = (have[:, None] + steps * old.stride * (layout.extent[1] if old.axis == "z" else 1)).ravel()
             want = (want[:, None] + steps * piece.stride * (extent[1] if piece.axis == "z" else 1)).ravel()
-    rows = theirs[matrix.row][:, None] + want[None, :]
-    columns = mine[matrix.col][:, None] + have[None, :]
+    rows = rows_after[matrix.row][:, None] + want[None, :]
+    columns = rows_before[matrix.col][:, None] + have[None, :]
     weight = np.broadcast_to(matrix.weight[:, None], rows.shape)
-    whole = Sparse.of((extent[0] * extent[1], layout.extent[0] * layout.extent[1]), rows, columns, weight.ravel())
-    return low.moved(value, whole, wanted)
+    row_matrix = Sparse.of((extent[0] * extent[1], layout.extent[0] * layout.extent[1]), rows, columns, weight.ravel())
+    return low.move_rows(value, row_matrix, new_layout)
 
 
 def _row_place(layout: Layout, extent: tuple[int, int, int]) -> Array:
-    found = np.zeros(1, np.int64)
+    """Return the row, counted through t, of every element of a layout along z and rows."""
+    rows = np.zeros(1, np.int64)
     for piece in layout.pieces:
         step = extent[1] if piece.axis == "z" else 1
-        found = (found[:, None] + np.arange(piece.size) * piece.stride * step).ravel()
-    return found
+        rows = (rows[:, None] + np.arange(piece.size) * piece.stride * step).ravel()
+    return rows

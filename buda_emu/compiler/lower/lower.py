@@ -1,52 +1,70 @@
-"""Core ops to netlist ops, node by node, program by program."""
+"""Lowering of core ops to netlist ops, node by node, program by program."""
 
 from collections.abc import Collection, Mapping
 
 from buda_emu.compiler.graph.graph import Graph, Node, OwnMemory
 from buda_emu.compiler.lower import elementwise, inputs, integers, linear, matmul, moves
+from buda_emu.compiler.lower.layout import Layout
 from buda_emu.compiler.lower.lowering import RULES, Lowering
 from buda_emu.compiler.lower.tiles import TileGraph
 from buda_emu.compiler.target import Target
 from buda_emu.support.errors import InternalError
 
 FAMILIES = (linear, elementwise, inputs, integers, matmul, moves)
-"""Modules whose import declares the rules."""
+"""Modules that declare the rules when they are imported."""
 
 
 def lower(graph: Graph, target: Target, memory: OwnMemory | None = None) -> TileGraph:
-    """The netlist ops of a graph of core ops. `memory`: where large constants lie, the same for all forms of a model.
-    Raises UnsupportedError for what does not fit the device."""
+    """Lower a graph of core ops to netlist ops. `memory`: storage of large constants, shared by all forms of a model.
+    Raises UnsupportedError for what the device cannot do."""
     low = Lowering(graph, target, memory or OwnMemory())
-    used = {name for node in graph for number, name in enumerate(node.inputs) if (node.op, number) != ("embedding", 1)}
-    used |= {output.value for output in graph.outputs}
-    of = graph.programs()
-    programs = list(dict.fromkeys(output.program for output in graph.outputs))
-    taken = {node.name for node in graph if node.op == "input"}
-    for program in programs:
+    nodes = _nodes_by_program(graph)
+    program_of = graph.programs()
+    used_names = {node.name for node in graph if node.op == "input"}
+    for program, program_nodes in nodes.items():
         low.begin(program)
-        for node in graph:
-            needed = node.op != "constant" and (node.op != "input" or node.name in used)
-            if needed and of.get(node.name, programs[0]) == program:
-                _lower(low, node)
-        mine = [output for output in graph.outputs if output.program == program]
-        _keep_old(low, of, program, {output.state for output in mine if not output.accumulate})
-        for output in mine:
+        for node in program_nodes:
+            _lower(low, node)
+        program_outputs = [output for output in graph.outputs if output.program == program]
+        _keep_old(low, program_of, program, {output.state for output in program_outputs if not output.accumulate})
+        for output in program_outputs:
             if not output.state:
-                inputs.emit_output(low, output, taken)
-        for output in mine:  # last: all that reads a state stands before what writes it
+                inputs.emit_output(low, output, used_names)
+        for output in program_outputs:  # last: all that reads a state stands before what writes it
             if output.state:
                 inputs.emit_store(low, output)
-    low.out.places = {
+    low.out.places = _places_of_values(low)
+    return store_early(prune(low.out))
+
+
+def _places_of_values(low: Lowering) -> dict[str, tuple[str, Layout]]:
+    """Return the op and the layout of each value that an op gives unchanged."""
+    return {
         name: (value.source, value.layout)
         for name, value in low.values.items()
         if value.rows is None and not value.tms and value.source in low.out.ops
     }
-    return stored_early(pruned(low.out))
 
 
-def stored_early(tiles: TileGraph) -> TileGraph:
-    """What is kept in a cache is written as soon as nothing reads the cache any more, and not after all else: so it
-    need not lie in DRAM until then. The order of all other ops, and of a training, stays."""
+def _nodes_by_program(graph: Graph) -> dict[str, list[Node]]:
+    """Return the nodes to lower for each program. Constants are lowered where they are read, and inputs that only
+    embeddings read as indices by these (`index_queue`). A node of no program belongs to the first."""
+    used = {output.value for output in graph.outputs}
+    for node in graph:
+        used.update(name for place, name in enumerate(node.inputs) if (node.op, place) != ("embedding", 1))
+    program_of = graph.programs()
+    nodes: dict[str, list[Node]] = {output.program: [] for output in graph.outputs}
+    first = next(iter(nodes), "")
+    for node in graph:
+        program = program_of.get(node.name, first)
+        if program in nodes and node.op != "constant" and (node.op != "input" or node.name in used):
+            nodes[program].append(node)
+    return nodes
+
+
+def store_early(tiles: TileGraph) -> TileGraph:
+    """Move ops that write caches to the place where nothing reads the cache any more, instead of the end, so that the
+    values need not lie in DRAM until then. The order of all other ops, and of a training, stays."""
     if tiles.trains:
         return tiles
     place = {name: number for number, name in enumerate(tiles.ops)}
@@ -62,35 +80,36 @@ def stored_early(tiles: TileGraph) -> TileGraph:
     return tiles
 
 
-def _keep_old(low: Lowering, of: Mapping[str, str], program: str, stored: Collection[str]) -> None:
-    """What a later program reads of a state that this one is about to overwrite goes there by a copy: the ram holds the
-    new content by then, and of several rounds the last."""
+def _keep_old(low: Lowering, program_of: Mapping[str, str], program: str, stored: Collection[str]) -> None:
+    """Copy values that a later program reads from a state that this program overwrites: the ram will hold the new
+    content by then, and after several rounds the last."""
     overwritten = {state.queue for state in low.out.states.values() if state.label in stored}
     for node in low.graph if overwritten else ():
-        for name in node.inputs if of.get(node.name, program) != program else ():
+        for name in node.inputs if program_of.get(node.name, program) != program else ():
             value = low.values.get(name)
             if value is not None and value.source in overwritten:
-                low.values[name] = low.copied(low.real(value), suffix="before")
+                low.values[name] = low.copy(low.real(value), suffix="before")
 
 
 def _lower(low: Lowering, node: Node) -> None:
+    """Lower one node by its rule, and check the shape of the result."""
     if node.op not in RULES:
         raise InternalError(f"nothing lowers {node.op}")
     low.node = node
     low.values[node.name] = RULES[node.op](low, node)
-    elementwise.note_undefined(low, node)
+    elementwise.mark_undefined_results(low, node)
     if low.values[node.name].layout.shape != node.shape:
         raise InternalError(f"{node.name}: {node.op} gives {low.values[node.name].layout.shape}, not {node.shape}")
 
 
-def pruned(tiles: TileGraph) -> TileGraph:
-    """Without what no output depends on; inputs stay."""
+def prune(tiles: TileGraph) -> TileGraph:
+    """Remove ops, constants, inputs and states that no output or store depends on."""
     needed: set[str] = {output.op for output in tiles.outputs.values()} | {store.op for store in tiles.stores.values()}
     for op in reversed(tiles.ops.values()):
         if op.name in needed:
             needed |= {use.source for use in op.uses}
     tiles.ops = {name: op for name, op in tiles.ops.items() if name in needed}
-    tiles.constants = {name: item for name, item in tiles.constants.items() if name in needed}
-    tiles.inputs = {name: item for name, item in tiles.inputs.items() if name in needed}
-    tiles.states = {name: item for name, item in tiles.states.items() if name in needed or name in tiles.stores}
+    tiles.constants = {name: entry for name, entry in tiles.constants.items() if name in needed}
+    tiles.inputs = {name: entry for name, entry in tiles.inputs.items() if name in needed}
+    tiles.states = {name: entry for name, entry in tiles.states.items() if name in needed or name in tiles.stores}
     return tiles

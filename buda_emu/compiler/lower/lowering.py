@@ -1,4 +1,4 @@
-"""The state of lowering, and the few netlist ops that everything is made of."""
+"""The state of a lowering, and the few netlist ops from which all lowerings are built."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from buda_emu.arithmetic.tensor.referenced import Referenced
-from buda_emu.compiler.graph.builder import kept_name
+from buda_emu.compiler.graph.builder import host_name
 from buda_emu.compiler.graph.graph import FORWARD, Array, ArrayKey, Graph, Node, OwnMemory
 from buda_emu.compiler.graph.sparse import Sparse
 from buda_emu.compiler.lower.layout import TILE, Extent, Layout
@@ -22,11 +22,11 @@ from buda_emu.support.errors import InternalError, UnsupportedError
 
 @dataclass(frozen=True, slots=True)
 class Value:
-    """A value on the device: a tensor by name, the TMs on the way, and where its elements stand after them.
+    """A value on the device: a tensor by name, the TMs on the way, and the layout of its elements behind them.
 
-    `rows`: a matrix of tile rows still to be applied, from those of the tensor to those of `layout`. `clean_rows`,
-    `clean_columns`: what is padded there is 0. `same_rows`, `same_columns`: the one row (column) of the value stands in
-    all 32 of its tile.
+    `rows`: a pending matrix of tile rows, from those of the tensor to those of `layout`. `clean_rows`, `clean_columns`:
+    whether padding there is 0. `same_rows`, `same_columns`: whether the one row (column) of the value fills all 32 of
+    its tile.
     """
 
     source: str
@@ -40,14 +40,14 @@ class Value:
 
     @property
     def tiles(self) -> Shape:
-        """Shape of the operand in tiles."""
+        """The shape of the operand in tiles."""
         t, r, c = self.layout.extent
         return t, r // TILE, c // TILE
 
     @property
     def mixes_padding(self) -> bool:
-        """Whether sixteen columns of the tensor, before the TMs, may hold both elements and padding that is not 0, nor
-        a copy of an element."""
+        """Return whether sixteen columns of the tensor, before the TMs, may hold both elements and padding that is
+        neither 0 nor a copy of an element."""
         turned = sum(tm[0] == "transpose" for tm in self.tms) % 2
         if turned:
             return not (self.clean_rows or self.same_rows) and self.layout.cuts_groups("r")
@@ -59,7 +59,7 @@ RULES: dict[str, Lower] = {}
 
 
 def lowers(*names: str) -> Callable[[Lower], Lower]:
-    """Declares how core ops are lowered."""
+    """Return a decorator that registers a function as the lowering of core ops."""
 
     def declare(function: Lower) -> Lower:
         RULES.update(dict.fromkeys(names, function))
@@ -69,7 +69,8 @@ def lowers(*names: str) -> Callable[[Lower], Lower]:
 
 
 class Lowering:
-    """Makes a `TileGraph` of a graph of core ops. `values` by name of the node; constants stay in the graph."""
+    """Builds a `TileGraph` from a graph of core ops. `values` holds lowered values by the name of the node; constants
+    stay in the graph."""
 
     def __init__(self, graph: Graph, target: Target, memory: OwnMemory) -> None:
         self.graph = graph
@@ -80,25 +81,25 @@ class Lowering:
         self.node: Node | None = None
         self.program = FORWARD
         self.undefined: set[str] = set()
-        """Nodes whose elements may be NaN where no element of an input is."""
+        """Nodes whose elements may be NaN although no element of an input is."""
         self._known: dict[Any, str] = {}
-        self._reserved = {kept_name(output.label) for output in graph.outputs}  # queues that the host reads
+        self._reserved = {host_name(output.label) for output in graph.outputs}  # queues that the host reads
         self._real: dict[Any, Value] = {}
 
     def begin(self, program: str) -> None:
-        """Another program: what moved a value in an earlier one is not kept for it."""
+        """Begin another program, and forget the ops that moved values in the previous one."""
         if program != self.program:
             self.program = program
             self._real.clear()
 
     # ------------------------------------------------------------------------------------------ names, constants
     def name(self, suffix: str = "") -> str:
-        """A name that nothing has, from the node that is being lowered."""
+        """Return an unused name derived from the node that is being lowered."""
         base = self.node.name if self.node else "value"
-        return self.unused(f"{base}.{suffix}" if suffix else base)
+        return self.unique_name(f"{base}.{suffix}" if suffix else base)
 
-    def unused(self, base: str) -> str:
-        """That name, or with a number."""
+    def unique_name(self, base: str) -> str:
+        """Return the name, with a number if it is in use."""
         name = base
         number = 1
         out = self.out
@@ -108,11 +109,20 @@ class Lowering:
         return name
 
     def constant(
-        self, values: NDArray[Any], kind: str = "value", suffix: str = "constant", most: float = LARGEST, copy: int = 0
+        self,
+        values: NDArray[Any],
+        kind: str = "value",
+        suffix: str = "constant",
+        largest: float = LARGEST,
+        copy: int = 0,
     ) -> str:
-        """The name of a queue that holds [t, rows, columns], none beyond `most`; equal ones are one, of each `copy`."""
-        given: Any = values
-        values = self._within(given, suffix, most) if isinstance(given, Referenced) else self._held(given, suffix, most)
+        """Return the name of a constant with the elements [t, rows, columns], clipped to magnitude `largest`. Equal
+        constants with the same `copy` share a name."""
+        source_values: Any = values
+        if isinstance(source_values, Referenced):
+            values = self._bounded_reference(source_values, suffix, largest)
+        else:
+            values = self._bounded_copy(source_values, suffix, largest)
         key = (kind, copy, ArrayKey(values))
         if key not in self._known:
             name = self.name(suffix)
@@ -120,28 +130,28 @@ class Lowering:
             self._known[key] = name
         return self._known[key]
 
-    def _held(self, values: NDArray[Any], suffix: str, most: float) -> NDArray[Any]:
-        """In memory, without elements beyond `most`."""
+    def _bounded_copy(self, values: NDArray[Any], suffix: str, largest: float) -> NDArray[Any]:
+        """Return a copy in memory, without elements beyond `largest`."""
         values = np.array(values, order="C")  # memory of its own: the model may change its parameters later
         if values.dtype.kind != "f":
             return values
-        if not -most <= values.min() <= values.max() <= most:  # or not a number
+        if not -largest <= values.min() <= values.max() <= largest:  # or not a number
             if np.isnan(values).any():
                 raise self._nan(suffix)
-            values = _finite(values, most)
+            values = _finite(values, largest)
         return values.astype(np.float32, copy=False)
 
-    def _within(self, values: Referenced, suffix: str, most: float) -> Any:
-        """Without elements beyond `most`."""
-        if values.dtype.kind != "f" or values.is_within(most):
+    def _bounded_reference(self, values: Referenced, suffix: str, largest: float) -> Any:
+        """Return the reference, clipped to `largest` if it has larger elements."""
+        if values.dtype.kind != "f" or values.is_within(largest):
             return values
         if values.has_nan():
             raise self._nan(suffix, f" ({values.origin})")
-        return values.each(("within", most), lambda block: _finite(block, most), most)
+        return values.each(("within", largest), lambda block: _finite(block, largest), largest)
 
-    def _nan(self, suffix: str, where: str = "") -> UnsupportedError:
+    def _nan(self, suffix: str, origin: str = "") -> UnsupportedError:
         return UnsupportedError(
-            f"{self.name(suffix)}{where}: a constant with NaN: no value of the device stands for it: use a number"
+            f"{self.name(suffix)}{origin}: a constant with NaN: no value of the device stands for it: use a number"
         )
 
     # ----------------------------------------------------------------------------------------------- netlist ops
@@ -158,7 +168,7 @@ class Lowering:
         ublock: tuple[int, int] | None = None,
         **attrs: Unpack[TileAttributes],
     ) -> str:
-        """Add one; returns its name."""
+        """Add a netlist op and return its name."""
         name = self.name(suffix)
         source = self.node.name if self.node else ""
         self.out.ops[name] = TileOp(
@@ -176,23 +186,23 @@ class Lowering:
         return name
 
     def use(self, value: Value, *, transpose: bool = False) -> Use:
-        """A value as an operand; `transpose`: of one that may be transposed on the way."""
+        """Return a value as an operand; `transpose`: whether the op can transpose it on the way."""
         value = self.real(value)
         self._mark(value)
         if ("transpose",) in value.tms and not transpose:
-            value = self.copied(value)
+            value = self.copy(value)
             self._mark(value)
         return Use(value.source, value.tms)
 
     def _mark(self, value: Value) -> None:
-        """Says of the op whose result is read what its padding is, which only its readers know: a value is described
-        once it is made."""
+        """Store in the op whose result is read whether padding mixes with elements. Only its readers know, because a
+        value is described once it is computed."""
         op = self.out.ops.get(value.source)
         if op is not None and not op.mixes_padding:
             op.mixes_padding = value.mixes_padding
 
-    def copied(self, value: Value, suffix: str = "nop") -> Value:
-        """The value in a tensor of its own, without TMs."""
+    def copy(self, value: Value, suffix: str = "nop") -> Value:
+        """Return the value in a tensor of its own, without TMs."""
         key = ("copy", value.source, value.tms)
         if key not in self._real:
             name = self.op("nop", [Use(value.source, value.tms)], value.tiles, suffix=suffix)
@@ -200,17 +210,17 @@ class Lowering:
         return replace(value, source=self._real[key].source, tms=())
 
     def through(self, value: Value, tm: Tm, layout: Layout) -> Value:
-        """The value after one more TM."""
+        """Return the value behind one more TM."""
         value = self.real(value)
         if after(tm, value.tiles) != replace(value, layout=layout).tiles:
             raise InternalError(f"TM {tm} on {value.tiles} for {layout}")
         return replace(value, tms=(*value.tms, tm), layout=layout)
 
     # ------------------------------------------------------------------------------------------------- row moves
-    def moved(self, value: Value, matrix: Sparse, layout: Layout) -> Value:
-        """A matrix applied to tile rows, counted through t; made into an op when somebody needs it. One after another
-        are one matrix, unless that has too many different tiles, as the taps of a window in an image that was scaled
-        up."""
+    def move_rows(self, value: Value, matrix: Sparse, layout: Layout) -> Value:
+        """Apply a matrix to tile rows, counted through t. It becomes an op when the value is used; matrices in
+        sequence are multiplied, unless the product has too many different tiles, as with the taps of a window in a
+        scaled image."""
         if value.rows is None:
             self._mark(value)
         else:
@@ -223,7 +233,7 @@ class Lowering:
         return replace(value, rows=matrix, layout=layout, clean_rows=True, same_rows=False)
 
     def real(self, value: Value) -> Value:
-        """Without rows still to be moved."""
+        """Return the value with its pending move of rows as an op."""
         if value.rows is None:
             return value
         matrix = value.rows
@@ -235,6 +245,7 @@ class Lowering:
         return replace(self._real[key], layout=value.layout)
 
     def _apply(self, value: Value, matrix: Sparse, shape: Shape) -> str:
+        """Add the op that moves tile rows: a product with one small matrix for each slice, or an identity matmul."""
         have = self.out.shape_of(value.source)
         for tm in value.tms:
             have = after(tm, have)
@@ -276,15 +287,18 @@ class Lowering:
     def times(
         self, value: Value, matrix: NDArray[np.float32], layout: Layout, *, suffix: str = "columns", **flags: bool
     ) -> Value:
-        """Columns times a constant [columns before, columns after], the same for every slice of t."""
-        kind = "picker" if _zeros_and_ones(matrix) else "value"
+        """Multiply columns by a constant [columns before, columns after], the same for every slice of t."""
+        if _zeros_and_ones(matrix):
+            kind = "picker"
+        else:
+            kind = "value"
         extent = layout.extent
         floats = matrix[None].astype(np.float32, copy=False)
-        held = self.constant(floats, kind, "weights" if kind == "value" else "ones")
-        right = Use(held, over((extent[0], 1, 1)))
+        constant_name = self.constant(floats, kind, "weights" if kind == "value" else "ones")
+        right = Use(constant_name, over((extent[0], 1, 1)))
         shape = (extent[0], extent[1] // TILE, extent[2] // TILE)
         name = self.op("matmul", [self.use(value), right], shape, suffix=suffix, inner=matrix.shape[0] // TILE)
-        made = Value(
+        result = Value(
             source=name,
             layout=layout,
             tms=(),
@@ -293,34 +307,19 @@ class Lowering:
             clean_columns=True,
             same_rows=value.same_rows,
         )
-        return replace(made, **flags)
+        return replace(result, **flags)
 
-    def masked(self, value: Value, *, rows: bool = False, columns: bool = False) -> Value:
-        """With zeros in the padding of rows or columns."""
+    def mask_padding(self, value: Value, *, rows: bool = False, columns: bool = False) -> Value:
+        """Return the value with zeros in the padding of rows or columns."""
         layout = value.layout
         rows = rows and not (value.clean_rows or layout.rows_full)
         columns = columns and not (value.clean_columns or layout.columns_full)
         if not (rows or columns):
             return value
         value = self.real(value)
-        _, height, width = value.layout.extent
-        mask = np.ones((1, height if rows else TILE, width if columns else TILE), np.float32)
-        tms: list[Tm] = list(over((value.layout.extent[0], 1, 1)))
-        for wanted, axis, place in ((rows, "r", 1), (columns, "c", 2)):
-            extent = value.layout.extent[place]
-            if wanted:
-                valid = value.layout.positions(axis)
-                keep = np.zeros(extent, np.float32)
-                keep[valid] = 1
-                mask = mask * keep.reshape((1, -1, 1) if axis == "r" else (1, 1, -1))
-            elif extent > TILE:
-                tms.append(("broadcast", axis, extent // TILE))
-        name = self.op(
-            "multiply",
-            [self.use(value), Use(self.constant(mask, "value", "keep"), tuple(tms))],
-            value.tiles,
-            suffix="mask",
-        )
+        operand = self.use(value)
+        mask = self._mask(value.layout, rows=rows, columns=columns)
+        name = self.op("multiply", [operand, mask], value.tiles, suffix="mask")
         return replace(
             value,
             source=name,
@@ -331,25 +330,42 @@ class Lowering:
             same_columns=value.same_columns and not columns,
         )
 
+    def _mask(self, layout: Layout, *, rows: bool, columns: bool) -> Use:
+        """Return a constant with 1 for the rows (columns) that hold elements and 0 for their padding, as an operand."""
+        mask = np.ones((1, 1, 1), np.float32)
+        tms: list[Tm] = list(over((layout.extent[0], 1, 1)))
+        for masks_axis, axis, place in ((rows, "r", 1), (columns, "c", 2)):
+            extent = layout.extent[place]
+            keep = np.ones(TILE, np.float32)
+            if masks_axis:
+                keep = np.zeros(extent, np.float32)
+                keep[layout.positions(axis)] = 1
+            elif extent > TILE:
+                tms.append(("broadcast", axis, extent // TILE))
+            mask = mask * np.expand_dims(keep, (0, 3 - place))
+        return Use(self.constant(mask, "value", "keep"), tuple(tms))
+
     def array(self, name: str) -> Array | None:
-        """The value of a constant node, a large one by reference."""
+        """Return the value of a constant node, a large one by reference; None for another node."""
         node = self.graph[name]
-        return self._memory.of(node.value, name) if node.op == "constant" else None
+        if node.op == "constant":
+            return self._memory.of(node.value, name)
+        return None
 
 
-def _finite(values: NDArray[Any], most: float) -> NDArray[Any]:
-    """With numbers for infinities, and none beyond `most`."""
-    return np.clip(np.nan_to_num(values, posinf=STAND_IN, neginf=-STAND_IN), -most, most)
+def _finite(values: NDArray[Any], largest: float) -> NDArray[Any]:
+    """Return the values with numbers in place of infinities, and clipped to `largest`."""
+    return np.clip(np.nan_to_num(values, posinf=STAND_IN, neginf=-STAND_IN), -largest, largest)
 
 
 def _zeros_and_ones(matrix: NDArray[Any]) -> bool:
-    """Whether nothing else is in it; the first row tells nearly always."""
+    """Return whether a matrix holds only 0 and 1; the first row nearly always decides."""
     parts = chain([matrix[:1]], matrix.blocks() if isinstance(matrix, Referenced) else [matrix])
     return all(bool(((part == 0) | (part == 1)).all()) for part in parts)
 
 
-def transposed(low: Lowering, value: Value) -> Value:
-    """Rows and columns swapped."""
+def swap_rows_and_columns(low: Lowering, value: Value) -> Value:
+    """Return the value transposed."""
     value = low.real(value)
     t, rows, columns = value.layout.extent
     extent: Extent = (t, columns, rows)
@@ -367,7 +383,8 @@ def transposed(low: Lowering, value: Value) -> Value:
 
 
 def _repeated_block(matrix: Sparse, have: Shape, want: Shape) -> NDArray[np.float32] | None:
-    """The one matrix that acts on each slice of t alone, [rows after, rows before]; None where there is no such."""
+    """Return the one matrix [rows after, rows before] that acts on each slice of t separately; None if there is
+    none."""
     t = want[0]
     height = want[1] * TILE
     width = have[1] * TILE

@@ -7,12 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from buda_emu.arithmetic.tensor.host import scattered
+from buda_emu.arithmetic.tensor.host import scatter
 from buda_emu.compiler.graph.graph import Node
 from buda_emu.compiler.graph.sparse import Sparse
-from buda_emu.compiler.lower.elementwise import constant_use, expanded, settled
+from buda_emu.compiler.lower.elementwise import constant_use, expand_layout, materialise
 from buda_emu.compiler.lower.inputs import constant_value, index_queue
-from buda_emu.compiler.lower.layout import TILE, Layout, Piece, ordered, padded, reshaped, standard
+from buda_emu.compiler.lower.layout import TILE, Layout, Piece, dense_layout, padded_size, reshape_layout, standard
 from buda_emu.compiler.lower.linear import along
 from buda_emu.compiler.lower.lowering import Lowering, Value, lowers
 from buda_emu.compiler.lower.relayout import relayout
@@ -22,24 +22,24 @@ from buda_emu.spec.precision import BELOW
 
 @lowers("reshape")
 def reshape(low: Lowering, node: Node) -> Value:
-    """In words, where pieces can be cut; else through rows without gaps."""
+    """Lower to a change of the layout if pieces can be cut; otherwise move the value to rows without gaps first."""
     value = low.values[node.inputs[0]]
-    found = reshaped(value.layout, node.shape)
-    if found is None:
+    new_layout = reshape_layout(value.layout, node.shape)
+    if new_layout is None:
         rank = len(value.layout.dims)
-        value = relayout(low, value, ordered(value.layout.shape, [], list(range(rank)), []))
+        value = relayout(low, value, dense_layout(value.layout.shape, [], list(range(rank)), []))
         pieces: tuple[Piece, ...] = value.layout.pieces
-        found = reshaped(Layout((pieces,), value.layout.extent), node.shape)
-        if found is None:
-            whole = ordered((int(np.prod(node.shape)),), [], [0], [])
-            found = reshaped(whole, node.shape)
-            assert found is not None
-    return replace(value, layout=found)
+        new_layout = reshape_layout(Layout((pieces,), value.layout.extent), node.shape)
+        if new_layout is None:
+            plain = dense_layout((int(np.prod(node.shape)),), [], [0], [])
+            new_layout = reshape_layout(plain, node.shape)
+            assert new_layout is not None
+    return replace(value, layout=new_layout)
 
 
 @lowers("transpose")
 def transpose(low: Lowering, node: Node) -> Value:
-    """In words."""
+    """Lower to a change of the layout."""
     value = low.values[node.inputs[0]]
     perm: tuple[int, ...] = node.attrs["perm"]
     dims = tuple(value.layout.dims[place] for place in perm)
@@ -48,79 +48,80 @@ def transpose(low: Lowering, node: Node) -> Value:
 
 @lowers("expand")
 def expand(low: Lowering, node: Node) -> Value:
-    """In words."""
-    return expanded(low.values[node.inputs[0]], node.shape)
+    """Lower to repeats in the layout."""
+    return expand_layout(low.values[node.inputs[0]], node.shape)
 
 
 @lowers("concat")
 def concat(low: Lowering, node: Node) -> Value:
-    """Each operand moved to its place among zeros, then the sum; constants are put there by the host."""
+    """Lower to a sum of the operands, each moved to its place among zeros. The host puts constants in their places."""
     dim: int = node.attrs["dim"]
     sizes = [low.graph[name].shape[dim] for name in node.inputs]
     starts = np.cumsum([0, *sizes])[:-1].tolist()
-    given = [number for number, name in enumerate(node.inputs) if low.array(name) is None]
-    if not given:
-        return constant_value(low, _joined(low, node, starts))
-    values = {number: settled(low, low.values[node.inputs[number]]) for number in given}
-    largest = max(given, key=lambda number: prod(values[number].layout.shape))  # which tells where all of it stands
+    computed = [number for number, name in enumerate(node.inputs) if low.array(name) is None]
+    if not computed:
+        return constant_value(low, _join_constants(low, node, starts))
+    values = {number: materialise(low, low.values[node.inputs[number]]) for number in computed}
+    largest = max(computed, key=lambda number: prod(values[number].layout.shape))  # which tells where all of it stands
     order = _order(values[largest].layout, len(node.shape))
-    found: Value | None = None
-    for number in sorted(given, key=lambda number: (number != largest, number)):
-        value = relayout(low, values[number], ordered(values[number].layout.shape, *order))
+    total: Value | None = None
+    for number in sorted(computed, key=lambda number: (number != largest, number)):
+        value = relayout(low, values[number], dense_layout(values[number].layout.shape, *order))
         matrix = Sparse.of(
             (node.shape[dim], sizes[number]), np.arange(sizes[number]) + starts[number], np.arange(sizes[number])
         )
         placed = low.real(along(low, value, dim, matrix))
-        if found is not None:
-            placed = low.masked(relayout(low, placed, found.layout), rows=True, columns=True)
+        if total is not None:
+            placed = low.mask_padding(relayout(low, placed, total.layout), rows=True, columns=True)
             flags = placed.clean_rows, placed.clean_columns
-            placed = _sum(low, found, low.use(placed), flags)
-        found = placed
-    assert found is not None
-    if len(given) < len(node.inputs):
-        use, flags = constant_use(low, _joined(low, node, starts).value, node.shape, found.layout)
-        found = _sum(low, found, use, flags)
-    return replace(found, same_rows=False, same_columns=False)
+            placed = _sum(low, total, low.use(placed), flags)
+        total = placed
+    assert total is not None
+    if len(computed) < len(node.inputs):
+        use, flags = constant_use(low, _join_constants(low, node, starts).value, node.shape, total.layout)
+        total = _sum(low, total, use, flags)
+    return replace(total, same_rows=False, same_columns=False)
 
 
-def _joined(low: Lowering, node: Node, starts: list[int]) -> Node:
-    """The constants among the operands in their places, zeros elsewhere."""
+def _join_constants(low: Lowering, node: Node, starts: list[int]) -> Node:
+    """Return a constant with the constant operands in their places and zeros elsewhere."""
     dim: int = node.attrs["dim"]
-    held = np.zeros(node.shape, np.float32)
+    elements = np.zeros(node.shape, np.float32)
     for name, start in zip(node.inputs, starts, strict=True):
         array = low.array(name)
         if array is not None:
             inside = (slice(None),) * dim + (slice(start, start + array.shape[dim]),)
-            held[inside] = np.broadcast_to(array, low.graph[name].shape)
+            elements[inside] = np.broadcast_to(array, low.graph[name].shape)
     return Node(
         name=node.name,
         op="constant",
         inputs=(),
-        attrs={"value": held},
+        attrs={"value": elements},
         shape=node.shape,
         dtype=node.dtype,
         source=node.source,
     )
 
 
-def _sum(low: Lowering, found: Value, use: Use, flags: tuple[bool, bool]) -> Value:
-    """With an operand of the same layout added; `flags`: whether that one's rows and columns are clean."""
-    t, r, c = found.layout.extent
-    name = low.op("add", [low.use(found), use], (t, r // TILE, c // TILE))
+def _sum(low: Lowering, value: Value, use: Use, flags: tuple[bool, bool]) -> Value:
+    """Add an operand of the same layout; `flags`: whether its rows and columns are clean."""
+    t, r, c = value.layout.extent
+    name = low.op("add", [low.use(value), use], (t, r // TILE, c // TILE))
     return replace(
-        found,
+        value,
         source=name,
         tms=(),
         rows=None,
-        clean_rows=found.clean_rows and flags[0],
-        clean_columns=found.clean_columns and flags[1],
+        clean_rows=value.clean_rows and flags[0],
+        clean_columns=value.clean_columns and flags[1],
         same_rows=False,
         same_columns=False,
     )
 
 
 def _order(layout: Layout, rank: int) -> tuple[list[int], list[int], list[int]]:
-    """Dimensions by the axis of their innermost piece, outermost first; the standard one where that says nothing."""
+    """Return the dimensions along z, rows and columns by the axis of their innermost piece; dimensions without pieces
+    are where the standard layout has them."""
     axes = {place: dim[-1].axis for place, dim in enumerate(layout.dims) if dim}
     plain = {place: axis for axis, places in zip("zrc", _plain(rank), strict=True) for place in places}
     chosen = {place: axes.get(place, plain[place]) for place in range(rank)}
@@ -134,54 +135,52 @@ def _plain(rank: int) -> tuple[list[int], list[int], list[int]]:
 
 @lowers("embedding")
 def embedding(low: Lowering, node: Node) -> Value:
-    """Rows of a table by indices that the host pushes (OPS 6.9)."""
+    """Lower to rows of a table, picked by indices that the host pushes (OPS 6.9)."""
     table = low.array(node.inputs[0])
     assert table is not None
     count = prod(node.shape[:-1])
-    width = padded(table.shape[1])
-    own = (slice(0, table.shape[0]), slice(0, table.shape[1]))
-    held = scattered(table, (padded(table.shape[0]), width), own)[None]
+    width = padded_size(table.shape[1])
+    table_slices = (slice(0, table.shape[0]), slice(0, table.shape[1]))
+    table_elements = scatter(table, (padded_size(table.shape[0]), width), table_slices)[None]
     indices = index_queue(low, node)
-    rows = padded(count)
+    rows = padded_size(count)
     name = low.op(
         "embedding",
-        [Use(_table(low, held, rows)), Use(indices)],
+        [Use(_table(low, table_elements, rows)), Use(indices)],
         (1, rows // TILE, width // TILE),
         num_indices=rows,
     )
     layout = standard((count, table.shape[1]))
-    found = reshaped(layout, node.shape)
-    assert found is not None
+    new_layout = reshape_layout(layout, node.shape)
+    assert new_layout is not None
     return Value(
-        source=name, layout=found, tms=(), rows=None, clean_rows=True, clean_columns=True
+        source=name, layout=new_layout, tms=(), rows=None, clean_rows=True, clean_columns=True
     )  # the host pads the indices with ones, which read zeros
 
 
-def _table(low: Lowering, held: Any, rows: int) -> str:
-    """The queue of a table for an embedding of that many rows. net2pipe cuts the queue as the first of its readers in
-    an epoch, by name, takes it: none may read more at a time (V081)."""
+def _table(low: Lowering, table_elements: Any, rows: int) -> str:
+    """Return the queue of a table for an embedding of so many rows. net2pipe cuts the queue for the first reader of an
+    epoch, by name, so no other reader may read more at a time (V081); a copy of the table is made if one would."""
     for copy in numbers():
-        name = low.constant(held, "table", "table", copy=copy)
+        name = low.constant(table_elements, "table", "table", copy=copy)
         readers = {op.name: op for op in low.out.ops.values() if op.has("row-wise index") and op.uses[0].source == name}
-        taken = {reader: op.attrs["num_indices"] for reader, op in readers.items() if op.program == low.program}
-        taken[low.name()] = rows
-        if taken[min(taken)] == max(taken.values()):
+        index_counts = {reader: op.attrs["num_indices"] for reader, op in readers.items() if op.program == low.program}
+        index_counts[low.name()] = rows
+        if index_counts[min(index_counts)] == max(index_counts.values()):
             return name
     raise AssertionError
 
 
 @lowers("reduce_max")
 def reduce_max(low: Lowering, node: Node) -> Value:
-    """Along z where the dimension is innermost there or shares columns with a larger rest, which so stays there; along
-    columns or rows where it is alone."""
+    """Lower a maximum: along z if the dimension is innermost there, or if it shares the columns with a larger rest,
+    which so stays; along columns or rows if it is alone there."""
     dim: int = node.attrs["dim"]
-    value = settled(low, low.values[node.inputs[0]])
+    value = materialise(low, low.values[node.inputs[0]])
     layout = value.layout
     pieces = layout.dims[dim]
     axes = {piece.axis for piece in pieces}
-    alone = len(axes) == 1 and all(
-        piece.axis not in axes for place, item in enumerate(layout.dims) if place != dim for piece in item
-    )
+    alone = len(axes) == 1 and axes.isdisjoint(_axes_of_others(layout, dim))
     if axes == {"z"} and len(pieces) == 1 and pieces[0].stride == 1:
         return _largest_of_z(low, value, dim, pieces[0].size)
     if not alone and axes == {"c"} and prod(piece.size for piece in pieces) ** 2 <= _in_columns(layout):
@@ -189,9 +188,22 @@ def reduce_max(low: Lowering, node: Node) -> Value:
         return _largest_of_z(low, low.real(value), dim, value.layout.dims[dim][0].size)
     if not alone or axes == {"z"}:
         rest = [place for place in range(len(layout.dims)) if place != dim]
-        value = relayout(low, value, ordered(layout.shape, rest[:-1], rest[-1:], [dim]))
+        value = relayout(low, value, dense_layout(layout.shape, rest[:-1], rest[-1:], [dim]))
         axes = {"c"}
-    axis = axes.pop()
+    return _largest_of_axis(low, value, dim, axes.pop())
+
+
+def _axes_of_others(layout: Layout, dim: int) -> set[str]:
+    """Return the axes of all dimensions but one."""
+    axes: set[str] = set()
+    for place, pieces in enumerate(layout.dims):
+        if place != dim:
+            axes.update(piece.axis for piece in pieces)
+    return axes
+
+
+def _largest_of_axis(low: Lowering, value: Value, dim: int, axis: str) -> Value:
+    """Lower a maximum over a dimension that is alone along the rows or columns."""
     value = low.real(_low_padding(low, value, axis))
     layout = value.layout
     t, r, c = value.tiles
@@ -199,7 +211,10 @@ def reduce_max(low: Lowering, node: Node) -> Value:
     name = low.op("reduce", [low.use(value)], shape, inner=c if axis == "c" else r, dim=axis, type="max")
     dims = list(layout.dims)
     dims[dim] = ()
-    extent = (t, layout.extent[1], TILE) if axis == "c" else (t, TILE, layout.extent[2])
+    if axis == "c":
+        extent = (t, layout.extent[1], TILE)
+    else:
+        extent = (t, TILE, layout.extent[2])
     return Value(
         source=name,
         layout=Layout(tuple(dims), extent),
@@ -215,39 +230,46 @@ def _in_columns(layout: Layout) -> int:
 
 
 def _innermost_of_z(layout: Layout, dim: int) -> Layout:
-    """That dimension there, each other one where its innermost piece is."""
+    """Return the layout with a dimension innermost along z and every other one where its innermost piece is."""
     axes = [pieces[-1].axis if pieces else "z" for pieces in layout.dims]
-    z, r, c = ([place for place, own in enumerate(axes) if own == axis and place != dim] for axis in "zrc")
-    return ordered(layout.shape, [*z, dim], r, c)
+    z, r, c = ([place for place, dim_axis in enumerate(axes) if dim_axis == axis and place != dim] for axis in "zrc")
+    return dense_layout(layout.shape, [*z, dim], r, c)
 
 
 def _largest_of_z(low: Lowering, value: Value, dim: int, count: int) -> Value:
+    """Lower a maximum over the innermost `count` slices of t."""
     t, r, c = value.tiles
     name = low.op("reduce", [low.use(value)], (t // count, r, c), dim="z", type="max", z=count)
     dims = [
-        tuple(replace(piece, stride=piece.stride // count) if piece.axis == "z" else piece for piece in item)
-        for item in value.layout.dims
+        tuple(replace(piece, stride=piece.stride // count) if piece.axis == "z" else piece for piece in dim_pieces)
+        for dim_pieces in value.layout.dims
     ]
     dims[dim] = ()
     return replace(value, source=name, tms=(), layout=Layout(tuple(dims), (t // count, *value.layout.extent[1:])))
 
 
 def _low_padding(low: Lowering, value: Value, axis: str) -> Value:
-    """Far below everything where rows (columns) are padding (FRONTEND 3.2)."""
+    """Return the value with a number far below all others in the padding of rows or columns (FRONTEND 3.2)."""
     layout = value.layout
-    full = layout.columns_full if axis == "c" else layout.rows_full
+    if axis == "c":
+        full = layout.columns_full
+    else:
+        full = layout.rows_full
     if full:
         return value
-    value = low.real(low.masked(value, rows=axis == "r", columns=axis == "c"))
+    value = low.real(low.mask_padding(value, rows=axis == "r", columns=axis == "c"))
     extent = layout.extent[2 if axis == "c" else 1]
     row = np.full(extent, BELOW, np.float32)
     row[layout.positions(axis)] = 0
-    shape = (1, TILE, extent) if axis == "c" else (1, extent, TILE)
-    held = np.broadcast_to(row.reshape((1, 1, -1) if axis == "c" else (1, -1, 1)), shape)
+    if axis == "c":
+        shape = (1, TILE, extent)
+    else:
+        shape = (1, extent, TILE)
+    floor_rows = np.broadcast_to(row.reshape((1, 1, -1) if axis == "c" else (1, -1, 1)), shape)
     tms: list[Tm] = [("broadcast", "z", layout.extent[0])] if layout.extent[0] > 1 else []
     other, size = ("r", layout.extent[1]) if axis == "c" else ("c", layout.extent[2])
     if size > TILE:
         tms.append(("broadcast", other, size // TILE))
-    low_use = Use(low.constant(np.ascontiguousarray(held), suffix="floor", most=-BELOW), tuple(tms))
+    low_use = Use(low.constant(np.ascontiguousarray(floor_rows), suffix="floor", largest=-BELOW), tuple(tms))
     name = low.op("add", [low.use(value), low_use], value.tiles, suffix="below")
     return replace(value, source=name, tms=(), clean_rows=False, clean_columns=False)

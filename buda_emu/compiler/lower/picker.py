@@ -1,4 +1,4 @@
-"""A sparse matrix of rows as the operands of an identity matmul: distinct tiles and an encoding (OPS 6.2)."""
+"""Matrices of rows as operands of an identity matmul: distinct tiles and an encoding (OPS 6.2)."""
 
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
@@ -14,24 +14,24 @@ from buda_emu.support.errors import UnsupportedError
 
 _TILE_WORDS = 2048
 PICKER_PAIRS = 700
-"""Pairs of tiles that one row of cores takes, if there are more rows."""
+"""Largest number of tile pairs that one row of cores takes, if there are more rows."""
 PICKER_BYTES = 250_000
-"""Of its different tiles, likewise."""
+"""Largest size of the distinct tiles that one row of cores takes, if there are more rows."""
 PICKER_ROOM = 500_000
-"""Of its different tiles at most, where they would be fewer in two pickers one after the other."""
+"""Largest size of the distinct tiles in one picker, if two pickers in sequence would have fewer."""
 _STRIP_WORDS = 1700
-"""Of one strip; a longer one becomes two of the same index."""
+"""Largest number of words in a strip; a longer one becomes two with the same index."""
 
 _DENSE = 64
-"""Possible keys for each one that there is, up to which a mark for each is quicker than sorting."""
+"""Ratio of possible to present keys up to which marking each possible key is quicker than sorting."""
 _KEPT = 3
-"""Pickers that a table remembers: a search places the same division many times."""
+"""Number of pickers that a table remembers: a search places the same division many times."""
 
 Index = NDArray[np.int64]
 
 
 class Cut(NamedTuple):
-    """How the work is divided: rows of cores, tile rows of an ublock, tiles of the inner dimension in a strip."""
+    """The division of the work: rows of cores, tile rows of an ublock, tiles of the inner dimension in a strip."""
 
     grid_rows: int
     u_rt: int = 1
@@ -39,7 +39,7 @@ class Cut(NamedTuple):
 
 
 class Counts(NamedTuple):
-    """Of the fullest row of cores: strips, ublocks in them, pairs of tiles; distinct tiles, tiles of words."""
+    """Work of the fullest row of cores: strips, ublocks in them, pairs of tiles; distinct tiles, tiles of words."""
 
     strips: int
     ublocks: int
@@ -50,8 +50,8 @@ class Counts(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Picker:
-    """`tiles` float32[1, grid_r * 32, n * 32] and `words` uint32[1, grid_r * 32, m * 32] for each row of cores, which
-    has `strips` with at most `pairs` of tiles; `plain` as its table's."""
+    """The operands of an identity matmul: `tiles` float32[1, grid_r * 32, n * 32] and `words` uint32[1, grid_r * 32, m
+    * 32] for each row of cores, which has `strips` with at most `pairs` of tiles; `plain` as in its table."""
 
     tiles: NDArray[np.float32]
     words: NDArray[np.uint32]
@@ -64,9 +64,9 @@ class Picker:
 
 @dataclass(eq=False, slots=True)
 class PickTable:
-    """The pairs of tiles of a matrix whose result has t slices of `rows` tile rows: slice, row, tile of the inner
-    dimension and number among the distinct `tiles` of each. Rows of the matrix count through t. `plain`: its tiles hold
-    0 and 1 only, for which few bits are enough."""
+    """The pairs of tiles of a matrix whose result has t slices of `rows` tile rows. Each pair has a slice, a row, a
+    tile of the inner dimension and a number (`which`) among the distinct `tiles`. Rows of the matrix count through t.
+    `plain`: whether the tiles hold only 0 and 1, for which few bits are enough."""
 
     t: int
     rows: int
@@ -81,7 +81,7 @@ class PickTable:
 
     @staticmethod
     def of(matrix: Sparse, t: int, rows: int) -> "PickTable":
-        """Ordered by slice, row, inner tile."""
+        """Build the table of a matrix, ordered by slice, row and inner tile."""
         out_tile = matrix.row // 32
         in_tile = matrix.col // 32
         order = np.lexsort((matrix.col, matrix.row, in_tile, out_tile))
@@ -93,7 +93,7 @@ class PickTable:
         dense = np.zeros((starts.size, 1024), np.float32 if (weight != 1).any() else np.uint8)
         place = ((matrix.row % 32) * 32 + matrix.col % 32)[order]
         np.add.at(dense, (np.cumsum(first) - 1, place), weight.astype(dense.dtype))
-        tiles, which = _distinct(dense)
+        tiles, tile_numbers = _distinct(dense)
         out = key[0, starts]
         plain = bool(np.isin(tiles, (0, 1)).all())
         return PickTable(
@@ -102,52 +102,55 @@ class PickTable:
             slice=out // rows,
             row=out % rows,
             inner=key[1, starts],
-            which=which,
+            which=tile_numbers,
             tiles=tiles,
             plain=plain,
         )
 
     def part(self, start: int, count: int, together: int) -> "PickTable":
-        """Of each group of so many slices that follow each other some."""
+        """Return the table of `count` slices from `start` on in each group of `together` consecutive slices."""
         group = self.slice // together
         member = self.slice % together
-        mine = np.flatnonzero((member >= start) & (member < start + count))
+        selected = np.flatnonzero((member >= start) & (member < start + count))
         return PickTable(
             t=self.t // together * count,
             rows=self.rows,
-            slice=group[mine] * count + member[mine] - start,
-            row=self.row[mine],
-            inner=self.inner[mine],
-            which=self.which[mine],
+            slice=group[selected] * count + member[selected] - start,
+            row=self.row[selected],
+            inner=self.inner[selected],
+            which=self.which[selected],
             tiles=self.tiles,
             plain=self.plain,
         )
 
-    def sliced(self, count: int, together: int) -> "PickTable":
-        """Its slices cut into so many of fewer rows; of each group of `together` slices the first parts follow each
-        other, then the second ones: (group, part, member)."""
+    def slice_rows(self, count: int, together: int) -> "PickTable":
+        """Return the table with each slice cut into `count` slices of fewer rows. In each group of `together` slices
+        the first parts follow each other, then the second ones: (group, part, member)."""
         height = self.rows // count
         group = self.slice // together
         member = self.slice % together
         slice = (group * count + self.row // height) * together + member
         return self._of(self.t * count, height, slice, self.row % height)
 
-    def gathered(self, count: int) -> "PickTable":
-        """So many slices below each other in one."""
+    def gather_slices(self, count: int) -> "PickTable":
+        """Return the table with every `count` consecutive slices below each other in one."""
         return self._of(
             self.t // count, self.rows * count, self.slice // count, self.slice % count * self.rows + self.row
         )
 
-    def repeated(self, count: int, inner: int) -> "PickTable":
-        """For each slice so many, which pick the same rows of as many slices of the operand, of `inner` tile rows each:
-        (slice, part) on both sides."""
+    def repeat_slices(self, count: int, inner: int) -> "PickTable":
+        """Return the table with `count` slices for each slice. They pick the same rows from as many slices of the
+        operand, of `inner` tile rows each: (slice, part) on both sides."""
         part = np.repeat(np.arange(count), self.slice.size)
-        slice, row, column, which = (np.tile(own, count) for own in (self.slice, self.row, self.inner, self.which))
-        table = replace(self, which=which, _counts={}, _pickers={})
+        slice, row, column, tile_numbers = (
+            np.tile(pair_field, count) for pair_field in (self.slice, self.row, self.inner, self.which)
+        )
+        table = replace(self, which=tile_numbers, _counts={}, _pickers={})
         column = (column // inner * count + part) * inner + column % inner
         return replace(table, inner=column)._of(self.t * count, self.rows, slice * count + part, row)
 
     def _of(self, t: int, rows: int, slice: Index, row: Index) -> "PickTable":
+        """Return the table with the pairs at other slices and rows, sorted."""
         order = np.lexsort((self.inner, row, slice))
         return PickTable(
             t=t,
@@ -161,12 +164,13 @@ class PickTable:
         )
 
     def counts(self, cut: Cut) -> Counts:
-        """What each row of cores works on, without making the words."""
+        """Return the work of each row of cores, without encoding the words."""
         if cut not in self._counts:
-            self._counts[cut] = self._counted(cut)
+            self._counts[cut] = self._count(cut)
         return self._counts[cut]
 
-    def _counted(self, cut: Cut) -> Counts:
+    def _count(self, cut: Cut) -> Counts:
+        """Count strips, ublocks, pairs, tiles and words of each row of cores, and return the largest figures."""
         block = self.rows // cut.grid_rows
         core = self.row // block
         wide = int(self.inner.max(initial=0)) // cut.u_kt + 1
@@ -174,11 +178,11 @@ class PickTable:
         ublock = strip * (block // cut.u_rt) + self.row % block // cut.u_rt
         tile = core * len(self.tiles) + self.which
 
-        strips = _different(strip, cut.grid_rows, self.t * wide)
-        ublocks = _different(ublock, cut.grid_rows, self.t * wide * (block // cut.u_rt))
+        strips = _count_distinct(strip, cut.grid_rows, self.t * wide)
+        ublocks = _count_distinct(ublock, cut.grid_rows, self.t * wide * (block // cut.u_rt))
         pairs = np.bincount(core, minlength=cut.grid_rows)
         words = 3 * np.maximum(strips, self.t) + ublocks + pairs
-        tiles = _different(tile, cut.grid_rows, len(self.tiles))
+        tiles = _count_distinct(tile, cut.grid_rows, len(self.tiles))
         return Counts(
             strips=int(max(self.t, strips.max())),
             ublocks=int(max(1, ublocks.max())),
@@ -188,26 +192,27 @@ class PickTable:
         )
 
     def fits(self, cut: Cut) -> bool:
-        """Whether its numbers fit the 16 bits of a word."""
+        """Return whether the table's numbers fit the 16 bits of a word."""
         tile_bits, ublock_bits, inner_bits = self._bits(cut)
         room = tile_bits + inner_bits + max(0, (cut.u_rt - 1).bit_length()) <= 16
         return room and ublock_bits + (cut.u_rt * cut.u_kt).bit_length() <= 16
 
     def _bits(self, cut: Cut) -> tuple[int, int, int]:
-        """Of a tile's number, of an ublock's, of a tile's place in a strip (OPS 6.2)."""
+        """Return the bits of a tile's number, of an ublock's number, and of a tile's place in a strip (OPS 6.2)."""
         m = self.rows // cut.grid_rows // cut.u_rt
         tile_bits = max(1, (self.counts(cut).tiles - 1).bit_length())
         return tile_bits, max(1, (m - 1).bit_length()), 1 if cut.u_kt <= 2 else (cut.u_kt - 1).bit_length()
 
     def picker(self, cut: Cut) -> Picker:
-        """The operands. Raises UnsupportedError when they do not fit 16-bit words."""
+        """Return the operands. Raises UnsupportedError if they do not fit 16-bit words."""
         if cut not in self._pickers:
             while len(self._pickers) >= _KEPT:
                 del self._pickers[next(iter(self._pickers))]
-            self._pickers[cut] = self._made(cut)
+            self._pickers[cut] = self._encode(cut)
         return self._pickers[cut]
 
-    def _made(self, cut: Cut) -> Picker:
+    def _encode(self, cut: Cut) -> Picker:
+        """Encode the table as tiles and 16-bit words for each row of cores."""
         counts = self.counts(cut)
         if not self.fits(cut):
             raise UnsupportedError(
@@ -219,12 +224,12 @@ class PickTable:
         words: list[list[int]] = []
         strips: list[int] = []
         for number in range(cut.grid_rows):
-            mine = np.flatnonzero(core == number)
-            own, place = np.unique(self.which[mine], return_inverse=True)
-            out_tiles[number, : len(own)] = self.tiles[own]
-            found = self._strips(mine, place, cut, (tile_bits, inner_bits))
-            strips.append(len(found))
-            words.append(_stream(found, ublock_bits))
+            pairs = np.flatnonzero(core == number)
+            core_tiles, place = np.unique(self.which[pairs], return_inverse=True)
+            out_tiles[number, : len(core_tiles)] = self.tiles[core_tiles]
+            core_strips = self._strips(pairs, place, cut, (tile_bits, inner_bits))
+            strips.append(len(core_strips))
+            words.append(_stream(core_strips, ublock_bits))
         longest = -(-max(len(stream) for stream in words) // _TILE_WORDS)
         out_words = np.zeros((cut.grid_rows, longest * _TILE_WORDS), np.uint16)
         for number, stream in enumerate(words):
@@ -240,32 +245,32 @@ class PickTable:
             plain=self.plain,
         )
 
-    def _strips(self, mine: Index, place: Index, cut: Cut, bits: tuple[int, int]) -> "list[_Strip]":
-        """Of one row of cores, in order; every slice has one."""
+    def _strips(self, pairs: Index, place: Index, cut: Cut, bits: tuple[int, int]) -> "list[_Strip]":
+        """Return the strips of one row of cores in order; every slice has at least one."""
         tile_bits, inner_bits = bits
-        row = self.row[mine] % (self.rows // cut.grid_rows)
+        row = self.row[pairs] % (self.rows // cut.grid_rows)
         keys = (
-            self.slice[mine],
-            self.inner[mine] // cut.u_kt,
+            self.slice[pairs],
+            self.inner[pairs] // cut.u_kt,
             row // cut.u_rt,
             row % cut.u_rt,
-            self.inner[mine] % cut.u_kt,
+            self.inner[pairs] % cut.u_kt,
         )
         order = np.lexsort(keys[::-1])
         word = (place << (16 - tile_bits)) | (keys[3] << inner_bits) | keys[4]
-        found: list[_Strip] = []
+        strips: list[_Strip] = []
         for b, strip, ublock, value in zip(*(key[order].tolist() for key in (*keys[:3], word)), strict=True):
-            if not found or (found[-1].slice, found[-1].index) != (b, strip) or found[-1].words > _STRIP_WORDS:
-                found.append(_Strip(b, strip))
-            found[-1].add(ublock, value)
-        used = {item.slice for item in found}
-        found += [_Strip(b, 0) for b in range(self.t) if b not in used]
-        return sorted(found, key=lambda item: (item.slice, item.index))
+            if not strips or (strips[-1].slice, strips[-1].index) != (b, strip) or strips[-1].words > _STRIP_WORDS:
+                strips.append(_Strip(b, strip))
+            strips[-1].add(ublock, value)
+        used = {strip_entry.slice for strip_entry in strips}
+        strips += [_Strip(b, 0) for b in range(self.t) if b not in used]
+        return sorted(strips, key=lambda strip_entry: (strip_entry.slice, strip_entry.index))
 
 
 @dataclass(slots=True)
 class _Strip:
-    """Ublocks with their tile words."""
+    """A strip of the encoding: ublocks with the words of their tiles."""
 
     slice: int
     index: int
@@ -280,29 +285,33 @@ class _Strip:
         self.words += 1
 
 
-def _different(keys: Index, groups: int, each: int) -> Index:
-    """How many different keys each group has; those of a group are `each` numbers that follow each other."""
-    if groups * each <= _DENSE * len(keys):
-        seen = np.zeros(groups * each, np.bool_)
+def _count_distinct(keys: Index, groups: int, keys_per_group: int) -> Index:
+    """Return the number of distinct keys in each group; the keys of a group are `keys_per_group` consecutive
+    numbers."""
+    if groups * keys_per_group <= _DENSE * len(keys):
+        seen = np.zeros(groups * keys_per_group, np.bool_)
         seen[keys] = True
-        return np.count_nonzero(seen.reshape(groups, each), axis=1)
+        return np.count_nonzero(seen.reshape(groups, keys_per_group), axis=1)
     keys = np.sort(keys)
-    return np.bincount(keys[np.diff(keys, prepend=-1) > 0] // each, minlength=groups)
+    return np.bincount(keys[np.diff(keys, prepend=-1) > 0] // keys_per_group, minlength=groups)
 
 
 def _distinct(dense: NDArray[np.generic]) -> tuple[NDArray[np.float32], Index]:
-    """Different tiles, and which of them each is."""
+    """Return the distinct tiles, and the number of each tile among them."""
     if not len(dense):
         return np.zeros((1, 32, 32), np.float32), np.zeros(0, np.int64)
-    rows = np.packbits(dense.astype(bool), axis=1) if dense.dtype == np.uint8 else dense
+    if dense.dtype == np.uint8:
+        rows = np.packbits(dense.astype(bool), axis=1)
+    else:
+        rows = dense
     rows = np.ascontiguousarray(rows)
     as_bytes = rows.view(np.dtype((np.void, rows.shape[1] * rows.itemsize))).ravel()
-    _, index, which = np.unique(as_bytes, return_index=True, return_inverse=True)
-    return dense[index].astype(np.float32).reshape(-1, 32, 32), which.ravel()
+    _, index, numbers = np.unique(as_bytes, return_index=True, return_inverse=True)
+    return dense[index].astype(np.float32).reshape(-1, 32, 32), numbers.ravel()
 
 
 def _stream(strips: list[_Strip], ublock_bits: int) -> list[int]:
-    """The 16-bit words of one core."""
+    """Return the 16-bit words of one core."""
     words: list[int] = []
     position = 0
     last_head = -1
@@ -321,8 +330,8 @@ def _stream(strips: list[_Strip], ublock_bits: int) -> list[int]:
 
 
 def picker_rows(target: Target, table: PickTable) -> int:
-    """Rows of cores for an identity matmul: each holds its own tiles and encoding, so many pairs need many, and so do
-    many different tiles that are not of few bits."""
+    """Return the rows of cores for an identity matmul. Each row holds its own tiles and encoding, so many pairs need
+    many rows, and so do many distinct tiles of many bits."""
     fits = [n for n in divisors(table.rows) if n <= target.arch.grid[0]]
 
     def enough(rows: int) -> bool:
@@ -332,11 +341,14 @@ def picker_rows(target: Target, table: PickTable) -> int:
 
 
 def has_room(target: Target, table: PickTable) -> bool:
-    """Whether a core keeps the different tiles, beside what it works on."""
+    """Return whether a core can hold the distinct tiles beside the tiles that it works on."""
     return _tile_bytes(target, table, picker_rows(target, table)) <= PICKER_ROOM
 
 
 def _tile_bytes(target: Target, table: PickTable, rows: int) -> int:
-    """Of the different tiles of one of so many rows of cores."""
-    df = target.picker_df if table.plain else target.activation_df
+    """Return the size of the distinct tiles of one row of cores, if there are so many rows."""
+    if table.plain:
+        df = target.picker_df
+    else:
+        df = target.activation_df
     return table.counts(Cut(rows)).tiles * tile_bytes(df, 32, 32, target.arch.alignment, header=True)

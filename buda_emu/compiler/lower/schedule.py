@@ -1,20 +1,22 @@
-"""The order of sub-ops in a fused op, and what each reads and writes (OPS 8)."""
+"""Schedules of fused ops: the order of sub-ops, and the buffers that each reads and writes (OPS 8)."""
 
 from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
-from buda_emu.compiler.lower.tiles import RELU, SubOp, TileAttributes, TileOp, Use, kept
+from buda_emu.compiler.lower.tiles import RELU, SubOp, TileAttributes, TileOp, Use, select_attributes
 from buda_emu.spec.ops import OfOpType
 
 MAX_INTERMEDIATES: Final = 8  # V130
 MAX_INPUTS: Final = 8
-"""FRONTEND 3.3 has 16, 8 of them from DRAM. Which come from DRAM is known when epochs are, so all of them may."""
+"""Largest number of operands. FRONTEND 3.3 has 16, 8 of them from DRAM; which ones come from DRAM is only known when
+epochs are, so all of them may."""
 
 
 @dataclass(frozen=True, slots=True)
 class Part(OfOpType):
-    """A sub-op to be: `operands` are other parts by name, and what the fused op reads. The rest as in `SubOp`."""
+    """A future sub-op. `operands` are other parts by name, and uses that the fused op reads; the other fields are those
+    of `SubOp`."""
 
     name: str
     type: str
@@ -27,41 +29,39 @@ class Part(OfOpType):
 
     @staticmethod
     def of(op: TileOp, members: Container[str]) -> "Part":
-        """An element-wise op that reads members of the fused op as they are."""
+        """Return the part of an element-wise op; operands without TMs that are members of the fused op become parts."""
         operands = tuple(use.source if use.source in members and not use.tms else use for use in op.uses)
-        return Part(op.name, op.type, operands, kept(op.attrs, (*RELU, "exp", "slope")))
+        return Part(op.name, op.type, operands, select_attributes(op.attrs, (*RELU, "exp", "slope")))
 
     @property
     def sources(self) -> Iterator[str]:
-        """The parts that it reads."""
-        return (item for item in self.operands if isinstance(item, str))
+        """The names of the parts that it reads."""
+        return (operand for operand in self.operands if isinstance(operand, str))
 
 
-def scheduled(parts: Mapping[str, Part], root: str, arch: str) -> tuple[tuple[SubOp, ...], list[Use]] | None:
-    """Sub-ops in order, and the operands of the fused op; None where buffers do not suffice. A schedule runs block by
-    block, and an intermediate is a block; a sum ends its schedule."""
-    order = _ordered(parts, root)
-    uses = list(dict.fromkeys(item for part in order for item in part.operands if isinstance(item, Use)))
+def schedule_parts(parts: Mapping[str, Part], root: str, arch: str) -> tuple[tuple[SubOp, ...], list[Use]] | None:
+    """Return the sub-ops in order, and the operands of the fused op; None if buffers do not suffice. A schedule runs
+    block by block, and an intermediate is a block; a sum ends its schedule."""
+    order = _order_parts(parts, root)
+    uses = list(dict.fromkeys(operand for part in order for operand in part.operands if isinstance(operand, Use)))
     if len(uses) > MAX_INPUTS:
         return None
     places: dict[str, str] = {root: "output"}
     busy: dict[str, str] = {}
     steps: list[SubOp] = []
     for number, part in enumerate(order):
-        inputs = tuple(places[item] if isinstance(item, str) else f"input{uses.index(item)}" for item in part.operands)
+        inputs = tuple(
+            places[operand] if isinstance(operand, str) else f"input{uses.index(operand)}" for operand in part.operands
+        )
         later = {source for following in order[number + 1 :] for source in following.sources}
         ended = [slot for slot, value in busy.items() if value not in later]
         if part.name != root:
-            following = order[number + 1]
-            if part.name not in _sources(order[number + 2 :]) and _through_dest(part, following, arch):
-                places[part.name] = "dest"
-            else:
-                # A buffer that is read here is free only afterwards.
-                free = [f"intermed{k}" for k in range(MAX_INTERMEDIATES) if f"intermed{k}" not in busy]
-                if not free:
-                    return None
-                places[part.name] = free[0]
-                busy[free[0]] = part.name
+            place = _result_place(part, order[number + 1 :], busy, arch)
+            if place is None:
+                return None
+            places[part.name] = place
+            if place != "dest":
+                busy[place] = part.name
         for slot in ended:
             del busy[slot]
         step = SubOp(
@@ -77,26 +77,35 @@ def scheduled(parts: Mapping[str, Part], root: str, arch: str) -> tuple[tuple[Su
     return tuple(steps), uses
 
 
+def _result_place(part: Part, following: Sequence[Part], busy: Container[str], arch: str) -> str | None:
+    """Return the place of a part's result: dest if only the next part reads it and can, else a free buffer; None if
+    there is none. A buffer that the part itself reads is only free afterwards."""
+    if part.name not in _sources(following[1:]) and _through_dest(part, following[0], arch):
+        return "dest"
+    free = (f"intermed{number}" for number in range(MAX_INTERMEDIATES))
+    return next((slot for slot in free if slot not in busy), None)
+
+
 def schedules(steps: Sequence[SubOp]) -> list[list[SubOp]]:
-    """Steps by schedule: a maximum or a sum of rows is the last one of its own (OPS 8.3)."""
-    found: list[list[SubOp]] = [[]]
+    """Group steps by schedule: a maximum or a sum of rows is the last step of its own (OPS 8.3)."""
+    groups: list[list[SubOp]] = [[]]
     for step in steps:
-        found[-1].append(step)
+        groups[-1].append(step)
         if step.inner:
-            found.append([])
-    return [schedule for schedule in found if schedule]
+            groups.append([])
+    return [schedule for schedule in groups if schedule]
 
 
 def kept_columns(steps: Sequence[SubOp], columns: int) -> int:
-    """Columns of tiles of the widest intermediate that is read after a sum which it does not come of: it has to be one
-    block (OPS 8.3). `columns`: those of the fused op."""
-    widest, made = 0, dict[str, tuple[int, int]]()  # by buffer: the schedule that wrote it, its columns
+    """Return the width, in tiles, of the widest intermediate that is read behind a sum that does not depend on it: it
+    has to be one block (OPS 8.3). `columns`: width of the fused op."""
+    widest, written = 0, dict[str, tuple[int, int]]()  # by buffer: the schedule that wrote it, its columns
     for number, schedule in enumerate(schedules(steps)):
         for step in schedule:
             for name in step.inputs:
-                when, wide = made.get(name, (number, 0))
+                when, wide = written.get(name, (number, 0))
                 widest = max(widest, wide if when < number else 0)
-            made[step.output] = number, 0 if step.inner else step.columns or columns
+            written[step.output] = number, 0 if step.inner else step.columns or columns
     return widest
 
 
@@ -104,9 +113,10 @@ def _sources(parts: Sequence[Part]) -> set[str]:
     return {source for part in parts for source in part.sources}
 
 
-def _ordered(parts: Mapping[str, Part], root: str) -> list[Part]:
-    """Operands first, the longer branch before the shorter, so that the last one comes by way of dest."""
-    found: dict[str, Part] = {}
+def _order_parts(parts: Mapping[str, Part], root: str) -> list[Part]:
+    """Order the parts: operands first, the longer branch before the shorter, so that the last operand comes through
+    dest."""
+    ordered: dict[str, Part] = {}
     depth: dict[str, int] = {}
 
     def measure(name: str) -> int:
@@ -115,18 +125,19 @@ def _ordered(parts: Mapping[str, Part], root: str) -> list[Part]:
         return depth[name]
 
     def visit(name: str) -> None:
-        if name in found:
+        if name in ordered:
             return
-        for source in sorted(dict.fromkeys(parts[name].sources), key=lambda item: -measure(item)):
+        for source in sorted(dict.fromkeys(parts[name].sources), key=lambda part_name: -measure(part_name)):
             visit(source)
-        found[name] = parts[name]
+        ordered[name] = parts[name]
 
     visit(root)
-    return list(found.values())
+    return list(ordered.values())
 
 
 def _through_dest(part: Part, reader: Part, arch: str) -> bool:
-    """OPS 8.3 rules 6 and 7; V133, V134. No TM is on dest (OPS 8.1)."""
+    """Return whether a part can pass its result to the next one in dest (OPS 8.3 rules 6 and 7; V133, V134); dest has
+    no TMs (OPS 8.1)."""
     places = [number for number, source in enumerate(reader.operands) if source == part.name]
     if len(places) != 1 or "maximum" in (part.type, reader.type) or part.inner or reader.inner:
         return False

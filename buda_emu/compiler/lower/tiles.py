@@ -17,14 +17,14 @@ _TILE_BY_TILE = ("unary", "binary", "sfpu", "fused")
 _OF_THE_WHOLE = ("identity", "untilize", "gradient", "dequant", "accumulate")
 Words = NDArray[Any]
 Shape = tuple[int, int, int]
-"""(t, rows, columns) in tiles."""
+"""A shape (t, rows, columns) in tiles."""
 
 Tm = tuple[str, ...] | tuple[str, int] | tuple[str, str, int]
-"""("transpose",), ("hslice", n) or ("broadcast", "r", n), as OPS 7 has them."""
+"""A TM such as ("transpose",), ("hslice", n) or ("broadcast", "r", n) (OPS 7)."""
 
 
 def after(tm: Tm, shape: Shape) -> Shape:
-    """Shape after one TM (OPS 7)."""
+    """Return the shape behind one TM (OPS 7)."""
     t, r, c = shape
     if tm[0] == "transpose":
         return t, c, r
@@ -40,21 +40,21 @@ def after(tm: Tm, shape: Shape) -> Shape:
 
 
 def over(shape: Shape) -> tuple[Tm, ...]:
-    """TMs that put what is one tile, or one along a dimension, so often along t, rows and columns (OPS 7)."""
-    found: list[Tm] = [("broadcast", axis, count) for axis, count in zip("zrc", shape, strict=True) if count > 1]
-    return tuple(found)
+    """Return TMs that repeat a tensor of one tile along t, rows and columns (OPS 7)."""
+    tms: list[Tm] = [("broadcast", axis, count) for axis, count in zip("zrc", shape, strict=True) if count > 1]
+    return tuple(tms)
 
 
 def divisors(number: int) -> list[int]:
-    """Ascending."""
+    """Return the divisors of a number, ascending."""
     low = [size for size in range(1, isqrt(number) + 1) if number % size == 0]
     return low + [number // size for size in reversed(low) if size * size != number]
 
 
 @dataclass(frozen=True, slots=True)
 class Use:
-    """An operand: a tensor by name, and the TMs on the way. `buffer`: tiles that each core holds of it at least, beyond
-    what the op needs by itself."""
+    """An operand: a tensor by name, and the TMs on the way. `buffer`: tiles of it that each core holds at least, in
+    addition to what the op needs."""
 
     source: str
     tms: tuple[Tm, ...] = ()
@@ -63,8 +63,8 @@ class Use:
 
 @dataclass(frozen=True, slots=True)
 class Constant:
-    """What a queue holds: values [t, rows, columns] in elements. `kind`: "value" in the model's format, "picker" of a
-    few bits where it is 0 and 1, "words" of an encoding, "table" of an embedding, row by row; "codes", "sums" and
+    """The content of a queue: values [t, rows, columns] in elements. `kind`: "value" in the model's format, "picker"
+    with few bits if it is 0 and 1, "words" of an encoding, "table" of an embedding, row by row; "codes", "sums" and
     "scale" of products of integers."""
 
     name: str
@@ -73,14 +73,14 @@ class Constant:
 
     @property
     def shape(self) -> Shape:
-        """In tiles."""
+        """The shape in tiles."""
         t, r, c = self.values.shape
         return t, r // 32, c // 32
 
 
 class TileAttributes(TypedDict, total=False):
-    """Attributes of a netlist op: those of the language that the compiler gives (`spec.attributes`, which has their
-    legal values), and its own, which `ir.tile_rules` explains."""
+    """Attributes of a netlist op: those of the language that the compiler sets (`spec.attributes` has their legal
+    values), and its own, which `ir/verify.py` describes."""
 
     identity: bool
     num_sparse_tiles: int
@@ -117,18 +117,17 @@ class TileAttributes(TypedDict, total=False):
 RELU: Final = ("relu_en", "relu_mode", "relu_threshold")
 
 
-def kept(attrs: TileAttributes, names: Collection[str]) -> TileAttributes:
-    """Those of these names."""
+def select_attributes(attrs: TileAttributes, names: Collection[str]) -> TileAttributes:
+    """Return the attributes with these names."""
     return cast(TileAttributes, {name: value for name, value in attrs.items() if name in names})
 
 
 @dataclass(frozen=True, slots=True)
 class SubOp(OfOpType):
-    """One op of a fused op, in the netlist's words: `inputs` and `output` are inputN, intermedN, dest or output, `pop`
-    the intermediates that are read for the last time; `spread`: "c" where column 0 of each tile of the second input
-    stands for all. `columns` of tiles that its result has, 0 for those of the fused op; `across` so many the one
-    column of its second input is repeated; `inner`: tiles that a maximum or a sum runs over, after which a schedule
-    ends."""
+    """One op of a fused op, in the netlist's terms: `inputs` and `output` are inputN, intermedN, dest or output, `pop`
+    the intermediates that are read for the last time. `spread`: "c" if column 0 of each tile of the second input stands
+    for all columns; `columns` of tiles in its result, 0 for those of the fused op; `across`: how often the one column
+    of its second input is repeated; `inner`: tiles that a maximum or a sum runs over, after which a schedule ends."""
 
     name: str
     type: str
@@ -144,9 +143,9 @@ class SubOp(OfOpType):
 
 @dataclass(slots=True)
 class TileOp(OfOpType):
-    """One netlist op. `inner`: tiles along what a product or a maximum runs over; `grid` where it is fixed already, 0
-    where not; `source`: the node of the model's graph, `made_of`: all such nodes, where several ops were put together;
-    `steps`: the sub-ops of a fused op; `precision`: where that is not the model's; `chip` that it has to stand on."""
+    """One netlist op. `inner`: tiles that a product or a maximum runs over; `grid`: fixed rows and columns of cores, 0
+    for those that are free; `source`: the node of the model's graph; `made_of`: all such nodes, if several ops were
+    fused; `steps`: the sub-ops of a fused op; `precision`, if it is not the model's; `chip` that it must run on."""
 
     name: str
     type: str
@@ -166,81 +165,85 @@ class TileOp(OfOpType):
     """Whether sixteen numbers of a row that share an exponent in a block format may hold both elements of the model and
     padding that is not 0."""
     avoids: str = ""
-    """The block format that it would have if it did not mix them."""
+    """The block format that the op would have if it did not mix them."""
 
     @property
     def sources(self) -> tuple[str, ...]:
-        """All nodes of the model's graph that it stands for."""
+        """All nodes of the model's graph that the op stands for."""
         return self.made_of or (self.source,)
 
     @property
     def is_tile_by_tile(self) -> bool:
-        """Whether a tile of the result needs just that tile of each operand."""
+        """Return whether a tile of the result needs only the same tile of each operand."""
         return OP_TYPES[self.type].family in _TILE_BY_TILE and not self.has_sums
 
     @property
     def has_sums(self) -> bool:
-        """Whether it is a fused op with products, or maxima and sums of rows: several schedules."""
+        """Return whether the op is a fused op with products, or maxima and sums of rows: it has several schedules."""
         return any(step.inner for step in self.steps)
 
     @property
     def sums_rows(self) -> bool:
-        """Whether it is a fused op that takes maxima or sums of whole rows on the way."""
+        """Return whether the op is a fused op that computes maxima or sums of whole rows."""
         return any(step.inner and step.columns for step in self.steps)
 
     @property
     def kept_format_of(self) -> str:
-        """The operand whose format the result has to have: of pickers and maxima over z (V-rules of `reduce`,
-        FRONTEND 3.5); "" of other ops."""
+        """The operand whose format the result must have: for pickers and maxima over z (V-rules of `reduce`, FRONTEND
+        3.5); "" for other ops."""
         if self.attrs.get("identity"):
             return self.uses[1].source
-        return self.uses[0].source if self.has("reduces") and self.attrs["dim"] == "z" else ""
+        if self.has("reduces") and self.attrs["dim"] == "z":
+            return self.uses[0].source
+        return ""
 
     def operand_shape(self, number: int) -> Shape:
-        """Tiles that an op which works tile by tile, or has sums on the way, reads of an operand."""
+        """Return the shape of an operand as read by an op that works tile by tile or has sums."""
         t, rows, columns = self.shape
         if not self.has_sums:
             return self.shape
         step = self.reader(number)
         if not step.inner:
             return t, rows, step.columns or columns
-        return (t, step.inner, step.columns or columns) if self.is_factor(number) else (t, rows, step.inner)
+        if self.is_factor(number):
+            return (t, step.inner, step.columns or columns)
+        return (t, rows, step.inner)
 
     def reader(self, number: int) -> SubOp:
-        """The step of a fused op that reads an operand first."""
+        """Return the step of a fused op that reads an operand first."""
         return next(step for step in self.steps if f"input{number}" in step.inputs)
 
     def is_factor(self, number: int) -> bool:
-        """Whether an operand is the second one of a product: all rows of cores read it, columns share it."""
+        """Return whether an operand is the second one of a product: all rows of cores read it, columns share it."""
         if self.has_sums:
             return f"input{number}" in self.reader(number).inputs[1:] and self.reader(number).inner > 0
         return self.has("inner dimension") and number == 1
 
-    def is_summed(self, number: int) -> bool:
-        """Whether an operand is the first one of a product: all columns of cores read it, rows share it."""
+    def is_left_factor(self, number: int) -> bool:
+        """Return whether an operand is the first one of a product: all columns of cores read it, rows share it."""
         if self.has_sums:
             return f"input{number}" in self.reader(number).inputs[:1] and self.reader(number).inner > 0
         return self.has("inner dimension") and number == 0
 
     @property
     def may_be_cut(self) -> bool:
-        """Whether it may be done in parts: nothing about it concerns the whole result, and its grid is free."""
+        """Return whether the op may run in parts: its grid is free, and no attribute concerns the whole result."""
         return self.grid is None and self.ublock is None and not any(self.attrs.get(key) for key in _OF_THE_WHOLE)
 
     @property
     def intermediates(self) -> int:
-        """Buffers between the sub-ops of a fused op."""
+        """Number of buffers between the sub-ops of a fused op."""
         return len({step.output for step in self.steps if step.output.startswith("intermed")})
 
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """A ram that programs read and write: `held` is what the host fills it with, [t, rows, columns] in elements.
+    """A ram that programs read and write: `held` is the content that the host fills in, [t, rows, columns] in elements.
 
-    With several `slots` it is read whole through this ram of one entry, and written slot by slot through another one
-    on the same memory, whose entries follow each other along t (NETLIST 1.10). `df`: its format, "" the model's.
-    `zeros`: it has a second entry, of zeros. `layout` places elements among those of `held`, row after row; slices of t
-    may have been cut since (`place/rows.py`).
+    With several `slots` it is read as a whole through this ram of one entry, and written slot by slot through another
+    one on the same memory, whose entries follow each other along t (NETLIST 1.10). `df`: its format, "" the model's.
+    `zeros`: whether it has a second entry, of zeros. `layout` places elements among those of `held`, row after row;
+    slices of t may have been cut since (`place/rows.py`).
     """
 
     queue: str
@@ -255,25 +258,29 @@ class State:
 
     @property
     def shape(self) -> Shape:
-        """In tiles."""
+        """The shape in tiles."""
         t, r, c = self.held.shape
         return t, r // 32, c // 32
 
     @property
     def written(self) -> str:
-        """The queue that is written."""
-        return self.queue if self.slots == 1 else f"{self.queue}.slots"
+        """The name of the queue that is written."""
+        if self.slots == 1:
+            return self.queue
+        return f"{self.queue}.slots"
 
     def entries(self, held: Words) -> Words:
-        """What it holds, [t, rows, columns], as entries of the written queue."""
+        """Return content [t, rows, columns] as entries of the written queue."""
         entries = held.reshape(self.slots, -1, *held.shape[-2:])
-        return np.concatenate((entries, np.zeros_like(entries))) if self.zeros else entries
+        if self.zeros:
+            return np.concatenate((entries, np.zeros_like(entries)))
+        return entries
 
 
 @dataclass(frozen=True, slots=True)
 class Store:
-    """What writes a state: an op, at the end of its program; `accumulate`: it adds to what is there. `queue` is that of
-    the state."""
+    """A write to a state: the op that writes it at the end of its program; `accumulate`: whether it adds to the
+    content. `queue` is the state's."""
 
     queue: str
     op: str
@@ -282,9 +289,10 @@ class Store:
 
 @dataclass(frozen=True, slots=True)
 class InputQueue:
-    """What the host pushes for an input: `shape` in tiles, `view` [t, rows, columns] of the host's tensor; `indices`
-    of an embedding go as words, `gather` of them where not all are read in order; they are those of a table of so many
-    `rows`, negative ones counted `from_end`, if at all, and index `zero` reads a row of zeros."""
+    """A queue that the host fills for an input: `shape` in tiles, `view` [t, rows, columns] of the host's tensor.
+    `indices`: whether it holds indices of an embedding, as words; `gather`: the elements of the input that they are, if
+    not all in order; `rows` of the table; `from_end`: whether negative indices count from its end; `zero`: an index
+    that reads a row of zeros."""
 
     name: str
     label: str
@@ -299,8 +307,8 @@ class InputQueue:
 
 @dataclass(frozen=True, slots=True)
 class OutputQueue:
-    """What the host reads: `view` is the leading [t, rows, columns] of it, to be given the model's own shape, of
-    `slices` along t put side by side."""
+    """A queue that the host reads: `view` is its leading [t, rows, columns], which the host gives the model's own
+    shape; `slices` along t are put side by side."""
 
     name: str
     label: str
@@ -313,8 +321,9 @@ class OutputQueue:
 
 @dataclass(slots=True)
 class TileGraph:
-    """Netlist ops in an order in which they can run, and what feeds and leaves them. `places`: of values of the model's
-    graph that an op gives as they are, the op and where their elements stand; it may have been put into another one."""
+    """Netlist ops in an order in which they can run, and what feeds and leaves them. `places`: for values of the
+    model's graph that an op gives unchanged, that op and the layout of the elements; the op may be part of another one
+    by now."""
 
     ops: dict[str, TileOp] = field(default_factory=dict[str, TileOp])
     constants: dict[str, Constant] = field(default_factory=dict[str, Constant])
@@ -322,39 +331,40 @@ class TileGraph:
     outputs: dict[str, OutputQueue] = field(default_factory=dict[str, OutputQueue])
     states: dict[str, State] = field(default_factory=dict[str, State])
     stores: dict[str, Store] = field(default_factory=dict[str, Store])
-    """Both by the name of their queue."""
+    """States and stores have the names of their queues as keys."""
     places: dict[str, tuple[str, Layout]] = field(default_factory=dict[str, tuple[str, Layout]])
     undefined_is_nan: bool = False
-    """Whether some root or reciprocal may have no result, which then is NaN and must not stop a run."""
+    """Whether a root or reciprocal may have no result, which then is NaN and must not stop a run."""
 
     def shape_of(self, name: str) -> Shape:
-        """In tiles, of any tensor."""
+        """Return the shape of any tensor in tiles."""
         for group in (self.ops, self.constants, self.inputs, self.states):
-            found: Mapping[str, Any] = group
-            if name in found:
-                return found[name].shape
+            tensors: Mapping[str, Any] = group
+            if name in tensors:
+                return tensors[name].shape
         raise KeyError(name)
 
     @property
     def shown(self) -> frozenset[str]:
         """The ops whose results a ram or the host takes."""
-        return frozenset(item.op for item in (*self.stores.values(), *self.outputs.values()))
+        return frozenset(output.op for output in (*self.stores.values(), *self.outputs.values()))
 
     @property
     def trains(self) -> bool:
-        """Whether gradients are added up."""
+        """Return whether gradients are added up."""
         return any(store.accumulate for store in self.stores.values())
 
     @property
     def windows(self) -> bool:
-        """Whether programs run a window of inputs again for each one that is added to it: some cache has slots."""
+        """Return whether programs run a window of inputs again for each input that is added to it, because a cache has
+        slots."""
         return any(state.slots > 1 for state in self.states.values())
 
     def flows(self, program: str) -> bool:
-        """Whether inputs go through a program: an optimizer reads states alone, and runs once for all of them."""
+        """Return whether inputs go through a program; an optimizer reads only states, and runs once for all inputs."""
         read = (use.source for op in self.ops.values() if op.program == program for use in op.uses)
         return any(name in self.inputs or (name in self.ops and self.ops[name].program != program) for name in read)
 
     def state(self, label: str) -> State | None:
-        """The one of that label."""
+        """Return the state with a label, None if there is none."""
         return next((state for state in self.states.values() if state.label == label), None)

@@ -1,5 +1,5 @@
-"""Passes that clean a graph: equal nodes merge, unused nodes and neutral constants go, front-end ops become core
-ops.
+"""Passes that clean a graph: equal nodes merge, unused nodes and neutral constants are removed, front-end ops become
+core ops.
 """
 
 from collections.abc import Sequence
@@ -16,10 +16,10 @@ from buda_emu.compiler.graph.sparse import Sparse
 
 
 def cse(graph: Graph) -> Graph:
-    """`a = exp(x); b = exp(x); a + b` becomes `a = exp(x); a + a`."""
-    made = Graph(graph.name, inputs=list(graph.inputs))
+    """Merge equal nodes: `a = exp(x); b = exp(x); a + b` becomes `a = exp(x); a + a`."""
+    merged = Graph(graph.name, inputs=list(graph.inputs))
     same: dict[str, str] = {}
-    known: dict[Any, str] = {}
+    first_by_key: dict[Any, str] = {}
     for node in graph:
         node = replace(node, inputs=tuple(same[name] for name in node.inputs))
         key = (
@@ -27,29 +27,33 @@ def cse(graph: Graph) -> Graph:
             node.inputs,
             node.dtype,
             node.shape,
-            tuple((name, _key(item)) for name, item in node.attrs.items()),
+            tuple((name, _key(entry)) for name, entry in node.attrs.items()),
         )
-        first = known.setdefault(key, node.name) if node.op not in ("input", "state") else node.name
+        if node.op not in ("input", "state"):
+            first = first_by_key.setdefault(key, node.name)
+        else:
+            first = node.name
         same[node.name] = first
         if first == node.name:
-            made.nodes[node.name] = node
-    made.outputs = [replace(item, value=same[item.value]) for item in graph.outputs]
-    return made
+            merged.nodes[node.name] = node
+    merged.outputs = [replace(entry, value=same[entry.value]) for entry in graph.outputs]
+    return merged
 
 
 def _key(value: Any) -> Any:
+    """Return a hashable key of an attribute's value; arrays are compared by content."""
     if isinstance(value, (np.ndarray, Referenced)):
         return ArrayKey(cast("Array", value))
     if isinstance(value, (list, tuple)):
-        items = cast("Sequence[Any]", value)
-        return tuple(_key(item) for item in items)
+        entries = cast("Sequence[Any]", value)
+        return tuple(_key(entry) for entry in entries)
     if isinstance(value, Sparse):
         return value.shape, ArrayKey(value.row), ArrayKey(value.col), ArrayKey(value.weight)
     return value
 
 
 def dce(graph: Graph) -> Graph:
-    """`y = exp(x); z = log(x); outputs: z` loses y; inputs stay."""
+    """Remove nodes that no output depends on: `y = exp(x); z = log(x); outputs: z` loses y. Inputs stay."""
     live = graph.live()
     return Graph(
         graph.name,
@@ -60,52 +64,63 @@ def dce(graph: Graph) -> Graph:
 
 
 def decompose(graph: Graph) -> Graph:
-    """`softmax(x)` becomes its maximum, difference, exponential, sum, reciprocal and product; `1 + 2` becomes 3."""
-    made = Graph(graph.name)
-    builder = Builder(made)
-    known: dict[str, Node] = {}
+    """Replace front-end ops by core ops and compute what depends only on constants: `softmax(x)` becomes its maximum,
+    difference, exponential, sum, reciprocal and product; `1 + 2` becomes 3."""
+    core_graph = Graph(graph.name)
+    builder = Builder(core_graph)
+    nodes_by_name: dict[str, Node] = {}
     for node in graph:
         builder.scope = node.name
         builder.source = node.source
         if node.op in SOURCES:
-            made.nodes[node.name] = known[node.name] = node
+            core_graph.nodes[node.name] = nodes_by_name[node.name] = node
             continue
-        before = len(made.nodes)
-        found = builder.emit(node.op, *(known[name] for name in node.inputs), dtype=node.dtype, **node.attrs)
-        known[node.name] = builder.alias(found, node.name) if len(made.nodes) > before else found
-    made.inputs = list(graph.inputs)
-    made.outputs = [replace(item, value=known[item.value].name) for item in graph.outputs]
-    return made
+        before = len(core_graph.nodes)
+        result = builder.emit(node.op, *(nodes_by_name[name] for name in node.inputs), dtype=node.dtype, **node.attrs)
+        nodes_by_name[node.name] = builder.alias(result, node.name) if len(core_graph.nodes) > before else result
+    core_graph.inputs = list(graph.inputs)
+    core_graph.outputs = [replace(output, value=nodes_by_name[output.value].name) for output in graph.outputs]
+    return core_graph
 
 
 _NEUTRAL = {"add": 0.0, "subtract": 0.0, "multiply": 1.0}
 
 
 def neutral(graph: Graph) -> Graph:
-    """`y = add(x, zeros); z = exp(y)` becomes `z = exp(x)`, where y has x's shape and element type."""
+    """Remove ops that change nothing: `y = add(x, zeros); z = exp(y)` becomes `z = exp(x)`, if y has x's shape and
+    element type."""
     same: dict[str, str] = {}
-    made = Graph(graph.name, inputs=list(graph.inputs))
+    reduced = Graph(graph.name, inputs=list(graph.inputs))
     for node in graph:
         node = replace(node, inputs=tuple(same.get(name, name) for name in node.inputs))
-        left = _unchanged(graph, node)
+        left = _neutral_operand(graph, node)
         if left is None:
-            made.nodes[node.name] = node
+            reduced.nodes[node.name] = node
         else:
             same[node.name] = left
-    made.outputs = [replace(item, value=same.get(item.value, item.value)) for item in graph.outputs]
-    return made
+    reduced.outputs = [replace(output, value=same.get(output.value, output.value)) for output in graph.outputs]
+    return reduced
 
 
-def _unchanged(graph: Graph, node: Node) -> str | None:
-    """The operand that an op gives as it is."""
+def _neutral_operand(graph: Graph, node: Node) -> str | None:
+    """Return the operand that an op returns unchanged, None if there is none."""
     number = _NEUTRAL.get(node.op)
-    places = () if number is None else (0,) if node.op == "subtract" else (0, 1)
+    if number is None:
+        places = ()
+    elif node.op == "subtract":
+        places = (0,)
+    else:
+        places = (0, 1)
     for place in places:
-        left = graph[node.inputs[place]]
+        operand = graph[node.inputs[place]]
         other = graph[node.inputs[1 - place]]
-        if other.op != "constant" or left.op == "constant" or (left.shape, left.dtype) != (node.shape, node.dtype):
+        if (
+            other.op != "constant"
+            or operand.op == "constant"
+            or (operand.shape, operand.dtype) != (node.shape, node.dtype)
+        ):
             continue
         channels = other.shape[-1:] != (1,) and prod(other.shape[:-1]) == 1 and other.shape
         if not channels and bool((other.value == number).all()):
-            return left.name
+            return operand.name
     return None

@@ -1,4 +1,4 @@
-"""Passes that move factors of products to where they meet the fewest elements."""
+"""Passes that move factors of products to the place where they multiply the fewest elements."""
 
 from collections import Counter
 from collections.abc import Mapping
@@ -16,61 +16,71 @@ from buda_emu.compiler.graph.registry import front_op
 _MOVES: Final = ("reshape", "transpose", "identity")
 
 
-def factors(graph: Graph, whole: int = 0) -> Graph:
-    """`(x * r) V` becomes `(x V) * r`, with one number r for each row, where V has fewer columns than rows; `(q k) * s`
-    becomes `(q s) k`, with one number s, where q is made by constants. Nobody else may read what is between; it has
-    other values then, and other names. Rows of at most `whole` elements stay divided by their sums: one op does it all
-    (`fuse_rows`)."""
+def factors(graph: Graph, longest_softmax: int = 0) -> Graph:
+    """Move factors to smaller tensors. `(x * r) V` becomes `(x V) * r`, with one number r for each row, if V has fewer
+    columns than rows; `(q k) * s` becomes `(q s) k`, with one number s, if q is computed from constants. The values
+    between must have no other reader, because they change; they get other names. Rows of at most `longest_softmax`
+    elements stay divided by their sums, because one op computes both (`fuse_rows`)."""
     reads = Counter(name for node in graph for name in node.inputs)
     reads.update(output.value for output in graph.outputs)
-    found = _Factors(Graph(graph.name, dict(graph.nodes), graph.inputs, graph.outputs), reads, whole)
+    mover = _FactorMover(Graph(graph.name, dict(graph.nodes), graph.inputs, graph.outputs), reads, longest_softmax)
     for name in graph.nodes:
-        node = found.graph.nodes.get(name)  # as it is by now: factors may follow each other
+        node = mover.graph.nodes.get(name)  # as it is by now: factors may follow each other
         if node is not None and node.op == "matmul":
-            found.row_later(node)
+            mover.move_row_factor_later(node)
         elif node is not None and node.op == "multiply":
-            found.number_sooner(node)
-    return found.graph
+            mover.move_number_sooner(node)
+    return mover.graph
 
 
-def is_softmax(graph: Graph, node: Node, most: int) -> bool:
-    """Whether a value is divided by its sums over the last dimension, of `most` elements at most."""
-    if node.op != "multiply" or node.shape[-1] > most:
+def is_softmax(graph: Graph, node: Node, longest_row: int) -> bool:
+    """Return whether a value is divided by its sums over the last dimension, which has at most `longest_row`
+    elements."""
+    if node.op != "multiply" or node.shape[-1] > longest_row:
         return False
     for place, name in enumerate(node.inputs):
         row = graph[name]
-        total = graph[row.inputs[0]] if row.op == "reciprocal" else row
+        if row.op == "reciprocal":
+            total = graph[row.inputs[0]]
+        else:
+            total = row
         if total.op == "linear" and total.inputs[0] == node.inputs[1 - place] and total.shape == (*node.shape[:-1], 1):
             return True
     return False
 
 
 @dataclass(slots=True)
-class _Factors:
-    """The graph as it becomes; how often ops and the host `read` each value; `whole` as in `factors`."""
+class _FactorMover:
+    """A graph whose factors are being moved; `reads` counts how often ops and the host read each value;
+    `longest_softmax` is that of `factors`."""
 
     graph: Graph
     reads: Counter[str]
-    whole: int
+    longest_softmax: int
 
-    def row_later(self, product: Node) -> None:
-        """`(x * r) V`, where only leading dimensions may be reshaped after the factor."""
+    def move_row_factor_later(self, product: Node) -> None:
+        """Rewrite `(x * r) V`. Only leading dimensions may be reshaped between factor and product."""
         view = scaled = self.graph[product.inputs[0]]
         if view.op == "reshape":
             scaled = self.graph[view.inputs[0]]
         if scaled.op != "multiply" or view.shape[-2:] != scaled.shape[-2:] or product.shape[-1] >= scaled.shape[-1]:
             return
-        if self.reads[view.name] != 1 or self.reads[scaled.name] != 1 or is_softmax(self.graph, scaled, self.whole):
+        if (
+            self.reads[view.name] != 1
+            or self.reads[scaled.name] != 1
+            or is_softmax(self.graph, scaled, self.longest_softmax)
+        ):
             return
         for place, name in enumerate(scaled.inputs):
             row = self.graph[name]
-            whole = self.graph[scaled.inputs[1 - place]]
-            if whole.shape == scaled.shape and row.shape == (*scaled.shape[:-1], 1) and row.op != "constant":
-                self._put_later(product, view, scaled, row, whole)
+            unscaled = self.graph[scaled.inputs[1 - place]]
+            if unscaled.shape == scaled.shape and row.shape == (*scaled.shape[:-1], 1) and row.op != "constant":
+                self._put_later(product, view, scaled, row, unscaled)
                 return
 
-    def _put_later(self, product: Node, view: Node, scaled: Node, row: Node, whole: Node) -> None:
-        parts = {"whole": whole, "row": row}
+    def _put_later(self, product: Node, view: Node, scaled: Node, row: Node, unscaled: Node) -> None:
+        """Multiply the product by the row's factor, instead of its operand."""
+        parts = {"whole": unscaled, "row": row}
         for part, node in parts.items() if view is not scaled else ():
             shape = (*view.shape[:-1], node.shape[-1])
             name = f"{view.name}.{part}"
@@ -84,89 +94,95 @@ class _Factors:
                 source=view.source,
             )
         inner = replace(product, name=f"{product.name}.whole", inputs=(parts["whole"].name, product.inputs[1]))
-        made = [node for node in parts.values() if node.name not in self.graph.nodes]
+        new_nodes = [node for node in parts.values() if node.name not in self.graph.nodes]
         outer = replace(
             scaled, name=product.name, inputs=(inner.name, parts["row"].name), shape=product.shape, dtype=product.dtype
         )
         for left in (view, scaled):
             self.graph.nodes.pop(left.name, None)
-        self._replace(product, [*made, inner, outer])
+        self._replace(product, [*new_nodes, inner, outer])
 
-    def number_sooner(self, scaled: Node) -> None:
-        """`(q k) * s`, where the product may be moved before it is scaled."""
+    def move_number_sooner(self, scaled: Node) -> None:
+        """Rewrite `(q k) * s`. The product may be moved before it is scaled."""
         held = [self.graph[name] for name in scaled.inputs if self.graph[name].op == "constant"]
         if len(held) != 1 or prod(held[0].shape) != 1:
             return
         (value,) = (self.graph[name] for name in scaled.inputs if name != held[0].name)
-        chain = self._moves(value.name)
+        chain = self._chain_of_moves(value.name)
         if not chain or chain[-1].op != "matmul" or value.shape != scaled.shape:
             return
         product = chain[-1]
         if any(self.graph[name].op == "constant" for name in product.inputs):
             return  # `fold_scale_bias` has these
-        made = self._made(product.inputs[0])
-        if not made:
+        factor_chain = self._chain_from_constant(product.inputs[0])
+        if not factor_chain:
             return
-        for node in made:
+        for node in factor_chain:
             if node.op == "constant":
                 numbers = node.value.astype(np.float32) * np.float32(held[0].value.reshape(-1)[0])
                 self.graph.nodes[node.name] = replace(node, attrs={"value": numbers}, dtype="float32")
-        names = {node.name: f"{node.name}.scaled" for node in (*made, *chain)}
+        names = {node.name: f"{node.name}.scaled" for node in (*factor_chain, *chain)}
         del self.graph.nodes[scaled.name]
         self._rename(names | {value.name: scaled.name})
 
-    def _moves(self, name: str) -> list[Node]:
-        """A value and what it is moved from, up to what is not a move, as long as each is read once."""
-        found: list[Node] = []
+    def _chain_of_moves(self, name: str) -> list[Node]:
+        """Return a value and the values that it is moved from, up to the first that is not moved, as long as each has
+        one reader."""
+        chain: list[Node] = []
         while self.reads[name] == 1:
-            found.append(self.graph[name])
-            if found[-1].op not in _MOVES:
+            chain.append(self.graph[name])
+            if chain[-1].op not in _MOVES:
                 break
-            name = found[-1].inputs[0]
-        return found
+            name = chain[-1].inputs[0]
+        return chain
 
-    def _made(self, name: str) -> list[Node]:
-        """A value that is a product by a constant, perhaps with a constant added, with all that it is made by; none
-        where it is not, or somebody else reads one of these."""
-        found = self._moves(name)
-        if found and found[-1].op == "add" and len(term := self._constants(found[-1])) == 1:
-            (other,) = (item for item in found[-1].inputs if item != term[0].name)
-            found += [*term, *self._moves(other)]
-        if not found or found[-1].op != "matmul" or len(weights := self._constants(found[-1])) != 1:
+    def _chain_from_constant(self, name: str) -> list[Node]:
+        """Return a value that is a product by a constant, perhaps with a constant added, followed by everything that it
+        is computed from up to the product. Return an empty list for another value, or if one of these has another
+        reader."""
+        chain = self._chain_of_moves(name)
+        if chain and chain[-1].op == "add" and len(term := self._constants(chain[-1])) == 1:
+            (other,) = (operand for operand in chain[-1].inputs if operand != term[0].name)
+            chain += [*term, *self._chain_of_moves(other)]
+        if not chain or chain[-1].op != "matmul" or len(weights := self._constants(chain[-1])) != 1:
             return []
-        found += weights
-        return found if all(self.reads[node.name] == 1 for node in found) else []
+        chain += weights
+        if all(self.reads[node.name] == 1 for node in chain):
+            return chain
+        return []
 
     def _constants(self, node: Node) -> list[Node]:
         return [self.graph[name] for name in node.inputs if self.graph[name].op == "constant"]
 
-    def _replace(self, old: Node, made: list[Node]) -> None:
-        """Other nodes in the place of one."""
-        found: dict[str, Node] = {}
+    def _replace(self, old: Node, new_nodes: list[Node]) -> None:
+        """Put new nodes in the place of one."""
+        nodes: dict[str, Node] = {}
         for name, node in self.graph.nodes.items():
-            found |= {item.name: item for item in made} if name == old.name else {name: node}
-        self.graph.nodes = found
+            nodes |= {new_node.name: new_node for new_node in new_nodes} if name == old.name else {name: node}
+        self.graph.nodes = nodes
 
     def _rename(self, names: Mapping[str, str]) -> None:
-        """Give values that each have one reader other names."""
-        found: dict[str, Node] = {}
+        """Rename values that have one reader each."""
+        nodes: dict[str, Node] = {}
         for node in self.graph:
             name = names.get(node.name, node.name)
-            inputs = tuple(names.get(item, item) for item in node.inputs)
+            inputs = tuple(names.get(operand, operand) for operand in node.inputs)
             same = name == node.name and inputs == node.inputs
-            found[name] = node if same else replace(node, name=name, inputs=inputs)
-        self.graph.nodes = found
+            nodes[name] = node if same else replace(node, name=name, inputs=inputs)
+        self.graph.nodes = nodes
         self.reads.update({new: 1 for new in names.values() if new not in self.reads})
 
 
 _WIDER: Final = 4
-"""Times as many columns as the rows have a product may have: of more, as of all words, each would be multiplied."""
+"""Largest ratio of columns to the length of the rows in a product that waits for a factor. In a wider product, such as
+the scores of all words, every column would have to be multiplied."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Late:
-    """What a value lacks: the factor that node `origin` multiplies by, moved in so many `moves` (op, shape or order);
-    `row`: its shape, of the value's rank, 1 in the last dimension. `positive`: it is never below 0."""
+    """The factor that a value lacks. `origin`: the node that multiplied by it; `moves` (op, shape or order) that the
+    factor went through; `row`: its shape, with the value's rank and 1 in the last dimension; `positive`: whether it is
+    never below 0."""
 
     origin: str
     row: Shape
@@ -176,64 +192,82 @@ class _Late:
 
 @dataclass(frozen=True, slots=True)
 class _Step:
-    """What becomes of an op's value, None where it lacks nothing; the places of operands that the op reads whole."""
+    """The treatment of an op. `late`: the factor that its result lacks, None if it lacks nothing; `whole`: places of
+    operands that the op needs with their factors."""
 
     late: _Late | None
     whole: tuple[int, ...] = ()
 
 
-def late_factors(graph: Graph, softmax: int = 0) -> Graph:
-    """Move factors of rows after the products that wait for them: if an element-wise op that reads the product can
-    include the factor, or if there is only one such product, so that no op is added. Not where another product waits
-    for the factor, and not those of a softmax of at most
-    `softmax` elements in a row, which is one op with its sums (`fuse_rows`)."""
-    refused = {node.name for node in graph if is_softmax(graph, node, softmax)}
+def late_factors(graph: Graph, longest_softmax: int = 0) -> Graph:
+    """Move factors of rows behind the products that wait for them: if an element-wise op that reads the product can
+    include the factor, or if there is only one such product, so that no op is added. A factor stays if another product
+    waits for it, and in a softmax of at most `longest_softmax` elements in a row, which is one op with its sums
+    (`fuse_rows`)."""
+    refused = {node.name for node in graph if is_softmax(graph, node, longest_softmax)}
     while True:
         steps = _steps(graph, refused)
         late = {name: step.late for name, step in steps.items() if step.late is not None}
         waiting = {late[node.inputs[0]].origin for node in graph if node.op == "matmul" and node.name in late}
-        whole = _read_whole(graph, steps, late)
-        alone: dict[str, list[str]] = {}
-        for name in _alone(graph, steps, late):
-            alone.setdefault(late[name].origin, []).append(name)
-        wrong = {item.origin for item in late.values()} - waiting
-        wrong |= {name for origin, names in alone.items() if len(names) > 1 or origin in whole for name in names}
-        wrong |= {
+        read_whole = _read_whole(graph, steps, late)
+        refused_now = {factor.origin for factor in late.values()} - waiting
+        refused_now |= _needless_products(graph, steps, late, read_whole)
+        refused_now |= {
             late[node.inputs[0]].origin
             for node in graph
             if node.op == "matmul" and node.inputs[0] in late and 0 in steps[node.name].whole
         }
-        if not wrong:
-            return _rebuilt(graph, steps, late, whole) if late else graph
-        refused |= wrong
+        if not late:
+            return graph
+        if not refused_now:
+            return _rebuild(graph, steps, late, read_whole)
+        refused |= refused_now
+
+
+def _needless_products(
+    graph: Graph, steps: Mapping[str, _Step], late: Mapping[str, _Late], read_whole: set[str]
+) -> set[str]:
+    """Return the products behind which a separate multiplication would be more work than the factor in front: if there
+    are several of one factor, or the factor's own value is read, too."""
+    products: dict[str, list[str]] = {}
+    for name in _products_to_multiply(graph, steps, late):
+        products.setdefault(late[name].origin, []).append(name)
+    needless: set[str] = set()
+    for origin, names in products.items():
+        if len(names) > 1 or origin in read_whole:
+            needless.update(names)
+    return needless
 
 
 # --------------------------------------------------------------------------------------------------------------- plan
 def _steps(graph: Graph, refused: set[str]) -> dict[str, _Step]:
-    found: dict[str, _Step] = {}
+    """Decide for each op which factor its result lacks. Ops that were refused keep their factors."""
+    steps: dict[str, _Step] = {}
     late: dict[str, _Late] = {}
     for node in graph:
-        own = _step(graph, late, node)
-        if node.name in refused and own.late is not None:
-            own = _Step(None, tuple(range(len(node.inputs))))
-        step = found[node.name] = own
+        step_of_node = _step(graph, late, node)
+        if node.name in refused and step_of_node.late is not None:
+            step_of_node = _Step(None, tuple(range(len(node.inputs))))
+        step = steps[node.name] = step_of_node
         if step.late is None and node.name not in refused:
-            begun = _begun(graph, node)
-            if begun is not None:
-                step = found[node.name] = _Step(begun)
+            new_factor = _new_factor(graph, node)
+            if new_factor is not None:
+                step = steps[node.name] = _Step(new_factor)
         if step.late is not None:
             late[node.name] = step.late
-    return found
+    return steps
 
 
-def _begun(graph: Graph, node: Node) -> _Late | None:
-    """The factor of an op that multiplies each row by a number that is computed."""
+def _new_factor(graph: Graph, node: Node) -> _Late | None:
+    """Return the factor of an op that multiplies each row by a computed number."""
     row = _row_place(graph, node)
-    return None if row is None else _Late(node.name, graph[node.inputs[row]].shape, _positive(graph, node.inputs[row]))
+    if row is None:
+        return None
+    return _Late(node.name, graph[node.inputs[row]].shape, _positive(graph, node.inputs[row]))
 
 
 def _row_place(graph: Graph, node: Node) -> int | None:
-    """Which operand has one number for each row."""
+    """Return the place of the operand that has one number for each row."""
     for place in (0, 1) if node.op == "multiply" else ():
         row = graph[node.inputs[place]]
         other = graph[node.inputs[1 - place]]
@@ -243,6 +277,7 @@ def _row_place(graph: Graph, node: Node) -> int | None:
 
 
 def _positive(graph: Graph, name: str) -> bool:
+    """Return whether a value is never below 0 because of the op that computes it."""
     node = graph[name]
     if node.op == "reciprocal":
         return _positive(graph, node.inputs[0])
@@ -250,18 +285,23 @@ def _positive(graph: Graph, name: str) -> bool:
 
 
 def _step(graph: Graph, late: Mapping[str, _Late], node: Node) -> _Step:
-    own = [late.get(name) for name in node.inputs]
-    if not any(own):
+    """Return how an op treats operands that lack factors."""
+    factors_of_operands = [late.get(name) for name in node.inputs]
+    if not any(factors_of_operands):
         return _Step(None)
-    first = own[0]
+    first = factors_of_operands[0]
     everything = _Step(None, tuple(range(len(node.inputs))))
     if node.op in ("add", "subtract"):
-        same = first is not None and own[1] == first
-        return _Step(first) if same else everything
+        same = first is not None and factors_of_operands[1] == first
+        if same:
+            return _Step(first)
+        return everything
     if node.op == "multiply":
         place = 0 if first is not None else 1
         fits = graph[node.inputs[place]].shape == node.shape
-        return _Step(own[place], (1 - place,)) if fits else everything
+        if fits:
+            return _Step(factors_of_operands[place], (1 - place,))
+        return everything
     if first is None:
         return everything
     if node.op == "matmul":
@@ -269,18 +309,28 @@ def _step(graph: Graph, late: Mapping[str, _Late], node: Node) -> _Step:
             return everything
         lead = (1,) * (len(node.shape) - len(first.row))
         return _Step(replace(first, row=(*lead, *first.row)), (1,))
-    last = len(graph[node.inputs[0]].shape) - 1
-    clamps = node.op == "relu" and not node.attrs.get("threshold") and node.attrs.get("mode", "min") == "min"
+    after = _factor_after_unary(first, graph[node.inputs[0]].shape, node)
+    if after is None:
+        return everything
+    return _Step(after)
+
+
+def _factor_after_unary(late: _Late, before: Shape, node: Node) -> _Late | None:
+    """Return the factor behind an op with one operand of shape `before`; None if the op must read it with its
+    factor. Maxima and clamps commute with positive factors only."""
+    last = len(before) - 1
     if node.op == "linear" and node.attrs["dim"] == last:
-        return _Step(first)
-    if first.positive and (clamps or (node.op == "reduce_max" and node.attrs["dim"] == last)):
-        return _Step(first)
-    moved = _moved(first, graph[node.inputs[0]].shape, node) if node.op in _MOVES else None
-    return everything if moved is None else _Step(moved)
+        return late
+    clamps = node.op == "relu" and not node.attrs.get("threshold") and node.attrs.get("mode", "min") == "min"
+    if late.positive and (clamps or (node.op == "reduce_max" and node.attrs["dim"] == last)):
+        return late
+    if node.op in _MOVES:
+        return _factor_after_move(late, before, node)
+    return None
 
 
-def _moved(late: _Late, before: Shape, node: Node) -> _Late | None:
-    """The factor after an op that moves rows; None where rows do not stay together."""
+def _factor_after_move(late: _Late, before: Shape, node: Node) -> _Late | None:
+    """Return the factor behind an op that moves rows; None if rows do not stay together."""
     if node.op == "identity":
         return late
     if node.op == "transpose":
@@ -288,97 +338,102 @@ def _moved(late: _Late, before: Shape, node: Node) -> _Late | None:
         if order[-1] != len(order) - 1:
             return None
         return replace(late, row=tuple(late.row[axis] for axis in order), moves=(*late.moves, ("transpose", order)))
-    row = _reshaped(late.row, before, node.shape)
-    return None if row is None else replace(late, row=row, moves=(*late.moves, ("reshape", row)))
+    row = _reshape_row(late.row, before, node.shape)
+    if row is None:
+        return None
+    return replace(late, row=row, moves=(*late.moves, ("reshape", row)))
 
 
-def _reshaped(row: Shape, before: Shape, after: Shape) -> Shape | None:
-    """The shape of a factor where its value is reshaped: dimensions that are put together or taken apart have it all or
-    do not have it."""
-    found: list[int] = []
+def _reshape_row(row: Shape, before: Shape, after: Shape) -> Shape | None:
+    """Return the shape of a factor after its value is reshaped, None if there is none: dimensions that are joined or
+    split must belong to the factor completely or not at all."""
+    sizes: list[int] = []
     at = 0
     for old, new in groups(before, after):
-        mine = row[at : at + len(old)]
+        row_part = row[at : at + len(old)]
         at += len(old)
-        if prod(mine) == 1:
-            found += [1] * len(new)
-        elif mine == old:
-            found += new
+        if prod(row_part) == 1:
+            sizes += [1] * len(new)
+        elif row_part == old:
+            sizes += new
         else:
             return None
-    return tuple(found) if found and found[-1] == 1 else None
+    if sizes and sizes[-1] == 1:
+        return tuple(sizes)
+    return None
 
 
 def _read_whole(graph: Graph, steps: Mapping[str, _Step], late: Mapping[str, _Late]) -> set[str]:
-    """Values that lack a factor and that somebody reads with it."""
-    found = {output.value for output in graph.outputs if output.value in late}
+    """Return the values that lack a factor and that are also read with it."""
+    values = {output.value for output in graph.outputs if output.value in late}
     for node in reversed(graph.nodes.values()):
-        found |= {node.inputs[place] for place in steps[node.name].whole if node.inputs[place] in late}
-        if node.name in found and node.op in _MOVES:
-            found.add(node.inputs[0])
-    return found
+        values |= {node.inputs[place] for place in steps[node.name].whole if node.inputs[place] in late}
+        if node.name in values and node.op in _MOVES:
+            values.add(node.inputs[0])
+    return values
 
 
-def _alone(graph: Graph, steps: Mapping[str, _Step], late: Mapping[str, _Late]) -> set[str]:
-    """Products after which the multiplication would be an op of its own."""
+def _products_to_multiply(graph: Graph, steps: Mapping[str, _Step], late: Mapping[str, _Late]) -> set[str]:
+    """Return the products that need a separate multiplication by the factor behind them."""
     shown = {output.value for output in graph.outputs}
-    found: set[str] = set()
-    wanted = {name for name in shown if name in late}
+    products: set[str] = set()
+    needed = {name for name in shown if name in late}
     for node in reversed(graph.nodes.values()):
-        if node.name in wanted:  # with the factor, by what cannot multiply
+        if node.name in needed:  # with the factor, by what cannot multiply
             if node.op == "matmul":
-                found.add(node.name)
+                products.add(node.name)
             else:
-                own = (name for place, name in enumerate(node.inputs) if place not in steps[node.name].whole)
-                wanted |= {name for name in own if name in late}
+                carriers = (name for place, name in enumerate(node.inputs) if place not in steps[node.name].whole)
+                needed |= {name for name in carriers if name in late}
         elif node.op not in SOURCES and front_op(node.op).family != "elementwise":
-            wanted |= {node.inputs[place] for place in steps[node.name].whole if node.inputs[place] in late}
-    return found
+            needed |= {node.inputs[place] for place in steps[node.name].whole if node.inputs[place] in late}
+    return products
 
 
 # -------------------------------------------------------------------------------------------------------------- graph
 @dataclass(frozen=True, slots=True)
 class _Parts:
-    """A value without its factor, and that."""
+    """A value without its factor, and the factor."""
 
     value: Node
     row: Node
 
 
-def _rebuilt(graph: Graph, steps: Mapping[str, _Step], late: Mapping[str, _Late], whole: set[str]) -> Graph:
-    """The graph in which each value that lacks a factor is there without it, and with it where one reads it so."""
-    made = Graph(graph.name, inputs=list(graph.inputs), outputs=list(graph.outputs))
-    build = Builder(made)
+def _rebuild(graph: Graph, steps: Mapping[str, _Step], late: Mapping[str, _Late], read_whole: set[str]) -> Graph:
+    """Build the graph with the factors moved. A value that lacks its factor is also computed with it if it is read
+    so."""
+    rebuilt = Graph(graph.name, inputs=list(graph.inputs), outputs=list(graph.outputs))
+    build = Builder(rebuilt)
     without: dict[str, _Parts] = {}
     for node in graph:
         build.scope = f"{node.name}.whole"
         build.source = node.source
-        own = late.get(node.name)
-        if own is None:
-            made.nodes[node.name] = node
-        elif own.origin == node.name:
+        factor = late.get(node.name)
+        if factor is None:
+            rebuilt.nodes[node.name] = node
+        elif factor.origin == node.name:
             place = _row_place(graph, node)
             assert place is not None, "the first that lacks a factor is multiplied by it"
-            without[node.name] = _Parts(made[node.inputs[1 - place]], made[node.inputs[place]])
-            if node.name in whole:
-                made.nodes[node.name] = node
+            without[node.name] = _Parts(rebuilt[node.inputs[1 - place]], rebuilt[node.inputs[place]])
+            if node.name in read_whole:
+                rebuilt.nodes[node.name] = node
         else:
             step = steps[node.name]
-            value = _without(build, step, without, node)
+            value = _emit_without_factor(build, step, without, node)
             place = next(n for n in range(len(node.inputs)) if n not in step.whole)
-            without[node.name] = _Parts(value, _row(build, own, without[node.inputs[place]].row, node))
-            if node.name in whole:
-                made.nodes[node.name] = node if node.op in _MOVES else _multiplied(without[node.name], node)
-    return made
+            without[node.name] = _Parts(value, _factor_in_shape(build, factor, without[node.inputs[place]].row, node))
+            if node.name in read_whole:
+                rebuilt.nodes[node.name] = node if node.op in _MOVES else _multiply(without[node.name], node)
+    return rebuilt
 
 
-def _multiplied(parts: _Parts, node: Node) -> Node:
-    """A value with its factor, by its own name."""
+def _multiply(parts: _Parts, node: Node) -> Node:
+    """Return the product of a value and its factor, under the value's own name."""
     return replace(node, op="multiply", inputs=(parts.value.name, parts.row.name), attrs={})
 
 
-def _without(build: Builder, step: _Step, without: Mapping[str, _Parts], node: Node) -> Node:
-    """An op on what lacks the factor."""
+def _emit_without_factor(build: Builder, step: _Step, without: Mapping[str, _Parts], node: Node) -> Node:
+    """Emit an op on operands without their factors."""
     operands = [
         without[name].value if name in without and place not in step.whole else build.graph[name]
         for place, name in enumerate(node.inputs)
@@ -389,23 +444,24 @@ def _without(build: Builder, step: _Step, without: Mapping[str, _Parts], node: N
 
 
 def _into_matrix(build: Builder, left: Node, right: Node) -> list[Node]:
-    """`(x * g) W` as x and `g W`, where g is constant, one number for each column, and W, too."""
+    """Return the operands x and `g W` of `(x * g) W` if g, one number for each column, and W are constants, else the
+    operands unchanged."""
     if left.op != "multiply" or right.op != "constant" or prod(right.shape[:-2]) != 1:
         return [left, right]
     for place in (0, 1):
         numbers = build.graph[left.inputs[place]]
         other = build.graph[left.inputs[1 - place]]
-        own = numbers.op == "constant" and numbers.shape[-1:] == left.shape[-1:] and prod(numbers.shape[:-1]) == 1
-        if own and other.shape == left.shape:
+        by_column = numbers.op == "constant" and numbers.shape[-1:] == left.shape[-1:] and prod(numbers.shape[:-1]) == 1
+        if by_column and other.shape == left.shape:
             matrix = right.value * numbers.value.astype(np.float32).reshape(-1, 1)
             return [other, build.constant(matrix, dtype="float32")]
     return [left, right]
 
 
-def _row(build: Builder, own: _Late, before: Node, node: Node) -> Node:
-    """The factor as a value's shape has it, of what it is before an op."""
-    if before.shape == own.row:
+def _factor_in_shape(build: Builder, factor: _Late, before: Node, node: Node) -> Node:
+    """Return the factor in the shape that the op's result needs, from the shape before the op."""
+    if before.shape == factor.row:
         return before
     if node.op == "transpose":
         return build.transpose(before, perm=node.attrs["perm"])
-    return build.reshape(before, shape=own.row)
+    return build.reshape(before, shape=factor.row)

@@ -1,5 +1,5 @@
-"""Passes that fold patterns of exporters into one op: pads, scales and biases of channels, GELU, pairs of quantise and
-dequantise.
+"""Passes that fold patterns of exporters into one op: pads, scales and biases of channels, GELU, and pairs of quantise
+and dequantise.
 """
 
 from dataclasses import dataclass, replace
@@ -14,15 +14,16 @@ from buda_emu.compiler.passes.clean import dce
 
 
 def fold_pads(graph: Graph) -> Graph:
-    """`conv(pad(x, a), w, pads=b)` becomes `conv(x, w, pads=a + b)`, where only dimensions of places are padded; what
-    nobody reads then goes."""
-    folded = {name: _folded(graph, node) for name, node in graph.nodes.items() if node.op == "conv"}
+    """Fold pads into convolutions: `conv(pad(x, a), w, pads=b)` becomes `conv(x, w, pads=a + b)`, if only spatial
+    dimensions are padded. Pads without readers are then removed."""
+    folded = {name: _fold_pads_into(graph, node) for name, node in graph.nodes.items() if node.op == "conv"}
     if all(node is graph[name] for name, node in folded.items()):
         return graph
     return dce(Graph(graph.name, {**graph.nodes, **folded}, graph.inputs, graph.outputs))
 
 
-def _folded(graph: Graph, conv: Node) -> Node:
+def _fold_pads_into(graph: Graph, conv: Node) -> Node:
+    """Return the convolution with the pads of its operand."""
     pads = list(conv.attrs["pads"])
     source = graph[conv.inputs[0]]
     while source.op == "linear" and (place := source.attrs["dim"] - 2) >= 0:
@@ -39,23 +40,26 @@ def _folded(graph: Graph, conv: Node) -> Node:
 
 
 def _zeros_around(matrix: Sparse) -> tuple[int, int] | None:
-    """How many zeros a matrix puts before and after what it is given; None where it does anything else."""
+    """Return how many zeros a matrix puts before and after its input; None for a matrix that does anything else."""
     (outputs, inputs) = matrix.shape
     count = matrix.row.size
     if count != inputs or (matrix.col != np.arange(inputs)).any() or (matrix.weight != 1).any():
         return None
     low = int(matrix.row[0]) if count else 0
-    return (low, outputs - inputs - low) if (matrix.row == low + matrix.col).all() else None
+    if (matrix.row == low + matrix.col).all():
+        return (low, outputs - inputs - low)
+    return None
 
 
 _PRODUCTS: Final = ("conv", "matmul")
 _LARGEST: Final = 65536.0
-"""Greater terms are there to round something away, and so come last, by themselves."""
+"""Largest constant that may be folded. A larger term rounds something away on purpose, so it stays a separate op and
+comes last."""
 
 
 def fold_scale_bias(graph: Graph) -> Graph:
-    """`conv(x, w) * s + t` becomes `conv(x, w s) + t`, if nobody else reads what is between; s and t are constants, one
-    number for each channel of the result."""
+    """Fold scales and shifts of channels: `conv(x, w) * s + t` becomes `conv(x, w s) + t`, if the values between have
+    no other reader and s and t are constants with one number for each channel of the result."""
     users = graph.users()
     shown = {output.value for output in graph.outputs}
     nodes = dict(graph.nodes)
@@ -65,43 +69,47 @@ def fold_scale_bias(graph: Graph) -> Graph:
         chain = _chain(graph, users, shown, product)
         if any(node.op == "multiply" for node, _ in chain) or len(chain) > 1:
             _replace(graph, nodes, product, chain)
-    return Graph(graph.name, _ordered(graph, nodes), graph.inputs, graph.outputs)
+    return Graph(graph.name, _order_nodes(graph, nodes), graph.inputs, graph.outputs)
 
 
 def rounds(term: Array) -> bool:
-    """Whether a term is so large that adding it takes something away, on purpose: nothing may be added after it."""
+    """Return whether a term is so large that it is added to round digits away; no other term may be added behind it."""
     return not (np.abs(term) <= _LARGEST).all()
 
 
 def _channel(product: Node) -> int:
-    return 1 if product.op == "conv" else len(product.shape) - 1
+    """Return the dimension of a product's channels."""
+    if product.op == "conv":
+        return 1
+    return len(product.shape) - 1
 
 
 def _chain(graph: Graph, users: dict[str, list[str]], shown: set[str], product: Node) -> list[tuple[Node, Array]]:
-    """The ops after a product that act on each channel by itself, each with its numbers."""
-    found: list[tuple[Node, Array]] = []
+    """Return the ops behind a product that act on each channel by itself, each with its numbers."""
+    chain: list[tuple[Node, Array]] = []
     node = product
     place = _channel(product)
     weights = graph[product.inputs[1]]
     if product.op == "matmul" and prod(weights.shape[:-2]) != 1:
-        return found
+        return chain
     while node.name not in shown and len(users[node.name]) == 1:
         user = graph[users[node.name][0]]
         if user.op not in ("multiply", "add") or user.shape != product.shape or len(set(user.inputs)) != 2:
-            return found
+            return chain
         other = graph[user.inputs[1 if user.inputs[0] == node.name else 0]]
         if other.op != "constant" or rounds(other.value):
-            return found
+            return chain
         shape = (1,) * (len(product.shape) - len(other.shape)) + other.shape
         if any(size != 1 for at, size in enumerate(shape) if at != place):
-            return found
+            return chain
         numbers = other.value.astype(np.float32).reshape(-1)
-        found.append((user, np.broadcast_to(numbers, (product.shape[place],))))
+        chain.append((user, np.broadcast_to(numbers, (product.shape[place],))))
         node = user
-    return found
+    return chain
 
 
 def _replace(graph: Graph, nodes: dict[str, Node], product: Node, chain: list[tuple[Node, Array]]) -> None:
+    """Put the scaled product, and one addition if there are shifts, in the place of a product and its chain."""
     channels = product.shape[_channel(product)]
     scale = np.ones(channels, np.float32)
     shift = np.zeros(channels, np.float32)
@@ -113,7 +121,10 @@ def _replace(graph: Graph, nodes: dict[str, Node], product: Node, chain: list[tu
             shift = shift + numbers
     weights = graph[product.inputs[1]]
     last = chain[-1][0]
-    form = (-1, *[1] * (len(weights.shape) - 1)) if product.op == "conv" else (-1,)
+    if product.op == "conv":
+        form = (-1, *[1] * (len(weights.shape) - 1))
+    else:
+        form = (-1,)
     scaled = weights.value.astype(np.float32) * scale.reshape(form)
     for node, _ in chain:
         del nodes[node.name]
@@ -135,39 +146,43 @@ def _replace(graph: Graph, nodes: dict[str, Node], product: Node, chain: list[tu
     )
 
 
-def _ordered(graph: Graph, nodes: dict[str, Node]) -> dict[str, Node]:
-    """In the order of before, new constants in front, a new product in front of what is added to it."""
+def _order_nodes(graph: Graph, nodes: dict[str, Node]) -> dict[str, Node]:
+    """Return the nodes in their old order, new constants first, and a new product in front of the addition that reads
+    it."""
     new = {name: node for name, node in nodes.items() if name not in graph.nodes}
-    found = {name: node for name, node in new.items() if node.op == "constant"}
+    ordered = {name: node for name, node in new.items() if node.op == "constant"}
     for name in graph.nodes:
         if name in nodes:
-            found |= {before: new[before] for before in nodes[name].inputs if before in new}
-            found[name] = nodes[name]
-    return found
+            ordered |= {before: new[before] for before in nodes[name].inputs if before in new}
+            ordered[name] = nodes[name]
+    return ordered
 
 
 def gelu(graph: Graph) -> Graph:
-    """`x / sqrt 2 -> erf -> + 1 -> * x -> * 0.5`, factors in any order, becomes `gelu(x)`."""
+    """Replace the pattern `x / sqrt 2 -> erf -> + 1 -> * x -> * 0.5`, with factors in any order, by `gelu(x)`."""
     users = graph.users()
     nodes = dict(graph.nodes)
     for node in graph:
-        found = _matched(graph, users, node) if node.op == "erf" else None
-        if found is not None:
-            last, x = found
+        if node.op == "erf":
+            match = _match_gelu(graph, users, node)
+        else:
+            match = None
+        if match is not None:
+            last, x = match
             nodes[last] = replace(graph[last], op="gelu", inputs=(x,), attrs={})
     return Graph(graph.name, nodes, graph.inputs, graph.outputs)
 
 
-def _matched(graph: Graph, users: dict[str, list[str]], node: Node) -> tuple[str, str] | None:
-    """The last node of the pattern around an erf, and x."""
-    x = _scaled(graph, graph[node.inputs[0]])
-    one = _only(graph, users, node.name, "add")
-    if x is None or one is None or _number(graph, _other(one, node.name)) != 1.0:
+def _match_gelu(graph: Graph, users: dict[str, list[str]], node: Node) -> tuple[str, str] | None:
+    """Return the last node of the pattern around an erf, and x."""
+    x = _input_of_scaling(graph, graph[node.inputs[0]])
+    incremented = _only(graph, users, node.name, "add")
+    if x is None or incremented is None or _number(graph, _other(incremented, node.name)) != 1.0:
         return None
-    first = _only(graph, users, one.name, "multiply")
+    first = _only(graph, users, incremented.name, "multiply")
     if first is None:
         return None
-    other = _other(first, one.name)
+    other = _other(first, incremented.name)
     if _half_of(graph, other) == x:
         return first.name, x
     last = _only(graph, users, first.name, "multiply")
@@ -180,8 +195,8 @@ def _matched(graph: Graph, users: dict[str, list[str]], node: Node) -> tuple[str
     return None
 
 
-def _scaled(graph: Graph, node: Node) -> str | None:
-    """x of x / sqrt 2."""
+def _input_of_scaling(graph: Graph, node: Node) -> str | None:
+    """Return x of x / sqrt 2."""
     if node.op == "divide" and abs((_number(graph, node.inputs[1]) or 0) - sqrt(2)) < 1e-4:
         return node.inputs[0]
     if node.op == "multiply":
@@ -192,6 +207,7 @@ def _scaled(graph: Graph, node: Node) -> str | None:
 
 
 def _half_of(graph: Graph, name: str) -> str | None:
+    """Return x of x * 0.5."""
     node = graph[name]
     if node.op == "multiply":
         for factor in node.inputs:
@@ -201,30 +217,38 @@ def _half_of(graph: Graph, name: str) -> str | None:
 
 
 def _only(graph: Graph, users: dict[str, list[str]], name: str, op: str) -> Node | None:
-    """The one reader of a value, if it is that op."""
-    if len(users[name]) != 1 or any(item.value == name for item in graph.outputs):
+    """Return the only reader of a value if it is the op."""
+    if len(users[name]) != 1 or any(output.value == name for output in graph.outputs):
         return None
     node = graph[users[name][0]]
-    return node if node.op == op else None
+    if node.op == op:
+        return node
+    return None
 
 
 def _other(node: Node, name: str) -> str:
-    return node.inputs[1] if node.inputs[0] == name else node.inputs[0]
+    if node.inputs[0] == name:
+        return node.inputs[1]
+    return node.inputs[0]
 
 
 def _number(graph: Graph, name: str) -> float | None:
+    """Return the number of a constant with one element, None for another node."""
     node = graph[name]
-    return float(node.value.reshape(-1)[0]) if node.op == "constant" and node.value.size == 1 else None
+    if node.op == "constant" and node.value.size == 1:
+        return float(node.value.reshape(-1)[0])
+    return None
 
 
-_WHOLE = {"int8": -128, "uint8": 0}
-"""Types with 256 numbers, and the least of each."""
+_SMALLEST = {"int8": -128, "uint8": 0}
+"""The 8-bit types, and the smallest number of each."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Codes:
-    """One scale and one zero point for a whole tensor. The device has 255 numbers, -127 to 127 (OPS 4.3): `shift` is
-    what they are more than the model's, so that of 256 the least is left out, or the greatest where 0 is the least."""
+    """The encoding of a tensor with a single scale and zero point. The device has 255 numbers, -127 to 127 (OPS 4.3):
+    `shift` is added to the model's numbers so that the smallest of their 256 is left out, or the largest if the zero
+    point is the smallest."""
 
     scale: Array
     zero: float
@@ -232,26 +256,29 @@ class _Codes:
 
 
 def fuse_quantize_dequantize(graph: Graph) -> Graph:
-    """`dequantize(quantize(x, s, z), s, z)` becomes `from_int8(to_int8(x, 1 / s), s)`, where nobody else reads the
-    integers, and s and z are one number each."""
+    """Replace `dequantize(quantize(x, s, z), s, z)` by `from_int8(to_int8(x, 1 / s), s)`, if the integers have no other
+    reader, and s and z are one number each."""
     shown = {output.value for output in graph.outputs}
     nodes = dict(graph.nodes)
-    made: dict[str, Node] = {}
+    new_nodes: dict[str, Node] = {}
     for name, readers in graph.users().items():
-        whole = graph[name]
-        codes = _codes(graph, whole) if whole.op == "quantize" and name not in shown and readers else None
-        if codes is None or any(not _undone(graph, whole, graph[reader]) for reader in readers):
+        quantize = graph[name]
+        if quantize.op == "quantize" and name not in shown and readers:
+            codes = _codes(graph, quantize)
+        else:
+            codes = None
+        if codes is None or any(not _is_inverse(graph, quantize, graph[reader]) for reader in readers):
             continue
         zero = codes.zero + codes.shift
-        for number, value in (("factor", np.asarray(1 / codes.scale, np.float32)), ("scale", codes.scale)):
-            made[f"{name}.{number}"] = Node(
-                name=f"{name}.{number}", op="constant", inputs=(), attrs={"value": value}, shape=()
+        for suffix, value in (("factor", np.asarray(1 / codes.scale, np.float32)), ("scale", codes.scale)):
+            new_nodes[f"{name}.{suffix}"] = Node(
+                name=f"{name}.{suffix}", op="constant", inputs=(), attrs={"value": value}, shape=()
             )
         nodes[name] = replace(
-            whole,
+            quantize,
             name=f"{name}.int8",
             op="to_int8",
-            inputs=(whole.inputs[0], f"{name}.factor"),
+            inputs=(quantize.inputs[0], f"{name}.factor"),
             attrs={"zero": zero},
             dtype="int8",
         )
@@ -259,15 +286,16 @@ def fuse_quantize_dequantize(graph: Graph) -> Graph:
             nodes[reader] = replace(
                 graph[reader], op="from_int8", inputs=(f"{name}.int8", f"{name}.scale"), attrs={"zero": zero}
             )
-    made |= {node.name: node for node in nodes.values()}
-    return Graph(graph.name, made, graph.inputs, graph.outputs)
+    new_nodes |= {node.name: node for node in nodes.values()}
+    return Graph(graph.name, new_nodes, graph.inputs, graph.outputs)
 
 
-def _codes(graph: Graph, whole: Node) -> _Codes | None:
-    scale, zero = (graph[name] for name in whole.inputs[1:])
+def _codes(graph: Graph, quantize: Node) -> _Codes | None:
+    """Return the encoding of a quantise op, None if it is not one scale and one zero point."""
+    scale, zero = (graph[name] for name in quantize.inputs[1:])
     if scale.op != "constant" or zero.op != "constant" or scale.value.size != 1 or zero.value.size != 1:
         return None
-    least = _WHOLE[whole.attrs["type"]]
+    least = _SMALLEST[quantize.attrs["type"]]
     point = float(zero.value.reshape(-1)[0])
     step = np.asarray(scale.value, np.float32).reshape(())
     if not (np.isfinite(step) and step > 0):
@@ -275,16 +303,16 @@ def _codes(graph: Graph, whole: Node) -> _Codes | None:
     return _Codes(step, point, float(-128 - least + (point == least)))
 
 
-def _undone(graph: Graph, whole: Node, reader: Node) -> bool:
-    """Whether a reader scales back by the same numbers."""
-    if reader.op != "dequantize" or reader.inputs[0] != whole.name or whole.name in reader.inputs[1:]:
+def _is_inverse(graph: Graph, quantize: Node, reader: Node) -> bool:
+    """Return whether a reader dequantises with the same scale and zero point."""
+    if reader.op != "dequantize" or reader.inputs[0] != quantize.name or quantize.name in reader.inputs[1:]:
         return False
     return all(
-        one == two
+        first == second
         or (
-            graph[two].op == "constant"
-            and graph[two].value.size == 1
-            and float(graph[one].value.reshape(-1)[0]) == float(graph[two].value.reshape(-1)[0])
+            graph[second].op == "constant"
+            and graph[second].value.size == 1
+            and float(graph[first].value.reshape(-1)[0]) == float(graph[second].value.reshape(-1)[0])
         )
-        for one, two in zip(whole.inputs[1:], reader.inputs[1:], strict=True)
+        for first, second in zip(quantize.inputs[1:], reader.inputs[1:], strict=True)
     )

@@ -14,76 +14,91 @@ from buda_emu.compiler.lower.layout import tiles_along
 
 
 def slice_products(graph: Graph) -> Graph:
-    """`(x W + b)[..., columns]` becomes `x W[:, columns] + b[columns]` where all that reads the product takes columns
-    of it, together no more than it has."""
+    """Slice weights instead of products: `(x W + b)[..., columns]` becomes `x W[:, columns] + b[columns]` if all
+    readers of the product take columns of it, together no more than it has."""
     products = _products(graph)
     if not products:
         return graph
-    left = {node.name for product, term, _ in products.values() for node in (product, term) if node is not None}
-    made = Graph(graph.name, inputs=list(graph.inputs), outputs=list(graph.outputs))
-    build = Builder(made)
+    replaced = {node.name for product, term, _ in products.values() for node in (product, term) if node is not None}
+    sliced = Graph(graph.name, inputs=list(graph.inputs), outputs=list(graph.outputs))
+    build = Builder(sliced)
     for node in graph:
         build.scope = node.name
         build.source = node.source
         if node.name in products:
             product, term, columns = products[node.name]
             weights = graph[product.inputs[1]]
-            found = build.emit(
+            result = build.emit(
                 "matmul",
                 product.inputs[0],
-                build.constant(weights.value[..., _place(columns)], dtype=weights.dtype),
+                build.constant(weights.value[..., _as_slice(columns)], dtype=weights.dtype),
                 dtype=node.dtype,
             )
             if term is not None:
                 held = graph[_other(term, product.name)]
-                value = held.value if held.shape[-1] == 1 else held.value[..., _place(columns)]
-                found = build.emit("add", found, build.constant(value, dtype=held.dtype), dtype=node.dtype)
-            del made.nodes[found.name]
-            made.nodes[node.name] = replace(found, name=node.name)
-        elif node.name not in left:
-            made.nodes[node.name] = node
-    return made
+                if held.shape[-1] == 1:
+                    value = held.value
+                else:
+                    value = held.value[..., _as_slice(columns)]
+                result = build.emit("add", result, build.constant(value, dtype=held.dtype), dtype=node.dtype)
+            del sliced.nodes[result.name]
+            sliced.nodes[node.name] = replace(result, name=node.name)
+        elif node.name not in replaced:
+            sliced.nodes[node.name] = node
+    return sliced
 
 
-def _place(columns: Index) -> Index | slice:
-    """Columns side by side as what numpy takes no copy for."""
-    whole = columns.size > 0 and bool((np.diff(columns) == 1).all())
-    return slice(int(columns[0]), int(columns[-1]) + 1) if whole else columns
+def _as_slice(columns: Index) -> Index | slice:
+    """Return consecutive columns as a slice, with which numpy makes no copy; other columns unchanged."""
+    contiguous = columns.size > 0 and bool((np.diff(columns) == 1).all())
+    if contiguous:
+        return slice(int(columns[0]), int(columns[-1]) + 1)
+    return columns
 
 
 def _products(graph: Graph) -> dict[str, tuple[Node, Node | None, Index]]:
-    """Of each op that takes columns the product, what is added to it, and the columns."""
+    """Return for each op that takes columns the product, the addition behind it, and the columns."""
     users = graph.users()
     shown = {output.value for output in graph.outputs}
-    found: dict[str, tuple[Node, Node | None, Index]] = {}
+    slices: dict[str, tuple[Node, Node | None, Index]] = {}
     for product in graph:
         if product.op != "matmul" or graph[product.inputs[1]].op != "constant" or product.name in shown:
             continue
         term = _term(graph, users, product)
         last = term or product
-        readers = [graph[name] for name in users[last.name]]
-        taken = [_columns(reader, last) for reader in readers]
-        if last.name in shown or not readers or any(item is None for item in taken):
+        if last.name in shown:
             continue
-        if sum(item.size for item in taken if item is not None) > last.shape[-1]:
-            continue
-        found |= {
-            reader.name: (product, term, columns)
-            for reader, columns in zip(readers, taken, strict=True)
-            if columns is not None
-        }
-    return found
+        for reader, columns in _columns_by_reader(last, [graph[name] for name in users[last.name]]):
+            slices[reader.name] = (product, term, columns)
+    return slices
+
+
+def _columns_by_reader(product: Node, readers: Sequence[Node]) -> list[tuple[Node, Index]]:
+    """Return the readers of a product with the columns that they take; none if one of them reads anything else, or all
+    together read more columns than the product has."""
+    pairs: list[tuple[Node, Index]] = []
+    for reader in readers:
+        columns = _columns(reader, product)
+        if columns is None:
+            return []
+        pairs.append((reader, columns))
+    total = sum(columns.size for _, columns in pairs)
+    if total <= product.shape[-1]:
+        return pairs
+    return []
 
 
 def _term(graph: Graph, users: dict[str, list[str]], product: Node) -> Node | None:
-    """The addition of a constant that alone reads a product, none for each row."""
+    """Return the addition of a constant, not of one number for each row, that is a product's only reader."""
     if len(users[product.name]) != 1:
         return None
     node = graph[users[product.name][0]]
     if node.op != "add" or node.shape != product.shape or len(set(node.inputs)) != 2:
         return None
     held = graph[_other(node, product.name)]
-    return node if held.op == "constant" and len(held.shape) <= len(product.shape) and held.shape else None
+    if held.op == "constant" and len(held.shape) <= len(product.shape) and held.shape:
+        return node
+    return None
 
 
 def _other(node: Node, name: str) -> str:
@@ -91,16 +106,18 @@ def _other(node: Node, name: str) -> str:
 
 
 def _columns(reader: Node, product: Node) -> Index | None:
-    """The columns that an op takes of a product; None where it does something else."""
+    """Return the columns that an op takes of a product; None for an op that does anything else."""
     if reader.op != "linear" or reader.attrs["dim"] != len(product.shape) - 1:
         return None
     matrix: Sparse = reader.attrs["matrix"]
-    whole = np.array_equal(matrix.row, np.arange(matrix.shape[0])) and bool((matrix.weight == 1).all())
-    return matrix.col if whole else None
+    selects = np.array_equal(matrix.row, np.arange(matrix.shape[0])) and bool((matrix.weight == 1).all())
+    if selects:
+        return matrix.col
+    return None
 
 
 _ELSEWHERE = ("transpose", "reshape", "reduce_max")
-"""Of the ops that read parts (`_step`) those after which channels are no longer side by side."""
+"""Ops that read parts (`_step`) and after which channels are no longer side by side."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,23 +129,25 @@ class Cut:
 
 
 @dataclass(frozen=True, slots=True)
-class _Apart:
-    """A value in parts; the concats that it comes of."""
+class _Parts:
+    """A value in parts: their cut, and the concats that it depends on."""
 
     cut: Cut
     origins: frozenset[str]
 
 
 def split_concats(graph: Graph) -> Graph:
-    """Concats are left out where all that reads them can do with the parts: those of caches with what is after them,
-    and those of channels where sums of products move less."""
+    """Remove concats whose readers can all read the parts: concats of caches with new slots, and concats of channels if
+    sums of products move fewer tiles."""
     refused: set[str] = set()
     while True:
-        found = _Plan.of(graph, refused)
-        if not found.refused - refused:
+        plan = _Plan.of(graph, refused)
+        if not plan.refused - refused:
             break
-        refused |= found.refused
-    return _rebuilt(graph, found) if found.values else graph
+        refused |= plan.refused
+    if plan.values:
+        return _rebuild(graph, plan)
+    return graph
 
 
 # --------------------------------------------------------------------------------------------------------------- plan
@@ -136,107 +155,133 @@ def split_concats(graph: Graph) -> Graph:
 class _Plan:
     """The values that are in parts. `refused`: concats that a reader needs whole."""
 
-    values: dict[str, _Apart]
+    values: dict[str, _Parts]
     refused: set[str]
 
     @staticmethod
     def of(graph: Graph, refused: set[str]) -> "_Plan":
-        """Without concats that are refused."""
+        """Find the values that can be in parts, without concats that are already refused."""
         plan = _Plan({}, set())
         groups: list[set[str]] = []
-        caches: set[str] = set()
         touched: dict[str, list[Node]] = {}  # the ops that read parts of a concat, and itself
         for node in graph:
-            if node.op == "concat" and node.name not in refused and not _origins(plan, node):
+            origins = _origins(plan, node)
+            if node.op == "concat" and node.name not in refused and not origins:
                 dim: int = node.attrs["dim"]
                 sizes = tuple(graph[name].shape[dim] for name in node.inputs)
-                plan.values[node.name] = _Apart(Cut(dim, sizes), frozenset([node.name]))
-                if any(graph[name].op == "state" and graph[name].attrs["slots"] > 1 for name in node.inputs):
-                    caches.add(node.name)
+                plan.values[node.name] = _Parts(Cut(dim, sizes), frozenset([node.name]))
                 groups.append({node.name})
                 touched[node.name] = [node]
                 continue
-            origins = _origins(plan, node)
             if not origins:
                 continue
             step = _step(graph, plan.values, node)
             if step is None:
                 plan.refused |= origins
                 continue
-            groups = _joined(groups, origins)
+            groups = _merge_groups(groups, origins)
             for origin in origins:
                 touched[origin].append(node)
             if isinstance(step, Cut):
-                plan.values[node.name] = _Apart(step, origins)
-        shown = [plan.values[output.value].origins for output in graph.outputs if output.value in plan.values]
-        plan.refused |= set().union(*shown)
-        for group in groups:
-            nodes = {node.name: node for origin in group for node in touched[origin]}
-            if group & plan.refused or not (group & caches or _moves_less(graph, plan, list(nodes.values()))):
-                plan.refused |= group
+                plan.values[node.name] = _Parts(step, origins)
+        plan._refuse_groups(graph, groups, touched)
         return plan
+
+    def _refuse_groups(self, graph: Graph, groups: list[set[str]], touched: dict[str, list[Node]]) -> None:
+        """Refuse the groups of concats that an output needs whole or in which nothing is gained by parts; `touched`:
+        the ops that read parts of each concat."""
+        for output in graph.outputs:
+            if output.value in self.values:
+                self.refused |= self.values[output.value].origins
+        for group in groups:
+            nodes: dict[str, Node] = {}
+            for origin in group:
+                nodes |= {node.name: node for node in touched[origin]}
+            has_cache = any(_joins_cache(graph, graph[origin]) for origin in group)
+            if group & self.refused or not (has_cache or _moves_less(graph, self, list(nodes.values()))):
+                self.refused |= group
+
+
+def _joins_cache(graph: Graph, concat: Node) -> bool:
+    """Return whether a concat reads a cache with slots."""
+    return any(graph[name].op == "state" and graph[name].attrs["slots"] > 1 for name in concat.inputs)
 
 
 def _origins(plan: _Plan, node: Node) -> frozenset[str]:
-    return frozenset(one for name in node.inputs if name in plan.values for one in plan.values[name].origins)
+    return frozenset(origin for name in node.inputs if name in plan.values for origin in plan.values[name].origins)
 
 
-def _joined(groups: list[set[str]], origins: frozenset[str]) -> list[set[str]]:
-    """Concats that meet in an op are left out together, or not at all."""
+def _merge_groups(groups: list[set[str]], origins: frozenset[str]) -> list[set[str]]:
+    """Merge the groups of concats that meet in an op, because they are removed together or not at all."""
     met = [group for group in groups if group & origins]
     return [group for group in groups if not group & origins] + [set().union(*met)]
 
 
-def _step(graph: Graph, values: dict[str, _Apart], node: Node) -> Cut | str | None:
-    """How an op reads operands of which some are in parts: the cut of its result, "sum" where that is whole; None where
-    it cannot."""
+def _step(graph: Graph, values: dict[str, _Parts], node: Node) -> Cut | str | None:
+    """Return how an op reads operands of which some are in parts: the cut of its result, or "sum" if the result is
+    whole; None if the op cannot read parts."""
     cuts = [values[name].cut if name in values else None for name in node.inputs]
     shapes = [graph[name].shape for name in node.inputs]
     family = front_op(node.op).family
     if family == "elementwise" or node.op == "identity":
         return _elementwise(graph, node, cuts, shapes)
-    cut = cuts[0]
     if node.op == "matmul":
         return _product(graph, node, cuts, shapes)
-    if cut is None:
+    if cuts[0] is None:
         return None
+    return _step_of_first(node, cuts[0], shapes[0])
+
+
+def _step_of_first(node: Node, cut: Cut, shape: Shape) -> Cut | str | None:
+    """Return how an op reads a first operand of this shape in parts, as `_step` does."""
     if node.op == "conv":
-        return "sum" if cut.dim == 1 and node.attrs["groups"] == 1 else None
+        if cut.dim == 1 and node.attrs["groups"] == 1:
+            return "sum"
+        return None
     if node.op == "max_pool":
-        return cut if cut.dim == 1 else None
+        if cut.dim == 1:
+            return cut
+        return None
     if node.op == "transpose":
         return replace(cut, dim=tuple(node.attrs["perm"]).index(cut.dim))
     if node.op == "reshape":
-        return _reshaped(cut, shapes[0], node.shape)
+        return _reshape_cut(cut, shape, node.shape)
     if node.op in ("reduce_max", "linear"):
-        return cut if node.attrs["dim"] != cut.dim else "sum"
+        if node.attrs["dim"] != cut.dim:
+            return cut
+        return "sum"
     return None
 
 
 def _elementwise(graph: Graph, node: Node, cuts: Sequence[Cut | None], shapes: Sequence[Shape]) -> Cut | None:
-    """All that are in parts in the same ones; others are the same for all places of the dimension, or constants."""
+    """Return the cut of an element-wise op's result. All operands in parts have the same cut; other operands are
+    constants or do not vary along its dimension."""
     rank = len(node.shape)
-    found = {Cut(cut.dim + rank - len(shape), cut.sizes) for cut, shape in zip(cuts, shapes, strict=True) if cut}
-    if len(found) != 1:
+    result_cuts = {Cut(cut.dim + rank - len(shape), cut.sizes) for cut, shape in zip(cuts, shapes, strict=True) if cut}
+    if len(result_cuts) != 1:
         return None
-    (cut,) = found
-    for name, own, shape in zip(node.inputs, cuts, shapes, strict=True):
+    (cut,) = result_cuts
+    for name, operand_cut, shape in zip(node.inputs, cuts, shapes, strict=True):
         place = cut.dim - (rank - len(shape))
-        if own is None and place >= 0 and shape[place] != 1 and graph[name].op != "constant":
+        if operand_cut is None and place >= 0 and shape[place] != 1 and graph[name].op != "constant":
             return None
-    return cut if node.shape[cut.dim] == sum(cut.sizes) else None
+    if node.shape[cut.dim] == sum(cut.sizes):
+        return cut
+    return None
 
 
 def _product(graph: Graph, node: Node, cuts: Sequence[Cut | None], shapes: Sequence[Shape]) -> Cut | str | None:
-    """Parts of rows or columns of the result; a sum where both operands are in the same parts of the inner dimension,
-    or one is and the other one is a constant."""
+    """Return the cut of a product into parts of rows or columns, or "sum" if both operands have the same cut of the
+    inner dimension, or one has and the other one is a constant."""
     (a, b) = cuts
     (left, right) = shapes
     rank = len(node.shape)
     inner_a = a is not None and a.dim == len(left) - 1
     inner_b = b is not None and b.dim == len(right) - 2
     if inner_a and inner_b and a is not None and b is not None:
-        return "sum" if a.sizes == b.sizes else None
+        if a.sizes == b.sizes:
+            return "sum"
+        return None
     if inner_a and b is None and graph[node.inputs[1]].op == "constant":
         return "sum"
     if a is not None and b is None and a.dim == len(left) - 2:
@@ -246,8 +291,9 @@ def _product(graph: Graph, node: Node, cuts: Sequence[Cut | None], shapes: Seque
     return None
 
 
-def _reshaped(cut: Cut, before: Shape, after: Shape) -> Cut | None:
-    """The dimension where it is after as much as before, and as long."""
+def _reshape_cut(cut: Cut, before: Shape, after: Shape) -> Cut | None:
+    """Return the cut after a reshape: in the dimension with as many elements in front of it as before, and of the same
+    length."""
     for dim, size in enumerate(after):
         if size == before[cut.dim] and prod(after[:dim]) == prod(before[: cut.dim]):
             return replace(cut, dim=dim)
@@ -255,12 +301,15 @@ def _reshaped(cut: Cut, before: Shape, after: Shape) -> Cut | None:
 
 
 def _moves_less(graph: Graph, plan: _Plan, nodes: Sequence[Node]) -> bool:
-    """Whether fewer tiles are moved where channels side by side stay in parts; `nodes`: the concats and what reads the
-    parts. All of these have to be ops of one place, pools, products and convolutions by constants."""
+    """Return whether fewer tiles are moved if channels side by side stay in parts; `nodes`: the concats and the ops
+    that read the parts. Every reader must be an element-wise op, a pool, a product or a convolution by constants."""
     together = apart = 0
     for node in nodes:
-        whole = node.op == "concat"
-        cost = _put_together(graph, plan.values[node.name].cut, node) if whole else _read(graph, plan, node)
+        is_concat = node.op == "concat"
+        if is_concat:
+            cost = _put_together(graph, plan.values[node.name].cut, node)
+        else:
+            cost = _read(graph, plan, node)
         if cost is None:
             return False
         together = together + cost[0]
@@ -269,66 +318,70 @@ def _moves_less(graph: Graph, plan: _Plan, nodes: Sequence[Node]) -> bool:
 
 
 def _put_together(graph: Graph, cut: Cut, node: Node) -> tuple[int, int] | None:
-    """Tiles that a concat moves: a product with a matrix of ones for each part, as wide as all, and their sum."""
+    """Return the tiles that a concat moves: for each part a product with a matrix of ones as wide as all, and their
+    sum."""
     if cut.dim != _channels(node) or any(graph[name].op == "constant" for name in node.inputs):
         return None
     return _rows(node) * (2 * len(cut.sizes) + 1) * tiles_along(sum(cut.sizes)), 0
 
 
 def _read(graph: Graph, plan: _Plan, node: Node) -> tuple[int, int] | None:
-    """Tiles that an op and its result move, as it is and in parts; None for one that a whole tensor beside the parts
-    would make several of."""
+    """Return the tiles that an op and its result move, with whole operands and with parts; None for an op whose other
+    operand would turn it into several ops."""
     cut = next(plan.values[name].cut for name in node.inputs if name in plan.values)
-    given = [graph[name] for name in node.inputs]
-    others = [other for other in given if other.name not in plan.values]
+    operands = [graph[name] for name in node.inputs]
+    others = [other for other in operands if other.name not in plan.values]
     if node.op in _ELSEWHERE or any(other.op != "constant" for other in others) or cut.dim != _channels(node):
         return None
-    read = sum(_rows(own) for own in given if own.name in plan.values)
-    whole = tiles_along(sum(cut.sizes))
-    parts = sum(map(tiles_along, cut.sizes))
+    read = sum(_rows(operand) for operand in operands if operand.name in plan.values)
+    tiles_whole = tiles_along(sum(cut.sizes))
+    tiles_in_parts = sum(map(tiles_along, cut.sizes))
     if node.name in plan.values:
-        return (read + _rows(node)) * whole, (read + _rows(node)) * parts
-    if node.op == "conv" and (taps := prod(given[1].shape[2:])) > 1:
+        return (read + _rows(node)) * tiles_whole, (read + _rows(node)) * tiles_in_parts
+    if node.op == "conv" and (taps := prod(operands[1].shape[2:])) > 1:
         read += 2 * taps * _rows(node)  # what each window reads is put side by side first
-    made = _rows(node) * tiles_along(node.shape[_channels(node)])
-    return read * whole + made, read * parts + made * (2 * len(cut.sizes) + 1)
+    result_tiles = _rows(node) * tiles_along(node.shape[_channels(node)])
+    return read * tiles_whole + result_tiles, read * tiles_in_parts + result_tiles * (2 * len(cut.sizes) + 1)
 
 
 def _channels(node: Node) -> int:
-    """The dimension that lies along the columns of tiles."""
-    return 1 if len(node.shape) > 3 else len(node.shape) - 1
+    """Return the dimension that lies along the columns of tiles."""
+    if len(node.shape) > 3:
+        return 1
+    return len(node.shape) - 1
 
 
 def _rows(node: Node) -> int:
+    """Return the number of elements for each channel."""
     return prod(node.shape) // node.shape[_channels(node)]
 
 
 # -------------------------------------------------------------------------------------------------------------- graph
-def _rebuilt(graph: Graph, plan: _Plan) -> Graph:
-    """The graph with what is in parts built part by part."""
-    made = Graph(graph.name, inputs=list(graph.inputs), outputs=list(graph.outputs))
-    build = Builder(made)
+def _rebuild(graph: Graph, plan: _Plan) -> Graph:
+    """Build the graph with the planned values in parts."""
+    rebuilt = Graph(graph.name, inputs=list(graph.inputs), outputs=list(graph.outputs))
+    build = Builder(rebuilt)
     parts: dict[str, list[Node]] = {}
     for node in graph:
         build.scope = node.name
         build.source = node.source
         if node.name in plan.values and node.op == "concat" and not any(name in parts for name in node.inputs):
-            parts[node.name] = [made[name] for name in node.inputs]
+            parts[node.name] = [rebuilt[name] for name in node.inputs]
         elif node.op in SOURCES or not any(name in parts for name in node.inputs):
-            made.nodes[node.name] = node
+            rebuilt.nodes[node.name] = node
         else:
-            found = _in_parts(build, graph, plan, parts, node)
+            results = _in_parts(build, graph, plan, parts, node)
             if node.name in plan.values:
-                parts[node.name] = found
+                parts[node.name] = results
             else:
-                made.nodes[node.name] = replace(_together(build, node, found), name=node.name)
-    return made
+                rebuilt.nodes[node.name] = replace(_combine(build, node, results), name=node.name)
+    return rebuilt
 
 
 def _in_parts(build: Builder, graph: Graph, plan: _Plan, parts: dict[str, list[Node]], node: Node) -> list[Node]:
-    """An op on each part of its operands."""
+    """Emit an op on each part of its operands."""
     cut = next(plan.values[name].cut for name in node.inputs if name in parts)
-    made: list[Node] = []
+    results: list[Node] = []
     for number, size in enumerate(cut.sizes):
         begin = sum(cut.sizes[:number])
         attrs = dict(node.attrs)
@@ -338,26 +391,32 @@ def _in_parts(build: Builder, graph: Graph, plan: _Plan, parts: dict[str, list[N
             attrs["shape"] = tuple(shape)
         if node.op == "linear" and node.attrs["dim"] == cut.dim:
             attrs["matrix"] = matrix = _columns_of_parts(node.attrs["matrix"], begin, size)
-            if not matrix.row.size and (made or number < len(cut.sizes) - 1):
+            if not matrix.row.size and (results or number < len(cut.sizes) - 1):
                 continue  # gives the sum nothing
         operands = [
             parts[name][number] if name in parts else _share(build, graph, plan, node, place, begin, size)
             for place, name in enumerate(node.inputs)
         ]
-        made.append(build.emit(node.op, *operands, dtype=node.dtype, **attrs))
-    return made
+        results.append(build.emit(node.op, *operands, dtype=node.dtype, **attrs))
+    return results
 
 
 def _share(build: Builder, graph: Graph, plan: _Plan, node: Node, place: int, begin: int, size: int) -> Node:
-    """What an operand that is whole gives a part: itself, or of a constant its share."""
+    """Return what an operand that is whole contributes to a part: itself, or the share of a constant."""
     other = graph[node.inputs[place]]
     cut = plan.values.get(node.name)
     if node.op == "matmul":
-        dim = len(other.shape) - 2 if cut is None else -1
+        if cut is None:
+            dim = len(other.shape) - 2
+        else:
+            dim = -1
     elif node.op == "conv":
         dim = 1
     else:
-        dim = -1 if cut is None else cut.cut.dim - (len(node.shape) - len(other.shape))
+        if cut is None:
+            dim = -1
+        else:
+            dim = cut.cut.dim - (len(node.shape) - len(other.shape))
     if other.op != "constant" or dim < 0 or other.shape[dim] == 1:
         return build.graph[other.name]
     inside = (slice(None),) * dim + (slice(begin, begin + size),)
@@ -365,14 +424,15 @@ def _share(build: Builder, graph: Graph, plan: _Plan, node: Node, place: int, be
 
 
 def _columns_of_parts(matrix: Sparse, begin: int, size: int) -> Sparse:
-    """What a matrix does with some of its inputs."""
-    own = (matrix.col >= begin) & (matrix.col < begin + size)
-    return Sparse.of((matrix.shape[0], size), matrix.row[own], matrix.col[own] - begin, matrix.weight[own])
+    """Return the columns of a matrix that belong to some of its inputs."""
+    inside = (matrix.col >= begin) & (matrix.col < begin + size)
+    return Sparse.of((matrix.shape[0], size), matrix.row[inside], matrix.col[inside] - begin, matrix.weight[inside])
 
 
-def _together(build: Builder, node: Node, found: Sequence[Node]) -> Node:
-    """The largest or the sum of what the parts gave; the node is taken out again, to be named."""
-    whole = found[0]
-    for other in found[1:]:
-        whole = build.emit("maximum" if node.op == "reduce_max" else "add", whole, other, dtype=node.dtype)
-    return build.graph.nodes.pop(whole.name)
+def _combine(build: Builder, node: Node, results: Sequence[Node]) -> Node:
+    """Combine the results of the parts to their maximum or their sum. The node is removed from the graph again so that
+    the caller can name it."""
+    total = results[0]
+    for other in results[1:]:
+        total = build.emit("maximum" if node.op == "reduce_max" else "add", total, other, dtype=node.dtype)
+    return build.graph.nodes.pop(total.name)

@@ -259,7 +259,7 @@ def _bytes_of_sums(op: TileOp, blocks: Blocks, reads: list[int], act: int) -> in
         height, width = own.ublock
         if op.is_factor(number):
             height = own.u_kt * own.m_k  # all of it, as the router has it (`least_bytes`)
-        elif op.is_summed(number):
+        elif op.is_left_factor(number):
             width = own.u_kt
         times = sum(f"input{number}" in step.inputs for step in op.steps)
         total += 2 * size * height * width * (deepest if times > 1 else 1)

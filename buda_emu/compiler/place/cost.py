@@ -165,7 +165,7 @@ def tiles_read(tiles: TileGraph, op: TileOp, blocks: Blocks, number: int) -> int
     rows, columns = blocks.grid
     if op.is_factor(number):
         return max(1, prod(shape) // columns)
-    if op.is_summed(number):
+    if op.is_left_factor(number):
         return max(1, prod(shape) // rows)
     return max(1, prod(shape) // (rows * columns))
 
@@ -174,7 +174,7 @@ def divided_like(op: TileOp, number: int, shape: Shape, grid: tuple[int, int]) -
     """Buffers of a constant, as its reader has it: a product's second operand is divided by columns of cores, its first
     by rows, others by both (OPS 6.1)."""
     height = 1 if op.is_factor(number) else gcd(grid[0], shape[1])
-    width = 1 if op.is_summed(number) else gcd(grid[1], shape[2])
+    width = 1 if op.is_left_factor(number) else gcd(grid[1], shape[2])
     return height, width
 
 

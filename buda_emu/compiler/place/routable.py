@@ -61,7 +61,7 @@ def view(op: TileOp, blocks: Blocks, operand: int) -> View:
         return View(own.grid, (own.m_k, n), (own.u_kt, c), by_rows=False)
     if part.has("reduces") and part.attrs["dim"] == "c":
         return View(own.grid, (m, own.m_k), (r, own.u_kt))
-    if op.is_summed(operand) or (operand == 2 and op.attrs.get("identity")):  # a picker's words as its tiles
+    if op.is_left_factor(operand) or (operand == 2 and op.attrs.get("identity")):  # a picker's words as its tiles
         return View((rows, 1), (m, own.m_k), (r, own.u_kt), by_rows=False)
     if op.is_factor(operand):
         return View((1, columns), (own.m_k, n), (own.u_kt, c))

@@ -7,7 +7,17 @@ from itertools import compress
 from operator import not_
 
 from buda_emu.compiler.lower.picker import Cut, PickTable
-from buda_emu.compiler.lower.tiles import Constant, Shape, State, TileGraph, TileOp, Tm, Use, divisors, kept
+from buda_emu.compiler.lower.tiles import (
+    Constant,
+    Shape,
+    State,
+    TileGraph,
+    TileOp,
+    Tm,
+    Use,
+    divisors,
+    select_attributes,
+)
 from buda_emu.compiler.place.blocks import (
     DOUBLE,
     TargetOf,
@@ -189,11 +199,11 @@ def _draft(op: TileOp, table: PickTable, slices: Slices, rows: int) -> TileOp:
         act_t = act_t * slices.count
         source = replace(uses[1], tms=cut_apart(uses[1].tms, "hstack", "hslice", slices.count))
         uses = [uses[0], source, *uses[2:]]
-        other = table.repeated(slices.count, op.inner)
+        other = table.repeat_slices(slices.count, op.inner)
     elif slices.gathered:
-        other = table.gathered(slices.count)
+        other = table.gather_slices(slices.count)
     else:
-        other = table.sliced(slices.count, slices.together)
+        other = table.slice_rows(slices.count, slices.together)
     attrs = {**op.attrs, "table": other, "rows": rows, "act_t": act_t}
     return replace(op, uses=uses, grid=(rows, 0), shape=(other.t, other.rows, columns), attrs=attrs)
 
@@ -366,7 +376,7 @@ def _is_sum(op: TileOp) -> bool:
 
 def _plain(op: TileOp) -> TileOp:
     """The copy that a gradient op is, without the sum."""
-    return replace(op, attrs=kept(op.attrs, op.attrs.keys() - {"gradient"}))
+    return replace(op, attrs=select_attributes(op.attrs, op.attrs.keys() - {"gradient"}))
 
 
 def _count(target: Target, op: TileOp) -> int:

@@ -10,7 +10,7 @@ from buda_emu.compiler.emit.programs import ONE_ROUND
 from buda_emu.compiler.place.placement import Placement
 from buda_emu.netlist.model import Netlist, Program
 from buda_emu.netlist.variants import LOOP
-from buda_emu.performance.timing.model import KnownEpochs, model_netlist, model_totals
+from buda_emu.performance.timing.model import ModelledEpochs, model_netlist, model_totals
 
 if TYPE_CHECKING:
     from buda_emu.performance.timing.result import PerfRun
@@ -51,7 +51,7 @@ def judged(placement: Placement) -> Evaluated:
     return Evaluated(placement=placement, netlist=netlist, run=run, cycles=max(cycles, host), host=host)
 
 
-def figures(placement: Placement, known: KnownEpochs) -> Figures:
+def figures(placement: Placement, known: ModelledEpochs) -> Figures:
     """The same without what it consists of; epochs that are like `known` ones are not modelled again."""
     chip = placement.target.chip
     total = model_totals(*_netlist(placement), chip, known)

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 from math import prod
 
 from buda_emu.compiler.lower.picker import Cut, PickTable
-from buda_emu.compiler.lower.tiles import RELU, TileGraph, TileOp, Use, kept, over
+from buda_emu.compiler.lower.tiles import RELU, TileGraph, TileOp, Use, over, select_attributes
 from buda_emu.compiler.passes.folding import rounds
 from buda_emu.compiler.place.blocks import repicked, size_of_tile
 from buda_emu.compiler.place.cost import speeds
@@ -74,7 +74,7 @@ def _cut(tiles: TileGraph, op: TileOp, product: TileOp, count: int) -> TileGraph
     taken = {*tiles.ops, *constants, *tiles.inputs, *tiles.states}
     stems = (f"{op.name}.taps", f"{product.name}.part", f"{product.name}.sum")
     pick, part, total = (_stem(taken, stem) for stem in stems)
-    before_end = kept(product.attrs, product.attrs.keys() - {*RELU})
+    before_end = select_attributes(product.attrs, product.attrs.keys() - {*RELU})
     terms = product.uses[2:]
     added_last = terms if any(rounds(constants[use.source].values) for use in terms) else []
     if added_last:
@@ -90,7 +90,7 @@ def _cut(tiles: TileGraph, op: TileOp, product: TileOp, count: int) -> TileGraph
             type="add",
             uses=[Use(before), term],
             inner=0,
-            attrs=kept(product.attrs, RELU) if last else {},
+            attrs=select_attributes(product.attrs, RELU) if last else {},
         )
 
     for number in range(count):
@@ -99,7 +99,7 @@ def _cut(tiles: TileGraph, op: TileOp, product: TileOp, count: int) -> TileGraph
         name = f"{part}.{number}.weights"
         constants[name] = replace(weights, name=name, values=weights.values[:, number * height : (number + 1) * height])
         more = terms if number == 0 and not added_last else []
-        attrs = before_end if number == 0 else kept(before_end, before_end.keys() - {"bias"})
+        attrs = before_end if number == 0 else select_attributes(before_end, before_end.keys() - {"bias"})
         tms = (("hstack", taps),) if taps > 1 else ()
         uses = [Use(f"{pick}.{number}", tms), Use(name, product.uses[1].tms), *more]
         made.append(replace(product, name=f"{part}.{number}", uses=uses, attrs=attrs, inner=product.inner // count))

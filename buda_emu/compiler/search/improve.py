@@ -33,7 +33,7 @@ from buda_emu.compiler.search.wiring import (
 )
 from buda_emu.compiler.target import Objective
 from buda_emu.performance.timing.result import EpochReport
-from buda_emu.performance.timing.transfers.flows import channel_name, through
+from buda_emu.performance.timing.transfers.flows import channel_name, stream_in_channel
 from buda_emu.performance.timing.transfers.rates import speed
 from buda_emu.spec.devices import Device
 
@@ -143,7 +143,7 @@ def due_as_timed(decisions: Mapping[str, PlacementDecision], report: EpochReport
 def _readers(report: EpochReport) -> dict[str, str]:
     """Of each unit that takes something out of a channel of DRAM before the first input, the op that keeps it."""
     return {
-        through(channel_name(number, edge.chip), edge.name): edge.target
+        stream_in_channel(channel_name(number, edge.chip), edge.name): edge.target
         for edge in report.edges
         if edge.once and edge.memory == "dram"
         for number in edge.memory_bytes
@@ -252,7 +252,7 @@ def improved(table: CandidateTable, start: Start, known: Known) -> Decisions:
     for epoch, (first, names) in enumerate(epochs_alike(table, start)):
         if first == epoch:
             work.at(epoch, start.placement(table).epochs)
-            if work.spent() or not start.improves(epoch):
+            if work.stop_modelling() or not start.improves(epoch):
                 better[epoch] = [decisions[name] for name in names]
             elif (elsewhere := known(epoch)) is not None and work.has_room(elsewhere[1]):
                 better[epoch] = elsewhere[0]
@@ -341,7 +341,7 @@ class _Epoch:
         factors = dict[str, float]()
         step = STEP
         for _ in range(1 if self.budget.timed and placement.microbatch == 1 else self.budget.rounds):
-            if self.work.spent():
+            if self.work.stop_modelling():
                 break
             timing = told.run.epochs[0].timing
             if timing.pace > WAITING * max(busy.cycles for _, busy in timing.busy()):
@@ -365,7 +365,7 @@ class _Epoch:
         if placement.microbatch == 1 and self.budget.timed:
             best, told = self._resized(decisions, table, best, told)
             best, told = self._in_time(decisions, best, told)
-            if not self.work.spent():
+            if not self.work.stop_modelling():
                 best, told = self._annealed(decisions, best, told)
                 best, told = self._in_time(decisions, best, told)
         return self._connected(decisions, table, best, told)
@@ -376,7 +376,7 @@ class _Epoch:
         """With more cores for what a single input waits for, and fewer for what it does not, as long as that is
         quicker."""
         for _ in range(RESIZED):
-            wished = {} if self.work.spent() else resized(table, best, told.run.epochs[0])
+            wished = {} if self.work.stop_modelling() else resized(table, best, told.run.epochs[0])
             found, now = self._tried(decisions, wished, best, told) if wished else (best, told)
             if now is told:
                 break
@@ -387,7 +387,7 @@ class _Epoch:
     def _in_time(self, decisions: Decisions, best: Decisions, told: Evaluated) -> tuple[Decisions, Evaluated]:
         """With what is kept in L1 in other channels, so that it is there when the model says that it is needed."""
         for _ in range(IN_TIME):
-            if self.work.spent():
+            if self.work.stop_modelling():
                 break
             mine = due_as_timed(best, told.run.epochs[0])
             now = self._judged(self._part(decisions, mine))
@@ -405,7 +405,7 @@ class _Epoch:
             own = table
             mine = before
             for _ in range(CONNECTED):
-                if self.work.spent():
+                if self.work.stop_modelling():
                     return best
                 limited = connected(own, self.make({**decisions, **mine}, self.only), mine, way)
                 if limited is None:

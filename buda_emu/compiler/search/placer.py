@@ -110,7 +110,7 @@ def _with_effort(
     number, best = _best_of(forms, replace(objective, effort=first), entries)
     if objective.effort == "high":
         objective.work.at_bound = best.chips > 0 and best.cycles <= best.bound
-        if not (objective.work.at_bound or objective.work.spent()):
+        if not (objective.work.at_bound or objective.work.stop_modelling()):
             more = _best_of(forms, objective, entries)
             number, best = min((number, best), more, key=lambda item: cycles_of(item[1]))
     return number, best
@@ -234,7 +234,7 @@ def _place(forms: Forms, entries: int, objective: Objective) -> Found:
         side.later = chain(*(try_later(table, objective, (*SHARES, *MORE_SHARES), entries) for table in tables))
     for table in forms.likely(objective):
         for start, known in starts_of(table, objective, shares, entries):
-            if not tried or not objective.work.spent():
+            if not tried or not objective.work.stop_modelling():
                 tried.append(try_start(table, start, known))
     kept = min(tried, key=cycles_of)
     best = _over_links(sorted([*tried, Found.of(objective, figures(first, objective.work.epochs))], key=cycles_of))
@@ -265,7 +265,7 @@ def _trained(tables: Sequence[CandidateTable], objective: Objective, entries: in
         return placed(tables[number].tiles, tables[number].target, decisions, objective, entries)
 
     def packed(number: int, full: float, step: float) -> None:
-        if tried and objective.work.spent():
+        if tried and objective.work.stop_modelling():
             return
         decisions = searched_decisions(tables[number], objective, full, step)
         with suppress(MemoryFullError):  # more epochs have more between them

@@ -121,7 +121,7 @@ def _changed(table: CandidateTable, best: Found, changes: Sequence[_Change], ent
 
 def _tried(table: CandidateTable, best: Found, changes: Sequence[_Change], entries: int) -> Found:
     """With all of the changes, if that is quicker and memory has room for it."""
-    if best.objective.work.spent():
+    if best.objective.work.stop_modelling():
         return best
     found = _made(table, best, _with(table, best.decisions or {}, {item.start: item for item in changes}), entries)
     return best if found is None else min(best, found, key=cycles_of)
@@ -200,14 +200,14 @@ def refined(best: Found, entries: int) -> Found:
     if (
         objective.microbatch == 1
         and objective.chips == 1
-        and not (searched.assigned or searched.tiles.trains or objective.work.spent())
+        and not (searched.assigned or searched.tiles.trains or objective.work.stop_modelling())
     ):
         forms = searched, _with_rows(searched)
         single = [found for form in forms if form is not None for found in _one_by_one(form, objective, entries)]
         ended = [_to_the_end(found, entries, 1) for found in by_rank(single, entries, REFINED)]
         refined_one = _to_the_end(combined([*single, *ended], entries), entries)
         best = min(best, refined_one, key=cycles_of)
-    for count in SLICES if objective.microbatch == 1 and not objective.work.spent() else ():
+    for count in SLICES if objective.microbatch == 1 and not objective.work.stop_modelling() else ():
         found = _quicker(best, _in_slices(searched, count), FULL, entries)
         if found is best:
             break
@@ -233,7 +233,7 @@ def _to_the_end(found: Found, entries: int, rounds: int = ROUNDS) -> Found:
     for _ in range(rounds):
         table = found.table
         decisions = found.decisions
-        if table is None or decisions is None or found.objective.work.spent():
+        if table is None or decisions is None or found.objective.work.stop_modelling():
             break
         after = try_start(
             table,
@@ -249,7 +249,7 @@ def _to_the_end(found: Found, entries: int, rounds: int = ROUNDS) -> Found:
 
 def _is_enough(best: Found) -> bool:
     """Whether there are no epochs to cut otherwise, or nothing more can be gained, or may be tried."""
-    return best.placement.epochs == 1 or best.cycles <= best.host or best.objective.work.spent()
+    return best.placement.epochs == 1 or best.cycles <= best.host or best.objective.work.stop_modelling()
 
 
 def decisions_of_one(table: CandidateTable, objective: Objective, entries: int) -> list[dict[str, PlacementDecision]]:

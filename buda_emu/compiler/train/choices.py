@@ -1,4 +1,4 @@
-"""The options of a training besides the module."""
+"""The options of a training in addition to the module and those of any compilation."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -16,10 +16,11 @@ Nodes = Mapping[str, Node]
 
 @dataclass(frozen=True, slots=True)
 class Optimizer:
-    """`options`: with their defaults, torch's; `kept`: names of the tensors that it keeps of each parameter.
+    """An optimizer as torch defines it. `options` with their defaults; `kept(options)`: names of the tensors that it
+    keeps for each parameter.
 
-    `numbers(learning rate, step from 1, options)`: what the host pushes before a step, by name. `update(builder,
-    parameter, gradient, kept, numbers, options)`: the parameter and what is kept afterwards.
+    `numbers(learning rate, step from 1, options)` returns what the host pushes before a step, by name. `update(builder,
+    parameter, gradient, kept, numbers, options)` returns the changed parameter and the changed tensors.
     """
 
     name: str
@@ -30,32 +31,45 @@ class Optimizer:
     update: Callable[[Builder, Node, Node, Nodes, Nodes, Numbers], tuple[Node, dict[str, Node]]]
 
 
-def _decayed(b: Builder, p: Node, g: Node, decay: float) -> Node:
-    return b.add(g, b.multiply(p, decay)) if decay else g
+def _add_decay(b: Builder, p: Node, g: Node, decay: float) -> Node:
+    """Return the gradient with weight decay."""
+    if decay:
+        return b.add(g, b.multiply(p, decay))
+    return g
 
 
-def _sgd(b: Builder, p: Node, g: Node, kept: Nodes, numbers: Nodes, options: Numbers) -> tuple[Node, dict[str, Node]]:
-    g = _decayed(b, p, g, options["weight_decay"])
-    made: dict[str, Node] = {}
-    if "momentum" in kept:
-        g = b.add(b.multiply(kept["momentum"], options["momentum"]), g)
-        made["momentum"] = g
-    return b.subtract(p, b.multiply(g, numbers["learning_rate"])), made
+def _sgd(
+    b: Builder, p: Node, g: Node, tensors: Nodes, numbers: Nodes, options: Numbers
+) -> tuple[Node, dict[str, Node]]:
+    """Return the parameter after a step of stochastic gradient descent, and its momentum."""
+    g = _add_decay(b, p, g, options["weight_decay"])
+    changed: dict[str, Node] = {}
+    if "momentum" in tensors:
+        g = b.add(b.multiply(tensors["momentum"], options["momentum"]), g)
+        changed["momentum"] = g
+    return b.subtract(p, b.multiply(g, numbers["learning_rate"])), changed
 
 
-def _moved(b: Builder, old: Node, new: Node, share: float) -> Node:
-    """old + share (new - old): a mean that forgets; small shares survive formats of few bits better than 1 - share."""
+def _moving_mean(b: Builder, old: Node, new: Node, share: float) -> Node:
+    """Return old + share (new - old), a mean that forgets. Small shares survive formats of few bits better than 1 -
+    share does."""
     return b.add(old, b.multiply(b.subtract(new, old), share))
 
 
-def _adam(b: Builder, p: Node, g: Node, kept: Nodes, numbers: Nodes, options: Numbers) -> tuple[Node, dict[str, Node]]:
+def _adam(
+    b: Builder, p: Node, g: Node, tensors: Nodes, numbers: Nodes, options: Numbers
+) -> tuple[Node, dict[str, Node]]:
+    """Return the parameter after a step of Adam, or AdamW if the host pushes a `decay`, and its two moments."""
     if "decay" not in numbers:
-        g = _decayed(b, p, g, options["weight_decay"])
-    mean = _moved(b, kept["mean"], g, 1 - options["beta1"])
-    variance = _moved(b, kept["variance"], b.square(g), 1 - options["beta2"])
+        g = _add_decay(b, p, g, options["weight_decay"])
+    mean = _moving_mean(b, tensors["mean"], g, 1 - options["beta1"])
+    variance = _moving_mean(b, tensors["variance"], b.square(g), 1 - options["beta2"])
     size = b.add(b.multiply(b.sqrt(variance), numbers["correction"]), options["eps"])
     step = b.multiply(b.multiply(mean, b.reciprocal(size)), numbers["step_size"])
-    start = b.subtract(p, b.multiply(p, numbers["decay"])) if "decay" in numbers else p
+    if "decay" in numbers:
+        start = b.subtract(p, b.multiply(p, numbers["decay"]))
+    else:
+        start = p
     return b.subtract(start, step), {"mean": mean, "variance": variance}
 
 
@@ -65,7 +79,8 @@ def _rate(rate: float, step: int, options: Numbers) -> dict[str, float]:
 
 
 def _adam_numbers(rate: float, step: int, options: Numbers) -> dict[str, float]:
-    """The corrections of the first steps' bias: powers of 0.999 would be 1 in formats of 8 bits."""
+    """Return the corrections of the first steps' bias. The host computes them because powers of 0.999 would be 1 in
+    formats of 8 bits."""
     return {"step_size": rate / (1 - options["beta1"] ** step), "correction": (1 - options["beta2"] ** step) ** -0.5}
 
 
@@ -74,7 +89,9 @@ def _adamw_numbers(rate: float, step: int, options: Numbers) -> dict[str, float]
 
 
 def _momentum(options: Numbers) -> tuple[str, ...]:
-    return ("momentum",) if options["momentum"] else ()
+    if options["momentum"]:
+        return ("momentum",)
+    return ()
 
 
 def _moments(options: Numbers) -> tuple[str, ...]:
@@ -113,34 +130,36 @@ _ALL: Final = (
 OPTIMIZERS: Final[Mapping[str, Optimizer]] = {item.name: item for item in _ALL}
 
 
-def optimizer_named(name: str, options: Mapping[str, float] | None) -> tuple[Optimizer, Numbers]:
-    """With its options, defaults filled in. Raises HostError for a name that is not known."""
-    found = OPTIMIZERS.get(name)
-    if found is None:
+def find_optimizer(name: str, options: Mapping[str, float] | None) -> tuple[Optimizer, Numbers]:
+    """Return an optimizer and its options, with defaults for those that are missing. Raises HostError for an unknown
+    name or option."""
+    optimizer = OPTIMIZERS.get(name)
+    if optimizer is None:
         raise HostError(f"compile: optimizer {name!r} is not one of: {', '.join(OPTIMIZERS)}")
-    unknown = [key for key in options or {} if key not in found.options]
+    unknown = [key for key in options or {} if key not in optimizer.options]
     if unknown:
-        raise HostError(f"compile: {name} has no option {', '.join(unknown)}; it has {', '.join(found.options)}")
-    return found, {**found.options, **(options or {})}
+        raise HostError(f"compile: {name} has no option {', '.join(unknown)}; it has {', '.join(optimizer.options)}")
+    return optimizer, {**optimizer.options, **(options or {})}
 
 
 Schedule = Callable[[int], float]
-"""The learning rate of a step, counted from 0."""
+"""The learning rate as a function of the step, counted from 0."""
 LOSSES = ("mse", "cross_entropy")
 BACKWARD = "bwd_0"
 OPTIMIZE = "opt_0"
 GRADIENT = "grad_acc_"
-"""In front of a parameter's name: the sum of its gradients (FRONTEND 5)."""
+"""Prefix of a parameter's name in the name of the sum of its gradients (FRONTEND 5)."""
 MASTER = ".master"
-"""After a parameter's name: the copy of it that the optimizer changes, where that is kept in another format."""
+"""Suffix of a parameter's name in the name of the copy that the optimizer changes, if that has another format."""
 NUMBER = "optimizer."
-"""In front of the names of the numbers that the host pushes before a step."""
+"""Prefix of the names of the numbers that the host pushes before a step."""
 
 
 @dataclass(frozen=True, slots=True)
 class Choices:
-    """`options` of the optimizer, complete; `loss`: one of LOSSES or a function of output and target;
-    `df` of what the optimizer keeps, "" the model's; `targets` of the loss, where it takes a tuple of them, else 0."""
+    """The checked options of a training. `options` of the optimizer, complete; `loss`: one of LOSSES or a function of
+    output and target; `df`: format of what the optimizer keeps, "" the model's; `targets`: length of the tuple of
+    targets that the loss takes, 0 if it takes a single one."""
 
     loss: Any
     optimizer: Optimizer
@@ -151,7 +170,7 @@ class Choices:
     targets: int = 0
 
     @staticmethod
-    def named(
+    def from_options(
         loss: Any,
         optimizer: str,
         options: Mapping[str, float] | None,
@@ -160,7 +179,7 @@ class Choices:
         df: str = "",
         target: Any = None,
     ) -> "Choices":
-        """From words and numbers, and an example of the target. Raises HostError for one that makes no sense."""
+        """Check the options of a training and an example of the target. Raises HostError for an invalid one."""
         if not callable(loss) and loss not in LOSSES:
             raise HostError(f"compile: loss {loss!r} is not one of: {', '.join(LOSSES)}, and no function")
         rate: float | Schedule = learning_rate
@@ -168,12 +187,15 @@ class Choices:
             raise HostError(f"compile: learning_rate {learning_rate!r} is neither a number nor a function of the step")
         if type(microbatches) is not int or microbatches < 1:
             raise HostError(f"compile: microbatches={microbatches!r}, which is not an integer from 1 on")
-        found = optimizer_named(optimizer, options)
-        several = type(target) in (tuple, list) and any(np.ndim(item) for item in target)
-        return Choices(loss, *found, rate, microbatches, df, len(target) if several else 0)
+        optimizer_and_options = find_optimizer(optimizer, options)
+        several = type(target) in (tuple, list) and any(np.ndim(part) for part in target)
+        return Choices(loss, *optimizer_and_options, rate, microbatches, df, len(target) if several else 0)
 
 
 def sums_df(arch: str, df: str) -> str:
-    """What a training sums in unless it is told: Float32 where the chip can beside the format (no Grayskull, V090; 8
-    bits of exponent), else what a model does. Gradients are long sums of numbers that nearly cancel."""
-    return "Float32" if arch != "grayskull" and df in ("Float32", "Float16_b", "Bfp8_b") else ""
+    """Return the default accumulation format of a training: Float32 if the chip has it beside the format (not on
+    Grayskull, V090; 8 bits of exponent), else "", the model's. Gradients are long sums of numbers that nearly
+    cancel."""
+    if arch != "grayskull" and df in ("Float32", "Float16_b", "Bfp8_b"):
+        return "Float32"
+    return ""

@@ -17,7 +17,7 @@ from buda_emu.compiler.compilation import (
 from buda_emu.compiler.graph.builder import Builder
 from buda_emu.compiler.graph.graph import Graph, Node, Output
 from buda_emu.compiler.mixed import wide_df
-from buda_emu.compiler.train.activation_memory import fitted
+from buda_emu.compiler.train.activation_memory import fit_activations
 from buda_emu.compiler.train.choices import GRADIENT, MASTER, NUMBER, OPTIMIZE, Choices, Numbers, Optimizer, sums_df
 from buda_emu.compiler.train.joint import joint_graph
 from buda_emu.compiler.train.training import CompiledTraining
@@ -25,7 +25,7 @@ from buda_emu.support.errors import HostError
 
 
 def training_graph(module: Any, inputs: Sequence[Any] | None, target: Any, choices: Choices) -> Graph:
-    """The graph of all three programs. Raises HostError, UnsupportedError."""
+    """Build the graph of all three programs. Raises HostError, UnsupportedError."""
     if inputs is None:
         raise HostError("compile: training needs example inputs: compile_training(module, (tensor, ...), loss=...)")
     graph = joint_graph(module, inputs, target, choices)
@@ -34,9 +34,9 @@ def training_graph(module: Any, inputs: Sequence[Any] | None, target: Any, choic
 
 
 def add_optimizer(graph: Graph, optimizer: Optimizer, options: Numbers, df: str = "") -> None:
-    """The program that changes each parameter by the sum of its gradients. It reads states alone, so it may run once
-    for many microbatches. With `df` all that it reads is kept in that format, the parameter as a copy beside the one
-    that the model reads."""
+    """Add the program that changes each parameter by the sum of its gradients. It reads only states, so it can run once
+    for many microbatches. With `df` all that it reads has that format; the parameter is then a copy beside the one that
+    the model reads."""
     b = Builder(graph, decompose=False)
     numbers = {
         name: b.state(NUMBER + name, np.float32(value), df=df)
@@ -50,21 +50,21 @@ def add_optimizer(graph: Graph, optimizer: Optimizer, options: Numbers, df: str 
         copies = [name, name + MASTER] if df else [name]
         p = b.state(copies[-1], initial[name].attrs["initial"], df=df)
         g = b.state(output.state, np.zeros(shape, np.float32), df=df)
-        kept: dict[str, Node] = {
+        tensors: dict[str, Node] = {
             key: b.state(f"{name}.{key}", np.zeros(shape, np.float32), df=df) for key in optimizer.kept(options)
         }
-        after, changed = optimizer.update(b, p, g, kept, numbers, options)
+        after, changed = optimizer.update(b, p, g, tensors, numbers, options)
         values = [(copy, after) for copy in copies] + [(f"{name}.{key}", value) for key, value in changed.items()]
         for label, value in values:
             graph.outputs.append(Output(label=label, value=value.name, dtype="float32", program=OPTIMIZE, state=label))
 
 
-def probabilities(graph: Graph) -> Graph:
-    """`exp(log_softmax(x))`, as torch's backward passes have it, becomes `softmax(x)`.
+def softmax_from_logarithm(graph: Graph) -> Graph:
+    """Replace `exp(log_softmax(x))`, which torch's backward passes contain, by `softmax(x)`.
 
     The chip's exp is a few percent off (numbers-on-the-chip). Divided by their sum its values still add up to 1; the
-    exponential of the logarithm does not, and what is left over pulls at all parameters in every step. What both are
-    taken apart to is computed once (pass `common`).
+    exponential of the logarithm does not, and the remainder pulls at all parameters in every step. The core ops that
+    both decompose to are computed once (pass `cse`).
     """
     nodes = dict(graph.nodes)
     for node in graph:
@@ -110,16 +110,16 @@ def compile_training(
     Raises HostError for a module without inputs, for words that do not exist and for a limit that cannot be kept;
     UnsupportedError and TypeError as `compile` does.
     """
-    chosen = without_sizes(with_words(options, words, "compile_training"), "compile_training")
-    if not chosen.acc_df:
-        chosen = replace(chosen, acc_df=sums_df(chosen.arch, chosen.df))
-    compilation = Compilation.of(chosen)
+    resolved_options = without_sizes(with_words(options, words, "compile_training"), "compile_training")
+    if not resolved_options.acc_df:
+        resolved_options = replace(resolved_options, acc_df=sums_df(resolved_options.arch, resolved_options.df))
+    compilation = Compilation.of(resolved_options)
     df = wide_df(optimizer_df, compilation.device)
-    choices = Choices.named(loss, optimizer, optimizer_options, learning_rate, microbatches, df, target)
+    choices = Choices.from_options(loss, optimizer, optimizer_options, learning_rate, microbatches, df, target)
     with compilation.memory.reading():
         graph = training_graph(source, inputs, target, choices)
     if chip_softmax:
-        graph = probabilities(graph)
+        graph = softmax_from_logarithm(graph)
     compilation = replace(compilation, objective=replace(compilation.objective, step=microbatches))
-    found, stored = fitted(compilation, graph, max(2, microbatches), activations_mib)
-    return CompiledTraining(*found, choices, stored)
+    placement, stored = fit_activations(compilation, graph, max(2, microbatches), activations_mib)
+    return CompiledTraining(*placement, choices, stored)

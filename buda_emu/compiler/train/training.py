@@ -1,4 +1,4 @@
-"""A compiled training: its parameters live on the machine, and each step runs forward, backward and optimizer."""
+"""A compiled training: its parameters live on the machine; a step runs the forward, backward and optimizer programs."""
 
 import json
 import tempfile
@@ -36,10 +36,10 @@ _BROKEN = (
 
 
 class CompiledTraining(CompiledModel):
-    """What `compile_training` returns.
+    """A training compiled by `compile_training`.
 
     `learning_rate` may be set between steps, or be a function of the step (from 0); `step` counts the steps that were
-    made. `stored`: what lies in memory between the passes, and what is computed again instead.
+    made. `stored` describes the memory between the passes, and the values that are recomputed instead.
     """
 
     def __init__(self, graph: Graph, placement: Placement, title: str, choices: Choices, stored: Stored) -> None:
@@ -57,28 +57,33 @@ class CompiledTraining(CompiledModel):
 
     # --------------------------------------------------------------------------------------------------- one step
     def train_step(self, inputs: Any, target: Any, precision: Precision = "ideal") -> float:
-        """The loss before the step. `inputs`: an array, or a tuple where the module takes several, and `target` a tuple
-        where there are several; with microbatches their first dimensions hold all of them.
+        """Make a step and return the loss before it. `inputs`: an array, or a tuple if the module takes several, and
+        `target` a tuple if there are several; with microbatches their first dimensions hold all of them.
 
-        Another precision than that of the step before takes parameters and optimizer state over, as rounded there.
-        Raises HostError for other inputs than the module takes.
+        A change of precision takes over parameters and optimizer state as the step before rounded them. Raises
+        HostError for other inputs than the module takes.
         """
-        given: tuple[Any, ...] = tuple(inputs) if type(inputs) in (tuple, list) else (inputs,)
+        input_arrays: tuple[Any, ...] = tuple(inputs) if type(inputs) in (tuple, list) else (inputs,)
         count = self.choices.targets
         targets: tuple[Any, ...] = tuple(target) if count else (target,)
         labels = self.io.labels
-        taken = labels[: -(count or 1)]
-        if len(given) != len(taken):
-            raise HostError(f"{plural(len(given), 'input')}, the module takes {len(taken)}: {', '.join(taken)}")
+        input_labels = labels[: -(count or 1)]
+        if len(input_arrays) != len(input_labels):
+            raise HostError(
+                f"{plural(len(input_arrays), 'input')}, the module takes {len(input_labels)}: {', '.join(input_labels)}"
+            )
         if len(targets) != (count or 1):
             raise HostError(f"{plural(len(targets), 'target')}, the loss takes {count}")
-        arrays = dict(zip(labels, map(as_numpy, (*given, *targets)), strict=True))
+        arrays = dict(zip(labels, map(as_numpy, (*input_arrays, *targets)), strict=True))
         parts = [self.io.queues(part) for part in self._microbatches(arrays)]
         machine = self._running(precision)
         for part in parts:
             for name, array in part.items():
                 machine.push(name, array)
-        rate = self.learning_rate(self.step) if callable(self.learning_rate) else self.learning_rate
+        if callable(self.learning_rate):
+            rate = self.learning_rate(self.step)
+        else:
+            rate = self.learning_rate
         for name, number in self.choices.optimizer.numbers(rate, self.step + 1, self.choices.options).items():
             self._push_number(machine, NUMBER + name, number)
         count = self.choices.microbatches
@@ -92,6 +97,7 @@ class CompiledTraining(CompiledModel):
         return loss
 
     def _microbatches(self, arrays: Mapping[str, Array]) -> Iterator[dict[str, Array]]:
+        """Yield the inputs of each microbatch. Raises HostError for rows that the microbatches do not divide."""
         count = self.choices.microbatches
         if count == 1:
             yield dict(arrays)
@@ -110,40 +116,43 @@ class CompiledTraining(CompiledModel):
 
     # --------------------------------------------------------------------------------------- parameters and state
     def parameters(self) -> dict[str, Array]:
-        """Of the module, as they are on the machine now: float32 by the module's names."""
-        return {name: self._state(self._copies(name)[-1]) for name in self._trained()}
+        """Return the module's parameters as they are on the machine now: float32 by the module's names."""
+        return {name: self._state(self._copies(name)[-1]) for name in self._parameter_names()}
 
     def gradients(self) -> dict[str, Array]:
-        """Of the last step, by the names of the module's parameters: zeros before the first one."""
-        return {name: self._state(GRADIENT + name) for name in self._trained()}
+        """Return the gradients of the last step by the names of the module's parameters, zeros before the first
+        step."""
+        return {name: self._state(GRADIENT + name) for name in self._parameter_names()}
 
     def state(self) -> dict[str, Array]:
-        """All that the machine keeps: parameters, buffers, what the optimizer keeps (`<parameter>.mean`), by name."""
-        return {item.label: self._state(item.label) for item in self._states.values()}
+        """Return everything that the machine keeps, by name: parameters, buffers, and the optimizer's tensors
+        (`<parameter>.mean`)."""
+        return {state.label: self._state(state.label) for state in self._states.values()}
 
     def load_into(self, module: Any) -> None:
-        """Write parameters and buffers into the torch module that was compiled, or one like it. Raises HostError for a
-        module that lacks one or has it in another shape."""
+        """Write parameters and buffers into the torch module that was compiled, or one with the same names and shapes.
+        Raises HostError for a module that lacks a parameter or has it in another shape."""
         torch: Any = import_module("torch")  # not all of it has types
-        own = {**dict(module.named_parameters()), **dict(module.named_buffers())}
-        trained = self._trained()
+        module_tensors = {**dict(module.named_parameters()), **dict(module.named_buffers())}
+        trained = self._parameter_names()
         states = {**self.state(), **self.parameters()}
         for name, array in states.items():
-            if name not in own:
+            if name not in module_tensors:
                 if name in trained:
                     raise HostError(f"load_into: {type(module).__name__} has no parameter {name}")
                 continue
-            if tuple(own[name].shape) != array.shape:
-                raise HostError(f"load_into: {name} is {list(own[name].shape)}, here {list(array.shape)}")
+            if tuple(module_tensors[name].shape) != array.shape:
+                raise HostError(f"load_into: {name} is {list(module_tensors[name].shape)}, here {list(array.shape)}")
             with torch.no_grad():
-                own[name].copy_(torch.from_numpy(array.copy()))
+                module_tensors[name].copy_(torch.from_numpy(array.copy()))
 
     def set_parameters(self, arrays: Mapping[str, Any]) -> None:
-        """Give parameters, or anything else that `state` names, new values. Raises HostError for an unknown name or
+        """Set parameters, or anything else that `state` names, to new values. Raises HostError for an unknown name or
         another shape."""
-        for name, item in ((copy, item) for own, item in arrays.items() for copy in self._copies(own)):
+        copies = [(copy, value) for name, value in arrays.items() for copy in self._copies(name)]
+        for name, value in copies:
             state = self.placement.tiles.state(name)
-            array = np.asarray(as_numpy(item), np.float32)
+            array = np.asarray(as_numpy(value), np.float32)
             if state is None or array.shape != state.host_shape:
                 raise HostError(f"set_parameters: {name}: no state of that name, or not of shape {list(array.shape)}")
             held = np.zeros((1, *state.held.shape), np.float32)
@@ -155,13 +164,17 @@ class CompiledTraining(CompiledModel):
                 self._machine.push(state.queue, held)
 
     def _copies(self, name: str) -> list[str]:
-        """A parameter's states: the one that the model reads, and perhaps the one that the optimizer changes."""
-        return [name, name + MASTER] if self.placement.tiles.state(name + MASTER) else [name]
+        """Return the names of a parameter's states: the one that the model reads, and the optimizer's copy if there is
+        one."""
+        if self.placement.tiles.state(name + MASTER):
+            return [name, name + MASTER]
+        return [name]
 
-    def _trained(self) -> list[str]:
+    def _parameter_names(self) -> list[str]:
         return [output.state.removeprefix(GRADIENT) for output in self.graph.outputs if output.accumulate]
 
     def _state(self, label: str) -> Array:
+        """Return a state by label as the module has it, in its shape and element type."""
         state = self.placement.tiles.state(label)
         assert state is not None
         held = self._read(state.queue)
@@ -169,10 +182,12 @@ class CompiledTraining(CompiledModel):
         return flat.reshape(state.host_shape).astype(state.dtype)
 
     def _read(self, queue: str) -> Array:
-        return self._held[queue] if self._machine is None else self._machine.peek(queue, readout="raw")
+        if self._machine is None:
+            return self._held[queue]
+        return self._machine.peek(queue, readout="raw")
 
     def tensors(self) -> Iterator[tuple[str, Array]]:
-        """Constants, and the states as they are now, by queue, [1, t, rows, columns]."""
+        """Yield constants, and the states as they are now, with their queues' names, [1, t, rows, columns]."""
         for queue in self.placement.queues.values():
             if queue.role == "constant":
                 yield queue.name, self.placement.tiles.constants[queue.tensor].values[None]
@@ -181,6 +196,7 @@ class CompiledTraining(CompiledModel):
 
     # ---------------------------------------------------------------------------------------------- the machine
     def _running(self, precision: Precision) -> Emulator:
+        """Return the machine of this precision, opened with the present states if there is none."""
         if self._machine is None or self._machine.precision != precision:
             self.close()
             machine = Emulator(self.netlist, precision)
@@ -195,29 +211,29 @@ class CompiledTraining(CompiledModel):
         return self._machine
 
     def close(self) -> None:
-        """Free the machine; parameters and state stay, and the next step makes another."""
+        """Free the machine. Parameters and state stay, and the next step opens a new machine."""
         if self._machine is not None:
             self._held = {queue: self._machine.peek(queue, readout="raw") for queue in self._states}
             self._machine.close()
             self._machine = None
 
     def run(self, arrays: Mapping[str, Array], precision: Precision = "ideal") -> tuple[Array, ...]:
-        """Not of a training. Raises HostError."""
+        """Raise HostError: a training only runs in steps."""
         del arrays, precision
         raise HostError("a training has train_step; load_into a module, and compile that to run it")
 
     def perf(self) -> ModelPerf:
-        """Modelled cycles of one step, all its microbatches: `inputs_per_second` are steps."""
-        return ModelPerf(self._modelled({LOOP: str(self.placement.rounds), ZERO: "1"}).run, 1)
+        """Return the modelled cycles of one step with all its microbatches; `inputs_per_second` counts steps."""
+        return ModelPerf(self._model_time({LOOP: str(self.placement.rounds), ZERO: "1"}).run, 1)
 
     def report(self) -> str:
-        """As of a model, and what is stored for the backward pass."""
+        """Return the report of the model, and what is stored for the backward pass."""
         return f"{super().report()}\n\n{self.stored}"
 
     # ------------------------------------------------------------------------------------------------- snapshots
     def snapshot(self, path: str | Path) -> None:
-        """Write all that the training is to one file: the machine's state and the count of steps. Raises HostError
-        before the first step, and when the file cannot be written."""
+        """Write the complete state of the training to one file: the machine's state and the count of steps. Raises
+        HostError before the first step, and if the file cannot be written."""
         if self._machine is None:
             raise HostError("snapshot: no step has been made; parameters() has what there is")
         notes = {"schema_version": 1, "step": self.step, "precision": self._machine.precision}
@@ -225,18 +241,18 @@ class CompiledTraining(CompiledModel):
         try:
             with tempfile.TemporaryDirectory(dir=target.parent) as folder:
                 held = Path(folder, _MACHINE)
-                whole = Path(folder, "whole")
+                archive_path = Path(folder, "whole")
                 self._machine.save(held)
-                with zipfile.ZipFile(whole, "w") as archive:
+                with zipfile.ZipFile(archive_path, "w") as archive:
                     archive.write(held, _MACHINE)
                     archive.writestr(_NOTES, json.dumps(notes))
-                whole.replace(target)
+                archive_path.replace(target)
         except OSError as error:
             raise HostError(f"snapshot: {target}: {error}") from None
 
     def resume(self, path: str | Path) -> None:
-        """Go on where `snapshot` of the same training was made: the next steps give the same bits. Raises HostError
-        for a file that is damaged or of another netlist."""
+        """Continue from the file of a `snapshot` of the same training: the next steps give the same bits. Raises
+        HostError for a file that is damaged or of another netlist."""
         try:
             with zipfile.ZipFile(path) as archive, tempfile.TemporaryDirectory() as folder:
                 notes = read_object(archive.read(_NOTES), f"resume: {path}", "a snapshot of a training", _FIX)

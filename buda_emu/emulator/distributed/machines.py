@@ -1,4 +1,4 @@
-"""One netlist on several machines, as a user holds it; begun again where a worker is lost."""
+"""A netlist that runs on several machines, as its user holds it, and restarts after a worker is lost."""
 
 import os
 import shutil
@@ -33,41 +33,42 @@ from buda_emu.netlist.model import Netlist
 from buda_emu.spec.precision import Precision
 from buda_emu.support.errors import BudaError, HostError
 from buda_emu.support.records import dataclass
-from buda_emu.support.unmasked import require_unmasked
+from buda_emu.support.unmasked import refuse_masked_arrays
 from buda_emu.support.workers.actors import Actors
 from buda_emu.support.workers.job import Job, Workers
-from buda_emu.support.workers.wire import unpacked
+from buda_emu.support.workers.wire import unpack
 
 
 class WorkerLostError(HostError):
-    """A worker died, or gave no sign of life for too long: machines that are made again may do the same work."""
+    """A worker died, or gave no sign of life for too long. New machines may repeat the work."""
 
 
 SLOW_SECONDS: Final = 5.0
-"""Without a sign of life after which a part is told about; parts give two a second."""
+"""Seconds without a sign of life after which a slow part is reported; parts send two signs a second."""
 LOST_SECONDS: Final = 60.0
-"""After which it is given up."""
-_GATHER_SECONDS: Final = 2.0  # for what other parts say of an error
-_UNEVEN: Final = 1.5  # a part that works so many times as long as the others is told about
+"""Seconds without a sign of life after which a part is given up."""
+_GATHER_SECONDS: Final = 2.0  # for the answers of other parts after an error
+_UNEVEN: Final = 1.5  # a part that works so many times as long as the others is reported as slow
 
 
 @dataclass(slots=True)
 class _Member:
-    """A part as the user's machine knows it: its link, where it is, and when it last said so."""
+    """A part as the user's machine knows it: its link, the op that it is in, the part that it waits for, and when it
+    last sent anything (`heard`, below 0 once it is gone)."""
 
     link: Link
     at: str = ""
     waits_for: int = -1
     heard: float = 0.0
-    is_told: bool = False
+    is_reported: bool = False
 
 
 class Machines:
-    """A netlist on `workers`. It has as many parts as there are workers, or chips (temporal graphs where there is one
-    chip) if these are fewer: `cut`. `tell` is told of parts that are slow. Use it as a context manager.
+    """A netlist on `workers`.
 
-    Raises HostError where parts cannot be started, or do not come within START_SECONDS.
-    """
+    It has as many parts as there are workers, or chips (temporal graphs where there is one chip) if these are fewer:
+    see `cut`. `tell` is called with a sentence about each slow part. Use it as a context manager. Raises HostError
+    where parts cannot be started, or do not connect within START_SECONDS."""
 
     def __init__(
         self,
@@ -116,30 +117,32 @@ class Machines:
         job = Job("buda_emu.emulator.distributed.part:holder", about)
         numbers = range(self.cut.count)
         self._actors = self._stack.enter_context(closing(Actors(job, numbers, workers)))
-        found: dict[int, tuple[Link, tuple[str, int]]] = {}
+        connected: dict[int, tuple[Link, tuple[str, int]]] = {}
         deadline = time.monotonic() + START_SECONDS
-        while len(found) < self.cut.count:
+        while len(connected) < self.cut.count:
             try:
                 link, words = entrance.next_guest(min(1.0, deadline - time.monotonic()))
             except TimeoutError:
-                self._require_alive([number for number in numbers if number not in found], deadline)
+                self._require_alive([number for number in numbers if number not in connected], deadline)
                 continue
             self._stack.enter_context(closing(link))
             link.wait_at_most(LOST_SECONDS)
-            found[words["part"]] = link, (words["host"], words["port"])
-        self._members = [_Member(found[number][0]) for number in numbers]
+            connected[words["part"]] = link, (words["host"], words["port"])
+        self._members = [_Member(connected[number][0]) for number in numbers]
         for number, member in enumerate(self._members):
-            self._send(number, member, {"parts": [found[other][1] for other in numbers]})
+            self._send(number, member, {"parts": [connected[other][1] for other in numbers]})
 
     def _require_alive(self, missing: Sequence[int], deadline: float) -> None:
-        """Raises HostError for parts that do not come, WorkerLostError for those that have ended."""
+        """Raise WorkerLostError for a missing part that has ended, and HostError for one that is late."""
         late = time.monotonic() > deadline
         for number in missing:
             if self._actors.has_ended(number):
                 raise WorkerLostError(f"{self._name(number)} is lost: {self._actors.fate(number)}, before it began")
             if late:
                 fate = self._actors.fate(number)
-                why = f": {fate}" if fate else " (a cluster needs a free thread for each part)"
+                why = " (a cluster needs a free thread for each part)"
+                if fate:
+                    why = f": {fate}"
                 raise HostError(f"{self._name(number)} did not start within {START_SECONDS:g} s{why}")
 
     def __enter__(self) -> Self:
@@ -149,15 +152,18 @@ class Machines:
         self.close()
 
     def close(self) -> None:
-        """Let all parts go; nothing of them stays."""
+        """Let all parts go, and remove everything that they left behind."""
         self._stack.close()
 
     # --------------------------------------------------------------------------------------------- what a user asks
     def push(self, queue: str, array: Any, slot: int | None = None) -> None:
-        """As `Emulator.push`, to the parts that hold the queue; the others are told. Tiles of an image travel in the
-        bytes of their format. Raises as that, and HostError for a part that is lost."""
-        packed = array.packed if isinstance(array, Referenced) else None
-        require_unmasked(array, f"push to {queue}")
+        """Push as `Emulator.push` does, to the parts that hold the queue; the others only count the entries. Tiles of
+        an image travel in the bytes of their format. Raises as `Emulator.push`, and HostError for a part that is
+        lost."""
+        packed = None
+        if isinstance(array, Referenced):
+            packed = array.packed
+        refuse_masked_arrays(array, f"push to {queue}")
         array = array if packed is not None else np.asarray(array)
         keepers = self.cut.keepers[queue]
         words = {"do": "push", "queue": queue, "slot": slot, "packed": packed is not None}
@@ -169,29 +175,33 @@ class Machines:
                 self._send(number, member, elsewhere)
         if packed is not None:
             packed()  # raises where the image changed while its bytes were sent
-        self._until_done()
+        self._wait_until_done()
 
     def run(self, program: str, parameters: Mapping[str, object] | None = None) -> None:
-        """As `Emulator.run`. Raises as that, and HostError for a part that is lost, with where it was."""
+        """Run a program as `Emulator.run` does. Raises as that, and HostError for a part that is lost, with the op that
+        it was in."""
         request = {"do": "run", "program": program, "parameters": {k: str(v) for k, v in (parameters or {}).items()}}
         for number, member in enumerate(self._members):
             self._send(number, member, request)
-        self._tell_uneven(self._until_done())
+        self._report_uneven(self._wait_until_done())
 
     def outputs_in_parts(self, readout: Readout = "host") -> Iterator[OutputParts]:
-        """As `Emulator.outputs_in_parts`: part by part, in the order of the netlist within each."""
+        """Yield outputs as `Emulator.outputs_in_parts` does, part by part, in the order of the netlist within each
+        part."""
         for number, member in enumerate(self._members):
-            own = [queue.name for queue in self.netlist.queues.values() if self.cut.owners.get(queue.input) == number]
-            self._send(number, member, {"do": "outputs", "queues": own, "readout": readout})
-            words, _ = self._next_of(number)
+            queues = [
+                queue.name for queue in self.netlist.queues.values() if self.cut.owners.get(queue.input) == number
+            ]
+            self._send(number, member, {"do": "outputs", "queues": queues, "readout": readout})
+            words, _ = self._receive_from(number)
             while words["answer"] == "output":
                 dtype = np.dtype(str(words["form"][0]))
                 shape = tuple(words["form"][1])
-                left = [shape[0]]
+                remaining = [shape[0]]
 
-                def entries(left: list[int] = left, number: int = number) -> Iterator[NDArray[Any]]:
+                def entries(left: list[int] = remaining, number: int = number) -> Iterator[NDArray[Any]]:
                     while left[0] > 0:
-                        _, arrays = self._next_of(number)
+                        _, arrays = self._receive_from(number)
                         left[0] -= len(arrays[0])
                         yield arrays[0]
 
@@ -199,21 +209,21 @@ class Machines:
                 yield OutputParts(words["queue"], shape, dtype, parts)
                 for _ in parts:  # what was not looked at
                     pass
-                words, _ = self._next_of(number)
+                words, _ = self._receive_from(number)
 
     def save(self, folder: Path) -> None:
         """Let each part write its state into a folder of this machine. Raises as `run`."""
-        self._each_with_file("save", folder)
+        self._request_of_each("save", folder)
 
     def restore(self, folder: Path) -> None:
-        """Let each part take the state that the part of its number wrote: the netlist is cut as it was. Raises as
+        """Let each part read the state that the part of its number wrote: the netlist is cut in the same way. Raises as
         `run`."""
-        self._each_with_file("restore", folder)
+        self._request_of_each("restore", folder)
 
-    def _each_with_file(self, what: str, folder: Path) -> None:
+    def _request_of_each(self, request: str, folder: Path) -> None:
         for number, member in enumerate(self._members):
-            self._send(number, member, {"do": what, "path": str(folder / f"part-{number}")})
-        self._until_done()
+            self._send(number, member, {"do": request, "path": str(folder / f"part-{number}")})
+        self._wait_until_done()
 
     # ------------------------------------------------------------------------------------------------------ answers
     def _send(self, number: int, member: _Member, words: dict[str, Any], arrays: Sequence[NDArray[Any]] = ()) -> None:
@@ -223,10 +233,12 @@ class Machines:
         try:
             member.link.send(words, arrays)
         except LinkLostError as error:
-            raise (self._silent if isinstance(error.__cause__, TimeoutError) else self._lost)(number) from None
+            raise (self._silent_error if isinstance(error.__cause__, TimeoutError) else self._lost_error)(
+                number
+            ) from None
 
-    def _until_done(self) -> dict[int, dict[str, Any]]:
-        """The last answers of all parts. Raises the error of the first part that has one of its own."""
+    def _wait_until_done(self) -> dict[int, dict[str, Any]]:
+        """Return the last answers of all parts. Raises the error of the first part that failed by itself."""
         done: dict[int, dict[str, Any]] = {}
         failed: dict[int, BudaError] = {}
         lost: list[int] = []
@@ -235,32 +247,39 @@ class Machines:
             waiting = [n for n in range(len(self._members)) if n not in done and n not in failed and n not in lost]
             if not waiting:
                 break
-            for number, words in self._heard(waiting, lost):
+            for number, words in self._receive_answers(waiting, lost):
                 if words["answer"] == "done":
                     done[number] = words
                 elif words["answer"] == "error":
-                    failed[number] = unpacked(bytes.fromhex(words["error"]))
-                else:  # it has lost another one, which is the one to be told about
+                    failed[number] = unpack(bytes.fromhex(words["error"]))
+                else:  # it has lost another part, whose loss is the one to report
                     lost.append(number)
-            gone = [number for number in lost if self._members[number].heard < 0]
-            if failed or gone:
+            if failed or self._gone(lost):
                 end = min(end, time.monotonic() + _GATHER_SECONDS)
-        if failed and (len(failed) == len(self._members) or not any(self._members[n].heard < 0 for n in lost)):
-            self._broken = len(failed) < len(self._members)
-            raise failed[min(failed)]
-        for number in lost:
-            if self._members[number].heard < 0:
-                raise self._lost(number)
-        if failed:
-            raise failed[min(failed)]
-        if lost:
-            self._broken = True
-            said = "the parts of this netlist have lost each other: is the network between workers open?"
-            raise WorkerLostError(said)
+        self._raise_failure(failed, lost)
         return done
 
-    def _heard(self, numbers: Sequence[int], lost: list[int]) -> Iterator[tuple[int, dict[str, Any]]]:
-        """What parts answer, as they do; signs of life are noted. Those that are gone join `lost`."""
+    def _gone(self, numbers: Sequence[int]) -> list[int]:
+        """Return those of the parts whose own connection is gone."""
+        return [number for number in numbers if self._members[number].heard < 0]
+
+    def _raise_failure(self, failed: Mapping[int, BudaError], lost: Sequence[int]) -> None:
+        """Raise the error that matters most, if there is any: that of the first failed part, unless another part is
+        gone; then the loss of that part; at last that parts have lost each other."""
+        gone = self._gone(lost)
+        if failed and (len(failed) == len(self._members) or not gone):
+            self._broken = len(failed) < len(self._members)
+            raise failed[min(failed)]
+        if gone:
+            raise self._lost_error(gone[0])
+        if lost:
+            self._broken = True
+            message = "the parts of this netlist have lost each other: is the network between workers open?"
+            raise WorkerLostError(message)
+
+    def _receive_answers(self, numbers: Sequence[int], lost: list[int]) -> Iterator[tuple[int, dict[str, Any]]]:
+        """Yield the answers of parts as they come. Signs of life are recorded; parts that are gone are appended to
+        `lost`."""
         members = self._members
         ready, _, _ = select([members[number].link for number in numbers], [], [], 0.5)
         for number in numbers:
@@ -274,11 +293,11 @@ class Machines:
                 member.heard = -1.0
                 lost.append(number)
                 continue
-            if not self._noted(member, words):
+            if not self._is_sign_of_life(member, words):
                 yield number, words
 
-    def _next_of(self, number: int) -> Message:
-        """The next answer of one part. Raises its error, and HostError when it is lost."""
+    def _receive_from(self, number: int) -> Message:
+        """Return the next answer of one part. Raises the error that it sent, and HostError when it is lost."""
         member = self._members[number]
         while True:
             ready, _, _ = select([member.link], [], [], 0.5)
@@ -288,18 +307,18 @@ class Machines:
             try:
                 words, arrays = member.link.receive()
             except LinkLostError:
-                raise self._lost(number) from None
-            if self._noted(member, words):
+                raise self._lost_error(number) from None
+            if self._is_sign_of_life(member, words):
                 continue
             if words["answer"] == "error":
-                raise unpacked(bytes.fromhex(words["error"]))
+                raise unpack(bytes.fromhex(words["error"]))
             return words, arrays
 
-    def _noted(self, member: _Member, words: dict[str, Any]) -> bool:
-        """Whether a message is a sign of life and no more."""
+    def _is_sign_of_life(self, member: _Member, words: dict[str, Any]) -> bool:
+        """Record a message, and return whether it is a sign of life and no answer."""
         member.heard = time.monotonic()
-        if member.is_told:
-            member.is_told = False
+        if member.is_reported:
+            member.is_reported = False
             self._tell(f"{self._name(self._members.index(member))} goes on")
         if "answer" in words:
             return False
@@ -308,22 +327,22 @@ class Machines:
         return True
 
     def _require_signs(self, number: int) -> None:
-        """Tells of a part that gives no sign of life. Raises HostError when that lasts too long."""
+        """Report a part that gives no sign of life. Raises HostError when that lasts longer than LOST_SECONDS."""
         member = self._members[number]
         silent = time.monotonic() - member.heard
         if silent > LOST_SECONDS:
-            raise self._silent(number)
-        if silent > SLOW_SECONDS and not member.is_told:
-            member.is_told = True
+            raise self._silent_error(number)
+        if silent > SLOW_SECONDS and not member.is_reported:
+            member.is_reported = True
             self._tell(f"{self._name(number)} gives no sign of life since {silent:.0f} s{self._place(number)}")
 
-    def _silent(self, number: int) -> HostError:
-        """What is said of a part that is given up."""
+    def _silent_error(self, number: int) -> HostError:
+        """Return the error for a part that is given up because it is silent."""
         self._broken = True
         return WorkerLostError(f"{self._name(number)} gave no sign of life for {LOST_SECONDS:g} s{self._place(number)}")
 
-    def _lost(self, number: int) -> HostError:
-        """What is said of a part that is gone."""
+    def _lost_error(self, number: int) -> HostError:
+        """Return the error for a part that is gone."""
         self._broken = True
         fate = self._actors.fate(number) or "its connection was closed"
         return WorkerLostError(f"{self._name(number)} is lost: {fate}{self._place(number)}")
@@ -338,8 +357,8 @@ class Machines:
         graph = next(graph.name for graph in self.netlist.graphs.values() if any(op.name == at for op in graph.ops))
         return f", last in op {at} of graph {graph}"
 
-    def _tell_uneven(self, answers: Mapping[int, Mapping[str, Any]]) -> None:
-        """Of a part that all others wait for."""
+    def _report_uneven(self, answers: Mapping[int, Mapping[str, Any]]) -> None:
+        """Report a part whose work took much longer than that of the others, which wait for it."""
         busy = {number: float(words["busy"]) for number, words in answers.items()}
         if len(busy) < 2:
             return
@@ -353,12 +372,13 @@ class Machines:
 
 
 RESTARTS: Final = 3
-"""Lost workers that a run outlasts."""
+"""The number of lost workers that a run survives."""
 R = TypeVar("R")
 
 
-class Saved:
-    """States of all parts between two programs: `done`, how many programs have run in the last one, 0 for none."""
+class SavedState:
+    """The saved states of all parts between two programs. `done` is how many programs had run in the last one, 0 for
+    none."""
 
     def __init__(self, stack: ExitStack, *, is_local: bool) -> None:
         """`stack`: files are removed with it. `is_local`: workers write files where this process finds them."""
@@ -368,12 +388,12 @@ class Saved:
         self.done = 0
 
     def save(self, machines: Machines, done: int) -> None:
-        """After so many programs. The state before it is dropped when all parts have written this one."""
+        """Save the state after `done` programs. The state before it is dropped when all parts have written this one."""
         if not self._is_local:
             return
         if self._folder is None:
-            made = TemporaryDirectory(prefix="buda-emu-run-", ignore_cleanup_errors=True)
-            self._folder = Path(self._stack.enter_context(made))
+            folder_context = TemporaryDirectory(prefix="buda-emu-run-", ignore_cleanup_errors=True)
+            self._folder = Path(self._stack.enter_context(folder_context))
         folder = self._folder / str(done)
         folder.mkdir(exist_ok=True)
         machines.save(folder)
@@ -382,26 +402,30 @@ class Saved:
         shutil.rmtree(before, ignore_errors=True)
 
     def restore(self, machines: Machines) -> int:
-        """Bring new machines to the last state; how many programs have run in it."""
+        """Bring new machines to the last state, and return how many programs had run in it."""
         if self.done and self._folder is not None:
             machines.restore(self._folder / str(self.done))
         return self.done
 
     @property
     def place(self) -> str:
-        """From where a restart goes on, in words."""
+        """The state from which a restart goes on, in words."""
         if self.done:
             return f"from the snapshot after program {self.done}"
         return "from the beginning"
 
 
-def lasting(
-    make: Callable[[], Machines], work: Callable[[Machines, Saved], R], tell: Callable[[str], None], *, is_local: bool
+def run_with_restarts(
+    make: Callable[[], Machines],
+    work: Callable[[Machines, SavedState], R],
+    tell: Callable[[str], None],
+    *,
+    is_local: bool,
 ) -> R:
-    """What `work` gives on the machines that `make` gives, once more after each lost worker, `RESTARTS` times at most.
-    `work` begins with `Saved.restore`. Raises what both raise, and the last WorkerLostError."""
+    """Return the result of `work` on the machines that `make` returns; repeat it after each lost worker, `RESTARTS`
+    times at most. `work` begins with `SavedState.restore`. Raises what both raise, and the last WorkerLostError."""
     with ExitStack() as stack:
-        saved = Saved(stack, is_local=is_local)
+        saved = SavedState(stack, is_local=is_local)
         for _ in range(RESTARTS):
             try:
                 with make() as machines:

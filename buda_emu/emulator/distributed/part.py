@@ -11,6 +11,7 @@ from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack, closing, suppress
 from functools import cached_property
+from itertools import chain
 from queue import Empty, SimpleQueue
 from threading import Condition, Event, Lock, Thread
 from typing import Any, Final, Self
@@ -25,10 +26,10 @@ from buda_emu.netlist.model import Netlist, Op
 from buda_emu.spec.precision import Precision
 from buda_emu.support.errors import BudaError, HostError
 from buda_emu.support.records import dataclass
-from buda_emu.support.workers.wire import packed
+from buda_emu.support.workers.wire import pack
 
 HANDSHAKE_SECONDS: Final = 10.0
-"""For all that is said until both ends know each other."""
+"""Time limit for the whole handshake, until both ends have proved themselves."""
 MOST_STRANGERS: Final = 128
 _LOOK_SECONDS: Final = 0.2
 _PAUSE_SECONDS: Final = 0.05
@@ -43,7 +44,8 @@ Message = tuple[Words, list[NDArray[Any]]]
 
 @dataclass(frozen=True, slots=True)
 class Security:
-    """`secret` of the run; `server` and `client`: how connections are encrypted, None where they are not."""
+    """The `secret` of a run, and the contexts that encrypt connections as `server` and as `client`, None where they are
+    not encrypted."""
 
     secret: bytes
     server: ssl.SSLContext | None = None
@@ -51,11 +53,11 @@ class Security:
 
 
 class LinkLostError(Exception):
-    """The other end is gone."""
+    """The other end of a link is gone."""
 
 
 class Link:
-    """One end. Several threads may send; one receives."""
+    """One end of a connection. Several threads may send; one receives."""
 
     def __init__(self, connection: socket.socket) -> None:
         self._connection = connection
@@ -64,15 +66,17 @@ class Link:
             connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
 
     def fileno(self) -> int:
-        """For `select`."""
+        """Return the file descriptor, for `select`."""
         return self._connection.fileno()
 
     def pending(self) -> int:
-        """Bytes that an encrypted connection has read ahead, which `select` does not see."""
-        return self._connection.pending() if isinstance(self._connection, ssl.SSLSocket) else 0
+        """Return the number of bytes that an encrypted connection has read ahead, which `select` does not see."""
+        if isinstance(self._connection, ssl.SSLSocket):
+            return self._connection.pending()
+        return 0
 
     def send(self, words: Words, arrays: Sequence[NDArray[Any]] = ()) -> None:
-        """Raises LinkLostError."""
+        """Send a message: words as JSON, then the bytes of the arrays. Raises LinkLostError."""
         plain = [np.ascontiguousarray(array) for array in arrays]
         if plain:
             words = {**words, "arrays": [[array.dtype.str, array.shape] for array in plain]}
@@ -87,12 +91,12 @@ class Link:
             raise LinkLostError from error
 
     def _send_all(self, memory: memoryview) -> None:
-        """A time-out counts from the last bytes that the other end took."""
+        """Send all bytes. A time-out counts from the last bytes that the other end took."""
         while memory:
             memory = memory[self._connection.send(memory) :]
 
     def receive(self) -> Message:
-        """The next message. Raises LinkLostError; HostError for what is none."""
+        """Receive the next message. Raises LinkLostError, and HostError for bytes that are no message."""
         size = int.from_bytes(self._bytes(4), "little")
         if size > _MOST_WORDS:
             raise HostError("a machine was sent something that is not a message of buda-emu")
@@ -110,9 +114,9 @@ class Link:
         return words, arrays
 
     def _bytes(self, count: int) -> bytearray:
-        found = bytearray(count)
-        self._fill(memoryview(found))
-        return found
+        received = bytearray(count)
+        self._fill(memoryview(received))
+        return received
 
     def _fill(self, memory: memoryview) -> None:
         try:
@@ -125,8 +129,8 @@ class Link:
             raise LinkLostError from error
 
     def prove(self, secret: bytes) -> None:
-        """To the end that was connected to: this end knows the secret. Raises LinkLostError where it does not let this
-        end in."""
+        """Prove to the end that was connected to that this end knows the secret. Raises LinkLostError where it
+        refuses."""
         nonce = bytes(self._bytes(_NONCE))
         try:
             self._connection.sendall(hmac.digest(secret, nonce, hashlib.sha256))
@@ -135,8 +139,8 @@ class Link:
         if bytes(self._bytes(len(_WELCOME))) != _WELCOME:
             raise LinkLostError
 
-    def lets_in(self, secret: bytes) -> bool:
-        """Whether the end that connected knows the secret, which is then told that it does."""
+    def authenticate(self, secret: bytes) -> bool:
+        """Return whether the end that connected knows the secret; if so, welcome it."""
         nonce = os.urandom(_NONCE)
         try:
             self._connection.sendall(nonce)
@@ -149,28 +153,27 @@ class Link:
         return True
 
     def wait_at_most(self, seconds: float | None) -> None:
-        """For a message, from now on."""
+        """Set the time-out of later sends and receives in seconds, None for no limit."""
         self._connection.settimeout(seconds)
 
     def close(self) -> None:
-        """Let the other end know."""
+        """Close the connection, so that the other end notices."""
         with suppress(OSError):
             self._connection.shutdown(socket.SHUT_RDWR)
         self._connection.close()
 
 
 def listener(host: str) -> socket.socket:
-    """A port of this machine that nobody else has."""
+    """Open a free port of this machine and return its listening socket."""
     return socket.create_server((host, 0), backlog=256)
 
 
 class Entrance:
-    """A `listener` at which links are made with those who know the secret.
+    """A listening socket that makes links with peers who know the secret.
 
-    Each stranger has a thread and HANDSHAKE_SECONDS for all that it has to say until its first message is there. There
-    are at most MOST_STRANGERS at once; where one more comes, the one that is there for longest is hung up on. So nobody
-    who does not know the secret keeps out those who do. Use it as a context manager.
-    """
+    Each stranger has a thread and HANDSHAKE_SECONDS until its first message is complete. There are at most
+    MOST_STRANGERS at once; where one more comes, the one that is there for longest is hung up on, so that nobody who
+    does not know the secret keeps out those who do. Use it as a context manager."""
 
     def __init__(self, listening: socket.socket, security: Security) -> None:
         self._security = security
@@ -185,11 +188,12 @@ class Entrance:
 
     @property
     def port(self) -> int:
-        """Where to connect to."""
+        """The port to connect to."""
         return int(self._listening.getsockname()[1])
 
     def next_guest(self, seconds: float) -> tuple[Link, Words]:
-        """The next who is let in, with the words of its first message. Raises TimeoutError when nobody is in time."""
+        """Return the next peer that is let in, with the words of its first message. Raises TimeoutError when nobody is
+        in time."""
         try:
             return self._guests.get(timeout=max(seconds, 0.001))
         except Empty:
@@ -202,7 +206,7 @@ class Entrance:
         self.close()
 
     def close(self) -> None:
-        """Hang up on all who have not been taken."""
+        """Hang up on all peers that `next_guest` has not returned."""
         with self._lock:
             self._closed = True
         self._hang_up_on_late(float("inf"))
@@ -230,7 +234,9 @@ class Entrance:
         connection.settimeout(HANDSHAKE_SECONDS)
         handle = connection.dup()
         with self._lock:
-            oldest = next(iter(self._strangers)) if len(self._strangers) >= MOST_STRANGERS else None
+            oldest = None
+            if len(self._strangers) >= MOST_STRANGERS:
+                oldest = next(iter(self._strangers))
             self._strangers[handle] = time.monotonic() + HANDSHAKE_SECONDS
         if oldest is not None:
             self._hang_up_on(oldest)
@@ -247,7 +253,7 @@ class Entrance:
             if self._security.server is not None:
                 connection = self._security.server.wrap_socket(connection, server_side=True)
             link = Link(connection)
-            if link.lets_in(self._security.secret):
+            if link.authenticate(self._security.secret):
                 guest = link, link.receive()[0]
         except (OSError, LinkLostError, HostError, MemoryError):
             pass
@@ -260,14 +266,14 @@ class Entrance:
         guest[0].wait_at_most(None)
         self._guests.put(guest)
 
-    def _hang_up_on_late(self, now: float) -> None:
+    def _hang_up_on_late(self, time_limit: float) -> None:
         with self._lock:
-            late = [handle for handle, due in self._strangers.items() if due <= now]
+            late = [handle for handle, due in self._strangers.items() if due <= time_limit]
         for handle in late:
             self._hang_up_on(handle)
 
     def _hang_up_on(self, handle: socket.socket) -> None:
-        """Reads and writes of the thread that serves it end."""
+        """Shut a connection down, which ends reads and writes of the thread that serves it."""
         with self._lock:
             if self._strangers.pop(handle, None) is None:
                 return
@@ -276,16 +282,16 @@ class Entrance:
 
 
 def connect(host: str, port: int, security: Security) -> Link:
-    """To an entrance, several times where it hangs up, as it may while many strangers are there. Raises OSError, and
-    LinkLostError where it never lets this end in."""
+    """Connect to an entrance, several times where it hangs up, as it may while many strangers are there. Raises
+    OSError, and LinkLostError where it never lets this end in."""
     for attempt in range(1, _ATTEMPTS):
         with suppress(LinkLostError, ConnectionResetError):
-            return _connected(host, port, security)
+            return _connect_once(host, port, security)
         time.sleep(_PAUSE_SECONDS * attempt)
-    return _connected(host, port, security)
+    return _connect_once(host, port, security)
 
 
-def _connected(host: str, port: int, security: Security) -> Link:
+def _connect_once(host: str, port: int, security: Security) -> Link:
     connection = socket.create_connection((host, port), HANDSHAKE_SECONDS)
     try:
         if security.client is not None:
@@ -300,11 +306,12 @@ def _connected(host: str, port: int, security: Security) -> Link:
 
 
 class Inbox:
-    """Messages of one link, received by a thread of its own, so that the other end can go on; at most so many bytes."""
+    """The messages of one link, received by a thread of its own so that the other end can go on, up to a limit of
+    bytes."""
 
-    def __init__(self, link: Link, most: int = BUFFERED_BYTES) -> None:
+    def __init__(self, link: Link, capacity: int = BUFFERED_BYTES) -> None:
         self._link = link
-        self._most = most
+        self._most = capacity
         self._messages: deque[Message] = deque()
         self._held = 0
         self._ended = False
@@ -327,7 +334,7 @@ class Inbox:
                 self._changed.notify_all()
 
     def take(self) -> Message:
-        """The next message. Raises LinkLostError when there will be none."""
+        """Return the next message. Raises LinkLostError when there will be none."""
         with self._changed:
             self._changed.wait_for(lambda: self._messages or self._ended)
             if not self._messages:
@@ -339,31 +346,32 @@ class Inbox:
 
 
 def dask_contexts(role: str) -> Mapping[str, ssl.SSLContext]:
-    """The certificates of this machine's configuration of Dask: those to listen and to connect with. Raises HostError
+    """Return the certificates in this machine's configuration of Dask, to listen and to connect with. Raises HostError
     where it has none for this role."""
     from distributed.security import Security as OfDask
 
     security: Any = OfDask()
-    found = {
+    contexts = {
         "server": security.get_listen_args(role).get("ssl_context"),
         "client": security.get_connection_args(role).get("ssl_context"),
     }
-    if None in found.values():
+    if None in contexts.values():
         raise HostError(
             f"the configuration of Dask on {socket.gethostname()} has no certificates of a {role}: "
             f"distributed.comm.tls, ca-file and {role}.cert, or DASK_DISTRIBUTED__COMM__TLS__... in the environment; "
             "options of `dask worker` do not reach the processes that it starts"
         )
-    return found
+    return contexts
 
 
 _WITHOUT_SUM: Final = 0.25
-"""What a tile of an op without an inner dimension takes, where a product of two tiles takes 1: a measure, no more."""
+"""Estimated work of a tile of an op without an inner dimension, where a product of two tiles takes 1. It only balances
+parts."""
 
 
 @dataclass(frozen=True)
 class Cut:
-    """`owners`: the part of each op. Made by `cut`."""
+    """A netlist cut into `count` parts; `owners` has the part of each op. Made by `cut`."""
 
     netlist: Netlist
     count: int
@@ -371,84 +379,93 @@ class Cut:
 
     @cached_property
     def keepers(self) -> Mapping[str, frozenset[int]]:
-        """Of each queue and ram the parts that read or write it, or memory that it shares (NETLIST 1.10)."""
-        found: dict[object, set[int]] = {}
+        """The parts of each queue and ram that read or write it, or memory that it shares (NETLIST 1.10)."""
+        keepers: dict[object, set[int]] = {}
         for op in self.netlist.ops.values():
             for name in op.inputs:
                 if name in self.netlist.queues:
-                    found.setdefault(self._memory(name), set()).add(self.owners[op.name])
+                    keepers.setdefault(self._memory(name), set()).add(self.owners[op.name])
         for queue in self.netlist.queues.values():
             if queue.input in self.owners:
-                found.setdefault(self._memory(queue.name), set()).add(self.owners[queue.input])
-        return {name: frozenset(found.get(self._memory(name), ())) for name in self.netlist.queues}
+                keepers.setdefault(self._memory(queue.name), set()).add(self.owners[queue.input])
+        return {name: frozenset(keepers.get(self._memory(name), ())) for name in self.netlist.queues}
 
     def _memory(self, name: str) -> object:
         queue = self.netlist.queues[name]
-        return (queue.target_device, queue.loc, queue.buffers) if queue.is_ram and queue.buffers else name
+        if queue.is_ram and queue.buffers:
+            return (queue.target_device, queue.loc, queue.buffers)
+        return name
 
     def title(self, part: int) -> str:
-        """Its chips and graphs."""
-        graphs = [item for item in self.netlist.graphs.values() if any(self.owners[op.name] == part for op in item.ops)]
+        """Return the chips and graphs of a part, in words."""
+        graphs = [
+            graph for graph in self.netlist.graphs.values() if any(self.owners[op.name] == part for op in graph.ops)
+        ]
         chips = sorted({graph.target_device for graph in graphs})
         if len({graph.target_device for graph in self.netlist.graphs.values()}) > 1:
             return f"{'chip' if len(chips) == 1 else 'chips'} {', '.join(map(str, chips))}"
         return f"{'graph' if len(graphs) == 1 else 'graphs'} {', '.join(graph.name for graph in graphs)}"
 
 
-def cut(netlist: Netlist, most: int) -> Cut:
-    """Into at most so many parts of about equal work: neighbours stay together, so that data flow one way."""
+def cut(netlist: Netlist, count_limit: int) -> Cut:
+    """Cut a netlist into at most `count_limit` parts of about equal work. Neighbours stay together, so that data flows
+    one way."""
     chips = sorted({graph.target_device for graph in netlist.graphs.values()})
     if len(chips) > 1:
         units = [[graph for graph in netlist.graphs.values() if graph.target_device == chip] for chip in chips]
     else:
         units = [[netlist.graphs[name] for name in temporal.graphs] for temporal in netlist.temporal_graphs]
-    ops = [[op for graph in unit for op in graph.ops] for unit in units]
-    places = shared_out([sum(map(_work, unit)) for unit in ops], most)
-    owners = {op.name: place for unit, place in zip(ops, places, strict=True) for op in unit}
+    ops = [list(chain.from_iterable(graph.ops for graph in unit)) for unit in units]
+    places = balance([sum(map(_work, unit)) for unit in ops], count_limit)
+    owners: dict[str, int] = {}
+    for unit, place in zip(ops, places, strict=True):
+        owners.update((op.name, place) for op in unit)
     return Cut(netlist, max(places, default=0) + 1, owners)
 
 
-def shared_out(weights: Sequence[float], most: int) -> list[int]:
-    """The part of each unit: runs of neighbours, at most so many, of which the heaviest weighs as little as can be."""
+def balance(weights: Sequence[float], count_limit: int) -> list[int]:
+    """Return the part of each unit. Parts are runs of neighbours, at most `count_limit` of them, and the heaviest part
+    weighs as little as possible."""
     count = len(weights)
     best: list[list[tuple[float, int]]] = [[(0.0, 0)] + [(float("inf"), 0)] * count]  # [parts][units]: weight, begin
-    for _ in range(min(most, count)):
+    for _ in range(min(count_limit, count)):
         row = [(float("inf"), 0)] * (count + 1)
         for stop in range(1, count + 1):
             row[stop] = min((max(best[-1][start][0], sum(weights[start:stop])), start) for start in range(stop))
         best.append(row)
     parts = min(range(1, len(best)), key=lambda number: (best[number][count][0], number), default=0)
-    found = [0] * count
+    part_of_unit = [0] * count
     stop = count
     for part in range(parts, 0, -1):
         start = best[part][stop][1]
-        found[start:stop] = [part - 1] * (stop - start)
+        part_of_unit[start:stop] = [part - 1] * (stop - start)
         stop = start
-    return found
+    return part_of_unit
 
 
 def _work(op: Op) -> float:
-    """About what an op takes, in products of two tiles."""
+    """Estimate the work of an op, in products of two tiles."""
     tiles = op.blocking.t * op.blocking.rows * op.blocking.cols
     inner = op.attributes.m_k * op.attributes.u_kt
     return tiles * (inner if inner > 0 else _WITHOUT_SUM * len(op.inputs))
 
 
 START_SECONDS: Final = 120.0
-"""For all parts to be there."""
+"""Time limit for all parts to connect."""
 BEAT_SECONDS: Final = 0.5
-"""Between two signs of life."""
-_TOLD_SECONDS: Final = 0.02  # between two words of where it is, at least
+"""Time between two signs of life of a part."""
+_REPORT_SECONDS: Final = 0.02  # between two words of where it is, at least
 
 
 class PeerLostError(HostError):
-    """Another part is gone, which is the one to be told about."""
+    """The link to another part is gone; that part is the one whose loss is reported."""
 
 
 @dataclass(frozen=True, slots=True)
 class About:
-    """What every part is told: where the user's machine listens, and how the netlist is run. `memory_limit` of each
-    part; None: a share of what its machine has. `encrypted`: as the worker's configuration of Dask says."""
+    """The facts that every part gets: where the user's machine listens, and how the netlist is run. `memory_limit` is
+    for each part; None: a share of what its machine has. `encrypted`: connections use the worker's configuration of
+    Dask."""
 
     cut: Cut
     precision: Precision
@@ -461,12 +478,12 @@ class About:
 
     @property
     def security(self) -> Security:
-        """Of connections of a worker. Raises HostError where it has no certificates."""
+        """Security of a worker's connections. Raises HostError where it has no certificates."""
         return Security(self.secret, **(dask_contexts("worker") if self.encrypted else {}))
 
 
 class Share:
-    """`runtime.machine.part.Part` by links to the others. `listening`: where those of higher numbers connect."""
+    """The implementation of `runtime.machine.part.Part` by links to the other parts."""
 
     def __init__(self, cut: Cut, number: int, links: dict[int, Link], tell: Callable[[Words], None]) -> None:
         self.number = number
@@ -486,9 +503,9 @@ class Share:
 
     def at(self, op: str) -> None:
         self.words = {"at": op, "waits_for": -1}
-        now = time.monotonic()
-        if now - self._told > _TOLD_SECONDS:
-            self._told = now
+        clock = time.monotonic()
+        if clock - self._told > _REPORT_SECONDS:
+            self._told = clock
             self._tell(self.words)
 
     def send(self, to: int, arrays: Sequence[NDArray[Any]]) -> None:
@@ -512,7 +529,7 @@ class Share:
 
 
 def holder(about: About) -> Callable[[int], None]:
-    """The work of a part, of which the item is its number: until the user's machine lets it go."""
+    """Return the work of a part, a function of its number: it serves requests until the user's machine lets it go."""
 
     def hold(number: int) -> None:
         with suppress(LinkLostError), ExitStack() as stack:
@@ -523,15 +540,15 @@ def holder(about: About) -> Callable[[int], None]:
 
 
 def _connect_to_peers(about: About, number: int, stack: ExitStack) -> tuple[Link, dict[int, Link]]:
-    """Links to the user's machine and to all other parts. Raises HostError, LinkLostError, OSError."""
+    """Return links to the user's machine and to all other parts. Raises HostError, LinkLostError, OSError."""
     security = about.security
     try:
         user = stack.enter_context(closing(connect(about.host, about.port, security)))
     except OSError as error:
         raise HostError(f"part {number} does not reach {about.host}:{about.port}: {error}") from None
-    own = _own_address(user)
-    entrance = stack.enter_context(Entrance(listener(own), security))
-    user.send({"part": number, "host": own, "port": entrance.port})
+    address = _own_address(user)
+    entrance = stack.enter_context(Entrance(listener(address), security))
+    user.send({"part": number, "host": address, "port": entrance.port})
     words, _ = user.receive()
     links: dict[int, Link] = {}
     for other in range(number):
@@ -546,7 +563,7 @@ def _connect_to_peers(about: About, number: int, stack: ExitStack) -> tuple[Link
 
 
 def _own_address(user: Link) -> str:
-    """Of this machine, as it reaches the user's."""
+    """Return the address of this machine on the network by which it reaches the user's."""
     with socket.socket(fileno=socket.dup(user.fileno())) as copy:
         return str(copy.getsockname()[0])
 
@@ -569,7 +586,7 @@ class _Part:
                 self._tell(self._share.words)
 
     def serve(self) -> None:
-        """One request after the other. Raises LinkLostError when the user's machine is gone."""
+        """Answer one request after the other. Raises LinkLostError when the user's machine is gone."""
         beats = Thread(target=self._beat, daemon=True, name="signs of life")
         beats.start()
         try:
@@ -586,13 +603,13 @@ class _Part:
         except PeerLostError as error:
             self._user.send({"answer": "lost", "text": str(error)})
         except BudaError as error:
-            self._user.send({"answer": "error", "error": packed(error).hex()})
+            self._user.send({"answer": "error", "error": pack(error).hex()})
         except MemoryError as error:
             text = f"part {self._share.number} has not enough memory{f': {error}' if str(error) else ''}"
-            self._user.send({"answer": "error", "error": packed(HostError(text)).hex()})
+            self._user.send({"answer": "error", "error": pack(HostError(text)).hex()})
 
-    def _pushed(self, words: Words, array: NDArray[Any]) -> Any:
-        """What is pushed: an array, or tiles that came as their bytes, and are kept so."""
+    def _array_to_push(self, words: Words, array: NDArray[Any]) -> Any:
+        """Return the array of a push: values, or tiles by reference to the bytes in which they came."""
         if not words["packed"]:
             return array
         netlist = self._emulator.netlist
@@ -603,7 +620,7 @@ class _Part:
         emulator = self._emulator
         match words["do"]:
             case "push":
-                emulator.push(words["queue"], self._pushed(words, arrays[0]), words["slot"])
+                emulator.push(words["queue"], self._array_to_push(words, arrays[0]), words["slot"])
                 self._user.send({"answer": "done"})
             case "pushed elsewhere":
                 emulator.pushed_elsewhere(words["queue"], words["count"], words["slot"])

@@ -16,8 +16,8 @@ from typing import IO, TYPE_CHECKING, cast
 from unicodedata import normalize
 
 from buda_emu.emulator.image.rules import Place
-from buda_emu.support.checker.text import shown
-from buda_emu.support.files import ZIP_SIGNATURE, FileState, unchanged
+from buda_emu.support.checker.text import short_line
+from buda_emu.support.files import ZIP_SIGNATURE, FileState, change_guard
 from buda_emu.support.lazy import lazy
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ else:
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """Upper bounds for an image, far above every real one. Bytes unless said otherwise."""
+    """Upper bounds for an image, far above every real one. They are in bytes unless the comment states another unit."""
 
     members: int = 200_000  # files and folders
     total_bytes: int = 256 << 30  # of all members, unpacked
@@ -47,7 +47,8 @@ LIMITS = Limits()
 
 @dataclass(frozen=True, slots=True)
 class Member:
-    """Where a member's bytes lie: `stored` bytes at `offset`, `size` when unpacked. `crc` None: there is none."""
+    """The position of a member in the archive: `stored` bytes at `offset`, `size` bytes when unpacked. `crc` is None
+    where the archive has no checksum for it."""
 
     name: str
     offset: int
@@ -73,10 +74,10 @@ _ARCHIVE = re.compile(r"\.(tti|tar|zip|gz|tgz|bz2|tbz2|xz|txz|zst|lz4|7z|rar)\Z"
 
 
 def checked_name(raw: str, is_folder: bool, place: Place) -> str:
-    """The name of a member without a leading `./` and, for a folder, without the slash at its end.
+    """Return the name of a member without a leading `./` and, for a folder, without the slash at its end.
 
-    Raises ImageError for any name that is not a plain relative path below unzipped_tti/, or that is an archive's.
-    """
+    Raises ImageError for a name that is not a plain relative path below unzipped_tti/, and for the name of an
+    archive."""
     name = (raw.removesuffix("/") if is_folder else raw).removeprefix("./")
     if len(name) > _MAX_NAME:
         raise place.at(raw).error("image-path", f"its name has over {_MAX_NAME} characters")
@@ -91,25 +92,27 @@ def checked_name(raw: str, is_folder: bool, place: Place) -> str:
 
 
 def check_unique(members: Iterable[tuple[str, bool]], place: Place) -> None:
-    """Raise ImageError where two members (name, is a folder) would be one file, or one would lie below a file."""
+    """Raise ImageError where two members (name, is a folder) would be one file, or where one would lie below a file."""
     seen: dict[str, tuple[str, bool]] = {}
     for name, is_folder in members:
-        before = seen.get(_folded(name))
+        before = seen.get(_fold_name(name))
         if before is not None:
-            raise place.at(name).error("image-twice", f"{shown(before[0])} is there already")
-        seen[_folded(name)] = name, is_folder
+            raise place.at(name).error("image-twice", f"{short_line(before[0])} is there already")
+        seen[_fold_name(name)] = name, is_folder
     folders = {name.rpartition("/")[0] for name, _ in seen.values()} - {""}
     while folders:
         for name in folders:
-            before = seen.setdefault(_folded(name), (name, True))
+            before = seen.setdefault(_fold_name(name), (name, True))
             if before != (name, True):
-                raise place.at(name).error("image-twice", f"{shown(before[0])} is not a folder of this name")
+                raise place.at(name).error("image-twice", f"{short_line(before[0])} is not a folder of this name")
         folders = {name.rpartition("/")[0] for name in folders} - {""}
 
 
-def _folded(name: str) -> str:
-    """The same for all spellings that some file system takes for one."""
-    return name.lower() if name.isascii() else normalize("NFC", normalize("NFKD", name).casefold())
+def _fold_name(name: str) -> str:
+    """Return one spelling for all names that some file system takes for the same name."""
+    if name.isascii():
+        return name.lower()
+    return normalize("NFC", normalize("NFKD", name).casefold())
 
 
 _BLOCK = tarfile.BLOCKSIZE
@@ -130,7 +133,7 @@ _KINDS = {
 
 
 def tar_members(stream: IO[bytes], length: int, place: Place, limits: Limits) -> Iterator[Member]:
-    """Every member in order. Raises ImageError for all that is not a plain, whole tar."""
+    """Yield every member of a tar in order. Raises ImageError for everything that is not a plain, whole tar."""
     offset = 0
     extended: dict[str, str] = {}  # what the extension headers before a member say of it
     extensions = 0
@@ -170,11 +173,9 @@ def _member(info: tarfile.TarInfo, extended: dict[str, str], start: int, size: i
     is_folder = info.type == tarfile.DIRTYPE
     name = checked_name(extended.get("path", info.name), is_folder, place)
     if (not is_folder and info.type not in _FILES) or any(key.startswith("GNU.sparse") for key in extended):
-        kind = (
-            _KINDS.get(info.type, f"of type {shown(info.type.decode('latin-1'))}")
-            if info.type not in _FILES
-            else "a sparse file"
-        )
+        kind = "a sparse file"
+        if info.type not in _FILES:
+            kind = _KINDS.get(info.type, f"of type {short_line(info.type.decode('latin-1'))}")
         raise place.at(name).error("image-kind", f"it is {kind}")
     if is_folder and size:
         raise place.at(name).error("image-kind", f"it is a folder with {size} bytes")
@@ -189,18 +190,20 @@ def _header(block: bytes, offset: int, place: Place) -> tarfile.TarInfo:
 
 
 def _size(stated: str | None, size: int, place: Place) -> int:
-    """An extension header may state the size."""
+    """Return the size of a member, which an extension header may state instead of the header (`stated`)."""
     if stated is None:
         return size
     if not (stated.isascii() and stated.isdecimal() and len(stated) < 20):
-        raise place.error("image-archive", f"its extension header states {shown(stated)!r} bytes")
+        raise place.error("image-archive", f"its extension header states {short_line(stated)!r} bytes")
     return int(stated)
 
 
 def _extension(info: tarfile.TarInfo, text: str, place: Place) -> dict[str, str]:
-    """What an extension header says: the records of pax, or GNU's long name."""
+    """Return the records of an extension header: those of pax, or the long name of GNU tar as `path`."""
     if info.type in _GNU:  # where a link leads to is of no interest
-        return {"path": text.split("\0", 1)[0]} if info.type == tarfile.GNUTYPE_LONGNAME else {}
+        if info.type == tarfile.GNUTYPE_LONGNAME:
+            return {"path": text.split("\0", 1)[0]}
+        return {}
     records = dict(_records(text.encode("utf-8", "surrogateescape"), place))
     if info.type == tarfile.XGLTYPE:
         if records.keys() & {"path", "size", "linkpath"}:
@@ -210,7 +213,7 @@ def _extension(info: tarfile.TarInfo, text: str, place: Place) -> dict[str, str]
 
 
 def _records(data: bytes, place: Place) -> Iterator[tuple[str, str]]:
-    """Keys and values: each record is its own length, a space, `key=value` and a line feed."""
+    """Yield key and value of each pax record. A record is its own length, a space, `key=value` and a line feed."""
     position = 0
     for _ in range(_MOST_RECORDS):
         if position == len(data):
@@ -256,7 +259,8 @@ _BROKEN = (
 
 
 def zip_members(stream: IO[bytes], length: int, place: Place, limits: Limits) -> Iterator[Member]:
-    """Every member in the order of the data. Raises ImageError for all that is not a plain, whole zip."""
+    """Yield every member of a zip in the order of the data. Raises ImageError for everything that is not a plain, whole
+    zip."""
     infos = sorted(_directory(stream, place, limits), key=lambda info: info.header_offset)
     end = 0
     for info in infos:
@@ -294,9 +298,12 @@ class _Bounded:
         self._place = place
 
     def read(self, size: int = -1) -> bytes:
-        """As of a file. Raises ImageError for more than the limit."""
-        wanted = size if 0 <= size <= self._limit else self._limit + 1
-        data = self._stream.read(wanted)
+        """Read up to `size` bytes. Raises ImageError where more than the limit would come."""
+        if 0 <= size <= self._limit:
+            count = size
+        else:
+            count = self._limit + 1
+        data = self._stream.read(count)
         if len(data) > self._limit:
             raise self._place.error("image-size", f"its central directory has over {self._limit} bytes")
         return data
@@ -308,7 +315,7 @@ def _directory(stream: IO[bytes], place: Place, limits: Limits) -> list[zipfile.
         with zipfile.ZipFile(bounded) as archive:
             return archive.infolist()
     except _BROKEN as error:
-        raise place.error("image-archive", f"it is not a whole zip ({shown(error)})") from None
+        raise place.error("image-archive", f"it is not a whole zip ({short_line(error)})") from None
 
 
 def _check_kind(info: zipfile.ZipInfo, is_folder: bool, at: Place) -> None:
@@ -328,7 +335,7 @@ def _check_kind(info: zipfile.ZipInfo, is_folder: bool, at: Place) -> None:
 
 
 def _data_start(stream: IO[bytes], info: zipfile.ZipInfo, at: Place) -> int:
-    """Where the data begins, from the header before it, which must agree with the directory."""
+    """Return the offset of a member's data, from the header before it, which must agree with the central directory."""
     stream.seek(info.header_offset)
     block = stream.read(_LOCAL.size)
     if len(block) < _LOCAL.size:
@@ -350,24 +357,29 @@ _PART = 1 << 20
 
 @dataclass(frozen=True, slots=True)
 class Archive:
-    """An open archive. No file stays open: each read opens it again and makes sure that it is still the same."""
+    """An archive whose directory has been read. No file stays open: each read opens it again and makes sure that it has
+    not changed since."""
 
     place: Place
     members: Mapping[str, Member]
     _state: FileState
 
     def read(self, name: str, limit: int | None = None) -> bytes:
-        """The bytes of a member. Raises ImageError where there is no such file, or when it is larger than `limit`."""
+        """Return the bytes of a member. Raises ImageError where there is no such file, and when it is larger than
+        `limit`."""
         member = self.members.get(name)
         at = self.place.at(name)
         if member is None or member.is_folder:
             raise at.error("image-member", "it is not in the archive")
         if limit is not None and member.size > limit:
             raise at.error("image-size", f"it has {member.size} bytes, the limit is {limit}")
-        with self._reopened() as stream:
+        with self._reopen() as stream:
             stream.seek(member.offset)
-            data = _inflated(stream, member, at) if member.deflated else stream.read(member.size)
-        self._require_unchanged()
+            if member.deflated:
+                data = _inflate(stream, member, at)
+            else:
+                data = stream.read(member.size)
+        self._check_state()
         if len(data) != member.size:
             raise at.error("image-archive", f"it has {len(data)} bytes, the archive states {member.size}")
         if member.crc is not None and zlib.crc32(data) != member.crc:
@@ -375,80 +387,83 @@ class Archive:
         return data
 
     def is_plain(self, name: str) -> bool:
-        """Whether a file lies in the archive as it is, without a checksum that only all of it tells."""
+        """Return whether a file lies in the archive uncompressed and without a checksum, so that parts of it can be
+        trusted alone."""
         return self.has(name) and not self.members[name].deflated and self.members[name].crc is None
 
-    def mapped(self, name: str) -> "NDArray[np.uint8]":
-        """The bytes of a file that `is_plain`, none of them read: uint8[size]. Raises ImageError as `read`."""
+    def map_member(self, name: str) -> "NDArray[np.uint8]":
+        """Map the bytes of a file that `is_plain` without reading them: uint8[size]. Raises ImageError where the
+        archive changed."""
         member = self.members[name]
-        with self._reopened() as stream:
+        with self._reopen() as stream:
             return memory.map_bytes(stream, member.offset, member.size)
 
-    def unchanged(self, name: str) -> Callable[[], None]:
-        """A function that raises ImageError where the file is not the one that was loaded, to be called before and
-        after each look at the mapped bytes of a member."""
+    def change_check(self, name: str) -> Callable[[], None]:
+        """Return a function that raises ImageError once the file is no longer the one that was loaded. Call it before
+        and after each look at the mapped bytes of a member."""
         place = self.place.at(name)
-        return unchanged(place.archive, lambda how: place.error("image-changed", how), self._state)
+        return change_guard(place.archive, lambda how: place.error("image-changed", how), self._state)
 
     def digest(self) -> str:
-        """SHA-256 of the whole file, in hexadecimal. Raises ImageError as `read`."""
-        with self._reopened() as stream:
-            found = hashlib.sha256()
+        """Return the SHA-256 of the whole file in hexadecimal. Raises ImageError where the archive changed."""
+        with self._reopen() as stream:
+            checksum = hashlib.sha256()
             while data := stream.read(_PART):
-                found.update(data)
-        self._require_unchanged()
-        return found.hexdigest()
+                checksum.update(data)
+        self._check_state()
+        return checksum.hexdigest()
 
-    def _reopened(self) -> IO[bytes]:
-        self._require_unchanged()
-        return _opened(self.place)
+    def _reopen(self) -> IO[bytes]:
+        self._check_state()
+        return _open_regular_file(self.place)
 
-    def _require_unchanged(self) -> None:
+    def _check_state(self) -> None:
         difference = self._state.difference(self.place.archive)
         if difference:
             raise self.place.error("image-changed", f"the file is not the one that was loaded: {difference}")
 
     def has(self, name: str) -> bool:
-        """Whether there is a file of that name."""
+        """Return whether the archive has a file (not a folder) of that name."""
         member = self.members.get(name)
         return member is not None and not member.is_folder
 
 
 def open_archive(path: str | os.PathLike[str], limits: Limits) -> Archive:
-    """Read where everything lies in a tar or zip (magic PK 03 04, NETLIST 8). Raises ImageError, OSError."""
+    """Read the directory of a tar or zip (magic PK 03 04, NETLIST 8). Raises ImageError, OSError."""
     place = Place(os.fspath(path))
-    with _opened(place) as stream:
+    with _open_regular_file(place) as stream:
         state = FileState.of(stream.fileno())
         magic = stream.read(8)
         for mark, kind in _PACKED.items():
             if magic.startswith(mark):
                 raise place.error("image-archive", f"it is packed with {kind}")
         length = os.fstat(stream.fileno()).st_size
-        found: list[Member] = []
+        members: list[Member] = []
         total = 0
         for member in (zip_members if magic.startswith(ZIP_SIGNATURE) else tar_members)(stream, length, place, limits):
-            found.append(member)
+            members.append(member)
             total += member.size
-            if len(found) > limits.members:
+            if len(members) > limits.members:
                 raise place.error("image-size", f"it has over {limits.members} members")
             if total > limits.total_bytes:
                 raise place.error("image-size", f"its members have over {limits.total_bytes} bytes")
             if total > limits.ratio_from and total > limits.ratio * length:
                 raise place.error("image-size", f"{length} bytes unpack to more than {limits.ratio} times as many")
-        check_unique(((member.name, member.is_folder) for member in found), place)
-        if not found:
+        check_unique(((member.name, member.is_folder) for member in members), place)
+        if not members:
             raise place.at(TOP).error("image-member", "the archive is empty")
-        return Archive(place, {member.name: member for member in found}, state)
+        return Archive(place, {member.name: member for member in members}, state)
 
 
-def _opened(place: Place) -> IO[bytes]:
+def _open_regular_file(place: Place) -> IO[bytes]:
     if "\0" in place.archive or not stat.S_ISREG(os.stat(place.archive).st_mode):  # noqa: PTH116 - a pipe would block
         raise place.error("image-archive", "it is not a file")
     return open(place.archive, "rb")  # noqa: PTH123 - no path object is needed
 
 
-def _inflated(stream: IO[bytes], member: Member, at: Place) -> bytes:
-    """Unpack at most one byte more than the member states. Raises ImageError for data that is not deflate's."""
+def _inflate(stream: IO[bytes], member: Member, at: Place) -> bytes:
+    """Unpack a deflated member, at most one byte more than it states. Raises ImageError for data that deflate did not
+    write."""
     unpacker = zlib.decompressobj(-zlib.MAX_WBITS)
     data = bytearray()
     left = member.stored

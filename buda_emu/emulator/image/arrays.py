@@ -1,4 +1,4 @@
-"""numpy and its arrays, for a room that needs neither to check an image: imported when something is computed."""
+"""Lazily imported numpy: checking an image needs no arrays, so numpy is loaded only when values are computed."""
 
 from typing import TYPE_CHECKING, Any
 

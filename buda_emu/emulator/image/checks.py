@@ -1,8 +1,8 @@
-"""Whether the parts of an image belong together: device.json, the netlist, the model's inputs and outputs, what the
-host does.
-"""
+"""Checks that the parts of an image belong together: device.json, the netlist, the model's inputs and outputs, and the
+plan of the host."""
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from itertools import chain
 from math import prod
 from typing import Any, Final
 
@@ -18,153 +18,198 @@ from buda_emu.netlist.model import Execute, Netlist, Queue
 from buda_emu.netlist.sizes import entry_bytes
 from buda_emu.spec.archs import ARCHS
 from buda_emu.support.checker.suggest import near
-from buda_emu.support.checker.text import plural, shown
+from buda_emu.support.checker.text import plural, short_line
 
 _RULE: Final = "image-queue"
-_Found = Iterator[tuple[str, str]]  # the field of an input or output, and what is wrong with it
+_FieldProblems = Iterator[tuple[str, str]]  # the field of an input or output, and what is wrong with it
 
 
 def model_mismatches(model: ModelIo, netlist: Netlist, tensors: Collection[str]) -> Iterator[Mismatch]:
-    """Everything about `model` that the netlist does not have so. `tensors`: names of constants and parameters."""
+    """Yield every statement of `model` that the netlist contradicts. `tensors` are the names of constants and
+    parameters."""
     for place, label in enumerate(model.labels):
         if label in model.labels[:place]:
-            yield Mismatch(DEVICE, _RULE, f"{shown(label)} occurs twice", steps=(KEY, "labels", place))
+            yield Mismatch(DEVICE, _RULE, f"{short_line(label)} occurs twice", steps=(KEY, "labels", place))
     if model.chip is not None:
-        yield from _chip(model.chip, netlist)
+        yield from _chip_mismatches(model.chip, netlist)
     for part, items in (("inputs", model.inputs), ("outputs", model.outputs)):
         seen: set[str] = set()
-        for place, item in enumerate(items):
-            for field, problem in (*_queue(item, model, netlist, seen), *_own(item, model, netlist, tensors)):
+        for place, tensor_io in enumerate(items):
+            for field, problem in (
+                *_queue_problems(tensor_io, model, netlist, seen),
+                *_own_problems(tensor_io, model, netlist, tensors),
+            ):
                 yield Mismatch(DEVICE, _RULE, problem, steps=(KEY, part, place, field))
-            seen.add(item.queue)
+            seen.add(tensor_io.queue)
 
 
-def _queue(item: ModelInput | ModelOutput, model: ModelIo, netlist: Netlist, seen: Collection[str]) -> _Found:
-    """What is asked of the queue of an input or output."""
-    queue = netlist.queues.get(item.queue)
+def _queue_problems(
+    tensor_io: ModelInput | ModelOutput, model: ModelIo, netlist: Netlist, seen: Collection[str]
+) -> _FieldProblems:
+    """Yield the field and the problem where the queue of an input or output does not exist, occurs twice, is filled
+    from the wrong side, or is on another chip."""
+    queue = netlist.queues.get(tensor_io.queue)
     if queue is None:
-        hint = near(item.queue, netlist.queues)
-        yield "queue", f"{shown(item.queue)} is not a queue of the netlist{f' ({hint})' if hint else ''}"
+        hint = near(tensor_io.queue, netlist.queues)
+        yield "queue", f"{short_line(tensor_io.queue)} is not a queue of the netlist{f' ({hint})' if hint else ''}"
         return
-    if item.queue in seen:
-        yield "queue", f"queue {shown(item.queue)} occurs twice"
-    if queue.host_fed != isinstance(item, ModelInput):
-        yield "queue", f"queue {shown(item.queue)} is filled by {'the host' if queue.host_fed else f'op {queue.input}'}"
+    if tensor_io.queue in seen:
+        yield "queue", f"queue {short_line(tensor_io.queue)} occurs twice"
+    if queue.host_fed != isinstance(tensor_io, ModelInput):
+        yield (
+            "queue",
+            f"queue {short_line(tensor_io.queue)} is filled by {'the host' if queue.host_fed else f'op {queue.input}'}",
+        )
     if model.chip is not None and queue.target_device != model.chip:
-        yield "queue", f"queue {shown(item.queue)} is on chip {queue.target_device}, the model on chip {model.chip}"
+        yield (
+            "queue",
+            f"queue {short_line(tensor_io.queue)} is on chip {queue.target_device}, the model on chip {model.chip}",
+        )
 
 
-def _own(item: ModelInput | ModelOutput, model: ModelIo, netlist: Netlist, tensors: Collection[str]) -> _Found:
-    """What is asked of an input or an output alone."""
-    queue = netlist.queues.get(item.queue)
-    if isinstance(item, ModelInput):
-        yield from _input(item, model)
-        if item.queue in tensors:
-            yield "queue", f"queue {shown(item.queue)} holds a constant or parameter of the image"
-        if queue is not None and item.extent != queue.blocking.element_shape:
-            yield "extent", f"{list(item.extent)}, but queue {queue.name} takes {list(queue.blocking.element_shape)}"
-    elif prod(item.view) != prod(item.shape):
-        yield "view", f"{list(item.view)} has not the {prod(item.shape)} elements of shape {list(item.shape)}"
+def _own_problems(
+    tensor_io: ModelInput | ModelOutput, model: ModelIo, netlist: Netlist, tensors: Collection[str]
+) -> _FieldProblems:
+    """Yield the field and the problem of an input or output that can be seen without the other ones."""
+    queue = netlist.queues.get(tensor_io.queue)
+    if isinstance(tensor_io, ModelInput):
+        yield from _input_problems(tensor_io, model)
+        if tensor_io.queue in tensors:
+            yield "queue", f"queue {short_line(tensor_io.queue)} holds a constant or parameter of the image"
+        if queue is not None and tensor_io.extent != queue.blocking.element_shape:
+            yield (
+                "extent",
+                f"{list(tensor_io.extent)}, but queue {queue.name} takes {list(queue.blocking.element_shape)}",
+            )
+    elif prod(tensor_io.view) != prod(tensor_io.shape):
+        yield (
+            "view",
+            f"{list(tensor_io.view)} has not the {prod(tensor_io.shape)} elements of shape {list(tensor_io.shape)}",
+        )
     if queue is not None:
-        yield from _view(item, queue)
+        yield from _view_problems(tensor_io, queue)
 
 
-def _view(item: ModelInput | ModelOutput, queue: Queue) -> _Found:
-    """The view is the leading part of an entry; words of indices lie in order instead."""
+def _view_problems(tensor_io: ModelInput | ModelOutput, queue: Queue) -> _FieldProblems:
+    """Yield a problem where the view does not fit into an entry of the queue. It is the leading part of the entry;
+    index words lie in order instead, so only their number counts."""
     extent = queue.blocking.element_shape
-    if isinstance(item, ModelOutput):
-        if extent[0] % item.slices:
-            yield "slices", f"{extent[0]} along t of queue {queue.name} are not made of {item.slices} slices each"
+    if isinstance(tensor_io, ModelOutput):
+        if extent[0] % tensor_io.slices:
+            yield "slices", f"{extent[0]} along t of queue {queue.name} are not made of {tensor_io.slices} slices each"
             return
-        extent = item.side_by_side(extent)
-    words = isinstance(item, ModelInput) and item.indices
-    if (
-        prod(item.view) > prod(extent)
-        if words
-        else any(have > most for have, most in zip(item.view, extent, strict=True))
-    ):
-        yield "view", f"{list(item.view)} does not fit into an entry {list(extent)} of queue {queue.name}"
+        extent = tensor_io.side_by_side(extent)
+    if isinstance(tensor_io, ModelInput) and tensor_io.indices:
+        fits = prod(tensor_io.view) <= prod(extent)
+    else:
+        fits = all(size <= limit for size, limit in zip(tensor_io.view, extent, strict=True))
+    if not fits:
+        yield "view", f"{list(tensor_io.view)} does not fit into an entry {list(extent)} of queue {queue.name}"
 
 
-def _input(item: ModelInput, model: ModelIo) -> _Found:
-    """What is asked of an input by itself and beside those of the same label."""
-    known = model.labels if model.host is None else [name for step in model.host.programs for name in step.inputs]
-    if item.label not in known:
-        hint = near(item.label, known)
-        yield "label", f"{shown(item.label)} is not one of the model's labels{f' ({hint})' if hint else ''}"
-    first = next(other for other in model.inputs if other.label == item.label)
+def _input_problems(model_input: ModelInput, model: ModelIo) -> _FieldProblems:
+    """Yield the problems of an input alone and beside the other queues of the same label."""
+    if model.host is None:
+        labels = model.labels
+    else:
+        labels = list(chain.from_iterable(step.inputs for step in model.host.programs))
+    if model_input.label not in labels:
+        hint = near(model_input.label, labels)
+        yield "label", f"{short_line(model_input.label)} is not one of the model's labels{f' ({hint})' if hint else ''}"
+    first = next(other for other in model.inputs if other.label == model_input.label)
     for field in ("shape", "dtype"):
-        mine = getattr(item, field)
-        others = getattr(first, field)
-        if mine != others:
-            yield field, f"{shown(mine)}, but another queue of input {shown(item.label)} has {shown(others)}"
-    if item.windows is not None and len(item.windows.perm) != len(item.shape):
-        yield "windows", f"an order of {plural(len(item.windows.perm), 'dimension')} for shape {list(item.shape)}"
+        declared = getattr(model_input, field)
+        first_declared = getattr(first, field)
+        if declared != first_declared:
+            label = short_line(model_input.label)
+            yield field, f"{short_line(declared)}, but another queue of input {label} has {short_line(first_declared)}"
+    yield from _layout_problems(model_input)
+
+
+def _layout_problems(model_input: ModelInput) -> _FieldProblems:
+    """Yield the problems in the layout of an input: its windows, its gathered elements and its view."""
+    if model_input.windows is not None and len(model_input.windows.perm) != len(model_input.shape):
+        yield (
+            "windows",
+            f"an order of {plural(len(model_input.windows.perm), 'dimension')} for shape {list(model_input.shape)}",
+        )
         return
-    if item.windows is not None and item.indices:
+    if model_input.windows is not None and model_input.indices:
         yield "windows", "indices have no windows"
-    if item.from_end and not item.rows:
+    if model_input.from_end and not model_input.rows:
         yield "from_end", "indices are counted from the end of a table without rows"
-    laid_out = item.laid_out
-    beyond = [index for index in item.gather if index >= laid_out]
+    laid_out = model_input.laid_out
+    beyond = [index for index in model_input.gather if index >= laid_out]
     if beyond:
         yield "gather", f"element {beyond[0]} of {laid_out}"
-    if prod(item.view) != item.elements:
-        yield "view", f"{list(item.view)} has not the {item.elements} elements that the host pushes"
+    if prod(model_input.view) != model_input.elements:
+        yield "view", f"{list(model_input.view)} has not the {model_input.elements} elements that the host pushes"
 
 
-def _chip(chip: int, netlist: Netlist) -> Iterator[Mismatch]:
-    """A copy of the model stands on a chip by itself (NETLIST 1.7)."""
+def _chip_mismatches(chip: int, netlist: Netlist) -> Iterator[Mismatch]:
+    """Yield every operand that makes the graphs of a chip depend on another chip: a copy of the model needs a chip of
+    its own (NETLIST 1.7)."""
     steps = (KEY, "chip")
     graphs = {graph.name for graph in netlist.graphs.values() if graph.target_device == chip}
     if not graphs:
-        known = ", ".join(map(str, sorted({graph.target_device for graph in netlist.graphs.values()})))
-        yield Mismatch(DEVICE, _RULE, f"no graph of the netlist is on chip {chip}: they are on {known}", steps=steps)
+        chips = ", ".join(map(str, sorted({graph.target_device for graph in netlist.graphs.values()})))
+        yield Mismatch(DEVICE, _RULE, f"no graph of the netlist is on chip {chip}: they are on {chips}", steps=steps)
         return
-    there = {name for name, queue in netlist.queues.items() if queue.target_device == chip}
-    ops = {op.name for name in graphs for op in netlist.graphs[name].ops}
-    read = {source for name in graphs for op in netlist.graphs[name].ops for source in op.inputs}
-    read |= {netlist.queues[name].input for name in there if not netlist.queues[name].host_fed}
-    read |= {
-        setting.queue
-        for program in netlist.programs.values()
-        for step in program.instructions
-        if isinstance(step, Execute) and step.graph in graphs
-        for setting in step.queue_settings
-    }
-    for name in sorted(read - there - ops):
-        yield Mismatch(DEVICE, _RULE, f"chip {chip} is not a copy by itself: {shown(name)} is on another", steps=steps)
+    chip_queues = {name: queue for name, queue in netlist.queues.items() if queue.target_device == chip}
+    ops = {op.name: op for op in chain.from_iterable(netlist.graphs[name].ops for name in graphs)}
+    needed = set(chain.from_iterable(op.inputs for op in ops.values()))
+    needed |= {queue.input for queue in chip_queues.values() if not queue.host_fed}
+    needed |= _queues_of_executes(netlist, graphs)
+    for name in sorted(needed - chip_queues.keys() - ops.keys()):
+        yield Mismatch(
+            DEVICE, _RULE, f"chip {chip} is not a copy by itself: {short_line(name)} is on another", steps=steps
+        )
+
+
+def _queues_of_executes(netlist: Netlist, graphs: Collection[str]) -> set[str]:
+    """Return the queues that executes of these graphs have settings for."""
+    queues: set[str] = set()
+    for program in netlist.programs.values():
+        for step in program.instructions:
+            if isinstance(step, Execute) and step.graph in graphs:
+                queues.update(setting.queue for setting in step.queue_settings)
+    return queues
 
 
 def plan_mismatches(plan: HostPlan, model: ModelIo, netlist: Netlist, archive: Archive) -> Iterator[Mismatch]:
-    """Everything that a plan names and that is not there."""
+    """Yield every name of a host plan that the image or the netlist does not have."""
 
     def wrong(rule: str, problem: str, *steps: str | int) -> Mismatch:
         return Mismatch(DEVICE, rule, problem, steps=(KEY, "host", *steps))
 
     for steps, problem in plan.problems():
         yield wrong("image-field", problem, *steps)
-    if tuple(item.label for item in plan.given) != model.labels:
+    if tuple(tensor_io.label for tensor_io in plan.given) != model.labels:
         yield wrong("image-field", "its inputs are not those of labels", "given")
     for value, file in plan.constants.items():
         if not archive.has(f"{TOP}/{FOLDER}/{file}"):
-            yield wrong("image-member", f"{shown(file)} is not in the archive's folder {FOLDER}", "constants", value)
-    labels = {"inputs": {item.label for item in model.inputs}, "outputs": {item.label for item in model.outputs}}
+            yield wrong(
+                "image-member", f"{short_line(file)} is not in the archive's folder {FOLDER}", "constants", value
+            )
+    labels = {
+        "inputs": {tensor_io.label for tensor_io in model.inputs},
+        "outputs": {tensor_io.label for tensor_io in model.outputs},
+    }
     for place, step in enumerate(plan.steps):
         if not isinstance(step, DeviceStep):
             if not archive.has(f"{TOP}/{FOLDER}/{step.file}"):
-                problem = f"{shown(step.file)} is not in the archive's folder {FOLDER}"
+                problem = f"{short_line(step.file)} is not in the archive's folder {FOLDER}"
                 yield wrong("image-member", problem, "steps", place, "file")
             continue
         if step.program not in netlist.programs:
             hint = near(step.program, netlist.programs)
-            problem = f"{shown(step.program)} is not a program of the netlist{f' ({hint})' if hint else ''}"
+            problem = f"{short_line(step.program)} is not a program of the netlist{f' ({hint})' if hint else ''}"
             yield wrong("image-queue", problem, "steps", place, "program")
-        for part, known in labels.items():
+        for part, labels_of_part in labels.items():
             for label in getattr(step, part):
-                if label not in known:
+                if label not in labels_of_part:
                     yield wrong(
-                        "image-queue", f"{shown(label)} is not one of {KEY}.{part}", "steps", place, part, label
+                        "image-queue", f"{short_line(label)} is not one of {KEY}.{part}", "steps", place, part, label
                     )
 
 
@@ -176,7 +221,8 @@ _ROLES: Final = (
 
 
 def queues_by_name(netlist: Netlist) -> Mapping[str, Sequence[Queue]]:
-    """Every queue by its name, and by its written name the copies of one on several chips (NETLIST 1.7)."""
+    """Return every queue by its name, and by its written name the copies of one queue on several chips (NETLIST
+    1.7)."""
     copies: dict[str, list[Queue]] = {}
     for queue in netlist.queues.values():
         copies.setdefault(queue.written_name, []).append(queue)
@@ -184,84 +230,85 @@ def queues_by_name(netlist: Netlist) -> Mapping[str, Sequence[Queue]]:
 
 
 def mismatches(metadata: DeviceMetadata, netlist: Netlist, archive: Archive) -> Iterator[Mismatch]:
-    """Everything that does not belong together, errors and warnings."""
+    """Yield every error and warning about parts of an image that contradict each other."""
     state = metadata.compiled_graph_state
     queues = queues_by_name(netlist)
-    yield from _device(metadata, netlist)
-    yield from _names(state, queues)
-    yield from _roles(state, queues)
+    yield from _device_mismatches(metadata, netlist)
+    yield from _name_mismatches(state, queues)
+    yield from _role_mismatches(state, queues)
     for entry in state.tensors.values():
-        yield from _tensor(entry, _steps_of(entry, state), queues.get(entry.name, ()), netlist, archive)
+        yield from _tensor_mismatches(entry, _steps_of(entry, state), queues.get(entry.name, ()), netlist, archive)
     yield from host_mismatches(state, netlist, queues)
     if metadata.model is not None:
         yield from model_mismatches(metadata.model, netlist, state.tensors)
         if metadata.model.host is not None:
             yield from plan_mismatches(metadata.model.host, metadata.model, netlist, archive)
-    yield from _files(metadata, archive)
+    yield from _file_mismatches(metadata, archive)
     for name in metadata.missing:
         yield Mismatch(
             member=DEVICE, rule="image-field", problem=MISSING, severity="warning", steps=tuple(name.split("."))
         )
 
 
-def _device(metadata: DeviceMetadata, netlist: Netlist) -> Iterator[Mismatch]:
+def _device_mismatches(metadata: DeviceMetadata, netlist: Netlist) -> Iterator[Mismatch]:
     word = ARCH_WORDS[metadata.arch]
     if netlist.arch_name != metadata.arch:
         problem = f"arch {word}, but the netlist is for {', '.join(netlist.archs)}"
         yield Mismatch(DEVICE, "image-device", problem, steps=("arch",))
     grid = ARCHS[metadata.arch].grid
-    if metadata.grid_size and any(have > most for have, most in zip(metadata.grid_size, grid, strict=True)):
+    if metadata.grid_size and any(size > limit for size, limit in zip(metadata.grid_size, grid, strict=True)):
         problem = f"grid_size {list(metadata.grid_size)}, a {word} has {list(grid)} at most"
         yield Mismatch(DEVICE, "image-device", problem, steps=("grid_size",))
-    for place, chip in _twice(metadata.chip_ids):
+    for place, chip in _duplicates(metadata.chip_ids):
         yield Mismatch(DEVICE, "image-device", f"chip {chip} occurs twice", steps=("chip_ids", place))
 
 
-def _names(state: CompiledGraphState, queues: Mapping[str, Sequence[Queue]]) -> Iterator[Mismatch]:
-    """Every name is a queue's, and stands once; every constant and parameter has its tensor."""
+def _name_mismatches(state: CompiledGraphState, queues: Mapping[str, Sequence[Queue]]) -> Iterator[Mismatch]:
+    """Check that every listed name is a queue and occurs once, and that every constant and parameter has its tensor."""
     for role in _ROLES:
         names = getattr(state, role)
         for place, name in enumerate(names):
             if name not in queues:
-                problem = f"{role} has {shown(name)}, which is not a queue of the netlist"
+                problem = f"{role} has {short_line(name)}, which is not a queue of the netlist"
                 yield Mismatch(DEVICE, "image-queue", problem, steps=(STATE, role, place))
-        for place, name in _twice(names):
-            yield Mismatch(DEVICE, "image-queue", f"{shown(name)} occurs twice", steps=(STATE, role, place))
+        for place, name in _duplicates(names):
+            yield Mismatch(DEVICE, "image-queue", f"{short_line(name)} occurs twice", steps=(STATE, role, place))
     role = "ordered_intermediate_activation_names"
     for place, (_, queue) in enumerate(state.ordered_intermediate_activation_names):
         if queue not in queues:
-            problem = f"{role} has {shown(queue)}, which is not a queue of the netlist"
+            problem = f"{role} has {short_line(queue)}, which is not a queue of the netlist"
             yield Mismatch(DEVICE, "image-queue", problem, steps=(STATE, role, place, 1))
-    for what in ("constant", "parameter"):
-        role = f"ordered_{what}_node_names"
-        group = f"post_const_eval_{what}s"
+    for kind in ("constant", "parameter"):
+        role = f"ordered_{kind}_node_names"
+        group = f"post_const_eval_{kind}s"
         for place, name in enumerate(getattr(state, role)):
             if name not in getattr(state, group):
-                problem = f"{what} {shown(name)} has no tensor in {group}"
+                problem = f"{kind} {short_line(name)} has no tensor in {group}"
                 yield Mismatch(DEVICE, "image-member", problem, steps=(STATE, role, place))
 
 
-def _twice(items: Sequence[Any]) -> Iterator[tuple[int, Any]]:
-    """Those that stood there before, with their places."""
+def _duplicates(values: Sequence[Any]) -> Iterator[tuple[int, Any]]:
+    """Yield position and value of each entry that occurred earlier in the sequence."""
     seen: set[Any] = set()
-    for place, item in enumerate(items):
-        if item in seen:
-            yield place, item
-        seen.add(item)
+    for place, value in enumerate(values):
+        if value in seen:
+            yield place, value
+        seen.add(value)
 
 
-def _roles(state: CompiledGraphState, queues: Mapping[str, Sequence[Queue]]) -> Iterator[Mismatch]:
-    """The host fills inputs, ops fill outputs, and a queue holds what its place in the lists says."""
+def _role_mismatches(state: CompiledGraphState, queues: Mapping[str, Sequence[Queue]]) -> Iterator[Mismatch]:
+    """Check that the host fills the inputs and ops fill the outputs, and that formats and tile dims are those of the
+    queues."""
     for role, host_fed in (("ordered_input_names", True), ("ordered_output_names", False)):
         for place, name in enumerate(getattr(state, role)):
             queue = next(iter(queues.get(name, ())), None)
             if queue is not None and queue.host_fed != host_fed:
                 by = "the host" if queue.host_fed else f"op {queue.input}"
-                problem = f"queue {shown(name)} is filled by {by}"
+                problem = f"queue {short_line(name)} is filled by {by}"
                 yield Mismatch(DEVICE, "image-queue", problem, steps=(STATE, role, place))
     for place, (name, df) in enumerate(zip(state.ordered_output_names, state.ordered_output_data_formats)):  # noqa: B905 - lengths are held against each other elsewhere
         if name in queues and queues[name][0].df != df:
-            problem = f"queue {shown(name)} has format {queues[name][0].df}"
+            problem = f"queue {short_line(name)} has format {queues[name][0].df}"
             yield Mismatch(
                 member=DEVICE,
                 rule="image-queue",
@@ -273,22 +320,24 @@ def _roles(state: CompiledGraphState, queues: Mapping[str, Sequence[Queue]]) -> 
         for name, dims in getattr(state, group).items():
             queue = next(iter(queues.get(name, ())), None)
             if queue is not None and isinstance(dims, tuple) and dims != queue.blocking.tile_dim:
-                problem = f"queue {shown(name)} has tiles of {list(queue.blocking.tile_dim)}"
+                problem = f"queue {short_line(name)} has tiles of {list(queue.blocking.tile_dim)}"
                 yield Mismatch(
                     member=DEVICE, rule="image-queue", problem=problem, severity="warning", steps=(STATE, group, name)
                 )
 
 
 def _steps_of(entry: TensorEntry, state: CompiledGraphState) -> Steps:
-    """Where a tensor is described."""
-    group = "constants" if entry.name in state.post_const_eval_constants else "parameters"
+    """Return the place in device.json that describes a tensor."""
+    group = "parameters"
+    if entry.name in state.post_const_eval_constants:
+        group = "constants"
     return (STATE, f"post_const_eval_{group}", entry.name)
 
 
-def _tensor(
+def _tensor_mismatches(
     entry: TensorEntry, steps: Steps, queues: Sequence[Queue], netlist: Netlist, archive: Archive
 ) -> Iterator[Mismatch]:
-    name = shown(entry.name)
+    name = short_line(entry.name)
     if not queues:
         yield Mismatch(DEVICE, "image-queue", f"tensor {name} belongs to no queue of the netlist", steps=steps)
     if not archive.has(entry.member):
@@ -298,13 +347,13 @@ def _tensor(
         problem = f"tensor {name} takes {entry.file_bytes} bytes, the file has {size}"
         yield Mismatch(entry.member, "image-tensor", problem)
     for queue in queues[:1]:  # copies on several chips are alike
-        problem = _unfit(entry, queue, netlist)
+        problem = _push_problem(entry, queue, netlist)
         if problem:
             yield Mismatch(DEVICE, "image-queue", f"tensor {name}: {problem}", steps=steps)
 
 
-def _unfit(entry: TensorEntry, queue: Queue, netlist: Netlist) -> str:
-    """Why a tensor cannot be pushed to its queue, "" if it can."""
+def _push_problem(entry: TensorEntry, queue: Queue, netlist: Netlist) -> str:
+    """Return why a tensor cannot be pushed to its queue, "" if it can."""
     if not queue.host_fed and not queue.is_ram:
         return f"queue {queue.name} is filled by op {queue.input}, not by the host"
     if entry.dump_format == "DEFAULT":
@@ -312,7 +361,7 @@ def _unfit(entry: TensorEntry, queue: Queue, netlist: Netlist) -> str:
     t, rows, cols = queue.blocking.element_shape
     entries = entry.pushed_shape[0]
     if entry.dump_format == "BACKEND_TILIZED":
-        problem = _unfit_tiles(entry, queue, netlist)
+        problem = _tile_push_problem(entry, queue, netlist)
         if problem:
             return problem
         entries = entry.buffer_bytes // entry_bytes(queue, netlist.arch, True)
@@ -325,8 +374,9 @@ def _unfit(entry: TensorEntry, queue: Queue, netlist: Netlist) -> str:
     return ""
 
 
-def _unfit_tiles(entry: TensorEntry, queue: Queue, netlist: Netlist) -> str:
-    """Tiles go to a queue as they are (NETLIST 7.3 push_input, TilizedTensorDesc)."""
+def _tile_push_problem(entry: TensorEntry, queue: Queue, netlist: Netlist) -> str:
+    """Return why tiles of a file cannot go to a queue unchanged, "" if they can (NETLIST 7.3 push_input,
+    TilizedTensorDesc)."""
     if queue.layout != "tilized":
         return f"tiles, but queue {queue.name} has layout {queue.layout}"
     if entry.format != queue.df:
@@ -339,9 +389,12 @@ def _unfit_tiles(entry: TensorEntry, queue: Queue, netlist: Netlist) -> str:
     return ""
 
 
-def _files(metadata: DeviceMetadata, archive: Archive) -> Iterator[Mismatch]:
-    """Files that nothing here needs, but that the image promises."""
-    optimizer: Sequence[str] = (metadata.optimizer,) if metadata.optimizer else ()
+def _file_mismatches(metadata: DeviceMetadata, archive: Archive) -> Iterator[Mismatch]:
+    """Yield warnings for missing files that are not needed to run the image, and for pickled tensors."""
+    if metadata.optimizer:
+        optimizer: Sequence[str] = (metadata.optimizer,)
+    else:
+        optimizer = ()
     for name in (CONFIG, *(f"{TOP}/{file}" for file in optimizer)):
         if not archive.has(name):
             yield Mismatch(name, "image-member", "it is not in the archive", "warning")

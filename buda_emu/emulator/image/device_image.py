@@ -1,4 +1,4 @@
-"""A loaded image: what it says, its netlist, its tensors, and a machine that holds them."""
+"""A loaded device image: its metadata, netlist and tensors, and the machine that is initialised with them."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from copy import copy
@@ -13,11 +13,11 @@ from buda_emu.emulator.image.host_checks import output_groups
 from buda_emu.emulator.image.host_plan import FOLDER
 from buda_emu.emulator.image.metadata import NO_HOST_TM, NO_TRANSFORM, CompiledGraphState, DeviceMetadata, TensorEntry
 from buda_emu.netlist.model import Netlist, Queue
-from buda_emu.netlist.variants import of_microbatch, on_one_chip
+from buda_emu.netlist.variants import resize_microbatch, restrict_to_chip
 from buda_emu.netlist.yaml_reader import MAX_BYTES
 from buda_emu.spec.formats import is_raw
 from buda_emu.support.checker.diagnostic import Diagnostic
-from buda_emu.support.checker.text import plural, shown
+from buda_emu.support.checker.text import plural, short_line
 from buda_emu.support.errors import HostError
 from buda_emu.support.lazy import lazy
 
@@ -32,7 +32,7 @@ else:
 
 T = TypeVar("T")
 _LARGE = 1 << 20
-"""Bytes of a tensor from which on it is mapped, not read."""
+"""Tensors of at least so many bytes are mapped instead of read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,12 +46,11 @@ class InitialTensor:
 
 
 class DeviceImage:
-    """A `.tti` archive (NETLIST 8). Made by `load_image`; immutable. Tensors are read from the archive when asked for.
+    """A `.tti` archive (NETLIST 8), immutable, made by `load_image`. Tensors are read from the archive when asked for.
 
     `metadata` is device.json; `netlist` is for the image's architecture; `tensors` describes every constant and
     parameter by name; `runtime_config` is compile_and_runtime_config.json, which is data here: nothing of it is ever
-    put into the environment. `findings` are warnings about the image; those about the netlist are in it.
-    """
+    put into the environment. `findings` are warnings about the image; warnings about the netlist are in the netlist."""
 
     def __init__(
         self,
@@ -83,58 +82,56 @@ class DeviceImage:
         return f"DeviceImage({self.path!r}, {self.metadata.arch}, {plural(len(self.tensors), 'tensor')})"
 
     def tensor(self, name: str) -> "Array":
-        """A constant or parameter: [entries, t, rows, cols].
+        """Read a constant or parameter as [entries, t, rows, cols].
 
         Host tensors have their own element type (bfloat16 as float32), tiles come as float32, or uint32 for RawUInt
-        formats. Raises HostError for an unknown name, ImageError for a file that is not what the image says.
-        """
+        formats. Raises HostError for an unknown name, ImageError for a file that is not what the image says."""
         return self._read(name, self._queues(name)[0], to_push=False)
 
     def netlist_text(self) -> bytes:
-        """The netlist as it stands in the archive. Raises ImageError."""
+        """Return the bytes of the netlist as the archive has them. Raises ImageError."""
         return self._archive.read(f"{TOP}/{self.metadata.compiled_graph_state.netlist_filename}", MAX_BYTES)
 
     @cached_property
     def digest(self) -> str:
-        """SHA-256 of the archive, in hexadecimal: what a snapshot knows it by. Raises ImageError."""
+        """SHA-256 of the archive in hexadecimal, by which a snapshot recognises the image. Raises ImageError."""
         return self._archive.digest()
 
     @property
     def held_queues(self) -> frozenset[str]:
-        """Names of the queues that the image has data for, from the start on."""
-        return frozenset(queue.name for name in self._begun_with() for queue in self._queues(name))
+        """Names of the queues that the image has data for from the start."""
+        return frozenset(self._tensors_by_queue())
 
-    def held(self) -> Iterator[InitialTensor]:
-        """What a machine is initialised with: every constant and parameter, at slot 0 of a ram (NETLIST 8). Constants
-        that stand for an input (ConstantInput) are not among them: they are pushed where the input would be.
+    def initial_tensors(self) -> Iterator[InitialTensor]:
+        """Yield what a machine is initialised with: every constant and parameter, at slot 0 of a ram (NETLIST 8).
+        Constants that stand for an input (ConstantInput) are not among them: they are pushed where the input would be.
 
-        In the netlist's order of queues, which matters where rams share their memory (NETLIST 1.10).
-        """
-        names = {queue.name: name for name in self._begun_with() for queue in self._queues(name)}
+        They come in the netlist's order of queues, which matters where rams share their memory (NETLIST 1.10)."""
+        names = self._tensors_by_queue()
         for queue in self.for_inputs.queues.values():
             name = names.get(queue.name)
             if name is not None:
-                mapped = self._mapped(name, queue)
-                array = (
-                    mapped
-                    if mapped is not None
-                    else image_tensors.for_queue(
+                mapped = self._map_tensor(name, queue)
+                if mapped is not None:
+                    array = mapped
+                else:
+                    array = image_tensors.for_queue(
                         self._read(name, queue, to_push=True), self.tensors[name].format, queue
                     )
-                )
                 yield InitialTensor(queue.name, array, 0 if queue.is_ram else None)
 
     @property
     def lent_queues(self) -> frozenset[str]:
-        """Names of the queues whose data may stay in the image while a machine runs: `held` gives it by reference."""
-        names = {queue.name: name for name in self._begun_with() for queue in self._queues(name)}
-        own = ((names[name], queue) for name, queue in self.for_inputs.queues.items() if name in names)
-        return frozenset(queue.name for name, queue in own if self._is_mapped(name, queue))
+        """Names of the queues whose data may stay in the image's file while a machine runs; `initial_tensors` gives
+        them by reference."""
+        names = self._tensors_by_queue()
+        initial = ((names[name], queue) for name, queue in self.for_inputs.queues.items() if name in names)
+        return frozenset(queue.name for name, queue in initial if self._is_mapped(name, queue))
 
     @property
     def between_queues(self) -> frozenset[str]:
-        """Names of the queues that a model's ops fill for its later epochs, and that go with them: no outputs, though
-        they may hold entries at the end. None of an image whose outputs are not known."""
+        """Names of the queues that ops fill for later epochs of the model. They are no outputs, though they may hold
+        entries at the end. Empty for an image whose outputs are not known."""
         if self.model is None:
             return frozenset()
         queues = self.for_inputs.queues
@@ -142,69 +139,83 @@ class DeviceImage:
         return frozenset(name for name in self.for_inputs.dynamic if not queues[name].host_fed and name not in outputs)
 
     def _is_mapped(self, name: str, queue: Queue) -> bool:
-        """Whether a tensor is large, and lies in the archive as it is, in a format that is not words."""
+        """Return whether a tensor is large and lies in the archive uncompressed, in a format whose elements are not raw
+        words."""
         entry = self.tensors[name]
-        known = entry.dump_format == "BACKEND_TILIZED" or entry.format in image_tensors.MAPPED
-        return entry.file_bytes >= _LARGE and known and not is_raw(queue.df) and self._archive.is_plain(entry.member)
+        is_mappable = entry.dump_format == "BACKEND_TILIZED" or entry.format in image_tensors.MAPPED
+        return (
+            entry.file_bytes >= _LARGE and is_mappable and not is_raw(queue.df) and self._archive.is_plain(entry.member)
+        )
 
-    def _mapped(self, name: str, queue: Queue) -> Any:
-        """A tensor by reference; None where it is to be read."""
+    def _map_tensor(self, name: str, queue: Queue) -> Any:
+        """Return a tensor by reference, or None where it has to be read."""
         if not self._is_mapped(name, queue):
             return None
         entry = self.tensors[name]
-        data = self._archive.mapped(entry.member)
+        data = self._archive.map_member(entry.member)
         place = self._archive.place.at(entry.member)
-        check = self._archive.unchanged(entry.member)
+        check = self._archive.change_check(entry.member)
         if entry.dump_format == "BACKEND":
-            return image_tensors.mapped_raw(data, entry, place, check)
-        return image_tensors.mapped_tiles(data, queue, self.netlist.arch.alignment, place, check)
+            return image_tensors.map_raw(data, entry, place, check)
+        return image_tensors.map_tiles(data, queue, self.netlist.arch.alignment, place, check)
 
-    def of_sets(self, count: int) -> "DeviceImage":
-        """The same image for so many inputs of the model in a round."""
-        found = copy(self)
-        found.__dict__.pop("for_inputs", None)
-        found._sets = count
-        return found
+    def with_sets(self, count: int) -> "DeviceImage":
+        """Return the same image for `count` sets of the model's inputs in a round."""
+        image = copy(self)
+        image.__dict__.pop("for_inputs", None)
+        image._sets = count
+        return image
 
     @cached_property
     def for_inputs(self) -> Netlist:
-        """The netlist to run: of an image that `buda-emu compile` wrote for one input of the model at a time, however
-        many its netlist takes in a round (or see `of_sets`), and on how many chips there is a copy of it."""
+        """The netlist to run. Where `buda-emu compile` wrote the image, the netlist takes one input of the model at a
+        time (or as many as `with_sets` says) and keeps one of the copies on several chips."""
         if self.model is None:
             return self.netlist
-        single = of_microbatch(self.netlist, self._sets)
-        return single if self.model.chip is None else on_one_chip(single, self.model.chip)
+        single = resize_microbatch(self.netlist, self._sets)
+        if self.model.chip is None:
+            return single
+        return restrict_to_chip(single, self.model.chip)
 
     def emulator(self, precision: "Precision" = "format", threads: int | None = None, **options: Any) -> "Emulator":
-        """A machine with every constant and parameter pushed; `options` are those of Emulator. Raises HostError."""
+        """Return a machine with every constant and parameter pushed. `options` are those of Emulator. Raises
+        HostError."""
         from buda_emu.emulator.runtime.emulator import Emulator
 
         emulator = Emulator(self.for_inputs, precision, threads, **options)
         try:
-            for held in self.held():
-                emulator.push(held.queue, held.array, held.slot)
+            for tensor in self.initial_tensors():
+                emulator.push(tensor.queue, tensor.array, tensor.slot)
         except BaseException:
             emulator.close()
             raise
         return emulator
 
     def host_input(self, name: str, array: "Array") -> "Array":
-        """An input tensor as [entries, t, rows, cols] of its queue: as it is when it has that shape, from the shape of
-        the model that `buda-emu compile` read, else through the image's runtime transform. The constant that stands for
-        an input (ConstantInput) takes its place, as often as it has entries. Raises HostError, UnsupportedError naming
-        a transform that inputs cannot have."""
+        """Convert an input tensor to [entries, t, rows, cols] of its queue.
+
+        An array of that shape is returned as it is; one of the shape of the model that `buda-emu compile` read is laid
+        out for the queue; any other goes through the image's runtime transform. For a ConstantInput the image's
+        constant is returned, repeated to as many entries as `array` has. Raises HostError, UnsupportedError naming a
+        transform that inputs cannot have."""
         queue = self._queues(name)[0]
         shape = queue.blocking.element_shape
-        transform = _of(self._transforms, queue, NO_TRANSFORM)
+        transform = _value_of(self._transforms, queue, NO_TRANSFORM)
         if transform.type == "ConstantInput":
             return self._constant(name, queue, len(array))
         if array.ndim == 4 and array.shape[1:] == shape:
             return array
-        own = self.model.input_of.get(name) if self.model is not None else None
-        entries = own.entries(array) if own is not None else None
+        model_input = None
+        if self.model is not None:
+            model_input = self.model.input_of.get(name)
+        entries = None
+        if model_input is not None:
+            entries = model_input.entries(array)
         if entries is not None:
             return entries
-        state = image_tensors.InputState(transform, _of(self._shapes, queue, None), _of(self._broadcasts, queue, ()))
+        state = image_tensors.InputState(
+            transform, _value_of(self._shapes, queue, None), _value_of(self._broadcasts, queue, ())
+        )
         result = image_tensors.host_to_queue(name, array, state, queue, self._microbatch)
         if result.shape[1:] != shape:
             raise HostError(
@@ -214,73 +225,89 @@ class DeviceImage:
         return result
 
     def host_output(self, name: str, array: "Array") -> "Array":
-        """One output [entries, t, rows, cols] as the host gets it: stacked (output_host_tms), then through the image's
-        runtime transform. What is to be concatenated with others comes by itself here. Raises HostError,
-        UnsupportedError naming a transform that outputs cannot have."""
-        own = self.model.by_queue.get(name) if self.model is not None else None
-        return own.from_queue(array) if own is not None else self._from_queue(name, self._folded(name, array))
+        """Convert one output [entries, t, rows, cols] to the form in which the host gets it: stacked (output_host_tms),
+        then through the image's runtime transform. An output that is to be concatenated with others is returned by
+        itself. Raises HostError, UnsupportedError naming a transform that outputs cannot have."""
+        model_output = None
+        if self.model is not None:
+            model_output = self.model.by_queue.get(name)
+        if model_output is not None:
+            return model_output.from_queue(array)
+        return self._to_host(name, self._fold(name, array))
 
     def host_outputs(self, arrays: "Mapping[str, Array]") -> "dict[str, Array]":
-        """All outputs by queue as the host gets them: as `host_output`, but those of one group are concatenated under
-        the name of the group's first. Raises HostError, UnsupportedError."""
+        """Convert all outputs, by queue, as `host_output` does; those of one group are concatenated under the name of
+        the group's first. Raises HostError, UnsupportedError."""
         if self.model is not None:
             return {name: self.host_output(name, array) for name, array in arrays.items()}
-        folded = {name: self._folded(name, array) for name, array in arrays.items()}
-        transforms = {name: _of(self._output_transforms, self._queues(name)[0], NO_TRANSFORM) for name in arrays}
-        joined = image_tensors.concatenated(folded, transforms, self._microbatch)
-        return {name: self._from_queue(name, array) for name, array in joined.items()}
+        folded = {name: self._fold(name, array) for name, array in arrays.items()}
+        transforms = {name: _value_of(self._output_transforms, self._queues(name)[0], NO_TRANSFORM) for name in arrays}
+        joined = image_tensors.concatenate_outputs(folded, transforms, self._microbatch)
+        return {name: self._to_host(name, array) for name, array in joined.items()}
 
     @property
     def plan(self) -> "HostPlan | None":
-        """What the host does between programs, of an image whose model does not run on the device alone."""
+        """The host's work between programs, of an image whose model does not run on the device alone; else None."""
         return self.model.host if self.model is not None else None
 
     def host_file(self, name: str) -> bytes:
-        """A file that the plan names. Raises ImageError."""
+        """Read a file that the plan names. Raises ImageError."""
         return self._archive.read(f"{TOP}/{FOLDER}/{name}")
 
     @property
     def model(self) -> "ModelIo | None":
-        """The model's own inputs and outputs, of an image that `buda-emu compile` wrote."""
+        """The model's own inputs and outputs, of an image that `buda-emu compile` wrote; else None."""
         return self.metadata.model
 
     def names_of(self, queue: str) -> tuple[str, ...]:
-        """Names under which the host may give the data of a queue: its own, and that of the model's input."""
-        own = self.model.input_of.get(queue) if self.model is not None else None
-        return (queue,) if own is None else tuple(dict.fromkeys((queue, own.label)))
+        """Return the names under which the host may give the data of a queue: the queue's, and that of the model's
+        input."""
+        model_input = None
+        if self.model is not None:
+            model_input = self.model.input_of.get(queue)
+        if model_input is None:
+            return (queue,)
+        return tuple(dict.fromkeys((queue, model_input.label)))
 
     def check_outputs(self) -> None:
-        """Raise UnsupportedError for an output that `host_output` could not give."""
+        """Raise UnsupportedError for an output whose transform `host_output` does not support."""
         for name, transform in self._output_transforms.items():
-            image_tensors.check_supported(name, transform)
+            image_tensors.check_output_transform(name, transform)
 
-    def _begun_with(self) -> Iterator[str]:
-        """Names of the tensors that are there from the start."""
+    def _initial_names(self) -> Iterator[str]:
+        """Return the names of the tensors that are pushed before the first program."""
         constant = {name for name, transform in self._transforms.items() if transform.type == "ConstantInput"}
         return (name for name in self.tensors if name not in constant)
 
+    def _tensors_by_queue(self) -> dict[str, str]:
+        """Return the name of the initial tensor of each queue that has one."""
+        tensors: dict[str, str] = {}
+        for name in self._initial_names():
+            tensors.update((queue.name, name) for queue in self._queues(name))
+        return tensors
+
     def _constant(self, name: str, queue: Queue, entries: int) -> "Array":
-        """`entries` entries of the constant that stands for an input."""
+        """Return `entries` entries of the constant that stands for an input."""
         array = image_tensors.for_queue(self._read(name, queue, to_push=True), self.tensors[name].format, queue)
         return np.resize(array, (entries, *array.shape[1:]))  # from the first on, again and again
 
-    def _folded(self, name: str, array: "Array") -> "Array":
+    def _fold(self, name: str, array: "Array") -> "Array":
         queue = self._queues(name)[0]
         producer = self.netlist.ops.get(queue.input)
         tms = self.metadata.compiled_graph_state.output_host_tms
-        return image_tensors.folded(
-            array, _of(tms, queue, NO_HOST_TM), producer is not None and producer.untilize_output
+        return image_tensors.fold_output(
+            array, _value_of(tms, queue, NO_HOST_TM), producer is not None and producer.untilize_output
         )
 
-    def _from_queue(self, name: str, array: "Array") -> "Array":
+    def _to_host(self, name: str, array: "Array") -> "Array":
         queue = self._queues(name)[0]
-        transform = _of(self._output_transforms, queue, NO_TRANSFORM)
-        return image_tensors.queue_to_host(name, array, transform, _of(self._output_shapes, queue, None))
+        transform = _value_of(self._output_transforms, queue, NO_TRANSFORM)
+        return image_tensors.queue_to_host(name, array, transform, _value_of(self._output_shapes, queue, None))
 
     def _queues(self, name: str) -> Sequence[Queue]:
         queues = self._by_name.get(name)
         if queues is None:
-            raise HostError(f"{self.path}: no queue {shown(name)!r}; tensors: {', '.join(self.tensors) or 'none'}")
+            raise HostError(f"{self.path}: no queue {short_line(name)!r}; tensors: {', '.join(self.tensors) or 'none'}")
         return queues
 
     def _read(self, name: str, queue: Queue, *, to_push: bool) -> "Array":
@@ -301,13 +328,17 @@ def _by_name(names: tuple[str, ...], items: tuple[T, ...]) -> Mapping[str, T]:
 
 
 def _shapes_of_outputs(state: CompiledGraphState) -> Mapping[str, tuple[int, ...]]:
-    """The host's shape of each output, where it is stated: of outputs that are concatenated under the first's name."""
+    """Return the host's shape of each output for which it is stated. Outputs that are concatenated have it under the
+    name of the group's first."""
     names = state.ordered_output_names
     shapes = state.ordered_output_shapes
     groups = output_groups(names, state.ordered_output_runtime_tensor_transforms)
-    return dict(zip((names[places[0]] for places in groups), shapes, strict=True)) if len(groups) == len(shapes) else {}
+    if len(groups) == len(shapes):
+        return dict(zip((names[places[0]] for places in groups), shapes, strict=True))
+    return {}
 
 
-def _of(items: Mapping[str, T], queue: Queue, default: T) -> T:
-    """Of a queue that stands for several chips, every copy has the same (NETLIST 1.7)."""
+def _value_of(items: Mapping[str, T], queue: Queue, default: T) -> T:
+    """Return the value that belongs to a queue, by its name or by the written name that its copies on several chips
+    share (NETLIST 1.7)."""
     return items.get(queue.name, items.get(queue.written_name, default))

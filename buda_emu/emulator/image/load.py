@@ -1,4 +1,4 @@
-"""Images from files: opened for use, or checked with every finding."""
+"""Opens an image file for use, or checks it and returns every finding."""
 
 import os
 from collections.abc import Callable, Mapping
@@ -7,10 +7,10 @@ from dataclasses import replace
 from buda_emu.emulator.image.archive import LIMITS, TOP, Archive, Limits, open_archive
 from buda_emu.emulator.image.checks import CONFIG, mismatches
 from buda_emu.emulator.image.device_image import DeviceImage
-from buda_emu.emulator.image.fields import mapped, parse_object, read_value, text
+from buda_emu.emulator.image.fields import map_of, parse_object, read_value, text
 from buda_emu.emulator.image.metadata import DeviceMetadata, read_metadata
 from buda_emu.emulator.image.mismatch import DEVICE, Mismatch
-from buda_emu.emulator.image.rules import RULES, ImageError, finding, pointer, together
+from buda_emu.emulator.image.rules import RULES, ImageError, combine_errors, finding, pointer
 from buda_emu.netlist.load import NetlistResult, check_bytes
 from buda_emu.netlist.yaml_reader import MAX_BYTES
 from buda_emu.support.checker.diagnostic import Diagnostic
@@ -45,20 +45,22 @@ def load_image(
     result = _netlist(archive, metadata)
     if result.netlist is None:
         raise NetlistError(render(result.diagnostics), result.diagnostics)
-    found = [item for item in mismatches(metadata, result.netlist, archive) if item.rule != "image-pickle"]
+    found_mismatches = [
+        mismatch for mismatch in mismatches(metadata, result.netlist, archive) if mismatch.rule != "image-pickle"
+    ]
     wrong = [
-        archive.place.at(item.member).below(*item.steps).error(item.rule, item.problem)
-        for item in found
-        if item.severity == "error"
+        archive.place.at(mismatch.member).below(*mismatch.steps).error(mismatch.rule, mismatch.problem)
+        for mismatch in found_mismatches
+        if mismatch.severity == "error"
     ]
     if wrong:
-        raise together(wrong)
+        raise combine_errors(wrong)
     return DeviceImage(
         archive=archive,
         metadata=metadata,
         netlist=result.netlist,
         runtime_config=config,
-        findings=tuple(_told(item, archive) for item in found),
+        findings=tuple(_diagnostic(mismatch, archive) for mismatch in found_mismatches),
     )
 
 
@@ -84,42 +86,51 @@ def check_image(
         metadata, _ = _content(archive, limits)
         result = _netlist(archive, metadata, check_netlist)
     except ImageError as error:
-        return NetlistResult(None, tuple(replace(item, hint=RULES[item.rule].fix) for item in error.diagnostics))
+        return NetlistResult(
+            None, tuple(replace(diagnostic, hint=RULES[diagnostic.rule].fix) for diagnostic in error.diagnostics)
+        )
     except OSError as error:
         return NetlistResult(None, (finding(name, "", "image-archive", error.strerror or str(error)),))
-    found = list(result.diagnostics)
+    diagnostics = list(result.diagnostics)
     if arch is not None and arch.lower() != metadata.arch:
         problem = f"the image is for {metadata.arch}, not for {arch}"
-        found.append(
-            _told(
+        diagnostics.append(
+            _diagnostic(
                 Mismatch(member=DEVICE, rule="image-device", problem=problem, severity="error", steps=("arch",)),
                 archive,
             )
         )
     if result.netlist is not None:
-        for item in mismatches(metadata, result.netlist, archive):
-            found.append(_told(replace(item, severity="error") if strict else item, archive))
-    refused = any(item.severity == "error" for item in found)
-    return NetlistResult(None if refused else result.netlist, tuple(found))
+        for diagnostic in mismatches(metadata, result.netlist, archive):
+            diagnostics.append(_diagnostic(replace(diagnostic, severity="error") if strict else diagnostic, archive))
+    refused = any(diagnostic.severity == "error" for diagnostic in diagnostics)
+    return NetlistResult(None if refused else result.netlist, tuple(diagnostics))
 
 
-def _told(item: Mismatch, archive: Archive) -> Diagnostic:
-    return finding(archive.place.archive, item.member, item.rule, item.problem, item.severity, pointer(item.steps))
+def _diagnostic(mismatch: Mismatch, archive: Archive) -> Diagnostic:
+    return finding(
+        archive.place.archive,
+        mismatch.member,
+        mismatch.rule,
+        mismatch.problem,
+        mismatch.severity,
+        pointer(mismatch.steps),
+    )
 
 
 def _content(archive: Archive, limits: Limits) -> tuple[DeviceMetadata, Mapping[str, str]]:
-    """device.json and compile_and_runtime_config.json. Raises ImageError."""
+    """Read device.json and compile_and_runtime_config.json. Raises ImageError."""
     device = archive.place.at(DEVICE)
     metadata = read_metadata(parse_object(archive.read(DEVICE, limits.json_bytes), device), device)
     if not archive.has(CONFIG):
         return metadata, {}
     place = archive.place.at(CONFIG)
     config = parse_object(archive.read(CONFIG, limits.json_bytes), place)
-    return metadata, read_value(mapped(text), config, place)
+    return metadata, read_value(map_of(text), config, place)
 
 
 def _netlist(archive: Archive, metadata: DeviceMetadata, check_netlist: NetlistCheck = check_bytes) -> NetlistResult:
-    """Check the netlist inside, for the image's architecture. Raises ImageError where it is not there."""
+    """Check the netlist inside, for the image's architecture. Raises ImageError where the archive has none."""
     member = f"{TOP}/{metadata.compiled_graph_state.netlist_filename}"
     data = archive.read(member, MAX_BYTES)
     return check_netlist(data, f"{archive.place.archive}!{member}", metadata.arch)

@@ -1,4 +1,4 @@
-"""What `device.json` says, as frozen data (NETLIST 8)."""
+"""The content of `device.json` as frozen records (NETLIST 8)."""
 
 import re
 from collections.abc import Mapping
@@ -14,32 +14,32 @@ from buda_emu.emulator.image.fields import (
     Reader,
     anything,
     below,
+    collect_errors,
     empty,
     flag,
+    integer_between,
     json_object,
-    listed,
-    mapped,
+    list_of,
+    map_of,
     natural,
-    needed,
-    noted,
     number_format,
+    object_of,
     optional,
+    optional_field,
+    optional_map_field,
     positive,
     read_fields,
     read_value,
-    shaped,
+    required_field,
     text,
-    wanted,
-    wanted_map,
-    whole,
     word,
 )
 from buda_emu.emulator.image.model_io import KEY, ModelIo
-from buda_emu.emulator.image.rules import ImageError, Place, together
+from buda_emu.emulator.image.rules import ImageError, Place, combine_errors
 from buda_emu.spec.archs import ARCHS
 from buda_emu.spec.formats import FORMATS
 from buda_emu.spec.host_shape import outermost_first
-from buda_emu.support.checker.text import shown
+from buda_emu.support.checker.text import short_line
 
 DumpFormat = Literal["DEFAULT", "BACKEND", "BACKEND_TILIZED"]
 _LARGEST = (1 << 62) - 1
@@ -47,11 +47,10 @@ _LARGEST = (1 << 62) - 1
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TensorEntry:
-    """One constant or parameter. Of a pickled one (DEFAULT) only `name` and `member` are known.
+    """The description of one constant or parameter. For a pickled one (DEFAULT) only `name` and `member` are known.
 
     `shape` is [w, z, r, c], of which the last `dim` numbers are meaningful. `itemsize`, `strides` and `buffer_bytes`
-    are in bytes; `buffer_bytes` counts all entries in each of `num_buffers` buffers.
-    """
+    are in bytes; `buffer_bytes` counts all entries in each of `num_buffers` buffers."""
 
     name: str
     dump_format: DumpFormat
@@ -66,85 +65,89 @@ class TensorEntry:
 
     @property
     def file_bytes(self) -> int:
-        """Bytes that its file must have; 0 for a pickle, whose size says nothing."""
+        """Bytes that the tensor's file must have; 0 for a pickle, whose size says nothing."""
         if self.dump_format == "BACKEND_TILIZED":
             return self.num_buffers * self.buffer_bytes
         return prod(self.shape) * self.itemsize if self.shape else 0
 
     @property
     def pushed_shape(self) -> tuple[int, ...]:
-        """[entries, t, rows, cols] that a queue gets: the outermost meaningful dimension is w (NETLIST 7.4)."""
-        return outermost_first(self.shape, self.dim) if self.shape else ()
+        """The shape [entries, t, rows, cols] that a queue gets: the outermost meaningful dimension is w (NETLIST
+        7.4)."""
+        if self.shape:
+            return outermost_first(self.shape, self.dim)
+        return ()
 
 
 def tensor_entries(value: Any, place: Place) -> Mapping[str, TensorEntry]:
-    """`post_const_eval_constants` or `post_const_eval_parameters`. Raises one ImageError for all tensors that are
+    """Read `post_const_eval_constants` or `post_const_eval_parameters`. Raises one ImageError for all tensors that are
     wrong."""
     raw = read_value(json_object, value, place)
     wrong: list[ImageError] = []
-    found: dict[str, TensorEntry] = {}
-    for name, item in raw.items():
-        with noted(wrong):
-            found[name] = _entry(name, item, place.below(name))
+    entries: dict[str, TensorEntry] = {}
+    for name, description in raw.items():
+        with collect_errors(wrong):
+            entries[name] = _entry(name, description, place.below(name))
     if wrong:
-        raise together(wrong)
-    return MappingProxyType(found)
+        raise combine_errors(wrong)
+    return MappingProxyType(entries)
 
 
 def _entry(name: str, value: Any, place: Place) -> TensorEntry:
     if isinstance(value, str):
         if not value.lower().endswith(".pkl"):
-            raise place.error("image-field", f"{shown(repr(value))} is not the name of a .pkl file")
+            raise place.error("image-field", f"{short_line(repr(value))} is not the name of a .pkl file")
         return TensorEntry(name=name, dump_format="DEFAULT", member=_member(value, place))
-    described = read_value(_description, value, place)
+    described = read_value(_read_description, value, place)
     entry = TensorEntry(name=name, member=_member(described.pop("bin"), place.below("bin")), **described)
-    problem = _problem(entry)
+    problem = _entry_problem(entry)
     if problem:
-        raise place.error("image-tensor", f"tensor {shown(name)}: {problem}")
+        raise place.error("image-tensor", f"tensor {short_line(name)}: {problem}")
     return entry
 
 
-def _description(value: Any) -> dict[str, Any]:
-    """The keys of the formats that need no pickle."""
+def _read_description(value: Any) -> dict[str, Any]:
+    """Read the description of a .bin or .tbin file, the formats that need no pickle. Raises FieldError."""
     if not isinstance(value, dict) or "bin" not in value:
         raise FieldError("an object with 'bin', or the name of a .pkl file")
     read = {
         "bin": text,
         "itemsize": positive,
-        "shape": listed(positive, 4),
-        "strides": listed(whole(0, _LARGEST), 4),
-        "dim": whole(1, 4),
+        "shape": list_of(positive, 4),
+        "strides": list_of(integer_between(0, _LARGEST), 4),
+        "dim": integer_between(1, 4),
         "format": number_format,
     }
     lacking = [key for key in read if key not in value]
     if lacking:
         raise FieldError(f"an object with {', '.join(lacking)}")
-    given = cast("dict[str, Any]", value)
-    found: dict[str, Any] = {key: below(reader, key, given[key]) for key, reader in read.items()}
-    if found["bin"].endswith(".tbin"):
+    description = cast("dict[str, Any]", value)
+    fields_read: dict[str, Any] = {key: below(reader, key, description[key]) for key, reader in read.items()}
+    if fields_read["bin"].endswith(".tbin"):
         # The writer says buf_size_bytes, another loader wants buffer_size_bytes (NETLIST 8).
-        keys = [key for key in ("buf_size_bytes", "buffer_size_bytes") if key in given]
-        sizes = {below(whole(1, _LARGEST), key, given[key]) for key in keys}
-        if "num_buffers" not in given or len(sizes) != 1:
+        keys = [key for key in ("buf_size_bytes", "buffer_size_bytes") if key in description]
+        sizes = {below(integer_between(1, _LARGEST), key, description[key]) for key in keys}
+        if "num_buffers" not in description or len(sizes) != 1:
             raise FieldError("an object with num_buffers and one buf_size_bytes (or buffer_size_bytes)")
-        buffers = below(positive, "num_buffers", given["num_buffers"])
-        return {**found, "dump_format": "BACKEND_TILIZED", "num_buffers": buffers, "buffer_bytes": sizes.pop()}
-    if not found["bin"].endswith(".bin"):
+        buffers = below(positive, "num_buffers", description["num_buffers"])
+        return {**fields_read, "dump_format": "BACKEND_TILIZED", "num_buffers": buffers, "buffer_bytes": sizes.pop()}
+    if not fields_read["bin"].endswith(".bin"):
         raise FieldError("the description of a .bin or .tbin file")
-    return {**found, "dump_format": "BACKEND"}
+    return {**fields_read, "dump_format": "BACKEND"}
 
 
 def _member(file: str, place: Place) -> str:
-    """The member that a path stands for: below the top folder, whose name may be written. Raises ImageError."""
+    """Return the name of the member that a path stands for, below the top folder, which the path may leave out. Raises
+    ImageError."""
     name = file.removeprefix("./")
     try:
         return checked_name(name if name.startswith(f"{TOP}/") else f"{TOP}/{name}", False, place)
     except ImageError as error:
-        raise place.error(error.rule, f"{shown(file)}: {error.problem}") from None
+        raise place.error(error.rule, f"{short_line(file)}: {error.problem}") from None
 
 
-def _problem(entry: TensorEntry) -> str:
-    """What is wrong with a description by itself, "" if nothing."""
+def _entry_problem(entry: TensorEntry) -> str:
+    """Return the problem of a description by itself, "" if there is none."""
     shape = entry.shape
     dim = entry.dim
     if any(size != 1 for size in shape[: 4 - dim]):
@@ -187,29 +190,33 @@ def _transform_type(value: Any) -> str:
 
 
 def _dims(value: Any) -> tuple[int, ...]:
-    """A shape: a list, or an object with one (NETLIST 8)."""
+    """Read a shape: a list, or an object with a list under `dims_` (NETLIST 8)."""
     if not isinstance(value, dict):
-        return listed(positive)(value)
-    held = json_object(value).get("dims_")
+        return list_of(positive)(value)
+    dims = json_object(value).get("dims_")
     try:
-        return listed(positive)(held)
+        return list_of(positive)(dims)
     except FieldError as error:
-        raise error.below("dims_", held) from None
+        raise error.below("dims_", dims) from None
 
 
-_unset: Reader = whole(-(1 << 63), (1 << 63) - 1)  # whatever an unset C integer is
+_unset: Reader = integer_between(-(1 << 63), (1 << 63) - 1)  # whatever an unset C integer is
 
 
-_rounds: Reader = whole(1, 1 << 16)  # programs loop over them: far above every real image, and done in seconds
+_rounds: Reader = integer_between(
+    1, 1 << 16
+)  # programs loop over them: far above every real image, and done in seconds
 
 
 def _chip(value: Any) -> int | tuple[int, ...]:
-    """The number of a chip, or its place x, y, rack, shelf (NETLIST 12)."""
-    return listed(natural, 4)(value) if isinstance(value, list) else natural(value)
+    """Read the number of a chip, or its place x, y, rack, shelf (NETLIST 12)."""
+    if isinstance(value, list):
+        return list_of(natural, 4)(value)
+    return natural(value)
 
 
 def _base_name(value: Any) -> str:
-    """Only the base name of a netlist's path matters."""
+    """Read a path and return its last part, which is all that matters of a netlist's path."""
     name = re.split(r"[/\\]", text(value))[-1]
     if name in ("", ".", ".."):
         raise FieldError("the name of a file")
@@ -217,35 +224,38 @@ def _base_name(value: Any) -> str:
 
 
 def _pair(value: Any) -> tuple[str, str]:
-    first, second = listed(text, 2)(value)
+    first, second = list_of(text, 2)(value)
     return first, second
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Transform:
-    """What is done to a tensor between host and queue at run time. Fields that a `type` does not use are None, or what
-    the compiler happened to write: anything."""
+    """The conversion of a tensor between host and queue at run time. Fields that a `type` does not use are None, or
+    anything that the compiler happened to write."""
 
-    type: str = needed(_transform_type)
-    original_shape: tuple[int, ...] | None = wanted(optional(_dims))
-    reinterpreted_shape: tuple[int, ...] | None = wanted(optional(_dims))
-    unpadded_shape: tuple[int, ...] | None = wanted(optional(_dims))
-    stride_height: int | None = wanted(optional(_unset))
-    stride_width: int | None = wanted(optional(_unset))
-    kernel_height: int | None = wanted(optional(_unset))
-    kernel_width: int | None = wanted(optional(_unset))
-    concat_group: int | None = wanted(optional(_unset))
-    concat_index: int | None = wanted(optional(_unset))
-    concat_dim: int | None = wanted(optional(_unset))
+    type: str = required_field(_transform_type)
+    original_shape: tuple[int, ...] | None = optional_field(optional(_dims))
+    reinterpreted_shape: tuple[int, ...] | None = optional_field(optional(_dims))
+    unpadded_shape: tuple[int, ...] | None = optional_field(optional(_dims))
+    stride_height: int | None = optional_field(optional(_unset))
+    stride_width: int | None = optional_field(optional(_unset))
+    kernel_height: int | None = optional_field(optional(_unset))
+    kernel_width: int | None = optional_field(optional(_unset))
+    concat_group: int | None = optional_field(optional(_unset))
+    concat_index: int | None = optional_field(optional(_unset))
+    concat_dim: int | None = optional_field(optional(_unset))
 
 
 _NO_SHAPE: Final = MappingProxyType({"valid_": False, "type_": "FREE", "dims_": []})
 
 
 def no_transform_json() -> dict[str, Any]:
-    """A transform that does nothing, with all the keys that readers need (FRONTEND 7)."""
+    """Return the JSON of a transform that does nothing, with all the keys that readers need (FRONTEND 7)."""
     shapes = ("original_shape", "reinterpreted_shape", "unpadded_shape")
-    blank: dict[str, Any] = {item.name: dict(_NO_SHAPE) if item.name in shapes else 0 for item in fields(Transform)}
+    blank: dict[str, Any] = {
+        transform_field.name: dict(_NO_SHAPE) if transform_field.name in shapes else 0
+        for transform_field in fields(Transform)
+    }
     return {**blank, "type": "NoTransform"}
 
 
@@ -254,11 +264,11 @@ NO_TRANSFORM: Final = Transform(type="NoTransform")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HostTm:
-    """How entries of an output queue are folded when the host reads them (LAYOUT 3.5)."""
+    """The folding of an output queue's entries when the host reads them (LAYOUT 3.5)."""
 
-    hstack_factor: int = wanted(positive, 1)
-    vstack_factor: int = wanted(positive, 1)
-    row_major: bool = wanted(flag, True)
+    hstack_factor: int = optional_field(positive, 1)
+    vstack_factor: int = optional_field(positive, 1)
+    row_major: bool = optional_field(flag, True)
 
 
 NO_HOST_TM: Final = HostTm()
@@ -266,7 +276,7 @@ NO_HOST_TM: Final = HostTm()
 
 @dataclass(frozen=True, slots=True)
 class ModuleMetadata:
-    """A source module that the image was compiled from; "" where nothing is said."""
+    """A source module that the image was compiled from; "" where the image does not say."""
 
     module: str
     class_name: str
@@ -276,56 +286,57 @@ class ModuleMetadata:
 def _module(value: Any) -> ModuleMetadata:
     source = json_object(value)
     keys = ("module", "class", "module_file_path")
-    given = {key: "" if source.get(key) is None else text(source[key]) for key in keys}
-    return ModuleMetadata(given["module"], given["class"], given["module_file_path"])
+    texts = {key: "" if source.get(key) is None else text(source[key]) for key in keys}
+    return ModuleMetadata(texts["module"], texts["class"], texts["module_file_path"])
 
 
-_names: Final = listed(text)
-_shapes: Final = listed(_dims)
-_sizes: Final = listed(anything)
+_names: Final = list_of(text)
+_shapes: Final = list_of(_dims)
+_sizes: Final = list_of(anything)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CompiledGraphState:
-    """What the compiler found out: names of queues by role, shapes, transforms, tensors after constant evaluation.
+    """The compiler's results: names of queues by role, shapes, transforms, tensors after constant evaluation.
 
-    Lists of inputs, outputs and targets are parallel. `extra` keeps fields that the format does not have.
-    """
+    Lists of inputs, outputs and targets are parallel. `extra` keeps fields that the format does not have."""
 
-    microbatch: int = wanted(natural, 1)
-    graph_name: str = wanted(text, "")
-    ordered_input_names: tuple[str, ...] = wanted(_names, ())
-    ordered_output_names: tuple[str, ...] = wanted(_names, ())
-    ordered_input_gradient_names: tuple[str, ...] = wanted(_names, ())
-    ordered_output_gradient_names: tuple[str, ...] = wanted(_names, ())
-    ordered_target_names: tuple[str, ...] = wanted(_names, ())
-    ordered_constant_node_names: tuple[str, ...] = wanted(_names, ())
-    ordered_parameter_node_names: tuple[str, ...] = wanted(_names, ())
-    ordered_intermediate_activation_names: tuple[tuple[str, str], ...] = wanted(listed(_pair), ())  # op, queue
-    ordered_input_subgraph_indices: tuple[int, ...] = wanted(listed(natural), ())
-    ordered_output_subgraph_indices: tuple[int, ...] = wanted(listed(natural), ())
-    ordered_target_subgraph_indices: tuple[int, ...] = wanted(listed(natural), ())
-    ordered_input_tile_broadcast_dims: tuple[tuple[int, ...], ...] = wanted(listed(listed(whole(-4, 3))), ())
-    ordered_target_tile_broadcast_dims: tuple[Any, ...] = wanted(_sizes, ())
-    ordered_bw_input_tile_broadcast_dims: tuple[Any, ...] = wanted(_sizes, ())
-    ordered_input_runtime_tensor_transforms: tuple[Transform, ...] = wanted(listed(shaped(Transform)), ())
-    ordered_output_runtime_tensor_transforms: tuple[Transform, ...] = wanted(listed(shaped(Transform)), ())
-    input_to_tile_dims: Mapping[str, Any] = wanted_map(anything)
-    parameter_to_tile_dims: Mapping[str, Any] = wanted_map(anything)
-    constant_to_tile_dims: Mapping[str, Any] = wanted_map(anything)
-    ordered_input_requires_grad: tuple[bool, ...] = wanted(listed(flag), ())
-    ordered_output_requires_grad: tuple[bool, ...] = wanted(listed(flag), ())
-    ordered_input_shapes: tuple[tuple[int, ...], ...] = wanted(_shapes, ())
-    ordered_output_shapes: tuple[tuple[int, ...], ...] = wanted(_shapes, ())
-    ordered_target_shapes: tuple[tuple[int, ...], ...] = wanted(_shapes, ())
-    ordered_intermediate_shapes: tuple[tuple[int, ...], ...] = wanted(_shapes, ())
-    ordered_output_data_formats: tuple[str, ...] = wanted(listed(number_format), ())
-    netlist_filename: str = needed(_base_name)
-    output_host_tms: Mapping[str, HostTm] = wanted_map(shaped(HostTm))
-    consteval_trace: Any = wanted(anything)
-    optimizer_param_info: Mapping[str, Any] = wanted_map(listed(_pair))
-    cpueval_outputs: str | None = wanted(optional(text))
-    has_cache_buffers: bool = wanted(flag, False)
+    microbatch: int = optional_field(natural, 1)
+    graph_name: str = optional_field(text, "")
+    ordered_input_names: tuple[str, ...] = optional_field(_names, ())
+    ordered_output_names: tuple[str, ...] = optional_field(_names, ())
+    ordered_input_gradient_names: tuple[str, ...] = optional_field(_names, ())
+    ordered_output_gradient_names: tuple[str, ...] = optional_field(_names, ())
+    ordered_target_names: tuple[str, ...] = optional_field(_names, ())
+    ordered_constant_node_names: tuple[str, ...] = optional_field(_names, ())
+    ordered_parameter_node_names: tuple[str, ...] = optional_field(_names, ())
+    ordered_intermediate_activation_names: tuple[tuple[str, str], ...] = optional_field(list_of(_pair), ())  # op, queue
+    ordered_input_subgraph_indices: tuple[int, ...] = optional_field(list_of(natural), ())
+    ordered_output_subgraph_indices: tuple[int, ...] = optional_field(list_of(natural), ())
+    ordered_target_subgraph_indices: tuple[int, ...] = optional_field(list_of(natural), ())
+    ordered_input_tile_broadcast_dims: tuple[tuple[int, ...], ...] = optional_field(
+        list_of(list_of(integer_between(-4, 3))), ()
+    )
+    ordered_target_tile_broadcast_dims: tuple[Any, ...] = optional_field(_sizes, ())
+    ordered_bw_input_tile_broadcast_dims: tuple[Any, ...] = optional_field(_sizes, ())
+    ordered_input_runtime_tensor_transforms: tuple[Transform, ...] = optional_field(list_of(object_of(Transform)), ())
+    ordered_output_runtime_tensor_transforms: tuple[Transform, ...] = optional_field(list_of(object_of(Transform)), ())
+    input_to_tile_dims: Mapping[str, Any] = optional_map_field(anything)
+    parameter_to_tile_dims: Mapping[str, Any] = optional_map_field(anything)
+    constant_to_tile_dims: Mapping[str, Any] = optional_map_field(anything)
+    ordered_input_requires_grad: tuple[bool, ...] = optional_field(list_of(flag), ())
+    ordered_output_requires_grad: tuple[bool, ...] = optional_field(list_of(flag), ())
+    ordered_input_shapes: tuple[tuple[int, ...], ...] = optional_field(_shapes, ())
+    ordered_output_shapes: tuple[tuple[int, ...], ...] = optional_field(_shapes, ())
+    ordered_target_shapes: tuple[tuple[int, ...], ...] = optional_field(_shapes, ())
+    ordered_intermediate_shapes: tuple[tuple[int, ...], ...] = optional_field(_shapes, ())
+    ordered_output_data_formats: tuple[str, ...] = optional_field(list_of(number_format), ())
+    netlist_filename: str = required_field(_base_name)
+    output_host_tms: Mapping[str, HostTm] = optional_map_field(object_of(HostTm))
+    consteval_trace: Any = optional_field(anything)
+    optimizer_param_info: Mapping[str, Any] = optional_map_field(list_of(_pair))
+    cpueval_outputs: str | None = optional_field(optional(text))
+    has_cache_buffers: bool = optional_field(flag, False)
     post_const_eval_constants: Mapping[str, TensorEntry] = field(default_factory=empty)
     post_const_eval_parameters: Mapping[str, TensorEntry] = field(default_factory=empty)
     extra: Mapping[str, Any] = field(default_factory=empty)
@@ -338,31 +349,29 @@ class CompiledGraphState:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeviceMetadata:
-    """All of device.json. `arch` is the netlist's word; `fp32_fallback` is what the compiler put in place of Float32.
+    """The content of device.json. `arch` is the netlist's word; `fp32_fallback` is the format that the compiler put in
+    place of Float32. `missing` names the fields that the format has and this file has not, `extra` keeps those that
+    only the file has. `model` is the model's own inputs and outputs, of an image that `buda-emu compile` wrote."""
 
-    `missing` names the fields that the format has and this file has not, `extra` keeps those that only the file has.
-    `model`: the model's own inputs and outputs, of an image that `buda-emu compile` wrote.
-    """
-
-    version: str = needed(text)
-    device_image_name: str = wanted(text, "")
-    arch: str = needed(_arch)
-    devtype: str = wanted(word, "")
-    chip_ids: tuple[int | tuple[int, ...], ...] = wanted(listed(_chip), ())
-    fp32_fallback: str = wanted(number_format, "")
-    optimizer: str | None = wanted(optional(text))
-    training: bool = wanted(flag, False)
-    microbatch_size: int = wanted(_rounds, 1)
-    microbatch_count: int = wanted(_rounds, 1)
-    grid_size: tuple[int, ...] = wanted(listed(whole(1, 1 << 16), 2), ())
-    harvested_rows: Any = wanted(anything)
-    verify_cfg: Mapping[str, Any] | None = wanted(optional(mapped(anything)))
-    compiler_cfg: Mapping[str, Any] | None = wanted(optional(mapped(anything)))
-    loss_module: str | None = wanted(optional(text))
-    module_name_to_metadata: Mapping[str, ModuleMetadata] = wanted_map(_module)
-    pybuda_pip_version_id: str = wanted(text, "")
-    pybuda_commit_hash: str | None = wanted(optional(text), "")  # null: made outside of a git checkout
-    budabackend_commit_hash: str | None = wanted(optional(text), "")
+    version: str = required_field(text)
+    device_image_name: str = optional_field(text, "")
+    arch: str = required_field(_arch)
+    devtype: str = optional_field(word, "")
+    chip_ids: tuple[int | tuple[int, ...], ...] = optional_field(list_of(_chip), ())
+    fp32_fallback: str = optional_field(number_format, "")
+    optimizer: str | None = optional_field(optional(text))
+    training: bool = optional_field(flag, False)
+    microbatch_size: int = optional_field(_rounds, 1)
+    microbatch_count: int = optional_field(_rounds, 1)
+    grid_size: tuple[int, ...] = optional_field(list_of(integer_between(1, 1 << 16), 2), ())
+    harvested_rows: Any = optional_field(anything)
+    verify_cfg: Mapping[str, Any] | None = optional_field(optional(map_of(anything)))
+    compiler_cfg: Mapping[str, Any] | None = optional_field(optional(map_of(anything)))
+    loss_module: str | None = optional_field(optional(text))
+    module_name_to_metadata: Mapping[str, ModuleMetadata] = optional_map_field(_module)
+    pybuda_pip_version_id: str = optional_field(text, "")
+    pybuda_commit_hash: str | None = optional_field(optional(text), "")  # null: made outside of a git checkout
+    budabackend_commit_hash: str | None = optional_field(optional(text), "")
     compiled_graph_state: CompiledGraphState
     model: ModelIo | None = None
     missing: tuple[str, ...] = ()
@@ -370,32 +379,32 @@ class DeviceMetadata:
 
 
 def read_metadata(content: Mapping[str, Any], place: Place) -> DeviceMetadata:
-    """What device.json says. Raises one ImageError for all fields that are missing or wrong."""
+    """Read device.json. Raises one ImageError for all fields that are missing or wrong."""
     version = content.get("version")
     if version != VERSION:
-        raise place.below("version").error("image-version", f"its version is {shown(repr(version))}")
+        raise place.below("version").error("image-version", f"its version is {short_line(repr(version))}")
     wrong: list[ImageError] = []
     missing: list[Place] = []
     parts: dict[str, Any] = {"compiled_graph_state": None, KEY: None}
     at = place.below("compiled_graph_state")
-    with noted(wrong):
+    with collect_errors(wrong):
         if "compiled_graph_state" not in content:
             raise at.error("image-field", MISSING)
         parts["compiled_graph_state"] = _state(
             read_value(json_object, content["compiled_graph_state"], at), at, missing
         )
-    with noted(wrong):
+    with collect_errors(wrong):
         if content.get(KEY) is not None:
             parts[KEY] = ModelIo.from_json(content[KEY], place.below(KEY))
-    with noted(wrong):
-        given = {key: value for key, value in content.items() if key != KEY}
+    with collect_errors(wrong):
+        other_fields = {key: value for key, value in content.items() if key != KEY}
         metadata = read_fields(
-            DeviceMetadata, given, place, missing, compiled_graph_state=parts["compiled_graph_state"]
+            DeviceMetadata, other_fields, place, missing, compiled_graph_state=parts["compiled_graph_state"]
         )
         if not wrong:
-            absent = tuple(".".join(map(str, item.steps)) for item in missing)
+            absent = tuple(".".join(map(str, place_of_field.steps)) for place_of_field in missing)
             return replace(metadata, missing=absent, model=parts[KEY])
-    raise together(wrong)
+    raise combine_errors(wrong)
 
 
 def _state(source: Mapping[str, Any], place: Place, missing: list[Place]) -> CompiledGraphState:
@@ -406,13 +415,15 @@ def _state(source: Mapping[str, Any], place: Place, missing: list[Place]) -> Com
         if group not in source:
             missing.append(at)
         tensors[group] = {}
-        with noted(wrong):
+        with collect_errors(wrong):
             tensors[group] = tensor_entries(source.get(group, {}), at)
         for name in tensors[group] if group == "post_const_eval_parameters" else ():
             if name in tensors["post_const_eval_constants"]:
-                wrong.append(at.below(name).error("image-field", f"tensor {shown(name)} is a constant and a parameter"))
-    with noted(wrong):
+                wrong.append(
+                    at.below(name).error("image-field", f"tensor {short_line(name)} is a constant and a parameter")
+                )
+    with collect_errors(wrong):
         state = read_fields(CompiledGraphState, source, place, missing, **tensors)
         if not wrong:
             return state
-    raise together(wrong)
+    raise combine_errors(wrong)

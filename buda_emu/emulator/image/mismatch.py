@@ -1,4 +1,4 @@
-"""Parts of an image that do not match, and where device.json names them."""
+"""The record of a contradiction between parts of an image, and the names of device.json for its place."""
 
 from dataclasses import dataclass
 from typing import Final
@@ -13,7 +13,7 @@ STATE: Final = "compiled_graph_state"
 
 @dataclass(frozen=True, slots=True)
 class Mismatch:
-    """A finding on a member, `steps` below its beginning. Errors refuse the image."""
+    """A contradiction in a member, at `steps` below its root. Errors refuse the image."""
 
     member: str
     rule: str

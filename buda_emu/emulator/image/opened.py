@@ -16,7 +16,7 @@ SUFFIX = ".tti"
 
 
 def is_image(path: StrPath) -> bool:
-    """Whether a file is a device image, by its name."""
+    """Return whether a file is a device image, by its name."""
     return fspath(path).lower().endswith(SUFFIX)
 
 
@@ -29,13 +29,15 @@ class Opened:
 
     @property
     def to_run(self) -> Netlist:
-        """The netlist to run: see `DeviceImage.for_inputs`."""
-        return self.image.for_inputs if self.image is not None else self.netlist
+        """The netlist to run (see `DeviceImage.for_inputs`)."""
+        if self.image is not None:
+            return self.image.for_inputs
+        return self.netlist
 
 
 def open_file(path: StrPath, arch: str | None = None, *, cache: bool = True, allow_pickle: bool = False) -> Opened:
-    """Load a netlist or an image. `arch`, `cache` and `allow_pickle` as in `netlist.load` and `load_image`. Raises
-    NetlistError, ImageError, OSError for an image that cannot be read."""
+    """Load a netlist or an image. `arch`, `cache` and `allow_pickle` are those of `netlist.load` and `load_image`.
+    Raises NetlistError, ImageError, and OSError for an image that cannot be read."""
     if not is_image(path):
         return Opened(netlists.load(path, arch, cache=cache))
     from buda_emu.emulator.image.load import load_image
@@ -45,12 +47,12 @@ def open_file(path: StrPath, arch: str | None = None, *, cache: bool = True, all
 
 
 def netlist_of(path: StrPath, arch: str | None = None, *, cache: bool = True) -> Netlist:
-    """The netlist alone; no tensor is looked at. Raises as `open_file`."""
+    """Load the netlist alone, without looking at tensors. Raises as `open_file`."""
     return open_file(path, arch, cache=cache, allow_pickle=True).netlist
 
 
 def check_file(path: StrPath, arch: str | None = None) -> NetlistResult:
-    """What a check of the netlist or the image finds; never raises for what is in the file."""
+    """Check a netlist or an image and return all findings. Never raises for the content of the file."""
     if not is_image(path):
         return netlists.check(path, arch)
     from buda_emu.emulator.image.load import check_image

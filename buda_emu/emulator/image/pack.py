@@ -1,13 +1,13 @@
-"""Writing an image: a netlist and its constants and parameters in one archive (NETLIST 8).
+"""Writes an image: a netlist and its constants and parameters in one archive (NETLIST 8).
 
-Equal netlists and tensors give equal bytes: members are sorted, times and owners are fixed, nothing is compressed.
-"""
+Equal netlists and tensors give equal bytes: members are sorted, times and owners are fixed, nothing is compressed."""
 
 import json
 import tarfile
 import zipfile
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from itertools import chain
 from math import prod
 from pathlib import PurePath
 from typing import IO, Any, Final, Literal, cast
@@ -32,7 +32,7 @@ from buda_emu.netlist.model import Netlist, Queue
 from buda_emu.netlist.test_config import read_test_config
 from buda_emu.spec.formats import is_raw
 from buda_emu.support.errors import HostError, UnsupportedError
-from buda_emu.support.unmasked import require_unmasked
+from buda_emu.support.unmasked import refuse_masked_arrays
 
 # What PyBUDA's configuration class begins with (release of 2024), as its JSON has it. Nothing here acts in buda-emu.
 _DEFAULTS: Final[dict[str, Any]] = {
@@ -118,9 +118,10 @@ _DEFAULTS: Final[dict[str, Any]] = {
 
 
 def compiler_config(output_dir: str, dump_format: str, *, training: bool) -> dict[str, Any]:
-    """`compiler_cfg` of device.json. `output_dir` is the folder of the compiler's output, inside of the image."""
-    own = {"backend_output_dir": output_dir, "tti_dump_format": dump_format, "enable_training": training}
-    return {**_DEFAULTS, **own}
+    """Return `compiler_cfg` of device.json. `output_dir` is the folder of the compiler's output, inside of the
+    image."""
+    overrides = {"backend_output_dir": output_dir, "tti_dump_format": dump_format, "enable_training": training}
+    return {**_DEFAULTS, **overrides}
 
 
 Array = NDArray[Any]
@@ -136,25 +137,23 @@ _BUILD: Final = f"{TOP}/backend_build_binaries"
 
 @dataclass(frozen=True, slots=True)
 class _Member:
-    """A file of the archive: how many bytes it has, and what makes them, part by part."""
+    """A file of the archive: its size in bytes, and a function that yields its content part by part."""
 
     size: int
     parts: Callable[[], Iterable[bytes | memoryview]]
 
     @staticmethod
     def of(data: bytes) -> "_Member":
-        """With these bytes."""
+        """Return a member that has these bytes."""
         return _Member(len(data), lambda: (data,))
 
 
 @dataclass(frozen=True, slots=True)
 class Contents:
-    """What an image is made of. `tensors` are by queue: [entries, t, rows, cols] as `Emulator.push` takes them.
-
-    `netlist_text` is the netlist's file. `name` is the image's own, `version` of whoever makes it: a front end reads
-    only images of its own version. `model`: what
-    `ModelIo` says of the model that the netlist was compiled from; `host`: files that its host plan names.
-    """
+    """The content of an image to write. `tensors` are by queue: [entries, t, rows, cols] as `Emulator.push` takes them.
+    `netlist_text` is the netlist's file. `name` is the image's own, `version` that of the front end for which it is
+    written: a front end reads only images of its own version. `model` is the JSON of `ModelIo` for the model that the
+    netlist was compiled from; `host` has the files that its host plan names."""
 
     netlist: Netlist
     netlist_text: bytes
@@ -177,7 +176,7 @@ def write_image(stream: IO[bytes], contents: Contents, container: Container = "t
 
 
 def _members(contents: Contents) -> dict[str, _Member | None]:
-    """Every member by name; None for a folder. All checks are made here."""
+    """Return every member by name, None for a folder. All checks are made here, before anything is written."""
     netlist = contents.netlist
     place = Place(contents.name)
     if netlist.arch_name not in ARCH_WORDS:
@@ -210,10 +209,13 @@ def _add(members: dict[str, _Member | None], name: str, member: _Member, place: 
 
 
 def _tensor(netlist: Netlist, name: str, array: Array, form: Form) -> tuple[dict[str, Any], _Member]:
-    """A tensor's entry in device.json, and its file."""
+    """Return a tensor's entry in device.json, and its file."""
     queue = _queue(netlist, name, array)
     file = f"tensors/torch.Tensor.{name.replace('/', '_')}"
-    df = "RawUInt32" if is_raw(queue.df) else _FORMATS.get(array.dtype.name, "Float32")
+    if is_raw(queue.df):
+        df = "RawUInt32"
+    else:
+        df = _FORMATS.get(array.dtype.name, "Float32")
     flat = form == "BACKEND_TILIZED" and queue.layout == "flat" and not is_raw(queue.df) and queue.df in ELEMENTS
     if flat:
         df = queue.df  # there are no tiles, but elements of the queue's format
@@ -228,7 +230,7 @@ def _tensor(netlist: Netlist, name: str, array: Array, form: Form) -> tuple[dict
         "format": df,
     }
     if flat:
-        return entry, _Member(array.size * size, lambda: _coded(array, df))
+        return entry, _Member(array.size * size, lambda: _encode_elements(array, df))
     if form == "BACKEND":
         # In its own type, or in the one that a push would convert it to.
         return entry, _Member(array.size * size, lambda: _elements(array, ELEMENTS[df]))
@@ -243,23 +245,26 @@ def _tensor(netlist: Netlist, name: str, array: Array, form: Form) -> tuple[dict
 
 
 def _elements(array: Array, dtype: str) -> Iterator[memoryview]:
-    """Row by row."""
+    """Yield the elements of an array row by row."""
     for part in array.blocks() if isinstance(array, Referenced) else (array,):
         yield np.ascontiguousarray(part).astype(dtype, copy=False).reshape(-1).view(np.uint8).data
 
 
-def _coded(array: Array, df: str) -> Iterator[memoryview]:
-    """Row by row in a format of whole bytes."""
+def _encode_elements(array: Array, df: str) -> Iterator[memoryview]:
+    """Yield the elements of an array row by row in a format of whole bytes."""
     with np.errstate(all="ignore"):
         for part in array.blocks() if isinstance(array, Referenced) else (array,):
-            yield pack_datums(df, _values(part).reshape(-1)).data
+            yield pack_datums(df, _as_float32(part).reshape(-1)).data
 
 
 def _tiles(array: Array, layout: EntryLayout) -> Iterator[memoryview]:
-    """All entries of the first buffer, then all of the second, ... (NETLIST 8)."""
+    """Yield all entries of the first buffer, then all of the second, ... (NETLIST 8)."""
     if layout.megarow or len(array) > 1:
         words = np.asarray(array)
-        values = words.astype(np.uint32).view(np.float32) if is_raw(layout.format) else _values(words)
+        if is_raw(layout.format):
+            values = words.astype(np.uint32).view(np.float32)
+        else:
+            values = _as_float32(words)
         with np.errstate(all="ignore"):
             entries = [pack_entry(tiles, layout) for tiles in tilize(values, layout.blocking.tile_dim, layout.megarow)]
         yield from (entry[cell].data for cell in range(layout.blocking.cells) for entry in entries)
@@ -267,7 +272,7 @@ def _tiles(array: Array, layout: EntryLayout) -> Iterator[memoryview]:
 
     def read(t: int, rows: slice, columns: slice) -> NDArray[np.float32]:
         box = (slice(0, 1), slice(t, t + 1), rows, columns)
-        return _values(array.read(box) if isinstance(array, Referenced) else array[box])[0, 0]
+        return _as_float32(array.read(box) if isinstance(array, Referenced) else array[box])[0, 0]
 
     try:
         with np.errstate(all="ignore"):
@@ -278,21 +283,25 @@ def _tiles(array: Array, layout: EntryLayout) -> Iterator[memoryview]:
             array.give_back()
 
 
-def _values(array: Array) -> NDArray[np.float32]:
-    """As float32, as a push sees it."""
-    return host_decode("Float16", array) if array.dtype == np.float16 else array.astype(np.float32)
+def _as_float32(array: Array) -> NDArray[np.float32]:
+    """Return the values as float32, as a push converts them."""
+    if array.dtype == np.float16:
+        return host_decode("Float16", array)
+    return array.astype(np.float32)
 
 
 def _queue(netlist: Netlist, name: str, array: Array) -> Queue:
-    """The queue of a tensor that fits it. Raises HostError."""
+    """Return the queue of a tensor, which must fit it. Raises HostError."""
     queues = netlist.queues
-    queue = queues.get(name) or next((item for item in queues.values() if item.written_name == name), None)
+    queue = queues.get(name) or next(
+        (candidate for candidate in queues.values() if candidate.written_name == name), None
+    )
     if queue is None:
         raise HostError(f"pack: {name} is not a queue of {netlist.path}")
     if not queue.host_fed and not queue.is_ram:
         raise HostError(f"pack: queue {name} is filled by op {queue.input}, not by the host")
     shape = queue.blocking.element_shape
-    require_unmasked(array, f"pack: {name}")
+    refuse_masked_arrays(array, f"pack: {name}")
     if array.ndim != 4 or array.shape[1:] != shape or not 1 <= array.shape[0] <= queue.entries:
         raise HostError(
             f"pack: {name} has shape {list(array.shape)}, its queue takes [1..{queue.entries}, "
@@ -304,7 +313,7 @@ def _queue(netlist: Netlist, name: str, array: Array) -> Queue:
 
 
 def _device(contents: Contents, entries: Mapping[str, dict[str, Any]]) -> dict[str, Any]:
-    """device.json."""
+    """Return the content of device.json."""
     netlist = contents.netlist
     args = read_test_config(netlist.path, netlist.sections).args
     training = any(op.gradient_op for op in netlist.ops.values())
@@ -335,14 +344,14 @@ def _device(contents: Contents, entries: Mapping[str, dict[str, Any]]) -> dict[s
 
 
 def _graph_state(netlist: Netlist, entries: Mapping[str, dict[str, Any]], microbatch: int) -> dict[str, Any]:
-    """Which queue plays which part. Rams are parameters, queues are constants (NETLIST 7.5).
+    """Return the queues by their role. Rams are parameters, queues are constants (NETLIST 7.5).
 
-    Queues between two graphs of the netlist have no part: what stands among the intermediates is read by the host
-    (NETLIST 12).
-    """
-    queues = {name: copies[0] for name, copies in queues_by_name(netlist).items()}  # of copies (NETLIST 1.7) one
+    Queues between two graphs of the netlist have no role: the host reads what stands among the intermediates (NETLIST
+    12)."""
+    # One of the copies on several chips stands for all of them (NETLIST 1.7).
+    queues = {name: copies[0] for name, copies in queues_by_name(netlist).items()}
     held = {queue.name for queue in netlist.queues.values() if {queue.name, queue.written_name} & entries.keys()}
-    read = {name for op in netlist.ops.values() for name in op.inputs}
+    read = set(chain.from_iterable(op.inputs for op in netlist.ops.values()))
     inputs = [queue for queue in netlist.queues.values() if queue.host_fed and queue.name not in held]
     outputs = [queue for queue in netlist.queues.values() if not queue.host_fed and queue.name not in read | held]
     constants = [name for name in entries if not queues[name].is_ram]
@@ -388,14 +397,16 @@ def _graph_state(netlist: Netlist, entries: Mapping[str, dict[str, Any]], microb
 
 
 def _microbatch(netlist: Netlist) -> int:
-    """Inputs of one execute: a front end's microbatch (NETLIST 12)."""
+    """Return the inputs of one execute, a front end's microbatch (NETLIST 12)."""
     return max((graph.input_count for graph in netlist.graphs.values()), default=1)
 
 
 def _microbatch_count(args: Mapping[str, str]) -> int:
-    """Of the test-args, else 1."""
+    """Return the microbatch count of the test-args, else 1."""
     text = args.get("microbatch_count", "")
-    return max(1, int(text)) if text.isascii() and text.isdecimal() and len(text) < 9 else 1
+    if text.isascii() and text.isdecimal() and len(text) < 9:
+        return max(1, int(text))
+    return 1
 
 
 def _json(content: Any) -> _Member:
@@ -403,20 +414,20 @@ def _json(content: Any) -> _Member:
 
 
 class _Stream:
-    """What `tarfile` copies a member from."""
+    """The file from which `tarfile` copies a member."""
 
     def __init__(self, parts: Iterable[bytes | memoryview]) -> None:
         self._parts = iter(parts)
         self._part = memoryview(b"")
 
     def read(self, size: int) -> bytes | memoryview:
-        """So many bytes, fewer only at the end."""
-        found: list[memoryview] = []
+        """Return `size` bytes, fewer only at the end."""
+        chunks: list[memoryview] = []
         while size and (self._part or self._next()):
-            found.append(self._part[:size])
-            self._part = self._part[len(found[-1]) :]
-            size -= len(found[-1])
-        return found[0] if len(found) == 1 else b"".join(found)
+            chunks.append(self._part[:size])
+            self._part = self._part[len(chunks[-1]) :]
+            size -= len(chunks[-1])
+        return chunks[0] if len(chunks) == 1 else b"".join(chunks)
 
     def _next(self) -> bool:
         self._part = memoryview(next(self._parts, b""))

@@ -1,11 +1,11 @@
-"""What an image must be, rule by rule, and the error that says which rule it breaks."""
+"""The rules of images, and the error that names the rule that an image breaks."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
 from buda_emu.support.checker import Diagnostic, Rule, RuleBook, Severity
-from buda_emu.support.checker.text import shown
+from buda_emu.support.checker.text import short_line
 from buda_emu.support.errors import DocumentError, HostError
 
 Steps = tuple[str | int, ...]
@@ -98,79 +98,84 @@ BOOK.declare(
 BOOK.declare("image-changed", "error", "an image that is in use does not change", fix="load it again")
 
 RULES: Mapping[str, Rule] = BOOK.rules
-"""By id, as messages give it; the summary of a rule says what holds of every image."""
+"""The rules by id; the summary of a rule states what holds of every image."""
 
 
 class ImageError(DocumentError, HostError):
-    """A device image is refused. The message names archive, member, place in it, what is wrong, the rule, what to do.
+    """The error for a device image that is refused. Its message names archive, member, place in it, the problem, the
+    rule and the fix.
 
     `archive`, `member` ("" for the archive as a whole), `pointer` (a JSON pointer, "" for the member as a whole),
-    `rule` (an id of RULES) and `problem` are its parts, and its first diagnostic. `more`: what else is wrong.
-    """
+    `rule` (an id of RULES) and `problem` are its parts, and its first diagnostic. `further` has the diagnostics of
+    other problems."""
 
     is_report = False
 
     def __init__(
-        self, archive: str, member: str, rule: str, problem: str, pointer: str = "", more: Sequence[Diagnostic] = ()
+        self, archive: str, member: str, rule: str, problem: str, pointer: str = "", further: Sequence[Diagnostic] = ()
     ) -> None:
         self.archive = archive
         self.member = member
         self.rule = rule
         self.problem = problem
         self.pointer = pointer
-        where = ": ".join(filter(None, (archive, shown(member), shown(pointer))))
-        others = f" (and {len(more)} more, which `buda-emu check` shows)" if more else ""
-        message = f"{where}: {problem} [{rule}: {RULES[rule].summary}]{others}; {RULES[rule].fix}"
-        super().__init__(message, [finding(archive, member, rule, problem, pointer=pointer), *more])
+        location = ": ".join(filter(None, (archive, short_line(member), short_line(pointer))))
+        others = ""
+        if further:
+            others = f" (and {len(further)} more, which `buda-emu check` shows)"
+        message = f"{location}: {problem} [{rule}: {RULES[rule].summary}]{others}; {RULES[rule].fix}"
+        super().__init__(message, [finding(archive, member, rule, problem, pointer=pointer), *further])
 
 
-def together(errors: Sequence[ImageError]) -> ImageError:
-    """Several errors as one, which says the first and has all diagnostics."""
+def combine_errors(errors: Sequence[ImageError]) -> ImageError:
+    """Return several errors as one, which states the first problem and has all diagnostics."""
     first, *others = errors
-    more = [*first.diagnostics[1:], *(item for error in others for item in error.diagnostics)]
+    further = list(first.diagnostics[1:])
+    for error in others:
+        further += error.diagnostics
     return ImageError(
         archive=first.archive,
         member=first.member,
         rule=first.rule,
         problem=first.problem,
         pointer=first.pointer,
-        more=more,
+        further=further,
     )
 
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where in an image something stands: for messages."""
+    """A place in an image, for messages: archive, member, and steps into its JSON."""
 
     archive: str
     member: str = ""
     steps: Steps = ()
 
     def at(self, member: str) -> "Place":
-        """The place of a member."""
+        """Return the place of a member."""
         return Place(self.archive, member)
 
     def below(self, *steps: str | int) -> "Place":
-        """The place of a value inside of the one here: keys of objects, numbers of items."""
+        """Return the place of a value inside of this one, by keys of objects and numbers of list entries."""
         return Place(self.archive, self.member, (*self.steps, *steps))
 
     def error(self, rule: str, problem: str) -> ImageError:
-        """The error to raise."""
+        """Return the error to raise for a problem at this place."""
         return ImageError(
             archive=self.archive, member=self.member, rule=rule, problem=problem, pointer=pointer(self.steps)
         )
 
 
 def pointer(steps: Steps) -> str:
-    """The JSON pointer (RFC 6901, without its first slash) of keys and numbers."""
+    """Return the JSON pointer of keys and numbers (RFC 6901, without its first slash)."""
     return "/".join(str(step).replace("~", "~0").replace("/", "~1") for step in steps)
 
 
 def finding(
     archive: str, member: str, rule: str, problem: str, severity: Severity = "error", pointer: str = ""
 ) -> Diagnostic:
-    """What is wrong with a member, at a place in it, or with the archive where `member` is ""."""
-    path = f"{archive}!{shown(member)}" if member else archive
+    """Return a diagnostic about a member, about a place in it, or about the archive where `member` is ""."""
+    path = f"{archive}!{short_line(member)}" if member else archive
     if pointer:
-        return Diagnostic(path, rule, severity, problem, pointer=shown(pointer))
+        return Diagnostic(path, rule, severity, problem, pointer=short_line(pointer))
     return Diagnostic(path=path, rule=rule, severity=severity, message=problem, line=1, column=1)

@@ -1,4 +1,4 @@
-"""Several sets of a model's inputs at once."""
+"""Several sets of a model's inputs in one array of each input."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
@@ -12,10 +12,12 @@ from buda_emu.support.errors import HostError
 Array = NDArray[Any]
 
 
-def stream(io: ModelIo, arrays: Mapping[str, Array], at_once: int) -> Iterator[Sequence[Mapping[str, Array]]]:
-    """The sets in rounds of at most `at_once`. Raises HostError where inputs hold different numbers of them."""
-    count = sets_in(io, {label: array.shape for label, array in arrays.items()})
-    shapes = {item.label: item.shape for item in io.inputs}
+def split_into_rounds(
+    io: ModelIo, arrays: Mapping[str, Array], at_once: int
+) -> Iterator[Sequence[Mapping[str, Array]]]:
+    """Yield the sets in rounds of at most `at_once`. Raises HostError where inputs hold different numbers of sets."""
+    count = count_sets(io, {label: array.shape for label, array in arrays.items()})
+    shapes = {model_input.label: model_input.shape for model_input in io.inputs}
     for start in range(0, count, at_once):
         yield [
             {label: _part(array, shapes.get(label), number, count) for label, array in arrays.items()}
@@ -24,43 +26,51 @@ def stream(io: ModelIo, arrays: Mapping[str, Array], at_once: int) -> Iterator[S
 
 
 def queues_of(io: ModelIo, arrays: Mapping[str, Array]) -> dict[str, Array]:
-    """Entries of all sets, by queue. Raises HostError as `stream` and `ModelIo.queues`."""
-    parts = [io.queues(one) for sets in stream(io, arrays, 1) for one in sets]
-    return {name: joined([part[name] for part in parts]) for name in parts[0]}
+    """Return the entries of all sets, by queue. Raises HostError as `split_into_rounds` and `ModelIo.queues`."""
+    parts = [io.queues(arrays_of_set) for sets in split_into_rounds(io, arrays, 1) for arrays_of_set in sets]
+    return {name: join_sets([part[name] for part in parts]) for name in parts[0]}
 
 
-def sets_in(io: ModelIo, shapes: Mapping[str, tuple[int, ...]]) -> int:
-    """How many sets are given: inputs hold N times the model's first dimension, or have one for the sets in front; one
-    of the model's own shape goes with each. Raises HostError where inputs hold different numbers of them."""
-    found = {item.label: _sets(item.shape, shapes[item.label]) for item in io.inputs if item.label in shapes}
-    several = {label: count for label, count in found.items() if count is not None}
+def count_sets(io: ModelIo, shapes: Mapping[str, tuple[int, ...]]) -> int:
+    """Return how many sets the inputs hold. An input has N times the model's first dimension, or a dimension for the
+    sets in front; one of the model's own shape goes with each set. Raises HostError where inputs hold different numbers
+    of sets."""
+    counts = {
+        model_input.label: _set_count(model_input.shape, shapes[model_input.label])
+        for model_input in io.inputs
+        if model_input.label in shapes
+    }
+    several = {label: count for label, count in counts.items() if count is not None}
     if len(set(several.values())) > 1:
-        told = ", ".join(f"{label} {several[label]}" for label in io.labels if label in several)
-        raise HostError(f"inputs hold different numbers of the model's own: {told}")
+        numbers = ", ".join(f"{label} {several[label]}" for label in io.labels if label in several)
+        raise HostError(f"inputs hold different numbers of the model's own: {numbers}")
     return next(iter(several.values()), 1)
 
 
-def _sets(own: tuple[int, ...], given: tuple[int, ...]) -> int | None:
-    """None: one for all, or refused when it is pushed."""
-    if given == own or not given or not given[0]:
+def _set_count(model_shape: tuple[int, ...], shape: tuple[int, ...]) -> int | None:
+    """Return the number of sets in one input; None where it serves all sets, or is going to be refused when it is
+    pushed."""
+    if shape == model_shape or not shape or not shape[0]:
         return None
-    if given[1:] == own:
-        return given[0]
-    if not own or given[1:] != own[1:] or given[0] % own[0]:
+    if shape[1:] == model_shape:
+        return shape[0]
+    if not model_shape or shape[1:] != model_shape[1:] or shape[0] % model_shape[0]:
         return None
-    return given[0] // own[0]
+    return shape[0] // model_shape[0]
 
 
 def _part(array: Array, shape: tuple[int, ...] | None, number: int, count: int) -> Array:
-    if shape is None or array.shape == shape or _sets(shape, array.shape) != count:
+    if shape is None or array.shape == shape or _set_count(shape, array.shape) != count:
         return array
     if array.shape[1:] == shape:
         return array[number]
     return array[number * shape[0] : (number + 1) * shape[0]]
 
 
-def joined(parts: Sequence[Array]) -> Array:
-    """Along the first dimension; numbers become a vector."""
+def join_sets(parts: Sequence[Array]) -> Array:
+    """Concatenate arrays along the first dimension; numbers become a vector."""
     if len(parts) == 1:
         return parts[0]
-    return np.concatenate(parts) if parts[0].ndim else np.stack(parts)
+    if parts[0].ndim:
+        return np.concatenate(parts)
+    return np.stack(parts)

@@ -1,4 +1,4 @@
-"""The bytes of a tensor file as numpy arrays: BACKEND, BACKEND_TILIZED, and allowed pickles (NETLIST 8)."""
+"""Conversion of tensor files to numpy arrays: BACKEND, BACKEND_TILIZED, and pickles where allowed (NETLIST 8)."""
 
 import importlib
 import io
@@ -15,28 +15,28 @@ from numpy.typing import NDArray
 from buda_emu.arithmetic.formats import host_decode
 from buda_emu.arithmetic.tensor.host import prestride, stack_entries
 from buda_emu.arithmetic.tensor.layout import EntryLayout, unpack_entry
-from buda_emu.arithmetic.tensor.mapped import giving_back, packed_tiles, pushed_layout
-from buda_emu.arithmetic.tensor.referenced import Referenced, referenced
+from buda_emu.arithmetic.tensor.mapped import packed_tiles, page_releaser, pushed_layout
+from buda_emu.arithmetic.tensor.referenced import Referenced, reference_to
 from buda_emu.arithmetic.tensor.tilize import untilize
 from buda_emu.emulator.image.host_checks import (
     TILE,
+    concat_problem,
+    cut_problem,
+    entries_problem,
     extent_of,
-    filling,
+    index_problem,
+    missing_shape_problem,
+    repeat_problem,
+    stride_problem,
+    tile_padding,
     tile_rows,
-    undivided_indices,
-    unequal_strides,
-    unlike_cut,
-    unlike_entries,
-    unlike_parts,
-    unrepeatable,
-    unstated,
 )
 from buda_emu.emulator.image.metadata import HostTm, TensorEntry, Transform
 from buda_emu.emulator.image.rules import Place
 from buda_emu.netlist.model import Queue
 from buda_emu.spec.formats import is_raw
 from buda_emu.spec.host_shape import expand_shape
-from buda_emu.support.checker.text import shown
+from buda_emu.support.checker.text import short_line
 from buda_emu.support.errors import HostError, UnsupportedError
 
 Array = NDArray[Any]
@@ -51,19 +51,25 @@ ELEMENTS: Final[Mapping[str, str]] = MappingProxyType(
 
 
 def raw_tensor(data: bytes, entry: TensorEntry) -> Array:
-    """A .bin file as [entries, t, rows, cols] in its own element type; bfloat16 as float32, without loss."""
+    """Return the array of a .bin file as [entries, t, rows, cols] in its own element type; bfloat16 as float32, without
+    loss."""
     array = np.frombuffer(data, np.dtype(ELEMENTS[entry.format])).reshape(entry.pushed_shape)
-    return host_decode("Float16_b", array) if entry.format == "Float16_b" else array
+    if entry.format == "Float16_b":
+        return host_decode("Float16_b", array)
+    return array
 
 
 def tilized_tensor(data: bytes, queue: Queue, alignment: int, place: Place, *, to_push: bool = False) -> Array:
-    """A .tbin file as float32 [entries, t, rows, cols], or uint32 of a RawUInt queue (NETLIST 8, LAYOUT 3.1).
+    """Return the array of a .tbin file as float32 [entries, t, rows, cols], or uint32 for a RawUInt queue (NETLIST 8,
+    LAYOUT 3.1).
 
-    `to_push`: the values that become the very tiles of the file when they are pushed; they differ for Fp8_e4m3 only.
-    Raises ImageError for tiles whose headers do not state their size.
-    """
+    With `to_push` they are the values that become the very tiles of the file when they are pushed; they differ for
+    Fp8_e4m3 only. Raises ImageError for tiles whose headers do not state their size."""
     as_held = EntryLayout(queue.df, queue.blocking, "tilized", alignment)
-    layout = pushed_layout(queue.df, queue.blocking, alignment) if to_push else as_held
+    if to_push:
+        layout = pushed_layout(queue.df, queue.blocking, alignment)
+    else:
+        layout = as_held
     buffers = np.frombuffer(data, np.uint8).reshape(queue.blocking.cells, -1, layout.entry_bytes)
     entries: list[NDArray[np.float32]] = []
     for number in range(buffers.shape[1]):
@@ -73,56 +79,65 @@ def tilized_tensor(data: bytes, queue: Queue, alignment: int, place: Place, *, t
         except HostError as error:
             raise place.error("image-tensor", f"entry {number}: {error}") from None
     values = untilize(np.stack(entries), queue.blocking.tile_dim, layout.megarow)
-    return values.view(np.uint32) if is_raw(queue.df) else values
+    if is_raw(queue.df):
+        return values.view(np.uint32)
+    return values
 
 
 MAPPED: Final = ("Float32", "Float16_b")
 """Formats of .bin files whose elements are float32 or the upper half of one."""
 
 
-def mapped_raw(data: NDArray[np.uint8], entry: TensorEntry, place: Place, check: Callable[[], None]) -> Referenced:
-    """A .bin file in one of the formats MAPPED by reference. `check` raises where the image is not what it was."""
+def map_raw(data: NDArray[np.uint8], entry: TensorEntry, place: Place, check: Callable[[], None]) -> Referenced:
+    """Return the array of a .bin file in one of the formats MAPPED by reference. `check` raises where the image
+    changed."""
     array = data.view(ELEMENTS[entry.format]).reshape(entry.pushed_shape)
-    return referenced(array, str(place.member), giving_back(data), check, bfloat16=entry.format == "Float16_b")
+    return reference_to(array, str(place.member), page_releaser(data), check, bfloat16=entry.format == "Float16_b")
 
 
-def mapped_tiles(
+def map_tiles(
     data: NDArray[np.uint8], queue: Queue, alignment: int, place: Place, check: Callable[[], None]
 ) -> Referenced:
-    """A .tbin file by reference, as `tilized_tensor` with `to_push`; of no format of words. `check` raises where the
-    image is not what it was."""
+    """Return the array of a .tbin file by reference, with the values of `tilized_tensor(to_push=True)`. The format is
+    none of raw words. `check` raises where the image changed."""
     return packed_tiles(
         data,
         pushed_layout(queue.df, queue.blocking, alignment),
         str(place.member),
         check,
-        lambda said: place.error("image-tensor", said),
+        lambda problem: place.error("image-tensor", problem),
     )
 
 
 def pickled_tensor(data: bytes, place: Place) -> Array:
-    """A pickled torch tensor or numpy array as [entries, t, rows, cols] (NETLIST 7.4).
+    """Load a pickled torch tensor or numpy array as [entries, t, rows, cols] (NETLIST 7.4).
 
     Loading runs whatever code the pickle holds: callers make sure that the user wants that. Raises HostError where a
-    module is missing (torch, most likely), ImageError for anything else that goes wrong.
-    """
+    module is missing (torch, most likely), ImageError for anything else that goes wrong."""
     try:
-        found: Any = pickle.load(io.BytesIO(data))
+        loaded: Any = pickle.load(io.BytesIO(data))
     except ModuleNotFoundError as error:
         package = str(error.name).partition(".")[0]
         raise HostError(
-            f"{place.archive}: {shown(place.member)}: this pickle needs the Python package {shown(package)}, which is "
-            f"not installed: pip install {shown(package)}"
+            f"{place.archive}: {short_line(place.member)}: this pickle needs the Python package "
+            f"{short_line(package)}, which is not installed: pip install {short_line(package)}"
         ) from None
     except Exception as error:  # noqa: BLE001 - a pickle may raise anything
-        raise place.error("image-tensor", f"it is not a whole pickle ({shown(error)})") from None
-    given = _from_torch(found) if type(found).__module__.partition(".")[0] == "torch" else found
-    if not isinstance(given, np.ndarray):
-        raise place.error("image-tensor", f"it holds {shown(type(found).__name__)}, not a tensor")
-    array = cast("Array", given)
+        raise place.error("image-tensor", f"it is not a whole pickle ({short_line(error)})") from None
+    if type(loaded).__module__.partition(".")[0] == "torch":
+        tensor = _from_torch(loaded)
+    else:
+        tensor = loaded
+    if not isinstance(tensor, np.ndarray):
+        raise place.error("image-tensor", f"it holds {short_line(type(loaded).__name__)}, not a tensor")
+    array = cast("Array", tensor)
     if array.dtype.kind not in "fiub" or array.ndim == 0 or not array.size:
         raise place.error("image-tensor", f"it holds {array.size} elements of type {array.dtype}")
-    shape = array.shape if array.ndim > 2 else (1, *(1,) * (2 - array.ndim), *array.shape)  # NETLIST 7.4: 2-D has dim 3
+    # NETLIST 7.4: 2-D has dim 3
+    if array.ndim > 2:
+        shape = array.shape
+    else:
+        shape = (1, *(1,) * (2 - array.ndim), *array.shape)
     try:
         return array.reshape(expand_shape(shape))
     except HostError as error:
@@ -130,7 +145,7 @@ def pickled_tensor(data: bytes, place: Place) -> Array:
 
 
 def _from_torch(tensor: Any) -> Any:
-    """A torch tensor as numpy's; bfloat16, which numpy does not have, as float32."""
+    """Convert a torch tensor to numpy; bfloat16, which numpy does not have, to float32."""
     if not hasattr(tensor, "detach"):
         return tensor
     plain = tensor.detach().cpu()
@@ -138,18 +153,25 @@ def _from_torch(tensor: Any) -> Any:
 
 
 def for_queue(array: Array, declared: str, queue: Queue) -> Array:
-    """What to push so that the queue holds a tensor `declared` in a format: words for a RawUInt queue, else values.
+    """Return the array to push so that the queue holds a tensor of the format `declared`: words for a RawUInt queue,
+    else values.
 
     For a RawUInt queue a signed tensor is reinterpreted as unsigned of the same width (NETLIST 8), a float one gives
-    the bits of its float32 (FORMATS 3.9). Raw words are the bits of a float32 in any other queue (FORMATS 3.10).
-    """
+    the bits of its float32 (FORMATS 3.9). Raw words are the bits of a float32 in any other queue (FORMATS 3.10)."""
     if not is_raw(queue.df):
-        return array.astype(np.uint32).view(np.float32) if declared and is_raw(declared) else array
+        if declared and is_raw(declared):
+            return array.astype(np.uint32).view(np.float32)
+        return array
     if array.dtype.kind == "i":
-        array = array.astype(np.int32) if array.dtype.itemsize == 8 else array  # NETLIST 7.4: int64 is cast first
+        # NETLIST 7.4: int64 is cast first
+        if array.dtype.itemsize == 8:
+            array = array.astype(np.int32)
         return array.view(f"u{array.dtype.itemsize}").astype(np.uint32)
     if array.dtype.kind == "f":
-        single = host_decode("Float16", array) if array.dtype == np.float16 else array.astype(np.float32)
+        if array.dtype == np.float16:
+            single = host_decode("Float16", array)
+        else:
+            single = array.astype(np.float32)
         return single.view(np.uint32)
     return array.astype(np.uint32)
 
@@ -159,8 +181,8 @@ _NO_INDEX: Final = 0xFFFFFFFF  # what fills up the indices of an embedding: all 
 
 @dataclass(frozen=True, slots=True)
 class InputState:
-    """What the image says of one input. `shape`: the host's, if stated, a batch first. `broadcast`: dimensions of size
-    1 that are repeated over their tile instead of filled with zeros."""
+    """The image's statements about one input. `shape` is the host's, if stated, a batch first. `broadcast` has the
+    dimensions of size 1 that are repeated over their tile instead of padded with zeros."""
 
     transform: Transform
     shape: tuple[int, ...] | None
@@ -168,146 +190,159 @@ class InputState:
 
 
 def host_to_queue(name: str, array: Array, state: InputState, queue: Queue, microbatch: int) -> Array:
-    """An input in the host's shape as [entries, t, rows, cols]; the caller holds it against the queue.
+    """Convert an input in the host's shape to [entries, t, rows, cols]; the caller compares that with the queue.
 
     Raises HostError where the array has not the shape that the transform states, UnsupportedError for a transform of
-    outputs.
-    """
+    outputs."""
     transform = state.transform
     if transform.type == "NoTransform":
         batched = state.shape is not None and array.shape[1:] == state.shape[1:]
-        four = expand_shape(array.shape) if batched else _four(array.shape, microbatch)
-        return _padded(name, array.reshape(four), queue, microbatch, state.broadcast)
+        if batched:
+            four = expand_shape(array.shape)
+        else:
+            four = _expand_batch(array.shape, microbatch)
+        return _pad_to_tiles(name, array.reshape(four), queue, microbatch, state.broadcast)
     if transform.type == "ReinterpretShape":
         original, new = _shapes(name, transform)
-        _batch(name, array, original)
-        view = _as(name, array, new)
-        return _padded(name, view.reshape(expand_shape(view.shape)), queue, microbatch, state.broadcast)
+        _check_batch(name, array, original)
+        view = _reshape_entries(name, array, new)
+        return _pad_to_tiles(name, view.reshape(expand_shape(view.shape)), queue, microbatch, state.broadcast)
     if transform.type == "Prestride":
-        return _prestrided(name, array, transform)
+        return _prestride(name, array, transform)
     if transform.type == "EmbeddingIndex":
-        return _embedding_indices(name, array, _stated(name, transform, "original_shape"), queue)
-    raise _unsupported(name, transform, "an input")
+        return _embedding_indices(name, array, _stated_shape(name, transform, "original_shape"), queue)
+    raise _transform_error(name, transform, "an input")
 
 
 def queue_to_host(name: str, array: Array, transform: Transform, original: Sequence[int] | None) -> Array:
-    """An output as `folded` gives it, cut to its own rows and columns and reshaped. `original`: the shape that the
-    image states for it, if any. Raises HostError, UnsupportedError for a transform of inputs."""
+    """Cut an output of `fold_output` to its own rows and columns and reshape it. `original` is the shape that the image
+    states for it, if any. Raises HostError, UnsupportedError for a transform of inputs."""
     if transform.type in ("NoTransform", "Concatenate"):
-        return _narrowed(name, array, original, original) if original else array
+        if original:
+            return _narrow(name, array, original, original)
+        return array
     if transform.type == "Unpad":
-        shape = _stated(name, transform, "unpadded_shape")
-        return _narrowed(name, array, shape, shape)
+        shape = _stated_shape(name, transform, "unpadded_shape")
+        return _narrow(name, array, shape, shape)
     if transform.type == "ReinterpretShape":
         stated, cut = _shapes(name, transform)
-        return _narrowed(name, array, cut, stated)
-    raise _unsupported(name, transform, "an output")
+        return _narrow(name, array, cut, stated)
+    raise _transform_error(name, transform, "an output")
 
 
-def folded(array: Array, tm: HostTm, untilized: bool) -> Array:
-    """An output [entries, t, rows, cols] with z folded into rows and columns (LAYOUT 3.5). Raises HostError."""
+def fold_output(array: Array, tm: HostTm, untilized: bool) -> Array:
+    """Fold z of an output [entries, t, rows, cols] into rows and columns (LAYOUT 3.5). Raises HostError."""
     if (tm.hstack_factor, tm.vstack_factor) == (1, 1):
         return array
     return stack_entries(array, tm.hstack_factor, tm.vstack_factor, tm.row_major, untilized)
 
 
-def concatenated(arrays: Mapping[str, Array], transforms: Mapping[str, Transform], microbatch: int) -> dict[str, Array]:
-    """Folded outputs where those of one `concat_group` are one: it takes the place of the group's first, the others
+def concatenate_outputs(
+    arrays: Mapping[str, Array], transforms: Mapping[str, Transform], microbatch: int
+) -> dict[str, Array]:
+    """Return folded outputs with those of one `concat_group` joined under the name of the group's first; the others
     vanish (FRONTEND 7). Raises HostError where a group does not fit together."""
     groups: dict[int, list[str]] = {}
     for name in arrays:
         transform = transforms.get(name)
         if transform is not None and transform.type == "Concatenate":
             groups.setdefault(transform.concat_group or 0, []).append(name)
-    found: dict[str, Array] = {}
+    outputs: dict[str, Array] = {}
     for name, array in arrays.items():
         group = next((names for names in groups.values() if name in names), None)
         if group is None:
-            found[name] = array
+            outputs[name] = array
         elif name == group[0]:
-            found[name] = _joined(
-                sorted(group, key=lambda item: transforms[item].concat_index or 0),
+            outputs[name] = _join_outputs(
+                sorted(group, key=lambda member: transforms[member].concat_index or 0),
                 arrays,
                 transforms[name].concat_dim or 0,
                 microbatch,
             )
-    return found
+    return outputs
 
 
-def check_supported(name: str, transform: Transform) -> None:
+def check_output_transform(name: str, transform: Transform) -> None:
     """Raise UnsupportedError for an output with a transform of inputs."""
     if transform.type not in ("NoTransform", "Unpad", "ReinterpretShape", "Concatenate"):
-        raise _unsupported(name, transform, "an output")
+        raise _transform_error(name, transform, "an output")
 
 
-def _unsupported(name: str, transform: Transform, what: str) -> UnsupportedError:
+def _transform_error(name: str, transform: Transform, role: str) -> UnsupportedError:
     return UnsupportedError(
-        f"{name}: the runtime transform {transform.type} is not one for {what}; "
+        f"{name}: the runtime transform {transform.type} is not one for {role}; "
         "give and take tensors in the queue's own shape"
     )
 
 
 def _shapes(name: str, transform: Transform) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    return _stated(name, transform, "original_shape"), _stated(name, transform, "reinterpreted_shape")
+    return _stated_shape(name, transform, "original_shape"), _stated_shape(name, transform, "reinterpreted_shape")
 
 
-def _stated(name: str, transform: Transform, field: str) -> tuple[int, ...]:
-    _require(name, unstated(transform, field))
+def _stated_shape(name: str, transform: Transform, field: str) -> tuple[int, ...]:
+    _require(name, missing_shape_problem(transform, field))
     return getattr(transform, field)
 
 
 def _require(name: str, problem: str) -> None:
-    """Raises HostError where there is a problem."""
+    """Raise HostError where `problem` is not empty."""
     if problem:
         raise HostError(f"{name}: {problem}")
 
 
-def _batch(name: str, array: Array, shape: tuple[int, ...]) -> None:
-    """Hold an array against the shape that the image states; its outermost dimension may be a multiple of that's."""
+def _check_batch(name: str, array: Array, shape: tuple[int, ...]) -> None:
+    """Raise HostError unless an array has the shape that the image states; its outermost dimension may be a multiple of
+    the stated one."""
     if array.ndim != len(shape) or array.shape[1:] != shape[1:] or array.shape[0] % shape[0] or not array.size:
         raise HostError(f"{name}: shape {list(array.shape)}, the image states {list(shape)} for the host's tensor")
 
 
-def _as(name: str, array: Array, shape: Sequence[int]) -> Array:
-    """The same elements in entries of another shape; its first number, a batch, does not count."""
-    _require(name, unlike_entries(array.size, shape))
+def _reshape_entries(name: str, array: Array, shape: Sequence[int]) -> Array:
+    """Return the same elements in entries of another shape, whose first number, a batch, does not count."""
+    _require(name, entries_problem(array.size, shape))
     return array.reshape(-1, *shape[1:])
 
 
-def _padded(name: str, array: Array, queue: Queue, microbatch: int, broadcast: Sequence[int]) -> Array:
-    """[w, z, r, c] with whole tiles: filled up with zeros, or repeated (FRONTEND 7). One entry serves a microbatch."""
-    four = np.repeat(array, microbatch, axis=0) if array.shape[0] == 1 < microbatch else array
+def _pad_to_tiles(name: str, array: Array, queue: Queue, microbatch: int, broadcast: Sequence[int]) -> Array:
+    """Pad [w, z, r, c] to whole tiles with zeros, or by repeating the edge (FRONTEND 7). One entry serves a
+    microbatch."""
+    if array.shape[0] == 1 < microbatch:
+        four = np.repeat(array, microbatch, axis=0)
+    else:
+        four = array
     tile_dim = queue.blocking.tile_dim
-    _require(name, unrepeatable(four.shape, tile_dim, broadcast))
-    for axis, count, repeated in filling(four.shape, tile_dim, broadcast):
+    _require(name, repeat_problem(four.shape, tile_dim, broadcast))
+    for axis, count, repeated in tile_padding(four.shape, tile_dim, broadcast):
         widths = [(0, count if place == axis else 0) for place in range(4)]
         four = np.pad(four, widths, mode="edge" if repeated else "constant")
     return four
 
 
-def _four(shape: tuple[int, ...], microbatch: int) -> tuple[int, int, int, int]:
-    """[w, z, r, c] of a tensor of fewer dimensions, of which the image does not state the shape. The outermost one is
-    the batch; but in two dimensions or one it is only where it has the microbatch's size: otherwise there are one
-    matrix' rows and columns, or one row."""
+def _expand_batch(shape: tuple[int, ...], microbatch: int) -> tuple[int, int, int, int]:
+    """Return [w, z, r, c] of a tensor of fewer dimensions for which the image does not state the shape. The outermost
+    dimension is the batch; but in two dimensions or one it is only where it has the microbatch's size: otherwise there
+    are one matrix' rows and columns, or one row."""
     if len(shape) == 2 and shape[0] != microbatch:
         return 1, 1, *shape
     if len(shape) == 1:
-        return (shape[0], 1, 1, 1) if shape[0] == microbatch else (1, 1, 1, shape[0])
+        if shape[0] == microbatch:
+            return (shape[0], 1, 1, 1)
+        return (1, 1, 1, shape[0])
     return expand_shape(shape)
 
 
-def _narrowed(name: str, array: Array, cut: Sequence[int], shape: Sequence[int]) -> Array:
-    """Each entry of [entries, t, rows, cols] cut to the rows and columns of `cut`, then given the shape of `shape`. The
-    first numbers, batches, do not count."""
-    _require(name, unlike_cut(array.shape, cut, shape))
+def _narrow(name: str, array: Array, cut: Sequence[int], shape: Sequence[int]) -> Array:
+    """Cut each entry of [entries, t, rows, cols] to the rows and columns of `cut` and reshape it to `shape`. The first
+    numbers, batches, do not count."""
+    _require(name, cut_problem(array.shape, cut, shape))
     t, rows, columns = extent_of(cut)
     return array[:, :t, :rows, :columns].reshape(len(array), *shape[1:])
 
 
-def _joined(names: Sequence[str], arrays: Mapping[str, Array], dim: int, microbatch: int) -> Array:
+def _join_outputs(names: Sequence[str], arrays: Mapping[str, Array], dim: int, microbatch: int) -> Array:
     parts = [arrays[name] for name in names]
     axis = dim + 4 if dim < 0 else dim
-    problem = unlike_parts([part.shape for part in parts], dim)
+    problem = concat_problem([part.shape for part in parts], dim)
     if problem or (axis == 0 and any(part.shape[0] % microbatch for part in parts)):
         shapes = ", ".join(f"{name} {list(arrays[name].shape)}" for name in names)
         raise HostError(f"outputs {shapes} cannot be concatenated along dimension {dim}")
@@ -320,9 +355,9 @@ def _joined(names: Sequence[str], arrays: Mapping[str, Array], dim: int, microba
     return np.concatenate(split, 1).reshape(-1, *parts[0].shape[1:])
 
 
-def _prestrided(name: str, array: Array, transform: Transform) -> Array:
-    """NETLIST 8: one stride for both directions, with all of its offsets (LAYOUT 5)."""
-    _require(name, unequal_strides(transform))
+def _prestride(name: str, array: Array, transform: Transform) -> Array:
+    """Apply one stride for both directions, with all of its offsets (NETLIST 8, LAYOUT 5)."""
+    _require(name, stride_problem(transform))
     stride = transform.stride_height or 0
     if array.dtype.name not in ("float16", "float32", "float64", "bfloat16"):
         raise HostError(f"{name}: Prestride takes floats, not {array.dtype}")
@@ -331,7 +366,7 @@ def _prestrided(name: str, array: Array, transform: Transform) -> Array:
 
 
 def _embedding_indices(name: str, array: Array, original: Sequence[int], queue: Queue) -> Array:
-    """Indices [w, n] or [n] as the words of tiles: filled up to whole tiles of rows, then groups of 32 swapped with
+    """Return indices [w, n] or [n] as the words of tiles: padded to whole tiles of rows, then groups of 32 swapped with
     their places, so that an index lies where the device looks for it (FRONTEND 7)."""
     if array.ndim not in (1, 2) or array.dtype.kind not in "iu" or prod(original[1:-1]) != 1:
         raise HostError(f"{name}: EmbeddingIndex takes integers [w, n], not {array.dtype} {list(array.shape)}")
@@ -340,7 +375,7 @@ def _embedding_indices(name: str, array: Array, original: Sequence[int], queue: 
     indices = np.pad(indices, ((0, 0), (0, -indices.shape[1] % TILE)))
     indices[:, original[-1] :] = _NO_INDEX
     count, width = indices.shape
-    _require(name, undivided_indices(width, queue))
+    _require(name, index_problem(width, queue))
     groups = indices.reshape(count, rows, -1, TILE)
     groups = np.pad(groups, ((0, 0), (0, 0), (0, -groups.shape[2] % TILE), (0, 0)))
     tiles = groups.reshape(count, rows, -1, TILE, TILE).swapaxes(2, 3)

@@ -1,4 +1,4 @@
-"""Inputs for a run whose caller gives none: what the test-config says, else seeded random data (NETLIST 5.4)."""
+"""Inputs for a run whose caller gives none: the data of the test-config, else seeded random data (NETLIST 5.4)."""
 
 from collections.abc import Container, Iterator, Mapping, Sequence
 from math import prod, sqrt
@@ -36,7 +36,7 @@ class InputBlock:
 
 @dataclass(frozen=True, slots=True)
 class _Use:
-    """How ops read a queue where that restricts its data."""
+    """The reads of a queue by ops, where they restrict its data."""
 
     encodes: Op | None = None
     sparse: Op | None = None
@@ -51,25 +51,28 @@ def default_inputs(
     parameters: Mapping[str, str],
     seed: int,
     *,
-    given: Container[str] = frozenset(),
+    excluded: Container[str] = frozenset(),
     needed: Mapping[str, int] | None = None,
 ) -> Iterator[InputBlock]:
-    """Data for every queue that the host fills, in document order.
+    """Yield data for every queue that the host fills, in document order.
 
     Entries: a queue gets what the programs read, a static one (prologue) and a ram all it holds. Op-fed rams are
     initialised where the netlist has more than one program (NETLIST 5.4) or where an op reads them. The data of a queue
-    depends on `seed` and its name only. Queues in `given` get their data elsewhere. `needed`: what `entries_read`
-    says, where it has been asked already. Raises NetlistError, HostError,
-    UnsupportedError naming the queue.
-    """
-    needed = entries_read(netlist, programs, parameters) if needed is None else needed
+    depends on `seed` and its name only. Queues in `excluded` get their data elsewhere. `needed` is the result of
+    `entries_read`, where the caller has it already. Raises NetlistError, HostError, UnsupportedError naming the
+    queue."""
+    if needed is None:
+        needed = entries_read(netlist, programs, parameters)
     readers = _readers(netlist)
     entries: dict[str, int] = {}
     for queue in netlist.queues.values():
-        if queue.name in given:
+        if queue.name in excluded:
             continue
         if queue.host_fed:
-            entries[queue.name] = queue.entries if queue.is_ram else needed.get(queue.name, 0)
+            if queue.is_ram:
+                entries[queue.name] = queue.entries
+            else:
+                entries[queue.name] = needed.get(queue.name, 0)
         elif queue.is_ram and "e2e" not in queue.name and (len(netlist.programs) > 1 or queue.name in readers):
             entries[queue.name] = queue.entries
     _check_size(netlist, entries)
@@ -79,7 +82,7 @@ def default_inputs(
 
 
 def _check_size(netlist: Netlist, entries: Mapping[str, int]) -> None:
-    """Refuse to make up more data than any real netlist needs. Raises HostError naming the largest queue."""
+    """Refuse to generate more data than any real netlist needs. Raises HostError naming the largest queue."""
     sizes = {name: count * 4 * prod(netlist.queues[name].blocking.element_shape) for name, count in entries.items()}
     total = sum(sizes.values())
     if total > _TOTAL_BYTES_LIMIT:
@@ -103,13 +106,13 @@ Reader = tuple[Op, int]  # an op and the position of its input
 
 
 def _readers(netlist: Netlist) -> dict[str, list[Reader]]:
-    """The ops that read each queue directly."""
-    found: dict[str, list[Reader]] = {}
+    """Return the ops that read each queue directly, with the positions of their inputs."""
+    readers: dict[str, list[Reader]] = {}
     for op in netlist.ops.values():
         for position, name in enumerate(op.inputs):
             if name in netlist.queues:
-                found.setdefault(name, []).append((op, position))
-    return found
+                readers.setdefault(name, []).append((op, position))
+    return readers
 
 
 def _use(netlist: Netlist, readers: Sequence[Reader]) -> _Use:
@@ -133,7 +136,7 @@ def _use(netlist: Netlist, readers: Sequence[Reader]) -> _Use:
 
 
 class _Source:
-    """The data of one queue, entry after entry. `text` says where it comes from."""
+    """The data of one queue, entry after entry. `text` names its origin for reports."""
 
     def __init__(
         self, netlist: Netlist, config: TestConfig, queue: Queue, readers: Sequence[Reader], seed: int
@@ -148,10 +151,13 @@ class _Source:
         self.text = ""
 
     def entries(self, first: int, count: int) -> NDArray[Any]:
-        """The next `count` entries, the first of which has that number."""
+        """Return the next `count` entries; `first` is the number of the first one."""
         stimulus = self._named
         if self._use.encodes is not None and (stimulus is None or stimulus.type in _ENCODINGS):
-            self.text = "test-config" if stimulus is not None else "minimal sparse encoding"
+            if stimulus is not None:
+                self.text = "test-config"
+            else:
+                self.text = "minimal sparse encoding"
             shape = self._sparse_shape(stimulus, self._use.encodes)
             return np.concatenate([encoding_tiles(shape, stimulus, self._queue, self._stream) for _ in range(count)])
         if stimulus is not None and stimulus.type == "sparse":
@@ -168,14 +174,20 @@ class _Source:
             return self._column_numbers(count)
         else:
             value = _known_constant(self._queue.name, self._config)
-            stimulus = self._config.default_stimulus if value is None else Stimulus("constant", constant_value=value)
-            self.text = "test-config" if value is None and self._config.has_default_stimulus else "default"
-        return self._plain(stimulus, first, count)
+            if value is None:
+                stimulus = self._config.default_stimulus
+            else:
+                stimulus = Stimulus("constant", constant_value=value)
+            if value is None and self._config.has_default_stimulus:
+                self.text = "test-config"
+            else:
+                self.text = "default"
+        return self._plain_entries(stimulus, first, count)
 
-    def _plain(self, stimulus: Stimulus, first: int, count: int) -> NDArray[Any]:
+    def _plain_entries(self, stimulus: Stimulus, first: int, count: int) -> NDArray[Any]:
         queue = self._queue
-        whole = is_integer(queue.df) or is_raw(queue.df)
-        values = plain_values(stimulus, queue.blocking, first, count, whole, self._stream)
+        is_whole = is_integer(queue.df) or is_raw(queue.df)
+        values = plain_values(stimulus, queue.blocking, first, count, is_whole, self._stream)
         if values is None:
             raise UnsupportedError(
                 f"queue {queue.name}: a stimulus of type {stimulus.type or '(none)'!r} cannot be made here; "
@@ -188,9 +200,11 @@ class _Source:
             return values.astype(np.float32)
 
     def _sparse_shape(self, stimulus: Stimulus | None, reader: Op | None) -> SparseShape:
-        """Of the op that the stimulus names, else of the one that reads the queue."""
+        """Return the encoding's parameters of the op that the stimulus names, else of the op that reads the queue."""
         ops = self._netlist.ops
-        named = stimulus.matmul_ident_name if stimulus is not None else ""
+        named = ""
+        if stimulus is not None:
+            named = stimulus.matmul_ident_name
         op = ops.get(named) or ops.get(f"{named}.{self._queue.target_device}") or reader
         if op is None:
             raise NetlistError(f"queue {self._queue.name}: matmul_ident_name {named!r} is not an op")
@@ -204,7 +218,8 @@ class _Source:
 
 
 def _known_constant(name: str, config: TestConfig) -> float | None:
-    """Values that the vendor's harness knows by the queue's name (NETLIST 5.1 "Names override")."""
+    """Return the value that the vendor's harness gives a queue by its name, None for others (NETLIST 5.1 "Names
+    override")."""
     if "eps" in name:
         return float(np.finfo(np.float32).eps)
     if "reciprocal_of_sqrt_of_head_size" in name and "head_size" in config.args:  # of the training harness only
@@ -217,6 +232,7 @@ def _known_constant(name: str, config: TestConfig) -> float | None:
 
 
 def _count(config: TestConfig, default: int, *names: str) -> int:
-    """The first test-arg of these names that is a number above 0 (0x and 0 prefixes: NETLIST 5), else the default."""
+    """Return the first test-arg of these names that is a number above 0 (0x and 0 prefixes: NETLIST 5), else the
+    default."""
     values = (parse_int(config.args.get(name, "")) for name in names)
     return next((value for value in values if value is not None and value > 0), default)

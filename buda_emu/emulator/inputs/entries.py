@@ -1,6 +1,6 @@
-"""How many entries of each input queue a run of programs reads, and parameters for programs whose caller gives none."""
+"""Counts of the entries that a run of programs reads from each input queue, and default parameters of programs."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from buda_emu.emulator.runtime.machine.listeners import Journal
 from buda_emu.netlist.model import Execute, Loop, Netlist, Param, Program
@@ -26,18 +26,26 @@ _HARNESS: Mapping[str, tuple[str, str]] = {
 
 
 def parameter_names(programs: Sequence[Program]) -> dict[str, None]:
-    """Every parameter that the programs take, as written, in order."""
-    return {
-        name: None
-        for program in programs
-        for instruction in program.instructions
-        if isinstance(instruction, Param)
-        for name in instruction.names
-    }
+    """Return every parameter that the programs take, as written, in order."""
+    names: dict[str, None] = {}
+    for program in programs:
+        for instruction in program.instructions:
+            if isinstance(instruction, Param):
+                names.update(dict.fromkeys(instruction.names))
+    return names
 
 
-def chosen_programs(netlist: Netlist, names: Sequence[str]) -> list[Program]:
-    """The programs of these names, all in file order without any. Raises HostError for one that is not there."""
+def _loops(programs: Sequence[Program]) -> Iterator[Loop]:
+    """Yield every loop instruction of the programs."""
+    for program in programs:
+        for instruction in program.instructions:
+            if isinstance(instruction, Loop):
+                yield instruction
+
+
+def select_programs(netlist: Netlist, names: Sequence[str]) -> list[Program]:
+    """Return the programs of these names, or all in file order where no name is given. Raises HostError for an unknown
+    name."""
     bodies: list[Program] = []
     for name in names or tuple(dict.fromkeys(netlist.program_order)):
         body = netlist.programs.get(name)
@@ -47,17 +55,17 @@ def chosen_programs(netlist: Netlist, names: Sequence[str]) -> list[Program]:
     return bodies
 
 
-def known_parameters(programs: Sequence[Program], given: Mapping[str, str]) -> Mapping[str, str]:
-    """The caller's parameters. Raises HostError for one that no program takes, most likely misspelt, for a value that
-    is none, and for one that a loop cannot run as often as (NETLIST 3.1, 3.4)."""
-    known = parameter_names(programs)
-    counts = {
-        stored_name(step.count): step for body in programs for step in body.instructions if isinstance(step, Loop)
-    }
-    for name, text in given.items():
-        if name not in known:
-            hint = f" ({near(name, known)})" if near(name, known) else ""
-            raise HostError(f"no program takes the parameter {name}{hint}; parameters: {', '.join(known) or 'none'}")
+def check_parameters(programs: Sequence[Program], parameters: Mapping[str, str]) -> Mapping[str, str]:
+    """Return the caller's parameters unchanged. Raises HostError for a parameter that no program takes, most likely
+    misspelt, for a text that is no number, and for a loop count below 1 (NETLIST 3.1, 3.4)."""
+    names = parameter_names(programs)
+    counts = {stored_name(loop.count): loop for loop in _loops(programs)}
+    for name, text in parameters.items():
+        if name not in names:
+            hint = ""
+            if near(name, names):
+                hint = f" ({near(name, names)})"
+            raise HostError(f"no program takes the parameter {name}{hint}; parameters: {', '.join(names) or 'none'}")
         try:
             value = immediate(text)
         except ProgramError as error:
@@ -65,43 +73,36 @@ def known_parameters(programs: Sequence[Program], given: Mapping[str, str]) -> M
         loop = counts.get(stored_name(name))
         if loop is not None and value < 1:
             raise HostError(f"parameter {name} is {value}: the loop of line {loop.at().line} runs at least once")
-    return given
+    return parameters
 
 
 def default_parameters(programs: Sequence[Program], test_args: Mapping[str, str]) -> dict[str, str]:
-    """Parameters as the vendor's harnesses would give them (NETLIST 3.7).
+    """Return parameters as the vendor's harnesses would give them (NETLIST 3.7).
 
-    A name that no harness knows takes the test-arg of its name, else 1 where it counts a loop and 0 elsewhere.
-    """
-    counts = {
-        stored_name(instruction.count)
-        for program in programs
-        for instruction in program.instructions
-        if isinstance(instruction, Loop)
-    }
+    A name that no harness knows takes the test-arg of its name, else 1 where it counts a loop and 0 elsewhere."""
+    counts = {stored_name(loop.count) for loop in _loops(programs)}
     values: dict[str, str] = {}
     for name in parameter_names(programs):
         bare = stored_name(name)
-        own = bare.removeprefix("p_")
-        test_arg, value = _HARNESS.get(bare, (own, "1" if bare in counts else "0"))
+        test_arg_name = bare.removeprefix("p_")
+        test_arg, value = _HARNESS.get(bare, (test_arg_name, "1" if bare in counts else "0"))
         values[name] = test_args.get(test_arg, value)
     return values
 
 
 def entries_read(netlist: Netlist, programs: Sequence[Program], parameters: Mapping[str, str]) -> dict[str, int]:
-    """How many entries of each host-fed queue these programs use when run once each in order: at most what it holds.
+    """Return how many entries of each host-fed queue these programs use when run once each in order: at most what it
+    holds.
 
-    A queue read with prologue or epilogue is static and is filled (NETLIST 5.4). Raises ProgramError as the run would.
-    """
-    return walked(netlist, programs, parameters).entries
+    A queue read with prologue or epilogue is static and is filled (NETLIST 5.4). Raises ProgramError as the run
+    would."""
+    return walk_programs(netlist, programs, parameters).entries
 
 
-def walked(netlist: Netlist, programs: Sequence[Program], parameters: Mapping[str, str]) -> "Walked":
-    """What these programs do when run once each in order: they are walked with their variables, without data.
-
-    Raises ProgramError as the run would.
-    """
-    reads = Walked(netlist)
+def walk_programs(netlist: Netlist, programs: Sequence[Program], parameters: Mapping[str, str]) -> "ProgramWalk":
+    """Interpret these programs once each in order with their variables, but without data, and return what they would
+    do. Raises ProgramError as the run would."""
+    reads = ProgramWalk(netlist)
     steps = StepBudget(DEFAULT_STEP_LIMIT)
     interpreters = {program.name: Interpreter(program, reads, steps, looks_ahead=True) for program in programs}
     for program in programs:
@@ -112,18 +113,18 @@ def walked(netlist: Netlist, programs: Sequence[Program], parameters: Mapping[st
         except ProgramError as error:
             place = interpreters[program.name].failed_at
             if place is not None:
-                from buda_emu.emulator.runtime.stop import stopped  # a run that ends well need not wait for it
+                from buda_emu.emulator.runtime.stop import describe_stop  # a run that ends well need not wait for it
 
-                error.stopped = stopped(error, place, netlist, {}, Journal())
+                error.stopped = describe_stop(error, place, netlist, {}, Journal())
             raise
     return reads
 
 
-class Walked:
-    """Is a `program.interpreter.Machine` that only notes how far each queue is read and how often graphs run.
+class ProgramWalk:
+    """An implementation of `program.interpreter.Machine` that only counts how far each queue is read and how often
+    graphs run.
 
-    `entries`: see `entries_read`. `inputs`: inputs of all epochs. `graph_inputs`: of each graph that runs.
-    """
+    `entries` is the result of `entries_read`; `graph_inputs` counts the inputs of each graph that runs."""
 
     def __init__(self, netlist: Netlist) -> None:
         self._netlist = netlist
@@ -135,11 +136,11 @@ class Walked:
 
     @property
     def inputs(self) -> int:
-        """The graphs of a temporal graph run as one."""
+        """Inputs of all epochs. The graphs of a temporal graph run as one, so its first graph counts."""
         return sum(count for graph, count in self.graph_inputs.items() if graph in self._firsts)
 
     def execute(self, instruction: Execute, variables: Variables) -> None:
-        """Note the furthest entry that the graph reads or pops. Raises ProgramError as the run would."""
+        """Record the furthest entry that the graph reads or pops. Raises ProgramError as the run would."""
         self._gathered.add(instruction, variables)
         graph = self._netlist.graphs.get(instruction.graph)
         inputs = graph.input_count if graph is not None else 1
@@ -158,14 +159,14 @@ class Walked:
             self.entries[prepared.queue] = max(self.entries.get(prepared.queue, 0), furthest)
 
     def begin_run(self) -> None:
-        """Another program begins."""
+        """Forget the executes that the program before it left incomplete."""
         self._gathered.begin_run()
 
     def variable_written(self, text: str, variables: Variables) -> None:
-        """Pointers are looked at where they are used."""
+        """Ignore the write: pointers are evaluated where they are used."""
 
     def allocate(self, queue: str) -> None:
-        """Takes no data."""
+        """Ignore the instruction, which uses no data."""
 
     def deallocate(self, queue: str) -> None:
-        """Takes no data."""
+        """Ignore the instruction, which uses no data."""

@@ -1,4 +1,4 @@
-"""The inputs of a run: tensors from outside first, the rest generated; and how they are pushed."""
+"""The inputs of a run: tensors from files first, the rest generated; and their push into a machine."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 from buda_emu.emulator.inputs.default import InputBlock
 from buda_emu.emulator.inputs.entries import entries_read
 from buda_emu.emulator.inputs.input_used import InputUsed
-from buda_emu.emulator.inputs.of_image import archive_blocks, begun_with, in_queues, made_up_blocks
+from buda_emu.emulator.inputs.of_image import archive_blocks, in_queues, initial_blocks, made_up_blocks
 from buda_emu.emulator.inputs.reference import Files, Tensors, tensors, whole_array
 from buda_emu.emulator.memory.host import default_memory_limit
 from buda_emu.netlist.model import Netlist, Program, Queue
@@ -25,9 +25,9 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Feed:
-    """Makes the same inputs as often as they are asked for, without keeping them. `reference`: tensors from outside;
-    `archive`: an .npz file of inputs, which unpacks to at most `memory_limit` bytes; `image`: the one that the netlist
-    is of."""
+    """A source of the same inputs as often as they are asked for, without keeping them. `reference` has tensors from
+    outside; `archive` is an .npz file of inputs, which unpacks to at most `memory_limit` bytes; `image` is the one that
+    the netlist is of."""
 
     netlist: Netlist
     config: TestConfig
@@ -40,20 +40,23 @@ class Feed:
     memory_limit: int | None = None
 
     def blocks(self) -> Iterator[InputBlock]:
-        """Every entry to push, queue by queue. Raises HostError, NetlistError, ProgramError, UnsupportedError."""
-        held = self.image.held_queues if self.image is not None else frozenset[str]()
-        yield from begun_with(self.image)
-        given = set(held)
-        for block in in_queues(self.image, self._outside()):
+        """Yield every entry to push, queue by queue. Raises HostError, NetlistError, ProgramError, UnsupportedError."""
+        if self.image is not None:
+            held = self.image.held_queues
+        else:
+            held = frozenset[str]()
+        yield from initial_blocks(self.image)
+        filled = set(held)
+        for block in in_queues(self.image, self._file_blocks()):
             if block.queue in held:
                 raise HostError(f"inputs: the image holds the tensor of queue {block.queue}: take it out")
-            given.add(block.queue)
+            filled.add(block.queue)
             yield block
         yield from made_up_blocks(
-            self.netlist, self.config, self.programs, self.parameters, self.seed, self.image, given=given
+            self.netlist, self.config, self.programs, self.parameters, self.seed, self.image, excluded=filled
         )
 
-    def _outside(self) -> Iterator[InputBlock]:
+    def _file_blocks(self) -> Iterator[InputBlock]:
         if self.archive is not None:
             yield from archive_blocks(
                 self.netlist, self.archive, self.image, self.memory_limit or default_memory_limit()
@@ -62,24 +65,29 @@ class Feed:
             return
         needed = entries_read(self.netlist, self.programs, self.parameters)
         for queue in self.netlist.queues.values():
-            found = self._initial(self.reference, queue)
-            if found is not None:
-                wanted = queue.entries if queue.is_ram else needed.get(queue.name, 0)
-                yield _block(queue, found, wanted)
+            tensors = self._initial(self.reference, queue)
+            if tensors is not None:
+                if queue.is_ram:
+                    count = queue.entries
+                else:
+                    count = needed.get(queue.name, 0)
+                yield _block(queue, tensors, count)
 
     def _initial(self, files: Files, queue: Queue) -> Tensors | None:
-        """Of an image, arrays may have the shape of the host's tensors, and the name of the model's input."""
+        """Return the tensors that files hold for a queue, None where they hold none. Of an image, arrays may have the
+        shape of the host's tensors, and the name of the model's input."""
         if self.image is None or not queue.host_fed:
             return initial_tensors(files, queue)
-        found = (whole_array(files, name) for name in self.image.names_of(queue.name))
-        whole = next((item for item in found if item is not None), None)
-        if whole is None:
+        arrays = (whole_array(files, name) for name in self.image.names_of(queue.name))
+        array = next((candidate for candidate in arrays if candidate is not None), None)
+        if array is None:
             return initial_tensors(files, queue)
-        return Tensors(self.image.host_input(queue.name, whole.array), whole.source)
+        return Tensors(self.image.host_input(queue.name, array.array), array.source)
 
 
 def initial_tensors(files: Files, queue: Queue) -> Tensors | None:
-    """What the files hold for a queue that the host fills, or for a ram that ops write, before the first program."""
+    """Return the tensors that files hold for a queue that the host fills, or for a ram that ops write, before the first
+    program."""
     if queue.host_fed:
         return tensors(files, queue.name, queue.df, queue.blocking.element_shape)
     if queue.is_ram:
@@ -87,19 +95,19 @@ def initial_tensors(files: Files, queue: Queue) -> Tensors | None:
     return None
 
 
-def _block(queue: Queue, found: Tensors, wanted: int) -> InputBlock:
-    """The first entries that the programs read. Raises HostError where there are not so many."""
-    entries = found.array.shape[0]
-    if entries < wanted and not queue.is_ram:
-        has = f"{found.source} has {plural(entries, 'entry')} of queue {queue.name}"
-        raise HostError(f"{has}, the programs read {wanted}")
-    return InputBlock(queue.name, found.array[:wanted], 0 if queue.is_ram else None, found.source)
+def _block(queue: Queue, tensors: Tensors, count: int) -> InputBlock:
+    """Return the first `count` entries as a block. Raises HostError where there are fewer."""
+    entries = tensors.array.shape[0]
+    if entries < count and not queue.is_ram:
+        has = f"{tensors.source} has {plural(entries, 'entry')} of queue {queue.name}"
+        raise HostError(f"{has}, the programs read {count}")
+    return InputBlock(queue.name, tensors.array[:count], 0 if queue.is_ram else None, tensors.source)
 
 
 def push(
     emulator: "Emulator | Machines", blocks: Iterable[InputBlock], progress: Callable[[str], None] = lambda _: None
 ) -> tuple[InputUsed, ...]:
-    """Push them all; says what was pushed."""
+    """Push all blocks, and return a record of the pushed data of each queue."""
     queues = emulator.netlist.queues
     pushed: dict[str, InputUsed] = {}
     for block in blocks:
@@ -114,5 +122,5 @@ def push(
 
 
 def seed_of(seed: int, number: int) -> int:
-    """The seed of item `number`: the same however many are made beside it."""
+    """Return the seed of case `number`, which does not depend on how many cases there are."""
     return seed * 1_000_003 + number

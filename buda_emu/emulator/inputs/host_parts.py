@@ -1,4 +1,5 @@
-"""Runs of an image whose host computes between programs: its plan, followed on a machine, and the time of the host."""
+"""Runs of an image whose host computes between programs: its plan, executed on a machine, and the time of the host's
+steps."""
 
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -14,23 +15,23 @@ from buda_emu.emulator.image.model_io import ModelIo, made_up
 from buda_emu.emulator.inputs.feed import push
 from buda_emu.emulator.inputs.input_used import InputUsed
 from buda_emu.emulator.inputs.numpy_files import npy_of
-from buda_emu.emulator.inputs.of_image import begun_with
+from buda_emu.emulator.inputs.of_image import initial_blocks
 from buda_emu.emulator.inputs.stimulus import generator
 from buda_emu.emulator.runtime.emulator import Emulator
 from buda_emu.support.errors import HostError, ProgramError
 from buda_emu.support.records import dataclass
-from buda_emu.support.unmasked import require_unmasked
+from buda_emu.support.unmasked import refuse_masked_arrays
 
 Array = Any
 MADE_UP: Final = "made-up inputs of the model"
 TIMES: Final = 3
-"""How often a step of the host is timed."""
+"""The number of measurements of each step of the host, of which the shortest counts."""
 
 
 @dataclass(frozen=True, slots=True)
 class HostRun:
-    """What a run gave: the model's outputs by label, what programs gave by queue, what was pushed, and the seconds of
-    each step of the host, by its name."""
+    """The result of a run: the model's outputs by label, the results of programs by queue, the pushed data, and the
+    seconds of each step of the host by its name."""
 
     outputs: Mapping[str, Array]
     entries: Mapping[str, Array]
@@ -40,19 +41,24 @@ class HostRun:
 
 @dataclass(frozen=True, slots=True)
 class HostTime:
-    """What a step of the host takes on this machine; `seconds` are None where it refuses the values, `why`."""
+    """The time of one step of the host on this machine; `seconds` is None where it refuses the values, for the reason
+    `why`."""
 
     step: str
     seconds: float | None
     why: str = ""
 
     def __str__(self) -> str:
-        took = f"not measured: {self.why}" if self.seconds is None else f"{1e6 * self.seconds:,.0f} us on this machine"
+        if self.seconds is None:
+            took = f"not measured: {self.why}"
+        else:
+            took = f"{1e6 * self.seconds:,.0f} us on this machine"
         return f"{self.step}: {took}"
 
 
 class HostParts:
-    """An image's plan with what computes it. Raises HostError for a step that nothing here can compute."""
+    """An image's plan with functions that compute its steps. Raises HostError for a step that nothing here can
+    compute."""
 
     def __init__(self, image: DeviceImage) -> None:
         self._image = image
@@ -62,95 +68,111 @@ class HostParts:
         self.plan: HostPlan = image.model.host
         room = import_module(COMPUTES)
         self._compute = room.compute
-        self._runs = {step.file: room.computed(step.form, image.host_file(step.file)) for step in self.plan.on_host}
+        self._runs = {
+            step.file: room.operator_from_image(step.form, image.host_file(step.file)) for step in self.plan.on_host
+        }
         self._constants = {name: _array(image, file) for name, file in self.plan.constants.items()}
 
     def given(self, arrays: Mapping[str, Array]) -> dict[str, Array]:
-        """Values of the model's inputs, by label. Raises HostError where one is missing, unknown, or of another
-        shape."""
-        labels = {item.label for item in self.plan.given}
+        """Return the values of the model's inputs by the plan's names, from arrays by label. Raises HostError where one
+        is missing, unknown, or of another shape."""
+        labels = {plan_input.label for plan_input in self.plan.given}
         named = set(arrays)
         if labels != named:
-            what = sorted(labels - named or named - labels)
+            names = sorted(labels - named or named - labels)
             word = "no" if labels - named else "unknown"
-            raise HostError(f"inputs: {word} {', '.join(what)}; the model takes {', '.join(self._model.labels)}")
-        for item in self.plan.given:
-            require_unmasked(arrays[item.label], f"input {item.label}")
-            if np.shape(arrays[item.label]) != item.shape:
-                shape = list(np.shape(arrays[item.label]))
-                raise HostError(f"input {item.label}: shape {shape}, the model takes {list(item.shape)}")
-        return {item.value: np.asarray(arrays[item.label]) for item in self.plan.given}
+            raise HostError(f"inputs: {word} {', '.join(names)}; the model takes {', '.join(self._model.labels)}")
+        for plan_input in self.plan.given:
+            refuse_masked_arrays(arrays[plan_input.label], f"input {plan_input.label}")
+            if np.shape(arrays[plan_input.label]) != plan_input.shape:
+                shape = list(np.shape(arrays[plan_input.label]))
+                raise HostError(f"input {plan_input.label}: shape {shape}, the model takes {list(plan_input.shape)}")
+        return {plan_input.value: np.asarray(arrays[plan_input.label]) for plan_input in self.plan.given}
 
     def made_up(self, seed: int) -> dict[str, Array]:
-        """The same, generated: normal numbers for floats, else integers that the model takes."""
-        given = self.plan.given
-        return {item.value: made_up(generator(seed, item.label), item.shape, item.dtype, item.below) for item in given}
+        """Return generated values of the model's inputs: normal numbers for floats, else integers that the model
+        takes."""
+        plan_inputs = self.plan.given
+        return {
+            plan_input.value: made_up(
+                generator(seed, plan_input.label), plan_input.shape, plan_input.dtype, plan_input.below
+            )
+            for plan_input in plan_inputs
+        }
 
-    def read(self, path: Path, most: int) -> dict[str, Array]:
-        """The same from one .npz file, which unpacks to at most so many bytes. Raises HostError."""
+    def read(self, path: Path, byte_limit: int) -> dict[str, Array]:
+        """Return the values of the model's inputs from one .npz file, which unpacks to at most `byte_limit` bytes.
+        Raises HostError."""
         from buda_emu.emulator.inputs.numpy_files import npz_of
 
         if path.suffix.lower() != ".npz" or not path.is_file():
             raise HostError(f"inputs: {path}: an image with host parts takes one .npz file, by the model's input names")
-        return self.given(npz_of(f"inputs: {path}", path.read_bytes(), most))
+        return self.given(npz_of(f"inputs: {path}", path.read_bytes(), byte_limit))
 
     def on(self, machine: Emulator, parameters: Mapping[str, str], seed: int) -> HostRun:
-        """One run on a machine that holds nothing yet, of made-up inputs. Raises as `run`."""
-        push(machine, begun_with(self._image))
+        """Run the plan once on a machine that holds nothing yet, with generated inputs. Raises as `run`."""
+        push(machine, initial_blocks(self._image))
         return self.run(machine, self.made_up(seed), lambda name: machine.run(name, parameters), MADE_UP)
 
-    def timed(self, seed: int) -> list[HostTime]:
-        """What each step of the host takes: the shortest of `TIMES` runs on made-up operands of the model's shapes. No
+    def time_steps(self, seed: int) -> list[HostTime]:
+        """Measure each step of the host: the shortest of `TIMES` runs on generated operands of the model's shapes. No
         program runs."""
-        found: list[HostTime] = []
+        times: list[HostTime] = []
 
         def device(step: DeviceStep, _: Mapping[str, Array]) -> dict[str, Array]:
-            outputs = [item for item in self._model.outputs if item.label in step.outputs]
-            return {item.label: made_up(generator(seed, item.label), item.shape, item.dtype, 2) for item in outputs}
+            outputs = [model_output for model_output in self._model.outputs if model_output.label in step.outputs]
+            return {
+                model_output.label: made_up(
+                    generator(seed, model_output.label), model_output.shape, model_output.dtype, 2
+                )
+                for model_output in outputs
+            }
 
         def compute(step: HostStep, operands: Sequence[Array]) -> Sequence[Array]:
-            results: Sequence[Array] = [np.zeros(item.shape, item.dtype) for item in step.results]
-            took: list[float] = []
+            results: Sequence[Array] = [np.zeros(result.shape, result.dtype) for result in step.results]
+            seconds: list[float] = []
             try:
                 for _ in range(TIMES):
                     start = time.perf_counter()
                     results = self._compute(self._runs[step.file], step, operands)
-                    took.append(time.perf_counter() - start)
+                    seconds.append(time.perf_counter() - start)
             except ProgramError as error:
-                found.append(HostTime(step.title, None, str(error)))
+                times.append(HostTime(step.title, None, str(error)))
             else:
-                found.append(HostTime(step.title, min(took)))
+                times.append(HostTime(step.title, min(seconds)))
             return results
 
         follow(self.plan, {**self._constants, **self.made_up(seed)}, device, compute)
-        return found
+        return times
 
     def run(self, machine: Emulator, values: Mapping[str, Array], run: Callable[[str], None], source: str) -> HostRun:
-        """Follow the plan on a machine that holds the image's constants. `run` runs a program; `source` is where the
-        inputs come from. Raises what a run raises, and ProgramError where the host cannot compute the values."""
+        """Execute the plan on a machine that holds the image's constants. `run` runs a program; `source` names the
+        origin of the inputs. Raises what a run raises, and ProgramError where the host cannot compute the values."""
         entries: dict[str, Array] = {}
         pushed: list[InputUsed] = []
         seconds: dict[str, float] = {}
-        own = {item.value for item in self.plan.given}
+        model_values = {plan_input.value for plan_input in self.plan.given}
 
-        def device(step: DeviceStep, given: Mapping[str, Array]) -> dict[str, Array]:
-            for item in self._model.inputs:
-                if item.label in given:
-                    entry = item.to_queue(given[item.label])
-                    machine.push(item.queue, entry)
-                    where = source if step.inputs[item.label] in own else "host parts"
-                    df = machine.netlist.queues[item.queue].df
-                    pushed.append(InputUsed(item.queue, df, tuple(entry.shape), where))
+        def device(step: DeviceStep, program_inputs: Mapping[str, Array]) -> dict[str, Array]:
+            for model_input in self._model.inputs:
+                if model_input.label in program_inputs:
+                    entry = model_input.to_queue(program_inputs[model_input.label])
+                    machine.push(model_input.queue, entry)
+                    origin = "host parts"
+                    if step.inputs[model_input.label] in model_values:
+                        origin = source
+                    df = machine.netlist.queues[model_input.queue].df
+                    pushed.append(InputUsed(model_input.queue, df, tuple(entry.shape), origin))
             run(step.program)
-            outputs = [item for item in self._model.outputs if item.label in step.outputs]
-            entries.update({item.queue: machine.pop(item.queue) for item in outputs})
-            return {item.label: item.from_queue(entries[item.queue]) for item in outputs}
+            outputs = [model_input for model_input in self._model.outputs if model_input.label in step.outputs]
+            entries.update({model_input.queue: machine.pop(model_input.queue) for model_input in outputs})
+            return {model_input.label: model_input.from_queue(entries[model_input.queue]) for model_input in outputs}
 
         def compute(step: HostStep, operands: Sequence[Array]) -> Sequence[Array]:
             start = time.perf_counter()
-            found = self._compute(self._runs[step.file], step, operands)
+            results = self._compute(self._runs[step.file], step, operands)
             seconds[step.title] = time.perf_counter() - start
-            return found
+            return results
 
         outputs = follow(self.plan, {**self._constants, **values}, device, compute)
         return HostRun(outputs, entries, tuple(pushed), seconds)

@@ -1,11 +1,11 @@
-"""What a run was fed with. Apart from other results: a plain run needs no more of them."""
+"""The record of a run's input data. It is a file of its own because a plain run needs no other result."""
 
 from buda_emu.support.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)
 class InputUsed:
-    """What was pushed to a queue. `source`: the file, "test-config", "default", ..."""
+    """The data that was pushed to a queue. `source` is the file, "test-config", "default", ..."""
 
     queue: str
     format: str

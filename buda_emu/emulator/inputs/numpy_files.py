@@ -1,4 +1,4 @@
-"""Arrays in files: .npy, .npz, .safetensors, and how much memory the files of a directory take."""
+"""Reads arrays from .npy, .npz and .safetensors files, and estimates the memory that the files of a directory take."""
 
 import json
 import os
@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from buda_emu.emulator.memory.host import default_memory_limit, size_text
 from buda_emu.support.errors import HostError
-from buda_emu.support.files import unchanged
+from buda_emu.support.files import change_guard
 
 _PIECE: Final = 1 << 20  # bytes
 _MOST_HEADER: Final = 10_000  # bytes, as numpy's own limit
@@ -35,55 +35,55 @@ _BROKEN: Final = (
 
 
 def map_npy(path: Path) -> NDArray[Any]:
-    """The array of a .npy file, read as it is used: who uses it checks that the file is `unchanged`. Raises
-    HostError for one that is not an array, or is not whole."""
+    """Map the array of a .npy file, which is read as it is used; the caller checks that the file stays `unchanged`.
+    Raises HostError for a file that is not an array, or is cut short."""
     try:
-        with _opened(path) as stream:
+        with _open_regular_file(path) as stream:
             _shape_and_type(stream, os.fstat(stream.fileno()).st_size)
         with warnings.catch_warnings(action="ignore"):
             return np.lib.format.open_memmap(path, mode="r")
     except _BROKEN as error:
-        raise _none(str(path), error) from None
+        raise _format_error(str(path), error) from None
 
 
 @dataclass(frozen=True, slots=True)
 class Header:
-    """What the file says of its array."""
+    """Shape and element type of an array in a file."""
 
     shape: tuple[int, ...]
     dtype: "np.dtype[Any]"
 
     @property
     def elements(self) -> int:
-        """How many."""
+        """The number of elements."""
         return prod(self.shape)
 
     @property
     def bytes(self) -> int:
-        """Of all elements."""
+        """The size of all elements in bytes."""
         return self.elements * self.dtype.itemsize
 
 
 def npy_header(path: Path) -> Header:
-    """Of the array of a .npy file. Raises HostError."""
+    """Read the header of a .npy file. Raises HostError."""
     try:
-        with _opened(path) as stream:
+        with _open_regular_file(path) as stream:
             return _header(stream, os.fstat(stream.fileno()).st_size)
     except _BROKEN as error:
-        raise _none(str(path), error) from None
+        raise _format_error(str(path), error) from None
 
 
 def npz_headers(path: Path) -> dict[str, Header]:
-    """Of each array of a .npz file, by name. Raises HostError."""
+    """Read the header of each array of a .npz file, by name. Raises HostError."""
     try:
-        with _opened(path) as stream, zipfile.ZipFile(stream) as archive:
+        with _open_regular_file(path) as stream, zipfile.ZipFile(stream) as archive:
             return dict(_members(archive))
     except _BROKEN as error:
-        raise _none(str(path), error, "archive") from None
+        raise _format_error(str(path), error, "archive") from None
 
 
 def _members(archive: zipfile.ZipFile) -> Iterator[tuple[str, Header]]:
-    """Each array's name and header. Raises ValueError for a name that occurs twice, with ".npy" or without."""
+    """Yield name and header of each array. Raises ValueError for a name that occurs twice, with ".npy" or without."""
     names: set[str] = set()
     for info in archive.infolist():
         name = info.filename.removesuffix(".npy")
@@ -100,57 +100,63 @@ def _header(stream: IO[bytes], size: int) -> Header:
 
 
 def npy_of(name: str, data: bytes) -> NDArray[Any]:
-    """The array of what a .npy file holds. Raises HostError."""
+    """Return the array in the bytes of a .npy file. Raises HostError."""
     try:
         return _array(BytesIO(data), len(data))
     except _BROKEN as error:
-        raise _none(name, error) from None
+        raise _format_error(name, error) from None
 
 
-def read_npy(path: Path, most: int | None = None) -> NDArray[Any]:
-    """Read the array of a .npy file into memory. Raises HostError for a file that is not an array, is not whole or is
-    written to meanwhile, for what is not a regular file, and for more than `most` bytes, by default a machine's memory
-    limit."""
-    most = default_memory_limit() if most is None else most
+def read_npy(path: Path, byte_limit: int | None = None) -> NDArray[Any]:
+    """Read the array of a .npy file into memory. Raises HostError for a file that is not an array, is cut short or is
+    written to meanwhile, for a path that is not a regular file, and for more than `byte_limit` bytes, by default a
+    machine's memory limit."""
+    if byte_limit is None:
+        byte_limit = default_memory_limit()
     try:
-        check = unchanged(path)
-        with _opened(path) as stream:
+        check = change_guard(path)
+        with _open_regular_file(path) as stream:
             size = os.fstat(stream.fileno()).st_size
-            if size > most:
-                raise HostError(f"{path} holds {size_text(size)}, the memory limit is {size_text(most)}")
+            if size > byte_limit:
+                raise HostError(f"{path} holds {size_text(size)}, the memory limit is {size_text(byte_limit)}")
             array = _array(stream, size)
     except _BROKEN as error:
-        raise _none(str(path), error) from None
+        raise _format_error(str(path), error) from None
     check()
     return array
 
 
-def npz_of(name: str, data: bytes | Path, most: int | None = None) -> dict[str, NDArray[Any]]:
-    """The arrays of a .npz file, or of what one holds, by name. Nothing is unpacked where they would take more than
-    `most` bytes, by default a machine's memory limit: kilobytes can hold gigabytes of zeros. Raises HostError."""
-    most = default_memory_limit() if most is None else most
+def npz_of(name: str, data: bytes | Path, byte_limit: int | None = None) -> dict[str, NDArray[Any]]:
+    """Return the arrays of a .npz file, or of the bytes of one, by name. Nothing is unpacked where they would take more
+    than `byte_limit` bytes, by default a machine's memory limit: kilobytes can hold gigabytes of zeros. Raises
+    HostError."""
+    if byte_limit is None:
+        byte_limit = default_memory_limit()
     try:
-        with BytesIO(data) if isinstance(data, bytes) else _opened(data) as stream, zipfile.ZipFile(stream) as archive:
+        with (
+            BytesIO(data) if isinstance(data, bytes) else _open_regular_file(data) as stream,
+            zipfile.ZipFile(stream) as archive,
+        ):
             needed = sum(header.bytes for _, header in _members(archive))
-            if needed > most:
-                raise HostError(f"{name} unpacks to {size_text(needed)}, the memory limit is {size_text(most)}")
-            found: dict[str, NDArray[Any]] = {}
+            if needed > byte_limit:
+                raise HostError(f"{name} unpacks to {size_text(needed)}, the memory limit is {size_text(byte_limit)}")
+            arrays: dict[str, NDArray[Any]] = {}
             for info in archive.infolist():
                 with archive.open(info) as member:
-                    found[info.filename.removesuffix(".npy")] = _array(member, info.file_size)
-            return found
+                    arrays[info.filename.removesuffix(".npy")] = _array(member, info.file_size)
+            return arrays
     except _BROKEN as error:
-        raise _none(name, error, "archive") from None
+        raise _format_error(name, error, "archive") from None
 
 
-def _opened(path: Path) -> IO[bytes]:
+def _open_regular_file(path: Path) -> IO[bytes]:
     if not stat.S_ISREG(path.stat().st_mode):  # a pipe would block, and cannot go back
         raise ValueError("it is not a regular file")
     return path.open("rb")
 
 
 def _array(stream: IO[bytes], size: int) -> NDArray[Any]:
-    """The array of a file of `size` bytes: no memory is taken for what the file does not hold."""
+    """Read the array of a file of `size` bytes. No memory is taken for bytes that the file does not hold."""
     shape, fortran, dtype = _shape_and_type(stream, size)
     array = np.empty(prod(shape), dtype)
     left = array.view(np.uint8).data
@@ -159,7 +165,9 @@ def _array(stream: IO[bytes], size: int) -> NDArray[Any]:
         if not count:
             raise EOFError("it is cut short")
         left = left[count:]
-    return array.reshape(shape[::-1]).T if fortran else array.reshape(shape)
+    if fortran:
+        return array.reshape(shape[::-1]).T
+    return array.reshape(shape)
 
 
 def _shape_and_type(stream: IO[bytes], size: int) -> tuple[tuple[int, ...], bool, "np.dtype[Any]"]:
@@ -177,8 +185,11 @@ def _shape_and_type(stream: IO[bytes], size: int) -> tuple[tuple[int, ...], bool
     return shape, fortran, dtype
 
 
-def _none(name: str, error: BaseException, kind: str = "array file") -> HostError:
-    reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error) or type(error).__name__
+def _format_error(name: str, error: BaseException, kind: str = "array file") -> HostError:
+    if isinstance(error, OSError) and error.strerror:
+        reason = error.strerror
+    else:
+        reason = str(error) or type(error).__name__
     return HostError(f"{name} is not a numpy {kind}: {reason}")
 
 
@@ -190,14 +201,16 @@ _SAFE_TYPES: Final[Mapping[str, str]] = {
 }  # fmt: skip
 
 
-def read_archive(file: str, data: bytes, most: int | None = None) -> Mapping[str, Array]:
-    """The arrays of a .npz or .safetensors file by name; bfloat16 as float32. `most`: bytes that what is packed may
-    take. Raises HostError."""
-    return npz_of(file, data, most) if file.lower().endswith(".npz") else _safetensors(file, data)
+def read_archive(file: str, data: bytes, byte_limit: int | None = None) -> Mapping[str, Array]:
+    """Return the arrays of a .npz or .safetensors file by name; bfloat16 as float32. `byte_limit` bounds the bytes that
+    a .npz unpacks to. Raises HostError."""
+    if file.lower().endswith(".npz"):
+        return npz_of(file, data, byte_limit)
+    return _safetensors(file, data)
 
 
 def is_archive(file: str) -> bool:
-    """Whether the name is that of a file with several arrays."""
+    """Return whether the name is that of a file with several arrays."""
     return file.lower().endswith((".npz", ".safetensors"))
 
 
@@ -227,11 +240,14 @@ def _safe_array(file: str, name: str, entry: Mapping[str, Any]) -> Array:
 _LONGEST_HEADER = 100 << 20  # bytes, as the format's own limit
 
 
-def copied_bytes(inputs: Path) -> int:
-    """Bytes of host copies, at most: archives stay, other files come and go one after the other, and each is there as
-    its bytes, as an array, and as float32."""
-    files = sorted(path for path in inputs.rglob("*") if path.is_file()) if inputs.is_dir() else [inputs]
-    kept = once = 0
+def host_copy_bytes(inputs: Path) -> int:
+    """Estimate the bytes of host copies of input files, at most. Archives stay in memory; other files come and go one
+    after the other, and each is there as its bytes, as an array, and as float32."""
+    if inputs.is_dir():
+        files = sorted(path for path in inputs.rglob("*") if path.is_file())
+    else:
+        files = [inputs]
+    archive_bytes = once = 0
     bins: Counter[str] = Counter()
     for path in files:
         with suppress(OSError, HostError):
@@ -244,19 +260,21 @@ def copied_bytes(inputs: Path) -> int:
                 bins[str(path).rsplit(".", 2)[0]] += 2 * size  # entry by entry, and all in one array
             elif suffix in (".npz", ".safetensors"):
                 arrays = list(_npz(path) if suffix == ".npz" else _bytes_of_safetensors(path))
-                kept += sum(max(array, 4 * elements) if suffix != ".npz" else array for array, elements in arrays)
+                archive_bytes += sum(
+                    max(array, 4 * elements) if suffix != ".npz" else array for array, elements in arrays
+                )
                 largest = max((elements for _, elements in arrays), default=0)
                 once = max(once, size + 8 * largest)
-    return kept + max(once, max(bins.values(), default=0))
+    return archive_bytes + max(once, max(bins.values(), default=0))
 
 
 def _npz(path: Path) -> Iterator[tuple[int, int]]:
-    """(bytes, elements) of each array."""
+    """Yield (bytes, elements) of each array of a .npz file."""
     return ((header.bytes, header.elements) for header in npz_headers(path).values())
 
 
 def _bytes_of_safetensors(path: Path) -> Iterator[tuple[int, int]]:
-    """(bytes, elements) of each tensor."""
+    """Yield (bytes, elements) of each tensor of a .safetensors file."""
     with path.open("rb") as stream:
         length = int.from_bytes(stream.read(8), "little")
         header: dict[str, Any] = {}

@@ -21,82 +21,87 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class KnownQueues:
-    """Names of queues that a run does not treat as others: `filled` from the start, with an image's constants and
-    parameters; `lent`: those of them that stay in the image's file as far as they take more than their share of the
-    limit, of which two are in memory at a time; `between`: not read out."""
+class ImageQueues:
+    """Names of an image's queues that a run treats differently. `filled` have the image's constants and parameters from
+    the start. `lent` are those of them that stay in the image's file as far as they take more than their share of the
+    limit, of which two are in memory at a time. `between` are not read out."""
 
     filled: frozenset[str] = frozenset()
     lent: frozenset[str] = frozenset()
     between: frozenset[str] = frozenset()
 
 
-NOTHING_KNOWN: Final = KnownQueues()
-"""Of a netlist without an image."""
+NO_IMAGE_QUEUES: Final = ImageQueues()
+"""The queues of a netlist without an image: none is treated differently."""
 
 
 NPZ = ".npz"
 
 
 def is_archive_of_inputs(path: "Path") -> bool:
-    """Whether `--inputs` names one .npz file, not a folder."""
+    """Return whether `--inputs` names one .npz file instead of a folder."""
     return path.suffix.lower() == NPZ and not path.is_dir()
 
 
 def image_args(image: "DeviceImage | None") -> dict[str, str]:
-    """What an image knows that a test-arg would say; a netlist's own test-args go before it."""
+    """Return the test-args that an image implies; a netlist's own test-args take precedence."""
     if image is None:
         return {}
     metadata = image.metadata
     return {"microbatch_count": str(metadata.microbatch_count), "microbatch_size": str(metadata.microbatch_size)}
 
 
-def taking(image: "DeviceImage", inputs: "Path", parameters: Mapping[str, str]) -> "DeviceImage":
-    """The image, made to take as many sets of the model's inputs in a round as an .npz file, or .npy files of a folder,
-    hold; the image as it is where the program of a model is not run for each input by itself. Raises HostError where
-    inputs hold different numbers of sets."""
+def fit_image_to_inputs(image: "DeviceImage", inputs: "Path", parameters: Mapping[str, str]) -> "DeviceImage":
+    """Return the image with as many sets of the model's inputs in a round as an .npz file, or the .npy files of a
+    folder, hold; the same image where the program of a model is not run for each input by itself. Raises HostError
+    where inputs hold different numbers of sets."""
     model = image.model
     programs = tuple(image.netlist.programs.values())
     if model is None or image.plan is not None or len(programs) != 1 or LOOP not in parameter_names(programs):
         return image
-    from buda_emu.emulator.image.sets import sets_in
+    from buda_emu.emulator.image.sets import count_sets
     from buda_emu.emulator.inputs.numpy_files import npy_header, npz_headers
 
     shapes: dict[str, tuple[int, ...]] = {}
     with suppress(HostError, OSError):  # who reads the file says what is wrong with it
         if is_archive_of_inputs(inputs):
             shapes = {name: header.shape for name, header in npz_headers(inputs).items()}
-        for item in model.inputs if not shapes else ():
-            for name in image.names_of(item.queue):
+        for model_input in model.inputs if not shapes else ():
+            for name in image.names_of(model_input.queue):
                 if (path := inputs / f"{name}.npy").is_file():
-                    shapes[item.label] = npy_header(path).shape
-    sets = sets_in(model, shapes)
+                    shapes[model_input.label] = npy_header(path).shape
+    sets = count_sets(model, shapes)
     rounds = parameters.get(LOOP, "1")
-    whole = rounds.isdecimal() and int(rounds) > 0 and sets % int(rounds) == 0
-    return image.of_sets(sets // int(rounds)) if whole and sets > int(rounds) else image
+    is_even = rounds.isdecimal() and int(rounds) > 0 and sets % int(rounds) == 0
+    if is_even and sets > int(rounds):
+        return image.with_sets(sets // int(rounds))
+    return image
 
 
 def host_copies(image: "DeviceImage | None") -> int:
-    """Bytes that the model's own tensors take while one of them is made ready for its queue."""
+    """Return the bytes that the model's own tensors take while one of them is laid out for its queue."""
     model = image.model if image is not None else None
-    return max((item.host_bytes for item in model.inputs), default=0) if model is not None else 0
+    if model is not None:
+        return max((model_input.host_bytes for model_input in model.inputs), default=0)
+    return 0
 
 
-def known_queues(image: "DeviceImage | None", *, all_read: bool = False) -> KnownQueues:
-    """What an image says of its queues. `all_read`: what goes from epoch to epoch is read out, too."""
+def image_queues(image: "DeviceImage | None", *, all_read: bool = False) -> ImageQueues:
+    """Return the queues of an image that a run treats differently. `all_read`: queues between epochs are read out,
+    too."""
     if image is None:
-        return NOTHING_KNOWN
-    return KnownQueues(image.held_queues, image.lent_queues, frozenset() if all_read else image.between_queues)
+        return NO_IMAGE_QUEUES
+    return ImageQueues(image.held_queues, image.lent_queues, frozenset() if all_read else image.between_queues)
 
 
-def begun_with(image: "DeviceImage | None") -> Iterator[InputBlock]:
-    """The constants and parameters of an image."""
-    for tensor in image.held() if image is not None else ():
+def initial_blocks(image: "DeviceImage | None") -> Iterator[InputBlock]:
+    """Yield the constants and parameters of an image."""
+    for tensor in image.initial_tensors() if image is not None else ():
         yield InputBlock(tensor.queue, tensor.array, tensor.slot, "image")
 
 
-def _require_fed_at_once(image: "DeviceImage | None") -> None:
-    """Raises UnsupportedError where the host computes what later programs are fed with (`host_parts`)."""
+def _refuse_host_parts(image: "DeviceImage | None") -> None:
+    """Raise UnsupportedError where the host computes the inputs of later programs (see `host_parts`)."""
     if image is not None and image.plan is not None:
         raise UnsupportedError(
             f"{image.path}: the host computes between its programs: such an image can be checked, run, tested and timed"
@@ -104,26 +109,28 @@ def _require_fed_at_once(image: "DeviceImage | None") -> None:
 
 
 def in_queues(image: "DeviceImage | None", blocks: Iterator[InputBlock]) -> Iterator[InputBlock]:
-    """Inputs in the shapes of their queues. Raises as `DeviceImage.host_input`, UnsupportedError for an image with host
-    parts."""
-    _require_fed_at_once(image)
+    """Convert inputs to the shapes of their queues. Raises as `DeviceImage.host_input`, and UnsupportedError for an
+    image with host parts."""
+    _refuse_host_parts(image)
     for block in blocks:
         yield block if image is None else replace(block, array=image.host_input(block.queue, block.array))
 
 
-def archive_blocks(netlist: Netlist, path: "Path", image: "DeviceImage | None", most: int) -> Iterator[InputBlock]:
-    """The arrays of an .npz file, by queue; of an image that `buda-emu compile` wrote by the model's own input names
-    and in its shapes. `most`: bytes that it may unpack to. Raises HostError."""
+def archive_blocks(
+    netlist: Netlist, path: "Path", image: "DeviceImage | None", byte_limit: int
+) -> Iterator[InputBlock]:
+    """Yield the arrays of an .npz file by queue. For an image that `buda-emu compile` wrote, the file has the model's
+    own input names and shapes. `byte_limit` bounds the bytes that it unpacks to. Raises HostError."""
     from buda_emu.emulator.inputs.numpy_files import npz_of
 
-    _require_fed_at_once(image)
+    _refuse_host_parts(image)
     try:
         data = path.read_bytes() if path.is_file() else None
     except OSError as error:
         raise HostError(f"inputs: {path}: {error.strerror or error}") from None
     if data is None:
         raise HostError(f"inputs: {path}: no such file")
-    arrays = npz_of(f"inputs: {path}", data, most)
+    arrays = npz_of(f"inputs: {path}", data, byte_limit)
     if image is not None and image.model is not None:
         from buda_emu.emulator.image.sets import queues_of
 
@@ -144,22 +151,31 @@ def made_up_blocks(
     seed: int,
     image: "DeviceImage | None" = None,
     *,
-    given: Container[str] = frozenset(),
+    excluded: Container[str] = frozenset(),
     needed: Mapping[str, int] | None = None,
 ) -> Iterator[InputBlock]:
-    """As `default_inputs`; inputs of a model that `buda-emu compile` wrote are generated in the model's shapes, so that
-    what lies beyond them is what the compiler expects there. Raises UnsupportedError for an image with host parts."""
-    _require_fed_at_once(image)
+    """Yield generated inputs as `default_inputs` does. Inputs of a model that `buda-emu compile` wrote are generated in
+    the model's shapes, so that the padding around them is what the compiler expects. Raises UnsupportedError for an
+    image with host parts."""
+    _refuse_host_parts(image)
     if image is None:
-        yield from default_inputs(netlist, config, programs, parameters, seed, given=given, needed=needed)
+        yield from default_inputs(netlist, config, programs, parameters, seed, excluded=excluded, needed=needed)
         return
-    needed = entries_read(netlist, programs, parameters) if needed is None else needed
-    own = {item.queue: item for item in image.model.inputs if item.queue not in given} if image.model else {}
-    for name, item in own.items():
-        stream = generator(seed, item.label)  # queues of one input get parts of the same array
+    if needed is None:
+        needed = entries_read(netlist, programs, parameters)
+    if image.model:
+        model_inputs = {
+            model_input.queue: model_input for model_input in image.model.inputs if model_input.queue not in excluded
+        }
+    else:
+        model_inputs = {}
+    for name, model_input in model_inputs.items():
+        stream = generator(seed, model_input.label)  # queues of one input get parts of the same array
         for _ in range(needed.get(name, 0)):
-            yield InputBlock(name, item.to_queue(item.made_up(stream)), None, "made-up inputs of the model")
-    others = {name for name in netlist.queues if name in given or name in own}
+            yield InputBlock(
+                name, model_input.to_queue(model_input.made_up(stream)), None, "made-up inputs of the model"
+            )
+    others = {name for name in netlist.queues if name in excluded or name in model_inputs}
     yield from in_queues(
-        image, default_inputs(netlist, config, programs, parameters, seed, given=others, needed=needed)
+        image, default_inputs(netlist, config, programs, parameters, seed, excluded=others, needed=needed)
     )

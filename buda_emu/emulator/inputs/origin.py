@@ -1,4 +1,4 @@
-"""The origin of an output that is all zero, or not finite: the first op upstream whose own operands are sound."""
+"""Finds the origin of an output that is all zero, or not finite: the first op upstream whose own operands are sound."""
 
 from collections import deque
 from dataclasses import field
@@ -16,37 +16,40 @@ Flaw = Literal["zero", "not finite"]
 
 @dataclass(slots=True, eq=False)
 class Flaws(Listener):
-    """Watches a run: of each op's results and each queue that is read, whether all was zero, or anything not finite."""
+    """A listener that records, for the results of each op and for each queue that is read, whether all of it was zero,
+    or any of it not finite."""
 
     found: dict[str, set[Flaw]] = field(default_factory=dict[str, set[Flaw]])
 
     def queue_value(self, queue: str, tiles: NDArray[np.float32], inputs: int) -> None:  # noqa: ARG002
-        """What an epoch reads."""
+        """Record the flaws of the entries that an epoch reads."""
         self._note(queue, tiles)
 
     def op_value(self, op: Op, tiles: NDArray[np.float32], inputs: int) -> None:  # noqa: ARG002
-        """What an op gives."""
+        """Record the flaws of an op's result."""
         self._note(op.name, tiles)
 
     def of(self, name: str) -> set[Flaw]:
-        """Flaws of a queue or op; none where it was not seen."""
+        """Return the flaws of a queue or op, none where it was not seen."""
         return self.found.get(name, set())
 
     def _note(self, name: str, tiles: NDArray[np.float32]) -> None:
         before = self.found.get(name)
-        now: set[Flaw] = set() if np.isfinite(tiles).all() else {"not finite"}
+        if np.isfinite(tiles).all():
+            flaws: set[Flaw] = set()
+        else:
+            flaws = {"not finite"}
         if not tiles.any():
-            now.add("zero")
+            flaws.add("zero")
         if before is not None:  # zero as long as all of it was, not finite as soon as any of it is
-            now = {flaw for flaw in before | now if flaw == "not finite" or (flaw in before and flaw in now)}
-        self.found[name] = now
+            flaws = {flaw for flaw in before | flaws if flaw == "not finite" or (flaw in before and flaw in flaws)}
+        self.found[name] = flaws
 
 
-def began(netlist: Netlist, flaws: Flaws, output: str, flaw: Flaw) -> str:
-    """`op x`, or `queue x` of the host, where the flaw of an output began; "" when it cannot be told.
+def locate_origin(netlist: Netlist, flaws: Flaws, output: str, flaw: Flaw) -> str:
+    """Return `op x`, or `queue x` of the host, where the flaw of an output began; "" where that cannot be decided.
 
-    An op is where it began when it has the flaw and none of its operands has.
-    """
+    An op is the origin when it has the flaw and none of its operands has."""
     seen: set[str] = set()
     ahead = deque([netlist.queues[output].input])
     while ahead:
@@ -71,7 +74,7 @@ def began(netlist: Netlist, flaws: Flaws, output: str, flaw: Flaw) -> str:
 
 
 def _has(netlist: Netlist, flaws: Flaws, name: str, flaw: Flaw) -> bool:
-    """Whether an operand has the flaw; an op that was not seen only passes on what it reads."""
+    """Return whether an operand has the flaw. An op that was not seen only passes on what it reads."""
     for _ in range(len(netlist.ops) + 1):
         if name in flaws.found:
             return flaw in flaws.found[name]

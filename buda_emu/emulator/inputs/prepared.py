@@ -1,4 +1,5 @@
-"""A run made ready: its programs and parameters, what is certain to fail, and whether the machine has room for it."""
+"""Prepares a run: its programs and parameters, a check for failures that are certain, and a check of the machine's
+memory."""
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import field, replace
@@ -7,14 +8,20 @@ from math import prod
 from typing import TYPE_CHECKING
 
 from buda_emu.arithmetic.formats.stored import stored_tile_bytes
-from buda_emu.emulator.inputs.entries import Walked, chosen_programs, default_parameters, known_parameters, walked
+from buda_emu.emulator.inputs.entries import (
+    ProgramWalk,
+    check_parameters,
+    default_parameters,
+    select_programs,
+    walk_programs,
+)
 from buda_emu.emulator.inputs.of_image import (
-    NOTHING_KNOWN,
-    KnownQueues,
+    NO_IMAGE_QUEUES,
+    ImageQueues,
     host_copies,
     image_args,
+    image_queues,
     is_archive_of_inputs,
-    known_queues,
 )
 from buda_emu.emulator.memory.host import SHARE, default_memory_limit, size_text
 from buda_emu.emulator.memory.store import TILE_ELEMENTS
@@ -42,29 +49,37 @@ _SHAPE = "V179"
 
 def require_runnable(netlist: Netlist, programs: Sequence[Program]) -> None:
     """Raise NetlistError when these programs are bound to fail for a reason that the text alone shows."""
-    found = [item for item in netlist.diagnostics if item.rule in (_ROOM, _SHAPE)]
-    if not found:
+    candidates = [diagnostic for diagnostic in netlist.diagnostics if diagnostic.rule in (_ROOM, _SHAPE)]
+    if not candidates:
         return
-    executed = {
-        step.graph for program in programs for step in program.instructions if isinstance(step, Execute)
-    }  # every one of them is reached: programs have no branches, and loops run at least once (NETLIST 3.4)
-    failures = [*_without_room(netlist, programs, executed, found), *_without_plan(netlist, executed, found)]
+    # Every execute is reached: programs have no branches, and loops run at least once (NETLIST 3.4).
+    executed: set[str] = set()
+    for program in programs:
+        executed.update(step.graph for step in program.instructions if isinstance(step, Execute))
+    failures = [
+        *_room_failures(netlist, programs, executed, candidates),
+        *_plan_failures(netlist, executed, candidates),
+    ]
     if failures:
-        errors = tuple(replace(item, severity="error") for item in dict.fromkeys(failures))
+        errors = tuple(replace(diagnostic, severity="error") for diagnostic in dict.fromkeys(failures))
         raise NetlistError(render(errors), errors)
 
 
-def _without_room(
-    netlist: Netlist, programs: Sequence[Program], executed: set[str], found: Sequence[Diagnostic]
+def _room_failures(
+    netlist: Netlist, programs: Sequence[Program], executed: set[str], candidates: Sequence[Diagnostic]
 ) -> Iterator[Diagnostic]:
     owner = {op.name: graph.name for graph in netlist.graphs.values() for op in graph.ops}
     names = {f"queue {queue.name}" for queue in netlist.queues.values() if owner.get(queue.input) in executed}
     names |= {f"program {program.name}" for program in programs}
-    yield from (item for item in found if item.rule == _ROOM and item.message.partition(":")[0] in names)
+    yield from (
+        diagnostic
+        for diagnostic in candidates
+        if diagnostic.rule == _ROOM and diagnostic.message.partition(":")[0] in names
+    )
 
 
-def _without_plan(netlist: Netlist, executed: set[str], found: Sequence[Diagnostic]) -> Iterator[Diagnostic]:
-    shapes = [item for item in found if item.rule == _SHAPE]
+def _plan_failures(netlist: Netlist, executed: set[str], candidates: Sequence[Diagnostic]) -> Iterator[Diagnostic]:
+    shapes = [diagnostic for diagnostic in candidates if diagnostic.rule == _SHAPE]
     labels = {queue.name: queue.df for queue in netlist.queues.values()}
     for temporal in netlist.temporal_graphs if shapes else ():
         if not executed.issuperset(temporal.graphs):
@@ -73,7 +88,7 @@ def _without_plan(netlist: Netlist, executed: set[str], found: Sequence[Diagnost
             build_plan(netlist, topology(netlist, temporal), labels, quantised=True)
         except ProgramError as error:
             names = {f"op {error.op}", f"queue {error.queue}"}
-            yield from (item for item in shapes if item.message.partition(":")[0] in names)
+            yield from (diagnostic for diagnostic in shapes if diagnostic.message.partition(":")[0] in names)
         except UnsupportedError:
             continue  # said when it runs, by name
 
@@ -82,13 +97,13 @@ _NAMED = 3  # queues that the error names
 _ENTRY_COPIES = 5  # of an entry: made up as float64, as float32, as tiles, as the host's element type
 
 
-def foreseen(netlist: Netlist, programs: Sequence[Program], parameters: Mapping[str, str]) -> Walked | None:
-    """What these programs are going to do; None when they fail without data already: the run says it with more.
+def try_walk(netlist: Netlist, programs: Sequence[Program], parameters: Mapping[str, str]) -> ProgramWalk | None:
+    """Return what these programs are going to do, or None when they fail without data already: the run then reports
+    more.
 
-    Raises ProgramError for more instructions than a run may take: that is said before the work, not after it.
-    """
+    Raises ProgramError for more instructions than a run may take: that is reported before the work, not after it."""
     try:
-        return walked(netlist, programs, parameters)
+        return walk_programs(netlist, programs, parameters)
     except ProgramError as error:
         if error.kind == "limit":
             raise
@@ -97,90 +112,107 @@ def foreseen(netlist: Netlist, programs: Sequence[Program], parameters: Mapping[
 
 def require_memory(
     netlist: Netlist,
-    steps: Walked | None,
+    steps: ProgramWalk | None,
     limit: int | None,
     *,
     machines: int = 1,
     rams: bool = True,
     as_bits: bool = False,
     beside: int = 0,
-    known: KnownQueues = NOTHING_KNOWN,
+    queues: ImageQueues = NO_IMAGE_QUEUES,
     tell: Callable[[str], None] = lambda _: None,
 ) -> int:
-    """The limit for each of `machines` that run at once, in bytes; `limit` None: a share of what is available now.
+    """Return the limit for each of `machines` that run at once, in bytes; `limit` None: a share of what is available
+    now.
 
     Raises UnsupportedError when queues and rams alone are going to hold more: what cannot run to its end does not
     start. `rams`: host-fed rams are filled. `as_bits`: they hold the bits of their formats (precision "device").
-    `beside`: bytes of host copies of input files. `tell` is given what is going to be held, in words.
-    """
-    each = (default_memory_limit() if limit is None else limit) // machines
-    needed = bytes_held(netlist, steps, known.filled, rams=rams, as_bits=as_bits) if steps is not None else {}
-    beside += _entry_copies(netlist, known.lent | known.between)
-    apart = {name: needed.pop(name) for name in known.lent if name in needed}
+    `beside`: bytes of host copies of input files. `queues` are those of the image. `tell` is called with the memory
+    that is going to be held, in words."""
+    limit_each = (default_memory_limit() if limit is None else limit) // machines
+    if steps is not None:
+        needed = held_bytes(netlist, steps, queues.filled, rams=rams, as_bits=as_bits)
+    else:
+        needed = {}
+    beside += _entry_copies(netlist, queues.lent | queues.between)
+    apart = {name: needed.pop(name) for name in queues.lent if name in needed}
     if apart:
-        most = sum(apart.values())
-        needed["parameters in the image's file"] = min(most, each // SHARE_OF_LENT + sum(nlargest(2, apart.values())))
+        lent_bytes = sum(apart.values())
+        needed["parameters in the image's file"] = min(
+            lent_bytes, limit_each // SHARE_OF_LENT + sum(nlargest(2, apart.values()))
+        )
     total = sum(needed.values()) + beside
-    whole = f" for each of {machines} machines side by side" if machines > 1 else ""
-    whose = f" ({SHARE:.0%} of the memory that is available now)" if limit is None else ""
-    copies = f" and {size_text(beside)} of host copies beside them" if beside else ""
+    suffix = ""
+    if machines > 1:
+        suffix = f" for each of {machines} machines side by side"
+    whose = ""
+    if limit is None:
+        whose = f" ({SHARE:.0%} of the memory that is available now)"
+    copies = ""
+    if beside:
+        copies = f" and {size_text(beside)} of host copies beside them"
     words = (
-        f"this run holds at least {size_text(total - beside)} in queues and rams{copies}, the memory limit{whole} is "
-        f"{size_text(each)}{whose}"
+        f"this run holds at least {size_text(total - beside)} in queues and rams{copies}, the memory limit{suffix} is "
+        f"{size_text(limit_each)}{whose}"
     )
-    if total > each:
+    if total > limit_each:
         largest = sorted(needed, key=lambda name: -needed[name])[:_NAMED]
         named = ", ".join(f"{name} {size_text(needed[name])}" for name in largest)
         fix = "Give smaller parameters, or a higher limit (--memory-limit)"
         raise UnsupportedError(f"{words}. The largest: {named}. {fix}")
     tell(words)
-    return each
+    return limit_each
 
 
-def bytes_held(
-    netlist: Netlist, steps: Walked, filled: Collection[str] = (), *, rams: bool = True, as_bits: bool = False
+def held_bytes(
+    netlist: Netlist, steps: ProgramWalk, filled: Collection[str] = (), *, rams: bool = True, as_bits: bool = False
 ) -> dict[str, int]:
-    """Bytes of tiles that each queue and ram holds at least when these steps are done.
+    """Return the bytes of tiles that each queue and ram holds at least when these steps are done.
 
     A host-fed queue: the entries that are read. A host-fed ram: all, where `rams` or it is `filled`. An op-fed queue:
-    the entries that its graph writes, at most what it holds; a ram one of them. Static rams on the same buffers are
-    one (NETLIST 1.10).
-    """
+    the entries that its graph writes, at most what it holds; a ram one of them. Static rams on the same buffers are one
+    (NETLIST 1.10)."""
     owner = {op.name: graph.name for graph in netlist.graphs.values() for op in graph.ops}
     dynamic = netlist.dynamic
-    found: dict[object, tuple[int, str]] = {}
+    largest: dict[object, tuple[int, str]] = {}
     for queue in netlist.queues.values():
         shared = queue.is_ram and queue.name not in dynamic
-        place = (queue.target_device, queue.loc, queue.buffers) if shared else queue.name
+        if shared:
+            place = (queue.target_device, queue.loc, queue.buffers)
+        else:
+            place = queue.name
         count = _entries(queue, steps, owner, rams or queue.name in filled) * entry_bytes(queue, as_bits=as_bits)
-        found[place] = max(found.get(place, (0, queue.name)), (count, queue.name))
-    return {name: count for count, name in found.values()}
+        largest[place] = max(largest.get(place, (0, queue.name)), (count, queue.name))
+    return {name: count for count, name in largest.values()}
 
 
 def _entry_copies(netlist: Netlist, apart: Collection[str]) -> int:
-    """Bytes of host copies of the largest entry while it goes in or out: what is smaller goes in parts. `apart`: queues
-    that go in parts in any case, or not at all."""
+    """Return the bytes of host copies of the largest entry while it goes in or out; smaller entries go in parts. Queues
+    in `apart` go in parts in any case, or not at all."""
     largest = max((entry_bytes(queue) for queue in netlist.queues.values() if queue.name not in apart), default=0)
     return max(0, largest - PART_BYTES) * _ENTRY_COPIES
 
 
 def entry_bytes(queue: Queue, *, as_bits: bool = False) -> int:
-    """Bytes of one entry as it is held: float32 tiles of 32x32, or the bits of the queue's format."""
+    """Return the bytes of one entry in the emulator's memory: float32 tiles of 32x32, or the bits of the queue's
+    format."""
     return prod(queue.blocking.shape) * (stored_tile_bytes(queue.df) if as_bits else TILE_ELEMENTS * 4)
 
 
-def _entries(queue: Queue, steps: Walked, owner: Mapping[str, str], rams: bool) -> int:
+def _entries(queue: Queue, steps: ProgramWalk, owner: Mapping[str, str], rams: bool) -> int:
     if queue.host_fed:
-        return steps.entries.get(queue.name, 0) if not queue.is_ram else queue.entries if rams else 0
+        if not queue.is_ram:
+            return steps.entries.get(queue.name, 0)
+        return queue.entries if rams else 0
     written = steps.graph_inputs.get(owner.get(queue.input, ""), 0)
     return min(written, 1 if queue.is_ram else queue.entries)
 
 
 @dataclass(frozen=True, slots=True)
-class Chosen:
-    """What a caller names: `programs` (all, in file order, without any), `parameters` ("$name": value; others are as
-    the harness gives them), `memory_limit` in bytes (None: a share of what is there), the netlist's `image`;
-    `all_read`: queues between its epochs are read out, too."""
+class RunChoice:
+    """The caller's choices for a run: `programs` (all, in file order, without any), `parameters` ("$name": value;
+    others are as the harness gives them), `memory_limit` in bytes (None: a share of what is there), the netlist's
+    `image`; `all_read`: queues between its epochs are read out, too."""
 
     programs: Sequence[str] = ()
     parameters: Mapping[str, str] = field(default_factory=dict[str, str])
@@ -190,28 +222,30 @@ class Chosen:
 
 
 @dataclass(frozen=True, slots=True)
-class Prepared:
-    """`values`: of all parameters; `steps`: what the programs are going to do, None where they fail without data;
-    `limit`: bytes of each machine."""
+class PreparedRun:
+    """A run that is ready to start. `values` are those of all parameters; `steps` is what the programs are going to do,
+    None where they fail without data; `limit` is the bytes of each machine."""
 
     netlist: Netlist
     image: "DeviceImage | None"
     bodies: Sequence[Program]
     config: TestConfig
     values: dict[str, str]
-    steps: Walked | None
+    steps: ProgramWalk | None
     limit: int
 
     @property
     def programs(self) -> list[tuple[str, Mapping[str, str]]]:
-        """Names with parameters, in the order of the run."""
+        """Names of programs with their parameters, in the order of the run."""
         return [(body.name, self.values) for body in self.bodies]
 
     def feed(self, inputs: "Path | None", seed: int) -> "Feed":
-        """Tensors of a folder or an .npz file, the others generated. Raises HostError."""
+        """Return the inputs: tensors of a folder or an .npz file, the others generated. Raises HostError."""
         from buda_emu.emulator.inputs.feed import Feed
 
-        archive = inputs if inputs is not None and is_archive_of_inputs(inputs) else None
+        archive = None
+        if inputs is not None and is_archive_of_inputs(inputs):
+            archive = inputs
         files = None
         if inputs is not None and archive is None:
             from buda_emu.emulator.inputs.reference import DirectoryFiles
@@ -230,9 +264,9 @@ class Prepared:
         )
 
 
-def prepared(
+def prepare_run(
     netlist: Netlist,
-    chosen: Chosen,
+    chosen: RunChoice,
     *,
     machines: int = 1,
     rams: bool = True,
@@ -240,20 +274,20 @@ def prepared(
     beside: int = 0,
     progress: Callable[[str], None] = lambda _: None,
     foretell: Callable[[str], None] | None = None,
-) -> Prepared:
-    """The programs, ready to run. `machines`, `rams`, `as_bits`, `beside`: as `require_memory` takes them, `foretell`
-    as its `tell`; without it that is progress.
+) -> PreparedRun:
+    """Prepare the chosen programs. `machines`, `rams`, `as_bits` and `beside` are those of `require_memory`, `foretell`
+    is its `tell`, by default `progress`.
 
-    Raises HostError (an unknown program or parameter), UnsupportedError (what is not emulated; no room), ProgramError.
-    """
+    Raises HostError (an unknown program or parameter), UnsupportedError (what is not emulated; no room),
+    ProgramError."""
     image = chosen.image
-    bodies = chosen_programs(netlist, chosen.programs)
+    bodies = select_programs(netlist, chosen.programs)
     config = read_test_config(netlist.path, netlist.sections)
     args = {**image_args(image), **config.args}
-    values = {**default_parameters(bodies, args), **known_parameters(bodies, chosen.parameters)}
+    values = {**default_parameters(bodies, args), **check_parameters(bodies, chosen.parameters)}
     require_runnable(netlist, bodies)
     progress("walking the programs")  # loops of millions of rounds take seconds
-    steps = foreseen(netlist, bodies, values)
+    steps = try_walk(netlist, bodies, values)
     limit = require_memory(
         netlist,
         steps,
@@ -262,7 +296,9 @@ def prepared(
         rams=rams,
         as_bits=as_bits,
         beside=beside + host_copies(image),
-        known=known_queues(image, all_read=chosen.all_read),
+        queues=image_queues(image, all_read=chosen.all_read),
         tell=foretell or progress,
     )
-    return Prepared(netlist=netlist, image=image, bodies=bodies, config=config, values=values, steps=steps, limit=limit)
+    return PreparedRun(
+        netlist=netlist, image=image, bodies=bodies, config=config, values=values, steps=steps, limit=limit
+    )

@@ -40,42 +40,43 @@ class Tensors:
 
 
 class Files(Protocol):
-    """Files by name, wherever they are kept."""
+    """A set of tensor files by name, on disk or in memory."""
 
     @property
     def where(self) -> str:
-        """For messages and reports."""
+        """The location, for messages and reports."""
         ...
 
     def read(self, name: str) -> bytes | None:
-        """The content of a file, None where there is none. Raises HostError for one that cannot be read."""
+        """Return the content of a file, None where there is none. Raises HostError for one that cannot be read."""
         ...
 
     def names(self) -> list[str]:
-        """Names of all tensor files. Raises HostError."""
+        """Return the names of all tensor files. Raises HostError."""
         ...
 
     def arrays(self, name: str) -> Mapping[str, Array]:
-        """The arrays of an archive among them. Raises HostError."""
+        """Return the arrays of an archive among the files. Raises HostError."""
         ...
 
     def by_content(self) -> "ContentFiles":
-        """The same, with the contents in memory: for workers on other machines."""
+        """Return the files with their contents in memory, for workers on other machines."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class DirectoryFiles:
-    """The files of a directory. `most`: bytes that an archive may unpack to, by default a machine's memory limit."""
+    """The files of a directory. `most` bounds the bytes that an archive may unpack to, by default a machine's memory
+    limit."""
 
     directory: "pathlib.Path"
     most: int | None = None
 
     @classmethod
-    def for_netlist(cls, directory: "pathlib.Path", netlist: str, most: int | None = None) -> Self:
-        """Of DIR/<path of the netlist without suffix>, DIR/<its folder>, DIR/<its file name without suffix> or
-        DIR/<its folder's name>, whichever is a directory first; else DIR itself. Raises HostError without a
-        directory."""
+    def for_netlist(cls, directory: "pathlib.Path", netlist: str, byte_limit: int | None = None) -> Self:
+        """Return the files for one netlist: of DIR/<path of the netlist without suffix>, DIR/<its folder>, DIR/<its
+        file name without suffix> or DIR/<its folder's name>, whichever is a directory first; else of DIR itself. Raises
+        HostError without a directory."""
         if not directory.is_dir():
             raise HostError(f"reference: {directory} is not a directory")
         path = pathlib.PurePath(netlist)
@@ -83,8 +84,8 @@ class DirectoryFiles:
         named = (inside.with_suffix(""), inside.parent, pathlib.PurePath(path.stem), pathlib.PurePath(path.parent.name))
         for candidate in named:
             if candidate.parts and (directory / candidate).is_dir():
-                return cls(directory / candidate, most)
-        return cls(directory, most)
+                return cls(directory / candidate, byte_limit)
+        return cls(directory, byte_limit)
 
     @property
     def where(self) -> str:
@@ -92,7 +93,8 @@ class DirectoryFiles:
         return str(self.directory)
 
     def read(self, name: str) -> bytes | None:
-        """A file of the directory; a name that would lead out of it is not a file. Raises HostError."""
+        """Return the content of a file of the directory; a name that would lead out of it is not a file. Raises
+        HostError."""
         if "/" in name or "\\" in name or "\0" in name:
             return None
         path = self.directory / name
@@ -102,14 +104,14 @@ class DirectoryFiles:
             raise HostError(f"reference: {path}: {error.strerror or error}") from None
 
     def names(self) -> list[str]:
-        """Tensor files of the directory, sorted. Raises HostError."""
+        """Return the tensor files of the directory, sorted. Raises HostError."""
         try:
             return sorted(path.name for path in self.directory.iterdir() if path.suffix.lower() in _SUFFIXES)
         except OSError as error:
             raise HostError(f"reference: {self.directory}: {error.strerror or error}") from None
 
     def arrays(self, name: str) -> Mapping[str, Array]:
-        """What an archive holds; read once while it does not change."""
+        """Return the arrays of an archive, which is read once while it does not change. Raises HostError."""
         try:
             state = (self.directory / name).stat()
         except OSError as error:
@@ -117,33 +119,33 @@ class DirectoryFiles:
         return _archive(self, name, (state.st_mtime_ns, state.st_size))
 
     def by_content(self) -> "ContentFiles":
-        """All tensor files of the directory. Raises HostError for one that cannot be read."""
+        """Return all tensor files of the directory in memory. Raises HostError for one that cannot be read."""
         contents = {name: content for name in self.names() if (content := self.read(name)) is not None}
         return ContentFiles(self.where, contents, self.most)
 
 
 @dataclass(frozen=True, slots=True)
 class ContentFiles:
-    """Files in memory. `most`: as of a directory's."""
+    """Files in memory. `most` bounds the bytes that an archive may unpack to, as that of `DirectoryFiles`."""
 
     where: str
     contents: Mapping[str, bytes]
     most: int | None = None
 
     def read(self, name: str) -> bytes | None:
-        """One of them."""
+        """Return the content of a file, None where there is none."""
         return self.contents.get(name)
 
     def names(self) -> list[str]:
-        """Their names."""
+        """Return the sorted names."""
         return sorted(self.contents)
 
     def arrays(self, name: str) -> Mapping[str, Array]:
-        """What one of them holds."""
+        """Return the arrays of an archive. Raises HostError."""
         return numpy_files.read_archive(name, self.contents[name], self.most)
 
     def by_content(self) -> "ContentFiles":
-        """Itself."""
+        """Return these files, which are in memory already."""
         return self
 
 
@@ -153,24 +155,30 @@ def _archive(files: DirectoryFiles, name: str, _: tuple[int, int]) -> Mapping[st
 
 
 def tensor_names(files: Files) -> dict[str, str]:
-    """Every name for which the files hold a tensor, and in which file it stands. Raises HostError for two."""
-    found: dict[str, str] = {}
+    """Return the file of every tensor name. Raises HostError for a name in two files."""
+    files_by_name: dict[str, str] = {}
     for file in files.names():
-        inside = files.arrays(file) if numpy_files.is_archive(file) else (_name_of(file),)
+        if numpy_files.is_archive(file):
+            inside = files.arrays(file)
+        else:
+            inside = (_name_of(file),)
         for name in inside:
-            if name in found and not (file.endswith(".bin") or found[name].endswith(".bin")):
-                raise HostError(f"{files.where}: {name} is in {found[name]} and in {file}")
-            found.setdefault(name, file)
-    return found
+            if name in files_by_name and not (file.endswith(".bin") or files_by_name[name].endswith(".bin")):
+                raise HostError(f"{files.where}: {name} is in {files_by_name[name]} and in {file}")
+            files_by_name.setdefault(name, file)
+    return files_by_name
 
 
 def _name_of(file: str) -> str:
     stem, _, suffix = file.rpartition(".")
-    return stem.rpartition(".")[0] if suffix == "bin" and stem.rpartition(".")[2].isdecimal() else stem
+    if suffix == "bin" and stem.rpartition(".")[2].isdecimal():
+        return stem.rpartition(".")[0]
+    return stem
 
 
 def whole_array(files: Files, name: str) -> Tensors | None:
-    """The array of that name as it stands in its file, which is no .bin. Raises HostError."""
+    """Return the array of that name as it stands in a .npy file or an archive, None where there is none. Raises
+    HostError."""
     data = files.read(f"{name}.npy")
     if data is not None:
         return Tensors(numpy_files.npy_of(f"{name}.npy", data), f"{name}.npy")
@@ -182,34 +190,41 @@ def whole_array(files: Files, name: str) -> Tensors | None:
 
 
 def tensors(files: Files, name: str, df: str, shape: tuple[int, int, int]) -> Tensors | None:
-    """All entries that the files hold for a queue or op of that format and `shape` (t, rows, cols).
+    """Return all entries that the files hold for a queue or op of that format and `shape` (t, rows, cols).
 
-    Raises HostError for a file of another size, shape or kind.
-    """
-    whole = whole_array(files, name)
-    if whole is not None:
-        return Tensors(_fitted(whole, name, df, shape), whole.source)
+    Raises HostError for a file of another size, shape or kind."""
+    stored = whole_array(files, name)
+    if stored is not None:
+        return Tensors(_fit_to_queue(stored, name, df, shape), stored.source)
     entries = list(_from_bins(files, name, df, shape))
     if not entries:
         return None
-    last = f" .. {name}.{len(entries) - 1}.bin" if len(entries) > 1 else ""
+    last = ""
+    if len(entries) > 1:
+        last = f" .. {name}.{len(entries) - 1}.bin"
     return Tensors(np.stack(entries), f"{name}.0.bin{last}")
 
 
-def _fitted(whole: Tensors, name: str, df: str, shape: tuple[int, int, int]) -> Array:
-    """[entries, t, rows, cols] in the type of that format."""
-    array = whole.array
-    where = whole.source if whole.source.startswith(name) else f"{name} of {whole.source}"
+def _fit_to_queue(stored: Tensors, name: str, df: str, shape: tuple[int, int, int]) -> Array:
+    """Return an array as [entries, t, rows, cols] in the element type of a format. Raises HostError where it does not
+    fit."""
+    array = stored.array
+    if stored.source.startswith(name):
+        description = stored.source
+    else:
+        description = f"{name} of {stored.source}"
     if shape[0] == 1 and array.ndim in (2, 3) and array.shape[-2:] == shape[1:]:
         array = array.reshape(-1, *shape)
     if array.ndim != 4 or array.shape[1:] != shape:
-        raise HostError(f"{where} has shape {list(array.shape)}, expected [entries, {', '.join(map(str, shape))}]")
+        raise HostError(
+            f"{description} has shape {list(array.shape)}, expected [entries, {', '.join(map(str, shape))}]"
+        )
     if is_raw(df):
         if array.dtype.kind not in "iu":
-            raise HostError(f"{where} holds {array.dtype}, but {df} takes unsigned integers (uint32)")
+            raise HostError(f"{description} holds {array.dtype}, but {df} takes unsigned integers (uint32)")
         return array.astype(np.uint32, copy=False)
     if array.dtype.kind not in "iufb":
-        raise HostError(f"{where} holds {array.dtype}, expected numbers")
+        raise HostError(f"{description} holds {array.dtype}, expected numbers")
     return array.astype(np.float32, copy=False)
 
 

@@ -1,4 +1,5 @@
-"""Inputs of an identity matmul: the sparse tiles and their encoding (NETLIST 5.1 Sparse, 5.2; read back by OPS 6.2)."""
+"""Generates inputs of an identity matmul: the sparse tiles and their encoding (NETLIST 5.1 Sparse, 5.2; read back by
+OPS 6.2)."""
 
 import struct
 from collections.abc import Iterator
@@ -19,7 +20,7 @@ _HEADER_BYTES = 6
 
 @dataclass(frozen=True, slots=True)
 class SparseShape:
-    """What of an identity matmul decides its encoding. Names as in NETLIST 5.2."""
+    """The parameters of an identity matmul that decide its encoding. Names as in NETLIST 5.2."""
 
     name: str
     t: int
@@ -40,7 +41,8 @@ class SparseShape:
         return bits(self.u_kt)
 
     def check(self) -> None:
-        """The preconditions of NETLIST 5.2. Raises NetlistError; UnsupportedError without sparse_tile_ptr_bits."""
+        """Check the preconditions of NETLIST 5.2. Raises NetlistError; UnsupportedError without
+        sparse_tile_ptr_bits."""
         p = self.pointer_bits
         u = self.ublock_bits
         if p <= 0:
@@ -61,12 +63,13 @@ class SparseShape:
 
 
 def bits(count: int) -> int:
-    """Bits that number `count` things, at least one."""
+    """Return how many bits number `count` values, at least one."""
     return max(1, (count - 1).bit_length())
 
 
 def sparse_shape(op: Op, activations_t: int) -> SparseShape:
-    """The encoding's parameters of one identity matmul; `activations_t`: t of its input 1, for an act_t of 0."""
+    """Return the encoding's parameters of one identity matmul. `activations_t` is t of its input 1, for an act_t of
+    0."""
     attributes = op.attributes
     blocking = op.blocking
     pointer_bits = attributes.sparse_tile_ptr_bits
@@ -97,17 +100,16 @@ class Strip:
 
     @property
     def size(self) -> int:
-        """Bytes in the stream."""
+        """Bytes of the strip in the stream."""
         return _HEADER_BYTES + sum(2 + 2 * len(tiles) for _, tiles in self.ublocks)
 
 
 def encoding_tiles(
     shape: SparseShape, stimulus: Stimulus | None, queue: Queue, stream: np.random.Generator
 ) -> NDArray[np.uint32]:
-    """One entry of the encoding queue: uint32 [1, t, rows, cols], tile after tile (LAYOUT 2 megarow).
+    """Return one entry of the encoding queue: uint32 [1, t, rows, cols], tile after tile (LAYOUT 2 megarow).
 
-    Without a stimulus every t gets one strip with one tile. Raises NetlistError where the encoding does not fit.
-    """
+    Without a stimulus every t gets one strip with one tile. Raises NetlistError where the encoding does not fit."""
     shape.check()
     word_bytes = FORMATS[queue.df].bits // 8
     height, width = queue.blocking.tile_dim
@@ -132,7 +134,7 @@ def encoding_tiles(
 
 
 def sparse_tiles(shape: SparseShape, queue: Queue, stream: np.random.Generator) -> NDArray[np.float32]:
-    """One entry of the sparse tile queue: each tile has a single 1 in every row (NETLIST 5.1 Sparse)."""
+    """Return one entry of the sparse tile queue: each tile has a single 1 in every row (NETLIST 5.1 Sparse)."""
     t, rows, cols = queue.blocking.shape
     height, width = queue.blocking.tile_dim
     tiles = np.zeros((t * rows * cols, height, width), np.float32)
@@ -145,29 +147,29 @@ def sparse_tiles(shape: SparseShape, queue: Queue, stream: np.random.Generator) 
 
 def _strips(shape: SparseShape, stimulus: Stimulus | None, stream: np.random.Generator) -> list[Strip]:
     if stimulus is None:
-        return list(_counted(shape, shape.t, shape.t, shape.t))
+        return list(_even_strips(shape, shape.t, shape.t, shape.t))
     if (
         stimulus.type == "sparse_encoding_nz_counts"
         or min(stimulus.nz_strips, stimulus.nz_ublocks, stimulus.nz_tiles) > 0
     ):
-        return list(_counted(shape, stimulus.nz_strips, stimulus.nz_ublocks, stimulus.nz_tiles))
-    return list(_drawn(shape, stimulus, stream))
+        return list(_even_strips(shape, stimulus.nz_strips, stimulus.nz_ublocks, stimulus.nz_tiles))
+    return list(_random_strips(shape, stimulus, stream))
 
 
-def _drawn(shape: SparseShape, stimulus: Stimulus, stream: np.random.Generator) -> Iterator[Strip]:
-    """Frequency mode: strips, ublocks and tiles are dropped at random."""
+def _random_strips(shape: SparseShape, stimulus: Stimulus, stream: np.random.Generator) -> Iterator[Strip]:
+    """Yield strips in frequency mode: strips, ublocks and tiles are dropped at random."""
     last = 0
-    stored = 0
+    number = 0
     group = -(-shape.m_k // shape.t)
     for t in range(shape.t):
-        kept = [
+        strips = [
             s
             for s, draw in enumerate(stream.random(shape.m_k))
             if draw > stimulus.zero_strip_freq and s >= last and s < (t + 1) * group
         ]
-        for s in kept:
+        for s in strips:
             last = s
-            stored = _stored(shape, t, s)
+            number = _strip_index(shape, t, s)
             ublocks = tuple(
                 (
                     index,
@@ -178,19 +180,19 @@ def _drawn(shape: SparseShape, stimulus: Stimulus, stream: np.random.Generator) 
                 )
                 for index in _subset(shape.mblock_m, stimulus.zero_ublock_freq, stream)
             )
-            yield Strip(stored, ublocks, s == kept[-1])
-        if not kept:
-            yield Strip(stored, (), True)
+            yield Strip(number, ublocks, s == strips[-1])
+        if not strips:
+            yield Strip(number, (), True)
 
 
 def _subset(count: int, zero_frequency: float, stream: np.random.Generator) -> list[int]:
-    """Numbers below `count` that survive, one of them always."""
+    """Return the numbers below `count` that are not dropped; one of them never is."""
     forced = int(stream.random() * count)
     return [i for i, draw in enumerate(stream.random(count)) if i == forced or draw > zero_frequency]
 
 
-def _counted(shape: SparseShape, strips: int, ublocks: int, tiles: int) -> Iterator[Strip]:
-    """Count mode: that many strips, ublocks and tiles in a grid row, spread evenly."""
+def _even_strips(shape: SparseShape, strips: int, ublocks: int, tiles: int) -> Iterator[Strip]:
+    """Yield strips in count mode: that many strips, ublocks and tiles in a grid row, spread evenly."""
     ublock_tiles = shape.ublock_rt * shape.u_kt
     if not (
         shape.t <= strips <= shape.m_k + shape.t - 1
@@ -207,36 +209,39 @@ def _counted(shape: SparseShape, strips: int, ublocks: int, tiles: int) -> Itera
     strip_number = 0
     ublock_number = 0
     for t in range(shape.t):
-        own = list(range(t * width, min((t + 1) * width, shape.m_k)))
+        strips_of_t = list(range(t * width, min((t + 1) * width, shape.m_k)))
         if t >= shape.t - repeats:
-            own.insert(0, last)
-        for s in own:
-            found: list[tuple[int, tuple[tuple[int, int], ...]]] = []
+            strips_of_t.insert(0, last)
+        for s in strips_of_t:
+            ublocks_of_strip: list[tuple[int, tuple[tuple[int, int], ...]]] = []
             for index in range(_share(ublocks, strips, strip_number)):
                 positions = range(_share(tiles, ublocks, ublock_number))
-                found.append((index, tuple(divmod(position, shape.u_kt) for position in positions)))
+                ublocks_of_strip.append((index, tuple(divmod(position, shape.u_kt) for position in positions)))
                 ublock_number += 1
             strip_number += 1
-            yield Strip(_stored(shape, t, s), tuple(found), s == own[-1])
-        last = own[-1]
+            yield Strip(_strip_index(shape, t, s), tuple(ublocks_of_strip), s == strips_of_t[-1])
+        last = strips_of_t[-1]
 
 
 def _share(total: int, parts: int, part: int) -> int:
-    """An even share, remainders to the first parts."""
+    """Return the size of one part of an even split; remainders go to the first parts."""
     return total // parts + (part < total % parts)
 
 
-def _stored(shape: SparseShape, t: int, strip: int) -> int:
+def _strip_index(shape: SparseShape, t: int, strip: int) -> int:
     return strip if shape.act_t == 1 else shape.m_k * t + strip
 
 
 def _pack(shape: SparseShape, strips: list[Strip], capacity: int) -> list[bytes]:
-    """The byte stream, cut into tiles between strips."""
+    """Return the byte stream, cut into tiles between strips. Raises NetlistError for a strip that is larger than a
+    tile."""
     tiles: list[bytes] = []
     current = b""
     unique = 1 % shape.sparse_tiles if shape.sparse_tiles else 0
     for number, strip in enumerate(strips):
-        following = strips[number + 1] if number + 1 < len(strips) else None
+        following = None
+        if number + 1 < len(strips):
+            following = strips[number + 1]
         if len(current) + strip.size > capacity:
             raise NetlistError(f"op {shape.name}: a sparse strip of {strip.size} bytes does not fit an encoding tile")
         full = following is None or len(current) + strip.size + following.size > capacity

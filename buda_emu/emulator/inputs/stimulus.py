@@ -1,8 +1,7 @@
-"""The data that a stimulus of a test-config describes (NETLIST 5.1): its fields and the plain generators.
+"""Generates the data that a stimulus of a test-config describes (NETLIST 5.1).
 
 Random streams are our own (seeded for each queue by its name), not libstdc++'s: bit equality with the vendor's harness
-is not claimed for `Uniform` and `Normal`.
-"""
+is not claimed for `Uniform` and `Normal`."""
 
 import zlib
 from typing import Final
@@ -16,18 +15,17 @@ from buda_emu.support.errors import NetlistError
 
 
 def generator(seed: int, name: str) -> np.random.Generator:
-    """The random stream of one queue: depends on the seed and the queue's name only."""
+    """Return the random stream of one queue, which depends on the seed and the queue's name only."""
     return np.random.Generator(np.random.PCG64(np.random.SeedSequence([seed, zlib.crc32(name.encode())])))
 
 
 def plain_values(
     stimulus: Stimulus, blocking: Blocking, first_entry: int, entries: int, integer: bool, stream: np.random.Generator
 ) -> NDArray[np.float64] | None:
-    """Data of a run of entries, float64 [entries, t, rows, cols] row-major; None for a stimulus of another kind.
+    """Generate a run of entries, float64 [entries, t, rows, cols] row-major; None for a stimulus of another kind.
 
-    Only `Uniform` and `Normal` take from `stream`, element by element: any cut into runs gives the same values.
-    `integer`: bounds and values are integers (NETLIST 5.1). Raises NetlistError when a bound is missing.
-    """
+    Only `Uniform` and `Normal` draw from `stream`, element by element: any cut into runs gives the same values.
+    `integer`: bounds and values are integers (NETLIST 5.1). Raises NetlistError when a bound is missing."""
     make = _PLAIN.get(stimulus.type)
     if make is None:
         return None
@@ -37,7 +35,7 @@ def plain_values(
     return _inside_ranges(stimulus, blocking, values)
 
 
-def _needed(stimulus: Stimulus, *names: str) -> tuple[float, ...]:
+def _required_fields(stimulus: Stimulus, *names: str) -> tuple[float, ...]:
     values = tuple(float(getattr(stimulus, name)) for name in names)
     for name, value in zip(names, values, strict=True):
         if value != value:
@@ -52,7 +50,7 @@ def _shape(blocking: Blocking, entries: int) -> tuple[int, ...]:
 def _uniform(
     stimulus: Stimulus, blocking: Blocking, _first: int, entries: int, integer: bool, stream: np.random.Generator
 ) -> NDArray[np.float64]:
-    low, high = _needed(stimulus, "uniform_lower_bound", "uniform_upper_bound")
+    low, high = _required_fields(stimulus, "uniform_lower_bound", "uniform_upper_bound")
     draws = stream.random(_shape(blocking, entries))
     if integer:
         low = float(int(low))
@@ -64,7 +62,7 @@ def _uniform(
 def _normal(
     stimulus: Stimulus, blocking: Blocking, _first: int, entries: int, integer: bool, stream: np.random.Generator
 ) -> NDArray[np.float64]:
-    mean, deviation = _needed(stimulus, "normal_mean", "normal_stddev")
+    mean, deviation = _required_fields(stimulus, "normal_mean", "normal_stddev")
     draws = stream.standard_normal(_shape(blocking, entries))
     if integer:
         values = float(int(mean)) + draws * float(int(deviation))
@@ -75,14 +73,14 @@ def _normal(
 def _constant(
     stimulus: Stimulus, blocking: Blocking, _first: int, entries: int, _integer: bool, _stream: np.random.Generator
 ) -> NDArray[np.float64]:
-    (value,) = _needed(stimulus, "constant_value")
+    (value,) = _required_fields(stimulus, "constant_value")
     return np.full(_shape(blocking, entries), value)
 
 
 def _debug_tile_id(
     stimulus: Stimulus, blocking: Blocking, first: int, entries: int, _integer: bool, _stream: np.random.Generator
 ) -> NDArray[np.float64]:
-    base, step = _needed(stimulus, "debug_tile_id_base", "debug_tile_id_step")
+    base, step = _required_fields(stimulus, "debug_tile_id_base", "debug_tile_id_step")
     t, rows, cols = blocking.shape
     height, width = blocking.tile_dim
     numbers = np.arange(first * t * rows * cols, (first + entries) * t * rows * cols, dtype=np.float64)
@@ -105,7 +103,8 @@ def _step(
 
 
 def _step_line(stimulus: Stimulus, tiles: int, size: int, offset: int) -> NDArray[np.float64]:
-    """A value for each of `size` places in each of `tiles` tiles; the offset of a tile is plain (NETLIST 5.1)."""
+    """Return a value for each of `size` places in each of `tiles` tiles. The offset of a tile is added unscaled
+    (NETLIST 5.1)."""
     place = np.arange(tiles * size)
     return stimulus.step_start + (place // size) * offset + (place % size) * stimulus.step_increment
 
@@ -138,7 +137,7 @@ _PLAIN: Final = {
 
 
 def _inside_ranges(stimulus: Stimulus, blocking: Blocking, values: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Zero every cell outside set_tile_rows and set_tile_cols."""
+    """Set every cell outside set_tile_rows and set_tile_cols to zero."""
     for axis, (first, last), size in (
         (2, stimulus.set_tile_rows, blocking.tile_dim[0]),
         (3, stimulus.set_tile_cols, blocking.tile_dim[1]),

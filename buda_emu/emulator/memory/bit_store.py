@@ -1,8 +1,7 @@
 """Tile memory that holds the bits of a format: queues and rams of precision "device" (DEVICE_NUMERICS 6.1).
 
 A Bfp8_b queue costs Bfp8_b bytes. The host's side, `entry` and `write`, speaks float32 and encodes and decodes; ops
-read and write `bits`.
-"""
+read and write `bits`."""
 
 from collections.abc import Sequence
 from typing import Final
@@ -25,7 +24,7 @@ from buda_emu.spec.formats import FORMATS
 from buda_emu.support.errors import InternalError
 
 _LARGEST_NARROW: Final = 31
-"""Shared exponents of family A have 5 bits."""
+"""The largest shared exponent of family A, which has 5 bits."""
 
 
 class BitStore(TileStore):
@@ -39,11 +38,11 @@ class BitStore(TileStore):
         self._bits = Bits.empty(df, 0, tiles)
 
     def data(self, slices: int) -> NDArray[np.float32]:
-        """There is none. Raises InternalError."""
+        """Raise InternalError: the store has no float32 values."""
         raise InternalError(f"{self.name} holds bits of {self.df}, not values ({slices} slices)")
 
     def bits(self, slices: int) -> Bits:
-        """Room for at least `slices` slices: [>=slices, tiles]."""
+        """Return the bits with room for at least `slices` slices: [>=slices, tiles]."""
         self.settle()
         self.reach(slices)
         return self._bits
@@ -59,23 +58,25 @@ class BitStore(TileStore):
 
     def _fill(self, source: Source, slices: int) -> None:
         for number in range(slices):
-            self._bits.assign(slice(number, number + 1), Bits.encoded(self.df, source(number, number + 1)))
+            self._bits.assign(slice(number, number + 1), Bits.encode(self.df, source(number, number + 1)))
 
     def slice_bytes(self, slices: int) -> int:
-        """Bytes of so many slices."""
+        """Return the bytes of `slices` slices."""
         return slices * self.tiles * stored_tile_bytes(self.df)
 
     def fresh(self, slices: int) -> Arrays:
-        """Datums, and shared exponents where the format has them."""
+        """Return undefined datums, and shared exponents where the format has them, of `slices` slices."""
         return _parts(Bits.empty(self.df, slices, self.tiles))
 
     def arrays(self) -> Arrays:
-        """Datums [>=slices, tiles, 1024], and shared exponents [>=slices, tiles, 64] where the format has them."""
+        """Return the datums [>=slices, tiles, 1024], and shared exponents [>=slices, tiles, 64] where the format has
+        them."""
         self.settle()
         return _parts(self._bits)
 
     def may_hold(self, arrays: Arrays) -> bool:
-        """Are these codes and exponents that the format has? Those of Bfp4 and Bfp2 do not fill their bytes."""
+        """Return whether these are codes and exponents of the format. Codes of Bfp4 and Bfp2 do not fill their
+        bytes."""
         datums, *exponents = arrays
         spec = FORMATS[self.df]
         narrow = spec.family == "a" and any(array.size and array.max() > _LARGEST_NARROW for array in exponents)
@@ -94,18 +95,20 @@ class BitStore(TileStore):
         for slot in range(len(self.labels) // view.t):
             if view.label(slot):
                 first = slot * view.t
-                there = self._bits[first : first + view.t]
-                there.datums[...] = 0
-                if there.exponents is not None:
-                    there.exponents[...] = 0
+                entry = self._bits[first : first + view.t]
+                entry.datums[...] = 0
+                if entry.exponents is not None:
+                    entry.exponents[...] = 0
 
 
 def _parts(bits: Bits) -> Arrays:
-    return (bits.datums,) if bits.exponents is None else (bits.datums, bits.exponents)
+    if bits.exponents is None:
+        return (bits.datums,)
+    return (bits.datums, bits.exponents)
 
 
 class BitView(EntryView):
-    """A queue's or ram's entries on a store of bits."""
+    """The entries of a queue or ram on a store of bits."""
 
     __slots__ = ("_store",)
 
@@ -119,39 +122,44 @@ class BitView(EntryView):
         return self._store.df
 
     def bits(self, slot: int, count: int) -> Bits:
-        """`count` consecutive entries, writable, no copy: [count, tiles]."""
+        """Return `count` consecutive entries, writable, without a copy: [count, tiles]."""
         first = slot * self.t
         last = (slot + count) * self.t
         part = self._store.bits(last)[first:last]
-        exponents = None if part.exponents is None else part.exponents.reshape(count, self.tiles, -1)
+        if part.exponents is None:
+            exponents = None
+        else:
+            exponents = part.exponents.reshape(count, self.tiles, -1)
         return Bits(part.df, part.datums.reshape(count, self.tiles, TILE_ELEMENTS), exponents)
 
     def read_bits(self, slots: Sequence[int]) -> Bits:
-        """Entries in that order: [w, tiles]; a view where the slots are consecutive, else a copy."""
+        """Return entries in that order: [w, tiles]; a view where the slots are consecutive, else a copy."""
         if consecutive(slots):
             if self._store.source is not None:
-                return Bits.encoded(self.df, self.lent(slots[0], len(slots)))
+                return Bits.encode(self.df, self.lent(slots[0], len(slots)))
             return self.bits(slots[0], len(slots))
-        found = Bits.empty(self.df, len(slots), self.tiles)
+        entries = Bits.empty(self.df, len(slots), self.tiles)
         for position, slot in enumerate(slots):
-            found.assign(position, self.read_bits([slot])[0])
-        return found
+            entries.assign(position, self.read_bits([slot])[0])
+        return entries
 
     def write_bits(self, slots: Sequence[int], values: Bits, label: str) -> None:
-        """Store values[i] in slots[i]; of values for one slot the last remains. One value may be for all slots."""
+        """Store values[i] in slots[i]; where a slot occurs twice the last value remains. One value may be for all
+        slots."""
         self.reserve(max(slots, default=-1) + 1)
         for position, slot in enumerate(slots):
             self.bits(slot, 1).assign(0, values[position if len(values) > 1 else 0])
         self.mark(slots, label)
 
     def holds_bits(self, slot: int, bits: Bits) -> bool:
-        """Are earlier `bits` from `slot` on still memory of the store? A push may have made the store grow since."""
+        """Return whether `bits`, taken earlier from `slot` on, are still memory of the store. A push may have made the
+        store grow since."""
         return address_of(bits.datums) == address_of(self.bits(slot, 1).datums)
 
     def entry(self, slot: int) -> NDArray[np.float32]:
-        """The values of one entry as the host reads them, a copy: float32[tiles, 1024]."""
+        """Return the values of one entry as the host reads them, a copy: float32[tiles, 1024]."""
         return self.read_bits([slot])[0].values()
 
     def write(self, slots: Sequence[int], values: NDArray[np.float32], label: str) -> None:
-        """Store values[i], float32[w, tiles, 1024], encoded as by the host (FORMATS 3, 4)."""
-        self.write_bits(slots, Bits.encoded(self.df, values), label)
+        """Store values[i], float32[w, tiles, 1024], in slots[i], encoded as by the host (FORMATS 3, 4)."""
+        self.write_bits(slots, Bits.encode(self.df, values), label)

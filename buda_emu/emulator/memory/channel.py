@@ -24,11 +24,11 @@ class Fifo:
 
     @property
     def name(self) -> str:
-        """Its name."""
+        """The name of the queue."""
         return self.view.name
 
     def describe(self) -> str:
-        """Pointers for error texts."""
+        """Return name, size and pointers for error texts."""
         r = self.ring
         return (
             f"queue {self.name} (entries {r.entries}, rd_ptr_global {r.rd}, wr_ptr_global {r.wr}, "
@@ -36,13 +36,15 @@ class Fifo:
         )
 
     def next_write(self) -> int:
-        """Take the slot of the next push. Raises ProgramError when the queue is full (deviation 9.1)."""
+        """Return the slot of the next push and move the write pointer. Raises ProgramError when the queue is full
+        (deviation 9.1)."""
         if self.ring.full:
             raise ProgramError(f"push to a full queue: {self.describe()}", kind="full", queue=self.name)
         return self.ring.advance_write()
 
     def next_read(self) -> int:
-        """The slot that the epoch reads for its next input; moves the local pointer (NETLIST 4.1 get)."""
+        """Return the slot that the epoch reads for its next input and move the local pointer (NETLIST 4.1 get). Raises
+        ProgramError when the queue is empty."""
         ring = self.ring
         if ring.empty:
             raise ProgramError(f"read from an empty queue: {self.describe()}", kind="empty", queue=self.name)
@@ -57,8 +59,8 @@ class Fifo:
         self.ring.advance_read(count)
 
     def holds_next_read(self) -> bool:
-        """Has the entry that `next_read` would give been pushed? As the device asks: is the local pointer behind the
-        write pointer (NETLIST 4.1 device pointer pair); or else is its slot among those held."""
+        """Return whether the entry that `next_read` would give has been pushed. Two tests count, as on the device: the
+        local pointer is behind the write pointer (NETLIST 4.1 device pointer pair), or its slot is among those held."""
         ring = self.ring
         pushed = 1 <= (ring.wr - ring.local) % ring.limit <= ring.entries
         return not ring.empty and (pushed or (ring.local - ring.rd) % ring.entries < ring.occupancy)
@@ -77,7 +79,7 @@ class Fifo:
         self.ring.rd = (self.ring.rd - count) % self.ring.limit
 
     def window(self) -> list[int]:
-        """Slots between global read and write pointer, oldest first."""
+        """Return the slots between global read and write pointer, oldest first."""
         return [self.ring.slot(self.ring.rd + i) for i in range(self.ring.occupancy)]
 
 
@@ -97,16 +99,16 @@ class Ram:
 
     @property
     def name(self) -> str:
-        """Its name."""
+        """The name of the ram."""
         return self.view.name
 
     @property
     def entries(self) -> int:
-        """Number of slots."""
+        """The number of slots."""
         return self.view.entries
 
     def describe(self) -> str:
-        """Pointers for error texts."""
+        """Return name, size and pointers for error texts."""
         return f"ram {self.name} (entries {self.entries}, rd_ptr_global {self.rd}, wr_ptr_global {self.wr})"
 
     def place_read(self, pointer: int) -> None:
@@ -122,13 +124,13 @@ class Ram:
         self.wr = pointer
 
     def next_write(self) -> int:
-        """Slot of the next write; the pointer moves by its autoinc."""
+        """Return the slot of the next write and move the pointer by its autoinc."""
         slot = self.wr
         self.wr = (self.wr + self.global_wrptr_autoinc) % self.entries
         return slot
 
     def next_read(self) -> int:
-        """Slot that the epoch reads for its next input; the pointer moves by its autoinc."""
+        """Return the slot that the epoch reads for its next input and move the pointer by its autoinc."""
         slot = self.rd
         if self.global_rdptr_autoinc and not (self.prologue or self.epilogue):
             self.rd = (slot + self.global_rdptr_autoinc) % self.entries
@@ -144,5 +146,5 @@ class Ram:
         self.wr = (self.wr - inputs * self.global_wrptr_autoinc) % self.entries
 
     def reset(self) -> None:
-        """Pointers to 0."""
+        """Set both pointers to 0."""
         self.rd = self.wr = 0

@@ -1,4 +1,4 @@
-"""The machine that we run on: its memory and processors, as far as this process may use them."""
+"""The computer that the emulator runs on: its memory and processors, as far as this process may use them."""
 
 import os
 import re
@@ -9,14 +9,15 @@ from buda_emu.support.errors import HostError
 
 
 def groups_2(root: object) -> Iterator[str]:
-    """Folders of the groups of version 2, from ours up to the top. `root`: where `proc` and `sys` are."""
+    """Yield the folders of this process's control groups of version 2, from its own up to the top. `root` is the folder
+    that has `proc` and `sys`."""
     for line in lines(f"{root}/proc/self/cgroup"):
         if line.startswith("0::"):
             yield from _upwards(f"{root}/sys/fs/cgroup", line[3:])
 
 
 def groups_1(root: object, controller: str) -> Iterator[str]:
-    """The same of version 1, for one controller, e.g. memory."""
+    """Yield the folders of this process's control groups of version 1 for one controller, e.g. memory."""
     for line in lines(f"{root}/proc/self/cgroup"):
         _, _, rest = line.partition(":")
         controllers, _, path = rest.partition(":")
@@ -25,12 +26,12 @@ def groups_1(root: object, controller: str) -> Iterator[str]:
 
 
 def number(text: str) -> int | None:
-    """An integer, None for anything else."""
+    """Return a decimal text as an integer, None for anything else."""
     return int(text) if text.strip().isdecimal() else None
 
 
 def lines(path: str) -> Iterator[str]:
-    """The lines of a file of the system, none where it cannot be read."""
+    """Yield the lines of a file of the system, none where it cannot be read."""
     try:
         with open(path, encoding="utf-8", errors="replace") as file:  # noqa: PTH123
             text = file.read()
@@ -40,7 +41,8 @@ def lines(path: str) -> Iterator[str]:
 
 
 def _upwards(mount: str, path: str) -> Iterator[str]:
-    """The folders of a group and of all above it. In a container the path may be that of the host: the mount counts."""
+    """Yield the folders of a group and of all above it. In a container the path may be that of the host; the mount's
+    top is always among them."""
     names = [name for name in path.split("/") if name not in ("", ".")]
     for count in range(len(names), -1, -1):
         yield "/".join([mount, *names[:count]])
@@ -53,16 +55,19 @@ _FALLBACK: Final = 16 << 30  # where the system says nothing
 
 
 def parse_size(text: str) -> int:
-    """Bytes: `8G`, `512M`, `1.5GiB`, `4096`; units are powers of 1024. Raises HostError."""
+    """Return the bytes of a text such as `8G`, `512M`, `1.5GiB` or `4096`; units are powers of 1024. Raises
+    HostError."""
     match = re.fullmatch(_SIZE, text.strip(), re.IGNORECASE)
-    count = int(float(match[1]) * (1 << 10 * _UNITS[match[2].lower()])) if match is not None else 0
+    count = 0
+    if match is not None:
+        count = int(float(match[1]) * (1 << 10 * _UNITS[match[2].lower()]))
     if count < 1:
         raise HostError(f"{text!r} is not a size: write 8G, 512M or a number of bytes")
     return count
 
 
 def size_text(count: int) -> str:
-    """`812 B`, `1.5 MiB`, `3.0 GiB`."""
+    """Return a size in bytes as text: `812 B`, `1.5 MiB`, `3.0 GiB`."""
     if count < 1 << 10:
         return f"{count} B"
     power = next(power for power in (1, 2, 3, 4) if count < 1 << 10 * (power + 1) or power == 4)
@@ -70,13 +75,13 @@ def size_text(count: int) -> str:
 
 
 def default_memory_limit() -> int:
-    """Bytes that a machine may hold where nobody says it: SHARE of what is available now."""
+    """Return the bytes that a machine may hold where the caller gives no limit: SHARE of what is available now."""
     return int(available_memory() * SHARE)
 
 
 def resident_memory(root: str | os.PathLike[str] = "") -> int:
-    """Bytes of memory of its own that this process has now, without pages of files; 0 where the system does not say.
-    `root`: where `proc` is."""
+    """Return the bytes of anonymous memory that this process has now, without pages of files; 0 where the system does
+    not say. `root` is the folder that has `proc`."""
     counts = next(lines(f"{root}/proc/self/statm"), "").split()
     if len(counts) < 3:
         return 0
@@ -84,20 +89,21 @@ def resident_memory(root: str | os.PathLike[str] = "") -> int:
 
 
 def mapped_memory() -> int:
-    """Bytes of addresses that this process has now; 0 where the system does not say."""
+    """Return the bytes of address space that this process has now; 0 where the system does not say."""
     counts = next(lines("/proc/self/statm"), "").split()
-    return int(counts[0]) * os.sysconf("SC_PAGE_SIZE") if counts else 0
+    if counts:
+        return int(counts[0]) * os.sysconf("SC_PAGE_SIZE")
+    return 0
 
 
 def available_memory(root: str | os.PathLike[str] = "") -> int:
-    """Bytes that a process can take now before the system swaps or ends it.
+    """Return the bytes that a process can take now before the system swaps or ends it.
 
-    The least of what Linux calls available, and what is left in each control group that we are in; elsewhere all of the
-    machine's memory. `root`: where `proc` and `sys` are.
-    """
-    found = [*_meminfo(root), *_in_groups(root)]
-    if found:
-        return max(min(found), 0)
+    This is the least of what Linux calls available and what is left in each control group of this process; elsewhere
+    all of the machine's memory. `root` is the folder that has `proc` and `sys`."""
+    limits = [*_meminfo(root), *_in_groups(root)]
+    if limits:
+        return max(min(limits), 0)
     try:
         return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     except (ValueError, OSError, AttributeError):  # not a POSIX system
@@ -112,43 +118,45 @@ def _meminfo(root: object) -> Iterator[int]:
 
 
 def _in_groups(root: object) -> Iterator[int]:
-    """What is left of the limit of each control group that we are in."""
+    """Yield the memory that is left within the limit of each control group of this process."""
     for folder in groups_2(root):
-        yield from _left(folder, "memory.max", "memory.current", "inactive_file")
+        yield from _remaining(folder, "memory.max", "memory.current", "inactive_file")
     for folder in groups_1(root, "memory"):
-        yield from _left(folder, "memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file")
+        yield from _remaining(folder, "memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file")
 
 
-def _left(folder: str, limit: str, usage: str, cached: str) -> Iterator[int]:
-    """What is left of one group's limit; pages of files that nobody uses can be had, too."""
-    most, used = (number(next(lines(f"{folder}/{name}"), "")) for name in (limit, usage))
-    if most is None or used is None:  # "max": no limit
+def _remaining(folder: str, limit: str, usage: str, cached: str) -> Iterator[int]:
+    """Yield the memory that is left within one group's limit. Pages of files that nobody uses can be reclaimed and
+    count as free."""
+    group_limit, used = (number(next(lines(f"{folder}/{name}"), "")) for name in (limit, usage))
+    if group_limit is None or used is None:  # "max": no limit
         return
     reclaimable = (
         number(line.split()[-1]) or 0 for line in lines(f"{folder}/memory.stat") if line.startswith(f"{cached} ")
     )
-    yield most - used + next(reclaimable, 0)
+    yield group_limit - used + next(reclaimable, 0)
 
 
 def usable_processors(root: str | os.PathLike[str] = "") -> int:
-    """How many threads can run at once, at least 1: the processors that we are bound to, no more than the control
-    groups grant. `root`: where `proc` and `sys` are."""
+    """Return how many threads can run at once, at least 1: the processors that this process is bound to, no more than
+    its control groups grant. `root` is the folder that has `proc` and `sys`."""
     try:
         bound = len(os.sched_getaffinity(0))
     except AttributeError:  # not Linux
         bound = os.cpu_count() or 1
-    return max(1, min([bound, *_granted(root)]))
+    return max(1, min([bound, *_group_processors(root)]))
 
 
-def _granted(root: object) -> Iterator[int]:
-    """Processors' worth of time in each period, of each group that we are in; part of a processor is one."""
+def _group_processors(root: object) -> Iterator[int]:
+    """Yield the processors that each control group grants, by its quota of time in each period; part of a processor
+    counts as one."""
     for folder in groups_2(root):
-        yield from _rounded_up(next(lines(f"{folder}/cpu.max"), "").split())
+        yield from _whole_processors(next(lines(f"{folder}/cpu.max"), "").split())
     for folder in groups_1(root, "cpu"):
-        yield from _rounded_up([next(lines(f"{folder}/cpu.cfs_{name}_us"), "") for name in ("quota", "period")])
+        yield from _whole_processors([next(lines(f"{folder}/cpu.cfs_{name}_us"), "") for name in ("quota", "period")])
 
 
-def _rounded_up(quota_and_period: list[str]) -> Iterator[int]:
+def _whole_processors(quota_and_period: list[str]) -> Iterator[int]:
     if len(quota_and_period) == 2:
         quota, period = (number(text) for text in quota_and_period)
         if quota and period:  # "max", or -1: as much as there is

@@ -15,20 +15,20 @@ _SHEET_BYTES: Final = 4 * LARGE_PAGE
 
 
 class _Memory(np.ndarray[tuple[int], np.dtype[np.uint8]]):
-    """A class of its own: so numpy names the array made on it as base of that array's views, not this."""
+    """A subclass of ndarray: numpy then names the array made on it as base of that array's views, instead of this
+    one."""
 
 
 def address_of(array: NDArray[Any]) -> int:
-    """Where an array begins in memory: `ctypes.data`, which takes four times as long."""
+    """Return the address at which an array begins; `ctypes.data` would take four times as long."""
     return array.__array_interface__["data"][0]
 
 
 class _Sheet:
     """Large pages that pieces smaller than one are cut from, one after the other.
 
-    Every small page that a kernel comes to has to be found first, which takes a virtual machine longer than reading the
-    tile that lies there. The piece that lives longest keeps the sheet that it was cut from.
-    """
+    The first access to a small page costs a page fault, which takes a virtual machine longer than reading the tile that
+    lies there. The piece that lives longest keeps the sheet that it was cut from."""
 
     def __init__(self) -> None:
         self._mapping: mmap.mmap | None = None
@@ -36,7 +36,7 @@ class _Sheet:
         self._lock = Lock()
 
     def cut(self, count: int) -> NDArray[np.float32]:
-        """float32[count] with undefined contents, at the start of a cache line."""
+        """Return float32[count] with undefined contents, at the start of a cache line."""
         size = -(-4 * count // CACHE_LINE) * CACHE_LINE
         with self._lock:
             if self._mapping is None or self._at + size > self._end:
@@ -51,10 +51,8 @@ _SHEET: Final = _Sheet()
 
 
 def _large_pages(size: int) -> tuple[mmap.mmap, int]:
-    """A mapping, and where in it the first large page begins; so many bytes from there on, whole pages of them large.
-
-    Raises MemoryError.
-    """
+    """Return a mapping and the offset of its first large page; `size` bytes follow from there, whole pages of them
+    large. Raises MemoryError."""
     try:
         mapping = mmap.mmap(-1, size + LARGE_PAGE, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
     except OSError as error:
@@ -66,11 +64,10 @@ def _large_pages(size: int) -> tuple[mmap.mmap, int]:
 
 
 def fresh(count: int) -> NDArray[np.float32]:
-    """float32[count] with undefined contents, in memory that is nobody else's.
+    """Return float32[count] with undefined contents, in memory that no other array uses.
 
     It begins at the start of a cache line, from one large page on at the start of one. Only whole large pages are asked
-    for, so nothing is wasted at the end. Raises MemoryError.
-    """
+    for, so nothing is wasted at the end. Raises MemoryError."""
     size = 4 * count
     if size < SMALL_PAGE or not hasattr(mmap, "MADV_HUGEPAGE"):
         piece = _Memory(size + CACHE_LINE, np.uint8)
@@ -88,22 +85,23 @@ SHARE_OF_MEMORY: Final = 4  # a quarter of the machine's memory is kept, at most
 _FLOAT32: Final = np.dtype(np.float32).char  # to compare types themselves takes four times as long
 
 _Piece: TypeAlias = tuple[int, str, NDArray[np.float32]]
-"""Number in the order in which pieces were given, user, flat memory."""
+"""A free piece: its number in the order in which pieces were given back, its user, and flat memory."""
 
 
 def memory_of(array: NDArray[Any]) -> NDArray[np.float32] | None:
-    """All of the memory that an array is a part of; None where that was not made for float32, or is not writable."""
+    """Return all of the memory that an array is a part of; None where that was not made for float32, or is not
+    writable."""
     memory = array
     while type(base := memory.base) is np.ndarray:
         memory = base
-    return memory if memory.dtype.char == _FLOAT32 and memory.flags.writeable else None
+    if memory.dtype.char == _FLOAT32 and memory.flags.writeable:
+        return memory
+    return None
 
 
 class MemoryPool:
-    """Flat float32 arrays that nobody uses, up to `limit` bytes, those given back first dropped first.
-
-    Little ones are not kept: see `LEAST_BYTES`.
-    """
+    """Flat float32 arrays that nobody uses, up to `limit` bytes; those given back first are dropped first. Small ones
+    are not kept: see `LEAST_BYTES`."""
 
     def __init__(self, limit: int) -> None:
         self._limit = limit
@@ -114,11 +112,11 @@ class MemoryPool:
         self._lock = Lock()
 
     def take(self, count: int, user: str = "") -> NDArray[np.float32]:
-        """float32[count]: the smallest that fits and is not twice as large, else fresh. Raises MemoryError.
+        """Return float32[count]: the smallest piece that fits and is not twice as large, else fresh memory. Raises
+        MemoryError.
 
-        Of several large ones the one that this user gave: who touches only a part of it has no other part cleared by
-        the system.
-        """
+        Of several large pieces of one size the one that this user gave back is preferred: a user who touches only a
+        part of it needs no other part cleared by the system."""
         if 4 * count < LEAST_BYTES:
             return self._fresh(count)
         with self._lock:
@@ -129,11 +127,12 @@ class MemoryPool:
         return self._fresh(count)
 
     def _near(self, count: int) -> int:
-        """The smallest size here that is at least that, and not twice as much; 0 where there is none."""
+        """Return the smallest size in the pool that is at least `count` and at most twice that; 0 where there is
+        none."""
         return min((size for size in self._free if count <= size <= 2 * count), default=0)
 
     def _remove(self, size: int, user: str | None) -> NDArray[np.float32]:
-        """A piece of that size: this user's, else the one given last; with None the one given first."""
+        """Remove a piece of that size: this user's, else the one given last; with None the one given first."""
         pieces = self._free[size]
         at = -1 if user is not None else 0
         if user and len(pieces) > 1 and 4 * size >= LARGE_PAGE:
@@ -146,9 +145,7 @@ class MemoryPool:
 
     def give(self, array: NDArray[Any], user: str = "") -> None:
         """Take back an array of `take`, or any part of it, which stands for all of it; nobody may use it any more.
-
-        Memory that was not made for float32 is left to the system.
-        """
+        Memory that was not made for float32 is left to the system."""
         flat = memory_of(array)
         if flat is None or not LEAST_BYTES <= flat.nbytes <= self._limit:
             return
@@ -161,24 +158,25 @@ class MemoryPool:
             if self._bytes > self._limit:
                 self._keep(self._limit)
 
-    def shrink(self, most: int) -> None:
-        """Keep `most` bytes at most of what is here now, and give the rest to the system, the oldest first."""
-        if self._bytes <= most:
+    def shrink(self, byte_limit: int) -> None:
+        """Keep at most `byte_limit` bytes of what is in the pool now, and give the rest to the system, the oldest
+        first."""
+        if self._bytes <= byte_limit:
             return
         with self._lock:
-            self._keep(most)
+            self._keep(byte_limit)
 
-    def _keep(self, most: int) -> None:
-        while self._bytes > most:
+    def _keep(self, byte_limit: int) -> None:
+        while self._bytes > byte_limit:
             self._remove(min(self._free, key=lambda size: self._free[size][0][0]), None)
 
     def drop(self) -> int:
-        """Give everything to the system. The bytes that were kept."""
+        """Give everything to the system, and return how many bytes were kept."""
         with self._lock:
             self._free.clear()
-            kept = self._bytes
+            byte_count = self._bytes
             self._bytes = 0
-        return kept
+        return byte_count
 
 
 def _limit() -> int:
@@ -189,4 +187,4 @@ def _limit() -> int:
 
 
 POOL: Final = MemoryPool(_limit())
-"""Of this process: what closed machines leave behind for the next one."""
+"""The pool of this process: closed machines leave their memory here for the next one."""

@@ -1,4 +1,4 @@
-"""Byte ranges on memory channels: who holds which, and do two overlap (NETLIST 3.6, V154)."""
+"""Byte ranges on memory channels: their owners, and tests for overlaps (NETLIST 3.6, V154)."""
 
 from collections.abc import Sequence
 
@@ -7,7 +7,7 @@ from buda_emu.support.records import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Region:
-    """`size` bytes from `start` on one channel of one chip's memory (`space` is "dram" or "host")."""
+    """A range of `size` bytes from `start` on one channel of one chip's memory (`space` is "dram" or "host")."""
 
     device: int
     space: str
@@ -16,7 +16,7 @@ class Region:
     size: int
 
     def overlaps(self, other: "Region") -> bool:
-        """Do the half-open ranges meet?"""
+        """Return whether two half-open ranges of the same channel have a byte in common."""
         return (
             (self.device, self.space, self.channel) == (other.device, other.space, other.channel)
             and self.start < other.start + other.size
@@ -34,15 +34,16 @@ class RegionTable:
 
     @property
     def owners(self) -> list[str]:
-        """Who holds regions now."""
+        """The owners that hold regions now."""
         return list(self._held)
 
     def holds(self, owner: str) -> bool:
-        """Does it hold regions now?"""
+        """Return whether an owner holds regions now."""
         return owner in self._held
 
     def conflict(self, regions: Sequence[Region]) -> tuple[str, Region, Region] | None:
-        """(owner, its region, the new one) of the first overlap with what is held."""
+        """Return (owner, its region, the new one) of the first overlap with a region that is held, None where there is
+        none."""
         for owner, held in self._held.items():
             for theirs in held:
                 for ours in regions:
@@ -51,13 +52,13 @@ class RegionTable:
         return None
 
     def take(self, owner: str, regions: Sequence[Region]) -> None:
-        """Hold these regions."""
+        """Record that an owner holds these regions."""
         self._held[owner] = tuple(regions)
 
     def release(self, owner: str) -> None:
-        """Give them back."""
+        """Remove the regions of an owner."""
         del self._held[owner]
 
     def clear(self) -> None:
-        """Nobody holds any more."""
+        """Remove the regions of all owners."""
         self._held.clear()

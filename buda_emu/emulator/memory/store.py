@@ -1,8 +1,7 @@
 """Tile memory: a growing array of z-slices with a label for each, and entry views on it (NETLIST 1.10, 4.5).
 
 Values are held as float32 tiles, as the reference holds them (OPS 3: queues store an exact copy). The byte image that a
-chip would hold is made on demand by `buda_emu.arithmetic.tensor`.
-"""
+chip would hold is made on demand by `buda_emu.arithmetic.tensor`."""
 
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -18,24 +17,25 @@ from buda_emu.support.records import dataclass
 TILE_ELEMENTS = 1024
 Arrays = tuple[NDArray[Any], ...]
 Source = Callable[[int, int], NDArray[np.float32]]
-"""Slices from one up to another, of memory that lies elsewhere: float32[count, tiles, 1024], made each time."""
+"""A function that returns the slices from one number up to another of a lent store, float32[count, tiles, 1024], read
+anew by each call."""
 _NEVER = ""
 _ROOM_BYTES = 256 << 20
 
 
 @dataclass(slots=True)
 class MemoryBudget:
-    """How many bytes of tiles one machine may hold; a request beyond it is refused with the figures."""
+    """The bytes of tiles that one machine may hold; a request beyond the limit is refused with the figures."""
 
     limit: int
     used: int = 0
 
-    def take(self, count: int, what: str) -> None:
-        """Account `count` more bytes for `what`. Raises HostError beyond the limit."""
+    def take(self, count: int, owner: str) -> None:
+        """Account `count` more bytes for `owner`. Raises HostError beyond the limit."""
         if self.used + count > self.limit:
             gib = float(1 << 30)
             raise HostError(
-                f"{what} needs {count / gib:.2f} GiB more; {self.used / gib:.2f} of {self.limit / gib:.2f} GiB are "
+                f"{owner} needs {count / gib:.2f} GiB more; {self.used / gib:.2f} of {self.limit / gib:.2f} GiB are "
                 "in use: push fewer entries or raise the memory limit (--memory-limit, Emulator(memory_limit=...))"
             )
         self.used += count
@@ -46,21 +46,20 @@ class MemoryBudget:
         return self.limit - self.used
 
     def give_back(self, count: int) -> None:
-        """Return bytes taken before."""
+        """Return `count` bytes that were taken before."""
         self.used -= count
 
 
 def consecutive(slots: Sequence[int]) -> bool:
-    """Each one after the one before it."""
+    """Return whether each slot is the one after the slot before it."""
     return len(slots) < 2 or list(slots) == list(range(slots[0], slots[0] + len(slots)))
 
 
 class TileStore:
     """A sequence of z-slices, each `tiles` tiles of 32x32 float32. Memory grows with use, up to `slices`.
 
-    What was `lent` lies elsewhere, in a file, and takes no memory here: it is read from there each time, until somebody
-    writes to the store.
-    """
+    Slices that were `lent` lie in a file and take no memory here: they are read from there each time, until somebody
+    writes to the store."""
 
     __slots__ = ("_budget", "_data", "_labels", "name", "slices", "source", "tiles", "writes")
 
@@ -75,7 +74,7 @@ class TileStore:
         self.writes = 0  # grows with each write that gives slices a label
 
     def lend(self, source: Source, slices: int, label: str) -> bool:
-        """Hold so many slices, of that format label, by their source; False where something is held already."""
+        """Hold `slices` slices of that format label by their source. Returns False where something is held already."""
         if self._labels:
             return False
         self.source = source
@@ -84,7 +83,7 @@ class TileStore:
         return True
 
     def settle(self) -> None:
-        """Take memory for what is lent, and fill it. Raises HostError beyond the budget's limit."""
+        """Take memory for lent slices, and fill it. Raises HostError beyond the budget's limit."""
         source = self.source
         labels = self._labels
         if source is None:
@@ -105,7 +104,7 @@ class TileStore:
             self._data[number] = source(number, number + 1)[0]
 
     def data(self, slices: int) -> NDArray[np.float32]:
-        """The array with room for at least `slices` slices: float32[>=slices, tiles, 1024]."""
+        """Return the array with room for at least `slices` slices: float32[>=slices, tiles, 1024]."""
         if self.source is not None:
             self.settle()
         if slices > len(self._labels):
@@ -138,67 +137,75 @@ class TileStore:
         raise HostError(f"memory of {self.name}: {slices * size} bytes are not to be had")
 
     def _rooms(self, reached: int, slices: int, size: int) -> tuple[int, ...]:
-        """Slices to ask memory for, in turn. Untouched memory costs nothing: room for all that the limit allows, so
-        that nothing is moved later, which would take memory twice."""
+        """Return the numbers of slices to ask memory for, in turn. Untouched memory costs nothing, so the first is room
+        for all that the limit allows: then nothing is moved later, which would take memory twice."""
         return slices + self._budget.left // size, max(2 * reached, _ROOM_BYTES // size), slices
 
     def _capacity(self) -> int:
-        """Slices that there is memory for."""
+        """Return the number of slices that there is memory for."""
         return self._data.shape[0]
 
     def _grow(self, reached: int, room: int) -> None:
-        """Memory for `room` slices, the first `reached` as they are."""
+        """Take memory for `room` slices, and copy the first `reached`."""
         grown = POOL.take(room * self.tiles * TILE_ELEMENTS, self.name).reshape(room, self.tiles, TILE_ELEMENTS)
         grown[:reached] = self._data[:reached]
         self._data = grown
 
     def exchange(self, array: NDArray[np.float32]) -> NDArray[np.float32]:
-        """Hold all slices, float32[slices, tiles, 1024], in this memory from now on; what held them till now."""
+        """Hold all slices in `array`, float32[slices, tiles, 1024], from now on. Returns the array that held them
+        before."""
         old = self.data(self.slices)
         self._data = array
         return old
 
     def label(self, first: int, count: int) -> str:
-        """Format label of these slices, "" when one of them was never written."""
+        """Return the format label of these slices, "" when one of them was never written."""
         if count == 1:
-            return self._labels[first] if first < len(self._labels) else _NEVER
+            if first < len(self._labels):
+                return self._labels[first]
+            return _NEVER
         labels = self._labels[first : first + count]
-        return labels[0] if len(labels) == count and _NEVER not in labels else _NEVER
+        if len(labels) == count and _NEVER not in labels:
+            return labels[0]
+        return _NEVER
 
     def mark(self, first: int, count: int, label: str) -> None:
-        """Note that these slices now hold data of that format label."""
+        """Record that these slices now hold data of that format label."""
         self.writes += 1
         self._labels[first : first + count] = [label] * count
 
     @property
     def labels(self) -> list[str]:
-        """Of the slices asked for so far, "" for one never written; not to be changed."""
+        """Labels of the slices asked for so far, "" for one never written. The list must not be changed."""
         return self._labels
 
     @property
     def bytes_used(self) -> int:
-        """What is counted against the budget."""
-        return self.slice_bytes(len(self._labels)) if self.source is None else 0
+        """Bytes that are counted against the budget."""
+        if self.source is None:
+            return self.slice_bytes(len(self._labels))
+        return 0
 
     def slice_bytes(self, slices: int) -> int:
-        """Bytes of so many slices."""
+        """Return the bytes of `slices` slices."""
         return slices * self.tiles * TILE_ELEMENTS * 4
 
     def fresh(self, slices: int) -> Arrays:
-        """Undefined memory for so many slices, as `arrays` gives it and `replace` takes it. Raises MemoryError."""
+        """Return undefined memory for `slices` slices, in the form of `arrays` and `replace`. Raises MemoryError."""
         return (memory_pool.fresh(slices * self.tiles * TILE_ELEMENTS).reshape(slices, self.tiles, TILE_ELEMENTS),)
 
     def arrays(self) -> Arrays:
-        """All that is held; slice by slice along the first axis of each: float32[>=slices, tiles, 1024]."""
+        """Return all memory of the store, with slices along the first axis of each array: float32[>=slices, tiles,
+        1024]."""
         self.settle()
         return (self._data,)
 
     def may_hold(self, arrays: Arrays) -> bool:  # noqa: ARG002 - any 32 bits are a float32
-        """Can the slices of an unknown file be of this memory?"""
+        """Return whether slices of a file of unknown origin are valid in this memory; any 32 bits are a float32."""
         return True
 
     def replace(self, arrays: Arrays, labels: Sequence[str]) -> None:
-        """Hold these slices, len(labels) in each array, instead; the caller has seen to the budget's limit."""
+        """Hold these slices instead, len(labels) in each array. The caller has checked the budget's limit."""
         self._budget.used += self.slice_bytes(len(labels)) - self.bytes_used
         self.source = None
         self.writes += 1
@@ -209,7 +216,7 @@ class TileStore:
         (self._data,) = arrays
 
     def free(self) -> None:
-        """Let go of all slices; nobody may hold a view of them."""
+        """Release all slices; nobody may hold a view of them."""
         POOL.give(self._data, self.name)
         self.replace(self.fresh(0), ())
 
@@ -221,37 +228,36 @@ class TileStore:
 
 
 class ElsewhereStore(TileStore):
-    """Slices that another machine holds: their labels alone."""
+    """A store whose slices another machine holds; only their labels are here."""
 
     __slots__ = ()
 
     def data(self, slices: int) -> NDArray[np.float32]:
-        """There is none. Raises InternalError."""
+        """Raise InternalError: the values lie on another machine."""
         raise InternalError(f"{self.name} lies on another machine ({slices} slices)")
 
     def reach(self, slices: int) -> None:
-        """Nothing but room for labels."""
+        """Make room for labels only."""
         self._labels.extend([_NEVER] * (slices - len(self._labels)))
 
     def slice_bytes(self, slices: int) -> int:  # noqa: ARG002
-        """None here."""
+        """Return 0: slices take no memory here."""
         return 0
 
     def fresh(self, slices: int) -> Arrays:  # noqa: ARG002
-        """No memory."""
+        """Return an array without slices."""
         return super().fresh(0)
 
     def zero_entries(self, view: "EntryView") -> None:
-        """Whoever has them does it."""
+        """Do nothing: the machine that holds the slices sets them to zero."""
 
 
 class EntryView:
-    """A queue's or ram's entries on a store: entry p covers z-slices [p*t, (p+1)*t).
+    """The entries of a queue or ram on a store: entry p covers z-slices [p*t, (p+1)*t).
 
     A dual view, one on the memory of another ram, has labels of its own: a push to the view gives an entry its label,
-    and what is pushed beneath it changes the data alone (OPS 12: 3.1). An entry that was never pushed through the view
-    has the label of what lies there.
-    """
+    and a push to the store beneath changes the data alone (OPS 12: 3.1). An entry that was never pushed through the
+    view has the label of its slices in the store."""
 
     __slots__ = ("entries", "labels", "name", "store", "t", "tiles")
 
@@ -261,26 +267,32 @@ class EntryView:
         self.entries = entries
         self.t = t
         self.tiles = t * store.tiles  # of one entry
-        self.labels: dict[int, str] | None = {} if name != store.name else None
+        if name != store.name:
+            self.labels: dict[int, str] | None = {}
+        else:
+            self.labels = None
 
     def label(self, slot: int) -> str:
-        """Format label of an entry, "" when it was never (wholly) written."""
+        """Return the format label of an entry, "" when it was never (wholly) written."""
         beneath = self.store.label(slot * self.t, self.t)
-        return self.labels.get(slot, beneath) if self.labels and beneath else beneath
+        if self.labels and beneath:
+            return self.labels.get(slot, beneath)
+        return beneath
 
     @property
     def written(self) -> int:
-        """Entries that have been written. Those beyond the last that was asked for are not looked at."""
+        """The number of entries that have been written. Entries beyond the last that was asked for are not looked
+        at."""
         reached = min(self.entries, len(self.store.labels) // self.t)
         return sum(bool(self.label(slot)) for slot in range(reached))
 
     def slices(self, slot: int) -> set[tuple[int, int]]:
-        """(store, z-slice) of an entry: what dual views of one memory share."""
+        """Return (store, z-slice) of each slice of an entry: dual views of one memory have these in common."""
         store = id(self.store)
         return {(store, position) for position in range(slot * self.t, (slot + 1) * self.t)}
 
     def entry(self, slot: int) -> NDArray[np.float32]:
-        """One entry, not to be written to: float32[tiles, 1024]."""
+        """Return one entry, not to be written to: float32[tiles, 1024]."""
         return self.read([slot])[0]
 
     def reserve(self, entries: int) -> None:
@@ -288,14 +300,17 @@ class EntryView:
         self.store.reach(entries * self.t)
 
     def block(self, slot: int, count: int) -> NDArray[np.float32]:
-        """`count` consecutive entries, writable, no copy: float32[count, tiles, 1024]."""
+        """Return `count` consecutive entries, writable, without a copy: float32[count, tiles, 1024]."""
         first = slot * self.t
         last = (slot + count) * self.t
         slices = self.store.data(last)[first:last]
-        return slices if self.t == 1 else slices.reshape(count, self.tiles, TILE_ELEMENTS)
+        if self.t == 1:
+            return slices
+        return slices.reshape(count, self.tiles, TILE_ELEMENTS)
 
     def read(self, slots: Sequence[int]) -> NDArray[np.float32]:
-        """Entries in that order: float32[w, tiles, 1024]; a view where the slots are consecutive, else a copy."""
+        """Return entries in that order: float32[w, tiles, 1024]; a view where the slots are consecutive, else a
+        copy."""
         if len(slots) == 1 or consecutive(slots):
             if self.store.source is not None:
                 return self.lent(slots[0], len(slots))
@@ -303,13 +318,13 @@ class EntryView:
         return np.stack([self.entry(slot) for slot in slots])
 
     def lent(self, slot: int, count: int) -> NDArray[np.float32]:
-        """Consecutive entries of a store that is lent: float32[count, tiles, 1024]."""
+        """Return consecutive entries of a store that is lent: float32[count, tiles, 1024]."""
         source = self.store.source
         assert source is not None, "of a store that is lent"
         return source(slot * self.t, (slot + count) * self.t).reshape(count, self.tiles, TILE_ELEMENTS)
 
     def write(self, slots: Sequence[int], values: NDArray[np.float32], label: str) -> None:
-        """Store values[i] in slots[i]: float32[w, tiles, 1024]; of values for one slot the last remains."""
+        """Store values[i] in slots[i]: float32[w, tiles, 1024]; where a slot occurs twice the last value remains."""
         if len(slots) == 1:
             self.block(slots[0], 1)[...] = values
             self.mark(slots, label)
@@ -320,22 +335,24 @@ class EntryView:
         self.mark(slots, label)
 
     def exchange(self, values: NDArray[np.float32]) -> NDArray[np.float32] | None:
-        """Make float32[1, tiles, 1024] the memory of the only entry; the memory it had. None where there are more."""
+        """Make float32[1, tiles, 1024] the memory of the only entry, and return the memory that it had. None where the
+        store has more entries."""
         if self.store.slices != self.t:
             return None
         return self.store.exchange(values.reshape(self.t, self.store.tiles, TILE_ELEMENTS))
 
     def holds(self, slot: int, block: NDArray[np.float32]) -> bool:
-        """Is an earlier `block` from `slot` on still memory of the store? A push may have made the store grow since."""
+        """Return whether `block`, taken earlier from `slot` on, is still memory of the store. A push may have made the
+        store grow since."""
         return memory_pool.address_of(block) == memory_pool.address_of(self.block(slot, 1))
 
     def note(self, slots: Sequence[int], label: str) -> None:
-        """Another machine has written these entries."""
+        """Record that another machine has written these entries."""
         self.reserve(max(slots, default=-1) + 1)
         self.mark(slots, label)
 
     def mark(self, slots: Sequence[int], label: str) -> None:
-        """Note that these entries now hold data of that format label."""
+        """Record that these entries now hold data of that format label."""
         for slot in slots:
             self.store.mark(slot * self.t, self.t, label)
             if self.labels is not None:

@@ -1,12 +1,12 @@
-"""Why the chip's answer differs: of each op the error of precision "device" against "ideal", split by cause.
+"""Measures why the chip's result differs: for each op the error of precision "device" against "ideal", split by cause.
 
 Both precisions run side by side. When an op is seen for the first time, it is run again by itself, on the operands that
-the ideal run gave it: as it stands, without each cause of error, and with what a netlist could change.
-"""
+the ideal run gave it: as it stands, without each cause of error, and with what a netlist could change."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, suppress
 from dataclasses import dataclass, replace
+from itertools import chain
 from pathlib import Path
 from queue import Empty, Queue
 from threading import Condition, Thread
@@ -16,9 +16,9 @@ import numpy as np
 
 from buda_emu.arithmetic.tensix.registers import core_of
 from buda_emu.emulator.inputs.feed import push
-from buda_emu.emulator.inputs.prepared import Chosen, prepared
+from buda_emu.emulator.inputs.prepared import RunChoice, prepare_run
 from buda_emu.emulator.op_errors.numerics_result import Numerics, OpNumerics
-from buda_emu.emulator.op_errors.op_apart import Apart, Elements, ErrorSum, Parts
+from buda_emu.emulator.op_errors.op_apart import Elements, ErrorSum, OpAnalysis, OpFindings
 from buda_emu.emulator.op_errors.op_variants import Ideal
 from buda_emu.emulator.ops.base import Parallel, Tiles, serial
 from buda_emu.emulator.runtime.emulator import Emulator, Precision
@@ -41,11 +41,11 @@ _WAIT_SECONDS: Final = 0.5  # how long a wait is deaf to Ctrl-C on platforms whe
 
 
 class PartnerFailedError(Exception):
-    """Raised in a run whose partner has failed; the partner's error is the one to tell."""
+    """Raised in a run whose partner has failed; the partner's error is the one to report."""
 
 
 class Rendezvous:
-    """The place where side 0 and side 1 meet. `look` is called with the key and both tensors while both wait."""
+    """The meeting of side 0 and side 1. `look` is called with the key and both tensors while both sides wait."""
 
     def __init__(self, look: Look) -> None:
         self._look = look
@@ -75,7 +75,7 @@ class Rendezvous:
             self._condition.notify_all()
 
     def leave(self, side: int, *, failed: bool) -> None:
-        """This side comes no more."""
+        """Record that this side sends no more tensors."""
         with self._condition:
             self._gone.add(side)
             self._failed = self._failed or failed
@@ -87,23 +87,22 @@ class Rendezvous:
 
 
 class Side(Listener):
-    """Takes the results of ops of one run, on side 0 or 1, to the meeting."""
+    """A listener that takes the results of ops of one run to the meeting, as side 0 or 1."""
 
     def __init__(self, meeting: Rendezvous, side: int) -> None:
         self._meeting = meeting
         self._side = side
 
     def op_value(self, op: Op, tiles: Tiles, inputs: int) -> None:  # noqa: ARG002 - always 1 here
-        """The result of an op for one input."""
+        """Take the result of an op for one input to the meeting."""
         self._meeting.meet(self._side, ("op", op.name), tiles)
 
 
 def run_both(first: Callable[[], None], second: Callable[[], None], meeting: Rendezvous) -> None:
-    """Run side 0 on a thread of its own and side 1 here, to the end of both.
+    """Run side 0 on a thread of its own and side 1 on the caller's, to the end of both.
 
-    Raises what failed. Where both failed before they met again it is an interruption, else the error of side 0, the
-    simpler run.
-    """
+    Raises the error of a side that failed. Where both failed before they met again it is an interruption, else the
+    error of side 0, the simpler run."""
     errors: dict[int, BaseException] = {}
 
     def run(side: int, work: Callable[[], None]) -> None:
@@ -120,36 +119,36 @@ def run_both(first: Callable[[], None], second: Callable[[], None], meeting: Ren
     thread.start()
     run(1, second)
     thread.join()
-    told = [side for side, error in errors.items() if not isinstance(error, PartnerFailedError)]
-    if told:
-        raise errors[min(told, key=lambda side: (isinstance(errors[side], Exception), side))]
+    failed_sides = [side for side, error in errors.items() if not isinstance(error, PartnerFailedError)]
+    if failed_sides:
+        raise errors[min(failed_sides, key=lambda side: (isinstance(errors[side], Exception), side))]
 
 
-Item = tuple[str, Tiles, list[Ideal] | None]
-"""Name of an op, its result in the ideal run, and its operands there."""
+OpTask = tuple[str, Tiles, list[Ideal] | None]
+"""The name of an op, its result in the ideal run, and its operands there."""
 
 
 @dataclass(frozen=True, slots=True)
-class Counted:
-    """What is looked at. `only`: the one op, None for all; `elements`: those of an op's results, None where padding
-    cannot be told from them."""
+class Selection:
+    """The ops to analyse and the numbers of their results that count. `only` is the one op, None for all; `elements`
+    returns which numbers of an op's result are elements, None where padding cannot be told from them."""
 
     only: str | None = None
     elements: Callable[[str], Elements | None] = lambda _: None
 
     def takes(self, name: str) -> bool:
-        """Whether an op is looked at."""
+        """Return whether an op is analysed."""
         return self.only is None or name == self.only
 
 
-_ALL: Final = Counted()
-_ON_THE_WAY: Final = Parts(())
+_ALL: Final = Selection()
+_PENDING: Final = OpFindings(())
 
 
 def explain(
     netlist: Netlist,
     names: Sequence[str] = (),
-    given: Mapping[str, str] | None = None,
+    parameters: Mapping[str, str] | None = None,
     *,
     image: "DeviceImage | None" = None,
     inputs: Path | None = None,
@@ -160,19 +159,20 @@ def explain(
     workers: Workers | None = None,
     progress: Callable[[str], None] = lambda _: None,
 ) -> Numerics:
-    """The programs of these names, or all, on tensors of `inputs` (a directory, or one .npz file) and on made-up ones.
+    """Run the programs of these names, or all, on tensors of `inputs` (a directory, or one .npz file) and on generated
+    ones, and return the errors of their ops.
 
-    `image`: the one that the netlist is of. `given`: parameters, the rest as the harness gives them. `memory_limit`:
-    bytes of both runs. `workers` take ops apart while both run. Raises what a run and `op_numerics` raise.
-    """
-    ready = prepared(netlist, Chosen(names, given or {}, memory_limit, image), machines=2, progress=progress)
+    `image` is the one that the netlist is of. `parameters` that are not given are as the harness gives them.
+    `memory_limit` is in bytes, for both runs together. `workers` analyse ops while both run. Raises what a run and
+    `op_numerics` raise."""
+    ready = prepare_run(netlist, RunChoice(names, parameters or {}, memory_limit, image), machines=2, progress=progress)
     feed = ready.feed(inputs, seed)
     ops = op_numerics(
         netlist,
         lambda emulator: push(emulator, feed.blocks()),
         ready.programs,
         threads=threads,
-        counted=Counted(only),
+        counted=Selection(only),
         memory_limit=ready.limit,
         workers=workers,
         progress=progress,
@@ -193,20 +193,20 @@ def op_numerics(
     programs: Sequence[tuple[str, Mapping[str, str]]],
     *,
     threads: int = 1,
-    counted: Counted = _ALL,
+    counted: Selection = _ALL,
     memory_limit: int | None = None,
     workers: Workers | None = None,
     progress: Callable[[str], None] = lambda _: None,
 ) -> tuple[OpNumerics, ...]:
-    """Run the programs in "device" and "ideal" side by side on the inputs that `fill` pushes.
+    """Run the programs in "device" and "ideal" side by side on the inputs that `fill` pushes, and return the errors of
+    their ops.
 
-    `counted`: workers take all numbers of an op for elements. `memory_limit`: bytes of each run. Raises HostError for
-    an op that is not there, and what a run raises.
-    """
+    `counted` is the selection; `workers` take all numbers of an op for elements. `memory_limit`: bytes of each run.
+    Raises HostError for an op that is not there, and what a run raises."""
     if counted.only is not None and counted.only not in netlist.ops:
         raise HostError(f"no op {counted.only!r} in {netlist.path}")
     pool = WorkerPool(threads)
-    looking = _Looking(netlist, counted, pool, progress)
+    looking = _Analysis(netlist, counted, pool, progress)
     meeting = Rendezvous(looking.look)
 
     def side(number: int, precision: Precision) -> Callable[[], None]:
@@ -234,9 +234,9 @@ def op_numerics(
     return looking.results()
 
 
-def _with_workers(run: Callable[[], None], looking: "_Looking", netlist: Netlist, workers: Workers) -> None:
-    """Both runs on a thread, which waits where workers have enough to do: two ops for each."""
-    looking.sent = sent = Queue[Item | None](2 * workers.count)
+def _with_workers(run: Callable[[], None], looking: "_Analysis", netlist: Netlist, workers: Workers) -> None:
+    """Run both sides on a thread that waits while the workers have enough to do: two ops for each."""
+    looking.sent = sent = Queue[OpTask | None](2 * workers.count)
     failed: list[BaseException] = []
     names: list[str] = []
 
@@ -248,16 +248,18 @@ def _with_workers(run: Callable[[], None], looking: "_Looking", netlist: Netlist
         finally:
             sent.put(None)
 
-    def items() -> Iterator[Item]:
-        while (item := sent.get()) is not None:
-            names.append(item[0])
-            yield item
+    def items() -> Iterator[OpTask]:
+        while (task := sent.get()) is not None:
+            names.append(task[0])
+            yield task
 
     thread = Thread(target=produce, name="numerics")
     thread.start()
     try:
-        with closing(spread(Job("buda_emu.emulator.op_errors.numerics:taker", netlist), items(), workers)) as found:
-            for number, parts in found:
+        with closing(
+            spread(Job("buda_emu.emulator.op_errors.numerics:analyse_op_job", netlist), items(), workers)
+        ) as results:
+            for number, parts in results:
                 looking.parts[names[number]] = parts
     finally:
         looking.stopped = True
@@ -269,21 +271,21 @@ def _with_workers(run: Callable[[], None], looking: "_Looking", netlist: Netlist
         raise failed[0]
 
 
-def taker(netlist: Netlist) -> Callable[[Item], Parts]:
-    """The work of `numerics` on workers: takes one op apart."""
-    looking = _Looking(netlist, _ALL, serial, lambda _: None)
+def analyse_op_job(netlist: Netlist) -> Callable[[OpTask], OpFindings]:
+    """Return the work of `numerics` on workers, a function that analyses one op."""
+    looking = _Analysis(netlist, _ALL, serial, lambda _: None)
 
-    def work(item: Item) -> Parts:
-        name, expected, ideal = item
+    def work(task: OpTask) -> OpFindings:
+        name, expected, ideal = task
         return looking.apart(netlist.ops[name], expected, ideal)
 
     return work
 
 
 class _Watch(Side):
-    """Takes operands of the ideal run to who looks at them, too."""
+    """A side that also hands the operands of the ideal run to the analysis."""
 
-    def __init__(self, meeting: Rendezvous, looking: "_Looking", side: int) -> None:
+    def __init__(self, meeting: Rendezvous, looking: "_Analysis", side: int) -> None:
         super().__init__(meeting, side)
         self._looking = looking
 
@@ -296,16 +298,18 @@ class _Watch(Side):
             self._looking.keep(queue, tiles)
 
 
-class _Looking:
-    """The figures of all ops, and ideal tensors as long as an op of the epoch needs them."""
+class _Analysis:
+    """The errors of all ops, and ideal tensors as long as an op of the epoch needs them."""
 
-    def __init__(self, netlist: Netlist, counted: Counted, parallel: Parallel, progress: Callable[[str], None]) -> None:
+    def __init__(
+        self, netlist: Netlist, counted: Selection, parallel: Parallel, progress: Callable[[str], None]
+    ) -> None:
         self._netlist = netlist
         self._counted = counted
         self._parallel = parallel
         self._progress = progress
-        self.parts: dict[str, Parts] = {}
-        self.sent: Queue[Item | None] | None = None  # to workers, who take ops apart instead
+        self.parts: dict[str, OpFindings] = {}
+        self.sent: Queue[OpTask | None] | None = None  # to workers, who take ops apart instead
         self.stopped = False  # nobody waits for more
         self._totals: dict[str, ErrorSum] = {}
         self._steps: dict[str, Run] = {}
@@ -313,18 +317,20 @@ class _Looking:
         self._values: dict[str, Tiles] = {}
 
     def epoch(self, graphs: tuple[str, ...]) -> None:
-        """Another temporal graph starts."""
+        """Begin another temporal graph: forget the tensors of the one before it."""
         self._values.clear()
-        names = {op.name for graph in graphs for op in self._netlist.graphs[graph].ops if self._counted.takes(op.name)}
+        ops = chain.from_iterable(self._netlist.graphs[graph].ops for graph in graphs)
+        names = {op.name for op in ops if self._counted.takes(op.name)}
         self._open = names - self.parts.keys()
 
     def keep(self, name: str, tiles: Tiles) -> None:
-        """A tensor of the ideal run."""
+        """Keep the first input of a tensor of the ideal run while ops of the epoch may need it."""
         if self._open:
             self._values[name] = tiles[:1].copy()
 
     def look(self, key: Key, expected: Tiles, observed: Tiles) -> None:
-        """Both sides of one result (`Rendezvous`)."""
+        """Add both sides of one result to the totals, and analyse the op when it is seen for the first time
+        (`Rendezvous`)."""
         if self.stopped:
             raise PartnerFailedError
         op = self._netlist.ops[key[1]]
@@ -334,28 +340,31 @@ class _Looking:
             self._totals[op.name].add(expected, observed)
             if op.name in self._open:
                 self._progress(f"op {op.name}")
-                self._look_at(op, expected[:1], self._operands(op))
+                self._analyse(op, expected[:1], self._operands(op))
                 self._open.discard(op.name)
                 if not self._open:
                     self._values.clear()
         self.keep(op.name, expected)
 
-    def _look_at(self, op: Op, expected: Tiles, ideal: list[Ideal] | None) -> None:
+    def _analyse(self, op: Op, expected: Tiles, ideal: list[Ideal] | None) -> None:
         if self.sent is None:
             self.parts[op.name] = self.apart(op, expected, ideal)
             return
-        copies = None if ideal is None else [replace(item, values=item.values.copy()) for item in ideal]
+        if ideal is None:
+            copies = None
+        else:
+            copies = [replace(operand, values=operand.values.copy()) for operand in ideal]
         self.sent.put((op.name, expected.copy(), copies))
-        self.parts[op.name] = _ON_THE_WAY
+        self.parts[op.name] = _PENDING
 
     def results(self) -> tuple[OpNumerics, ...]:
-        """In the order of their first run."""
+        """Return the errors of all ops in the order of their first run."""
         owner = {op.name: graph.name for graph in self._netlist.graphs.values() for op in graph.ops}
-        found: list[OpNumerics] = []
+        results: list[OpNumerics] = []
         for index, (name, total) in enumerate(self._totals.items()):
             op = self._netlist.ops[name]
             parts = self.parts[name]
-            found.append(
+            results.append(
                 OpNumerics(
                     index=index,
                     name=name,
@@ -369,39 +378,42 @@ class _Looking:
                     cause=parts.cause,
                     repair=parts.repair,
                     note=parts.note,
-                    operands=self._brought(op),
+                    operands=self._operand_error(op),
                     largest=parts.largest,
                     beyond=parts.beyond,
                 )
             )
-        return tuple(found)
+        return tuple(results)
 
-    def _brought(self, op: Op) -> float | None:
-        """The largest error among its operands, where other ops made them."""
+    def _operand_error(self, op: Op) -> float | None:
+        """Return the largest error among the operands of an op that other ops computed, None where there is none."""
         queues = self._netlist.queues
         makers = {queues[name].input if name in queues else name for name in op.inputs}
         errors = [self._totals[name].result().rms for name in makers if name in self._totals]
         return max((error for error in errors if error is not None), default=None)
 
     def _operands(self, op: Op) -> list[Ideal] | None:
-        """Of the ideal run; None where one cannot be had."""
-        found = [self._operand(name) for name in op.inputs]
-        known = [operand for operand in found if operand is not None]
-        return known if len(known) == len(found) else None
+        """Return the operands of an op in the ideal run; None where one is not available."""
+        operands = [self._operand(name) for name in op.inputs]
+        available = [operand for operand in operands if operand is not None]
+        if len(available) == len(operands):
+            return available
+        return None
 
-    def apart(self, op: Op, expected: Tiles, ideal: Sequence[Ideal] | None) -> Parts:
-        """An op by itself on these operands, compared with float32[1, tiles, 1024]."""
+    def apart(self, op: Op, expected: Tiles, ideal: Sequence[Ideal] | None) -> OpFindings:
+        """Analyse an op by itself on these operands; its result is compared with `expected`, float32[1, tiles,
+        1024]."""
         step = self._step(op)
         call = step.device
         assert call is not None
         if ideal is None:
-            return Parts(call.dfs, note="its operand is read as row-major data")
+            return OpFindings(call.dfs, note="its operand is read as row-major data")
         if op.gradient_op:  # one product, without the sum that it is added to
             if op.attributes.relu_en:
-                return Parts(call.dfs, note="a gradient op with relu")
+                return OpFindings(call.dfs, note="a gradient op with relu")
             expected = np.empty_like(expected)
             step.implementation.run(step.call, [operand.values for operand in ideal], expected, self._parallel)
-        return Apart(
+        return OpAnalysis(
             op=op,
             call=call,
             ideal=ideal,
@@ -411,20 +423,25 @@ class _Looking:
         ).parts()
 
     def _operand(self, name: str) -> Ideal | None:
-        """A queue that was read, or the op that feeds it."""
-        found = self._values.get(name)
+        """Return a queue's tensor that was read, or else the result of the op that feeds it; None where neither was
+        kept."""
+        tiles = self._values.get(name)
         queue = self._netlist.queues.get(name)
-        if found is None and queue is not None:
-            found = self._values.get(queue.input)
-        return None if found is None else Ideal(found, queue is not None and queue.host_fed)
+        if tiles is None and queue is not None:
+            tiles = self._values.get(queue.input)
+        if tiles is None:
+            return None
+        return Ideal(tiles, queue is not None and queue.host_fed)
 
     def _step(self, op: Op) -> Run:
-        """The op as planned for the device."""
+        """Return the op as planned for the device."""
         if op.name not in self._steps:
             netlist = self._netlist
             labels = {queue.name: queue.df for queue in netlist.queues.values()}
             for temporal in netlist.temporal_graphs:
-                if any(item is op for graph in temporal.graphs for item in netlist.graphs[graph].ops):
+                if any(
+                    other is op for other in chain.from_iterable(netlist.graphs[name].ops for name in temporal.graphs)
+                ):
                     plan = build_plan(netlist, topology(netlist, temporal), labels, True, core_of(netlist.arch_name))
                     self._steps.update({step.op.name: step for step in plan.steps if isinstance(step, Run)})
         return self._steps[op.name]

@@ -1,4 +1,5 @@
-"""What `buda-emu numerics` finds: the figures of each op, its main cause of error, and what would repair it."""
+"""The result of `buda-emu numerics`: the errors of each op, its main cause of error, and a change that would repair
+it."""
 
 from dataclasses import asdict, dataclass, field
 from typing import Any, Final, Literal
@@ -8,14 +9,14 @@ from buda_emu.support.version import RESULT_VERSION
 Cause = Literal["inputs", "fidelity", "dest", "spills", "sfpu", "vector", "packing"]
 CAUSES: Final[tuple[Cause, ...]] = ("inputs", "fidelity", "dest", "spills", "sfpu", "vector", "packing")
 WORTH_REPAIRING: Final = 2.5e-3
-"""Relative error from which a repair is looked for: above what rounding or truncating once to 16 bits costs."""
+"""The relative error from which on a repair is searched for: more than rounding or truncating once to 16 bits costs."""
 
 
 @dataclass(frozen=True, slots=True)
 class OpError:
-    """Of elements that are finite on both sides. `rms`: relative to the rms of the ideal values; None where those are
-    all zero. `not_finite`: elements that are finite on one side only, or on neither and differ. `spread`: how far the
-    ideal values lie from their mean, relative like `rms`: a PCC sees nothing else of them."""
+    """The error of elements that are finite on both sides. `rms`: relative to the rms of the ideal values; None where
+    those are all zero. `not_finite`: elements that are finite on one side only, or on neither and differ. `spread`: how
+    far the ideal values lie from their mean, relative like `rms`: a PCC sees nothing else of them."""
 
     rms: float | None
     pcc: float | None
@@ -26,7 +27,7 @@ class OpError:
 
 @dataclass(frozen=True, slots=True)
 class NewValue:
-    """A field of an op and what it would have instead."""
+    """A field of an op, its value, and a value that it could have instead."""
 
     field: str
     before: str
@@ -44,11 +45,11 @@ class Repair:
 
 @dataclass(frozen=True, slots=True)
 class OpNumerics:
-    """One op. `total`: of the whole run, with the errors that its operands brought along; `operands` is the largest of
-    those. `local`: of the op by itself on ideal operands rounded to their formats. `without`: the relative rms that is
-    left when one cause is switched off, None where that cannot be. `cause`: the one that matters most; where none does
-    by itself, the fewest that do together, joined by "+"; "" where there is none. `largest`: what the output can hold,
-    where `beyond` of the ideal values are larger."""
+    """The errors of one op. `total` is that of the whole run, with the errors that its operands brought along;
+    `operands` is the largest of those. `local` is the error of the op by itself on ideal operands rounded to their
+    formats. `without`: the relative rms that is left when one cause is switched off, None where that cannot be.
+    `cause`: the one that matters most; where none does by itself, the fewest that do together, joined by "+"; "" where
+    there is none. `largest` is the limit of the output's format, where `beyond` of the ideal values are larger."""
 
     index: int
     name: str
@@ -68,13 +69,15 @@ class OpNumerics:
 
 
 def own_error(op: OpNumerics) -> float:
-    """Relative, of the op by itself."""
-    return (op.local.rms or 0.0) if op.local is not None else 0.0
+    """Return the relative error of the op by itself, 0 where there is none."""
+    if op.local is not None:
+        return op.local.rms or 0.0
+    return 0.0
 
 
 @dataclass(frozen=True, slots=True)
 class Numerics:
-    """All ops that ran, in the order of their first run."""
+    """The errors of all ops that ran, in the order of their first run."""
 
     netlist: str
     arch: str
@@ -84,5 +87,5 @@ class Numerics:
     ops: tuple[OpNumerics, ...]
 
     def as_json(self) -> dict[str, Any]:
-        """Plain data."""
+        """Return the result as plain data for JSON."""
         return {"schema_version": RESULT_VERSION, **asdict(self)}

@@ -1,6 +1,5 @@
-"""One op of a netlist alone, on operands of the ideal run: how large its error is, what causes it, and which change of
-the netlist would repair it.
-"""
+"""Analyses one op of a netlist alone, on operands of the ideal run: the size of its error, its causes, and a change of
+the netlist that would repair it."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import field
@@ -14,11 +13,11 @@ from buda_emu.emulator.op_errors.op_variants import (
     Change,
     Ideal,
     Switch,
-    Watching,
+    WatchingUnits,
     changes,
-    computed,
+    compute_op,
     largest,
-    switched,
+    switch_off,
     switches,
 )
 from buda_emu.emulator.ops.base import Parallel, Tiles
@@ -32,8 +31,8 @@ from buda_emu.support.records import dataclass
 
 @dataclass(slots=True)
 class Moments:
-    """Counts, means and central sums of pairs (a, b). Blocks are merged pairwise exactly as they come, so the same
-    blocks in the same order give the same bits."""
+    """Counts, means and central sums of pairs (a, b). Blocks are merged pairwise in the order in which they come, so
+    the same blocks in the same order give the same bits."""
 
     count: int = 0
     mean_a: float = 0.0
@@ -43,7 +42,7 @@ class Moments:
     product: float = 0.0
 
     def add(self, a: NDArray[np.float64], b: NDArray[np.float64]) -> None:
-        """A block of finite pairs."""
+        """Add a block of finite pairs."""
         count = a.size
         if not count:
             return
@@ -68,7 +67,7 @@ class Moments:
         self.count = total
 
     def pcc(self) -> float | None:
-        """Pearson's correlation; 1 for two equal constants, None where a side is constant and they differ."""
+        """Return Pearson's correlation; 1 for two equal constants, None where a side is constant and they differ."""
         if not self.count:
             return None
         scale = (self.square_a * self.square_b) ** 0.5
@@ -85,15 +84,18 @@ _AS_GOOD: Final = 2.0  # a change as good as the best: at most this many times i
 
 
 Elements = NDArray[np.bool_]
-"""Which numbers of a result are elements of what it stands for, and not padding: bool[tiles, 1024]."""
+"""A mask of the numbers of a result that are elements of its tensor, not padding: bool[tiles, 1024]."""
 
 
 class ErrorSum:
-    """Error of an op's results, block after block; of a part bool[1024] of each tile, if one is given, and of
-    `elements` alone."""
+    """The error of an op's results, summed block after block. Only `elements`, and of each tile only `part`
+    (bool[1024]), are compared where these are given."""
 
     def __init__(self, op: Op, part: NDArray[np.bool_] | None = None, elements: Elements | None = None) -> None:
-        self._part = part if elements is None else _common(part, elements)
+        if elements is None:
+            self._part = part
+        else:
+            self._part = _common(part, elements)
         self._tile_dim = op.blocking.tile_dim
         self._raw = is_raw(op.out_df)
         self._square = self._error_square = self._largest = 0.0
@@ -101,7 +103,7 @@ class ErrorSum:
         self._not_finite = 0
 
     def add(self, expected: Tiles, observed: Tiles) -> None:
-        """float32[..., 1024] tiles of both."""
+        """Add the expected and the observed tiles of a block, float32[..., 1024] each."""
         a = self._numbers(expected)
         b = self._numbers(observed)
         finite = np.isfinite(a) & np.isfinite(b)
@@ -117,7 +119,10 @@ class ErrorSum:
 
     def _numbers(self, tiles: Tiles) -> NDArray[np.float64]:
         height, width = self._tile_dim
-        values = np.ascontiguousarray(tiles).view(np.uint32) if self._raw else tiles
+        if self._raw:
+            values = np.ascontiguousarray(tiles).view(np.uint32)
+        else:
+            values = tiles
         if self._part is not None and self._part.ndim == 2:
             return values.reshape(-1, *self._part.shape)[:, self._part].astype(np.float64)
         if self._part is not None:
@@ -125,7 +130,7 @@ class ErrorSum:
         return values.reshape(-1, 32, 32)[:, :height, :width].astype(np.float64)
 
     def result(self) -> OpError:
-        """Of all that was added."""
+        """Return the error of all blocks that were added."""
         rms = None if self._error_square else 0.0
         spread = None
         if self._square:
@@ -141,8 +146,8 @@ def _common(part: NDArray[np.bool_] | None, elements: Elements) -> Elements:
 
 
 @dataclass(frozen=True, slots=True)
-class Parts:
-    """What running an op by itself has shown."""
+class OpFindings:
+    """The findings of running an op by itself."""
 
     in_df: tuple[str, ...]
     local: OpError | None = None
@@ -155,8 +160,8 @@ class Parts:
 
 
 @dataclass(frozen=True, slots=True)
-class Apart:
-    """One op on ideal operands."""
+class OpAnalysis:
+    """The analysis of one op on ideal operands."""
 
     op: Op
     call: DeviceCall
@@ -165,38 +170,43 @@ class Apart:
     parallel: Parallel
     elements: Elements | None = None
 
-    def parts(self) -> Parts:
-        """The error as it stands, without each cause, and with the cheapest good change."""
-        units = Watching(self.call.core)
+    def parts(self) -> OpFindings:
+        """Return the error as it stands, without each cause, and with the cheapest good change."""
+        units = WatchingUnits(self.call.core)
         try:
             local = self._error(self.call, units)
         except (UnsupportedError, ProgramError) as error:
-            return Parts(self.call.dfs, note=str(error))
+            return OpFindings(self.call.dfs, note=str(error))
         without: dict[Cause, float | None] = dict.fromkeys(CAUSES)
         cause = ""
         repair = None
         if local.rms:
-            known = list(switches(self.call, units.used))
-            without.update({switch.cause: self._without((switch,)) for switch in known})
-            cause = self._main_cause(local.rms, known, without)
-            repair = self._repair(local.rms, units.used) if local.rms >= WORTH_REPAIRING else None
-        most = largest(self.call)
-        counted = self.expected if self.elements is None else self.expected[:, self.elements]
-        beyond = int(np.count_nonzero(np.isfinite(counted) & (np.abs(counted) > most)))
-        return Parts(
+            causes = list(switches(self.call, units.used))
+            without.update({switch.cause: self._without((switch,)) for switch in causes})
+            cause = self._main_cause(local.rms, causes, without)
+            repair = None
+            if local.rms >= WORTH_REPAIRING:
+                repair = self._find_repair(local.rms, units.used)
+        limit = largest(self.call)
+        if self.elements is None:
+            counted = self.expected
+        else:
+            counted = self.expected[:, self.elements]
+        beyond = int(np.count_nonzero(np.isfinite(counted) & (np.abs(counted) > limit)))
+        return OpFindings(
             in_df=self.call.dfs,
             local=local,
             without=without,
             cause=cause,
             repair=repair,
             note="",
-            largest=most if beyond else None,
+            largest=limit if beyond else None,
             beyond=beyond,
         )
 
     def _error(self, call: DeviceCall, units: KernelUnits, part: NDArray[np.bool_] | None = None) -> OpError:
         total = ErrorSum(self.op, part, self.elements)
-        total.add(self.expected, computed(call, self.ideal, units, self.parallel))
+        total.add(self.expected, compute_op(call, self.ideal, units, self.parallel))
         return total.result()
 
     def _rms(self, call: DeviceCall, units: KernelUnits, part: NDArray[np.bool_] | None = None) -> float | None:
@@ -206,84 +216,94 @@ class Apart:
             return None
 
     def _without(self, chosen: Sequence[Switch]) -> float | None:
-        """The error that is left without some causes."""
+        """Return the error that is left without some causes, None where the op does not run so."""
         part = next((switch.part for switch in chosen if switch.part is not None), None)
-        return self._rms(*switched(self.call, chosen), part)
+        return self._rms(*switch_off(self.call, chosen), part)
 
-    def _main_cause(self, error: float, known: Sequence[Switch], without: Mapping[Cause, float | None]) -> str:
-        """The cause without which least is left. Where none makes a difference by itself, all are taken away, and those
-        that are not needed put back, first the ones that help least."""
-        single = [(rms, switch) for switch in known if (rms := without[switch.cause]) is not None]
+    def _main_cause(self, error: float, causes: Sequence[Switch], without: Mapping[Cause, float | None]) -> str:
+        """Return the cause without which the least error is left. Where none makes a difference by itself, all are
+        switched off, and those that are not needed switched on again, first the ones that help least."""
+        single = [(rms, switch) for switch in causes if (rms := without[switch.cause]) is not None]
         if not single:
             return ""
-        single.sort(key=lambda item: item[0])
+        single.sort(key=lambda pair: pair[0])
         if single[0][0] <= _MATTERS * error:
             return single[0][1].cause
         if error < WORTH_REPAIRING:
             return ""
-        chosen = [switch for _, switch in single]
-        left = self._without(chosen)
-        if left is None or left > _TOGETHER * error:
-            return ""
-        for _, switch in reversed(single):
-            fewer = [one for one in chosen if one is not switch]
-            rms = self._without(fewer) if fewer else None
-            if rms is not None and rms <= _TOGETHER * error:
-                chosen = fewer
+        chosen = self._fewest_causes([switch for _, switch in single], _TOGETHER * error)
         return "+".join(cause for cause in CAUSES if any(switch.cause == cause for switch in chosen))
 
-    def _repair(self, error: float, used: set[str]) -> Repair | None:
-        """One change that halves the error, the cheapest of the good ones. Without such a one the best is made and the
-        search goes on from there."""
-        made: list[Change] = []
+    def _fewest_causes(self, switches_by_error: Sequence[Switch], limit: float) -> Sequence[Switch]:
+        """Return the fewest switches that together leave no more than `limit` of error, empty where all leave more.
+        The switches that help least, last in the sequence, are left out first."""
+        chosen = list(switches_by_error)
+        error = self._without(chosen)
+        if error is None or error > limit:
+            return ()
+        for switch in reversed(switches_by_error):
+            fewer = [candidate for candidate in chosen if candidate is not switch]
+            error = self._without(fewer) if fewer else None
+            if error is not None and error <= limit:
+                chosen = fewer
+        return chosen
+
+    def _find_repair(self, error: float, used: set[str]) -> Repair | None:
+        """Return one change that halves the error, the cheapest of the good ones. Where none does, apply the best one
+        and search on from there."""
+        changes_so_far: list[Change] = []
         call = self.call
-        now = error
+        current_error = error
         for _ in range(_MOST_CHANGES):
-            tried = self._tried(call, used)
-            best = min((found for _, found in tried), default=now)
-            good = [item for item in tried if item[1] <= _AS_GOOD * best and item[1] <= error / 2]
-            if not good and best > _MATTERS * now:
-                return self._together(error, [change for change, _ in tried], made, used)
-            change, now = next(iter(good), min(tried, key=lambda item: item[1]))
-            made.append(change)
+            tried = self._try_changes(call, used)
+            best = min((error_left for _, error_left in tried), default=current_error)
+            good = [pair for pair in tried if pair[1] <= _AS_GOOD * best and pair[1] <= error / 2]
+            if not good and best > _MATTERS * current_error:
+                return self._combine_changes(error, [change for change, _ in tried], changes_so_far, used)
+            change, current_error = next(iter(good), min(tried, key=lambda pair: pair[1]))
+            changes_so_far.append(change)
             if good:
-                return _repair(made, now)
+                return _repair_record(changes_so_far, current_error)
             call = change.call
         return None
 
-    def _together(self, error: float, tried: Sequence[Change], made: Sequence[Change], used: set[str]) -> Repair | None:
-        """The widest that each field can be, all at once, and then as few of them as will do, the dearest left out
-        first."""
-        fields = [*dict.fromkeys(change.field for change in (*made, *tried))]
-        chosen = self._widest(fields, used)
-        if (now := self._after(chosen)) is None or now > error / 2:
+    def _combine_changes(
+        self, error: float, tried: Sequence[Change], changes_so_far: Sequence[Change], used: set[str]
+    ) -> Repair | None:
+        """Apply the widest value that each field can have, all at once, then return as few of these changes as suffice;
+        the dearest are left out first."""
+        fields = [*dict.fromkeys(change.field for change in (*changes_so_far, *tried))]
+        chosen = self._widest_changes(fields, used)
+        if (current_error := self._error_after(chosen)) is None or current_error > error / 2:
             return None
         for name in reversed(fields):
-            fewer = self._widest([other.field for other in chosen if other.field != name], used)
-            left = self._after(fewer)
-            if left is not None and left <= min(_AS_GOOD * now, error / 2):
+            fewer = self._widest_changes([other.field for other in chosen if other.field != name], used)
+            left = self._error_after(fewer)
+            if left is not None and left <= min(_AS_GOOD * current_error, error / 2):
                 chosen = fewer
-        return _repair(chosen, self._after(chosen) or now)
+        return _repair_record(chosen, self._error_after(chosen) or current_error)
 
-    def _widest(self, fields: Sequence[str], used: set[str]) -> list[Change]:
-        """These fields changed, one after the other; the last of a field's changes goes furthest."""
-        made: list[Change] = []
+    def _widest_changes(self, fields: Sequence[str], used: set[str]) -> list[Change]:
+        """Change these fields one after the other, each to the last of its changes, which goes furthest."""
+        chosen: list[Change] = []
         for name in fields:
-            call = made[-1].call if made else self.call
-            found = [change for change in changes(call, used) if change.field == name]
-            made += found[-1:]
-        return made
+            call = chosen[-1].call if chosen else self.call
+            candidates = [change for change in changes(call, used) if change.field == name]
+            chosen += candidates[-1:]
+        return chosen
 
-    def _after(self, made: Sequence[Change]) -> float | None:
-        """The error with changes that follow each other."""
-        return self._rms(made[-1].call, KernelUnits(self.call.core)) if made else None
+    def _error_after(self, chosen: Sequence[Change]) -> float | None:
+        """Return the error with changes that follow each other, None without changes or where the op does not run."""
+        if chosen:
+            return self._rms(chosen[-1].call, KernelUnits(self.call.core))
+        return None
 
-    def _tried(self, call: DeviceCall, used: set[str]) -> list[tuple[Change, float]]:
-        """Changes that can be run, with the error that they leave."""
+    def _try_changes(self, call: DeviceCall, used: set[str]) -> list[tuple[Change, float]]:
+        """Return the changes that can be run, each with the error that it leaves."""
         units = KernelUnits(call.core)
-        found = ((change, self._rms(change.call, units)) for change in changes(call, used))
-        return [(change, error) for change, error in found if error is not None]
+        candidates = ((change, self._rms(change.call, units)) for change in changes(call, used))
+        return [(change, error) for change, error in candidates if error is not None]
 
 
-def _repair(made: Sequence[Change], error: float) -> Repair:
-    return Repair(tuple(NewValue(change.field, change.before, change.after) for change in made), error)
+def _repair_record(chosen: Sequence[Change], error: float) -> Repair:
+    return Repair(tuple(NewValue(change.field, change.before, change.after) for change in chosen), error)

@@ -1,8 +1,7 @@
-"""One op of precision "device" with one cause of error taken away, or one field of the netlist changed.
+"""Variants of one op of precision "device": with one cause of error switched off, or one field of the netlist changed.
 
-A switch takes away one cause and leaves the rest: the registers stay those of the op as it stands, but for the one that
-is switched. Such an op need not exist in any netlist. A change is an op as a netlist would have it.
-"""
+A switch removes one cause and leaves the rest: the registers stay those of the op as it stands, except for the one that
+is switched. Such an op need not exist in any netlist. A change is an op as a netlist would have it."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -14,14 +13,14 @@ from numpy.typing import NDArray
 from buda_emu.arithmetic.formats.bits import U32
 from buda_emu.arithmetic.formats.stored import TILE_ELEMENTS, Bits
 from buda_emu.arithmetic.tensix.functions.table import Bound
-from buda_emu.arithmetic.tensix.lanes import DstMode, VectorMode, load, touched
+from buda_emu.arithmetic.tensix.lanes import DstMode, VectorMode, load, touched_mask
 from buda_emu.arithmetic.tensix.products import PHASES
 from buda_emu.arithmetic.tensix.registers import REGISTERS, OpRegisters
 from buda_emu.emulator.op_errors.numerics_result import Cause
 from buda_emu.emulator.ops.base import OpCall, Parallel, Tiles, serial
 from buda_emu.emulator.ops.fused_plan import fused_plan
 from buda_emu.emulator.ops.on_device import device_op
-from buda_emu.emulator.ops.on_device.base import DeviceCall, Made, packed, result_shape, run, vector_mode
+from buda_emu.emulator.ops.on_device.base import DeviceCall, DstTiles, pack_tiles, result_shape, run, vector_mode
 from buda_emu.emulator.ops.on_device.kernel_units import KernelUnits
 from buda_emu.emulator.ops.on_device.units import ProductBlock
 from buda_emu.emulator.ops.sfpu import Region, run_in_place
@@ -46,25 +45,27 @@ _FIDELITIES: Final = ("LoFi", "HiFi2", "HiFi3", "HiFi4")
 
 
 @dataclass(frozen=True)
-class Switched(DeviceCall):
-    """`op` with the registers of `original`, made wider where asked."""
+class SwitchedOp(DeviceCall):
+    """An op with the registers of `original`, made wider for the causes in `wide`."""
 
     original: DeviceCall | None = None
     wide: frozenset[Cause] = frozenset()
 
     def registers(self, operands: Sequence[int] | None = None) -> OpRegisters:
         assert self.original is not None
-        found = self.original.registers(operands)
+        registers = self.original.registers(operands)
         if "inputs" in self.wide:
-            found = replace(found, inputs=tuple(_widest(name) for name in found.inputs))
+            registers = replace(registers, inputs=tuple(_widest(name) for name in registers.inputs))
         if "spills" in self.wide:
-            found = replace(found, intermediate=_widest(found.intermediate))
-        return replace(found, dst="fp32") if "dest" in self.wide else found
+            registers = replace(registers, intermediate=_widest(registers.intermediate))
+        if "dest" in self.wide:
+            return replace(registers, dst="fp32")
+        return registers
 
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """A field of the netlist with another value. `call` is the op that has it."""
+    """A field of the netlist with another value; `call` is the op that has it."""
 
     field: str
     before: str
@@ -73,8 +74,8 @@ class Change:
 
 
 @dataclass(frozen=True, slots=True)
-class Watching(KernelUnits):
-    """The kernels; notes which of the units that may lose precision an op uses."""
+class WatchingUnits(KernelUnits):
+    """The kernels of a core, with a record of those units used that may lose precision."""
 
     used: set[str] = field(default_factory=set[str], compare=False)
 
@@ -94,8 +95,8 @@ class Watching(KernelUnits):
 
 @dataclass(frozen=True, slots=True)
 class ExactFunctions(KernelUnits):
-    """The kernels, but functions as precision "ideal" has them, rounded once to what Dst holds. `op`: the op, for the
-    slope as the netlist gives it."""
+    """The kernels of a core, except that functions are those of precision "ideal", rounded once to what Dst holds. `op`
+    has the slope as the netlist gives it."""
 
     op: OpCall
 
@@ -108,12 +109,15 @@ class ExactFunctions(KernelUnits):
         parameters = dict(bound.parameters)
         attributes = replace(Attributes(), exp=int(parameters.get("exponent", 0)))
         if "slope" in parameters:
-            own = np.uint32(parameters["slope"]).view(np.float32)
-            attributes = replace(attributes, slope=self.op.attributes.slope if self.op.type == name else float(own))
+            slope = np.uint32(parameters["slope"]).view(np.float32)
+            attributes = replace(attributes, slope=self.op.attributes.slope if self.op.type == name else float(slope))
         run_in_place(replace(self.op, attributes=attributes), name, Region(32, 32), values, serial)
         df = {"bf16": "Float16_b", "fp16": "Float16"}.get(mode)
-        result = _packed(values[0], df, self).datums.astype(np.uint32) if df else values[0].view(np.uint32)
-        return np.where(touched(vector, bound.whole_faces).reshape(-1), result, image).reshape(images[0].shape)
+        if df:
+            result = _pack(values[0], df, self).datums.astype(np.uint32)
+        else:
+            result = values[0].view(np.uint32)
+        return np.where(touched_mask(vector, bound.whole_faces).reshape(-1), result, image).reshape(images[0].shape)
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,19 +127,19 @@ class Ideal:
     values: Tiles
     by_host: bool
 
-    def rounded(self, df: str, units: KernelUnits) -> Bits:
-        """In its format: encoded by the host, which truncates scalars (FORMATS 3), or as a packer rounds (4)."""
+    def round_to(self, df: str, units: KernelUnits) -> Bits:
+        """Return the operand in a format: encoded by the host, which truncates scalars (FORMATS 3), or as a packer
+        rounds (4)."""
         if self.by_host or is_integer(df) or is_raw(df):
-            return Bits.encoded(df, self.values)
-        return _packed(self.values, df, units)
+            return Bits.encode(df, self.values)
+        return _pack(self.values, df, units)
 
 
-def computed(call: DeviceCall, operands: Sequence[Ideal], units: KernelUnits, parallel: Parallel) -> Tiles:
-    """What the op gives, float32[1, tiles, 1024], for ideal operands rounded to the formats of `call`.
+def compute_op(call: DeviceCall, operands: Sequence[Ideal], units: KernelUnits, parallel: Parallel) -> Tiles:
+    """Return the result of an op, float32[1, tiles, 1024], for ideal operands rounded to the formats of `call`.
 
-    Raises UnsupportedError, ProgramError.
-    """
-    inputs = [operand.rounded(df, units) for df, operand in zip(call.dfs, operands, strict=True)]
+    Raises UnsupportedError, ProgramError."""
+    inputs = [operand.round_to(df, units) for df, operand in zip(call.dfs, operands, strict=True)]
     t, rows, cols = result_shape(call)
     out = Bits.empty(call.op.out_df, 1, t * rows * cols)
     run(call, inputs, out, None, units, parallel)
@@ -144,8 +148,8 @@ def computed(call: DeviceCall, operands: Sequence[Ideal], units: KernelUnits, pa
 
 @dataclass(frozen=True, slots=True)
 class Switch:
-    """What takes away one cause of error: fields of the op, its fidelity, exact functions, or a part of each tile
-    bool[1024] that alone is compared."""
+    """A way to switch off one cause of error: by fields of the op, its fidelity, exact functions, or by comparing only
+    a part of each tile, bool[1024]."""
 
     cause: Cause
     fields: Mapping[str, Any] = field(default_factory=dict[str, Any])
@@ -155,7 +159,8 @@ class Switch:
 
 
 def switches(call: DeviceCall, used: set[str]) -> Iterator[Switch]:
-    """Those of the causes of error that the op can have. `used`: what `Watching` has seen of it."""
+    """Yield a switch for each cause of error that the op can have. `used` are the units that `WatchingUnits` recorded
+    for it."""
     registers = device_op(call.op.type).registers(call)
     op = call.op
     if registers.integer or is_raw(op.out_df):
@@ -178,34 +183,35 @@ def switches(call: DeviceCall, used: set[str]) -> Iterator[Switch]:
         yield Switch("packing", {"out_df": "Float32"})
 
 
-def switched(call: DeviceCall, chosen: Sequence[Switch]) -> tuple[DeviceCall, KernelUnits]:
-    """The op without all of these causes."""
+def switch_off(call: DeviceCall, chosen: Sequence[Switch]) -> tuple[DeviceCall, KernelUnits]:
+    """Return the op and the kernels without all of these causes."""
     fields = {name: value for switch in chosen for name, value in switch.fields.items()}
     fidelity = next((switch.fidelity for switch in chosen if switch.fidelity), call.fidelity)
     exact = any(switch.exact for switch in chosen)
-    units = ExactFunctions(call.core, call.op) if exact else KernelUnits(call.core)
+    if exact:
+        units = ExactFunctions(call.core, call.op)
+    else:
+        units = KernelUnits(call.core)
     wide: frozenset[Cause] = frozenset(switch.cause for switch in chosen)
     op = replace(call.op, **fields)
-    return Switched(op, call.core, fidelity, call.gradient, original=call, wide=wide), units
+    return SwitchedOp(op, call.core, fidelity, call.gradient, original=call, wide=wide), units
 
 
 def largest(call: DeviceCall) -> float:
-    """What the output's format, or a Dst of fp16, can hold at most."""
+    """Return the largest magnitude that the output's format, or a Dst of fp16, can hold."""
     out = FORMATS[call.op.out_df]
     if is_integer(out.name) or is_raw(out.name):
         return _LARGEST.get(out.name, np.inf)
     narrow = out.family == "a" or device_op(call.op.type).registers(call).dst == "fp16"
-    return _LARGEST.get(out.name, _LARGEST["Float16"]) if narrow else np.inf
+    if narrow:
+        return _LARGEST.get(out.name, _LARGEST["Float16"])
+    return np.inf
 
 
 def changes(call: DeviceCall, used: set[str]) -> Iterator[Change]:
-    """What a netlist could have instead, the cheapest first: cycles of one unit, then room on the core, then data that
-    is moved."""
+    """Yield changes that a netlist could have, the cheapest first: cycles of one unit, then room on the core, then data
+    that is moved."""
     op = call.op
-
-    def changed(name: str, after: str, **fields: Any) -> Change:
-        return Change(name, getattr(op, name), after, replace(call, op=replace(op, **fields)))
-
     if "sfpu" in used and op.attributes.approximate_mode:
         exact = replace(op, attributes=replace(op.attributes, approximate_mode=False))
         yield Change("approximate_mode", "true", "false", replace(call, op=exact))
@@ -216,37 +222,56 @@ def changes(call: DeviceCall, used: set[str]) -> Iterator[Change]:
                 yield Change("math_fidelity", call.fidelity, name, replace(call, fidelity=name))
     if op.has("keeps sums") and not call.gradient:
         for df in _WIDER.get(op.intermed_df, ()):
-            yield changed("intermed_df", df, intermed_df=df)
+            yield _change_field(call, "intermed_df", df, intermed_df=df)
     if op.acc_df != "Float32" and not is_integer(op.acc_df):
-        yield changed("acc_df", "Float32", acc_df="Float32")
+        yield _change_field(call, "acc_df", "Float32", acc_df="Float32")
     for df in _WIDER.get(op.out_df, ()):
-        both = {"intermed_df": df} if call.gradient else {}
-        yield changed("out_df", df, out_df=df, **both)
-    for df in dict.fromkeys(wider for own in call.dfs for wider in _WIDER.get(own, ())):
-        labels = [df if df in _WIDER.get(own, ()) else own for own in call.dfs]
+        more_fields = {"intermed_df": df} if call.gradient else {}
+        yield _change_field(call, "out_df", df, out_df=df, **more_fields)
+    yield from _operand_changes(call)
+
+
+def _change_field(call: DeviceCall, name: str, new_value: str, **fields: Any) -> Change:
+    """Return a change of one field of the netlist, which may set several `fields` of the op."""
+    return Change(name, getattr(call.op, name), new_value, replace(call, op=replace(call.op, **fields)))
+
+
+def _operand_changes(call: DeviceCall) -> Iterator[Change]:
+    """Yield changes of the operands' formats, each to one wider format where that is wider."""
+    formats: dict[str, None] = {}
+    for label in call.dfs:
+        formats.update(dict.fromkeys(_WIDER.get(label, ())))
+    for df in formats:
+        labels = [df if df in _WIDER.get(label, ()) else label for label in call.dfs]
         if labels != list(call.dfs):
-            operands = tuple(replace(o, label=label) for o, label in zip(op.operands, labels, strict=True))
+            operands = tuple(replace(o, label=label) for o, label in zip(call.op.operands, labels, strict=True))
             before, after = (f"[{', '.join(names)}]" for names in (call.dfs, labels))
-            yield Change("in_df", before, after, replace(call, op=replace(op, operands=operands)))
+            yield Change("in_df", before, after, replace(call, op=replace(call.op, operands=operands)))
 
 
 def _vector_part(op: OpCall) -> NDArray[np.bool_] | None:
-    """What vector modes leave of a tile; the rest the chip does not touch, where the reference has zeros (3.2). None
-    for all of it. A matmul's gelu keeps the rest in the reference too."""
-    calls = [step.call for step in fused_plan(op).steps] if op.has("sub-ops") else [op]
+    """Return the part of a tile that vector modes compute, None for all of it. The chip leaves the rest as it is, where
+    the reference has zeros (3.2); a matmul's gelu keeps the rest in the reference too."""
+    if op.has("sub-ops"):
+        calls = [step.call for step in fused_plan(op).steps]
+    else:
+        calls = [op]
     modes: list[VectorMode] = [vector_mode(call) for call in calls if call.has("vector unit")]
-    parts = [touched(mode).reshape(-1) for mode in modes if mode != "rc"]
+    parts = [touched_mask(mode).reshape(-1) for mode in modes if mode != "rc"]
     return np.logical_and.reduce(parts) if parts else None
 
 
 def _widest(register: str) -> str:
-    """The register format of the same family that keeps most."""
+    """Return the register format of the same family that keeps most bits."""
     family = REGISTERS.get(register)
-    return {"b": "Tf32", "a": "Float16"}.get(family, register) if family else register
+    if family:
+        return {"b": "Tf32", "a": "Float16"}.get(family, register)
+    return register
 
 
 def _in_one_block(op: OpCall) -> Attributes:
-    """A dense product without a spill between its blocks; the encoding of a sparse one depends on them."""
+    """Return the attributes of a dense product without a spill between its blocks. The encoding of a sparse product
+    depends on its blocks, so its attributes stay."""
     if op.type != "matmul" or op.attributes.identity:
         return op.attributes
     inner = op.operands[0].map.shape[2]
@@ -254,14 +279,17 @@ def _in_one_block(op: OpCall) -> Attributes:
 
 
 def _is_exact(bound: Bound, mode: DstMode) -> bool:
-    """Whether precision "ideal" has the function, with operands that are floats."""
+    """Return whether precision "ideal" has the function, with operands that are floats."""
     name = bound.function.name
     return name in SFPU_TYPES and name != "dropout" and mode != "int32" and bound.function.reads == (None,)
 
 
-def _packed(values: Tiles, df: str, units: KernelUnits) -> Bits:
-    """float32[..., 1024] as the packer rounds them from an fp32 Dst."""
+def _pack(values: Tiles, df: str, units: KernelUnits) -> Bits:
+    """Round float32[..., 1024] as the packer does from an fp32 Dst."""
     image = np.ascontiguousarray(values).view(np.uint32).reshape(-1, TILE_ELEMENTS)
-    bits = packed(units, Made(image, "fp32"), df)
-    exponents = None if bits.exponents is None else bits.exponents.reshape(*values.shape[:-1], -1)
+    bits = pack_tiles(units, DstTiles(image, "fp32"), df)
+    if bits.exponents is None:
+        exponents = None
+    else:
+        exponents = bits.exponents.reshape(*values.shape[:-1], -1)
     return Bits(df, bits.datums.reshape(values.shape), exponents)

@@ -1,7 +1,6 @@
-"""What an op type does. Each family has a file here with the model's arithmetic (shape rule, reference in plain numpy,
-kernels) and a file of the same name in `on_device` with its steps on the device. Declarations of op types stand in
-`spec.ops`.
-"""
+"""The behaviour of op types. Each family has a file here with the model's arithmetic (shape rule, reference in plain
+numpy, kernels) and a file of the same name in `on_device` with its steps on the device. Declarations of op types stand
+in `spec.ops`."""
 
 from typing import TYPE_CHECKING
 
@@ -10,7 +9,8 @@ if TYPE_CHECKING:
 
 
 def implementation(type: str) -> "Implementation":
-    """The behaviour of an op type. Raises UnsupportedError for an unknown word, or one that the reference refuses."""
+    """Return the behaviour of an op type. Raises UnsupportedError for an unknown word, or one that the reference
+    refuses."""
     from buda_emu.emulator.ops.base import OPS
 
     return OPS[type]

@@ -24,11 +24,9 @@ T = TypeVar("T")
 
 
 class Registry(Generic[T]):
-    """Implementations by op type. `module` is the field of a declaration that names the file of one.
-
-    It is imported when such an op is first used, so that a run loads and compiles only the kernels it needs. `how` is
-    added to what is said of a type that is not there.
-    """
+    """The implementations by op type. `module` is the field of a declaration that names the file of its implementation,
+    which is imported when such an op is first used, so that a run loads and compiles only the kernels it needs. `how`
+    is added to the message about a type that has none."""
 
     def __init__(self, module: Literal["op", "device"], how: str = "") -> None:
         self._module = module
@@ -36,7 +34,7 @@ class Registry(Generic[T]):
         self._found: dict[str, T] = {}  # filled as modules are imported, read-only afterwards
 
     def implements(self, *types: str) -> Callable[[type[T]], type[T]]:
-        """Class decorator: an instance of the class is the implementation of these op types."""
+        """Return a class decorator: an instance of the class becomes the implementation of these op types."""
 
         def register(cls: type[T]) -> type[T]:
             instance = cls()
@@ -49,10 +47,10 @@ class Registry(Generic[T]):
         return register
 
     def __getitem__(self, type: str) -> T:
-        """The implementation. Raises UnsupportedError for an unknown word, or one that the reference refuses."""
-        found = self._found.get(type)
-        if found is not None:
-            return found
+        """Return the implementation. Raises UnsupportedError for an unknown word, or one that the reference refuses."""
+        instance = self._found.get(type)
+        if instance is not None:
+            return instance
         op_type = OP_TYPES.get(type)
         module: str = getattr(op_type, self._module, "")
         if not module:
@@ -65,40 +63,36 @@ class Registry(Generic[T]):
 
 Tiles: TypeAlias = NDArray[np.float32]
 Relu: TypeAlias = tuple[str, float]
-"""relu_mode and threshold (OPS 5, 6.13)."""
+"""The pair of relu_mode and threshold (OPS 5, 6.13)."""
 
 
 class Parallel(Protocol):
-    """Splits `items` work items over threads: calls `kernel(start, stop, *args)` on disjoint ranges that cover
-    0..items. What they return is lost.
-    """
+    """A function that splits `items` work items over threads: it calls `kernel(start, stop, *args)` on disjoint ranges
+    that cover 0..items, and discards their results."""
 
     def __call__(self, kernel: Callable[..., Any], items: int, *args: Any) -> None:
-        """See the class."""
+        """Call the kernel on ranges that cover 0..items."""
         ...
 
 
 def serial(kernel: Callable[..., Any], items: int, *args: Any) -> None:
-    """The `Parallel` of one thread."""
+    """Run all items on the calling thread; the `Parallel` of one thread."""
     kernel(0, items, *args)
 
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """Among the arguments of a kernel: how much there is to compute, as bytes of arrays, where it is given none."""
+    """An argument that states how much a kernel computes, as bytes, where its arrays do not show it."""
 
     nbytes: int
 
 
 @dataclass(frozen=True, slots=True)
 class Operand:
-    """One input of an op after unpad, TMs and pad (OPS 3 steps 2-4): where each tile comes from, and what it is
-    called.
+    """One input of an op after unpad, TMs and pad (OPS 3 steps 2-4): the origin of each tile, and its format label.
 
-    `map` leads from post-TM tile positions to tiles of the source tensor. `tile_dim` is the static tile dim of
-    NETLIST 1.5, `label` the format label of OPS 3.1 after step 5. `tile_broadcast` is "", "r", "c" or "rc" (fused
-    ops only).
-    """
+    `map` leads from post-TM tile positions to tiles of the source tensor. `tile_dim` is the static tile dim of NETLIST
+    1.5, `label` the format label of OPS 3.1 after step 5. `tile_broadcast` is "", "r", "c" or "rc" (fused ops only)."""
 
     map: TileMap
     tile_dim: tuple[int, int] = FULL_TILE
@@ -108,7 +102,7 @@ class Operand:
 
 @dataclass(frozen=True, slots=True)
 class OpCall(OfOpType):
-    """The static facts of one use of an op: what the plan knows before data flows."""
+    """The static facts of one use of an op, which the plan knows before data flows."""
 
     name: str
     type: str
@@ -123,10 +117,11 @@ class OpCall(OfOpType):
     undefined_is_nan: bool = False  # where the reference aborts on an element (`Netlist.undefined_is_nan`)
     fused: FusedOp | None = field(default=None, compare=False)
     memo: dict[str, Any] = field(init=False, default_factory=dict[str, Any], compare=False, repr=False)
-    """What an op has worked out of operands that stay the same from run to run; it must hold them to be sure. The
-    runtime clears it. A changed copy (`replace`) has worked out nothing yet, here and in `fixed`."""
+    """Values that an op has computed from operands that stay the same from run to run; it keeps these operands to
+    compare them. The runtime clears it. A changed copy (`replace`) begins empty, here and in `fixed`."""
     fixed: dict[str | int, Any] = field(init=False, default_factory=dict[str | int, Any], compare=False, repr=False)
-    """What an op has worked out of the call alone: arguments of its kernels. By number what is told of an operand."""
+    """Values that an op has computed from the call alone, such as arguments of its kernels. Number keys are for
+    operands."""
 
 
 class Implementation(Protocol):
@@ -138,23 +133,24 @@ class Implementation(Protocol):
     """
 
     def shape(self, call: OpCall) -> Shape:
-        """Result shape (t, R, C) in tiles from the post-TM operand shapes. Raises ProgramError, naming the op and the
-        dims, where the reference would abort."""
+        """Return the result's shape (t, R, C) in tiles from the post-TM operand shapes. Raises ProgramError, naming the
+        op and the dims, where the reference would abort."""
         ...
 
     def label(self, call: OpCall) -> str:
-        """Format label of the result (OPS 3.1), before step 9. By default that of operand 0."""
+        """Return the format label of the result (OPS 3.1), before step 9. By default it is that of operand 0."""
         return call.operands[0].label
 
     def reference(self, call: OpCall, inputs: Sequence[Tiles]) -> Tiles:
-        """The definition. `inputs`: post-TM tensors float32[w, t, R, C, 32, 32], tile_broadcast not yet applied;
-        operands of raw formats hold 32-bit words viewed as float32. Returns float32[w, t, R, C, 32, 32]."""
+        """Compute the result by the definition. `inputs`: post-TM tensors float32[w, t, R, C, 32, 32], tile_broadcast
+        not yet applied; operands of raw formats hold 32-bit words viewed as float32. Returns float32[w, t, R, C, 32,
+        32]."""
         ...
 
     def run(self, call: OpCall, inputs: Sequence[Tiles], out: Tiles, parallel: Parallel) -> None:
-        """The kernels. `inputs`: source tensors before TMs, float32[w or 1, tiles, 1024] C-contiguous (1: the same
-        entry for every w); `out`: float32[w, tiles, 1024], contents undefined on entry. Raises ProgramError as
-        `reference` does."""
+        """Compute the result by the kernels. `inputs`: source tensors before TMs, float32[w or 1, tiles, 1024]
+        C-contiguous (1: the same entry for every w); `out`: float32[w, tiles, 1024], contents undefined on entry.
+        Raises ProgramError as `reference` does."""
         ...
 
 

@@ -11,27 +11,28 @@ from buda_emu.arithmetic.kernels.tiles import binary
 from buda_emu.arithmetic.tensor.tilemap import Index
 from buda_emu.emulator.ops.base import Implementation, OpCall, Parallel, Relu, Tiles, implements
 from buda_emu.emulator.ops.common import (
-    arranged,
+    arrange_tiles,
     blank,
     items,
-    kept_dims,
     operand_map,
     relu_arguments,
     require_operands,
     require_same_shape,
+    unblanked_dims,
 )
 from buda_emu.spec.blocking import Shape
 
 
 def multiply(a: Tiles, b: Tiles) -> Tiles:
-    """a * b, but +0 where either has the bits of +0, even against infinity and NaN; -0 is not special (OPS 5)."""
+    """Return a * b, but +0 where either has the bits of +0, even against infinity and NaN; -0 is not special (OPS
+    5)."""
     positive_zero = (_is_zero(a) & ~np.signbit(a)) | (_is_zero(b) & ~np.signbit(b))
     with np.errstate(all="ignore"):
         return np.where(positive_zero, np.float32(0), a * b)
 
 
 def maximum(a: Tiles, b: Tiles) -> Tiles:
-    """a where a > b, else b: b where either is NaN, and for zeros of either sign (OPS 5)."""
+    """Return a where a > b, else b: b where either is NaN, and for zeros of either sign (OPS 5)."""
     return np.where(a > b, a, b)
 
 
@@ -58,21 +59,21 @@ _REFERENCES: Final[dict[str, Callable[[Tiles, Tiles], Tiles]]] = {
 
 @implements("add", "subtract", "multiply", "maximum")
 class Binary(Implementation):
-    """out = f(in0, in1); the in-tile transpose flag turns input 0."""
+    """Ops out = f(in0, in1); the in-tile transpose flag turns input 0."""
 
     def shape(self, call: OpCall) -> Shape:
-        """The shape of both inputs, which must be equal."""
+        """Return the shape of both inputs, which must be equal. Raises ProgramError."""
         require_operands(call, 2)
         return require_same_shape(call)
 
     def compute(self, call: OpCall, a: Tiles, b: Tiles) -> Tiles:
-        """The function itself, on arranged operands float32[w, t, R, C, 32, 32]."""
+        """Apply the function to arranged operands float32[w, t, R, C, 32, 32]."""
         return _REFERENCES[call.type](a, b)
 
     def reference(self, call: OpCall, inputs: Sequence[Tiles]) -> Tiles:
         with np.errstate(all="ignore"):
-            result = self.compute(call, arranged(call, 0, inputs[0]), arranged(call, 1, inputs[1]))
-        return blank(result, kept_dims(call))
+            result = self.compute(call, arrange_tiles(call, 0, inputs[0]), arrange_tiles(call, 1, inputs[1]))
+        return blank(result, unblanked_dims(call))
 
     def run(self, call: OpCall, inputs: Sequence[Tiles], out: Tiles, parallel: Parallel) -> None:
         self.run_relu(call, inputs, None, out, parallel)
@@ -80,17 +81,18 @@ class Binary(Implementation):
     def run_relu(
         self, call: OpCall, inputs: Sequence[Tiles], relu: Relu | None, out: Tiles, parallel: Parallel
     ) -> bool:
-        known: _Fixed | None = call.fixed.get("binary")
-        if known is None or known.relu != relu:
-            known = call.fixed["binary"] = _fixed(call, relu)
-        a = (inputs[0], *known.a)
-        b = (inputs[1], *known.b)
-        parallel(binary.binary_tiles, items(out), out, a, b, *known.others)
+        fixed: _Fixed | None = call.fixed.get("binary")
+        if fixed is None or fixed.relu != relu:
+            fixed = call.fixed["binary"] = _fixed_arguments(call, relu)
+        a = (inputs[0], *fixed.a)
+        b = (inputs[1], *fixed.b)
+        parallel(binary.binary_tiles, items(out), out, a, b, *fixed.others)
         return True
 
 
 class _Fixed(NamedTuple):
-    """What the kernel is told each time that the op runs: of both operands, but for their sources, and all else."""
+    """The arguments of the kernel that are the same each time the op runs: everything but the sources of the
+    operands."""
 
     relu: Relu | None
     a: tuple[Index, np.float32, int]
@@ -98,18 +100,19 @@ class _Fixed(NamedTuple):
     others: tuple[tuple[int, np.float32], tuple[int, int], tuple[int, np.float32]]
 
 
-def _fixed(call: OpCall, relu: Relu | None) -> _Fixed:
+def _fixed_arguments(call: OpCall, relu: Relu | None) -> _Fixed:
     operation = _KERNEL_CODES[call.type], np.float32(call.attributes.zero_point)
-    others = operation, kept_dims(call), relu_arguments(relu)
+    others = operation, unblanked_dims(call), relu_arguments(relu)
     return _Fixed(relu, operand_map(call, 0), operand_map(call, 1), others)
 
 
 @implements("quantization", "requantization", "dequantization")
 class Quantization(Binary):
-    """in0 * in1 + zero_point, or (in0 - zero_point) * in1 for dequantization; the product is that of `multiply`."""
+    """The quantization family: in0 * in1 + zero_point, or (in0 - zero_point) * in1 for dequantization; the product is
+    that of `multiply`."""
 
     def compute(self, call: OpCall, a: Tiles, b: Tiles) -> Tiles:
-        """The function itself, on arranged operands float32[w, t, R, C, 32, 32]."""
+        """Apply the function to arranged operands float32[w, t, R, C, 32, 32]."""
         zero_point = np.float32(call.attributes.zero_point)
         if call.type == "dequantization":
             return multiply(a + -zero_point, b)

@@ -1,4 +1,5 @@
-"""What several op types share: arrangement of elements in a tile, blanking, the checks of shapes, kernel operands."""
+"""Helpers that several op types share: arrangement of elements in a tile, blanking, checks of shapes, kernel
+operands."""
 
 from collections.abc import Sequence
 from typing import Final
@@ -16,13 +17,14 @@ TILE_BROADCASTS: Final = {"": gather.AS_IS, "r": gather.FIRST_ROW, "c": gather.F
 
 
 def require_operands(call: OpCall, count: int) -> None:
-    """Raises ProgramError unless the op has exactly `count` inputs (OPS 9.8)."""
+    """Raise ProgramError unless the op has exactly `count` inputs (OPS 9.8)."""
     if len(call.operands) != count:
         raise ProgramError(f"op {call.name}: {call.type} takes {count} input(s), not {len(call.operands)}")
 
 
 def require_same_shape(call: OpCall) -> Shape:
-    """The shape (t, R, C) that all operands have; raises ProgramError naming the op and the dims where they differ."""
+    """Return the shape (t, R, C) that all operands have. Raises ProgramError naming the op and the dims where they
+    differ."""
     shapes = [operand.map.shape for operand in call.operands]
     if any(shape != shapes[0] for shape in shapes):
         listed = " and ".join(str(list(shape)) for shape in shapes)
@@ -30,21 +32,22 @@ def require_same_shape(call: OpCall) -> Shape:
     return shapes[0]
 
 
-def kept_dims(call: OpCall) -> tuple[int, int]:
-    """Rows and columns of a result tile that are not blanked: the least of input 0's and the op's tile dim (OPS 6)."""
+def unblanked_dims(call: OpCall) -> tuple[int, int]:
+    """Return rows and columns of a result tile that are not blanked: the least of input 0's and the op's tile dim (OPS
+    6)."""
     height, width = call.operands[0].tile_dim
     return min(height, call.blocking.tile_dim[0]), min(width, call.blocking.tile_dim[1])
 
 
 def passes_on(call: OpCall) -> bool:
-    """Whether the op's result is the tensor that it reads, every tile in its place and as it is."""
+    """Return whether the op's result is the tensor that it reads, every tile in its place and unchanged."""
     if call.transpose or not call.has("copies"):
         return False
-    return call.operands[0].map.is_identity and kept_dims(call) == FULL_TILE
+    return call.operands[0].map.is_identity and unblanked_dims(call) == FULL_TILE
 
 
 def blank(tiles: Tiles, dims: tuple[int, int]) -> Tiles:
-    """`tiles` float32[..., 32, 32] with what lies outside `dims` multiplied by 0: NaN stays, -x becomes -0 (OPS 6)."""
+    """Multiply what lies outside `dims` of float32[..., 32, 32] by 0: NaN stays, -x becomes -0 (OPS 6)."""
     if dims == FULL_TILE:
         return tiles
     inside = np.zeros((32, 32), np.bool_)
@@ -54,14 +57,15 @@ def blank(tiles: Tiles, dims: tuple[int, int]) -> Tiles:
 
 
 def arrangement(call: OpCall, index: int) -> int:
-    """What is done inside the tiles of operand `index`: the in-tile transpose flag is for operand 0 (OPS 7.4)."""
+    """Return the code of the in-tile move of operand `index`: the in-tile transpose flag is for operand 0 (OPS 7.4),
+    other moves are tile broadcasts."""
     if call.transpose and index == 0:
         return gather.TRANSPOSE
     return TILE_BROADCASTS[call.operands[index].tile_broadcast]
 
 
-def arranged(call: OpCall, index: int, tiles: Tiles) -> Tiles:
-    """The reference of `arrangement`, on float32[..., 32, 32]."""
+def arrange_tiles(call: OpCall, index: int, tiles: Tiles) -> Tiles:
+    """Move the elements of an operand's tiles, float32[..., 32, 32]; the reference of `arrangement`."""
     if call.transpose and index == 0:
         return np.swapaxes(tiles, -1, -2)
     mode = call.operands[index].tile_broadcast
@@ -69,7 +73,8 @@ def arranged(call: OpCall, index: int, tiles: Tiles) -> Tiles:
 
 
 def relu(tiles: Tiles, mode: str, threshold: float) -> Tiles:
-    """The reference of relu (OPS 5, 6.13): mode max clamps to [0, threshold], any other zeroes what is below."""
+    """Apply relu by its definition (OPS 5, 6.13): mode max clamps to [0, threshold], any other zeroes values below the
+    threshold."""
     bound = np.float32(threshold)
     zero = np.float32(0)
     if mode == "max":
@@ -81,7 +86,7 @@ _WITHOUT_RELU: Final = NO_RELU, np.float32(0)
 
 
 def relu_arguments(relu: Relu | None) -> tuple[int, np.float32]:
-    """Relu as the kernels take it: what is done, and the threshold."""
+    """Return relu in the form of the kernels: a code, and the threshold."""
     if relu is None:
         return _WITHOUT_RELU
     mode, threshold = relu
@@ -89,19 +94,19 @@ def relu_arguments(relu: Relu | None) -> tuple[int, np.float32]:
 
 
 def kernel_operand(call: OpCall, index: int, inputs: Sequence[Tiles]) -> gather.Operand:
-    """Operand `index` as the kernels take it: source, tile map, pad value, arrangement."""
+    """Return operand `index` in the form of the kernels: source, tile map, pad value, arrangement."""
     return inputs[index], *operand_map(call, index)
 
 
 def operand_map(call: OpCall, index: int) -> tuple[Index, np.float32, int]:
-    """Of `kernel_operand` what does not depend on data."""
-    known: tuple[Index, np.float32, int] | None = call.fixed.get(index)
-    if known is None:
+    """Return the part of `kernel_operand` that does not depend on data: tile map, pad value, arrangement."""
+    fixed: tuple[Index, np.float32, int] | None = call.fixed.get(index)
+    if fixed is None:
         tiles = call.operands[index].map
-        known = call.fixed[index] = tiles.index, np.float32(tiles.pad_value), arrangement(call, index)
-    return known
+        fixed = call.fixed[index] = tiles.index, np.float32(tiles.pad_value), arrangement(call, index)
+    return fixed
 
 
 def items(out: Tiles) -> int:
-    """Work items of a kernel that goes tile by tile over `out` float32[w, n, 1024]."""
+    """Return the number of work items of a kernel that goes tile by tile over `out` float32[w, n, 1024]."""
     return out.size // 1024

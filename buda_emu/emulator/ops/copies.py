@@ -1,27 +1,26 @@
-"""nop, datacopy, ethernet_datacopy: the operand again, bit by bit. Copies over Ethernet go to another chip, on the
-device without passing through the units of a core.
-"""
+"""nop, datacopy, ethernet_datacopy: the result is the operand, bit by bit. Copies over Ethernet go to another chip, on
+the device without passing through the units of a core."""
 
 from collections.abc import Sequence
 
 from buda_emu.arithmetic.kernels.tiles.gather import gather_tiles
 from buda_emu.emulator.ops.base import Implementation, OpCall, Parallel, Tiles, implements
-from buda_emu.emulator.ops.common import arranged, blank, items, kept_dims, kernel_operand, require_operands
+from buda_emu.emulator.ops.common import arrange_tiles, blank, items, kernel_operand, require_operands, unblanked_dims
 from buda_emu.spec.blocking import Shape
 
 
 @implements("nop", "datacopy", "ethernet_datacopy")
 class Copy(Implementation):
-    """out = in0, transposed inside its tiles where the flag says so."""
+    """A copy of in0, transposed inside its tiles where the flag says so."""
 
     def shape(self, call: OpCall) -> Shape:
-        """The shape of the input."""
+        """Return the shape of the input."""
         require_operands(call, 1)
         return call.operands[0].map.shape
 
     def reference(self, call: OpCall, inputs: Sequence[Tiles]) -> Tiles:
-        return blank(arranged(call, 0, inputs[0]), kept_dims(call))
+        return blank(arrange_tiles(call, 0, inputs[0]), unblanked_dims(call))
 
     def run(self, call: OpCall, inputs: Sequence[Tiles], out: Tiles, parallel: Parallel) -> None:
         source, index, pad_value, arrange = kernel_operand(call, 0, inputs)
-        parallel(gather_tiles, items(out), out, source, index, pad_value, arrange, kept_dims(call))
+        parallel(gather_tiles, items(out), out, source, index, pad_value, arrange, unblanked_dims(call))

@@ -18,10 +18,11 @@ from buda_emu.support.errors import ProgramError
 
 @implements("depthwise")
 class Depthwise(Implementation):
-    """in0 (T, R, m_k * C), in1 (T, m_k, C): out[t][r][c] = sum over k of in0[t][r][c + k * C] x in1[t][k][c]."""
+    """A depthwise product of in0 (T, R, m_k * C) and in1 (T, m_k, C): out[t][r][c] = sum over k of in0[t][r][c + k * C]
+    x in1[t][k][c]."""
 
     def shape(self, call: OpCall) -> Shape:
-        """(T, R, C)."""
+        """Return (T, R, C). Raises ProgramError where the dims do not match."""
         attributes = call.attributes
         require_operands(call, 2 + attributes.bias)
         (t, rows, inner), weights = (operand.map.shape for operand in call.operands[:2])

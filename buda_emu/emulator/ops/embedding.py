@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from buda_emu.arithmetic.kernels.tiles.pack import embedding_tiles
 from buda_emu.emulator.ops.base import OpCall, Parallel, Tiles, implements
 from buda_emu.emulator.ops.common import items, kernel_operand, require_operands
-from buda_emu.emulator.ops.operands import after_tms, all_entries, gathered
+from buda_emu.emulator.ops.operands import after_tms, all_entries, gather_operand
 from buda_emu.spec.blocking import Shape
 from buda_emu.support.errors import ProgramError
 
@@ -20,33 +20,34 @@ ROW_MAJOR_LABELS: Final = ("Float32", "Tf32", "Float16_b")
 
 @implements("embedding")
 class Embedding:
-    """in0 is the table, a flat queue: its elements in host row-major order, 1024 to a tile. in1 holds the indices."""
+    """A lookup of table rows: in0 is the table, a flat queue, its elements in host row-major order, 1024 to a tile. in1
+    holds the indices."""
 
     def shape(self, call: OpCall) -> Shape:
-        """(t, grid rows * ceil(num_indices / 32), grid columns * mblock columns * ublock columns)."""
+        """Return (t, grid rows * ceil(num_indices / 32), grid columns * mblock columns * ublock columns)."""
         require_operands(call, 2)
         blocking = call.blocking
-        wanted = call.attributes.num_indices
+        num_indices = call.attributes.num_indices
         grid_rows = blocking.grid_size[0]
         table, indices = (operand.map.shape for operand in call.operands)
         if table[2] != blocking.cols:
             raise ProgramError(f"op {call.name}: embedding table is {table[2]} tiles wide, the op {blocking.cols}")
-        if wanted < 1:
+        if num_indices < 1:
             raise ProgramError(f"op {call.name}: embedding needs attribute num_indices")
         if indices[1] % grid_rows:
             raise ProgramError(
                 f"op {call.name}: embedding cannot split {indices[1]} index rows over {grid_rows} grid rows"
             )
         have = indices[0] * indices[1] // grid_rows * indices[2] * 1024
-        if have < wanted:
-            raise ProgramError(f"op {call.name}: embedding num_indices {wanted}, a grid row has {have}")
+        if have < num_indices:
+            raise ProgramError(f"op {call.name}: embedding num_indices {num_indices}, a grid row has {have}")
         label = call.operands[1].label
         if label != "RawUInt32" and label not in ROW_MAJOR_LABELS:
             raise ProgramError(f"op {call.name}: embedding cannot read indices labelled {label}")
-        return blocking.t, grid_rows * -(-wanted // 32), blocking.cols
+        return blocking.t, grid_rows * -(-num_indices // 32), blocking.cols
 
     def label(self, call: OpCall) -> str:
-        """The declared out_df (OPS 3.1)."""
+        """Return the declared out_df (OPS 3.1)."""
         return call.out_df
 
     def reference(self, call: OpCall, inputs: Sequence[Tiles]) -> Tiles:
@@ -60,18 +61,17 @@ class Embedding:
         return np.repeat(tiles, t, axis=1)
 
     def run(self, call: OpCall, inputs: Sequence[Tiles], out: Tiles, parallel: Parallel) -> None:
-        table = gathered(kernel_operand(call, 0, inputs), parallel)
+        table = gather_operand(kernel_operand(call, 0, inputs), parallel)
         picked = picked_rows(call, after_tms(call, 1, inputs))
         parallel(embedding_tiles, items(out), out, table, picked, call.blocking.cols)
 
 
 def picked_rows(call: OpCall, indices: Tiles) -> NDArray[np.int64]:
-    """The table row of each element row of one t slice, int64[w, R * 32]; NO_ROW for a row of zeros.
+    """Return the table row of each element row of one t slice, int64[w, R * 32]; NO_ROW for a row of zeros.
 
-    `indices`: post-TM words float32[w, t, R, C, 32, 32]. Raises ProgramError for an index beyond the table.
-    """
+    `indices`: post-TM words float32[w, t, R, C, 32, 32]. Raises ProgramError for an index beyond the table."""
     blocking = call.blocking
-    wanted = call.attributes.num_indices
+    num_indices = call.attributes.num_indices
     t, rows, cols = call.operands[0].map.shape
     table_elements = t * rows * cols * 1024
     w = indices.shape[0]
@@ -79,7 +79,7 @@ def picked_rows(call: OpCall, indices: Tiles) -> NDArray[np.int64]:
     groups = indices.reshape(w, indices.shape[1], grid_rows, -1, indices.shape[3], 32, 32)
     if call.operands[1].label in ROW_MAJOR_LABELS:
         groups = groups.swapaxes(4, 5)  # element rows over all columns of tiles; raw words stay tile by tile
-    flat = groups.swapaxes(1, 2).reshape(w, grid_rows, -1)[:, :, :wanted]
+    flat = groups.swapaxes(1, 2).reshape(w, grid_rows, -1)[:, :, :num_indices]
     words = np.ascontiguousarray(flat).view(np.uint32).astype(np.int64)
     used = np.where(words == ZERO_ROW_INDEX, NO_ROW, words)
     # The reference's check leaves the grid columns out; a row must be inside the table as well.
@@ -89,6 +89,6 @@ def picked_rows(call: OpCall, indices: Tiles) -> NDArray[np.int64]:
         raise ProgramError(
             f"op {call.name}: embedding index {highest} is beyond a table of {table_elements // (cols * 32)} rows"
         )
-    picked = np.full((w, grid_rows, -(-wanted // 32) * 32), NO_ROW, np.int64)
-    picked[:, :, :wanted] = used
+    picked = np.full((w, grid_rows, -(-num_indices // 32) * 32), NO_ROW, np.int64)
+    picked[:, :, :num_indices] = used
     return picked.reshape(w, -1)

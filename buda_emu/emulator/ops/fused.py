@@ -19,19 +19,19 @@ from buda_emu.spec.blocking import Shape
 
 
 class Part(NamedTuple):
-    """The tiles of an entry that a part makes, and its plan, on tensors of shape (1, 1, tiles)."""
+    """A part of a fused op: the tiles of an entry that it computes, and its plan, on tensors of shape (1, 1, tiles)."""
 
     tiles: slice
     plan: FusedPlan
 
 
 def is_tile_wise(plan: FusedPlan) -> bool:
-    """Whether tile n of every buffer and of the result is made from tiles n of the operands alone."""
+    """Return whether tile n of every buffer and of the result is made from tiles n of the operands alone."""
     return all(step.shape == plan.shape and _is_tile_wise(step) for step in plan.steps)
 
 
 def fused_parts(call: OpCall, tiles: int) -> tuple[Part, ...]:
-    """A tile-wise fused op cut into parts of at most `tiles` tiles of an entry; () if the op is not tile-wise."""
+    """Cut a tile-wise fused op into parts of at most `tiles` tiles of an entry; () if the op is not tile-wise."""
     return _parts(SameCall(call), tiles)
 
 
@@ -75,21 +75,24 @@ GROUP_TILES: Final = 1024
 
 @implements("fused_op")
 class Fused:
-    """The sub-ops in order; floats are never rounded between them. The base op's relu is part of what writes output."""
+    """The sub-ops in order; floats are never rounded between them. The base op's relu is part of the sub-op that writes
+    output."""
 
     def shape(self, call: OpCall) -> Shape:
-        """The shape of what the last sub-op with output `output` gives."""
+        """Return the shape of the last sub-op's result with output `output`."""
         return fused_plan(call).shape
 
     def label(self, call: OpCall) -> str:
-        """The label that the rules of OPS 3.1 and the conversions of OPS 8.1 leave on the result."""
+        """Return the label that the rules of OPS 3.1 and the conversions of OPS 8.1 leave on the result."""
         return fused_plan(call).label
 
     def reference(self, call: OpCall, inputs: Sequence[Tiles]) -> Tiles:
         buffers: dict[str, Tiles] = {}
         for step in fused_plan(call).steps:
             operands = [
-                manipulated(inputs[source.external] if source.external >= 0 else buffers[source.buffer], source.tms)
+                apply_broadcasts(
+                    inputs[source.external] if source.external >= 0 else buffers[source.buffer], source.tms
+                )
                 for source in step.sources
             ]
             if step.in_place:
@@ -99,11 +102,14 @@ class Fused:
                 result = step.implementation.reference(step.call, operands)
             if step.relu is not None:
                 result = relu(result, *step.relu)
-            buffers[step.target] = quantise(step.convert, result) if step.convert else result
+            if step.convert:
+                buffers[step.target] = quantise(step.convert, result)
+            else:
+                buffers[step.target] = result
         return buffers[OUTPUT]
 
     def run(self, call: OpCall, inputs: Sequence[Tiles], out: Tiles, parallel: Parallel) -> None:
-        """The kernels of the sub-ops; see `buda_emu.emulator.ops.base`."""
+        """Run the kernels of the sub-ops; see `buda_emu.emulator.ops.base`."""
         parts = fused_parts(call, PART_TILES)
         if len(parts) > 1:
             parallel(_run_parts, out.shape[0] * len(parts), out, inputs, parts)
@@ -111,8 +117,9 @@ class Fused:
             _run_groups(out, inputs, parts[0].plan if parts else fused_plan(call), parallel)
 
 
-def manipulated(tiles: Tiles, tms: Sequence[Tm]) -> Tiles:
-    """float32[w, t, R, C, 32, 32] after the broadcasts of a sub-op's input (OPS 7); tile_broadcast is left to it."""
+def apply_broadcasts(tiles: Tiles, tms: Sequence[Tm]) -> Tiles:
+    """Apply the broadcasts of a sub-op's input to float32[w, t, R, C, 32, 32] (OPS 7); the sub-op applies
+    tile_broadcast."""
     for tm in tms:
         if tm.name == "broadcast":
             factors = [1] * tiles.ndim
@@ -130,14 +137,16 @@ class _Pool:
 
     def take(self, tiles: int) -> Tiles:
         spare = self.free.get(tiles)
-        return spare.pop() if spare else np.empty((self.entries, tiles, 1024), np.float32)
+        if spare:
+            return spare.pop()
+        return np.empty((self.entries, tiles, 1024), np.float32)
 
     def give_back(self, buffer: Tiles) -> None:
         self.free.setdefault(buffer.shape[1], []).append(buffer)
 
 
 def _run_groups(out: Tiles, inputs: Sequence[Tiles], plan: FusedPlan, parallel: Parallel) -> None:
-    """The entries of `out`, about GROUP_TILES tiles of them at a time."""
+    """Run all entries of `out`, about GROUP_TILES tiles of them at a time."""
     together = min(max(1, GROUP_TILES // out.shape[1]), len(out))
     pool = _Pool(together)
     for begin in range(0, len(out), together):
@@ -146,10 +155,10 @@ def _run_groups(out: Tiles, inputs: Sequence[Tiles], plan: FusedPlan, parallel: 
 
 
 def _run_parts(start: int, stop: int, out: Tiles, inputs: Sequence[Tiles], parts: Sequence[Part]) -> None:
-    """Items are the parts of the entries of `out`, one entry after the other."""
+    """Run work items start..stop. Items are the parts of the entries of `out`, one entry after the other."""
     pool = _Pool(1)
-    for item in range(start, stop):
-        entry, number = divmod(item, len(parts))
+    for number_of_part in range(start, stop):
+        entry, number = divmod(number_of_part, len(parts))
         entries = slice(entry, entry + 1)
         sources = [_entries(source, entries) for source in inputs]
         _run_plan(parts[number].plan, sources, out[entries, parts[number].tiles], pool, serial)
@@ -164,15 +173,18 @@ def _run_plan(plan: FusedPlan, inputs: Sequence[Tiles], out: Tiles, pool: _Pool,
     last_write = max(number for number, step in enumerate(plan.steps) if step.target == OUTPUT)
     for number, step in enumerate(plan.steps):
         t, rows, cols = step.shape
-        taken = None if number == last_write else pool.take(t * rows * cols)
-        result = out if taken is None else taken[: out.shape[0]]
+        if number == last_write:
+            buffer = None
+        else:
+            buffer = pool.take(t * rows * cols)
+        result = out if buffer is None else buffer[: out.shape[0]]
         _run_step(step, inputs, buffers, result, parallel)
         for name in step.emptied:
             pool.give_back(buffers.pop(name))
-        if taken is not None and step.target == OUTPUT:
-            pool.give_back(taken)  # a later sub-op writes output again
-        elif taken is not None:
-            buffers[step.target] = taken
+        if buffer is not None and step.target == OUTPUT:
+            pool.give_back(buffer)  # a later sub-op writes output again
+        elif buffer is not None:
+            buffers[step.target] = buffer
 
 
 def _run_step(

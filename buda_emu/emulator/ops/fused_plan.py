@@ -1,11 +1,12 @@
-"""A fused op unrolled: its schedules as one list of sub-ops, each an op call of its own on named buffers (OPS 8.1).
+"""Unrolls a fused op: its schedules as one list of sub-ops, each an op call on named buffers (OPS 8.1).
 
-Every sub-op runs once on the whole tensor. What the reference aborts on is refused here, before data flows.
-"""
+Every sub-op runs once on the whole tensor. Schedules that the reference aborts on are refused here, before data
+flows."""
 
 import re
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from itertools import chain
 from typing import Final
 
 from buda_emu.arithmetic.tensor.tilemap import TileMap, TmError
@@ -23,7 +24,8 @@ OUTPUT: Final = "output"
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """Where an operand of a sub-op comes from: an external operand of the base op, or a buffer; `tms` are its own."""
+    """The origin of an operand of a sub-op: an external operand of the base op, or a buffer. `tms` are those of the
+    sub-op."""
 
     external: int = -1
     buffer: str = ""
@@ -47,7 +49,7 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class FusedPlan:
-    """The steps in order, and what the op as a whole returns."""
+    """The steps in order, and shape and label of the op's result."""
 
     steps: tuple[Step, ...]
     shape: Shape
@@ -74,7 +76,7 @@ class SameCall:
 
 
 def fused_plan(call: OpCall) -> FusedPlan:
-    """The plan of a fused op. Raises ProgramError, naming op and sub-op, where the reference aborts."""
+    """Return the plan of a fused op. Raises ProgramError, naming op and sub-op, where the reference aborts."""
     return _plan(SameCall(call))
 
 
@@ -86,7 +88,7 @@ def _plan(key: SameCall) -> FusedPlan:
 
 
 class _Planner:
-    """Walks the schedules and keeps account of which buffer holds what."""
+    """Walks the schedules and tracks the content of each buffer."""
 
     def __init__(self, base: OpCall, fused: FusedOp) -> None:
         self._base = base
@@ -95,7 +97,7 @@ class _Planner:
         self._result: _Content | None = None
 
     def plan(self) -> FusedPlan:
-        steps = tuple(self._step(sub) for schedule in self._fused.schedules for sub in schedule)
+        steps = tuple(map(self._step, chain.from_iterable(self._fused.schedules)))
         unpopped = sorted(name for name in self._live if name != DEST)
         if unpopped:
             raise ProgramError(f"op {self._base.name}: {unpopped[0]} is not popped at the end of the schedules")
@@ -139,7 +141,10 @@ class _Planner:
 
     def _source(self, name: str, sub: SubOp, position: int) -> Source:
         word = sub.inputs[position]
-        tms = sub.input_tms[position] if position < len(sub.input_tms) else ()
+        if position < len(sub.input_tms):
+            tms = sub.input_tms[position]
+        else:
+            tms = ()
         buffer = _buffer(word)
         if buffer:
             if buffer not in self._live:
@@ -147,13 +152,16 @@ class _Planner:
             if buffer == DEST and tms:
                 raise ProgramError(f"op {name}: a TM on dest")
             return Source(buffer=buffer, tms=tms)
-        external = _first_number(word) if word.startswith("input") else -1
+        if word.startswith("input"):
+            external = _first_number(word)
+        else:
+            external = -1
         if not 0 <= external < len(self._base.operands):
             raise ProgramError(f"op {name}: there is no input {word!r}")
         return Source(external=external, tms=tms)
 
     def _drop_dest(self, read: set[str]) -> tuple[str, ...]:
-        """dest lives on only in a sub-op that reads it."""
+        """Drop dest unless the sub-op reads it: it lives on only in a sub-op that does. Returns the dropped buffers."""
         if DEST in read or DEST not in self._live:
             return ()
         del self._live[DEST]
@@ -186,14 +194,14 @@ class _Planner:
         base = self._base
         if sub.type == "matmul" and base.attributes.identity:
             raise ProgramError(f"op {name}: an identity matmul cannot be part of a fused op")
-        given = sub.attributes
+        written = sub.attributes
         attributes = replace(
-            given,
+            written,
             # OPS 8: these four fall back to the base op
-            m_k=given.m_k if given.m_k > 0 else base.attributes.m_k,
-            u_kt=given.u_kt if given.u_kt > 0 else base.attributes.u_kt,
-            dim=given.dim or base.attributes.dim,
-            type=given.type or base.attributes.type,
+            m_k=written.m_k if written.m_k > 0 else base.attributes.m_k,
+            u_kt=written.u_kt if written.u_kt > 0 else base.attributes.u_kt,
+            dim=written.dim or base.attributes.dim,
+            type=written.type or base.attributes.type,
             zero_point=sub.zero_point,
         )
         if sub.has("reduces") and attributes.dim not in ("r", "c"):
@@ -206,7 +214,10 @@ class _Planner:
             ublock_order=base.blocking.ublock_order,
             tile_dim=base.blocking.tile_dim,
         )
-        vector = given.vector if given.vector in ("r", "c") else "rc"  # no fall back; unknown words count as absent
+        # no fall back; unknown words count as absent
+        vector = "rc"
+        if written.vector in ("r", "c"):
+            vector = written.vector
         formats = {DEST: base.acc_df, OUTPUT: base.out_df}
         return OpCall(
             name=name,
@@ -222,15 +233,17 @@ class _Planner:
         )
 
     def _integer_format(self, sub: SubOp, call: OpCall) -> str:
-        """OPS 8.1 step 5."""
+        """Return the integer format that the result is converted to, "" for none (OPS 8.1 step 5)."""
         if sub.has("rounds to Int8"):
             return "Int8"
-        return call.out_df if call.out_df in ("Int8", "Int32") else ""
+        if call.out_df in ("Int8", "Int32"):
+            return call.out_df
+        return ""
 
     def _store(
         self, name: str, sub: SubOp, call: OpCall, target: str, content: _Content, read: set[str]
     ) -> tuple[str, ...]:
-        """Accounts for the pops and for the result. Returns the buffers that are empty or overwritten afterwards."""
+        """Account for the pops and for the result. Returns the buffers that are empty or overwritten afterwards."""
         popped = [_buffer(word) for word in (*sub.pop, *sub.pop_last) if word.startswith("intermed")]
         missing = [buffer for buffer in popped if buffer not in self._live]
         if missing:
@@ -251,24 +264,27 @@ class _Planner:
 
 
 def _buffer(word: str) -> str:
-    """The buffer that a name means: `dest`, or `intermedK` with K its last character (OPS 8); "" for others."""
+    """Return the buffer that a name means: `dest`, or `intermedK` with K its last character (OPS 8); "" for others."""
     if word.startswith("intermed"):
         return f"intermed{word[-1]}"
     return DEST if word == DEST else ""
 
 
 def _first_number(word: str) -> int:
-    """The integer that starts at the first digit of a name; -1 without one (NETLIST 11.1 A9)."""
+    """Return the integer that starts at the first digit of a name; -1 without one (NETLIST 11.1 A9)."""
     digits = re.search("[0-9]+", word)
     return int(digits[0]) if digits else -1
 
 
 def _relu(name: str, base: Attributes, sub: SubOp) -> tuple[str, float] | None:
-    """Relu of a sub-op; the base op's is merged into the sub-op that writes `output` (OPS 8.1 step 4)."""
-    own = (sub.attributes.relu_mode, sub.attributes.relu_threshold) if sub.attributes.relu_en else None
+    """Return relu of a sub-op; the base op's is merged into the sub-op that writes `output` (OPS 8.1 step 4). Raises
+    ProgramError where they differ."""
+    relu = None
+    if sub.attributes.relu_en:
+        relu = (sub.attributes.relu_mode, sub.attributes.relu_threshold)
     if sub.output != OUTPUT or not base.relu_en:
-        return own
+        return relu
     merged = (base.relu_mode, base.relu_threshold)
-    if own is not None and own != merged:
+    if relu is not None and relu != merged:
         raise ProgramError(f"op {name}: its relu differs from the relu of the base op")
     return merged

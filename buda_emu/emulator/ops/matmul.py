@@ -1,4 +1,4 @@
-"""matmul, dense or identity (OPS 6.1, 6.2): product, then bias, requantisation and what else follows."""
+"""matmul, dense or identity (OPS 6.1, 6.2): product, then bias, requantisation and gelu."""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
@@ -23,7 +23,7 @@ from buda_emu.arithmetic.kernels.tiles import gather
 from buda_emu.arithmetic.tensor.tilemap import Index
 from buda_emu.emulator.ops.base import OpCall, Parallel, Relu, Tiles, implements
 from buda_emu.emulator.ops.common import blank, items, kernel_operand, operand_map, relu_arguments
-from buda_emu.emulator.ops.operands import all_entries, blank_in_place, blanked, plain, run_add, run_binary
+from buda_emu.emulator.ops.operands import all_entries, blank_in_place, blank_operand, plain, run_add, run_binary
 from buda_emu.spec.blocking import FULL_TILE, Shape
 from buda_emu.spec.ops import SFPU_TYPES
 from buda_emu.support.errors import ProgramError
@@ -36,7 +36,7 @@ else:
 
 
 def product_shape(call: OpCall) -> Shape:
-    """(T, R, C) of in0 (T, R, K) by in1 (T or more, K, C); T / z with accumulate."""
+    """Return (T, R, C) of in0 (T, R, K) by in1 (T or more, K, C); T / z with accumulate. Raises ProgramError."""
     attributes = call.attributes
     (t, rows, inner), right = (operand.map.shape for operand in call.operands[:2])
     dims = f"input 0 with dims {[t, rows, inner]} by input 1 with {list(right)} (t, r, c)"
@@ -52,7 +52,7 @@ def product_shape(call: OpCall) -> Shape:
 
 
 def reference_product(call: OpCall, left: Tiles, right: Tiles) -> Tiles:
-    """The definition, on operands arranged and blanked, float32[w, t, R, C, 32, 32] each."""
+    """Compute the product by the definition, on operands arranged and blanked, float32[w, t, R, C, 32, 32] each."""
     product = matmul_reference(left, right[:, : left.shape[1]])
     if not call.attributes.accumulate:
         return product
@@ -67,18 +67,17 @@ def reference_product(call: OpCall, left: Tiles, right: Tiles) -> Tiles:
 def run_product(
     call: OpCall, inputs: Sequence[Tiles], out: Tiles, parallel: Parallel, ending: Ending | None = None
 ) -> None:
-    """The product into `out` float32[w, tiles, 1024], of inputs as `buda_emu.emulator.ops.base` describes them.
+    """Compute the product into `out` float32[w, tiles, 1024], of inputs as `buda_emu.emulator.ops.base` describes them.
 
-    `ending` cannot be together with attribute accumulate.
-    """
-    known: _Fixed | None = call.fixed.get("product")
-    if known is None:
-        known = call.fixed["product"] = _fixed(call)
-    if known.as_they_are:
-        _multiply(call, inputs[0], inputs[1], known.reading, out, parallel, ending)
+    `ending` cannot be together with attribute accumulate."""
+    fixed: _Fixed | None = call.fixed.get("product")
+    if fixed is None:
+        fixed = call.fixed["product"] = _fixed_arguments(call)
+    if fixed.as_they_are:
+        _multiply(call, inputs[0], inputs[1], fixed.reading, out, parallel, ending)
         return
-    left = blanked(call, 0, inputs, parallel)
-    right = blanked(call, 1, inputs, parallel, known.arrange)
+    left = blank_operand(call, 0, inputs, parallel)
+    right = blank_operand(call, 1, inputs, parallel, fixed.arrange)
     if not call.attributes.accumulate:
         _multiply(call, left[0], right[0], _reading(left[1:], right[1:]), out, parallel, ending)
         return
@@ -94,30 +93,33 @@ def run_product(
 
 
 class _Fixed(NamedTuple):
-    """How both operands are read, the arrangement of the second, and whether one product of them as they are is the
-    result."""
+    """The fixed arguments of a product: how both operands are read, the arrangement of the second, and whether one
+    product of the unchanged operands is the result."""
 
     reading: Reading
     arrange: int
     as_they_are: bool
 
 
-def _fixed(call: OpCall) -> _Fixed:
+def _fixed_arguments(call: OpCall) -> _Fixed:
     left = operand_map(call, 0)[:2]
     right = operand_map(call, 1)[:2]
-    arrange = gather.TRANSPOSE if call.transpose else gather.AS_IS
-    whole = all(operand.tile_dim == FULL_TILE for operand in call.operands[:2])
+    if call.transpose:
+        arrange = gather.TRANSPOSE
+    else:
+        arrange = gather.AS_IS
+    full_tiles = all(operand.tile_dim == FULL_TILE for operand in call.operands[:2])
     reading = _reading((*left, gather.AS_IS), (*right, arrange))
-    return _Fixed(reading, arrange, whole and not call.attributes.accumulate)
+    return _Fixed(reading, arrange, full_tiles and not call.attributes.accumulate)
 
 
 def _reading(left: tuple[Index, np.float32, int], right: tuple[Index, np.float32, int]) -> Reading:
-    """Of both operands all but their sources, as the kernel takes it."""
+    """Return the reading of both operands, without their sources, in the form of the kernel."""
     return Reading(*left[:2], *right[:2], right[2] == gather.TRANSPOSE)
 
 
 def _every(call: OpCall, index: int, operand: gather.Operand, first: int, step: int) -> gather.Operand:
-    """The operand with only the t slices first, first + step, ... of those that in0 has."""
+    """Return the operand with only the t slices first, first + step, ... of those that in0 has."""
     source, tiles, pad_value, arrange = operand
     slices = tiles.reshape(call.operands[index].map.shape[0], -1)[: call.operands[0].map.shape[0]]
     chosen = np.ascontiguousarray(slices[first::step]).reshape(-1)
@@ -128,18 +130,18 @@ def _every(call: OpCall, index: int, operand: gather.Operand, first: int, step: 
 def _multiply(
     call: OpCall, a: Tiles, b: Tiles, reading: Reading, out: Tiles, parallel: Parallel, ending: Ending | None = None
 ) -> None:
-    """out float32[w, t * R * C, 1024] = the product; t is that of `out`, which may be one of several slices."""
-    known: tuple[int, int, Extent] | None = call.fixed.get("blocks")
-    if known is None or known[0] != len(out):
-        known = call.fixed["blocks"] = len(out), *_blocks(call, out)
-    _, items, extent = known
+    """Compute out float32[w, t * R * C, 1024] = the product; t is that of `out`, which may be one of several slices."""
+    blocks: tuple[int, int, Extent] | None = call.fixed.get("blocks")
+    if blocks is None or blocks[0] != len(out):
+        blocks = call.fixed["blocks"] = len(out), *_blocks(call, out)
+    _, items, extent = blocks
     if ending is None:
         ending = Ending(AS_IT_IS, a, reading.a_index, reading.a_pad)
     parallel(matmul_tiles, items, out, a, b, reading, extent, ending)
 
 
 def _blocks(call: OpCall, out: Tiles) -> tuple[int, Extent]:
-    """Items of `matmul_tiles`, and its sizes."""
+    """Return the number of items of `matmul_tiles`, and its sizes."""
     (_, rows, inner) = call.operands[0].map.shape
     cols = call.operands[1].map.shape[2]
     t = out.shape[1] // (rows * cols)
@@ -152,41 +154,42 @@ EXACT_LIMIT: Final = np.float32(1 << 24)
 
 
 def check_tail(call: OpCall, first: int, shape: Shape) -> None:
-    """Raises ProgramError unless operands `first`, ... are the bias and the scale that the attributes ask for, of the
+    """Raise ProgramError unless operands `first`, ... are the bias and the scale that the attributes ask for, of the
     product's `shape`, and the SFPU function at the end is one that runs."""
     attributes = call.attributes
     scaled = attributes.requant or attributes.dequant
-    wanted = first + attributes.bias + scaled
-    if len(call.operands) != wanted:
-        raise ProgramError(f"op {call.name}: {call.type} needs {wanted} input(s), it has {len(call.operands)}")
+    count = first + attributes.bias + scaled
+    if len(call.operands) != count:
+        raise ProgramError(f"op {call.name}: {call.type} needs {count} input(s), it has {len(call.operands)}")
     if attributes.bias:
         require_full_shape(call, first, shape, "bias")
     if scaled:
-        require_full_shape(call, wanted - 1, shape, "scale")
+        require_full_shape(call, count - 1, shape, "scale")
     if attributes.sfpu_op in SFPU_TYPES and attributes.sfpu_op != "gelu":  # any other word means none
         raise ProgramError(f"op {call.name}: matmul with sfpu_op {attributes.sfpu_op}, only gelu runs")
 
 
 def require_full_shape(call: OpCall, index: int, shape: Shape, role: str) -> None:
-    """Raises ProgramError unless operand `index` has the dims of the result."""
-    found = call.operands[index].map.shape
-    if found != shape:
-        raise ProgramError(f"op {call.name}: {role} with dims {list(found)} for a product of {list(shape)} (t, r, c)")
+    """Raise ProgramError unless operand `index` has the dims of the result."""
+    dims = call.operands[index].map.shape
+    if dims != shape:
+        raise ProgramError(f"op {call.name}: {role} with dims {list(dims)} for a product of {list(shape)} (t, r, c)")
 
 
 def integer_mode(call: OpCall) -> bool:
-    """Whether any input is labelled Int8 or Int32: the bias is then added element by element."""
+    """Return whether any input is labelled Int8 or Int32: the bias is then added element by element."""
     return any(operand.label in ("Int8", "Int32") for operand in call.operands)
 
 
 def add_bias(product: Tiles, bias: Tiles, first_row: bool) -> Tiles:
-    """product + bias; with `first_row` row 0 of each bias tile stands for all of its rows."""
+    """Return product + bias; with `first_row` row 0 of each bias tile stands for all of its rows."""
     with np.errstate(all="ignore"):
         return product + (bias[..., :1, :] if first_row else bias)
 
 
 def reference_tail(call: OpCall, product: Tiles, others: Sequence[Tiles]) -> Tiles:
-    """The definition, from the product to the op's result. `others`: bias and scale, as far as they are there."""
+    """Compute the op's result from the product by the definition. `others`: bias and scale, as far as they are
+    there."""
     attributes = call.attributes
     result = product
     if attributes.bias:
@@ -209,28 +212,34 @@ def reference_tail(call: OpCall, product: Tiles, others: Sequence[Tiles]) -> Til
 
 
 def follows_bias(call: OpCall) -> bool:
-    """Whether `run_tail` does anything."""
+    """Return whether `run_tail` has anything to do."""
     attributes = call.attributes
     some = attributes.requant or attributes.dequant or attributes.sfpu_op == "gelu"
     return some or call.blocking.tile_dim != FULL_TILE
 
 
 def run_bias(call: OpCall, inputs: Sequence[Tiles], out: Tiles, parallel: Parallel, first: int) -> None:
-    """The bias, operand `first`, in place on the product in `out`, if the op has one."""
+    """Add the bias, operand `first`, in place to the product in `out`, if the op has one."""
     if call.attributes.bias:
-        arrange = gather.AS_IS if integer_mode(call) else gather.FIRST_ROW
+        if integer_mode(call):
+            arrange = gather.AS_IS
+        else:
+            arrange = gather.FIRST_ROW
         run_add(out, kernel_operand(call, first, inputs), parallel, arrange)
 
 
 def run_tail(call: OpCall, inputs: Sequence[Tiles], out: Tiles, parallel: Parallel) -> None:
-    """The kernels of what comes after the bias, in place on the product in `out`."""
+    """Run the kernels after the bias, in place on the product in `out`: requantisation, gelu, blanking."""
     attributes = call.attributes
     if attributes.requant or attributes.dequant:
         if _must_be_exact(call):
             counts = np.zeros(items(out), np.int64)
             parallel(count_beyond, items(out), out, EXACT_LIMIT, counts)
             _check_exact(call, int(counts.sum()))
-        code = binary_kernel.SCALE_SHIFT if attributes.requant else binary_kernel.SHIFT_SCALE
+        if attributes.requant:
+            code = binary_kernel.SCALE_SHIFT
+        else:
+            code = binary_kernel.SHIFT_SCALE
         scale = kernel_operand(call, len(inputs) - 1, inputs)
         run_binary(out, code, scale, parallel, attributes.zero_point)
     if attributes.sfpu_op == "gelu":
@@ -244,7 +253,8 @@ def run_tail(call: OpCall, inputs: Sequence[Tiles], out: Tiles, parallel: Parall
 
 
 def _must_be_exact(call: OpCall) -> bool:
-    """The reference aborts on large integers only where no bias has been added; otherwise it warns."""
+    """Return whether integers beyond 2^24 are an error. The reference aborts on them only where no bias has been added;
+    otherwise it warns."""
     return integer_mode(call) and not call.attributes.bias
 
 
@@ -258,27 +268,29 @@ SPARSE_OPERANDS: Final = 3
 
 
 def _product_operands(call: OpCall) -> int:
-    """How many inputs the product takes; bias and scale follow."""
-    return SPARSE_OPERANDS if call.attributes.identity else DENSE_OPERANDS
+    """Return how many inputs the product takes; bias and scale follow."""
+    if call.attributes.identity:
+        return SPARSE_OPERANDS
+    return DENSE_OPERANDS
 
 
 def _is_one_kernel(call: OpCall) -> bool:
-    """Whether the kernel of the product adds the bias as well."""
+    """Return whether the kernel of the product adds the bias as well."""
     return not (call.attributes.identity or call.attributes.accumulate)
 
 
 def _is_all(call: OpCall) -> bool:
-    """Whether that is all: nothing comes after the bias."""
-    known: bool | None = call.fixed.get("is_all")
-    if known is None:
-        known = call.fixed["is_all"] = _is_one_kernel(call) and not follows_bias(call)
-    return known
+    """Return whether the kernel of the product is the whole op: nothing comes after the bias."""
+    is_all: bool | None = call.fixed.get("is_all")
+    if is_all is None:
+        is_all = call.fixed["is_all"] = _is_one_kernel(call) and not follows_bias(call)
+    return is_all
 
 
 def _ending(call: OpCall, inputs: Sequence[Tiles], relu: Relu | None) -> Ending:
-    """What the kernel of a dense product does with it: bias and relu."""
-    known: tuple[Relu | None, int, int, Any] | None = call.fixed.get("ending")
-    if known is None or known[0] != relu:
+    """Return the last step of the kernel of a dense product: bias and relu."""
+    ending: tuple[Relu | None, int, int, Any] | None = call.fixed.get("ending")
+    if ending is None or ending[0] != relu:
         if call.attributes.bias:
             how = PLUS if integer_mode(call) else PLUS_ROW
             number = DENSE_OPERANDS
@@ -286,17 +298,18 @@ def _ending(call: OpCall, inputs: Sequence[Tiles], relu: Relu | None) -> Ending:
             how, number = AS_IT_IS, 0  # any operand will do
         index, pad_value, _ = operand_map(call, number)
         after: Any = index, pad_value, *relu_arguments(relu)
-        known = call.fixed["ending"] = relu, how, number, after
-    _, how, number, after = known
+        ending = call.fixed["ending"] = relu, how, number, after
+    _, how, number, after = ending
     return Ending(how, inputs[number], *after)
 
 
 @implements("matmul")
 class Matmul:
-    """in0 (T, R, K) by in1 (T, K, C); with `identity: true` sparse tiles, activations and an encoding."""
+    """The product of in0 (T, R, K) by in1 (T, K, C); with `identity: true` in0 has sparse tiles, in1 activations and
+    in2 an encoding."""
 
     def shape(self, call: OpCall) -> Shape:
-        """(T, R, C), T / z with accumulate; the declared shape with identity."""
+        """Return (T, R, C), T / z with accumulate; the declared shape with identity. Raises ProgramError."""
         first = _product_operands(call)
         if len(call.operands) < first:
             raise ProgramError(f"op {call.name}: matmul needs {first} inputs, it has {len(call.operands)}")
@@ -308,8 +321,10 @@ class Matmul:
         return shape
 
     def label(self, call: OpCall) -> str:
-        """Label of input 0, with identity the declared out_df (OPS 3.1)."""
-        return call.out_df if call.attributes.identity else call.operands[0].label
+        """Return the label of input 0, with identity the declared out_df (OPS 3.1)."""
+        if call.attributes.identity:
+            return call.out_df
+        return call.operands[0].label
 
     def reference(self, call: OpCall, inputs: Sequence[Tiles]) -> Tiles:
         in0, in1, *others = all_entries(inputs)
@@ -338,7 +353,7 @@ class Matmul:
     def run_relu(
         self, call: OpCall, inputs: Sequence[Tiles], relu: Relu | None, out: Tiles, parallel: Parallel
     ) -> bool:
-        """With relu at the end; see `buda_emu.emulator.ops.operands.run_relu`."""
+        """Run the op with relu at the end, where one kernel can; see `buda_emu.emulator.ops.operands.run_relu`."""
         if not _is_all(call):
             return False
         run_product(call, inputs, out, parallel, _ending(call, inputs, relu))

@@ -14,7 +14,7 @@ from buda_emu.arithmetic.kernels.products.sparse import Terms, Weights, mark_fin
 from buda_emu.arithmetic.kernels.tiles import gather
 from buda_emu.emulator.ops.base import OpCall, Parallel, Tiles
 from buda_emu.emulator.ops.common import items
-from buda_emu.emulator.ops.operands import after_tms, blanked, gathered
+from buda_emu.emulator.ops.operands import after_tms, blank_operand, gather_operand
 from buda_emu.spec.blocking import Shape
 from buda_emu.support.errors import ProgramError, UnsupportedError
 from buda_emu.support.records import dataclass
@@ -36,12 +36,11 @@ class TileTerm(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Encoding:
-    """How the words of one op's stream are cut into bits, and what they count.
+    """The cut of the words of one op's stream into bits, and the limits of the numbers in them.
 
-    `tile_bits` is sparse_tile_ptr_bits, `ublock_bits` sparse_ublock_idx_bits or what stands for it; mblock_rows and
-    ublock_rows are the op's, in ublocks and tiles; u_kt tiles of the inner dimension make one strip. `weights` is the
-    number of weight tiles that a core can read, `act_rows` that of rows of activation tiles, over all t.
-    """
+    `tile_bits` is sparse_tile_ptr_bits, `ublock_bits` sparse_ublock_idx_bits or the value that replaces it; mblock_rows
+    and ublock_rows are the op's, in ublocks and tiles; u_kt tiles of the inner dimension make one strip. `weights` is
+    the number of weight tiles that a core can read, `act_rows` that of rows of activation tiles, over all t."""
 
     name: str
     tile_bits: int
@@ -58,7 +57,7 @@ class Encoding:
         return max(1, (self.u_kt - 1).bit_length())
 
     def check(self, sparse_tiles: int) -> None:
-        """Raises ProgramError unless every number that occurs fits its bits, `sparse_tiles` weight tiles included."""
+        """Raise ProgramError unless every number that occurs fits its bits, `sparse_tiles` weight tiles included."""
         rules = (
             (0 <= self.tile_bits <= 16 and 0 <= self.ublock_bits <= 16, "the bit counts are not within 0 to 16"),
             (self.u_kt >= 1, "u_kt is less than 1"),
@@ -76,11 +75,10 @@ class Encoding:
                 )
 
     def decode(self, words: Sequence[int], t: int) -> Iterator[TileTerm]:
-        """The tile products of one core, in stream order, until `t` result slices are done.
+        """Yield the tile products of one core, in stream order, until `t` result slices are done.
 
         `words` are the core's encoding tiles as 16-bit words. Raises ProgramError where the stream ends early, or where
-        its entries are not in the order in which ublock rows and positions are scanned.
-        """
+        its entries are not in the order in which ublock rows and positions are scanned."""
         at = b = 0
         while b < t:
             if at + 3 > len(words):
@@ -95,7 +93,7 @@ class Encoding:
                 at = -(-at // WORDS_PER_TILE) * WORDS_PER_TILE
 
     def _strip(self, words: Sequence[int], at: int, ublocks: int, strip: int, b: int) -> Generator[TileTerm, None, int]:
-        """The products of one strip; returns where it ends."""
+        """Yield the products of one strip, and return the position of its end."""
         last_ublock = -1
         for _ in range(ublocks):
             header = self._word(words, at)
@@ -141,7 +139,7 @@ def _holds(bits: int, count: int) -> bool:
 
 
 class Split(NamedTuple):
-    """How the operands of one op are divided: sizes of a core's share, in tiles."""
+    """The division of an op's operands over cores: sizes of a core's share, in tiles."""
 
     grid_rows: int
     groups: int  # column groups of weights and encodings
@@ -153,7 +151,8 @@ class Split(NamedTuple):
 
 
 def product_shape(call: OpCall) -> Shape:
-    """The declared shape of the op, once its operands are known to split (OPS 6.2)."""
+    """Return the declared shape of the op, after checking that its operands split (OPS 6.2). Raises ProgramError,
+    UnsupportedError."""
     label = call.operands[2].label
     if label in ("RawUInt8", "RawUInt16"):
         raise UnsupportedError(f"op {call.name}: identity matmul cannot unpack an encoding of {label}, only RawUInt32")
@@ -172,20 +171,20 @@ def product_shape(call: OpCall) -> Shape:
 
 
 def split(call: OpCall) -> Split:
-    """The shares of a core; raises ProgramError where a division has a remainder."""
+    """Return the shares of a core. Raises ProgramError where a division has a remainder."""
     grid_rows, grid_cols = call.blocking.grid_size
     groups = call.attributes.fracture_factor
     weights, acts, words = (operand.map.shape for operand in call.operands[:3])
     if groups < 1 or grid_cols % groups:
         raise ProgramError(f"op {call.name}: fracture_factor {groups} does not divide {grid_cols} grid columns")
-    for who, shape, pieces in (
+    for role, shape, pieces in (
         ("sparse tiles", weights, (grid_rows, groups)),
         ("encoding", words, (grid_rows, groups)),
         ("activations", acts, (1, grid_cols)),
     ):
         if shape[1] % pieces[0] or shape[2] % pieces[1]:
             raise ProgramError(
-                f"op {call.name}: identity matmul cannot split {who} of {shape[1]} x {shape[2]} tiles into "
+                f"op {call.name}: identity matmul cannot split {role} of {shape[1]} x {shape[2]} tiles into "
                 f"{pieces[0]} x {pieces[1]} parts"
             )
     if acts[2] != call.blocking.cols:
@@ -202,7 +201,7 @@ def split(call: OpCall) -> Split:
 
 
 def encoding(call: OpCall) -> Encoding:
-    """The numbers that the op's attributes and dims give to its encoding."""
+    """Return the cut of the stream that the op's attributes and dims define."""
     attributes = call.attributes
     blocking = call.blocking
     tile_bits = attributes.sparse_tile_ptr_bits
@@ -221,7 +220,8 @@ def encoding(call: OpCall) -> Encoding:
 
 
 def core_words(call: OpCall, tiles: Tiles, grid_row: int, group: int) -> list[int]:
-    """The 16-bit words, low half first, that a core reads from one entry of in2, float32[t, R, C, 32, 32] (post-TM)."""
+    """Return the 16-bit words, low half first, that a core reads from one entry of in2, float32[t, R, C, 32, 32]
+    (post-TM)."""
     parts = split(call)
     rows = slice(grid_row * parts.encoding_rows, (grid_row + 1) * parts.encoding_rows)
     cols = slice(group * parts.encoding_cols, (group + 1) * parts.encoding_cols)
@@ -230,7 +230,8 @@ def core_words(call: OpCall, tiles: Tiles, grid_row: int, group: int) -> list[in
 
 
 def reference_product(call: OpCall, weights: Tiles, acts: Tiles, words: Tiles) -> Tiles:
-    """The definition, on in0 and in1 arranged and blanked and on in2, float32[w, t, R, C, 32, 32] each."""
+    """Compute the product by the definition, on in0 and in1 arranged and blanked and on in2, float32[w, t, R, C, 32,
+    32] each."""
     blocking = call.blocking
     parts = split(call)
     code = encoding(call)
@@ -248,7 +249,7 @@ def reference_product(call: OpCall, weights: Tiles, acts: Tiles, words: Tiles) -
 
 
 def tile_product(a: Tiles, b: Tiles) -> Tiles:
-    """a x b for float32[..., 32, 32]: k ascending from +0, product and sum each rounded (OPS 6.2)."""
+    """Return a x b for float32[..., 32, 32]: k ascending from +0, product and sum each rounded (OPS 6.2)."""
     total: Tiles = np.zeros(np.broadcast_shapes(a.shape, b.shape), np.float32)
     with np.errstate(all="ignore"):
         for k in range(32):
@@ -257,14 +258,14 @@ def tile_product(a: Tiles, b: Tiles) -> Tiles:
 
 
 def collect(call: OpCall, words: Tiles) -> Terms:
-    """Decodes the encodings of all cores from one entry of in2, float32[t, R, C, 32, 32] (post-TM)."""
+    """Decode the encodings of all cores from one entry of in2, float32[t, R, C, 32, 32] (post-TM)."""
     parts = split(call)
     code = encoding(call)
     blocking = call.blocking
     t, rows, _ = blocking.shape
     weight_cols = call.operands[0].map.shape[2]
     begin = np.zeros((parts.groups, t * rows + 1), np.int64)
-    found: list[NDArray[np.int64]] = []
+    tables: list[NDArray[np.int64]] = []
     count = 0
     for group in range(parts.groups):
         lines: list[TileTerm] = []
@@ -280,44 +281,50 @@ def collect(call: OpCall, words: Tiles) -> Terms:
         table = table[np.argsort(table[:, 0], kind="stable")]
         begin[group] = count + np.searchsorted(table[:, 0], np.arange(t * rows + 1))
         count += len(table)
-        found.append(table)
-    every = np.concatenate(found)
+        tables.append(table)
+    every = np.concatenate(tables)
     return Terms(begin, np.ascontiguousarray(every[:, 1]), np.ascontiguousarray(every[:, 2]))
 
 
 def run_product(call: OpCall, inputs: Sequence[Tiles], out: Tiles, parallel: Parallel) -> None:
-    """The product into `out` float32[w, tiles, 1024], of inputs as `buda_emu.emulator.ops.base` describes them."""
-    weights = _weights(call, gathered(blanked(call, 0, inputs, parallel), parallel))
-    acts = blanked(call, 1, inputs, parallel, gather.TRANSPOSE if call.transpose else gather.AS_IS)
+    """Compute the product into `out` float32[w, tiles, 1024], of inputs as `buda_emu.emulator.ops.base` describes
+    them."""
+    weights = _weights(call, gather_operand(blank_operand(call, 0, inputs, parallel), parallel))
+    acts = blank_operand(call, 1, inputs, parallel, gather.TRANSPOSE if call.transpose else gather.AS_IS)
     terms = _terms(call, inputs)
     if len(terms) == 1:
         _run_entries(call, terms[0], weights, acts, out, parallel)
         return
     source, tiles, pad_value, arrange = acts
-    for w, own_terms in enumerate(terms):
-        own = slice(w, w + 1)
-        own_weights = weights if len(weights.tiles) == 1 else Weights.of(weights.tiles[own])
-        own_acts = (source if len(source) == 1 else source[own], tiles, pad_value, arrange)
-        _run_entries(call, own_terms, own_weights, own_acts, out[own], parallel)
+    for w, entry_terms in enumerate(terms):
+        entry = slice(w, w + 1)
+        if len(weights.tiles) == 1:
+            entry_weights = weights
+        else:
+            entry_weights = Weights.of(weights.tiles[entry])
+        entry_acts = (source if len(source) == 1 else source[entry], tiles, pad_value, arrange)
+        _run_entries(call, entry_terms, entry_weights, entry_acts, out[entry], parallel)
 
 
 def _weights(call: OpCall, tiles: Tiles) -> Weights:
-    """Weight tiles and where they are not zero, worked out once: they are constants, as a rule."""
-    known: Weights | None = call.memo.get("weights")
-    if known is None or not _same_bits(known.tiles, tiles):
-        known = call.memo["weights"] = Weights.of(tiles.copy())
-    return known
+    """Return the weight tiles with their non-zero positions, remembered while the weights stay the same, as constants
+    do."""
+    weights: Weights | None = call.memo.get("weights")
+    if weights is None or not _same_bits(weights.tiles, tiles):
+        weights = call.memo["weights"] = Weights.of(tiles.copy())
+    return weights
 
 
 def _terms(call: OpCall, inputs: Sequence[Tiles]) -> Sequence[Terms]:
-    """`collect` of each entry of in2, of the first alone where all are equal; once: they are constants, as a rule."""
-    known: tuple[Tiles, Sequence[Terms]] | None = call.memo.get("terms")
-    if known is None or not _same_bits(known[0], inputs[2]):
+    """Return `collect` of each entry of in2, of the first alone where all are equal; remembered while in2 stays the
+    same, as constants do."""
+    remembered: tuple[Tiles, Sequence[Terms]] | None = call.memo.get("terms")
+    if remembered is None or not _same_bits(remembered[0], inputs[2]):
         words = after_tms(call, 2, inputs)
         bits = words.view(np.uint32)
         differ = words if (bits != bits[:1]).any() else words[:1]
-        known = call.memo["terms"] = inputs[2].copy(), tuple(collect(call, own) for own in differ)
-    return known[1]
+        remembered = call.memo["terms"] = inputs[2].copy(), tuple(collect(call, entry) for entry in differ)
+    return remembered[1]
 
 
 def _same_bits(a: Tiles, b: Tiles) -> bool:
@@ -327,7 +334,7 @@ def _same_bits(a: Tiles, b: Tiles) -> bool:
 def _run_entries(
     call: OpCall, terms: Terms, weights: Weights, acts: gather.Operand, out: Tiles, parallel: Parallel
 ) -> None:
-    """The product for all entries of `out` by one encoding."""
+    """Compute the product for all entries of `out` by one encoding."""
     finite = np.empty(acts[0].shape[:2], np.bool_)
     parallel(mark_finite_tiles, items(acts[0]), finite, acts[0])
     cols = call.blocking.cols

@@ -17,13 +17,13 @@ from buda_emu.spec.blocking import FULL_TILE
 
 
 def all_entries(inputs: Sequence[Tiles]) -> list[Tiles]:
-    """The tensors with as many entries w as the greatest has: one that has a single entry gives it to all."""
+    """Return the tensors with as many entries w as the greatest has: one that has a single entry gives it to all."""
     w = max(tensor.shape[0] for tensor in inputs)
     return [np.broadcast_to(tensor, (w, *tensor.shape[1:])) for tensor in inputs]
 
 
 def plain(tiles: Tiles) -> gather.Operand:
-    """A tensor float32[w, n, 1024] as a kernel operand that is read as it stands."""
+    """Return a tensor float32[w, n, 1024] as a kernel operand that is read in its order."""
     return tiles, _each_in_its_place(tiles.shape[1]), _NO_PAD, gather.AS_IS
 
 
@@ -35,10 +35,11 @@ def _each_in_its_place(tiles: int) -> NDArray[np.int32]:
     return TileMap.identity((1, 1, tiles)).index
 
 
-def blanked(
+def blank_operand(
     call: OpCall, index: int, inputs: Sequence[Tiles], parallel: Parallel, arrange: int = gather.AS_IS
 ) -> gather.Operand:
-    """Operand `index` arranged, then blanked to its static tile dim (OPS 6): copied only where that is not 32x32."""
+    """Return operand `index` arranged, then blanked to its static tile dim (OPS 6): copied only where that is not
+    32x32."""
     source = inputs[index]
     (tiles, pad_value, _) = operand_map(call, index)
     operand = call.operands[index]
@@ -49,8 +50,9 @@ def blanked(
     return plain(copy)
 
 
-def gathered(operand: gather.Operand, parallel: Parallel) -> Tiles:
-    """The tiles of an operand, float32[w or 1, n, 1024]: its source where that is read as it stands, else a copy."""
+def gather_operand(operand: gather.Operand, parallel: Parallel) -> Tiles:
+    """Return the tiles of an operand, float32[w or 1, n, 1024]: its source where that is read in its order, else a
+    copy."""
     source, tiles, pad_value, arrange = operand
     if arrange == gather.AS_IS and np.array_equal(tiles, _each_in_its_place(source.shape[1])):
         return source
@@ -60,20 +62,20 @@ def gathered(operand: gather.Operand, parallel: Parallel) -> Tiles:
 
 
 def after_tms(call: OpCall, index: int, inputs: Sequence[Tiles]) -> Tiles:
-    """Operand `index` after its TMs as float32[w or 1, t, R, C, 32, 32], every bit as it is."""
+    """Return operand `index` after its TMs as float32[w or 1, t, R, C, 32, 32], with every bit unchanged."""
     tiles = call.operands[index].map
     source = inputs[index]
     return tiles.apply(source.reshape(source.shape[0], *tiles.source_shape, 32, 32))
 
 
 def run_add(out: Tiles, operand: gather.Operand, parallel: Parallel, arrange: int = gather.AS_IS) -> None:
-    """out += the operand's tiles, arranged first."""
+    """Compute out += the operand's tiles, arranged first."""
     source, tiles, pad_value, _ = operand
     run_binary(out, binary.ADD, (source, tiles, pad_value, arrange), parallel)
 
 
 def run_binary(out: Tiles, code: int, operand: gather.Operand, parallel: Parallel, zero_point: float = 0.0) -> None:
-    """out = out OP operand, with a code of `kernels.binary`."""
+    """Compute out = out OP operand, with a code of `kernels.binary`."""
     operation = code, np.float32(zero_point)
     parallel(binary.binary_tiles, items(out), out, plain(out), operand, operation, FULL_TILE, relu_arguments(None))
 
@@ -86,10 +88,11 @@ def run_onto(
     out: Tiles,
     parallel: Parallel,
 ) -> None:
-    """out = previous + the op's result (OPS 6.12), everything as for `Implementation.run`; `previous` like `out`.
+    """Compute out = previous + the op's result (OPS 6.12), with arguments as for `Implementation.run`; `previous` like
+    `out`.
 
-    An implementation that has a method `run_onto` with these arguments may do both at once; it answers whether it did.
-    """
+    An implementation that has a method `run_onto` with these arguments may do both at once; it returns whether it
+    did."""
     if not _at_once(implementation, "run_onto", call, inputs, previous, out, parallel):
         implementation.run(call, inputs, out, parallel)
         parallel(accumulate_tiles, items(out), out, previous)
@@ -103,10 +106,10 @@ def run_relu(
     out: Tiles,
     parallel: Parallel,
 ) -> None:
-    """out = relu, if any, of the op's result (OPS 5, 6.13), everything as for `Implementation.run`.
+    """Compute out = relu, if any, of the op's result (OPS 5, 6.13), with arguments as for `Implementation.run`.
 
-    An implementation that has a method `run_relu` with these arguments may do both at once; it answers whether it did.
-    """
+    An implementation that has a method `run_relu` with these arguments may do both at once; it returns whether it
+    did."""
     if relu is None:
         implementation.run(call, inputs, out, parallel)
     elif not _at_once(implementation, "run_relu", call, inputs, relu, out, parallel):
@@ -115,13 +118,13 @@ def run_relu(
 
 
 def _at_once(implementation: Implementation, method: str, *arguments: Any) -> bool:
-    """Whether the implementation has such a method, and that has done it."""
+    """Call a method of the implementation, and return whether it exists and has done the work."""
     run = getattr(implementation, method, None)
     return run is not None and run(*arguments)
 
 
 def relu_in_place(out: Tiles, relu: Relu | None, parallel: Parallel) -> None:
-    """Relu of `out` float32[w, n, 1024], if any."""
+    """Apply relu to `out` float32[w, n, 1024], if any."""
     if relu is not None:
         parallel(relu_tiles, items(out), out, *relu_arguments(relu))
 
@@ -134,6 +137,6 @@ def convert(tiles: Tiles, format_name: str, parallel: Parallel, *, truncate: boo
 
 
 def blank_in_place(out: Tiles, dims: tuple[int, int], parallel: Parallel) -> None:
-    """Blanks `out` float32[w, n, 1024] outside `dims` (OPS 6)."""
+    """Blank `out` float32[w, n, 1024] outside `dims` (OPS 6)."""
     if dims != FULL_TILE:
         parallel(gather.blank_tiles, items(out), out, *dims)

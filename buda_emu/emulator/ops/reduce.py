@@ -1,4 +1,5 @@
-"""reduce: maximum over rows, columns, tiles or z. On the device max pool along r and c, a chain of maxima along z."""
+"""reduce: maximum over rows, columns, tiles or z. On the device it is max pool along r and c, a chain of maxima along
+z."""
 
 from collections.abc import Sequence
 from typing import Final
@@ -17,7 +18,8 @@ _KERNEL_DIMS: Final = {"r": reduce.ROWS, "c": reduce.COLUMNS, "rc": reduce.BOTH,
 
 
 def _greatest(rows: NDArray[np.float32]) -> NDArray[np.float32]:
-    """The greatest of the last axis; NaN is ignored (all NaN: -inf), and of equal values the first one met is kept."""
+    """Return the greatest of the last axis; NaN is ignored (all NaN: -inf), and of equal values the first one met is
+    kept."""
     best = np.full(rows.shape[:-1], -np.inf, np.float32)
     for position in range(rows.shape[-1]):
         best = np.where(rows[..., position] > best, rows[..., position], best)
@@ -26,10 +28,12 @@ def _greatest(rows: NDArray[np.float32]) -> NDArray[np.float32]:
 
 @implements("reduce")
 class Reduce(Implementation):
-    """`type: max` only. Result: r in row 0 of (t, 1, C), c in column 0 of (t, R, 1), rc in (t, 1, 1); z (t/z, R, C)."""
+    """The maximum (`type: max` only). Result: r in row 0 of (t, 1, C), c in column 0 of (t, R, 1), rc in (t, 1, 1); z
+    (t/z, R, C)."""
 
     def shape(self, call: OpCall) -> Shape:
-        """The input's shape without the reduced dimension."""
+        """Return the input's shape without the reduced dimension. Raises ProgramError for attributes that the reference
+        refuses."""
         require_operands(call, 1)
         t, rows, cols = call.operands[0].map.shape
         if call.attributes.type != "max":

@@ -1,6 +1,5 @@
-"""Functions of the vector unit as ops: exp, log, gelu and their like, on the part of each tile that the vector mode
-names.
-"""
+"""Functions of the vector unit as ops: exp, log, gelu and others, on the part of each tile that the vector mode
+names."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, NamedTuple
@@ -11,7 +10,7 @@ from buda_emu.arithmetic.kernels.functions import elementary, transcendental
 from buda_emu.arithmetic.kernels.functions.dropout import keep_mask, keep_scale
 from buda_emu.arithmetic.kernels.tiles.gather import gather_tiles
 from buda_emu.emulator.ops.base import Implementation, OpCall, Parallel, Tiles, implements
-from buda_emu.emulator.ops.common import arranged, blank, items, kept_dims, kernel_operand, require_operands
+from buda_emu.emulator.ops.common import arrange_tiles, blank, items, kernel_operand, require_operands, unblanked_dims
 from buda_emu.emulator.ops.operands import blank_in_place
 from buda_emu.spec.attributes import Attributes
 from buda_emu.spec.blocking import FULL_TILE, Shape
@@ -30,8 +29,10 @@ class Region(NamedTuple):
 
     @property
     def runs(self) -> tuple[int, int]:
-        """The region as (runs, length): runs of elements that follow each other, the starts 32 apart."""
-        return (1, self.rows * 32) if self.columns == 32 else (self.rows, self.columns)
+        """The region as (runs, length): runs of consecutive elements, whose starts are 32 apart."""
+        if self.columns == 32:
+            return (1, self.rows * 32)
+        return (self.rows, self.columns)
 
 
 _REGIONS: Final = {"rc": Region(32, 32), "r": Region(4, 32), "c": Region(32, 16)}
@@ -39,12 +40,11 @@ _REGIONS: Final = {"rc": Region(32, 32), "r": Region(4, 32), "c": Region(32, 16)
 
 @dataclass(frozen=True, slots=True)
 class Function:
-    """One function: its reference on the region float32[..., rows, columns], and its kernel's last arguments.
+    """One function: its reference on the region float32[..., rows, columns], and the last arguments of its kernel.
 
     The kernel takes (start, stop, tiles, runs, length, *arguments) and works in place. Where it `marks` the tiles with
-    an element on which the reference aborts, an array for that comes before the arguments. `fails` says the same of
-    the reference's input; `failure` in words.
-    """
+    an element on which the reference aborts, an array for that comes before the arguments. `fails` computes the same
+    for the reference's input; `failure` is the problem in words."""
 
     reference: Callable[[Tiles, Attributes], Tiles]
     kernel: Callable[..., Any]
@@ -76,8 +76,8 @@ def _lrelu(x: Tiles, attributes: Attributes) -> Tiles:
 
 
 def _reciprocal(x: Tiles, _attributes: Attributes) -> Tiles:
-    found = np.where(x == 0, np.float32(1 / 2.0**-23), np.float32(1) / x)
-    return np.where(np.isnan(x), np.float32(np.nan), found)
+    inverse = np.where(x == 0, np.float32(1 / 2.0**-23), np.float32(1) / x)
+    return np.where(np.isnan(x), np.float32(np.nan), inverse)
 
 
 def _elementary(
@@ -100,7 +100,8 @@ def _elementary(
 
 
 def _transcendental(kernel: Callable[..., Any], scalar: Callable[[Any], Any]) -> Function:
-    """The reference is the very function that the kernel calls, one element at a time: there is one implementation."""
+    """Return a function whose reference is the very function that the kernel calls, one element at a time: there is one
+    implementation."""
 
     def reference(x: Tiles, _attributes: Attributes) -> Tiles:
         return np.fromiter((scalar(value) for value in x.reshape(-1)), np.float32, x.size).reshape(x.shape)
@@ -130,21 +131,25 @@ _FUNCTIONS: Final[Mapping[str, Function]] = {
 }
 
 
-def _region(vector: str, who: str) -> Region:
+def _region(vector: str, op_name: str) -> Region:
     if vector not in _REGIONS:
-        raise ProgramError(f"op {who}: vector mode {vector!r} is not r, c or rc")
+        raise ProgramError(f"op {op_name}: vector mode {vector!r} is not r, c or rc")
     return _REGIONS[vector]
 
 
 def region_of(call: OpCall) -> Region:
-    """The region of an op of its own: the vector mode's, the whole tile for tiny input tiles (OPS 5.2)."""
+    """Return the region of an op that is not part of a fused op: the vector mode's, the whole tile for tiny input tiles
+    (OPS 5.2)."""
     height, width = call.operands[0].tile_dim
     region = _region(call.vector, call.name)
-    return _REGIONS["rc"] if height <= 16 or width <= 16 else region
+    if height <= 16 or width <= 16:
+        return _REGIONS["rc"]
+    return region
 
 
 def on_region(call: OpCall, type: str, region: Region, tiles: Tiles, outside: Tiles | float) -> Tiles:
-    """The reference of function `type` on float32[..., 32, 32]: its results on the region, `outside` elsewhere."""
+    """Apply function `type` by its definition to float32[..., 32, 32]: its results on the region, `outside`
+    elsewhere."""
     function = _FUNCTIONS[type]
     part = tiles[..., : region.rows, : region.columns]
     result = np.array(np.broadcast_to(np.float32(outside), tiles.shape))
@@ -156,7 +161,8 @@ def on_region(call: OpCall, type: str, region: Region, tiles: Tiles, outside: Ti
 
 
 def run_in_place(call: OpCall, type: str, region: Region, tiles: Tiles, parallel: Parallel) -> None:
-    """The kernel of function `type` on the region of float32[w, n, 1024], in place; the rest keeps its values."""
+    """Run the kernel of function `type` on the region of float32[w, n, 1024], in place; the other elements keep their
+    values."""
     function = _FUNCTIONS[type]
     arguments = function.arguments(call.attributes, region)
     if not function.marks:
@@ -174,27 +180,30 @@ def _require_none(call: OpCall, type: str, failures: int) -> None:
 
 @implements(*SFPU_TYPES)
 class Sfpu(Implementation):
-    """out = f(in0) on the region, 0 elsewhere; the in-tile transpose flag turns the input first."""
+    """An op out = f(in0) on the region, 0 elsewhere; the in-tile transpose flag turns the input first."""
 
     def shape(self, call: OpCall) -> Shape:
-        """The shape of the input."""
+        """Return the shape of the input."""
         require_operands(call, 1)
         region_of(call)
         return call.operands[0].map.shape
 
     def reference(self, call: OpCall, inputs: Sequence[Tiles]) -> Tiles:
-        result = on_region(call, call.type, region_of(call), arranged(call, 0, inputs[0]), outside=0.0)
-        return blank(result, kept_dims(call))
+        result = on_region(call, call.type, region_of(call), arrange_tiles(call, 0, inputs[0]), outside=0.0)
+        return blank(result, unblanked_dims(call))
 
     def run(self, call: OpCall, inputs: Sequence[Tiles], out: Tiles, parallel: Parallel) -> None:
         region = region_of(call)
-        dims = kept_dims(call)
+        dims = unblanked_dims(call)
         source, index, pad_value, arrange = kernel_operand(call, 0, inputs)
         entries, tiles = out.shape[:2]
         at_once = max(1, _BLOCK // tiles)
         for begin in range(0, entries, at_once):
             part = out[begin : begin + at_once]
-            some = source if len(source) == 1 else source[begin : begin + at_once]
+            if len(source) == 1:
+                some = source
+            else:
+                some = source[begin : begin + at_once]
             parallel(gather_tiles, items(part), part, some, index, pad_value, arrange, FULL_TILE)
             if region != FULL_TILE:
                 parallel(elementary.clear_outside, items(part), part, region.runs)

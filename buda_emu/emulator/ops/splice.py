@@ -15,7 +15,8 @@ from buda_emu.support.errors import ProgramError
 
 
 class Piece(NamedTuple):
-    """`length` units of input `source` from unit `first` on become the units of the result from `to` on."""
+    """A piece of the result: `length` units of input `source` from unit `first` on become the result's units from `to`
+    on."""
 
     source: int
     first: int
@@ -24,13 +25,12 @@ class Piece(NamedTuple):
 
 
 def pieces(call: OpCall, unit_counts: Sequence[int], out_units: int) -> list[Piece]:
-    """The pieces of one slice of the result, in order; `unit_counts` are the units that each input has there.
+    """Return the pieces of one slice of the result, in order; `unit_counts` are the units that each input has there.
 
-    Raises ProgramError where a triple does not fit its input, or the inputs do not fill the result exactly.
-    """
+    Raises ProgramError where a triple does not fit its input, or the inputs do not fill the result exactly."""
     triples = _triples(call, unit_counts)
     positions = [0] * len(unit_counts)
-    found: list[Piece] = []
+    result: list[Piece] = []
     to = 0
     while to < out_units:
         for number, (index, length, stride) in enumerate(triples):
@@ -40,18 +40,18 @@ def pieces(call: OpCall, unit_counts: Sequence[int], out_units: int) -> list[Pie
                     f"op {call.name}: splice of unit counts {list(unit_counts)} with {[list(t) for t in triples]} "
                     f"overruns input {number} or the {out_units} units of the result"
                 )
-            found.append(Piece(number, positions[number], to, length))
+            result.append(Piece(number, positions[number], to, length))
             positions[number] += stride
             to += length
     if positions != list(unit_counts):
         raise ProgramError(
             f"op {call.name}: splice into {out_units} units uses {positions} of the inputs' {list(unit_counts)} units"
         )
-    return found
+    return result
 
 
 def _triples(call: OpCall, unit_counts: Sequence[int]) -> list[tuple[int, int, int]]:
-    """[index, length, stride] of each input, checked against the units that it has (Q of OPS 6.8)."""
+    """Return [index, length, stride] of each input, checked against the units that it has (Q of OPS 6.8)."""
     written = dict(call.attributes.inputs)
     if sorted(written) != list(range(len(unit_counts))):
         raise ProgramError(
@@ -71,7 +71,8 @@ def _triples(call: OpCall, unit_counts: Sequence[int]) -> list[tuple[int, int, i
 
 
 def ublock_tiles(rows: int, cols: int, ublock: tuple[int, int], order: str) -> NDArray[np.int64]:
-    """Positions [ublock, tile] in a row-major block of rows x cols tiles, ublocks numbered in `order` (OPS 2)."""
+    """Return positions [ublock, tile] in a row-major block of rows x cols tiles, ublocks numbered in `order` (OPS
+    2)."""
     ur, uc = ublock
     grid = np.arange(rows * cols, dtype=np.int64).reshape(rows // ur, ur, cols // uc, uc)
     axes = (2, 0, 1, 3) if order == "c" else (0, 2, 1, 3)
@@ -79,7 +80,8 @@ def ublock_tiles(rows: int, cols: int, ublock: tuple[int, int], order: str) -> N
 
 
 def core_blocks(shape: Shape, grid_size: tuple[int, int]) -> NDArray[np.int64]:
-    """Positions [core, t, row, column] of the tiles of a tensor that is split evenly over a grid, cores row-major."""
+    """Return positions [core, t, row, column] of the tiles of a tensor that is split evenly over a grid, cores
+    row-major."""
     t, rows, cols = shape
     grid_rows, grid_cols = grid_size
     height = rows // grid_rows
@@ -89,8 +91,11 @@ def core_blocks(shape: Shape, grid_size: tuple[int, int]) -> NDArray[np.int64]:
 
 
 def sources(call: OpCall) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """For each tile of the result, in tile order: the input it comes from, and its post-TM position there."""
-    units = _units_of_t if call.attributes.granularity == "t" else _units_of_ublocks
+    """Return, for each tile of the result in tile order, the input it comes from and its post-TM position there."""
+    if call.attributes.granularity == "t":
+        units = _units_of_t
+    else:
+        units = _units_of_ublocks
     inputs = [units(call, operand.map.shape, f"input {n}") for n, operand in enumerate(call.operands)]
     result = units(call, call.blocking.shape, "the result")
     origin = np.empty(result.size, np.int64)
@@ -102,25 +107,26 @@ def sources(call: OpCall) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     return origin, position
 
 
-def _units_of_t(call: OpCall, shape: Shape, who: str) -> NDArray[np.int64]:
-    """Tile positions [1, unit, tile] where a unit is one t slice."""
+def _units_of_t(call: OpCall, shape: Shape, role: str) -> NDArray[np.int64]:
+    """Return tile positions [1, unit, tile] where a unit is one t slice."""
     t, rows, cols = shape
     if (rows, cols) != call.blocking.shape[1:]:
         raise ProgramError(
-            f"op {call.name}: splice along t, {who} has {rows} x {cols} tiles, the op {list(call.blocking.shape[1:])}"
+            f"op {call.name}: splice along t, {role} has {rows} x {cols} tiles, the op {list(call.blocking.shape[1:])}"
         )
     return np.arange(t * rows * cols, dtype=np.int64).reshape(1, t, rows * cols)
 
 
-def _units_of_ublocks(call: OpCall, shape: Shape, who: str) -> NDArray[np.int64]:
-    """Tile positions [core and t, unit, tile] where a unit is an ublock of the op's size, numbered in its order."""
+def _units_of_ublocks(call: OpCall, shape: Shape, role: str) -> NDArray[np.int64]:
+    """Return tile positions [core and t, unit, tile] where a unit is an ublock of the op's size, numbered in its
+    order."""
     blocking = call.blocking
     t, rows, cols = shape
     height = blocking.grid_size[0] * blocking.ublock[0]
     width = blocking.grid_size[1] * blocking.ublock[1]
     if t != blocking.t or rows % height or cols % width:
         raise ProgramError(
-            f"op {call.name}: splice of ublocks, {who} with dims {list(shape)} does not split into t {blocking.t}, "
+            f"op {call.name}: splice of ublocks, {role} with dims {list(shape)} does not split into t {blocking.t}, "
             f"grid {list(blocking.grid_size)}, ublocks {list(blocking.ublock)}"
         )
     blocks = core_blocks(shape, blocking.grid_size)
@@ -130,15 +136,15 @@ def _units_of_ublocks(call: OpCall, shape: Shape, who: str) -> NDArray[np.int64]
 
 @implements("splice")
 class Splice:
-    """Units are t slices of whole tensors, or output ublocks core by core and t by t."""
+    """A concatenation of units: t slices of whole tensors, or output ublocks core by core and t by t."""
 
     def shape(self, call: OpCall) -> Shape:
-        """The declared shape, once the pieces are known to fill it."""
+        """Return the declared shape, after checking that the pieces fill it."""
         sources(call)
         return call.blocking.shape
 
     def label(self, call: OpCall) -> str:
-        """The declared out_df (OPS 3.1)."""
+        """Return the declared out_df (OPS 3.1)."""
         return call.out_df
 
     def reference(self, call: OpCall, inputs: Sequence[Tiles]) -> Tiles:
@@ -151,5 +157,7 @@ class Splice:
         origin, position = sources(call)
         for number in range(len(inputs)):
             places = np.flatnonzero(origin == number).astype(np.int32)
-            taken = position[places].astype(np.int32)
-            parallel(place_tiles, out.shape[0] * len(places), out, kernel_operand(call, number, inputs), taken, places)
+            positions = position[places].astype(np.int32)
+            parallel(
+                place_tiles, out.shape[0] * len(places), out, kernel_operand(call, number, inputs), positions, places
+            )

@@ -13,11 +13,12 @@ from buda_emu.support.errors import ProgramError, UnsupportedError
 
 @implements("tilizer")
 class Tilizer(Implementation):
-    """Its input is not tiles: an entry holds the elements as the host pushed them, row-major and unquantised, t * rows
-    * cols of the queue's own tile dim, padded at the end to whole runs of 1024: float32[w, runs, 1024]."""
+    """The conversion of row-major data to tiles. An entry of its input holds the elements as the host pushed them,
+    row-major and unquantised, t * rows * cols of the queue's own tile dim, padded at the end to whole runs of 1024:
+    float32[w, runs, 1024]."""
 
     def shape(self, call: OpCall) -> Shape:
-        """The queue's shape in tiles."""
+        """Return the queue's shape in tiles."""
         require_operands(call, 1)
         operand = call.operands[0]
         if not operand.map.is_identity:
@@ -27,7 +28,8 @@ class Tilizer(Implementation):
         return operand.map.shape
 
     def reference(self, call: OpCall, inputs: Sequence[Tiles]) -> Tiles:
-        """The definition; see `buda_emu.emulator.ops.base`. `inputs`: the flat elements, of any shape with w first."""
+        """Compute the tiles by the definition; see `buda_emu.emulator.ops.base`. `inputs`: the flat elements, of any
+        shape with w first."""
         (source,) = inputs
         t, rows, cols = call.operands[0].map.source_shape
         height, width = call.operands[0].tile_dim
@@ -38,7 +40,7 @@ class Tilizer(Implementation):
         return blank(tiles, call.blocking.tile_dim)
 
     def run(self, call: OpCall, inputs: Sequence[Tiles], out: Tiles, parallel: Parallel) -> None:  # noqa: ARG002
-        """The same in memory that is already there; moving elements needs no kernel."""
+        """Compute the tiles of each entry into `out`; moving elements needs no kernel."""
         for w in range(out.shape[0]):
             entry = w if len(inputs[0]) > 1 else 0
             out[w] = self.reference(call, [inputs[0][entry : entry + 1]]).reshape(out.shape[1:])

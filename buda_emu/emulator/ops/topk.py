@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from buda_emu.arithmetic.kernels.tiles.reduce import topk_rows
 from buda_emu.emulator.ops.base import OpCall, Parallel, Tiles, implements
-from buda_emu.emulator.ops.common import blank, kept_dims, kernel_operand, require_operands, require_same_shape
+from buda_emu.emulator.ops.common import blank, kernel_operand, require_operands, require_same_shape, unblanked_dims
 from buda_emu.emulator.ops.operands import all_entries
 from buda_emu.spec.blocking import Shape
 from buda_emu.support.errors import ProgramError, UnsupportedError
@@ -26,12 +26,12 @@ class Row:
         self.indices = [index_number(index) for index in indices]
 
     def swap(self, i: int, j: int) -> None:
-        """Exchanges pairs i and j."""
+        """Exchange pairs i and j."""
         self.values[i], self.values[j] = self.values[j], self.values[i]
         self.indices[i], self.indices[j] = self.indices[j], self.indices[i]
 
     def compare_exchange(self, largest: bool, i: int, j: int) -> None:
-        """CE: the greater value comes first (`largest`) or last; of equal values negative ones change places with
+        """Do a CE: the greater value comes first (`largest`) or last; of equal values negative ones change places with
         `largest`, the others without."""
         a = self.values[i]
         b = self.values[j]
@@ -39,7 +39,7 @@ class Row:
             self.swap(i, j)
 
     def bitonic_pass(self, base: int, length: int, largest: bool, flip: bool = False) -> None:
-        """P: sorts a bitonic run of `length` pairs; with `flip` every CE is followed by one more exchange."""
+        """Do a P: sort a bitonic run of `length` pairs; with `flip` every CE is followed by one more exchange."""
         d = length // 2
         while d >= 1:
             for block in range(length // (2 * d)):
@@ -51,12 +51,13 @@ class Row:
             d //= 2
 
     def sort_runs(self, length: int, flips: bool) -> None:
-        """P on each run of `length`, greatest first and last by turns; `flips` is for runs in the upper half of 128."""
+        """Do P on each run of `length`, greatest first and last by turns; `flips` is for runs in the upper half of
+        128."""
         for run, base in enumerate(range(0, len(self.values) - length + 1, length)):
             self.bitonic_pass(base, length, run % 2 == 0, flips and base % 128 >= 64)
 
     def network(self, k: int, kreduce: bool) -> None:
-        """Brings the k greatest forward, best first."""
+        """Bring the k greatest pairs forward, best first."""
         phases = k.bit_length() - 1  # log2(k)
         if not kreduce:
             for phase in range(phases):
@@ -75,7 +76,7 @@ class Row:
 
 
 def network(elements: int, k: int, kreduce: bool) -> NDArray[np.int32]:
-    """The exchanges of a row of `elements`, (i, j, largest, flip) each: the network of `Row`, for the kernel."""
+    """Return the exchanges of a row of `elements`, (i, j, largest, flip) each: the network of `Row`, for the kernel."""
     steps: list[NDArray[np.int32]] = []
 
     def exchanges(bases: Numbers, d: int, width: int, flip: Flags, largest: Flags) -> None:
@@ -92,7 +93,9 @@ def network(elements: int, k: int, kreduce: bool) -> NDArray[np.int32]:
             exchanges(starts, d, d, np.repeat(flip, len(blocks)), np.repeat(largest, len(blocks)))
             d //= 2
 
-    length = (k if k > 16 else 2 * k) if kreduce else 2
+    length = 2
+    if kreduce:
+        length = k if k > 16 else 2 * k
     while length <= k:
         bases = np.arange(elements // length) * length
         flips = not kreduce and k >= 64 and length in (16, 32)
@@ -106,20 +109,26 @@ def network(elements: int, k: int, kreduce: bool) -> NDArray[np.int32]:
         exchanges(bases, d, k, bases < 0, bases >= 0)
         sort_runs(bases, k, bases < 0)
         d *= 2
-    return np.concatenate(steps) if steps else np.empty((0, 4), np.int32)
+    if steps:
+        return np.concatenate(steps)
+    return np.empty((0, 4), np.int32)
 
 
 def index_number(index: float) -> int:
-    """An index truncated to int; -2^31 where that does not fit 32 bits or is NaN, as on x86."""
-    return int(index) if -INT32_LIMIT <= index < INT32_LIMIT else -INT32_LIMIT
+    """Return an index truncated to int; -2^31 where that does not fit 32 bits or is NaN, as on x86."""
+    if -INT32_LIMIT <= index < INT32_LIMIT:
+        return int(index)
+    return -INT32_LIMIT
 
 
 @implements("topk")
 class TopK:
-    """in0 holds values, in1 their indices; columns are split evenly over the grid columns, each core has its own k."""
+    """The k best of each row: in0 holds values, in1 their indices; columns are split evenly over the grid columns, each
+    core has its own k."""
 
     def shape(self, call: OpCall) -> Shape:
-        """(t, R, grid columns * ceil(k / 32))."""
+        """Return (t, R, grid columns * ceil(k / 32)). Raises ProgramError, and UnsupportedError for a k that is not a
+        power of two."""
         require_operands(call, 2)
         t, rows, cols = require_same_shape(call)
         cores = call.blocking.grid_size[1]
@@ -134,7 +143,7 @@ class TopK:
         return t, rows, cores * -(-k // 32)
 
     def label(self, call: OpCall) -> str:
-        """Label of the operand whose elements come out (OPS 3.1)."""
+        """Return the label of the operand whose elements are the result (OPS 3.1)."""
         return call.operands[0 if call.attributes.sort == "max" else 1].label
 
     def reference(self, call: OpCall, inputs: Sequence[Tiles]) -> Tiles:
@@ -146,14 +155,17 @@ class TopK:
         out = np.zeros((w, t, rows, cores * -(-k // 32) * 32), np.float32)
         for place in np.ndindex(w, t, rows, cores):
             core = place[-1]
-            mine = (*place[:-1], slice(core * elements, (core + 1) * elements))
-            row = Row(values[mine].tolist(), indices[mine].tolist())
+            part = (*place[:-1], slice(core * elements, (core + 1) * elements))
+            row = Row(values[part].tolist(), indices[part].tolist())
             row.network(k, call.attributes.kreduce)
             first = core * -(-k // 32) * 32
-            best = row.values if call.attributes.sort == "max" else row.indices
+            if call.attributes.sort == "max":
+                best = row.values
+            else:
+                best = row.indices
             out[(*place[:-1], slice(first, first + k))] = best[:k]
         tiles = out.reshape(w, t, rows // 32, 32, out.shape[-1] // 32, 32).swapaxes(3, 4)
-        return blank(tiles, kept_dims(call))
+        return blank(tiles, unblanked_dims(call))
 
     def run(self, call: OpCall, inputs: Sequence[Tiles], out: Tiles, parallel: Parallel) -> None:
         t, rows, cols = call.operands[0].map.shape
@@ -164,11 +176,11 @@ class TopK:
         argmax = attributes.sort != "max"
         count = out.shape[0] * t * rows * cores
         steps = network(cols // cores * 32, attributes.k, attributes.kreduce)
-        wanted = cores, attributes.k, argmax
-        parallel(topk_rows, count, out, values, indices, steps, wanted, kept_dims(call))
+        options = cores, attributes.k, argmax
+        parallel(topk_rows, count, out, values, indices, steps, options, unblanked_dims(call))
 
 
 def _rows(tiles: Tiles) -> Tiles:
-    """float32[w, t, R, C, 32, 32] as rows of elements, [w, t, R * 32, C * 32]."""
+    """Return float32[w, t, R, C, 32, 32] as rows of elements, [w, t, R * 32, C * 32]."""
     w, t, rows, cols = tiles.shape[:4]
     return tiles.swapaxes(3, 4).reshape(w, t, rows * 32, cols * 32)

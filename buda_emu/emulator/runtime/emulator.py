@@ -18,7 +18,7 @@ from buda_emu.emulator.runtime.host.host_io import HostIo, Readout
 from buda_emu.emulator.runtime.host.programs import Programs
 from buda_emu.emulator.runtime.machine.gate import Gate, Part, Stepper
 from buda_emu.emulator.runtime.machine.listeners import Listener
-from buda_emu.emulator.runtime.machine.memory import Channel, Memory, MemoryUse, Watched
+from buda_emu.emulator.runtime.machine.memory import Channel, Memory, MemoryUse, Watchers
 from buda_emu.emulator.runtime.machine.running import ProgressCallback, Run
 from buda_emu.netlist.model import Netlist, TemporalGraph
 from buda_emu.netlist.program.interpreter import Standing, StepBudget
@@ -48,9 +48,9 @@ class Emulator:
     a share of what the computer has available (docs/run/memory.md). `step_limit`: instructions that one `run` may take.
     `inputs_at_once`: most inputs of an epoch that run together, default as many as memory allows.
     `late_pointer_checks`: a ram's pointer that a varinst moves beyond the slots is an error when a graph uses it, as on
-    silicon, and not at once, as in the reference (NETLIST 12). `part`: of several machines that run the netlist
-    together (`buda_emu.emulator.distributed`); one input at a time then. Use it as a context manager, or call `close`.
-    """
+    silicon, and not at once, as in the reference (NETLIST 12). `part`: this machine's part, of several machines that
+    run the netlist together (`buda_emu.emulator.distributed`); one input at a time then. Use it as a context manager,
+    or call `close`."""
 
     def __init__(
         self,
@@ -78,10 +78,11 @@ class Emulator:
             raise HostError(f"memory_limit must be 0 or more bytes, not {memory_limit}")
         if step_limit < 0:
             raise HostError(f"step_limit must be 0 or more instructions, not {step_limit}")
-        memory_limit = default_memory_limit() if memory_limit is None else memory_limit
+        if memory_limit is None:
+            memory_limit = default_memory_limit()
         self.netlist = netlist
         self.precision: Precision = precision
-        self._watched = Watched()
+        self._watched = Watchers()
         self._watched.listeners = tuple(listeners)
         self._pool = WorkerPool(threads or usable_processors())
         self._memory = Memory(netlist, memory_limit, as_bits=precision == "device", part=part)
@@ -113,8 +114,11 @@ class Emulator:
             netlist, self._memory, self._run_graph, self._watched, late_checks=late_pointer_checks
         )
         # Looked for at the first save; b"": not to be had, or a part's, whose snapshots are of this run alone.
-        self._netlist_text: bytes | None = None if part is None else b""
-        self._begun: state.Begun | None = None
+        if part is None:
+            self._netlist_text: bytes | None = None
+        else:
+            self._netlist_text = b""
+        self._begun: state.ImageUse | None = None
         self._programs = Programs(
             netlist=netlist,
             memory=self._memory,
@@ -132,8 +136,8 @@ class Emulator:
         self.close()
 
     def close(self) -> None:
-        """Cancel running programs and wait for their end, stop all threads, free the memory. Whoever waits in a push
-        or pop gets a HostError, and so does every later call. From a listener: the program ends after it."""
+        """Cancel running programs and wait for their end, stop all threads, free the memory. A thread that waits in a
+        push or pop gets a HostError, and so does every later call. From a listener: the program ends after it."""
         self._gate.close()
         self._programs.join()
         self._pool.close()
@@ -146,28 +150,28 @@ class Emulator:
             self._executor.free()
 
     def add_listener(self, listener: Listener) -> None:
-        """Let `listener` watch from now on."""
+        """Call `listener` for every later event."""
         with self._gate:
             self._watched.listeners = (*self._watched.listeners, listener)
 
     def remove_listener(self, listener: Listener) -> None:
-        """Let it watch no longer. Raises HostError when it does not watch."""
+        """Stop calling `listener`. Raises HostError when it is not a listener of this machine."""
         with self._gate:
-            kept = tuple(item for item in self._watched.listeners if item is not listener)
-            if len(kept) == len(self._watched.listeners):
+            remaining = tuple(other for other in self._watched.listeners if other is not listener)
+            if len(remaining) == len(self._watched.listeners):
                 raise HostError(f"{listener!r} is not a listener of this Emulator")
-            self._watched.listeners = kept
+            self._watched.listeners = remaining
 
     def record(self, recorder: "Recorder | None", units: "Callable[..., KernelUnits] | None" = None) -> None:
-        """From now on tell `recorder(plan, chunk)` what each chunk of inputs reads, computes and writes before it runs;
-        None: nobody. What it is told is the machine's own and must not be changed. `units`: in precision "device" makes
-        those that ops run on, `units(core, lend=...)`."""
+        """Call `recorder(plan, chunk)` before each later chunk of inputs runs, with what the chunk reads, computes and
+        writes; None: no calls. The arguments are the machine's own and must not be changed. `units`: in precision
+        "device" a function `units(core, lend=...)` that makes the units that ops run on."""
         with self._gate:
             self._context.recorder, self._context.units = recorder, units
 
     @property
     def channels(self) -> "Mapping[str, Channel]":
-        """Queues and rams by name, as the machine holds them; to be read while nothing runs, or by a recorder."""
+        """Queues and rams by name, as the machine holds them. They may be read while nothing runs, or by a recorder."""
         return self._memory.channels
 
     @property
@@ -177,7 +181,7 @@ class Emulator:
 
     @property
     def memory(self) -> MemoryUse:
-        """What tensors take. Raises HostError when closed."""
+        """The memory that tensors take. Raises HostError when the machine is closed."""
         self._require_open("memory")
         return MemoryUse(self._memory.held, self._executor.widest_cut, self._memory.limit)
 
@@ -195,29 +199,29 @@ class Emulator:
         self._require_open("push")
         self._exchange.push(queue, array, slot, timeout)
 
-    def begin_with(self, image: "state.Beginning") -> None:
+    def begin_with(self, image: "state.InitialImage") -> None:
         """Push the constants and parameters of a device image into a machine that holds nothing. Snapshots refer to the
-        image for what has not changed since (docs/run/snapshots.md). Raises as `push`, ImageError."""
+        image for data that has not changed since (docs/run/snapshots.md). Raises as `push`, ImageError."""
         self._require_open("begin_with")
-        held = state.stores(self._memory)
+        filled_before = state.stores(self._memory)
         filled: dict[str, int] = {}
-        for tensor in image.held():
+        for tensor in image.initial_tensors():
             self.push(tensor.queue, tensor.array, tensor.slot)
             store = self._memory.channel(tensor.queue).view.store
             filled[store.name] = store.writes
-        own = {name: count for name, count in filled.items() if name not in held}
-        self._begun = state.Begun(image, own)
+        image_stores = {name: count for name, count in filled.items() if name not in filled_before}
+        self._begun = state.ImageUse(image, image_stores)
 
     def pushed_elsewhere(self, queue: str, count: int, slot: int | None = None) -> None:
-        """Another machine was given entries of a queue that this part of a netlist does not hold. Raises as `push`."""
+        """Count a push of entries of a queue that another machine holds, of several that run one netlist. Raises as
+        `push`."""
         self._require_open("pushed_elsewhere")
         self._exchange.pushed_elsewhere(queue, count, slot)
 
     def pop(self, queue: str, count: int = 1, readout: Readout = "host", *, timeout: float = 0.0) -> NDArray[Any]:
         """Take `count` entries out of a queue: [count, t, rows, cols], float32, or uint32 for RawUInt formats.
 
-        Raises HostTimeoutError when there are fewer for `timeout` seconds, HostError on a ram or beyond its entries.
-        """
+        Raises HostTimeoutError when there are fewer for `timeout` seconds, HostError on a ram or beyond its entries."""
         self._require_open("pop")
         return self._exchange.pop(queue, count, readout, timeout)
 
@@ -234,35 +238,35 @@ class Emulator:
         return self._exchange.peek(queue, count, readout, slot, timeout)
 
     def put(self, queue: str, array: object, slot: int) -> None:
-        """Change what an entry of a queue or ram holds, whoever fills it; pointers stay as they are: for debuggers.
+        """Change the content of an entry of a queue or ram, whoever fills it, for debuggers; pointers stay as they are.
         `array`: one entry, as `push` takes it. Raises HostError."""
         self._require_open("put")
         self._exchange.put(queue, array, slot)
 
     def put_bytes(self, queue: str, slot: int, offset: int, data: bytes) -> None:
-        """Change bytes of an entry that was written, as `memory_image` has them, all buffers one after the other: for
-        debuggers. Raises what `memory_image` raises, and HostError for bytes outside of it."""
+        """Change bytes of an entry that was written, for debuggers. `offset` counts from the first buffer of its
+        `memory_image`, all buffers one after the other. Raises what `memory_image` raises, and HostError for bytes
+        outside of it."""
         self._require_open("put_bytes")
         self._exchange.put_bytes(queue, slot, offset, data)
 
     def memory_image(self, queue: str, slot: int = 0) -> list[NDArray[np.uint8]]:
-        """The bytes of one entry as the device's memory would hold them: uint8[entry_bytes] for each buffer of the
-        grid, row-major, without the queue header. Values are rounded to the queue's format.
+        """Return the bytes of one entry as the device's memory would hold them: uint8[entry_bytes] for each buffer of
+        the grid, row-major, without the queue header. Values are rounded to the queue's format.
 
-        Raises HostError for an entry never written, UnsupportedError for a format without that layout.
-        """
+        Raises HostError for an entry never written, UnsupportedError for a format without that layout."""
         self._require_open("memory_image")
         return self._exchange.image(queue, slot)
 
     def outputs(self, readout: Readout = "host", queues: Collection[str] | None = None) -> dict[str, NDArray[Any]]:
-        """Every op-fed queue that holds entries (those between its pointers) and every op-fed ram (all slots, unwritten
-        ones zero): {name: [entries, t, rows, cols]}. Nothing is popped. `queues`: of these alone."""
+        """Return every op-fed queue that holds entries (those between its pointers) and every op-fed ram (all slots,
+        unwritten ones zero): {name: [entries, t, rows, cols]}. Nothing is popped. `queues`: only these."""
         self._require_open("outputs")
         return self._exchange.outputs(readout, queues)
 
     def outputs_in_parts(self, readout: Readout = "host") -> Iterator[OutputParts]:
-        """What `outputs` gives, without ever holding a whole one: each with its shape, type and an iterator of arrays
-        [some entries, t, rows, cols], to be gone through before the next output. No program may run meanwhile."""
+        """Yield the outputs without ever holding a whole one: each with its shape, type and an iterator of arrays [some
+        entries, t, rows, cols], to be exhausted before the next output. No program may run meanwhile."""
         self._require_open("outputs_in_parts")
         return self._exchange.outputs_in_parts(readout)
 
@@ -296,14 +300,14 @@ class Emulator:
         return self._programs.start(program, params, wait, progress)
 
     def resume(self, standing: Standing) -> None:
-        """Run the rest of a program from an instruction on, where `checkpoints` brought the machine back to it. Raises
+        """Run the rest of a program from an instruction on, after `checkpoints` brought the machine back to it. Raises
         as `run`."""
         self._require_open("resume")
         self._programs.resume(standing)
 
     @property
     def stepper(self) -> Stepper | None:
-        """Who is called between the steps of programs, and may hold, look and change; at most one."""
+        """The stepper that is called between the steps of programs, and may hold them, look and change; at most one."""
         return self._watched.stepper
 
     @stepper.setter
@@ -312,12 +316,12 @@ class Emulator:
 
     @property
     def machine(self) -> "state.Machine":
-        """Its parts, for a stepper while a program is held, and for others while none runs."""
+        """The parts of the machine, for a stepper while a program is held, and for others while none runs."""
         self._require_open("machine")
         return self._state()
 
     def checkpoints(self) -> "Checkpoints":
-        """What takes the machine's state in memory, and brings it back."""
+        """Return an object that copies the machine's state in memory, and restores it."""
         from buda_emu.emulator.runtime.snapshots.checkpoint import Checkpoints
 
         return Checkpoints(self._state(), self._epochs)
@@ -325,8 +329,7 @@ class Emulator:
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the whole state of the machine to one file (docs/run/snapshots.md); a file of that name is replaced.
 
-        Raises HostError while a program runs or waits for its turn, and when the file cannot be written.
-        """
+        Raises HostError while a program runs or waits for its turn, and when the file cannot be written."""
         self._require_open("save")
         if self._netlist_text is None:
             self._netlist_text = state.text_of(self.netlist) or b""
@@ -334,18 +337,17 @@ class Emulator:
             self._require_idle("save")
             state.save(self._state(), path, self._netlist_text or None)
 
-    def restore(self, path: str | os.PathLike[str], image: "state.Beginning | None" = None) -> None:
-        """Take the state of a file that `save` wrote with the same version, netlist and precision. `image`: the one
-        that it refers to, by default that of `begin_with`.
+    def restore(self, path: str | os.PathLike[str], image: "state.InitialImage | None" = None) -> None:
+        """Restore the state of a file that `save` wrote with the same version, netlist and precision. `image` is the
+        one that the file refers to, by default that of `begin_with`.
 
         Raises HostError, in which case the machine is as it was: a file that does not fit or is damaged, a program that
-        runs or waits for its turn.
-        """
+        runs or waits for its turn."""
         self._require_open("restore")
         with archive.Reader(path, self._memory.limit) as reader, self._gate:
             self._require_idle("restore")
             self._begun = state.restore(self._state(), reader, image)
-            self._gate.changed()
+            self._gate.notify()
 
     @classmethod
     def load(
@@ -358,13 +360,14 @@ class Emulator:
         step_limit: int = DEFAULT_STEP_LIMIT,
         inputs_at_once: int | None = None,
         listeners: tuple[Listener, ...] = (),
-        image: "state.Beginning | None" = None,
+        image: "state.InitialImage | None" = None,
     ) -> Self:
-        """A new machine in the state of a file that `save` wrote, with its precision. `netlist`: default the one that
-        the file keeps. `image`: the device image that it refers to. Raises HostError."""
-        memory_limit = default_memory_limit() if memory_limit is None else memory_limit
+        """Return a new machine in the state of a file that `save` wrote, with its precision. `netlist`: default the one
+        that the file keeps. `image`: the device image that it refers to. Raises HostError."""
+        if memory_limit is None:
+            memory_limit = default_memory_limit()
         with archive.Reader(path, memory_limit) as reader:
-            found = cls(
+            emulator = cls(
                 state.netlist_of(reader, netlist),
                 state.precision_of(reader),
                 threads,
@@ -374,13 +377,13 @@ class Emulator:
                 listeners=listeners,
             )
             try:
-                found._begun = state.restore(found._state(), reader, image)
+                emulator._begun = state.restore(emulator._state(), reader, image)
                 if netlist is None:
-                    found._netlist_text = reader.netlist  # its file need not be here
+                    emulator._netlist_text = reader.netlist  # its file need not be here
             except BaseException:
-                found.close()
+                emulator.close()
                 raise
-        return found
+        return emulator
 
     def _state(self) -> "state.Machine":
         return state.Machine(
@@ -390,7 +393,7 @@ class Emulator:
             self._programs,
             self._context.gradients,
             self._watched.journal,
-            self._exchange.holding,
+            self._exchange.filler,
             self._begun,
         )
 

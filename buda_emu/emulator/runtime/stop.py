@@ -1,9 +1,9 @@
-"""Why a program stopped: everything around a ProgramError, ops that wait for each other, and the likely cause in a
-sentence or two.
-"""
+"""Explains why a program stopped: the surroundings of a ProgramError, ops that wait for each other, and the likely
+cause in a sentence or two."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 
 from buda_emu.emulator.memory.channel import Fifo, Ram
 from buda_emu.emulator.runtime.machine.listeners import HOST, SETTINGS, Journal, Traffic
@@ -16,7 +16,7 @@ from buda_emu.support.stopped import OpAtFault, QueueState, Stopped, Transfer, W
 
 @dataclass(frozen=True, slots=True)
 class Scene:
-    """What a cause is found from."""
+    """The facts from which the cause of a stop is inferred."""
 
     netlist: Netlist
     place: Place
@@ -26,24 +26,26 @@ class Scene:
 
     @property
     def queue(self) -> Queue | None:
-        """The queue at fault."""
-        return self.netlist.queues.get(self.channel.name) if self.channel is not None else None
+        """The queue at fault, None where there is none."""
+        if self.channel is not None:
+            return self.netlist.queues.get(self.channel.name)
+        return None
 
     def settings(self, queue: str) -> QueueSettings | None:
-        """Of the execute that stopped."""
+        """Return the settings of a queue in the execute that stopped, None where it has none."""
         instruction = self.place.instruction
         if not isinstance(instruction, Execute):
             return None
-        return next((item for item in instruction.queue_settings if item.queue == queue), None)
+        return next((settings for settings in instruction.queue_settings if settings.queue == queue), None)
 
 
 def likely_cause(error: ProgramError, scene: Scene) -> str:
-    """Empty where nothing can be said that the problem does not say already."""
+    """Return the likely cause in words, "" where nothing can be added to the problem itself."""
     find = _CAUSES.get(error.kind)
     return find(error, scene) if find is not None else ""
 
 
-def _full(_error: ProgramError, scene: Scene) -> str:
+def _full_cause(_error: ProgramError, scene: Scene) -> str:
     queue = scene.queue
     if queue is None:
         return ""
@@ -69,7 +71,7 @@ def _full(_error: ProgramError, scene: Scene) -> str:
     )
 
 
-def _empty(_error: ProgramError, scene: Scene) -> str:
+def _empty_cause(_error: ProgramError, scene: Scene) -> str:
     queue = scene.queue
     if queue is None:
         return ""
@@ -102,7 +104,7 @@ def _producer_did_not_run(scene: Scene, queue: Queue, pushed: int, popped: int) 
     )
 
 
-def _unwritten(_error: ProgramError, scene: Scene) -> str:
+def _unwritten_cause(_error: ProgramError, scene: Scene) -> str:
     queue = scene.queue
     channel = scene.channel
     if queue is None or channel is None:
@@ -120,29 +122,36 @@ def _unwritten(_error: ProgramError, scene: Scene) -> str:
         )
     ring = channel.ring
     ahead = (ring.local - ring.rd) % ring.limit
-    local = f"; rd_ptr_local {ring.local} is {ahead} ahead of rd_ptr_global {ring.rd}" if ahead else ""
+    local = ""
+    if ahead:
+        local = f"; rd_ptr_local {ring.local} is {ahead} ahead of rd_ptr_global {ring.rd}"
     if queue.host_fed:
         return f"the host has pushed {plural(pushed, 'entry')} to {queue.name} and the epoch reads beyond them{local}"
     text = _producer_did_not_run(scene, queue, pushed, popped)
     return f"{text}{local}" if text else ""
 
 
-def _pointer(_error: ProgramError, scene: Scene) -> str:
+def _pointer_cause(_error: ProgramError, scene: Scene) -> str:
     queue = scene.queue
     if queue is None:
         return ""
     settings = scene.settings(queue.name)
-    pointers = (settings.rd_ptr_global, settings.wr_ptr_global, settings.rd_ptr_local) if settings is not None else ()
+    if settings is not None:
+        pointers = (settings.rd_ptr_global, settings.wr_ptr_global, settings.rd_ptr_local)
+    else:
+        pointers = ()
     variable = next((text for text in pointers if "$" in text), "$ptr")
     wrap = queue.entries if queue.is_ram else 2 * queue.entries
-    kind = "ram: its pointers count slots" if queue.is_ram else "queue: its pointers count"
+    kind = "queue: its pointers count"
+    if queue.is_ram:
+        kind = "ram: its pointers count slots"
     return (
         f"{queue.name} is a {kind} 0..{wrap - 1}. Let the pointer wrap there: varinst: [{variable}, incwrap, "
         f"input_count, {wrap}]"
     )
 
 
-def _settings(error: ProgramError, scene: Scene) -> str:
+def _settings_cause(error: ProgramError, scene: Scene) -> str:
     queue = scene.queue
     if "input_count" in error.problem and queue is not None:
         return (
@@ -158,7 +167,7 @@ def _settings(error: ProgramError, scene: Scene) -> str:
     return ""
 
 
-def _value(error: ProgramError, _scene: Scene) -> str:
+def _value_cause(error: ProgramError, _scene: Scene) -> str:
     if error.problem.find("unknown variable") >= 0:
         return "declare it by var or staticvar, or bind it by param, before it is used"
     if "has no value" in error.problem:
@@ -168,21 +177,23 @@ def _value(error: ProgramError, _scene: Scene) -> str:
     return ""
 
 
-def _loop(error: ProgramError, scene: Scene) -> str:
+def _loop_cause(error: ProgramError, scene: Scene) -> str:
     instruction = scene.place.instruction
     count = getattr(instruction, "count", "")
     if "$" in count:
         return f"{count} is {scene.place.variables.get(count)}: give the parameter or variable a value of 1 or more"
-    return "a loop is the instructions between loop and endloop, each once" if "endloop" in error.problem else ""
+    if "endloop" in error.problem:
+        return "a loop is the instructions between loop and endloop, each once"
+    return ""
 
 
-def _allocation(error: ProgramError, _scene: Scene) -> str:
+def _allocation_cause(error: ProgramError, _scene: Scene) -> str:
     if "held by" in error.problem:
         return "deallocate_queue the one that holds the memory first, or give them different addresses"
     return "pair each allocate_queue with one deallocate_queue"
 
 
-def _op(error: ProgramError, scene: Scene) -> str:
+def _op_cause(error: ProgramError, scene: Scene) -> str:
     op = scene.netlist.ops.get(error.op)
     if op is None:
         return ""
@@ -193,28 +204,28 @@ def _op(error: ProgramError, scene: Scene) -> str:
     )
 
 
-def _limit(error: ProgramError, _scene: Scene) -> str:
+def _limit_cause(error: ProgramError, _scene: Scene) -> str:
     if "step_limit" in error.problem:
         return "a loop count that is much too large, or Emulator(step_limit=...) that is too small"
     return "more memory: Emulator(memory_limit=...)"
 
 
 _CAUSES: Mapping[str, Callable[[ProgramError, Scene], str]] = {
-    "full": _full,
-    "empty": _empty,
-    "unwritten": _unwritten,
-    "pointer": _pointer,
-    "settings": _settings,
-    "value": _value,
-    "loop": _loop,
-    "allocation": _allocation,
-    "op": _op,
-    "limit": _limit,
+    "full": _full_cause,
+    "empty": _empty_cause,
+    "unwritten": _unwritten_cause,
+    "pointer": _pointer_cause,
+    "settings": _settings_cause,
+    "value": _value_cause,
+    "loop": _loop_cause,
+    "allocation": _allocation_cause,
+    "op": _op_cause,
+    "limit": _limit_cause,
 }
 
 
 def _counts(scene: Scene, queue: Queue) -> tuple[int, int]:
-    """Entries pushed and freed so far."""
+    """Return the numbers of entries pushed and freed so far."""
     entry = scene.journal.of(queue.name)
     return _count(entry.pushed), _count(entry.popped)
 
@@ -236,43 +247,48 @@ def _times(count: int) -> str:
     return "once" if count == 1 else f"{count} times"
 
 
-def waiting(error: ProgramError, netlist: Netlist, graphs: Sequence[str]) -> tuple[Wait, ...]:
-    """The ops of the running graphs that a full or empty queue stops, and those after them that get no input.
+def _ops_of(netlist: Netlist, graphs: Sequence[str]) -> list[Op]:
+    return list(chain.from_iterable(netlist.graphs[name].ops for name in graphs))
 
-    Nothing for the other kinds of stop: there no op waits.
-    """
+
+def waiting_ops(error: ProgramError, netlist: Netlist, graphs: Sequence[str]) -> tuple[Wait, ...]:
+    """Return the ops of the running graphs that a full or empty queue stops, and those after them that get no input.
+
+    Empty for the other kinds of stop: there no op waits."""
     queue = netlist.queues.get(error.queue)
-    ops = [op for name in graphs for op in netlist.graphs[name].ops]
+    ops = _ops_of(netlist, graphs)
     if queue is None or error.kind not in ("full", "empty"):
         return ()
-    stuck = {op.name: _own(error.kind, op, queue) for op in ops if _is_at(error.kind, op, queue)}
+    stuck = {op.name: _missing_resource(error.kind, op, queue) for op in ops if _is_at(error.kind, op, queue)}
     names = list(stuck)
     for name in names:  # grows while it is walked: breadth first
-        fed = {name, *(item.name for item in netlist.queues.values() if item.input == name and not item.is_ram)}
+        fed = {name, *(other.name for other in netlist.queues.values() if other.input == name and not other.is_ram)}
         for op in ops:
             if op.name not in stuck and not fed.isdisjoint(op.inputs):
                 stuck[op.name] = f"the result of {name}"
                 names.append(op.name)
-    found = netlist.ops
-    return tuple(Wait(name, found[name].type, found[name].graph, reason) for name, reason in stuck.items())
+    netlist_ops = netlist.ops
+    return tuple(Wait(name, netlist_ops[name].type, netlist_ops[name].graph, reason) for name, reason in stuck.items())
 
 
 def _is_at(kind: str, op: Op, queue: Queue) -> bool:
-    """Does the op write the full queue, or read the empty one?"""
-    return op.name == queue.input if kind == "full" else queue.name in op.inputs
+    """Return whether the op writes the full queue, or reads the empty one."""
+    if kind == "full":
+        return op.name == queue.input
+    return queue.name in op.inputs
 
 
-def _own(kind: str, op: Op, queue: Queue) -> str:
+def _missing_resource(kind: str, op: Op, queue: Queue) -> str:
     if kind == "full":
         return f"room in {queue.name}"
     position = list(op.inputs).index(queue.name)
     return f"an entry of {queue.name} (its input {position})"
 
 
-def stopped(
+def describe_stop(
     error: ProgramError, place: Place, netlist: Netlist, channels: Mapping[str, Fifo | Ram], journal: Journal
 ) -> Stopped:
-    """Everything around an error that ended a program at `place`."""
+    """Return the surroundings of an error that ended a program at `place`."""
     graphs = _graphs(netlist, place)
     channel = channels.get(error.queue)
     mark = place.instruction.at()
@@ -290,7 +306,7 @@ def stopped(
         graphs=graphs,
         ops=_ops(error, netlist, graphs),
         input=error.input,
-        waiting=waiting(error, netlist, graphs),
+        waiting=waiting_ops(error, netlist, graphs),
         queue=_state(channel, netlist, journal) if channel is not None else None,
         cause=likely_cause(error, Scene(netlist=netlist, place=place, graphs=graphs, channel=channel, journal=journal)),
     )
@@ -300,12 +316,12 @@ def _graphs(netlist: Netlist, place: Place) -> tuple[str, ...]:
     instruction = place.instruction
     if not isinstance(instruction, Execute):
         return ()
-    found = (item.graphs for item in netlist.temporal_graphs if instruction.graph in item.graphs)
-    return next(found, (instruction.graph,))
+    graphs = (temporal.graphs for temporal in netlist.temporal_graphs if instruction.graph in temporal.graphs)
+    return next(graphs, (instruction.graph,))
 
 
 def _ops(error: ProgramError, netlist: Netlist, graphs: tuple[str, ...]) -> tuple[OpAtFault, ...]:
-    """The op at fault, else those of the running graphs that read or write the queue at fault."""
+    """Return the op at fault, else the ops of the running graphs that read or write the queue at fault."""
     return tuple(OpAtFault(op.name, op.type, op.graph, op.at().line) for op in _found_ops(error, netlist, graphs))
 
 
@@ -318,7 +334,7 @@ def _found_ops(error: ProgramError, netlist: Netlist, graphs: tuple[str, ...]) -
         return []
     if error.kind == "full":
         return [ops[queue.input]] if queue.input in ops else []
-    return [op for name in graphs for op in netlist.graphs[name].ops if queue.name in op.inputs]
+    return [op for op in _ops_of(netlist, graphs) if queue.name in op.inputs]
 
 
 def _state(channel: Fifo | Ram, netlist: Netlist, journal: Journal) -> QueueState:

@@ -1,13 +1,13 @@
-"""DarwiNN packages: what the Edge TPU compiler puts into a `.tflite`, read, checked, linked, replayed and run without
-an Edge TPU (docs/other-compilers/darwinn.md).
+"""DarwiNN packages: the Edge TPU compiler's output in a `.tflite`, read, checked, linked, replayed and run without an
+Edge TPU (docs/other-compilers/darwinn.md).
 
     from buda_emu.foreign import darwinn
 
     package = darwinn.load("model_edgetpu.tflite")
     print(package.check().verdict, [layer.name for layer in package.main.outputs])
 
-The instruction set is not public: instructions are moved and linked, never executed, and nothing is said of them.
-Importing is cheap: each name is imported when it is first used.
+The instruction set is not public: instructions are moved and linked, never executed, and nothing is claimed about
+them. Importing is cheap: each name is imported when it is first used.
 """
 
 from typing import TYPE_CHECKING

@@ -46,7 +46,8 @@ BOOK.declare(
 
 @dataclass(frozen=True, slots=True)
 class Container:
-    """What was found: the package's bytes and where they begin, None where there are none."""
+    """The package's bytes in a file and their offset; `raw` is None where the file holds no package. `findings` are
+    (rule, place, message)."""
 
     findings: tuple[tuple[str, ByteOffset, str], ...]
     raw: memoryview | None = None
@@ -56,7 +57,8 @@ class Container:
 
 
 def unwrap(data: memoryview) -> Container:
-    """Find the package in a file's bytes; findings are (rule, place, message)."""
+    """Find the package in a file's bytes. A file that is no TFLite model is taken for a bare package; problems are
+    findings, never exceptions."""
     if len(data) < 8:
         return Container((("D001", ByteOffset(0, "file"), f"a file of {plural(len(data), 'byte')}"),))
     if bytes(data[4:8]) != tflite.IDENTIFIER:
@@ -66,19 +68,20 @@ def unwrap(data: memoryview) -> Container:
     except Malformed as error:
         return Container((("D001", ByteOffset(error.offset, "Model"), f"the model does not verify: {error}"),))
     try:
-        found = next(_custom_operators(model), None)
+        location = next(_custom_operators(model), None)
     except IndexError as error:
         return Container((("D001", ByteOffset(model.at, "Operator.opcode_index"), str(error)),), model=model)
-    if found is None:
+    if location is None:
         message = f"the model has no {CUSTOM_CODE}: it was not compiled for the Edge TPU"
         return Container((("D001", ByteOffset(model.at, "Model"), message),), model=model)
-    operator, graph = found
+    operator, graph = location
     names = [_names(graph, indices) for indices in (operator.inputs, operator.outputs)]
     return _options(data, operator, model, names[0], names[1])
 
 
 def _custom_operators(model: tflite.Model) -> Iterator[tuple[tflite.Operator, tflite.SubGraph]]:
-    """Every custom operator; all operator codes are looked at before. Raises IndexError for one out of range."""
+    """Yield every `edgetpu-custom-op` with its subgraph, after all operator codes were checked. Raises IndexError for
+    an operator code out of range."""
     codes = model.operator_codes or ()
     graphs = model.subgraphs or ()
     for graph in graphs:
@@ -93,43 +96,49 @@ def _custom_operators(model: tflite.Model) -> Iterator[tuple[tflite.Operator, tf
 
 def _names(graph: tflite.SubGraph, indices: Sequence[int] | None) -> tuple[str, ...]:
     tensors = graph.tensors or ()
-    return tuple((tensors[i].name or "") if 0 <= i < len(tensors) else f"tensor {i}" for i in indices or ())
+    names: list[str] = []
+    for index in indices or ():
+        if 0 <= index < len(tensors):
+            names.append(tensors[index].name or "")
+        else:
+            names.append(f"tensor {index}")
+    return tuple(names)
 
 
 def _options(
     data: memoryview, operator: tflite.Operator, model: tflite.Model, inputs: tuple[str, ...], outputs: tuple[str, ...]
 ) -> Container:
-    """Read the map in the operator's custom options."""
+    """Read the package from the FlexBuffer map in the operator's custom options (DARWINN 1)."""
     place = ByteOffset(operator.at, "Operator.custom_options")
-
     findings: list[tuple[str, ByteOffset, str]] = []
 
-    def nothing(message: str, rule: str = "D002") -> Container:
+    def no_package(message: str, rule: str = "D002") -> Container:
         return Container((*findings, (rule, place, message)), model=model)
 
     if not operator.custom_options:
-        return nothing("the custom options are absent or empty")
+        return no_package("the custom options are absent or empty")
     options = memoryview(operator.custom_options)
     start = starts(data, 0, operator, "custom_options")[0]
     try:
         values = flexbuffer.root(options).lookup(_KEYS)
         if values is None:
-            return nothing("the custom options are not a FlexBuffer map")
+            return no_package("the custom options are not a FlexBuffer map")
         findings += [("D004", place, f"key {key.decode()} is present") for key in _DEPRECATED if key in values]
         at, raw = (values[_PACKAGE].string() if _PACKAGE in values else None) or (0, b"")
         if not raw:
-            return nothing("key 4, the package, is absent, no string or empty")
-        integers = {key: values[key].integer() if key in values else None for key in (_VERSION, _PREFERENCE)}
+            return no_package("key 4, the package, is absent, no string or empty")
+        version = _integer(values, _VERSION)
+        preference = _integer(values, _PREFERENCE)
         chips, packages = _chips(values)
     except flexbuffer.Cut as error:
-        return nothing(f"the custom options are cut: {error}")
+        return no_package(f"the custom options are cut: {error}")
     except ValueError as error:
-        return nothing(str(error), "D003")
+        return no_package(str(error), "D003")
     if packages > 1:
         findings.append(("D005", place, plural(packages, "package")))
     op = CustomOp(
-        version=integers[_VERSION],
-        execution_preference=integers[_PREFERENCE],
+        version=version,
+        execution_preference=preference,
         chips=chips,
         inputs=inputs,
         outputs=outputs,
@@ -137,22 +146,26 @@ def _options(
     return Container(findings=tuple(findings), raw=memoryview(raw), offset=start + at, custom_op=op, model=model)
 
 
-def _chips(values: dict[bytes, flexbuffer.Value]) -> tuple[tuple[int, ...] | None, int]:
-    """Key 6, and how many packages there are: with it, key 7 counts; without it, key 7 is not looked at.
+def _integer(values: dict[bytes, flexbuffer.Value], key: bytes) -> int | None:
+    return values[key].integer() if key in values else None
 
-    Raises ValueError for what is not a list of chips.
+
+def _chips(values: dict[bytes, flexbuffer.Value]) -> tuple[tuple[int, ...] | None, int]:
+    """Return the chips of key 6 and the number of packages. Without key 6 the driver does not look at key 7.
+
+    Raises ValueError where key 6 is not a list of chips, one for each package.
     """
-    given = values.get(_CHIPS)
-    if given is None or given.type == flexbuffer.NULL:
+    chips_value = values.get(_CHIPS)
+    if chips_value is None or chips_value.type == flexbuffer.NULL:
         return None, 1
-    items = given.items()
-    if items is None:
+    elements = chips_value.items()
+    if elements is None:
         raise ValueError("key 6 is not a vector")
-    more = values.get(_MORE)
-    packages = 1 + sum(1 for _ in (more.items() if more is not None else None) or ())
+    packages_value = values.get(_MORE)
+    packages = 1 + sum(1 for _ in (packages_value.items() if packages_value is not None else None) or ())
     chips: list[int] = []
-    for item in items:
-        chip = item.integer() if item.type == flexbuffer.INT else None
+    for element in elements:
+        chip = element.integer() if element.type == flexbuffer.INT else None
         if chip is None:
             raise ValueError(f"chip {len(chips)} is not a signed integer")
         chips.append(chip)
@@ -162,7 +175,7 @@ def _chips(values: dict[bytes, flexbuffer.Value]) -> tuple[tuple[int, ...] | Non
 
 
 def holds_package(data: bytes) -> bool:
-    """Whether the bytes of a file are of this kind."""
+    """Return whether the bytes of a file look like a bare package or like a `.tflite` with an `edgetpu-custom-op`."""
     if data[4:8] == IDENTIFIER:
         return True
     return data[4:8] == tflite.IDENTIFIER and CUSTOM_CODE.encode() in data

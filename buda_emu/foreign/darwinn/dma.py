@@ -23,12 +23,13 @@ TRANSPORTS: Final = ("usb", "pcie")
 LOCAL_FENCE: Final = "local_fence"
 GLOBAL_FENCE: Final = "global_fence"
 HEADER_BYTES: Final = 8
-"""Before each transfer to the device over USB: length and tag."""
+"""Bytes before each transfer to the device over USB: length and tag."""
 TO_HOST: Final = ("output", "scratch_out")
 
 
 class Descriptor(NamedTuple):
-    """One DMA. `name`: of the layer, or the number of the chunk; `batch`: of layers only."""
+    """One DMA. `name` is the layer's name or the chunk's number; `batch` is set for layers only. Offsets and sizes are
+    in bytes."""
 
     kind: str
     name: str | int | None
@@ -38,24 +39,24 @@ class Descriptor(NamedTuple):
 
     @property
     def moves(self) -> bool:
-        """Whether it moves bytes: neither an interrupt nor a fence."""
+        """Return whether the DMA moves bytes, that is, whether it is neither an interrupt nor a fence."""
         return self.kind in TO_HOST or self.kind in ("instructions", "input", "parameters", "scratch_in")
 
 
 def descriptors(executable: Executable, transport: Transport = "usb", overlap: bool = True) -> list[Descriptor]:
-    """The driver's list of DMAs for one run, in order.
+    """List the DMAs that the driver asks for in one run of an executable, in order (DARWINN 6).
 
-    `pcie`: the instruction chunks only; the device fetches the rest by itself. `overlap`: requests may overlap; else
-    a global fence ends each. Raises PackageError where the driver would abort: no hints, a hint without content, of an
-    unknown layer, chunk or interrupt.
+    Over `pcie` these are the instruction chunks only; the device fetches the rest by itself. Unless requests may
+    `overlap`, a global fence ends the list. Raises HostError for an unknown transport, and PackageError where the
+    driver would abort: no hints, a hint without content, or one for an unknown layer, chunk or interrupt.
     """
     if transport not in TRANSPORTS:
         raise HostError(f"transport {transport!r} is not one of {', '.join(TRANSPORTS)}")
-    found: list[Descriptor] = []
+    dmas: list[Descriptor] = []
     fenced = not overlap
     if transport == "pcie":
         for number, chunk in enumerate(executable.chunks):
-            found.append(
+            dmas.append(
                 Descriptor(kind="instructions", name=number, batch=None, offset=0, size=len(chunk.bitstream or b""))
             )
     else:
@@ -63,41 +64,42 @@ def descriptors(executable: Executable, transport: Transport = "usb", overlap: b
             raise PackageError("the executable has no DMA hints (D050); over PCIe it would run")
         fenced = fenced or not executable.fully_deterministic
         for number, hint in enumerate(executable.hints):
-            item = _descriptor(executable, hint, number)
-            if item is not None:
-                found.append(item)
+            dma = _descriptor(executable, hint, number)
+            if dma is not None:
+                dmas.append(dma)
     if fenced:
-        found.append(Descriptor(kind=GLOBAL_FENCE, name=None, batch=None, offset=0, size=0))
-    return found
+        dmas.append(Descriptor(kind=GLOBAL_FENCE, name=None, batch=None, offset=0, size=0))
+    return dmas
 
 
 def _descriptor(executable: Executable, hint: DmaHint, number: int) -> Descriptor | None:
-    """What a hint asks for; None for one of an unknown type or for an unknown address, which the driver ignores."""
-    what = hint.any_hint
-    if isinstance(what, DmaDescriptorHint):
-        return _transfer(executable, hint, what, number)
-    if isinstance(what, InstructionHint):
-        index = what.instruction_chunk_index
+    """Return the DMA that a hint asks for. The driver ignores a hint of an unknown type or for an unknown address:
+    None."""
+    content = hint.any_hint
+    if isinstance(content, DmaDescriptorHint):
+        return _transfer(executable, hint, content, number)
+    if isinstance(content, InstructionHint):
+        index = content.instruction_chunk_index
         if not 0 <= index < len(executable.chunks):
             raise PackageError(f"hint {number} is for chunk {index} of {len(executable.chunks)} (D055)")
         return Descriptor(
             kind="instructions", name=index, batch=None, offset=0, size=len(executable.chunks[index].bitstream or b"")
         )
-    if isinstance(what, InterruptHint):
-        if what.type not in INTERRUPTS:
-            raise PackageError(f"hint {number} is for interrupt {what.type} of {len(INTERRUPTS)} (D058)")
-        return Descriptor(kind=f"interrupt_{what.type}", name=None, batch=None, offset=0, size=0)
-    if isinstance(what, FenceHint):
+    if isinstance(content, InterruptHint):
+        if content.type not in INTERRUPTS:
+            raise PackageError(f"hint {number} is for interrupt {content.type} of {len(INTERRUPTS)} (D058)")
+        return Descriptor(kind=f"interrupt_{content.type}", name=None, batch=None, offset=0, size=0)
+    if isinstance(content, FenceHint):
         return Descriptor(kind=LOCAL_FENCE, name=None, batch=None, offset=0, size=0)
     if hint.any_hint_type in (0, 1, 2, 3, 4):
         raise PackageError(f"hint {number} has no content (D056)")
     return None
 
 
-def _transfer(executable: Executable, hint: DmaHint, what: DmaDescriptorHint, number: int) -> Descriptor | None:
-    meta = what.meta
-    offset = what.offset_in_bytes
-    size = what.size_in_bytes
+def _transfer(executable: Executable, hint: DmaHint, dma: DmaDescriptorHint, number: int) -> Descriptor | None:
+    meta = dma.meta
+    offset = dma.offset_in_bytes
+    size = dma.size_in_bytes
     if meta is None:
         raise PackageError(f"hint {number} has no meta (D051)")
     if meta.desc in (INPUT, OUTPUT):

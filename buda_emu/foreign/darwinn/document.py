@@ -18,51 +18,58 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Report(CheckResult[Package]):
-    """What was found, and the package as far as it can be read."""
+    """The findings about a package, and the package as far as it can be read."""
 
     path: str
 
     @property
     def package(self) -> Package | None:
-        """The document."""
+        """The package, or None where nothing could be read."""
         return self.document
 
     @property
     def findings(self) -> tuple[Diagnostic, ...]:
-        """The diagnostics, by the name that packages had for them first."""
+        """The diagnostics under the name that packages had for them first."""
         return self.diagnostics
 
     @property
     def verdict(self) -> Verdict:
-        """What the driver does: refuses to register it, fails or worse on it, or nothing of that."""
-        stages = {BOOK.rules[item.rule].stage for item in self.diagnostics}
-        return "rejected" if "E" in stages else "faulty" if "F" in stages else "ok"
+        """The driver's reaction: "rejected" at registration, "faulty" where it fails or worse later, else "ok"."""
+        stages = {BOOK.rules[diagnostic.rule].stage for diagnostic in self.diagnostics}
+        if "E" in stages:
+            return "rejected"
+        if "F" in stages:
+            return "faulty"
+        return "ok"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Document(Package):
-    """A package that was loaded."""
+    """A package that was loaded from a file or from bytes."""
 
     def check(self) -> Report:
-        """Hold it, and what wraps it, against the rules."""
+        """Check the package, and the file around it, against the rules."""
         return check(self.source or self.raw, path=self.path)
 
     def summary(self) -> dict[str, int | str]:
-        """What it is, in figures by name."""
+        """Return the package's main figures by name, for a table."""
         table = self.table
         main = self.main if self.executables else None
-        layers = {} if main is None else {"inputs": len(main.inputs), "outputs": len(main.outputs)}
+        layers: dict[str, int] = {}
+        if main is not None:
+            layers = {"inputs": len(main.inputs), "outputs": len(main.outputs)}
         return {
             "bytes": len(self.raw),
             "compiler": table.compiler_version or "",
             "least runtime": table.min_runtime_version,
             "chips": len(self.parts) or 1,
-            "executables": ", ".join(item.kind for item in self.executables),
+            "executables": ", ".join(executable.kind for executable in self.executables),
             **layers,
         }
 
     def timeline(self) -> "TimelinePicture":
-        """One request, replayed with no link or clock assumed. Raises PackageError for a package of several chips."""
+        """Replay one request with no link or clock assumed and return its timeline. Raises PackageError for a package
+        of several chips."""
         from buda_emu.foreign.darwinn.picture import replay_picture
         from buda_emu.foreign.darwinn.replaying import replay
 
@@ -70,33 +77,35 @@ class Document(Package):
 
 
 def load(source: Source) -> Document:
-    """A package from a `.tflite`, a bare package or their bytes.
+    """Load a package from a `.tflite`, a bare package or their bytes.
 
-    Raises PackageError, with every finding, for what cannot be read (D001, D002, D011, D015 to D018), and OSError for a
-    file that cannot be opened. What can be read is not checked further: `Document.check` does that.
+    Raises PackageError, with every finding, where the package cannot be read (D001, D002, D011, D015 to D018), and
+    OSError for a file that cannot be opened. A package that can be read is not checked further: `Document.check` does
+    that.
     """
     data, path = contents(source)
     reading = read_source(data, path)
     package = reading.package
     if package is None or package.unread:
         raise PackageError(render(reading.diagnostics), reading.diagnostics)
-    return Document(*(getattr(package, item.name) for item in fields(package)))
+    return Document(*(getattr(package, record_field.name) for record_field in fields(package)))
 
 
 def check(source: Source, *, runtime: int = RUNTIME, path: str = "") -> Report:
-    """Every finding about a `.tflite`, a bare package or their bytes, whatever they are.
+    """Find every problem of a `.tflite`, a bare package or their bytes, whatever they hold.
 
-    `runtime`: the version of the driver that judges; `path`: what to call bytes. Raises OSError for a file that cannot
+    `runtime` is the version of the driver that judges, `path` a name for bytes. Raises OSError for a file that cannot
     be opened.
     """
     data, path = contents(source, path)
     reading = read_source(data, path, runtime)
-    found = list(reading.diagnostics)
+    diagnostics = list(reading.diagnostics)
     if reading.package is not None:
-        found += BOOK.run(Subject(reading.package), path=path)
-    return Report(reading.package, tuple(sorted(found, key=lambda item: item.order)), path)
+        diagnostics += BOOK.run(Subject(reading.package), path=path)
+    return Report(reading.package, tuple(sorted(diagnostics, key=lambda diagnostic: diagnostic.order)), path)
 
 
 def check_file(path: str, options: Options) -> Report:
-    """Check a file, for the newest driver unless another is given. Raises OSError."""
+    """Check a file for the driver version in the options, or else for the newest. Raises OSError for a file that
+    cannot be opened."""
     return check(path, runtime=RUNTIME if options.runtime is None else options.runtime)

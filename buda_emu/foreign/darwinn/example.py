@@ -1,7 +1,7 @@
 """Two small co-compiled packages with the models they are made of, for docs, tests and first steps.
 
-Everything is made here: `build` writes the packages, and what stands for instructions is noise, as nobody outside of
-Google can write real ones. The models are real: small enough to read, and the packages hold their weights.
+Everything is made here: `build` writes the packages, and noise stands for instructions, as nobody outside of Google
+can write real ones. The models are real: small enough to read, and the packages hold their weights.
 """
 
 import hashlib
@@ -24,7 +24,8 @@ _FIRST_FIELD, _BUNDLE = 70, 128  # bits
 
 @dataclass(frozen=True, slots=True)
 class Example:
-    """A model of a convolution and a fully connected layer: image of `size` x `size` x 3, `channels` in its grid."""
+    """A model of a convolution and a fully connected layer: the image has `size` x `size` x 3 values, its grid
+    `channels` channels."""
 
     name: str
     size: int
@@ -33,16 +34,17 @@ class Example:
 
     @property
     def grid(self) -> int:
-        """Rows and columns of the grid."""
+        """The number of rows and of columns of the grid."""
         return self.size // 2
 
-    def noise(self, what: str, count: int) -> bytes:
-        """The same bytes on every machine."""
-        blocks = (hashlib.sha256(f"{self.name}:{what}:{n}".encode()).digest() for n in range(count // 32 + 1))
+    def noise(self, label: str, count: int) -> bytes:
+        """Return `count` bytes of noise that are the same on every machine. `label` tells different noises of an
+        example apart."""
+        blocks = (hashlib.sha256(f"{self.name}:{label}:{n}".encode()).digest() for n in range(count // 32 + 1))
         return b"".join(blocks)[:count]
 
     def constants(self) -> dict[str, bytes]:
-        """Weights and biases, by the names of their tensors."""
+        """Return weights and biases by the names of their tensors."""
         biases = {"conv/bias": self.channels, "scores/bias": _SCORES}
         return {
             "conv/weights": self.noise("conv", self.channels * _KERNEL * _KERNEL * _COLOURS),
@@ -53,7 +55,7 @@ class Example:
         }
 
     def parameters(self) -> bytes:
-        """What stays on the device: a multiple of 64 bytes."""
+        """Return the weights and biases as they stay on the device, padded to a multiple of 64 bytes."""
         data = b"".join(self.constants().values())
         return data + bytes(-len(data) % 64)
 
@@ -62,28 +64,29 @@ EXAMPLES: Final = (Example("edges", 16, 8, 6_000), Example("spots", 32, 16, 90_0
 
 
 def example_files() -> Mapping[str, bytes]:
-    """File names and contents: `NAME_edgetpu.tflite`, and `NAME.tflite`, the model that it is made of.
+    """Return file contents by name: `NAME_edgetpu.tflite`, and `NAME.tflite`, the model that it is made of.
 
     Raises UnsupportedError without the `flatbuffers` library.
     """
     files: dict[str, bytes] = {}
-    for item in EXAMPLES:
-        files[f"{item.name}_edgetpu.tflite"] = wrap(build(tree(item)), chips=(18,))
-        files[f"{item.name}.tflite"] = model(item)
+    for example in EXAMPLES:
+        files[f"{example.name}_edgetpu.tflite"] = wrap(build(tree(example)), chips=(18,))
+        files[f"{example.name}.tflite"] = model(example)
     return files
 
 
-def tree(item: Example) -> dict[str, Any]:
-    """A package as `build` takes it: an executable that caches the parameters, and one that runs."""
-    grid = item.grid * item.grid * item.channels
+def tree(example: Example) -> dict[str, Any]:
+    """Return an example's package as the tree that `build` takes: an executable that caches the parameters, and one
+    that runs."""
+    grid = example.grid * example.grid * example.channels
     layers = {
-        "input_layers": [_layer("image", item.size, item.size, _COLOURS, item.size * item.size * _COLOURS)],
+        "input_layers": [_layer("image", example.size, example.size, _COLOURS, example.size * example.size * _COLOURS)],
         "output_layers": [
-            _layer("grid", item.grid, item.grid, item.channels, grid) | _output(_rows_in_two_tiles(item)),
+            _layer("grid", example.grid, example.grid, example.channels, grid) | _output(_rows_in_two_tiles(example)),
             _layer("scores", 1, 1, _SCORES, 12) | _output(None),
         ],
     }
-    image = item.size * item.size * _COLOURS
+    image = example.size * example.size * _COLOURS
     transfers = [
         _chunk_hint(),
         _transfer("INPUT_ACTIVATION", "image", 0, image // 2),
@@ -98,33 +101,33 @@ def tree(item: Example) -> dict[str, Any]:
         ("OUTPUT_ACTIVATION", "grid"),
         ("OUTPUT_ACTIVATION", "scores"),
     ]
-    runs = _executable(item, "EXECUTION_ONLY", "model", fields, 4096) | layers
-    runs |= {"dma_hints": {"hints": transfers, "fully_deterministic": True}, "estimated_cycles_64bit": item.cycles}
-    parameters = item.parameters()
-    caches = _executable(item, "PARAMETER_CACHING", "Unknown", fields[:1], 512) | {"parameters": parameters}
+    runs = _executable(example, "EXECUTION_ONLY", "model", fields, 4096) | layers
+    runs |= {"dma_hints": {"hints": transfers, "fully_deterministic": True}, "estimated_cycles_64bit": example.cycles}
+    parameters = example.parameters()
+    caches = _executable(example, "PARAMETER_CACHING", "Unknown", fields[:1], 512) | {"parameters": parameters}
     hints = [_chunk_hint(), _transfer("PARAMETER", None, 0, len(parameters)), _interrupt()]
     caches |= {"dma_hints": {"hints": hints, "fully_deterministic": True}}
     return {
         "min_runtime_version": 13,
         "compiler_version": "buda-emu example",
-        "model_identifier": item.name,
+        "model_identifier": example.name,
         "signature": b"",
         "executables": [runs, caches],
     }
 
 
 def _executable(
-    item: Example, kind: str, name: str, fields: Sequence[tuple[str, str | None]], size: int
+    example: Example, kind: str, name: str, fields: Sequence[tuple[str, str | None]], size: int
 ) -> dict[str, Any]:
-    code = bytearray(item.noise(kind, size))
+    code = bytearray(example.noise(kind, size))
     offsets: list[dict[str, Any]] = []
-    for number, (what, layer) in enumerate(fields):
+    for number, (address, layer) in enumerate(fields):
         for half, position in enumerate(("LOWER_32BIT", "UPPER_32BIT")):
             bit = _FIRST_FIELD + _BUNDLE * (2 * number + half)
             first, shift = divmod(bit, 8)
             word = int.from_bytes(code[first : first + 5], "little") & ~(0xFFFF_FFFF << shift)
             code[first : first + 5] = word.to_bytes(5, "little")
-            offsets.append({"meta": _meta(what, layer) | {"position": position}, "offset_bit": bit})
+            offsets.append({"meta": _meta(address, layer) | {"position": position}, "offset_bit": bit})
     return {
         "name": name,
         "batch_size": 1,
@@ -136,13 +139,13 @@ def _executable(
     }
 
 
-def _meta(what: str, layer: str | None) -> dict[str, Any]:
-    return {"desc": f"BASE_ADDRESS_{what}", "name": layer or ""}
+def _meta(address: str, layer: str | None) -> dict[str, Any]:
+    return {"desc": f"BASE_ADDRESS_{address}", "name": layer or ""}
 
 
-def _transfer(what: str, layer: str | None, offset: int, size: int) -> dict[str, Any]:
-    hint = {"meta": _meta(what, layer), "offset_in_bytes": offset, "size_in_bytes": size}
-    direction = "OUTFEED" if what.startswith("OUTPUT") else "INFEED"
+def _transfer(address: str, layer: str | None, offset: int, size: int) -> dict[str, Any]:
+    hint = {"meta": _meta(address, layer), "offset_in_bytes": offset, "size_in_bytes": size}
+    direction = "OUTFEED" if address.startswith("OUTPUT") else "INFEED"
     return {"any_hint_type": "DmaDescriptorHint", "any_hint": hint, "direction": direction}
 
 
@@ -172,34 +175,34 @@ def _output(layout: Mapping[str, Any] | None) -> dict[str, Any]:
     return {"any_layer_type": "OutputLayer", "any_layer": {"layout": layout}}
 
 
-def _rows_in_two_tiles(item: Example) -> dict[str, list[int]]:
-    """The grid's right half lies after its left half."""
-    half = item.grid // 2
-    local = [x % half * item.channels for x in range(item.grid)]
+def _rows_in_two_tiles(example: Example) -> dict[str, list[int]]:
+    """Return the grid's layout in two tiles: its right half lies after its left half."""
+    half = example.grid // 2
+    local = [x % half * example.channels for x in range(example.grid)]
     return {
-        "y_coordinate_to_linear_tile_id_map": [0] * item.grid,
-        "x_coordinate_to_linear_tile_id_map": [x // half for x in range(item.grid)],
-        "linearized_tile_byte_offset": [0, item.grid * half * item.channels],
+        "y_coordinate_to_linear_tile_id_map": [0] * example.grid,
+        "x_coordinate_to_linear_tile_id_map": [x // half for x in range(example.grid)],
+        "linearized_tile_byte_offset": [0, example.grid * half * example.channels],
         "x_coordinate_to_local_byte_offset": local,
-        "y_coordinate_to_local_y_offset": list(range(item.grid)),
-        "x_coordinate_to_local_y_row_size": [half * item.channels] * item.grid,
+        "y_coordinate_to_local_y_offset": list(range(example.grid)),
+        "x_coordinate_to_local_y_row_size": [half * example.channels] * example.grid,
     }
 
 
-def model(item: Example) -> bytes:
-    """The uncompiled model as a `.tflite`."""
-    grid = item.grid
+def model(example: Example) -> bytes:
+    """Return the uncompiled model as the bytes of a `.tflite`."""
+    grid = example.grid
     names = ("image", "conv/weights", "conv/bias", "grid", "scores/weights", "scores/bias", "scores")
     shapes = (
-        (1, item.size, item.size, _COLOURS),
-        (item.channels, _KERNEL, _KERNEL, _COLOURS),
-        (item.channels,),
-        (1, grid, grid, item.channels),
-        (_SCORES, grid * grid * item.channels),
+        (1, example.size, example.size, _COLOURS),
+        (example.channels, _KERNEL, _KERNEL, _COLOURS),
+        (example.channels,),
+        (1, grid, grid, example.channels),
+        (_SCORES, grid * grid * example.channels),
         (_SCORES,),
         (1, _SCORES),
     )
-    constants = item.constants()
+    constants = example.constants()
     buffers = [tflite.Buffer(), *(tflite.Buffer(data=data) for data in constants.values())]
     places = {name: number + 1 for number, name in enumerate(constants)}
     types = {name: number for number, name in tflite.TENSOR_TYPES.items()}
@@ -213,7 +216,7 @@ def model(item: Example) -> bytes:
     dense = tflite.Operator(1, (3, 4, 5), (6,), 8, tflite.FullyConnectedOptions())
     graph = tflite.SubGraph(tensors, (0,), (3, 6), (conv, dense))
     codes = tuple(tflite.OperatorCode(code, None, 1, code) for code in (3, 9))
-    return write(tflite.Model(3, codes, (graph,), item.name, tuple(buffers)), tflite.IDENTIFIER)
+    return write(tflite.Model(3, codes, (graph,), example.name, tuple(buffers)), tflite.IDENTIFIER)
 
 
 def _quantization(name: str) -> tflite.Quantization:

@@ -1,7 +1,7 @@
 """A small bounded reader of FlexBuffer maps (DARWINN 1), for the custom options of an operator.
 
-Values are looked up by key and read one level deep; a map costs nothing but what is asked of it. Nothing outside of the
-bytes is touched.
+Values are looked up by key and read one level deep; only the entries of a map that are asked for are read. No byte
+outside of the buffer is touched.
 """
 
 import struct
@@ -25,12 +25,13 @@ _FORMATS: Final = {
 
 
 class Cut(ValueError):  # noqa: N818 - says what the bytes are
-    """The bytes lead out of themselves."""
+    """An error for an offset or a length that leads out of the bytes."""
 
 
 @dataclass(frozen=True, slots=True)
 class Value:
-    """A value: its type's number, where it stands, and the width of its inline part and of what it points to."""
+    """A value: the number of its type, its position, the width of its inline part, and the width (`inner`) of the data
+    that it points to."""
 
     data: memoryview
     type: int
@@ -50,40 +51,40 @@ class Value:
         return formats[0 if signed else 1].unpack(self._bytes(at, width))[0]
 
     def _target(self) -> int:
-        """Where the inline offset leads: it is subtracted from its own position."""
-        where = self.at - self._number(self.at, self.width)
-        if where < 0:
+        """Return the position that the inline offset leads to: the offset is subtracted from its own position."""
+        position = self.at - self._number(self.at, self.width)
+        if position < 0:
             raise Cut(f"an offset at {self.at} leads out of the bytes")
-        return where
+        return position
 
     def integer(self) -> int | None:
-        """An integer; None for any other type."""
+        """Return the value of an integer; None for any other type."""
         if self.type not in (INT, UINT):
             return None
         return self._number(self.at, self.width, signed=self.type == INT)
 
     def string(self) -> tuple[int, memoryview] | None:
-        """Where a string begins, and its bytes; None for any other type."""
+        """Return position and bytes of a string; None for any other type."""
         if self.type != STRING:
             return None
         at = self._target()
         return at, self._bytes(at, self._number(at - self.inner, self.inner))
 
     def _count(self, at: int) -> int:
-        """Elements of the vector at `at`, which are there."""
+        """Return the number of elements of the vector at `at`. Raises Cut where it is longer than the bytes."""
         count = self._number(at - self.inner, self.inner)
         self._bytes(at, count * self.inner)
         return count
 
     def _item(self, at: int, count: int, number: int) -> "Value":
-        """An element of an untyped vector: the types stand after the values."""
+        """Return an element of an untyped vector, whose types are stored after the values."""
         packed = self._number(at + count * self.inner + number, 1)
         return Value(
             data=self.data, type=packed >> 2, at=at + number * self.inner, width=self.inner, inner=1 << (packed & 3)
         )
 
     def items(self) -> "Iterator[Value] | None":
-        """The values of a vector, one at a time; None for any other type."""
+        """Return an iterator over the values of a vector; None for any other type."""
         if self.type not in (VECTOR, INT_VECTOR):
             return None
         at = self._target()
@@ -97,7 +98,7 @@ class Value:
         )
 
     def lookup(self, keys: Collection[bytes]) -> "dict[bytes, Value] | None":
-        """The values of a map that have these keys; None for any other type."""
+        """Return the values of a map that have these keys; None for any other type. The first of equal keys counts."""
         if self.type != MAP:
             return None
         at = self._target()
@@ -107,18 +108,18 @@ class Value:
         keys_at = offset_at - self._number(offset_at, width)
         count = self._count(at)
         longest = max(map(len, keys), default=0) + 1
-        found: dict[bytes, Value] = {}
+        values: dict[bytes, Value] = {}
         for number in range(count):
             key_at = keys_at + number * key_width
             start = key_at - self._number(key_at, key_width)
             key, nul, _ = bytes(self._bytes(start, min(longest, len(self.data) - start))).partition(b"\0")
             if nul and key in keys:
-                found.setdefault(key, self._item(at, count, number))
-        return found
+                values.setdefault(key, self._item(at, count, number))
+        return values
 
 
 def root(data: memoryview) -> Value:
-    """The root value. Raises Cut."""
+    """Return the root value of a buffer. Raises Cut where the bytes hold none."""
     if len(data) < 3:
         raise Cut(f"{len(data)} bytes")
     width = data[-1]
@@ -129,44 +130,57 @@ def root(data: memoryview) -> Value:
 
 
 Plain: TypeAlias = "int | bytes | Sequence[int] | None"
+_WIDTH: Final = 8  # bytes of a number that is written
 
 
 def write_map(values: Mapping[str, Plain]) -> bytes:
-    """A map of integers, strings of bytes and vectors of integers, every number of 8 bytes; keys are sorted."""
-    width = 8
-    log = 3
+    """Write a map of integers, strings of bytes and vectors of integers. Numbers take 8 bytes; keys are sorted."""
     out = bytearray()
 
-    def number(value: int) -> bytes:
-        return value.to_bytes(width, "little", signed=value < 0)
-
     def place(before: bytes, data: bytes) -> int:
-        out.extend(bytes(-len(out) % width) + before)
+        out.extend(bytes(-len(out) % _WIDTH) + before)
         out.extend(data)
         return len(out) - len(data)
 
     names = sorted(values)
     keys = [place(b"", name.encode() + b"\0") for name in names]
-    at: dict[str, int] = {}
+    positions: dict[str, int] = {}
     for name in names:
         value = values[name]
         if isinstance(value, bytes):
-            at[name] = place(number(len(value)), value + b"\0")
+            positions[name] = place(_encode(len(value)), value + b"\0")
         elif value is not None and not isinstance(value, int):
-            types = bytes([INT << 2 | log]) * len(value)
-            at[name] = place(number(len(value)), b"".join(map(number, value)) + types)
-    key_vector = place(number(len(names)), b"")
-    for where in keys:
-        out.extend(number(len(out) - where))
-    place(number(len(out) - key_vector) + number(width) + number(len(names)), b"")
+            types = bytes([_pack_type(INT)]) * len(value)
+            positions[name] = place(_encode(len(value)), b"".join(map(_encode, value)) + types)
+    key_vector = place(_encode(len(names)), b"")
+    for key in keys:
+        out.extend(_encode(len(out) - key))
+    place(_encode(len(out) - key_vector) + _encode(_WIDTH) + _encode(len(names)), b"")
     vector = len(out)
-    types = bytearray()
     for name in names:
         value = values[name]
-        out.extend(number(len(out) - at[name] if name in at else int(value) if isinstance(value, int) else 0))
-        kind = STRING if isinstance(value, bytes) else VECTOR if name in at else NULL if value is None else INT
-        types.append(kind << 2 | log)
-    out.extend(types)
-    out.extend(bytes(-len(out) % width))
-    out.extend(number(len(out) - vector) + bytes([MAP << 2 | log, width]))
+        if name in positions:
+            out.extend(_encode(len(out) - positions[name]))
+        else:
+            out.extend(_encode(int(value) if isinstance(value, int) else 0))
+    out.extend(_pack_type(_type_of(values[name])) for name in names)
+    out.extend(bytes(-len(out) % _WIDTH))
+    out.extend(_encode(len(out) - vector) + bytes([_pack_type(MAP), _WIDTH]))
     return bytes(out)
+
+
+def _encode(value: int) -> bytes:
+    return value.to_bytes(_WIDTH, "little", signed=value < 0)
+
+
+def _pack_type(kind: int) -> int:
+    """Return the byte of a type whose values have numbers of 8 bytes."""
+    return kind << 2 | _WIDTH.bit_length() - 1
+
+
+def _type_of(value: Plain) -> int:
+    if value is None:
+        return NULL
+    if isinstance(value, bytes):
+        return STRING
+    return INT if isinstance(value, int) else VECTOR

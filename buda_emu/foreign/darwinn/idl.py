@@ -44,7 +44,7 @@ STAND_ALONE, PARAMETER_CACHING, EXECUTION_ONLY = range(3)
 
 
 class ElementType(NamedTuple):
-    """A DataType. `dtype`: numpy's name of what the host sees; bfloat has none and stays bits."""
+    """A DataType. `dtype` is numpy's name of the type that the host sees; numpy has no bfloat, which stays bits."""
 
     name: str
     size: int
@@ -62,12 +62,12 @@ ELEMENT_TYPES: Final[Mapping[int, ElementType]] = {
     8: ElementType("SIGNED_FIXED_POINT8", 1, "int8", signed=True),
     9: ElementType("SIGNED_FIXED_POINT16", 2, "int16", signed=True),
 }
-DATA_TYPES: Final[Mapping[int, str]] = {number: item.name for number, item in ELEMENT_TYPES.items()}
+DATA_TYPES: Final[Mapping[int, str]] = {number: element.name for number, element in ELEMENT_TYPES.items()}
 
 
 @dataclass(frozen=True, slots=True)
 class Meta(Table):
-    """What an address or a transfer is about: a buffer of the request."""
+    """The buffer of a request that an address or a transfer is for."""
 
     desc: int = int16(DESCRIPTIONS)
     batch: int = int32()
@@ -77,7 +77,7 @@ class Meta(Table):
 
 @dataclass(frozen=True, slots=True)
 class FieldOffset(Table):
-    """32 bits of a chunk that are overwritten by half of a base address."""
+    """A field of 32 bits in a chunk that linking overwrites with one half of a base address."""
 
     meta: Meta | None = one(Meta)
     offset_bit: int = int32()
@@ -85,7 +85,7 @@ class FieldOffset(Table):
 
 @dataclass(frozen=True, slots=True)
 class InstructionBitstream(Table):
-    """A chunk of instructions, which are not public: they are linked and moved, never looked into."""
+    """A chunk of instructions, which are not public: chunks are linked and moved, never decoded."""
 
     bitstream: memoryview | bytes | None = data()
     field_offsets: tuple[FieldOffset, ...] | None = many(FieldOffset)
@@ -116,7 +116,7 @@ class InterruptHint(Table):
 
 @dataclass(frozen=True, slots=True)
 class FenceHint(Table):
-    """All before it end before anything after it begins."""
+    """A fence: all transfers before it end before any transfer after it begins."""
 
 
 ANY_HINT: Final[Mapping[int, type[Table]]] = {1: DmaDescriptorHint, 2: InstructionHint, 3: InterruptHint, 4: FenceHint}
@@ -129,7 +129,7 @@ def _names(members: Mapping[int, type[Table]]) -> dict[int, str]:
 
 @dataclass(frozen=True, slots=True)
 class DmaHint(Table):
-    """One step of what the device will ask of the host."""
+    """One transfer or signal that the device will ask of the host."""
 
     any_hint_type: int = union_type(_names(ANY_HINT))
     any_hint: AnyHint | None = union(ANY_HINT)
@@ -138,7 +138,7 @@ class DmaHint(Table):
 
 @dataclass(frozen=True, slots=True)
 class DmaHints(Table):
-    """All steps of an executable; `fully_deterministic`: the list is complete."""
+    """All steps of an executable in order; `fully_deterministic` says that the list is complete."""
 
     hints: tuple[DmaHint, ...] | None = many(DmaHint)
     fully_deterministic: bool = boolean()
@@ -146,7 +146,8 @@ class DmaHints(Table):
 
 @dataclass(frozen=True, slots=True)
 class NumericsConstants(Table):
-    """Real value = (stored value - zero_point) * dequantization_factor; the device's unsigned view of signed types."""
+    """Quantisation: real value = (stored value - zero_point) * dequantization_factor, with the device's unsigned view
+    of signed types."""
 
     zero_point: int = int32()
     dequantization_factor: float = float32()
@@ -154,7 +155,8 @@ class NumericsConstants(Table):
 
 @dataclass(frozen=True, slots=True)
 class OutputLayout(Table):
-    """Six maps that say where element (y, x, z) of an output lies; in elements, whatever their names say."""
+    """Six maps that give the place of element (y, x, z) of an output. All count elements, even those named after
+    bytes."""
 
     y_coordinate_to_linear_tile_id_map: Sequence[int] | None = numbers(kinds.INT)
     x_coordinate_to_linear_tile_id_map: Sequence[int] | None = numbers(kinds.INT)
@@ -189,7 +191,7 @@ class OutputShapeInfo(Table):
 
 @dataclass(frozen=True, slots=True)
 class OutputLayer(Table):
-    """What only outputs have."""
+    """The fields of a layer that only outputs have."""
 
     layout: OutputLayout | None = one(OutputLayout)
     data_type: int = int16(DATA_TYPES)
@@ -198,7 +200,7 @@ class OutputLayer(Table):
 
 @dataclass(frozen=True, slots=True)
 class InputLayer(Table):
-    """What only inputs have: nothing."""
+    """The fields of a layer that only inputs have: none."""
 
 
 ANY_LAYER: Final[Mapping[int, type[Table]]] = {1: OutputLayer, 2: InputLayer}
@@ -206,7 +208,7 @@ ANY_LAYER: Final[Mapping[int, type[Table]]] = {1: OutputLayer, 2: InputLayer}
 
 @dataclass(frozen=True, slots=True)
 class Layer(Table):
-    """An input or output of an executable. `size_bytes`: padded, for one execution."""
+    """An input or output of an executable. `size_bytes` is the padded size for one execution."""
 
     name: str | None = text()
     size_bytes: int = int32()
@@ -223,12 +225,12 @@ class Layer(Table):
 
     @property
     def element(self) -> ElementType | None:
-        """The type of its elements; None for an unknown one."""
+        """The type of the layer's elements; None for an unknown type."""
         return ELEMENT_TYPES.get(self.data_type)
 
     @property
     def elements(self) -> int:
-        """Elements of one execution (DARWINN 7): the product of `shape` if present, else y * x * z."""
+        """The number of elements of one execution (DARWINN 7): the product of `shape` if present, else y * x * z."""
         if self.shape is None:
             return self.y_dim * self.x_dim * self.z_dim
         product = 1
@@ -238,24 +240,29 @@ class Layer(Table):
 
     @property
     def actual_bytes(self) -> int:
-        """Bytes of the host's data, all executions; 0 for an unknown type."""
-        return self.elements * (self.element.size if self.element else 0) * self.execution_count_per_inference
+        """The size in bytes of the host's data for all executions; 0 for an unknown type."""
+        element_bytes = self.element.size if self.element else 0
+        return self.elements * element_bytes * self.execution_count_per_inference
 
     @property
     def padded_bytes(self) -> int:
-        """Bytes on the device, all executions."""
+        """The size in bytes on the device for all executions."""
         return self.size_bytes * self.execution_count_per_inference
 
     @property
     def output(self) -> OutputLayer | None:
-        """What it has as an output; None for an input."""
-        return self.any_layer if isinstance(self.any_layer, OutputLayer) else None
+        """The fields that only outputs have; None for an input."""
+        if isinstance(self.any_layer, OutputLayer):
+            return self.any_layer
+        return None
 
     @property
     def slices(self) -> OutputShapeInfo | None:
-        """Its slices, where it has any."""
+        """The slices of an output; None for an input or an output that is not sliced."""
         info = self.output.shape_info if self.output else None
-        return info if info is not None and info.slice_layout else None
+        if info is None or not info.slice_layout:
+            return None
+        return info
 
 
 @dataclass(frozen=True, slots=True)
@@ -282,48 +289,58 @@ class Executable(Table):
 
     @property
     def kind(self) -> str:
-        """Its type by name; the number of an unknown one."""
+        """The type by name; the number as text for an unknown type."""
         return EXECUTABLE_TYPES.get(self.type, str(self.type))
 
     @property
     def inputs(self) -> tuple[Layer, ...]:
-        """Input layers."""
+        """The input layers, empty where there are none."""
         return self.input_layers or ()
 
     @property
     def outputs(self) -> tuple[Layer, ...]:
-        """Output layers."""
+        """The output layers, empty where there are none."""
         return self.output_layers or ()
 
     @property
     def chunks(self) -> tuple[InstructionBitstream, ...]:
-        """Chunks of instructions."""
+        """The chunks of instructions, empty where there are none."""
         return self.instruction_bitstreams or ()
 
     @property
     def hints(self) -> tuple[DmaHint, ...]:
-        """Steps of the DMA list."""
-        return (self.dma_hints.hints or ()) if self.dma_hints else ()
+        """The steps of the DMA list, empty where there is none."""
+        if self.dma_hints is None:
+            return ()
+        return self.dma_hints.hints or ()
 
     @property
     def fully_deterministic(self) -> bool:
-        """Whether the DMA list is complete."""
+        """Return whether the executable has a DMA list that is complete."""
         return self.dma_hints is not None and self.dma_hints.fully_deterministic
 
     @property
     def parameter_bytes(self) -> int:
-        """Length of the parameters."""
+        """The size of the parameters in bytes."""
         return len(self.parameters or b"")
 
     @property
     def cycles(self) -> int | None:
-        """The compiler's estimate; None where it gave none (DARWINN 3)."""
-        return self.estimated_cycles_64bit if self.estimated_cycles_64bit > 0 else None
+        """The compiler's estimate of the cycles; None where there is no estimate (DARWINN 3)."""
+        if self.estimated_cycles_64bit <= 0:
+            return None
+        return self.estimated_cycles_64bit
 
     def layer(self, desc: int, name: str | None) -> Layer | None:
-        """The input or output that a Meta speaks of."""
-        layers = self.inputs if desc == INPUT else self.outputs if desc == OUTPUT else ()
-        return next((layer for layer in layers if layer.name == name), None) if name is not None else None
+        """Return the input or output of this name; None where there is none or `desc` is no kind of layer."""
+        if name is None:
+            return None
+        layers: tuple[Layer, ...] = ()
+        if desc == INPUT:
+            layers = self.inputs
+        elif desc == OUTPUT:
+            layers = self.outputs
+        return next((layer for layer in layers if layer.name == name), None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -335,14 +352,14 @@ class MultiExecutable(Table):
 
 @dataclass(frozen=True, slots=True)
 class SerializedPackage(Table):
-    """A package for one chip of several."""
+    """A package for a single chip inside a package for several chips."""
 
     serialized_package: memoryview | bytes | None = data()
 
 
 @dataclass(frozen=True, slots=True)
 class PackageTable(Table):
-    """The root of a package."""
+    """The root table of a package."""
 
     min_runtime_version: int = int32()
     serialized_multi_executable: memoryview | bytes | None = data(PAGE)
@@ -359,4 +376,4 @@ TABLES: Final[tuple[type[Table], ...]] = (
     DmaHint, DmaDescriptorHint, InstructionHint, InterruptHint, FenceHint, Layer, NumericsConstants, OutputLayer,
     InputLayer, OutputLayout, OutputShapeInfo, TensorLayout, TensorShape,
 )  # fmt: skip
-"""Every table, as the docs list them."""
+"""Every table in the order of the docs."""

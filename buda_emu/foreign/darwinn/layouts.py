@@ -1,8 +1,9 @@
-"""Between the host's arrays and the device's bytes (DARWINN 7): numpy index arrays, no loop over elements.
+"""Conversions between the host's arrays and the device's bytes (DARWINN 7): numpy index arrays, no loop over elements.
 
-The maps of a layout are the definition; where the driver's shortcuts read otherwise, rule D079 says so.
+The maps of a layout are the definition; rule D079 reports where the driver's shortcuts read other elements.
 """
 
+from collections.abc import Sequence
 from math import prod
 from typing import Any, Final
 
@@ -20,60 +21,65 @@ _SIGN: Final = {1: (np.uint8, 0x80), 2: (np.uint16, 0x8000)}
 
 
 def to_device(layer: Layer, array: Any) -> bytes:
-    """The bytes that an input's DMAs read: every execution padded to `size_bytes` with 0, signed types with their top
-    bit flipped.
+    """Return the bytes that an input's DMAs read: every execution is padded with 0 to `size_bytes`, and the top bit of
+    signed types is flipped.
 
-    `array`: of the layer's elements in any shape, or their bytes. Raises HostError for another number of bytes.
+    `array` holds the layer's elements in any shape, or their bytes. Raises HostError for another number of bytes.
     """
     element = _element(layer)
     data = np.frombuffer(_bytes(array), np.uint8)
     actual = layer.actual_bytes
-    padded = _padded(layer)
+    padded = _device_bytes(layer)
     if len(data) != actual:
         raise HostError(f"input {layer.name!r} takes {actual} bytes, not {len(data)}")
     executions = layer.execution_count_per_inference
-    one = actual // executions
-    # the driver copies what the layer is long, where its size_bytes falls short (D072)
-    result = np.zeros((executions, max(padded // executions, one)), np.uint8)
-    result[:, :one] = _flipped(data.reshape(executions, one), element)
+    execution_bytes = actual // executions
+    # Where size_bytes is less than the layer's length, the driver copies the layer's length (D072).
+    result = np.zeros((executions, max(padded // executions, execution_bytes)), np.uint8)
+    result[:, :execution_bytes] = _flip_signs(data.reshape(executions, execution_bytes), element)
     return result.tobytes()
 
 
 def relayout(layer: Layer, raw: Buffer) -> Array:
-    """The host's array of an output from its bytes on the device.
+    """Return the host's array of an output from its bytes on the device.
 
-    3-D: `[y, x, z]`; 1-D: `[1, 1, z]`, with several executions `[executions, 1, 1, z]`; sliced: the lengths of the
-    layer's shape. Type as the layer's; bfloat stays bits (uint16).
+    The shape is `[y, x, z]`; for 1-D `[1, 1, z]`, with several executions `[executions, 1, 1, z]`; for a sliced output
+    the lengths of the layer's shape. The type is the layer's; bfloat stays bits (uint16). Raises HostError for another
+    number of bytes, and PackageError for a layer whose maps or slices are wrong.
     """
     element = _element(layer)
-    padded = _padded(layer)
+    padded = _device_bytes(layer)
     data = np.frombuffer(_bytes(raw), np.uint8)
     if len(data) != padded:
         raise HostError(f"output {layer.name!r} has {padded} bytes, not {len(data)}")
-    words = np.frombuffer(data[: padded - padded % element.size].tobytes(), _unsigned(element))
+    words = np.frombuffer(data[: padded - padded % element.size].tobytes(), _word_dtype(element))
     values = words[_index(layer)]
-    return _flipped(np.ascontiguousarray(values), element).view(element.dtype)
+    return _flip_signs(np.ascontiguousarray(values), element).view(element.dtype)
 
 
 def unrelayout(layer: Layer, array: Any, fill: int = 0) -> bytes:
-    """The inverse of `relayout`: the bytes on the device; those that hold no element are `fill`."""
+    """Return the bytes on the device of an output's host array, the inverse of `relayout`.
+
+    Bytes that hold no element are `fill`. Raises HostError for another number of bytes.
+    """
     element = _element(layer)
-    padded = _padded(layer)
+    padded = _device_bytes(layer)
     index = _index(layer)
     data = _bytes(array)
     if len(data) != index.size * element.size:
         raise HostError(f"output {layer.name!r} has {index.size * element.size} bytes of elements, not {len(data)}")
-    values = _flipped(np.frombuffer(data, _unsigned(element)).reshape(index.shape), element)
-    whole = padded // element.size
+    values = _flip_signs(np.frombuffer(data, _word_dtype(element)).reshape(index.shape), element)
+    word_bytes = padded // element.size * element.size
     result = np.full(padded, fill, np.uint8)
-    words = np.frombuffer(result[: whole * element.size].tobytes(), _unsigned(element)).copy()
+    words = np.frombuffer(result[:word_bytes].tobytes(), _word_dtype(element)).copy()
     words[index] = values
-    result[: whole * element.size] = words.view(np.uint8)
+    result[:word_bytes] = words.view(np.uint8)
     return result.tobytes()
 
 
 def dequantize(layer: Layer, array: Any) -> NDArray[np.float32]:
-    """Real values of a host array: differences to the zero point in integers, converted, times the factor in float32.
+    """Return the real values of a host array as float32: the integer difference to the zero point, converted, times
+    the factor.
 
     Raises PackageError for a layer without quantisation.
     """
@@ -92,33 +98,46 @@ def dequantize(layer: Layer, array: Any) -> NDArray[np.float32]:
 
 
 def host_shape(layer: Layer) -> tuple[int, ...]:
-    """The shape that `relayout` gives."""
+    """Return the shape of the array that `relayout` returns."""
     if layer.slices is not None and layer.shape is not None:
         return tuple(end - start + 1 for start, end in layer.shape.dimension or ())
     shape = (layer.y_dim, layer.x_dim, layer.z_dim)
-    return shape if layer.execution_count_per_inference == 1 else (layer.execution_count_per_inference, *shape)
+    if layer.execution_count_per_inference == 1:
+        return shape
+    return (layer.execution_count_per_inference, *shape)
 
 
 def _index(layer: Layer) -> NDArray[np.int64]:
-    """For every element of the host's array, its place on the device, in elements."""
+    """Return the place on the device, counted in elements, of every element of the host's array."""
     element = _element(layer)
-    room = _padded(layer) // element.size
     if prod(host_shape(layer)) > _MOST_BYTES:
         raise UnsupportedError(f"layer {layer.name!r} has {prod(host_shape(layer))} elements")
     if layer.slices is not None:
         return _slice_index(layer, element)
-    executions = layer.execution_count_per_inference
     if layer.y_dim == layer.x_dim == 1:
-        if layer.size_bytes < layer.z_dim * element.size:
-            raise PackageError(f"layer {layer.name!r}: {layer.size_bytes} bytes do not hold its elements (D072)")
-        if executions > 1 and layer.size_bytes % element.size:
-            raise UnsupportedError(f"layer {layer.name!r}: executions of {layer.size_bytes} bytes of {element.name}")
-        index = np.arange(executions)[:, None] * (layer.size_bytes // element.size) + np.arange(layer.z_dim)
-        return index.reshape(host_shape(layer)).astype(np.int64)
-    if executions != 1:
+        return _vector_index(layer, element)
+    return _layout_index(layer, element)
+
+
+def _vector_index(layer: Layer, element: ElementType) -> NDArray[np.int64]:
+    """Return the index of a 1-D output, whose executions follow each other at multiples of `size_bytes`."""
+    executions = layer.execution_count_per_inference
+    if layer.size_bytes < layer.z_dim * element.size:
+        raise PackageError(f"layer {layer.name!r}: {layer.size_bytes} bytes do not hold its elements (D072)")
+    if executions > 1 and layer.size_bytes % element.size:
+        raise UnsupportedError(f"layer {layer.name!r}: executions of {layer.size_bytes} bytes of {element.name}")
+    index = np.arange(executions)[:, None] * (layer.size_bytes // element.size) + np.arange(layer.z_dim)
+    return index.reshape(host_shape(layer)).astype(np.int64)
+
+
+def _layout_index(layer: Layer, element: ElementType) -> NDArray[np.int64]:
+    """Return the index of a 3-D output by the six maps of its layout (DARWINN 7)."""
+    if layer.execution_count_per_inference != 1:
         raise UnsupportedError(f"layer {layer.name!r}: several executions of a layer with a layout")
     layout = layer.output.layout if layer.output is not None else None
-    maps = maps_of(layer, layout) if layout is not None else "it has no layout"
+    maps = "it has no layout"
+    if layout is not None:
+        maps = maps_of(layer, layout)
     if isinstance(maps, str):
         raise PackageError(f"layer {layer.name!r}: {maps} (D076)")
     ytile, xtile, offset, xlocal, ylocal, rowsize = (
@@ -129,35 +148,43 @@ def _index(layer: Layer) -> NDArray[np.int64]:
     if tile.min() < 0 or tile.max() >= len(offset):
         raise PackageError(f"layer {layer.name!r}: a tile has no offset (D077)")
     first = offset[tile] + ylocal[:, None] * rowsize + xlocal
-    if first.min() < 0 or first.max() + layer.z_dim > room:
+    if first.min() < 0 or first.max() + layer.z_dim > _device_bytes(layer) // element.size:
         raise PackageError(f"layer {layer.name!r}: an element lies outside of its {layer.size_bytes} bytes (D077)")
     return first[:, :, None] + np.arange(layer.z_dim)
 
 
 def _slice_index(layer: Layer, element: ElementType) -> NDArray[np.int64]:
+    """Return the index of a sliced output: each slice is a box of the shape with an offset and strides (DARWINN 7)."""
     info = layer.slices
-    shape = tuple(layer.shape.dimension or ()) if layer.shape is not None else ()
+    shape: tuple[tuple[int, int], ...] = ()
+    if layer.shape is not None:
+        shape = tuple(layer.shape.dimension or ())
     if info is None or not shape or any(start > end for start, end in shape):
         raise PackageError(f"layer {layer.name!r}: slices without a shape (D080)")
-    layouts = info.slice_layout or ()
     offsets = info.slice_offset or ()
     index = np.full(tuple(end - start + 1 for start, end in shape), -1, np.int64)
-    for number, layout in enumerate(layouts):
+    for number, layout in enumerate(info.slice_layout or ()):
         wrong = "no offset"
         if number < len(offsets):
             wrong = wrong_slice(layout, offsets[number], shape, element.size, layer.size_bytes)
         if wrong or layout.shape is None:
             raise PackageError(f"layer {layer.name!r}: slice {number}: {wrong} (D080)")
         box = layout.shape.dimension or ()
-        places = np.full((1,) * len(box), offsets[number] // element.size, np.int64)
-        for axis, ((start, end), stride) in enumerate(zip(box, layout.stride or (), strict=True)):
-            steps = np.arange(end - start + 1, dtype=np.int64) * stride
-            places = places + steps.reshape([-1 if i == axis else 1 for i in range(len(box))])
-        where = tuple(slice(start - low, end - low + 1) for (start, end), (low, _) in zip(box, shape, strict=True))
-        index[where] = places
+        window = tuple(slice(start - low, end - low + 1) for (start, end), (low, _) in zip(box, shape, strict=True))
+        index[window] = _places_in_box(box, layout.stride or (), offsets[number] // element.size)
     if index.min() < 0:
         raise PackageError(f"layer {layer.name!r}: the slices do not hold every element (D080)")
     return index
+
+
+def _places_in_box(box: Sequence[tuple[int, int]], strides: Sequence[int], first: int) -> NDArray[np.int64]:
+    places = np.full((1,) * len(box), first, np.int64)
+    for axis, ((start, end), stride) in enumerate(zip(box, strides, strict=True)):
+        shape = [1] * len(box)
+        shape[axis] = -1
+        steps = np.arange(end - start + 1, dtype=np.int64) * stride
+        places = places + steps.reshape(shape)
+    return places
 
 
 def _element(layer: Layer) -> ElementType:
@@ -170,16 +197,16 @@ def _element(layer: Layer) -> ElementType:
     return layer.element
 
 
-def _padded(layer: Layer) -> int:
+def _device_bytes(layer: Layer) -> int:
     return max(layer.padded_bytes, 0)
 
 
-def _unsigned(element: ElementType) -> str:
+def _word_dtype(element: ElementType) -> str:
     return f"<u{element.size}"
 
 
-def _flipped(values: Array, element: ElementType) -> Array:
-    """Bits of elements with the sign bit flipped, for signed types."""
+def _flip_signs(values: Array, element: ElementType) -> Array:
+    """Flip the sign bit of every element of a signed type (DARWINN 7); other types are returned unchanged."""
     if not element.signed:
         return values
     word, sign = _SIGN[element.size]

@@ -1,4 +1,4 @@
-"""Linking base addresses into instruction chunks (DARWINN 5), and packages from trees of plain data."""
+"""Linking of base addresses into instruction chunks (DARWINN 5), and packages built from trees of plain data."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -32,24 +32,25 @@ _MASK = (1 << _BITS) - 1
 _ADDRESS_BITS = 64
 _MOST_BYTES = 1 << 28
 Addresses = Mapping[str, Any]
-"""`parameter` and `scratch`: an address; `inputs` and `outputs`: by name, an address for each batch."""
+"""Base addresses: one for `parameter`, one for `scratch`, and for `inputs` and `outputs` by name one for each batch."""
 _KEYS = ("parameter", "scratch", "inputs", "outputs")
 
 
 def link(executable: Executable, addresses: Addresses) -> list[bytes]:
-    """The chunks with every field replaced by its half of a base address; what has no address stays as it is.
+    """Return the chunks with every field replaced by its half of a base address; fields without an address stay
+    unchanged.
 
     Raises PackageError for a field outside of its chunk, and for a batch of a named layer that has no address;
     HostError for malformed addresses.
     """
-    _look_at(addresses)
+    _check_addresses(addresses)
     total = sum(len(chunk.bitstream or b"") for chunk in executable.chunks)
     if total > _MOST_BYTES:  # chunks that overlap in the file may hold more than the file
         raise PackageError(f"{total} bytes of instructions, more than {_MOST_BYTES}")
-    return [_linked(number, executable, addresses) for number in range(len(executable.chunks))]
+    return [_link_chunk(number, executable, addresses) for number in range(len(executable.chunks))]
 
 
-def _linked(number: int, executable: Executable, addresses: Addresses) -> bytes:
+def _link_chunk(number: int, executable: Executable, addresses: Addresses) -> bytes:
     chunk = executable.chunks[number]
     code = bytearray(chunk.bitstream or b"")
     for field in chunk.field_offsets or ():
@@ -57,22 +58,30 @@ def _linked(number: int, executable: Executable, addresses: Addresses) -> bytes:
             raise PackageError(
                 f"chunk {number}: a field at bit {field.offset_bit} of {8 * len(code)} cannot be linked (D035)"
             )
-        address = _address(field.meta, addresses, number) if field.meta is not None else None
-        if field.meta is None or address is None:
+        if field.meta is None:
+            continue
+        address = _address(field.meta, addresses, number)
+        if address is None:
             continue
         if field.meta.position not in (LOWER, UPPER):
             raise PackageError(f"chunk {number}: a field of position {field.meta.position} cannot be linked (D042)")
         half = (address if field.meta.position == LOWER else address >> _BITS) & _MASK
-        first, shift = divmod(field.offset_bit, 8)
-        length = (_BITS + shift + 7) // 8
-        value = int.from_bytes(code[first : first + length], "little")
-        value = value & ~(_MASK << shift) | half << shift
-        code[first : first + length] = value.to_bytes(length, "little")
+        _replace_bits(code, field.offset_bit, half)
     return bytes(code)
 
 
+def _replace_bits(code: bytearray, offset: int, half: int) -> None:
+    """Replace the 32 bits at a bit offset, which need not be a multiple of 8."""
+    first, shift = divmod(offset, 8)
+    length = (_BITS + shift + 7) // 8
+    bits = int.from_bytes(code[first : first + length], "little")
+    bits = bits & ~(_MASK << shift) | half << shift
+    code[first : first + length] = bits.to_bytes(length, "little")
+
+
 def _address(meta: Meta, addresses: Addresses, chunk: int) -> int | None:
-    """The base address that a field is for."""
+    """Return the base address that a field is for; None where none was passed. Raises PackageError for a batch without
+    an address."""
     if meta.desc == PARAMETER:
         return addresses.get("parameter")
     if meta.desc == SCRATCH:
@@ -80,43 +89,47 @@ def _address(meta: Meta, addresses: Addresses, chunk: int) -> int | None:
             raise PackageError(f"chunk {chunk}: scratch has no batch {meta.batch} (D039)")
         return addresses.get("scratch")
     group = {INPUT: "inputs", OUTPUT: "outputs"}.get(meta.desc)
-    given: Sequence[int] | None = addresses.get(group, {}).get(meta.name) if group is not None else None
-    if given is None:
+    if group is None:
         return None
-    if not 0 <= meta.batch < len(given):
+    batches: Sequence[int] | None = addresses.get(group, {}).get(meta.name)
+    if batches is None:
+        return None
+    if not 0 <= meta.batch < len(batches):
         raise PackageError(
-            f"chunk {chunk}: {meta.name!r} has addresses for {plural(len(given), 'batch')}, none for {meta.batch}"
+            f"chunk {chunk}: {meta.name!r} has addresses for {plural(len(batches), 'batch')}, none for {meta.batch}"
         )
-    return given[meta.batch]
+    return batches[meta.batch]
 
 
-def _look_at(addresses: Addresses) -> None:
-    """Raises HostError for what is not an address."""
+def _check_addresses(addresses: Addresses) -> None:
+    """Raise HostError unless every key is one of the four and every value is an address of 64 bits."""
     unknown = set(addresses) - set(_KEYS)
     if unknown:
         raise HostError(f"addresses are given for {', '.join(_KEYS)}, not {', '.join(sorted(map(str, unknown)))}")
-    plain = [addresses[key] for key in ("parameter", "scratch") if addresses.get(key) is not None]
-    listed = [item for key in ("inputs", "outputs") for items in addresses.get(key, {}).values() for item in items]
-    for value in (*plain, *listed):
+    values: list[Any] = [addresses[key] for key in ("parameter", "scratch") if addresses.get(key) is not None]
+    for key in ("inputs", "outputs"):
+        for batches in addresses.get(key, {}).values():
+            values += batches
+    for value in values:
         if not (isinstance(value, int) and 0 <= value < 1 << _ADDRESS_BITS):
             raise HostError(f"{value!r} is not an address of {_ADDRESS_BITS} bits")
 
 
 def build(tree: Mapping[str, Any]) -> bytes:
-    """A bare package from a tree as `Package.to_dict(data=True)` gives it; what is left out has its default.
+    """Build a bare package from a tree like that of `Package.to_dict(data=True)`; an absent field has its default.
 
     Raises HostError, with table and field, for a malformed tree, UnsupportedError without the `flatbuffers` library.
     """
-    rest = dict(tree)
-    executables: Sequence[Any] | None = rest.pop("executables", None)
+    fields = dict(tree)
+    executables: Sequence[Any] | None = fields.pop("executables", None)
     try:
         if executables is not None:
-            if "serialized_multi_executable" in rest:
+            if "serialized_multi_executable" in fields:
                 raise ValueError("Package: executables and serialized_multi_executable exclude each other")
-            serialized = tuple(write(from_plain(Executable, item), page=PAGE) for item in executables)
+            serialized = tuple(write(from_plain(Executable, executable), page=PAGE) for executable in executables)
             multi = MultiExecutable(serialized_executables=serialized)
-            rest["serialized_multi_executable"] = write(multi, page=PAGE)
-        return write(from_plain(PackageTable, rest), IDENTIFIER, PAGE)
+            fields["serialized_multi_executable"] = write(multi, page=PAGE)
+        return write(from_plain(PackageTable, fields), IDENTIFIER, PAGE)
     except (TypeError, ValueError) as error:
         raise HostError(f"this is not a tree of a package: {error}") from None
 
@@ -124,10 +137,11 @@ def build(tree: Mapping[str, Any]) -> bytes:
 def wrap(
     package: bytes, *, version: int = 0, execution_preference: int = -1, chips: Sequence[int] | None = None
 ) -> bytes:
-    """A `.tflite` with one custom operator that holds a bare package, as the compiler writes it (DARWINN 1).
+    """Return a `.tflite` with one custom operator that holds a bare package, like those that the compiler writes
+    (DARWINN 1).
 
-    Its inputs and outputs are the layers of the package's main executable, states left out. Raises PackageError for
-    what is not a package.
+    Its inputs and outputs are the layers of the package's main executable without the states. Raises PackageError for
+    bytes that are no package.
     """
     main = load(package).main
     states = {f"{layer.name}{VARIABLE_SUFFIX}" for layer in main.inputs}
@@ -157,7 +171,8 @@ def _names(layers: Sequence[Layer]) -> set[str | None]:
 
 
 def _tensor(layer: Layer) -> tflite.Tensor:
-    """A layer as the host's model has it."""
+    """Return the tensor that a layer is in the host's model. Raises UnsupportedError for a type that TFLite does not
+    have."""
     kinds = {name: number for number, name in tflite.TENSOR_TYPES.items()}
     element = layer.element
     numerics = layer.numerics
@@ -167,7 +182,8 @@ def _tensor(layer: Layer) -> tflite.Tensor:
         )
     quantization = None
     if numerics is not None:
-        zero = numerics.zero_point - (1 << (8 * element.size - 1) if element.signed else 0)
+        flip = 1 << (8 * element.size - 1) if element.signed else 0
+        zero = numerics.zero_point - flip
         quantization = tflite.Quantization(scale=(numerics.dequantization_factor,), zero_point=(zero,))
     shape = (layer.execution_count_per_inference, layer.y_dim, layer.x_dim, layer.z_dim)
     return tflite.Tensor(shape=shape, type=kinds[element.dtype], name=layer.name, quantization=quantization)

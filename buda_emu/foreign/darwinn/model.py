@@ -1,4 +1,4 @@
-"""A package that was read: its tables, where they came from, and what wrapped them."""
+"""A package that was read: its tables, their places in the file, and the container around it."""
 
 from dataclasses import field
 from typing import Any, Final, Literal
@@ -13,7 +13,7 @@ from buda_emu.support.records import dataclass
 
 @dataclass(frozen=True, slots=True)
 class CustomOp:
-    """The custom operator's options. `chips`: None where the file does not say."""
+    """The options of the custom operator. `chips` is None where the file does not list any."""
 
     version: int | None
     execution_preference: int | None
@@ -27,69 +27,74 @@ class Package:
     """One package. The same file loaded twice is two packages, for the driver, too."""
 
     raw: bytes
-    """The package without what wraps it."""
+    """The package without its container."""
     table: PackageTable
     executables: tuple[Executable, ...]
     custom_op: CustomOp | None = None
-    """What the `.tflite` around it says; None for a bare package."""
+    """The options in the `.tflite` around it; None for a bare package."""
     model: tflite.Model | None = None
     path: str = ""
     source: bytes = field(default=b"", repr=False)
     """All bytes of the file."""
     unread: int = 0
-    """Executables that do not verify, or are so many that they were not looked at."""
+    """The number of executables that do not verify or are beyond the limit of those that are read."""
     places: tuple[tuple[int, int, int], ...] = ()
-    """Of each executable: where it begins in the package, its length, where its parameters begin (-1: it has none)."""
+    """Per executable: its offset in the package, its length, the offset of its parameters (-1 where it has none)."""
     offset: int = 0
-    """Where the package begins in the file."""
+    """The package's offset in the file."""
     parts: "tuple[Package, ...]" = ()
-    """Of a package for several chips: the packages of single chips, as far as they can be read."""
+    """The packages of single chips in a package for several chips, as far as they can be read."""
 
     @property
     def name(self) -> str:
-        """What to call it: its file's name, else its model's identifier."""
+        """The package's name in reports: its file's name, or else its model's identifier."""
         return self.path.replace("\\", "/").rpartition("/")[2] or self.table.model_identifier or "package"
 
     @property
     def main(self) -> Executable:
-        """What runs for each request (DARWINN 4): the sole one; of two the one for execution, of three the whole.
+        """The executable that runs for requests (DARWINN 4): the only one, EXECUTION_ONLY of 2, STAND_ALONE of 3.
 
         Raises PackageError for a package of several chips.
         """
         if not self.executables:
             raise PackageError("the package has no executables itself: it is made for several chips (D014)")
-        wanted = {1: None, 2: EXECUTION_ONLY}.get(len(self.executables), STAND_ALONE)
-        return next((item for item in self.executables if item.type == wanted), self.executables[0])
+        main_type = {1: None, 2: EXECUTION_ONLY}.get(len(self.executables), STAND_ALONE)
+        matches = (executable for executable in self.executables if executable.type == main_type)
+        return next(matches, self.executables[0])
 
     @property
     def caching(self) -> Executable | None:
-        """What puts parameters into the device first; only packages of two executables have one (DARWINN 4)."""
+        """The executable that puts parameters into the device first; only packages of two executables have one
+        (DARWINN 4)."""
         if len(self.executables) != 2:
             return None
-        return next((item for item in self.executables if item.type == PARAMETER_CACHING), None)
+        return next((executable for executable in self.executables if executable.type == PARAMETER_CACHING), None)
 
     def to_dict(self, data: bool = False) -> dict[str, Any]:
-        """Everything in it by the IDL's names; bytes as size and SHA-256, or as they are where `data` is set.
+        """Return every field by the IDL's names; bytes as size and SHA-256, or as bytes where `data` is set.
 
         `build` takes the tree with data. Raises PackageError where byte vectors overlap so often that they hold many
         times the file.
         """
-        _bounded(self, len(self.raw))
+        _refuse_overlaps(self, len(self.raw))
         tree = to_plain(self.table, data)
         serialized = tree.pop("serialized_multi_executable")
-        tree["executables"] = None if serialized is None else [to_plain(item, data) for item in self.executables]
+        tree["executables"] = None
+        if serialized is not None:
+            tree["executables"] = [to_plain(executable, data) for executable in self.executables]
         return tree
 
 
 _MOST_COPIES = 16
 
 
-def _bounded(package: Package, size: int) -> None:
-    """No honest file refers to a byte twice; one that does so without end is not written out."""
+def _refuse_overlaps(package: Package, size: int) -> None:
+    """Raise PackageError where byte vectors hold many times the `size` of the file. An honest file refers to no byte
+    twice; a forged one could make its tree endless."""
     total = 0
-    for item in package.executables:
-        blobs: list[Any] = [item.serialized_model, item.parameters]
-        blobs += [chunk.bitstream for chunk in item.chunks]
+    for executable in package.executables:
+        blobs: list[Any] = [executable.serialized_model, executable.parameters]
+        blobs += [chunk.bitstream for chunk in executable.chunks]
         total += sum(len(blob) for blob in blobs if blob is not None)
     total += sum(len(part.serialized_package or b"") for part in package.table.multi_chip_package or ())
     if total > _MOST_COPIES * size + _MOST_COPIES:

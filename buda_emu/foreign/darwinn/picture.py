@@ -1,4 +1,4 @@
-"""A replay as a picture of lanes, for the page and the trace that everything on the timeline has."""
+"""A replay as a picture of lanes, for the page and the trace of a timeline."""
 
 from collections.abc import Iterator
 
@@ -14,17 +14,17 @@ _NOT_PUBLIC = (
 
 
 def replay_picture(replay: Replay) -> TimelinePicture:
-    """Three units, and the packages whose parameters are cached, one above the other. Times in microseconds."""
+    """Draw the three units, and the packages whose parameters are cached one above the other. Times are in ns."""
     kinds: dict[int, str] = {}
     details: dict[int, dict[str, Detail]] = {}
     for step in replay.steps:
         event = replay.events[step.event]
-        item = step.descriptor
-        kinds[step.task] = f"{event.kind}: {'compute' if item is None else item.kind}"
+        dma = step.descriptor
+        kinds[step.task] = f"{event.kind}: {'compute' if dma is None else dma.kind}"
         details[step.task] = {
             "request": event.request,
             "package": replay.packages[event.package],
-            "bytes": 0 if item is None else item.size,
+            "bytes": 0 if dma is None else dma.size,
             "ns": "unknown" if step.ns is None else step.ns,
         }
     unknown = replay.unknown_compute
@@ -47,12 +47,11 @@ def replay_picture(replay: Replay) -> TimelinePicture:
 
 
 def _lives(replay: Replay) -> Iterator[Live]:
-    """What is cached, stacked in the order of caching."""
-    taken: list[tuple[int, int, int]] = []  # end, first byte, last byte
-    for number, start, end in sorted(
-        residence(replay.events, replay.evictions, replay.timing.makespan), key=lambda item: item[1]
-    ):
+    """Yield the cached parameters, stacked in the order of caching, as their real places are not public."""
+    stack: list[tuple[int, int, int]] = []  # end of the time, first byte, last byte
+    spans = residence(replay.events, replay.evictions, replay.timing.makespan)
+    for number, start, end in sorted(spans, key=lambda span: span[1]):
         size = replay.cached_bytes[number]
-        address = max((high for until, _, high in taken if until > start), default=0)
-        taken.append((end, address, address + size))
+        address = max((high for until, _, high in stack if until > start), default=0)
+        stack.append((end, address, address + size))
         yield Live(space="parameters", address=address, size=size, start=start, end=end, name=replay.packages[number])

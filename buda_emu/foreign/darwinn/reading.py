@@ -1,4 +1,4 @@
-"""Bytes to a package, in the driver's own order of registration (DARWINN 4), as far as they can be read."""
+"""Bytes read as a package in the driver's own order of registration (DARWINN 4), as far as they can be read."""
 
 import os
 from collections.abc import Callable
@@ -18,7 +18,7 @@ RUNTIME: Final = 14
 OLDEST: Final = 10
 MULTI_CHIP: Final = -1
 """`virtual_chip_id` of a package that holds one package for each chip."""
-_MOST_EXECUTABLES: Final = 8  # the driver takes three; of more, the first say enough
+_MOST_EXECUTABLES: Final = 8  # the driver takes three; findings about more would repeat themselves
 _MOST_PARTS: Final = 64
 
 BOOK.declare(
@@ -61,45 +61,45 @@ BOOK.declare(
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """What reading found. `package`: None where nothing could be read."""
+    """The diagnostics of reading; `package` is None where nothing could be read."""
 
     diagnostics: tuple[Diagnostic, ...]
     package: Package | None
 
 
 def contents(source: Source, path: str = "") -> tuple[bytes, str]:
-    """The bytes of a file or of an object in memory, and what to call it. Raises OSError."""
+    """Return the bytes of a file or of an object in memory, and a name for them. Raises OSError."""
     if isinstance(source, bytes | bytearray | memoryview):
         return bytes(source), path
     return read_whole(source), path or os.fspath(source)
 
 
 def read_source(data: bytes, path: str = "", runtime: int = RUNTIME) -> Reading:
-    """Read a file's bytes as far as possible. `runtime`: the driver's version."""
-    found: list[Diagnostic] = []
+    """Read a file's bytes as far as possible, judged by a driver of version `runtime`."""
+    diagnostics: list[Diagnostic] = []
 
-    def say(rule: str, place: ByteOffset, message: str) -> None:
-        found.append(BOOK.diagnostic(path, rule, place, message))
+    def report(rule: str, place: ByteOffset, message: str) -> None:
+        diagnostics.append(BOOK.diagnostic(path, rule, place, message))
 
     container = unwrap(memoryview(data))
     for finding in container.findings:
-        say(*finding)
+        report(*finding)
     if container.raw is None:
-        return Reading(tuple(found), None)
+        return Reading(tuple(diagnostics), None)
     base = container.offset
     raw = container.raw
     if bytes(raw[4:8]) != IDENTIFIER:
-        say("D010", ByteOffset(base + 4, "identifier"), f"the identifier is {bytes(raw[4:8])!r}")
+        report("D010", ByteOffset(base + 4, "identifier"), f"the identifier is {bytes(raw[4:8])!r}")
     try:
         table = read(PackageTable, raw, base)
     except Malformed as error:
-        say("D011", ByteOffset(error.offset, "Package"), f"the package does not verify: {error}")
-        return Reading(tuple(found), None)
-    _versions(table, runtime, say)
-    content = _executables(raw, base, table, say)
+        report("D011", ByteOffset(error.offset, "Package"), f"the package does not verify: {error}")
+        return Reading(tuple(diagnostics), None)
+    _check_versions(table, runtime, report)
+    content = _executables(raw, base, table, report)
     parts = _parts(raw, base, table)
     if content is None and not (table.virtual_chip_id == MULTI_CHIP and parts):
-        return Reading(tuple(found), None)
+        return Reading(tuple(diagnostics), None)
     executables, places, unread = content or ((), (), 0)
     package = Package(
         raw=bytes(raw),
@@ -114,73 +114,76 @@ def read_source(data: bytes, path: str = "", runtime: int = RUNTIME) -> Reading:
         offset=base,
         parts=parts,
     )
-    return Reading(tuple(found), package)
+    return Reading(tuple(diagnostics), package)
 
 
-Say: TypeAlias = Callable[[str, ByteOffset, str], None]
+Reporter: TypeAlias = Callable[[str, ByteOffset, str], None]
 _Content: TypeAlias = tuple[tuple[Executable, ...], tuple[tuple[int, int, int], ...], int]
 
 
-def _executables(raw: memoryview, base: int, table: PackageTable, say: Say) -> _Content | None:
-    """Executables, `Package.places` and how many were not read; None where nothing follows."""
+def _executables(raw: memoryview, base: int, table: PackageTable, report: Reporter) -> _Content | None:
+    """Return the executables, `Package.places` and the number of executables that were not read; None where no
+    executable can be read."""
     multi = table.serialized_multi_executable
     if not multi:
         message = f"the multi-executable is {'absent' if multi is None else 'empty'}"
-        say("D015", ByteOffset(table.at, "Package.serialized_multi_executable"), message)
+        report("D015", ByteOffset(table.at, "Package.serialized_multi_executable"), message)
         return None
     multi = memoryview(multi)
     multi_base = starts(raw, base, table, "serialized_multi_executable")[0]
     try:
         tables = read(MultiExecutable, multi, multi_base)
     except Malformed as error:
-        say("D016", ByteOffset(error.offset, "MultiExecutable"), f"the multi-executable does not verify: {error}")
+        report("D016", ByteOffset(error.offset, "MultiExecutable"), f"the multi-executable does not verify: {error}")
         return None
     blobs = tables.serialized_executables
     if not blobs:
-        say("D017", ByteOffset(tables.at, "MultiExecutable.serialized_executables"), "there are no executables")
+        report("D017", ByteOffset(tables.at, "MultiExecutable.serialized_executables"), "there are no executables")
         return None
     executables: list[Executable] = []
     places: list[tuple[int, int, int]] = []
     positions = starts(multi, multi_base, tables, "serialized_executables")
     for number, (blob, at) in enumerate(list(zip(blobs, positions, strict=True))[:_MOST_EXECUTABLES]):
         try:
-            item = read(Executable, memoryview(blob), at)
+            executable = read(Executable, memoryview(blob), at)
         except Malformed as error:
-            say("D018", ByteOffset(error.offset, "Executable"), f"executables[{number}] does not verify: {error}")
+            report("D018", ByteOffset(error.offset, "Executable"), f"executables[{number}] does not verify: {error}")
             continue
-        parameters = starts(memoryview(blob), at, item, "parameters") if item.parameters else []
-        executables.append(item)
+        parameters: list[int] = []
+        if executable.parameters:
+            parameters = starts(memoryview(blob), at, executable, "parameters")
+        executables.append(executable)
         places.append((at - base, len(blob), parameters[0] - base if parameters else -1))
     if not executables:
         return None
     return tuple(executables), tuple(places), len(blobs) - len(executables)
 
 
-def _versions(table: PackageTable, runtime: int, tell: Say) -> None:
+def _check_versions(table: PackageTable, runtime: int, report: Reporter) -> None:
     version = table.min_runtime_version
     if version < OLDEST:
-        tell("D012", ByteOffset(table.at, "Package.min_runtime_version"), f"min_runtime_version is {version}")
+        report("D012", ByteOffset(table.at, "Package.min_runtime_version"), f"min_runtime_version is {version}")
     if version > runtime:
         message = f"min_runtime_version is {version}, the driver's version is {runtime}"
-        tell("D013", ByteOffset(table.at, "Package.min_runtime_version"), message)
+        report("D013", ByteOffset(table.at, "Package.min_runtime_version"), message)
     if table.virtual_chip_id == MULTI_CHIP:
-        tell("D014", ByteOffset(table.at, "Package.virtual_chip_id"), "a package for several chips")
+        report("D014", ByteOffset(table.at, "Package.virtual_chip_id"), "a package for several chips")
 
 
 def _parts(raw: memoryview, base: int, table: PackageTable) -> tuple[Package, ...]:
-    """The packages for single chips, as far as they can be read: they need not verify (DARWINN 2)."""
-    found: list[Package] = []
-    for item in (table.multi_chip_package or ())[:_MOST_PARTS]:
-        part = memoryview(item.serialized_package or b"")
-        for at in starts(raw, base, item, "serialized_package"):
+    """Return the packages for single chips, as far as they can be read: they need not verify (DARWINN 2)."""
+    packages: list[Package] = []
+    for entry in (table.multi_chip_package or ())[:_MOST_PARTS]:
+        part = memoryview(entry.serialized_package or b"")
+        for at in starts(raw, base, entry, "serialized_package"):
             try:
                 root = read(PackageTable, part, at)
             except Malformed:
                 continue
-            executables, places, unread = _executables(part, at, root, _silent) or ((), (), 0)
-            found.append(Package(bytes(part), root, executables, unread=unread, places=places, offset=at))
-    return tuple(found)
+            executables, places, unread = _executables(part, at, root, _report_nothing) or ((), (), 0)
+            packages.append(Package(bytes(part), root, executables, unread=unread, places=places, offset=at))
+    return tuple(packages)
 
 
-def _silent(rule: str, place: ByteOffset, message: str) -> None:
-    """What a package for several chips holds is shown, not judged."""
+def _report_nothing(rule: str, place: ByteOffset, message: str) -> None:
+    """Drop a finding: packages inside a package for several chips are shown, not judged."""

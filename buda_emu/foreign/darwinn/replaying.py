@@ -22,12 +22,12 @@ from buda_emu.performance.timeline import (
     order_conflicts,
     unwritten_reads,
 )
-from buda_emu.support.checker.text import shown
+from buda_emu.support.checker.text import short_line
 from buda_emu.support.errors import HostError, PackageError, UnsupportedError
 
 
 class Decision(NamedTuple):
-    """What the driver does for a request: forget packages, then cache the request's own or not."""
+    """The driver's decision about a request: packages to forget first, and whether the request's own is cached."""
 
     evicted: tuple[int, ...]
     caches: bool
@@ -36,7 +36,7 @@ class Decision(NamedTuple):
 
 
 class ParameterCache:
-    """The state of one device. The driver knows no capacity: that is the compiler's care."""
+    """The parameter cache of one device. The driver knows no capacity: the compiler takes care of that."""
 
     def __init__(self, packages: Sequence[Package]) -> None:
         self._packages = packages
@@ -44,7 +44,8 @@ class ParameterCache:
         self.cached: dict[int, None] = {}  # numbers of packages, in the order of caching
 
     def request(self, number: int) -> Decision:
-        """A request of a package. Raises PackageError where the driver fails it."""
+        """Update the cache for a request of a package and return the driver's decision. Raises PackageError where the
+        driver fails the request (D030)."""
         package = self._packages[number]
         token = package.main.parameter_caching_token
         evicted: tuple[int, ...] = ()
@@ -65,15 +66,15 @@ class ParameterCache:
 
     @property
     def resident_bytes(self) -> int:
-        """Parameters of all cached packages."""
+        """The bytes of the parameters of all cached packages."""
         executables = (self._packages[number].caching for number in self.cached)
-        return sum(item.parameter_bytes for item in executables if item is not None)
+        return sum(executable.parameter_bytes for executable in executables if executable is not None)
 
 
 ON_DEVICE = "parameters of "
-"""How the memory spaces of cached parameters begin."""
+"""Prefix of the names of memory spaces that hold cached parameters."""
 MOST_CHECKED = 50_000
-"""Tasks whose accesses are checked: the order of all of them takes memory by the square of their number."""
+"""Most tasks whose accesses are checked: the order of all of them takes memory by the square of their number."""
 BYTE_KINDS: tuple[str, ...] = (
     "instructions", "input", "output", "parameters_cached", "parameters_streamed", "scratch_in", "scratch_out",
     "headers",
@@ -81,7 +82,7 @@ BYTE_KINDS: tuple[str, ...] = (
 
 
 class Event(NamedTuple):
-    """An executable that ran for a request: `caching` or `inference`. Times in ns."""
+    """An executable that ran for a request: `kind` is "caching" or "inference". Times are in ns."""
 
     request: int
     package: int
@@ -91,14 +92,15 @@ class Event(NamedTuple):
 
 
 class Eviction(NamedTuple):
-    """Packages whose parameters a request made the driver forget."""
+    """The packages whose parameters a request made the driver forget."""
 
     request: int
     packages: tuple[int, ...]
 
 
 class Step(NamedTuple):
-    """A task of the timeline: a DMA, or the computation of an executable (descriptor None). `ns`: None is unknown."""
+    """A task of the timeline: a DMA, or the computation of an executable (descriptor None). `ns` is None where
+    unknown."""
 
     task: int
     event: int
@@ -108,12 +110,13 @@ class Step(NamedTuple):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Replay:
-    """Requests on one device: known from the packages are events, DMAs, their order and bytes; times are a model's."""
+    """Requests replayed on one device. Events, DMAs, their order and bytes follow from the packages; times come from a
+    model."""
 
     assumptions: Assumptions
     packages: tuple[str, ...]
     cached_bytes: tuple[int, ...]
-    """What each package caches: the parameters of its caching executable."""
+    """Bytes of the parameters of each package's caching executable, 0 where there is none."""
     requests: tuple[int, ...]
     events: tuple[Event, ...]
     evictions: tuple[Eviction, ...]
@@ -122,77 +125,72 @@ class Replay:
     resident: tuple[int, ...]
     """Cached bytes when each request's inference starts."""
     bytes: dict[str, int]
-    """By kind (BYTE_KINDS). Over PCIe only instructions are listed by the driver: the device fetches the rest."""
+    """Bytes by kind (BYTE_KINDS). Over PCIe the driver lists only instructions: the device fetches all else."""
     request_end: tuple[int, ...]
-    """When each request's main executable is done, in ns."""
+    """Time in ns at which each request's main executable is done."""
     unknown_compute: int
-    """Executables run whose computing time is not known; they count as 0."""
+    """Number of executable runs whose computing time is not known; they take 0."""
     warnings: tuple[str, ...]
     steps: tuple[Step, ...]
     schedule: Schedule
     timing: Timing
     accesses: tuple[Access, ...]
     written: tuple[tuple[str, int, int], ...]
-    """Space, address and size of what holds data from the start."""
+    """Space, address and size of each range that holds data from the start."""
 
     def hazards(self) -> list[Hazard]:
-        """Transfers that touch common bytes of the host in no order, whatever they take, and reads of bytes that nobody
-        wrote: of the host's buffers, and of parameters that are not cached. In which order the device itself goes about
-        its parameters is not public: no race is seen there.
+        """Find transfers that touch common bytes of the host in no fixed order, and reads of bytes that were never
+        written: of the host's buffers, and of parameters that are not cached. In which order the device uses its own
+        parameters is not public: races there are not looked for.
 
-        Raises UnsupportedError beyond MOST_CHECKED tasks."""
+        Raises UnsupportedError beyond MOST_CHECKED tasks.
+        """
         if len(self.schedule) > MOST_CHECKED:
             raise UnsupportedError(f"the memory accesses of more than {MOST_CHECKED:,} tasks are not checked")
         sequence = np.lexsort((np.arange(len(self.timing.start)), self.timing.start))
-        on_host = [item for item in self.accesses if not item.space.startswith(ON_DEVICE)]
+        on_host = [access for access in self.accesses if not access.space.startswith(ON_DEVICE)]
         races = order_conflicts(happens_before(self.schedule), on_host)
         return races + unwritten_reads(self.accesses, sequence, self.written)
 
     @property
     def resets(self) -> tuple[int, ...]:
-        """Requests that found a cache not empty and emptied it."""
-        return tuple(item.request for item in self.evictions)
+        """Numbers of the requests that emptied a cache that was not empty."""
+        return tuple(eviction.request for eviction in self.evictions)
 
 
 _WRITES = ("output", "scratch_out")
-Written = tuple[str, int, int]
+WrittenRange = tuple[str, int, int]
 
 
 def accesses_of(
     steps: Sequence[Step], events: Sequence[tuple[int, int, str]], packages: Sequence[Package]
-) -> tuple[list[Access], list[Written]]:
-    """Accesses of every step, and what is written before the first: inputs, up to the end of their last page.
+) -> tuple[list[Access], list[WrittenRange]]:
+    """Return the memory accesses of every step, and the ranges that hold data before the first: the inputs, up to the
+    end of their last page.
 
-    `events`: request, package and kind of each executable run.
+    `events` are request, package and kind of each executable run.
     """
-    found: list[Access] = []
-    written: set[Written] = set()
+    accesses: list[Access] = []
+    written: set[WrittenRange] = set()
     for step in steps:
         request, number, kind = events[step.event]
-        package = packages[number]
-        item = step.descriptor
-        if item is None:
-            if kind == "inference" and package.caching is not None and package.caching.parameter_bytes:
-                found.append(
-                    Access(
-                        task=step.task,
-                        space=_parameters(number),
-                        address=0,
-                        size=package.caching.parameter_bytes,
-                        writes=False,
-                    )
+        dma = step.descriptor
+        if dma is None:
+            caching = packages[number].caching
+            if kind == "inference" and caching is not None and caching.parameter_bytes:
+                space = _parameters(number)
+                accesses.append(
+                    Access(task=step.task, space=space, address=0, size=caching.parameter_bytes, writes=False)
                 )
             continue
-        if item.size <= 0:
+        space = _space(dma.kind, dma.name, request, number, kind, dma.batch)
+        if dma.size <= 0 or space is None:
             continue
-        space = _space(item.kind, item.name, request, number, kind, item.batch)
-        if space is None:
-            continue
-        if item.kind == "input":
-            written.add((space, 0, -(-(item.offset + item.size) // PAGE) * PAGE))
-        writes = item.kind in _WRITES or item.kind == "parameters"
-        found.append(Access(task=step.task, space=space, address=item.offset, size=item.size, writes=writes))
-    return found, sorted(written)
+        if dma.kind == "input":
+            written.add((space, 0, -(-(dma.offset + dma.size) // PAGE) * PAGE))
+        writes = dma.kind in _WRITES or dma.kind == "parameters"
+        accesses.append(Access(task=step.task, space=space, address=dma.offset, size=dma.size, writes=writes))
+    return accesses, sorted(written)
 
 
 def _parameters(package: int) -> str:
@@ -202,7 +200,8 @@ def _parameters(package: int) -> str:
 def _space(
     kind: str, name: str | int | None, request: int, package: int, executable: str, batch: int | None
 ) -> str | None:
-    """Where a DMA's bytes lie; None for what nothing else touches: instructions, streamed parameters."""
+    """Return the name of the memory that a DMA touches; None for memory that nothing else touches: instructions,
+    streamed parameters."""
     if kind in ("input", "output"):
         return f"{kind} {name!r} of request {request}, batch {batch}"
     if kind in ("scratch_in", "scratch_out"):
@@ -213,12 +212,12 @@ def _space(
 
 
 def residence(events: Sequence[Event], evictions: Sequence[Eviction], makespan: int) -> Iterator[tuple[int, int, int]]:
-    """From when to when each package's parameters are cached: package, start, end."""
-    gone = {item.request: item.packages for item in evictions}
+    """Yield package, start and end of each time in which a package's parameters are cached."""
+    evicted_packages = {eviction.request: eviction.packages for eviction in evictions}
     since: dict[int, int] = {}
     for request, number, kind, start, _end in events:
-        for other in gone.pop(request, ()):
-            yield other, since.pop(other), start
+        for evicted in evicted_packages.pop(request, ()):
+            yield evicted, since.pop(evicted), start
         if kind == "caching":
             since[number] = start
     for number, start in since.items():
@@ -229,8 +228,8 @@ UNITS = ("host to device", "device to host", "tpu")
 _TO_DEVICE, _TO_HOST, _TPU = range(3)
 
 
-class Placed(NamedTuple):
-    """The tasks of one executable. `steps`: task and descriptor, None for computing; `done`: the last task."""
+class ExecutableTasks(NamedTuple):
+    """The tasks of one executable: `steps` holds task and descriptor (None for computing), `done` is the last task."""
 
     steps: tuple[tuple[int, Descriptor | None], ...]
     compute_ns: int | None
@@ -238,7 +237,7 @@ class Placed(NamedTuple):
 
 
 class Tasks:
-    """Grows a schedule by one executable after the other."""
+    """A schedule that grows by one executable after the other."""
 
     def __init__(self, assumptions: Assumptions) -> None:
         self.schedule = Schedule()
@@ -246,40 +245,51 @@ class Tasks:
         self._units = [self.schedule.unit(name) for name in UNITS]
         self._fence: Wait | None = None  # the last executable after which everything waits
 
-    def add(self, name: str, steps: list[Descriptor], cycles: int | None) -> Placed:
-        """An executable with its DMAs. `name`: in labels of tasks."""
+    def add(self, name: str, descriptors_of_run: list[Descriptor], cycles: int | None) -> ExecutableTasks:
+        """Add an executable with its DMAs; `name` stands in the labels of its tasks.
+
+        The computation is one task: the outputs wait for it, and it waits for all that comes before the first output.
+        """
         run = _Run(self, name, self._fence)
         compute_ns = self._assumptions.compute_ns(cycles)
-        moving = [number for number, item in enumerate(steps) if item.moves]
-        first_output = next((number for number in moving if steps[number].kind == "output"), None)
-        computes_at = first_output if first_output is not None else (moving[-1] + 1 if moving else 0)
-        found: list[tuple[int, Descriptor | None]] = []
+        computes_at = _compute_position(descriptors_of_run)
+        steps: list[tuple[int, Descriptor | None]] = []
         computed: Wait | None = None
-        for number, item in enumerate([*steps, None]):
+        for number, dma in enumerate([*descriptors_of_run, None]):
             if number == computes_at:
                 computed = run.compute(compute_ns or 0)
-                found.append((run.last, None))
-            if item is None:
+                steps.append((run.last, None))
+            if dma is None:
                 break
-            if item.moves:
-                ns = self._assumptions.transfer_ns(item.size, item.kind not in TO_HOST)
-                run.transfer(item, ns, computed)
-                found.append((run.last, item))
-            elif item.kind == LOCAL_FENCE:
+            if dma.moves:
+                ns = self._assumptions.transfer_ns(dma.size, dma.kind not in TO_HOST)
+                run.transfer(dma, ns, computed)
+                steps.append((run.last, dma))
+            elif dma.kind == LOCAL_FENCE:
                 run.fence()
         done = run.end()
-        if any(item.kind == GLOBAL_FENCE for item in steps):
+        if any(dma.kind == GLOBAL_FENCE for dma in descriptors_of_run):
             self._fence = done
-        return Placed(tuple(found), compute_ns, run.last)
+        return ExecutableTasks(tuple(steps), compute_ns, run.last)
 
     @property
     def units(self) -> list[int]:
-        """Numbers of UNITS."""
+        """The schedule's numbers of the UNITS."""
         return self._units
 
 
+def _compute_position(dmas: Sequence[Descriptor]) -> int:
+    """Return the position in a DMA list at which the device computes: before the first output, else after the last
+    transfer."""
+    moving = [number for number, dma in enumerate(dmas) if dma.moves]
+    first_output = next((number for number in moving if dmas[number].kind == "output"), None)
+    if first_output is not None:
+        return first_output
+    return moving[-1] + 1 if moving else 0
+
+
 class _Run:
-    """One executable: what its tasks wait for. Units work in order, so that a count of ended tasks says which."""
+    """The waits of one executable's tasks. Units work in order, so that a count tells which tasks have ended."""
 
     def __init__(self, tasks: Tasks, name: str, fence: Wait | None) -> None:
         self._tasks = tasks
@@ -296,31 +306,35 @@ class _Run:
             Wait(number, count, takes=False) for number, count in zip(self._ended, self._counts, strict=True) if count
         ]
 
-    def _add(self, unit: int, ns: int, waits: list[Wait], what: str, signals: tuple[tuple[int, int], ...] = ()) -> None:
+    def _add(
+        self, unit: int, ns: int, waits: list[Wait], label: str, signals: tuple[tuple[int, int], ...] = ()
+    ) -> None:
         schedule = self._tasks.schedule
         every = [*self._always, *self._fenced, *waits]
-        given = ((self._ended[unit], 1), *signals)
-        self.last = schedule.task(self._tasks.units[unit], ns, every, given, f"{self._name}: {what}")
+        signals = ((self._ended[unit], 1), *signals)
+        self.last = schedule.task(self._tasks.units[unit], ns, every, signals, f"{self._name}: {label}")
         self._counts[unit] += 1
 
-    def transfer(self, item: Descriptor, ns: int, computed: Wait | None) -> None:
-        """A DMA; outputs wait for the computing."""
-        waits = [computed] if item.kind == "output" and computed is not None else []
-        name = "" if item.name is None else f" {shown(str(item.name))}"
-        unit = _TO_HOST if item.kind in TO_HOST else _TO_DEVICE
-        self._add(unit, ns, waits, f"{item.kind}{name}, {item.size} bytes at {item.offset}")
+    def transfer(self, dma: Descriptor, ns: int, computed: Wait | None) -> None:
+        """Add a DMA; an output waits for the computing."""
+        waits: list[Wait] = []
+        if dma.kind == "output" and computed is not None:
+            waits = [computed]
+        name = "" if dma.name is None else f" {short_line(str(dma.name))}"
+        unit = _TO_HOST if dma.kind in TO_HOST else _TO_DEVICE
+        self._add(unit, ns, waits, f"{dma.kind}{name}, {dma.size} bytes at {dma.offset}")
 
     def compute(self, ns: int) -> Wait:
-        """The one block of computing; what waits for it."""
+        """Add the one task of computing and return the wait for its end."""
         self._add(_TPU, ns, self._all_before(), "compute")
         return Wait(self._ended[_TPU], self._counts[_TPU], takes=False)
 
     def fence(self) -> None:
-        """Everything after waits for everything before."""
+        """Make everything after wait for everything before."""
         self._fenced = self._all_before()
 
     def end(self) -> Wait:
-        """The task without length that ends the executable; what waits for it."""
+        """Add the task without length that ends the executable and return the wait for it."""
         self._add(_TPU, 0, self._all_before(), "done", ((self._done, 1),))
         return Wait(self._done, 1, takes=False)
 
@@ -338,11 +352,12 @@ def replay(
     frequency_hz: "str | int | None" = None,
     sram_bytes: int = SRAM_BYTES,
 ) -> Replay:
-    """What the driver does for requests, each the number of a package, and how long that takes under assumptions.
+    """Replay what the driver does for requests, each the number of a package, and model how long that takes.
 
-    `transport`: usb or pcie; `overlap`: the next request's DMAs may begin while one runs. Assumed, and named in every
-    report: `link`, usb2, usb3, pcie or bytes per second, None for no time; `frequency_hz`, a performance setting (low,
-    medium, high, max) or hertz, None for unknown compute; `sram_bytes`, beyond which resident parameters are warned of.
+    `transport` is usb or pcie. With `overlap`, the next request's DMAs may begin while one runs. Assumed, and named in
+    every report, are `link` (usb2, usb3, pcie or bytes per second; None for no time), `frequency_hz` (a performance
+    setting low, medium, high, max, or hertz; None for unknown compute) and `sram_bytes` (more resident parameters make
+    a warning).
 
     The same package twice is two packages only where it was loaded twice. Raises HostError for unknown requests or
     assumptions, PackageError where the driver fails a request or aborts.
@@ -351,110 +366,128 @@ def replay(
     for number in requests:
         if not 0 <= number < len(packages):
             raise HostError(f"request of package {number}: there are {len(packages)}, counted from 0")
-    cache = ParameterCache(packages)
-    known: dict[int, list[Descriptor]] = {}
-    tasks = Tasks(assumptions)
-    moved = dict.fromkeys(BYTE_KINDS, 0)
-    events: list[tuple[int, int, str]] = []
-    placed_steps: list[tuple[int, int, Descriptor | None, int | None]] = []
-    ends: list[int] = []
-    spans: list[tuple[int, int]] = []
-    evictions: list[Eviction] = []
-    tokens: list[int] = []
-    resident: list[int] = []
-    unknown = 0
+    log = _Log(packages, assumptions)
     for request, number in enumerate(requests):
-        package = packages[number]
-        decision = cache.request(number)
-        if decision.evicted:
-            evictions.append(Eviction(request, decision.evicted))
-        tokens.append(decision.token)
-        resident.append(cache.resident_bytes)
-        runs = [("caching", package.caching)] if decision.caches else []
-        for kind, executable in (*runs, ("inference", package.main)):
-            if executable is None:
-                continue
-            steps = _steps(executable, known, assumptions, request, number)
-            if len(tasks.schedule) + len(steps) > _MOST_TASKS:
-                raise HostError(f"the requests take more than {_MOST_TASKS:,} steps: replay fewer")
-            _count(moved, steps, kind, assumptions)
-            placed = tasks.add(f"request {request} {kind}", steps, executable.cycles)
-            unknown += placed.compute_ns is None
-            for task, item in placed.steps:
-                ns = placed.compute_ns if item is None else assumptions.transfer_ns(item.size, item.kind not in TO_HOST)
-                placed_steps.append((task, len(events), item, ns))
-            spans.append((placed.steps[0][0], placed.done))
-            events.append((request, number, kind))
-            if kind == "inference":
-                ends.append(placed.done)
-    timing = tasks.schedule.run()
-    listed = tuple(Step(*item) for item in placed_steps)
-    accesses, written = accesses_of(listed, events, packages)
+        log.add_request(request, number)
+    timing = log.tasks.schedule.run()
+    steps = tuple(log.steps)
+    accesses, written = accesses_of(steps, log.runs, packages)
     start = timing.start.tolist()
     end = timing.end.tolist()
+    events: list[Event] = []
+    for run, (first, last) in zip(log.runs, log.spans, strict=True):
+        events.append(Event(*run, start[first], end[last]))
     return Replay(
         assumptions=assumptions,
         packages=tuple(package.name for package in packages),
         cached_bytes=tuple(package.caching.parameter_bytes if package.caching else 0 for package in packages),
         requests=tuple(requests),
-        events=tuple(
-            Event(*event, start[first], end[last]) for event, (first, last) in zip(events, spans, strict=True)
-        ),
-        evictions=tuple(evictions),
-        tokens=tuple(tokens),
-        resident=tuple(resident),
-        bytes=moved,
-        request_end=tuple(end[task] for task in ends),
-        unknown_compute=unknown,
-        warnings=tuple(_warnings(assumptions, resident)),
-        steps=listed,
-        schedule=tasks.schedule,
+        events=tuple(events),
+        evictions=tuple(log.evictions),
+        tokens=tuple(log.tokens),
+        resident=tuple(log.resident),
+        bytes=log.bytes,
+        request_end=tuple(end[task] for task in log.ends),
+        unknown_compute=log.unknown_compute,
+        warnings=tuple(_warnings(assumptions, log.resident)),
+        steps=steps,
+        schedule=log.tasks.schedule,
         timing=timing,
         accesses=tuple(accesses),
         written=tuple(written),
     )
 
 
-def _steps(
-    executable: Executable, known: dict[int, list[Descriptor]], assumptions: Assumptions, request: int, package: int
+class _Log:
+    """The record of a replay while requests are added: cache, tasks, bytes, and the events without their times."""
+
+    def __init__(self, packages: Sequence[Package], assumptions: Assumptions) -> None:
+        self._packages = packages
+        self._assumptions = assumptions
+        self._cache = ParameterCache(packages)
+        self._descriptors: dict[int, list[Descriptor]] = {}  # by the id of the executable
+        self.tasks = Tasks(assumptions)
+        self.bytes = dict.fromkeys(BYTE_KINDS, 0)
+        self.runs: list[tuple[int, int, str]] = []  # request, package and kind of each executable run
+        self.spans: list[tuple[int, int]] = []  # first and last task of each executable run
+        self.steps: list[Step] = []
+        self.ends: list[int] = []  # last task of each request
+        self.evictions: list[Eviction] = []
+        self.tokens: list[int] = []
+        self.resident: list[int] = []
+        self.unknown_compute = 0
+
+    def add_request(self, request: int, number: int) -> None:
+        """Add a request of a package. Raises PackageError where the driver fails it, HostError for too many steps."""
+        package = self._packages[number]
+        decision = self._cache.request(number)
+        if decision.evicted:
+            self.evictions.append(Eviction(request, decision.evicted))
+        self.tokens.append(decision.token)
+        self.resident.append(self._cache.resident_bytes)
+        if decision.caches and package.caching is not None:
+            self._add_executable(request, number, "caching", package.caching)
+        self._add_executable(request, number, "inference", package.main)
+
+    def _add_executable(self, request: int, number: int, kind: str, executable: Executable) -> None:
+        dmas = _descriptors_of(executable, self._descriptors, self._assumptions, request, number)
+        if len(self.tasks.schedule) + len(dmas) > _MOST_TASKS:
+            raise HostError(f"the requests take more than {_MOST_TASKS:,} steps: replay fewer")
+        _count(self.bytes, dmas, kind, self._assumptions)
+        tasks = self.tasks.add(f"request {request} {kind}", dmas, executable.cycles)
+        self.unknown_compute += tasks.compute_ns is None
+        for task, dma in tasks.steps:
+            ns = tasks.compute_ns
+            if dma is not None:
+                ns = self._assumptions.transfer_ns(dma.size, dma.kind not in TO_HOST)
+            self.steps.append(Step(task, len(self.runs), dma, ns))
+        self.spans.append((tasks.steps[0][0], tasks.done))
+        self.runs.append((request, number, kind))
+        if kind == "inference":
+            self.ends.append(tasks.done)
+
+
+def _descriptors_of(
+    executable: Executable, cache: dict[int, list[Descriptor]], assumptions: Assumptions, request: int, package: int
 ) -> list[Descriptor]:
-    """The DMAs of an executable, if the driver gets that far."""
-    found = known.get(id(executable))
-    if found is None:
-        where = f"request {request} of package {package}"
+    """Return the DMAs of an executable, from `cache` for one that ran before. Raises PackageError where the driver does
+    not get that far."""
+    dmas = cache.get(id(executable))
+    if dmas is None:
+        run = f"request {request} of package {package}"
         if not executable.chunks:
-            raise PackageError(f"{where} fails: there are no chunks of instructions (D032)")
+            raise PackageError(f"{run} fails: there are no chunks of instructions (D032)")
         if not all(chunk.bitstream for chunk in executable.chunks):
-            raise PackageError(f"{where} fails: a chunk of instructions is empty (D033)")
-        found = known[id(executable)] = descriptors(executable, assumptions.transport, assumptions.overlap)
-        wrong = next((item for item in found if item.size < 0 or item.offset < 0), None)
+            raise PackageError(f"{run} fails: a chunk of instructions is empty (D033)")
+        dmas = cache[id(executable)] = descriptors(executable, assumptions.transport, assumptions.overlap)
+        wrong = next((dma for dma in dmas if dma.size < 0 or dma.offset < 0), None)
         if wrong is not None:
-            raise PackageError(f"{where}: {wrong.size} bytes at {wrong.offset} cannot be moved (D053, D054)")
-    return found
+            raise PackageError(f"{run}: {wrong.size} bytes at {wrong.offset} cannot be moved (D053, D054)")
+    return dmas
 
 
-def _count(moved: dict[str, int], steps: list[Descriptor], kind: str, assumptions: Assumptions) -> None:
-    """Add the bytes of an executable's DMAs."""
-    for item in steps:
-        if not item.moves:
+def _count(total_bytes: dict[str, int], dmas: list[Descriptor], kind: str, assumptions: Assumptions) -> None:
+    """Add the bytes of an executable's DMAs to the totals by kind."""
+    for dma in dmas:
+        if not dma.moves:
             continue
-        what = item.kind
-        if what == "parameters":
-            what = "parameters_cached" if kind == "caching" else "parameters_streamed"
-        moved[what] += item.size
-        if assumptions.link is not None and item.kind not in TO_HOST:
-            moved["headers"] += assumptions.link.header
+        byte_kind = dma.kind
+        if byte_kind == "parameters":
+            byte_kind = "parameters_cached" if kind == "caching" else "parameters_streamed"
+        total_bytes[byte_kind] += dma.size
+        if assumptions.link is not None and dma.kind not in TO_HOST:
+            total_bytes["headers"] += assumptions.link.header
 
 
 def _warnings(assumptions: Assumptions, resident: Sequence[int]) -> list[str]:
-    found: list[str] = []
-    most = max(resident, default=0)
-    if most > assumptions.sram_bytes:
-        request = resident.index(most)
-        found.append(
-            f"request {request}: {most:,} bytes of parameters are resident, more than the assumed "
+    warnings: list[str] = []
+    largest = max(resident, default=0)
+    if largest > assumptions.sram_bytes:
+        request = resident.index(largest)
+        warnings.append(
+            f"request {request}: {largest:,} bytes of parameters are resident, more than the assumed "
             f"{assumptions.sram_bytes:,} bytes of SRAM"
         )
     if assumptions.transport == "pcie":
-        found.append("over PCIe the device itself fetches data: only the instructions are seen here")
-    return found
+        warnings.append("over PCIe the device itself fetches data: only the instructions are seen here")
+    return warnings

@@ -1,5 +1,6 @@
-"""A package with values: real bytes through input DMAs, device layout, output DMAs and relayout; what lies between is
-computed by the uncompiled model on the CPU (DARWINN 10). The device's instructions are never executed."""
+"""Runs of a package with values: real bytes go through input DMAs, device layout, output DMAs and relayout; the
+uncompiled model computes the values in between on the CPU (DARWINN 10). The device's instructions are never executed.
+"""
 
 from collections.abc import Mapping
 from typing import Any
@@ -15,21 +16,22 @@ from buda_emu.foreign.darwinn.model import Package
 from buda_emu.foreign.darwinn.reading import Source
 from buda_emu.foreign.darwinn.rules.package import VARIABLE_SUFFIX
 from buda_emu.foreign.darwinn.twin import Twin
-from buda_emu.foreign.darwinn.twin.graph import Array
-from buda_emu.foreign.darwinn.twin.run import fed
+from buda_emu.foreign.darwinn.twin.graph import Array, Operation
+from buda_emu.foreign.darwinn.twin.run import feed
 from buda_emu.foreign.darwinn.verifying import Pairing, pair, tensor_name
 from buda_emu.support.errors import HostError, PackageError, UnsupportedError
-from buda_emu.support.unmasked import require_unmasked
+from buda_emu.support.unmasked import refuse_masked_arrays
 
 
 def run(
     package: Package, inputs: Mapping[str, Any], *, reference: "Twin | Source | None" = None, whole: bool = False
 ) -> dict[str, Array]:
-    """Outputs of one request, by the names of the package's layers, computed by the reference, never by the device.
+    """Return the outputs of one request, by the names of the package's layers, computed by the reference, never by the
+    device.
 
-    `inputs`: arrays by name, of the layers or of the model's inputs; states are kept in the reference. `reference`: the
-    uncompiled model. `whole`: also run the operators that the compiler left on the CPU; the result is that of the
-    compiled model. Every byte that no DMA moves arrives wrong.
+    `inputs` are arrays by the names of the layers or of the model's inputs; states stay in the reference. `reference`
+    is the uncompiled model. With `whole`, the operators that the compiler left on the CPU run, too, and the result is
+    that of the compiled model. Every byte that no DMA moves arrives wrong.
 
     Raises HostError without a reference, with one that does not fit, and for inputs that do not fit; UnsupportedError,
     by name, for operators that the reference does not compute.
@@ -46,67 +48,69 @@ def run(
     pairing = pair(main, twin.graph)
     if pairing.problems:
         raise HostError(f"the reference does not fit the package: {pairing.problems[0]}")
-    return (
-        _whole(package, inputs, twin, pairing)
-        if whole
-        else _device(main, _before(inputs, twin, pairing), twin, pairing)
-    )
+    if whole:
+        return _run_compiled_model(package, inputs, twin, pairing)
+    return _run_device(main, _device_inputs(inputs, twin, pairing), twin, pairing)
 
 
-def _before(inputs: Mapping[str, Any], twin: Twin, pairing: Pairing) -> dict[str, Array]:
-    """What the package's inputs get: as given, from the reference's variables, or computed by what stands before."""
-    tensors = twin.graph.tensors
+def _device_inputs(inputs: Mapping[str, Any], twin: Twin, pairing: Pairing) -> dict[str, Array]:
+    """Return the arrays of the package's inputs: passed by the caller, from the reference's variables, or computed from
+    inputs of the model by the operators in front of them."""
+    arrays: dict[str, Array] = {}
     for name, array in inputs.items():
-        require_unmasked(array, f"input {name}")
-    given = {
-        name: fed(tensors[pairing.inputs[name]], array) if name in pairing.inputs else np.asarray(array)
-        for name, array in inputs.items()
-    }
-    states = {
-        name: twin.variables[n] for name, n in pairing.inputs.items() if n in twin.variables and name not in given
-    }
-    missing = [name for name in pairing.inputs if name not in given and name not in states]
+        refuse_masked_arrays(array, f"input {name}")
+        if name in pairing.inputs:
+            arrays[name] = feed(twin.graph.tensors[pairing.inputs[name]], array)
+        else:
+            arrays[name] = np.asarray(array)
+    states: dict[str, Array] = {}
+    for name, number in pairing.inputs.items():
+        if number in twin.variables and name not in arrays:
+            states[name] = twin.variables[number]
+    missing = [name for name in pairing.inputs if name not in arrays and name not in states]
     if missing:
-        computed = twin.compute(given, twin.between(given, missing))
+        computed = twin.compute(arrays, twin.between(arrays, missing))
         absent = [name for name in missing if name not in computed]
         if absent:
-            raise HostError(f"input {absent[0]!r} is neither given nor computed from {', '.join(given) or 'nothing'}")
-        given |= {name: computed[name] for name in missing}
-    return states | {name: given[name] for name in pairing.inputs if name in given}
+            raise HostError(f"input {absent[0]!r} is neither given nor computed from {', '.join(arrays) or 'nothing'}")
+        arrays |= {name: computed[name] for name in missing}
+    return states | {name: arrays[name] for name in pairing.inputs if name in arrays}
 
 
-def _device(main: Executable, inputs: Mapping[str, Array], twin: Twin, pairing: Pairing) -> dict[str, Array]:
-    """From host arrays to host arrays."""
+def _run_device(main: Executable, inputs: Mapping[str, Array], twin: Twin, pairing: Pairing) -> dict[str, Array]:
+    """Return the outputs in the host's form for inputs in the host's form; both pass their DMAs and layouts."""
     steps = descriptors(main)
     tensors = twin.graph.tensors
-    arrived = {
-        layer.name or "": _arrived(main, layer, inputs[layer.name or ""], steps).reshape(
-            tensors[pairing.inputs[layer.name or ""]].shape
-        )
-        for layer in main.inputs
-    }
-    wanted = {name: tensor_name(name, twin.graph) for name in pairing.outputs}
-    values = twin.compute(arrived, twin.between(arrived, wanted.values()))
+    arrived: dict[str, Array] = {}
+    for layer in main.inputs:
+        name = layer.name or ""
+        array = _send_input(main, layer, inputs[name], steps)
+        arrived[name] = array.reshape(tensors[pairing.inputs[name]].shape)
+    tensor_names = {name: tensor_name(name, twin.graph) for name in pairing.outputs}
+    values = twin.compute(arrived, twin.between(arrived, tensor_names.values()))
     outputs: dict[str, Array] = {}
     for layer in main.outputs:
         name = layer.name or ""
-        if wanted[name] not in values:
+        if tensor_names[name] not in values:
             raise HostError(f"output {name!r} does not follow from the package's inputs in the reference")
-        array = values[wanted[name]]
-        outputs[name] = _returned(main, layer, array, steps).reshape(array.shape)
-        if name != wanted[name]:  # a state: the host copies it into the input of the next run (DARWINN 4)
+        array = values[tensor_names[name]]
+        outputs[name] = _receive_output(main, layer, array, steps).reshape(array.shape)
+        if name != tensor_names[name]:  # a state: the host copies it into the input of the next run (DARWINN 4)
             twin.variables[pairing.outputs[name]] = outputs[name]
     return outputs
 
 
 def _moves(main: Executable, kind: str, layer: Layer, steps: list[Descriptor]) -> list[tuple[int, int]]:
-    """Offsets and sizes of a layer's DMAs; the whole layer where a list that is not complete has none."""
-    found = [(item.offset, item.size) for item in steps if item.kind == kind and item.name == layer.name]
-    return found if found or main.fully_deterministic else [(0, layer.padded_bytes)]
+    """Return offsets and sizes of a layer's DMAs; the layer's full size where an incomplete list has none."""
+    moves = [(step.offset, step.size) for step in steps if step.kind == kind and step.name == layer.name]
+    if moves or main.fully_deterministic:
+        return moves
+    return [(0, layer.padded_bytes)]
 
 
-def _moved(source: bytes, moves: list[tuple[int, int]], size: int) -> Array:
-    """What arrives of a buffer: moved bytes as they are, all others as what they cannot be."""
+def _transfer_bytes(source: bytes, moves: list[tuple[int, int]], size: int) -> Array:
+    """Return the first `size` bytes of a buffer after its DMAs: every byte that none moves is inverted, so that it
+    cannot be right by chance."""
     data = np.frombuffer(source, np.uint8)
     result = ~data[:size]
     for offset, length in moves:
@@ -116,51 +120,63 @@ def _moved(source: bytes, moves: list[tuple[int, int]], size: int) -> Array:
     return result
 
 
-def _arrived(main: Executable, layer: Layer, array: Array, steps: list[Descriptor]) -> Array:
-    """An input as the device has it, back in the host's form."""
+def _send_input(main: Executable, layer: Layer, array: Array, steps: list[Descriptor]) -> Array:
+    """Return an input after its DMAs, turned back from the device's form into the host's."""
     assert layer.element is not None
     raw = to_device(layer, array)
-    there = _moved(raw, _moves(main, "input", layer, steps), len(raw))
+    device_bytes = _transfer_bytes(raw, _moves(main, "input", layer, steps), len(raw))
     executions = layer.execution_count_per_inference
-    one = layer.actual_bytes // executions
-    data = np.ascontiguousarray(there.reshape(executions, -1)[:, :one]).reshape(-1)
+    execution_bytes = layer.actual_bytes // executions
+    data = np.ascontiguousarray(device_bytes.reshape(executions, -1)[:, :execution_bytes]).reshape(-1)
     if layer.element.signed:
         word = {1: np.uint8, 2: np.uint16}[layer.element.size]
         data = (data.view(word) ^ word(1 << (8 * layer.element.size - 1))).view(np.uint8)
     return data.view(layer.element.dtype)
 
 
-def _returned(main: Executable, layer: Layer, array: Array, steps: list[Descriptor]) -> Array:
-    """An output through the device's layout and the DMAs."""
+def _receive_output(main: Executable, layer: Layer, array: Array, steps: list[Descriptor]) -> Array:
+    """Return an output after the device's layout and its DMAs, in the host's form."""
     raw = unrelayout(layer, array)
-    return relayout(layer, _moved(raw, _moves(main, "output", layer, steps), len(raw)))
+    return relayout(layer, _transfer_bytes(raw, _moves(main, "output", layer, steps), len(raw)))
 
 
-def _whole(package: Package, inputs: Mapping[str, Any], twin: Twin, pairing: Pairing) -> dict[str, Array]:
-    """The compiled model: CPU operators before, the device, CPU operators after."""
+def _run_compiled_model(package: Package, inputs: Mapping[str, Any], twin: Twin, pairing: Pairing) -> dict[str, Array]:
+    """Return the outputs of the compiled model: CPU operators before, the device, CPU operators after."""
     if package.model is None:
         raise HostError("a bare package has no CPU operators: give the .tflite that holds it, or run without whole")
     compiled = Twin(package.model)
     operations = compiled.graph.operations
-    at = next(item.number for item in operations if item.code == tflite.CUSTOM and item.custom == CUSTOM_CODE)
+    at = next(operation.number for operation in operations if _is_device_operation(operation))
     before = compiled.between(inputs, _names(compiled, operations[at].inputs))
-    values = compiled.compute(dict(inputs), [item for item in before if item.number < at])
-    states = {name: twin.variables[n] for name, n in pairing.inputs.items() if n in twin.variables}
-    absent = [name for name in pairing.inputs if name not in values and name not in states]
-    if absent:
-        raise HostError(f"input {absent[0]!r} is neither given nor computed from {', '.join(inputs) or 'nothing'}")
-    given = {name: values.get(name, states.get(name)) for name in pairing.inputs}
-    outputs = _device(package.main, {n: a for n, a in given.items() if a is not None}, twin, pairing)
-    known: dict[str, Any] = dict(values)
+    values = compiled.compute(dict(inputs), [operation for operation in before if operation.number < at])
+    outputs = _run_device(package.main, _input_arrays(values, inputs, twin, pairing), twin, pairing)
+    tensors: dict[str, Any] = dict(values)
     for name, array in outputs.items():
-        number = compiled.graph.named(name)
+        number = compiled.graph.number_of(name)
         if number is not None:
-            known[name] = array.reshape(compiled.graph.tensors[number].shape)
+            tensors[name] = array.reshape(compiled.graph.tensors[number].shape)
         elif not name.endswith(VARIABLE_SUFFIX):
             raise PackageError(f"the compiled model has no tensor for output {name!r}")
-    behind = [item for item in compiled.between(known, compiled.outputs) if item.number > at]
-    results = compiled.compute(known, behind)
+    behind = [operation for operation in compiled.between(tensors, compiled.outputs) if operation.number > at]
+    results = compiled.compute(tensors, behind)
     return {name: results[name] for name in compiled.outputs}
+
+
+def _is_device_operation(operation: Operation) -> bool:
+    return operation.code == tflite.CUSTOM and operation.custom == CUSTOM_CODE
+
+
+def _input_arrays(values: Mapping[str, Any], inputs: Mapping[str, Any], twin: Twin, pairing: Pairing) -> dict[str, Any]:
+    """Return the arrays of the package's inputs from computed values, or else from the reference's variables."""
+    arrays: dict[str, Any] = {}
+    for name, number in pairing.inputs.items():
+        if name in values:
+            arrays[name] = values[name]
+        elif number in twin.variables:
+            arrays[name] = twin.variables[number]
+        else:
+            raise HostError(f"input {name!r} is neither given nor computed from {', '.join(inputs) or 'nothing'}")
+    return arrays
 
 
 def _names(twin: Twin, numbers: tuple[int, ...]) -> list[str]:

@@ -11,7 +11,7 @@ from buda_emu.foreign.darwinn.tflite_names import describe_builtin_operator
 
 @dataclass(frozen=True, slots=True)
 class ExecutableSummary:
-    """One executable. `cycles`: the compiler's estimate, None where it gave none."""
+    """Figures of one executable. `cycles` is the compiler's estimate, None where there is none."""
 
     kind: str
     chunks: int
@@ -28,7 +28,7 @@ class ExecutableSummary:
 
 @dataclass(frozen=True, slots=True)
 class LayerSummary:
-    """One input or output. `zero_point`: as the host sees it, TFLite's."""
+    """Figures of one input or output. `zero_point` is TFLite's, as the host sees it."""
 
     direction: str
     name: str
@@ -42,7 +42,7 @@ class LayerSummary:
 
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """A package on one screen."""
+    """The facts about a package that fit on one screen."""
 
     path: str
     file_bytes: int
@@ -61,20 +61,23 @@ class Summary:
     input_bytes: int
     output_bytes: int
     complete_dma_list: bool
-    """Whether the main executable's hints say all that is moved."""
+    """True where the main executable's hints list all transfers."""
     switch_bytes: int
-    """What the first request after another model's moves besides: instructions and parameters for caching."""
+    """Bytes that the first request after one of another model moves besides: instructions and parameters to cache."""
     executables: tuple[ExecutableSummary, ...]
     layers: tuple[LayerSummary, ...]
     parts: int
-    """Packages for single chips in a package for several."""
+    """Number of packages for single chips in a package for several."""
 
 
 def summarise(package: Package) -> Summary:
-    """Of any package that can be read."""
+    """Summarise any package that can be read."""
     main = package.main if package.executables else None
     caching = package.caching
-    before, after = cpu_operators(package.model) if package.model is not None else ((), ())
+    before: tuple[str, ...] = ()
+    after: tuple[str, ...] = ()
+    if package.model is not None:
+        before, after = cpu_operators(package.model)
     return Summary(
         path=package.path,
         file_bytes=len(package.source),
@@ -86,52 +89,54 @@ def summarise(package: Package) -> Summary:
         cpu_operators_before=before,
         cpu_operators_after=after,
         cached_bytes=caching.parameter_bytes if caching else 0,
-        streamed_bytes=_moved(main, PARAMETER),
-        input_bytes=_moved(main, INPUT),
-        output_bytes=_moved(main, OUTPUT),
+        streamed_bytes=_transfer_bytes(main, PARAMETER),
+        input_bytes=_transfer_bytes(main, INPUT),
+        output_bytes=_transfer_bytes(main, OUTPUT),
         complete_dma_list=main is not None and main.fully_deterministic,
-        switch_bytes=_sent(caching) + _moved(caching, PARAMETER),
-        executables=tuple(_executable(item) for item in package.executables),
+        switch_bytes=_instruction_bytes(caching) + _transfer_bytes(caching, PARAMETER),
+        executables=tuple(map(_executable, package.executables)),
         layers=tuple(_layer(layer) for layer in (*main.inputs, *main.outputs)) if main else (),
         parts=len(package.parts),
     )
 
 
 def cpu_operators(model: tflite.Model) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Names of the operators before and after the first custom operator of the Edge TPU."""
+    """Return the names of the operators before and after the first custom operator of the Edge TPU."""
     before: list[str] = []
     after: list[str] = []
-    found = before
+    names = before
     codes = model.operator_codes or ()
     for graph in model.subgraphs or ():
         for operator in graph.operators or ():
             code = codes[operator.opcode_index]
             if code.custom_code == CUSTOM_CODE:
-                found = after
+                names = after
             else:
-                found.append(operator_name(code))
+                names.append(operator_name(code))
     return tuple(before), tuple(after)
 
 
 def operator_name(code: tflite.OperatorCode) -> str:
-    """TFLite's name of an operator, or its own name for a custom one."""
+    """Return TFLite's name of an operator; for a custom operator the name that the model has for it."""
     if code.code == tflite.CUSTOM:
         return code.custom_code or "a custom operator without a name"
     return describe_builtin_operator(code.code)
 
 
-def _moved(executable: Executable | None, desc: int) -> int:
-    """Bytes that the hints of an executable move of one kind."""
-    hints = (hint.any_hint for hint in executable.hints) if executable is not None else ()
-    return sum(
-        max(hint.size_in_bytes, 0)
-        for hint in hints
-        if isinstance(hint, DmaDescriptorHint) and hint.meta is not None and hint.meta.desc == desc
-    )
+def _transfer_bytes(executable: Executable | None, desc: int) -> int:
+    """Return the bytes of buffers of one kind that the hints of an executable move; 0 without an executable."""
+    if executable is None:
+        return 0
+    total = 0
+    for hint in executable.hints:
+        dma = hint.any_hint
+        if isinstance(dma, DmaDescriptorHint) and dma.meta is not None and dma.meta.desc == desc:
+            total += max(dma.size_in_bytes, 0)
+    return total
 
 
-def _sent(executable: Executable | None) -> int:
-    """Bytes of instructions that the hints of an executable send."""
+def _instruction_bytes(executable: Executable | None) -> int:
+    """Return the bytes of instructions that the hints of an executable send; 0 without an executable."""
     if executable is None:
         return 0
     numbers = [
@@ -140,19 +145,19 @@ def _sent(executable: Executable | None) -> int:
     return sum(len(executable.chunks[n].bitstream or b"") for n in numbers if 0 <= n < len(executable.chunks))
 
 
-def _executable(item: Executable) -> ExecutableSummary:
+def _executable(executable: Executable) -> ExecutableSummary:
     return ExecutableSummary(
-        kind=item.kind,
-        chunks=len(item.chunks),
-        instruction_bytes=sum(len(chunk.bitstream or b"") for chunk in item.chunks),
-        parameter_bytes=item.parameter_bytes,
-        token=item.parameter_caching_token,
-        cycles=item.cycles,
-        hints=len(item.hints),
-        complete_dma_list=item.fully_deterministic,
-        scratch_bytes=item.scratch_size_bytes,
-        narrow_memory_bytes_per_tile=item.used_narrow_memory_bytes_per_tile,
-        batch=item.batch_size,
+        kind=executable.kind,
+        chunks=len(executable.chunks),
+        instruction_bytes=sum(len(chunk.bitstream or b"") for chunk in executable.chunks),
+        parameter_bytes=executable.parameter_bytes,
+        token=executable.parameter_caching_token,
+        cycles=executable.cycles,
+        hints=len(executable.hints),
+        complete_dma_list=executable.fully_deterministic,
+        scratch_bytes=executable.scratch_size_bytes,
+        narrow_memory_bytes_per_tile=executable.used_narrow_memory_bytes_per_tile,
+        batch=executable.batch_size,
     )
 
 
@@ -161,7 +166,8 @@ def _layer(layer: Layer) -> LayerSummary:
     numerics = layer.numerics
     zero = None
     if numerics is not None and element is not None:
-        zero = numerics.zero_point - (1 << (8 * element.size - 1) if element.signed else 0)
+        flip = 1 << (8 * element.size - 1) if element.signed else 0
+        zero = numerics.zero_point - flip
     return LayerSummary(
         direction="output" if layer.output is not None else "input",
         name=layer.name or "",

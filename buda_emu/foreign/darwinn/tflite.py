@@ -22,7 +22,7 @@ from buda_emu.foreign.darwinn.flatbuffer.declare import (
 
 IDENTIFIER: Final = b"TFL3"
 ALIGNMENT: Final = 16
-"""Where buffers of a model begin."""
+"""Buffers of a model begin at multiples of this number of bytes."""
 TENSOR_TYPES: Final[Mapping[int, str]] = {0: "float32", 2: "int32", 3: "uint8", 4: "int64", 7: "int16", 9: "int8"}
 """numpy's names of the tensor types."""
 ACTIVATIONS: Final[Mapping[int, str]] = {0: "none", 1: "relu", 2: "relu_n1_to_1", 3: "relu6"}
@@ -34,7 +34,7 @@ CUSTOM: Final = 32
 
 @dataclass(frozen=True, slots=True)
 class OperatorCode(Table):
-    """Which operator an index stands for."""
+    """The operator that an index stands for."""
 
     deprecated_builtin_code: int = int8()
     custom_code: str | None = text()
@@ -43,7 +43,7 @@ class OperatorCode(Table):
 
     @property
     def code(self) -> int:
-        """The number of the operator: the larger of the two."""
+        """The number of the operator: the larger of the two code fields."""
         return max(self.deprecated_builtin_code, self.builtin_code)
 
 
@@ -74,7 +74,7 @@ class Tensor(Table):
 
 @dataclass(frozen=True, slots=True)
 class ConvOptions(Table):
-    """CONV_2D."""
+    """The options of the operator CONV_2D."""
 
     padding: int = int8(PADDINGS)
     stride_w: int = int32()
@@ -86,7 +86,7 @@ class ConvOptions(Table):
 
 @dataclass(frozen=True, slots=True)
 class DepthwiseOptions(Table):
-    """DEPTHWISE_CONV_2D."""
+    """The options of the operator DEPTHWISE_CONV_2D."""
 
     padding: int = int8(PADDINGS)
     stride_w: int = int32()
@@ -99,7 +99,7 @@ class DepthwiseOptions(Table):
 
 @dataclass(frozen=True, slots=True)
 class PoolOptions(Table):
-    """AVERAGE_POOL_2D."""
+    """The options of the operator AVERAGE_POOL_2D."""
 
     padding: int = int8(PADDINGS)
     stride_w: int = int32()
@@ -111,7 +111,7 @@ class PoolOptions(Table):
 
 @dataclass(frozen=True, slots=True)
 class FullyConnectedOptions(Table):
-    """FULLY_CONNECTED."""
+    """The options of the operator FULLY_CONNECTED."""
 
     act: int = int8(ACTIVATIONS)
     weights_format: int = int8(WEIGHTS_FORMATS)
@@ -122,14 +122,14 @@ class FullyConnectedOptions(Table):
 
 @dataclass(frozen=True, slots=True)
 class SoftmaxOptions(Table):
-    """SOFTMAX."""
+    """The options of the operator SOFTMAX."""
 
     beta: float = float32()
 
 
 @dataclass(frozen=True, slots=True)
 class ConcatenationOptions(Table):
-    """CONCATENATION."""
+    """The options of the operator CONCATENATION."""
 
     axis: int = int32()
     act: int = int8(ACTIVATIONS)
@@ -137,45 +137,45 @@ class ConcatenationOptions(Table):
 
 @dataclass(frozen=True, slots=True)
 class AddOptions(Table):
-    """ADD."""
+    """The options of the operator ADD."""
 
     act: int = int8(ACTIVATIONS)
 
 
 @dataclass(frozen=True, slots=True)
 class MulOptions(Table):
-    """MUL."""
+    """The options of the operator MUL."""
 
     act: int = int8(ACTIVATIONS)
 
 
 @dataclass(frozen=True, slots=True)
 class SubOptions(Table):
-    """SUB."""
+    """The options of the operator SUB."""
 
     act: int = int8(ACTIVATIONS)
 
 
 @dataclass(frozen=True, slots=True)
 class MaximumMinimumOptions(Table):
-    """MAXIMUM, MINIMUM: nothing."""
+    """The options of the operators MAXIMUM and MINIMUM: none."""
 
 
 @dataclass(frozen=True, slots=True)
 class LeakyReluOptions(Table):
-    """LEAKY_RELU."""
+    """The options of the operator LEAKY_RELU."""
 
     alpha: float = float32()
 
 
 @dataclass(frozen=True, slots=True)
 class SquaredDifferenceOptions(Table):
-    """SQUARED_DIFFERENCE: nothing."""
+    """The options of the operator SQUARED_DIFFERENCE: none."""
 
 
 @dataclass(frozen=True, slots=True)
 class ResizeBilinearOptions(Table):
-    """RESIZE_BILINEAR."""
+    """The options of the operator RESIZE_BILINEAR."""
 
     unused_height: int = int32()
     unused_width: int = int32()
@@ -185,31 +185,31 @@ class ResizeBilinearOptions(Table):
 
 @dataclass(frozen=True, slots=True)
 class ReshapeOptions(Table):
-    """RESHAPE: the output tensor says all."""
+    """The options of the operator RESHAPE, of which none is read: the output tensor has the shape."""
 
 
 @dataclass(frozen=True, slots=True)
 class PadOptions(Table):
-    """PAD: nothing."""
+    """The options of the operator PAD: none."""
 
 
 @dataclass(frozen=True, slots=True)
 class SplitOptions(Table):
-    """SPLIT."""
+    """The options of the operator SPLIT."""
 
     number: int = int32()
 
 
 @dataclass(frozen=True, slots=True)
 class ArgMaxOptions(Table):
-    """ARG_MAX."""
+    """The options of the operator ARG_MAX."""
 
     output_type: int = int8(TENSOR_TYPES)
 
 
 @dataclass(frozen=True, slots=True)
 class SequenceLstmOptions(Table):
-    """UNIDIRECTIONAL_SEQUENCE_LSTM."""
+    """The options of the operator UNIDIRECTIONAL_SEQUENCE_LSTM."""
 
     act: int = int8()
     cell_clip: float = float32()
@@ -232,7 +232,7 @@ class Operator(Table):
     opcode_index: int = uint32()
     inputs: Sequence[int] | None = numbers(kinds.INT)
     outputs: Sequence[int] | None = numbers(kinds.INT)
-    builtin_options_type: int = union_type({0: "NONE"} | {n: item.__name__ for n, item in OPTIONS.items()})
+    builtin_options_type: int = union_type({0: "NONE"} | {number: table.__name__ for number, table in OPTIONS.items()})
     builtin_options: Table | None = union(OPTIONS)
     custom_options: memoryview | bytes | None = data(ALIGNMENT)
     custom_options_format: int = int8()
@@ -242,7 +242,7 @@ class Operator(Table):
 
 @dataclass(frozen=True, slots=True)
 class SubGraph(Table):
-    """Operators in the order of execution."""
+    """Tensors and operators, the operators in the order of execution."""
 
     tensors: tuple[Tensor, ...] | None = many(Tensor)
     inputs: Sequence[int] | None = numbers(kinds.INT)
@@ -253,14 +253,14 @@ class SubGraph(Table):
 
 @dataclass(frozen=True, slots=True)
 class Buffer(Table):
-    """Bytes of a constant; absent or empty: none."""
+    """The bytes of a constant; a buffer that is absent or empty holds no constant."""
 
     data: memoryview | bytes | None = data(ALIGNMENT)
 
 
 @dataclass(frozen=True, slots=True)
 class Model(Table):
-    """The root of a `.tflite`."""
+    """The root table of a `.tflite`."""
 
     version: int = uint32()
     operator_codes: tuple[OperatorCode, ...] | None = many(OperatorCode)

@@ -48,6 +48,6 @@ TENSOR_TYPES: Final[Mapping[int, str]] = dict(enumerate(_TENSOR_TYPES.split()))
 
 
 def describe_builtin_operator(code: int) -> str:
-    """Return the name of a builtin operator, or a text with its number if the schema of this version has no such
+    """Return the name of a builtin operator, or a text with its number if this version of the schema has no such
     operator."""
     return BUILTIN_OPERATORS.get(code, f"a builtin operator of number {code}, newer than the schema that is read here,")

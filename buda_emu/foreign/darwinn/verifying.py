@@ -1,6 +1,5 @@
-"""Does a package hold a model: which tensors of the twin are its layers, and whether weights, biases, names and shapes
-are equal.
-"""
+"""Comparison of a package with a model: which tensors of the twin are its layers, and whether weights, biases, names
+and shapes are equal."""
 
 from dataclasses import dataclass
 from math import prod
@@ -20,7 +19,7 @@ from buda_emu.foreign.darwinn.twin.operators import OPERATORS
 
 @dataclass(frozen=True, slots=True)
 class Pairing:
-    """Tensor numbers of inputs and outputs by the layer's name, and what does not agree."""
+    """Tensor numbers of inputs and outputs by the layer's name, and the differences between layers and tensors."""
 
     inputs: dict[str, int]
     outputs: dict[str, int]
@@ -28,36 +27,39 @@ class Pairing:
 
 
 def pair(executable: Executable, graph: Graph) -> Pairing:
-    """Layers to tensors by name; sizes, types, scales and zero points are to agree."""
+    """Pair layers with tensors by name. Sizes, types, scales and zero points that differ are problems."""
     problems: list[str] = []
-
-    def find(layers: tuple[Layer, ...], outputs: bool) -> dict[str, int]:
-        found: dict[str, int] = {}
-        for layer in layers:
-            name = layer.name or ""
-            number = graph.named(tensor_name(name, graph) if outputs else name)
-            if number is None:
-                problems.append(f"the model has no tensor {name!r}")
-                continue
-            found[name] = number
-            wrong = _differs(layer, graph.tensors[number])
-            if wrong:
-                problems.append(f"{name!r}: {wrong}")
-        return found
-
-    inputs, outputs = find(executable.inputs, False), find(executable.outputs, True)
+    inputs = _pair_layers(executable.inputs, False, graph, problems)
+    outputs = _pair_layers(executable.outputs, True, graph, problems)
     return Pairing(inputs, outputs, tuple(problems))
 
 
+def _pair_layers(layers: tuple[Layer, ...], outputs: bool, graph: Graph, problems: list[str]) -> dict[str, int]:
+    numbers: dict[str, int] = {}
+    for layer in layers:
+        name = layer.name or ""
+        number = graph.number_of(tensor_name(name, graph) if outputs else name)
+        if number is None:
+            problems.append(f"the model has no tensor {name!r}")
+            continue
+        numbers[name] = number
+        difference = _difference(layer, graph.tensors[number])
+        if difference:
+            problems.append(f"{name!r}: {difference}")
+    return numbers
+
+
 def tensor_name(layer: str, graph: Graph) -> str:
-    """The tensor of an output: `X_variable_output` is the variable X."""
+    """Return the name of an output's tensor: for `X_variable_output` it is X, where X is a variable of the graph."""
     base = layer.removesuffix(VARIABLE_SUFFIX)
-    number = graph.named(base)
-    return base if base != layer and number is not None and graph.tensors[number].is_variable else layer
+    number = graph.number_of(base)
+    if base != layer and number is not None and graph.tensors[number].is_variable:
+        return base
+    return layer
 
 
-def _differs(layer: Layer, tensor: Tensor) -> str:
-    """How a layer and its tensor disagree; "" where they agree."""
+def _difference(layer: Layer, tensor: Tensor) -> str:
+    """Describe the first difference between a layer and its tensor; "" where they agree."""
     if layer.element is None or layer.element.dtype != tensor.type:
         return f"the package has {layer.element.name if layer.element else layer.data_type}, the model {tensor.type}"
     elements = layer.elements * layer.execution_count_per_inference
@@ -66,10 +68,10 @@ def _differs(layer: Layer, tensor: Tensor) -> str:
     if layer.numerics is None or len(tensor.scale) != 1:
         return "there is no one scale"
     scale = layer.numerics.dequantization_factor
-    zero = layer.numerics.zero_point
     if np.float32(scale) != np.float32(tensor.scale[0]):
         return f"the package's scale is {scale}, the model's {tensor.scale[0]}"
-    host_zero = zero - (1 << (8 * layer.element.size - 1) if layer.element.signed else 0)
+    flip = 1 << (8 * layer.element.size - 1) if layer.element.signed else 0
+    host_zero = layer.numerics.zero_point - flip
     if host_zero != tensor.zero_point[0]:
         return f"the package's zero point is {host_zero}, the model's {tensor.zero_point[0]}"
     return ""
@@ -82,7 +84,8 @@ _EIGHT_BITS = ("int8", "uint8")
 
 @dataclass(frozen=True, slots=True)
 class Verification:
-    """What was compared. `matches`: layers agree, every weight byte is there often enough, every bias was found."""
+    """The figures of a comparison. `matches` means: layers agree, every weight byte is there often enough, every bias
+    was found."""
 
     layers: bool
     weights: int
@@ -92,19 +95,19 @@ class Verification:
     biases: int
     biases_found: int
     differences: tuple[str, ...]
-    """How the layers disagree, one line each."""
+    """Differences between layers and tensors, one line each."""
 
     @property
     def matches(self) -> bool:
-        """Whether the package was made from this model, as far as bytes can say."""
+        """Return whether the package was made from this model, as far as bytes can tell."""
         return self.layers and not self.weights_missing and self.biases_found == self.biases
 
 
 def verify(package: Package, model: "Twin | Source") -> Verification:
-    """Hold a package against an uncompiled model.
+    """Compare a package with an uncompiled model.
 
     The order of weights on the device is not public: their bytes are counted, biases searched. Raises PackageError for
-    what is not a model, OSError for a file that cannot be opened.
+    bytes that are no model, OSError for a file that cannot be opened.
     """
     twin = model if isinstance(model, Twin) else Twin(model)
     pairing = pair(package.main, twin.graph)
@@ -112,45 +115,58 @@ def verify(package: Package, model: "Twin | Source") -> Verification:
     if not pairing.problems:
         outputs = [tensor_name(name, twin.graph) for name in pairing.outputs]
         operations = twin.between(pairing.inputs, outputs)
-    blobs = [bytes(item.parameters) for item in package.executables if item.parameters]
+    blobs = [bytes(executable.parameters) for executable in package.executables if executable.parameters]
     have = sum((_counts(blob) for blob in blobs), np.zeros(256, np.int64))
-    need = np.zeros(256, np.int64)
-    biases = found = 0
-    for number in _constants(operations):
-        tensor = twin.graph.tensors[number]
-        if tensor.constant is None or tensor.is_variable or tensor.type not in _EIGHT_BITS:
-            continue
-        data = tensor.constant.tobytes()
-        need += np.roll(_counts(data), 128) if tensor.type == "int8" else _counts(data)
-    for number in _biases(operations):
-        constant = twin.graph.tensors[number].constant
-        if constant is not None and constant.dtype == np.int32:
-            biases += 1
-            head = constant.tobytes()[:_BIAS_BYTES]
-            found += any(head in blob for blob in blobs)
-    missing = int(np.maximum(need - have, 0).sum())
+    need = _weight_counts(twin.graph, operations)
+    heads = _bias_heads(twin.graph, operations)
     return Verification(
         layers=not pairing.problems,
         weights=int(need.sum()),
-        weights_missing=missing,
-        biases=biases,
-        biases_found=found,
+        weights_missing=int(np.maximum(need - have, 0).sum()),
+        biases=len(heads),
+        biases_found=sum(any(head in blob for blob in blobs) for head in heads),
         differences=pairing.problems,
     )
 
 
+def _weight_counts(graph: Graph, operations: list[Operation]) -> NDArray[Any]:
+    """Count the bytes of 8-bit constants by their value on the device, which flips the sign bit of int8."""
+    counts = np.zeros(256, np.int64)
+    for number in _constants(operations):
+        tensor = graph.tensors[number]
+        if tensor.constant is None or tensor.is_variable or tensor.type not in _EIGHT_BITS:
+            continue
+        tensor_counts = _counts(tensor.constant.tobytes())
+        counts += np.roll(tensor_counts, 128) if tensor.type == "int8" else tensor_counts
+    return counts
+
+
+def _bias_heads(graph: Graph, operations: list[Operation]) -> list[bytes]:
+    """Return the first bytes of each bias that is a constant of int32."""
+    heads: list[bytes] = []
+    for number in _biases(operations):
+        constant = graph.tensors[number].constant
+        if constant is not None and constant.dtype == np.int32:
+            heads.append(constant.tobytes()[:_BIAS_BYTES])
+    return heads
+
+
 def _counts(data: bytes) -> NDArray[Any]:
-    """How often each byte value occurs."""
+    """Count the bytes of each of the 256 values."""
     return np.bincount(np.frombuffer(data, np.uint8), minlength=256).astype(np.int64)
 
 
 def _constants(operations: list[Operation]) -> list[int]:
-    """Tensors that operators read, each once."""
-    return list(dict.fromkeys(number for item in operations for number in item.inputs if number >= 0))
+    """Return the numbers of the tensors that operators read, each once, in order."""
+    numbers: dict[int, None] = {}
+    for operation in operations:
+        numbers |= dict.fromkeys(number for number in operation.inputs if number >= 0)
+    return list(numbers)
 
 
 def _biases(operations: list[Operation]) -> list[int]:
-    """Tensors that are biases, each once."""
-    codes = {code for code, item in OPERATORS.items() if item.name in _BIASED}
-    numbers = (item.inputs[2] for item in operations if item.code in codes and len(item.inputs) > 2)
+    """Return the numbers of the tensors that are biases, each once, in order."""
+    codes = {code for code, operator in OPERATORS.items() if operator.name in _BIASED}
+    biased = [operation for operation in operations if operation.code in codes and len(operation.inputs) > 2]
+    numbers = (operation.inputs[2] for operation in biased)
     return list(dict.fromkeys(number for number in numbers if number >= 0))

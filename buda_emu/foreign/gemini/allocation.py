@@ -1,18 +1,18 @@
-"""L2 allocation: a schedule without addresses (dialect B) becomes one with addresses (dialect A) (facts GEMINI 7):
-which tensors a core holds and how long, where they lie, and the schedule that says so.
-"""
+"""Allocate L2 for a schedule without addresses (dialect B) and write it as one with addresses (dialect A) (facts GEMINI
+7). First the tensors that each core holds are collected with their lifetimes, then they get addresses, then the
+schedule is written."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final, Literal
 
-from buda_emu.foreign.gemini.boxes import ORIGIN, Box, hull, tile
+from buda_emu.foreign.gemini.boxes import ORIGIN, Box, fills, hull
 from buda_emu.foreign.gemini.document import Document, load
 from buda_emu.foreign.gemini.index import Index
 from buda_emu.foreign.gemini.model import IR, Destination, Ofmap, Source, Tensor, Workload
 from buda_emu.foreign.gemini.rules import check
-from buda_emu.foreign.gemini.sizes import UNIT, fmap_bytes, padded, weight_bytes
-from buda_emu.foreign.gemini.time.plan import load_key
+from buda_emu.foreign.gemini.sizes import UNIT, fmap_bytes, round_up, weight_bytes
+from buda_emu.foreign.gemini.time.plan import load_order
 from buda_emu.support.checker.render import render
 from buda_emu.support.errors import HostError, ProgramError, ScheduleError, UnsupportedError
 
@@ -21,8 +21,9 @@ INT8 = 8
 
 @dataclass(frozen=True, slots=True)
 class Resident:
-    """A tensor from its first snapshot to its last. `sources`: transfer and its box in the tensor; `reader`:
-    position of the workload whose operand it is (`input`); `piece`: what is stored from it (`store`)."""
+    """A tensor in the L2 of one core, resident from snapshot `first` to snapshot `last`. `sources` pairs each transfer
+    with its box in the tensor, `reader` is the position of the workload that reads an `input`, `piece` is the result
+    that a `store` waits to send to DRAM."""
 
     kind: Literal["input", "weight", "store"]
     box: Box
@@ -38,54 +39,63 @@ class Resident:
 
     @property
     def room(self) -> int:
-        """Bytes to the next address that a tensor may begin at."""
-        return padded(self.size, UNIT)
+        """Bytes from this tensor's address to the next address at which another tensor may begin."""
+        return round_up(self.size, UNIT)
 
     @property
     def from_dram(self) -> bool:
-        """It is loaded."""
+        """True when a source of the tensor is DRAM, so the DRAM queue loads it."""
         return any(source.type == "DRAM" for source, _box in self.sources)
 
 
-def residents(ir: IR, index: Index) -> dict[int, list[Resident]]:
-    """By core (key of the file), numbered. Raises UnsupportedError for weights that are activations."""
+def collect_residents(ir: IR, index: Index) -> dict[int, list[Resident]]:
+    """Return the numbered tensors of each core, by the core's key in the file. Raises UnsupportedError for weights that
+    are activations."""
     for work in ir.workloads():
         if work.weight is not None and work.weight.from_ofmap:
             raise UnsupportedError(f"{work}: activations as weights (from_ofmap) are not allocated")
-    found: dict[int, list[Resident]] = {}
+    residents_by_core: dict[int, list[Resident]] = {}
     for core, works in ir.cores.items():
-        items = [*_inputs(index, works), *_weights(index, works), *_stores(works)]
-        items.sort(key=lambda item: (item.first, item.last))
-        found[core] = [replace(item, number=number) for number, item in enumerate(items)]
-    return found
+        items = [*_input_residents(index, works), *_weight_residents(index, works), *_store_residents(works)]
+        items.sort(key=lambda resident: (resident.first, resident.last))
+        residents_by_core[core] = [replace(resident, number=number) for number, resident in enumerate(items)]
+    return residents_by_core
 
 
-def _entries(works: Sequence[Workload]) -> dict[tuple[str | None, int | None], list[tuple[int, Tensor]]]:
-    """Entries of operands by the layer and id of their reader, with the snapshots that show them."""
-    found: dict[tuple[str | None, int | None], list[tuple[int, Tensor]]] = {}
+def _collect_ifmap_entries(works: Sequence[Workload]) -> dict[tuple[str | None, int | None], list[tuple[int, Tensor]]]:
+    """Group the `ifmap` buffer entries by the layer and workload id of their reader, each with the position of the
+    snapshot that shows it."""
+    entries: dict[tuple[str | None, int | None], list[tuple[int, Tensor]]] = {}
     for work in works:
         for tensor in work.buffer:
             if tensor.type == "ifmap":
-                found.setdefault((tensor.layer_name, tensor.workload_id), []).append((work.index, tensor))
-    return found
+                entries.setdefault((tensor.layer_name, tensor.workload_id), []).append((work.index, tensor))
+    return entries
 
 
-def _inputs(index: Index, works: Sequence[Workload]) -> Iterator[Resident]:
-    entries = _entries(works)
+def _input_residents(index: Index, works: Sequence[Workload]) -> Iterator[Resident]:
+    """Yield the operand tensors of a core's workloads. Raises ProgramError for a workload without a buffer entry."""
+    entries = _collect_ifmap_entries(works)
     for work in works:
         for operand in work.ifmap:
             shown = entries.get((work.layer_name, work.workload_id))
             if not shown:
                 raise ProgramError(f"{work}: its buffer has no entry of its layer and id")
             origin = operand.box.lower
-            placed = [(source, _local(source, origin)) for source in shown[-1][1].source]
-            for group in _tensors(placed):
-                makers = [index.made.get(source.transfer_id) for source, _box in group if source.type == "core"]
-                own = [made.work.index for made in makers if made is not None and made.work.core == work.core]
-                whole = hull(box for _source, box in group)
-                sources = tuple((source, box.within(whole)) for source, box in group)
-                box = whole.within(whole)
-                first = min([shown[0][0], work.index, *own])
+            placed = [(source, _to_operand_coordinates(source, origin)) for source in shown[-1][1].source]
+            for group in _group_into_tensors(placed):
+                makers = [
+                    index.outputs_by_id.get(source.transfer_id) for source, _box in group if source.type == "core"
+                ]
+                local_indices = [
+                    producer.work.index
+                    for producer in makers
+                    if producer is not None and producer.work.core == work.core
+                ]
+                bounds = hull(box for _source, box in group)
+                sources = tuple((source, box.within(bounds)) for source, box in group)
+                box = bounds.within(bounds)
+                first = min([shown[0][0], work.index, *local_indices])
                 yield Resident(
                     kind="input",
                     box=box,
@@ -97,42 +107,47 @@ def _inputs(index: Index, works: Sequence[Workload]) -> Iterator[Resident]:
                 )
 
 
-def _local(source: Source, origin: Sequence[int]) -> Box:
-    """In coordinates of the operand: N, H, W less its lower corner, C from `channel`."""
-    box = source.box.moved([-value for value in origin])
-    low, high = source.channel or (box.lower[1], box.upper[1])
-    if low < 0 or high - low != box.upper[1] - box.lower[1]:
+def _to_operand_coordinates(source: Source, origin: Sequence[int]) -> Box:
+    """Return the source's box in coordinates of the operand: N, H and W count from the operand's lower corner, C comes
+    from `channel`. Raises ProgramError where `channel` is not a range of as many channels as the box has."""
+    box = source.box.shift([-value for value in origin])
+    first_channel, last_channel = source.channel or (box.lower[1], box.upper[1])
+    if first_channel < 0 or last_channel - first_channel != box.upper[1] - box.lower[1]:
         raise ProgramError(
-            f"{source.place}/channel: [{low}, {high}] is not a range of the source's {box.shape[1]} channels"
+            f"{source.place}/channel: [{first_channel}, {last_channel}] is not a range of the source's "
+            f"{box.shape[1]} channels"
         )
-    return Box((box.lower[0], low, *box.lower[2:]), (box.upper[0], high, *box.upper[2:]))
+    return Box((box.lower[0], first_channel, *box.lower[2:]), (box.upper[0], last_channel, *box.upper[2:]))
 
 
-Placed = list[tuple[Source, Box]]
+PlacedSources = list[tuple[Source, Box]]
 
 
-def _tensors(placed: Placed) -> Iterator[Placed]:
-    """One tensor of all sources, else one for each producing layer, else one for each source."""
-    if placed and _one(placed):
-        yield placed
+def _group_into_tensors(pieces: PlacedSources) -> Iterator[PlacedSources]:
+    """Yield the groups of sources that become one tensor each: all sources together if they tile a box, else the
+    sources of each layer if those do, else every source alone."""
+    if pieces and _is_one_tensor(pieces):
+        yield pieces
         return
-    layers: dict[str | None, Placed] = {}
-    for source, box in placed:
+    layers: dict[str | None, PlacedSources] = {}
+    for source, box in pieces:
         layers.setdefault(source.layer_name, []).append((source, box))
     for group in layers.values():
-        if _one(group):
+        if _is_one_tensor(group):
             yield group
         else:
-            yield from ([item] for item in group)
+            yield from ([pair] for pair in group)
 
 
-def _one(group: Placed) -> bool:
-    """All come from cores and tile their bounding box."""
-    boxes = [box for _source, box in group]
-    return all(source.type == "core" for source, _box in group) and tile(boxes, hull(boxes))
+def _is_one_tensor(pieces: PlacedSources) -> bool:
+    """Return whether all pieces come from cores and tile their bounding box."""
+    boxes = [box for _source, box in pieces]
+    return all(source.type == "core" for source, _box in pieces) and fills(boxes, hull(boxes))
 
 
-def _weights(index: Index, works: Sequence[Workload]) -> Iterator[Resident]:
+def _weight_residents(index: Index, works: Sequence[Workload]) -> Iterator[Resident]:
+    """Yield the weights that a core's workloads use, resident from the first snapshot that shows or uses them to the
+    last. Raises ProgramError for a weight that does not come from DRAM."""
     lives: dict[int, list[int]] = {}
     readers: dict[int, Workload] = {}
     for work in works:
@@ -171,12 +186,14 @@ def _weights(index: Index, works: Sequence[Workload]) -> Iterator[Resident]:
 
 
 def weight_box(channels: Box, bits: int) -> Box:
-    """Of dialect A for a weight of which dialect B tells output channels and bits."""
+    """Return the box [0, K, C * R*S, 0] of dialect A for a weight of which dialect B gives output channels and size in
+    bits."""
     count = channels.shape[1]
     return Box(ORIGIN, (0, count - 1, max(bits // 8 // count, 1) - 1, 0))
 
 
-def _stores(works: Sequence[Workload]) -> Iterator[Resident]:
+def _store_residents(works: Sequence[Workload]) -> Iterator[Resident]:
+    """Yield the results that wait to be stored, resident while their workload runs and during the next one."""
     for work in works:
         for piece in work.ofmap:
             if piece.to_dram:
@@ -202,19 +219,19 @@ _ORDERS: Final[Sequence[Callable[[Resident], tuple[int, ...]]]] = (
 
 
 def place(ir: IR, core: int, items: Sequence[Resident], buffersize: int) -> list[Resident]:
-    """Tensors of a core with addresses, so that none share a byte in a snapshot. Raises ProgramError where first fit
-    finds no room in any order, naming core and workload."""
+    """Return the tensors of a core with addresses, so that no two share a byte in a snapshot. Raises ProgramError,
+    naming core and workload, where first fit finds no room in any of the orders."""
     stuck: Resident | None = None
     for order in _ORDERS:
         placed: list[Resident] = []
-        for item in sorted(items, key=order):
-            address = _first_fit(item, placed)
-            if address + item.room > buffersize:
-                stuck = stuck or item
+        for resident in sorted(items, key=order):
+            address = _find_first_fit(resident, placed)
+            if address + resident.room > buffersize:
+                stuck = stuck or resident
                 break
-            placed.append(replace(item, address=address))
+            placed.append(replace(resident, address=address))
         else:
-            return sorted(placed, key=lambda item: item.number)
+            return sorted(placed, key=lambda resident: resident.number)
     assert stuck is not None  # no order was gone through whole
     x, y = ir.position(core)
     work = ir.cores[core][stuck.first]
@@ -226,16 +243,16 @@ def place(ir: IR, core: int, items: Sequence[Resident], buffersize: int) -> list
     )
 
 
-def _first_fit(item: Resident, placed: Sequence[Resident]) -> int:
-    """The lowest address below which nothing that lives at the same time is in the way."""
+def _find_first_fit(resident: Resident, placed: Sequence[Resident]) -> int:
+    """Return the lowest address at which the tensor overlaps no tensor that lives at the same time."""
     beside = sorted(
         (other.address, other.address + other.room)
         for other in placed
-        if other.first <= item.last and item.first <= other.last
+        if other.first <= resident.last and resident.first <= other.last
     )
     at = 0
     for low, high in beside:
-        if at + item.room <= low:
+        if at + resident.room <= low:
             break
         at = max(at, high)
     return at
@@ -245,36 +262,41 @@ _PE = ("conv2d", "fc")
 
 
 class _Writer:
+    """Writes a schedule of dialect A from one of dialect B and the addresses of its tensors."""
+
     def __init__(self, ir: IR, index: Index, placed: Mapping[int, Sequence[Resident]], buffersize: int) -> None:
         self.ir = ir
         self.index = index
         self.placed = placed
         self.buffersize = buffersize
-        self.orders, self.count = self._orders()
+        self.orders, self.count = self._number_orders()
 
-    def _orders(self) -> tuple[dict[tuple[int, int], int], int]:
-        """tensor_order by core and tensor_id: the DRAM queue of dialect B, with each core's own loads."""
+    def _number_orders(self) -> tuple[dict[tuple[int, int], int], int]:
+        """Return `tensor_order` by core and tensor_id, and how many orders there are. The order is that of dialect B's
+        DRAM queue, except that every core loads its own copy."""
         keys: list[tuple[tuple[int, int, int], int, int]] = []
         for core, items in self.placed.items():
             works = self.ir.cores[core]
-            for item in items:
-                if item.piece is not None:
-                    keys.append(((works[item.first].workload_id, 1, item.piece.transfer_id), core, item.number))
-                elif item.from_dram:
-                    number = item.sources[0][0].transfer_id
-                    keys.append((load_key(self.index, number, works[item.first]), core, item.number))
+            for resident in items:
+                if resident.piece is not None:
+                    keys.append(
+                        ((works[resident.first].workload_id, 1, resident.piece.transfer_id), core, resident.number)
+                    )
+                elif resident.from_dram:
+                    number = resident.sources[0][0].transfer_id
+                    keys.append((load_order(self.index, number, works[resident.first]), core, resident.number))
         orders = {(core, number): order for order, (_key, core, number) in enumerate(sorted(keys))}
         return orders, len(keys)
 
     def core(self, key: int) -> int:
-        """Core id of dialect A."""
+        """Return the core id of dialect A for a core's key in dialect B."""
         x, y = self.ir.position(key)
         return y * self.ir.xlen + x
 
     def document(self) -> dict[str, Any]:
-        """The whole object."""
+        """Return the JSON object of the addressed schedule."""
         return {
-            "-1": {"in": self._arrives(), "out": self._leaves()},
+            "-1": {"in": self._dram_in_entries(), "out": self._dram_out_entries()},
             "buffersize": self.buffersize,
             "top_batch_cut": self.ir.document.get("top_batch_cut", 1),
             "xlen": self.ir.xlen,
@@ -282,12 +304,12 @@ class _Writer:
             **{str(self.core(key)): [self._workload(work) for work in works] for key, works in self.ir.cores.items()},
         }
 
-    def _arrives(self) -> list[dict[str, Any]]:
+    def _dram_in_entries(self) -> list[dict[str, Any]]:
         return [
             {
                 "core_id": self.core(entry.core_id),
                 "workload_id": entry.workload_id,
-                "layer_name": self.index.made[entry.transfer_id].work.layer_name,
+                "layer_name": self.index.outputs_by_id[entry.transfer_id].work.layer_name,
                 "transfer_id": entry.transfer_id,
                 **_corners(entry.box),
                 "related_ofmap": list(entry.related_ofmap),
@@ -295,13 +317,17 @@ class _Writer:
             for entry in self.ir.dram_in
         ]
 
-    def _leaves(self) -> list[dict[str, Any]]:
-        found: list[dict[str, Any]] = []
+    def _dram_out_entries(self) -> list[dict[str, Any]]:
+        entries: list[dict[str, Any]] = []
         for out in self.ir.dram_out:
-            box = weight_box(out.box, out.size) if out.type == "weight" else out.box
-            size = weight_bytes(box) if out.type == "weight" else fmap_bytes(box, INT8)
-            to = [{**self._target(item), "layer_name": out.layer_name} for item in out.destination]
-            found.append(
+            if out.type == "weight":
+                box = weight_box(out.box, out.size)
+                size = weight_bytes(box)
+            else:
+                box = out.box
+                size = fmap_bytes(box, INT8)
+            to = [{**self._target(destination), "layer_name": out.layer_name} for destination in out.destination]
+            entries.append(
                 {
                     "transfer_id": out.transfer_id,
                     "type": out.type,
@@ -311,7 +337,7 @@ class _Writer:
                     "related_ifmap": list(out.related_ifmap),
                 }
             )
-        return found
+        return entries
 
     def _target(self, to: Destination) -> dict[str, Any]:
         if to.type == "DRAM":
@@ -340,13 +366,13 @@ class _Writer:
             "tile_padding_tblr": [0, 0, 0, 0],
             "ifmap": [
                 {
-                    "transfer_id": [source.transfer_id for source, _box in item.sources],
-                    "size": item.size,
+                    "transfer_id": [source.transfer_id for source, _box in resident.sources],
+                    "size": resident.size,
                     **_int8(),
-                    **_corners(item.box),
+                    **_corners(resident.box),
                 }
-                for item in items
-                if item.reader == work.index
+                for resident in items
+                if resident.reader == work.index
             ],
             "ofmap": [
                 {
@@ -358,55 +384,57 @@ class _Writer:
                 for piece, size in zip(work.ofmap, sizes, strict=True)
             ],
             "ofmap_size": sum(sizes),
-            "buffer": [self._tensor(work, item) for item in items if item.first <= work.index <= item.last],
+            "buffer": [
+                self._tensor(work, resident) for resident in items if resident.first <= work.index <= resident.last
+            ],
             "ring_buffer_info": [[0, self.buffersize]],
             "wl0_buffer": None,
         }
         ids = work.weight.transfer_id if work.weight else ()
-        for item in items:
-            if item.kind == "weight" and item.sources[0][0].transfer_id in ids:
-                content["weight"] = {"transfer_id": list(ids), "size": item.size, **_corners(item.box)}
+        for resident in items:
+            if resident.kind == "weight" and resident.sources[0][0].transfer_id in ids:
+                content["weight"] = {"transfer_id": list(ids), "size": resident.size, **_corners(resident.box)}
         return content
 
-    def _tensor(self, work: Workload, item: Resident) -> dict[str, Any]:
+    def _tensor(self, work: Workload, resident: Resident) -> dict[str, Any]:
         content: dict[str, Any] = {
-            "tensor_id": item.number,
-            "address": item.address,
-            "size": item.size,
+            "tensor_id": resident.number,
+            "address": resident.address,
+            "size": resident.size,
             **_int8(),
-            **_corners(item.box),
-            "type": {"input": "ifmap"}.get(item.kind, item.kind),
-            "tensor_order": self.orders.get((work.core, item.number), self.count),
+            **_corners(resident.box),
+            "type": {"input": "ifmap"}.get(resident.kind, resident.kind),
+            "tensor_order": self.orders.get((work.core, resident.number), self.count),
         }
-        if item.kind == "store":
+        if resident.kind == "store":
             last = len(self.ir.cores[work.core]) - 1
-            sent = work.index > item.first or item.first == last
-            return {**content, "type": "ofmap", "layer_name": item.layer_name, "start_send": sent}
-        content["transfer_id"] = [source.transfer_id for source, _box in item.sources]
-        content["newly_added"] = work.index == item.first
+            sent = work.index > resident.first or resident.first == last
+            return {**content, "type": "ofmap", "layer_name": resident.layer_name, "start_send": sent}
+        content["transfer_id"] = [source.transfer_id for source, _box in resident.sources]
+        content["newly_added"] = work.index == resident.first
         pieces: list[dict[str, Any]] = []
-        for source, box in item.sources:
+        for source, box in resident.sources:
             dram = source.type == "DRAM"
             entry: dict[str, Any] = {
                 "core_id": -1 if dram else self.core(source.core_id),
                 "type": source.type,
                 "transfer_id": source.transfer_id,
                 **_corners(box),
-                "size": weight_bytes(box) if item.kind == "weight" else fmap_bytes(box, INT8),
+                "size": weight_bytes(box) if resident.kind == "weight" else fmap_bytes(box, INT8),
             }
-            if item.kind == "input":
+            if resident.kind == "input":
                 entry["layer_name"] = source.layer_name
             pieces.append(entry)
         content["source"] = pieces
-        if item.kind == "weight":
-            content["layer_name"] = item.layer_name
-        elif item.reader == work.index:
+        if resident.kind == "weight":
+            content["layer_name"] = resident.layer_name
+        elif resident.reader == work.index:
             content["cur_wl_ifmap"] = True
         return content
 
 
-def write(ir: IR, index: Index, placed: Mapping[int, Sequence[Resident]], buffersize: int) -> dict[str, Any]:
-    """A schedule of dialect A."""
+def write_schedule(ir: IR, index: Index, placed: Mapping[int, Sequence[Resident]], buffersize: int) -> dict[str, Any]:
+    """Return the JSON object of dialect A for a schedule and the addresses of its tensors."""
     return _Writer(ir, index, placed, buffersize).document()
 
 
@@ -419,48 +447,53 @@ def _int8() -> dict[str, int]:
 
 
 def peak(ir: IR) -> tuple[int, int, int]:
-    """(bytes, core id of dialect A, workload_id) of the fullest snapshot: what a buffer must hold at least.
+    """Return (bytes, core id of dialect A, workload_id) of the fullest snapshot: a buffer must have at least that many
+    bytes.
 
     Raises UnsupportedError for weights that are activations, ScheduleError for a schedule that breaks rules, HostError
     for one that has addresses.
     """
-    return _fullest(ir, _residents(ir))
+    return _find_fullest_snapshot(ir, _collect_checked_residents(ir))
 
 
 def allocate(ir: IR, buffersize: int) -> Document:
-    """A schedule of dialect A with every tensor at an address of an L2 of so many bytes.
+    """Return a schedule of dialect A in which every tensor has an address in an L2 of `buffersize` bytes.
 
-    Raises ProgramError naming core and workload where there is no room, else as `peak`.
+    Raises ProgramError, naming core and workload, where there is no room, HostError for a size that is not a positive
+    integer, and what `peak` raises.
     """
     if isinstance(buffersize, bool) or not isinstance(buffersize, int) or not 0 < buffersize < 1 << 62:  # pyright: ignore[reportUnnecessaryIsInstance]
         raise HostError(f"a buffer has 1 byte or more, not {buffersize!r}")
-    found = _residents(ir)
-    size, core, workload = _fullest(ir, found)
+    residents_by_core = _collect_checked_residents(ir)
+    size, core, workload = _find_fullest_snapshot(ir, residents_by_core)
     if size > buffersize:
         raise ProgramError(
             f"a buffer of {buffersize} bytes is too small: core {core} needs {size} for workload {workload}",
             kind="allocation",
         )
-    placed = {core: place(ir, core, items, buffersize) for core, items in found.items()}
-    return load(write(ir, Index(ir), placed, buffersize))
+    placed = {core: place(ir, core, items, buffersize) for core, items in residents_by_core.items()}
+    return load(write_schedule(ir, Index(ir), placed, buffersize))
 
 
-def _residents(ir: IR) -> dict[int, list[Resident]]:
+def _collect_checked_residents(ir: IR) -> dict[int, list[Resident]]:
+    """Check that the schedule can be allocated, and return the tensors of each core. Raises HostError for a schedule
+    with addresses, ScheduleError for one that breaks rules."""
     if ir.form.addressed:
         raise HostError("the schedule has addresses: there is nothing to allocate")
-    errors = [item for item in check(ir) if item.severity == "error"]
+    errors = [finding for finding in check(ir) if finding.severity == "error"]
     if errors:
         raise ScheduleError(f"a schedule that breaks rules is not allocated\n{render(errors)}", errors)
-    return residents(ir, Index(ir))
+    return collect_residents(ir, Index(ir))
 
 
-def _fullest(ir: IR, found: dict[int, list[Resident]]) -> tuple[int, int, int]:
+def _find_fullest_snapshot(ir: IR, residents_by_core: dict[int, list[Resident]]) -> tuple[int, int, int]:
+    """Return bytes, core id of dialect A and workload_id of the snapshot whose tensors need most room."""
     best = (0, 0, 0)
     for core, works in ir.cores.items():
         held = [0] * len(works)
-        for item in found[core]:
-            for at in range(item.first, item.last + 1):
-                held[at] += item.room
+        for resident in residents_by_core[core]:
+            for at in range(resident.first, resident.last + 1):
+                held[at] += resident.room
         for at, size in enumerate(held):
             if size > best[0]:
                 x, y = ir.position(core)

@@ -8,53 +8,53 @@ Coordinates: TypeAlias = tuple[int, int, int, int]
 
 
 class Box(NamedTuple):
-    """From `lower` to `upper`, both inside."""
+    """A box of elements from `lower` to `upper`, both inclusive, in coordinates N C H W."""
 
     lower: Coordinates
     upper: Coordinates
 
     @property
     def shape(self) -> Coordinates:
-        """Elements along N C H W."""
+        """The number of elements along N C H W."""
         (n0, c0, h0, w0), (n1, c1, h1, w1) = self
         return n1 - n0 + 1, c1 - c0 + 1, h1 - h0 + 1, w1 - w0 + 1
 
     @property
     def volume(self) -> int:
-        """Elements."""
+        """The number of elements in the box."""
         n, c, h, w = self.shape
         return n * c * h * w
 
     def inside(self, other: "Box") -> bool:
-        """No element lies outside of the other box."""
+        """Return whether every element of this box is also in the other box."""
         return all(a >= b for a, b in zip(self.lower, other.lower, strict=True)) and all(
             a <= b for a, b in zip(self.upper, other.upper, strict=True)
         )
 
     def meets(self, other: "Box") -> bool:
-        """Some element is in both."""
+        """Return whether the two boxes share an element."""
         (a0, a1, a2, a3), (b0, b1, b2, b3) = self
         (c0, c1, c2, c3), (d0, d1, d2, d3) = other
         return a0 <= d0 and c0 <= b0 and a1 <= d1 and c1 <= b1 and a2 <= d2 and c2 <= b2 and a3 <= d3 and c3 <= b3
 
     def common(self, other: "Box") -> "Box | None":
-        """What is in both."""
+        """Return the intersection of the two boxes, or None where they share no element."""
         if not self.meets(other):
             return None
-        return Box(_each(max, self.lower, other.lower), _each(min, self.upper, other.upper))
+        return Box(_map_axes(max, self.lower, other.lower), _map_axes(min, self.upper, other.upper))
 
-    def moved(self, by: Sequence[int]) -> "Box":
-        """Every coordinate plus that of `by`."""
+    def shift(self, by: Sequence[int]) -> "Box":
+        """Return the box with `by` added to every coordinate."""
         a, b, c, d = by
         (n0, c0, h0, w0), (n1, c1, h1, w1) = self
         return Box((n0 + a, c0 + b, h0 + c, w0 + d), (n1 + a, c1 + b, h1 + c, w1 + d))
 
     def within(self, other: "Box") -> "Box":
-        """The same elements, counted from the other's lower corner."""
-        return self.moved([-value for value in other.lower])
+        """Return the box in coordinates that count from the other box's lower corner."""
+        return self.shift([-value for value in other.lower])
 
     def slices(self) -> tuple[slice, slice, slice, slice]:
-        """For an array N C H W."""
+        """Return the index that selects this box from an array N C H W."""
         a, b, c, d = (slice(low, high + 1) for low, high in zip(self.lower, self.upper, strict=True))
         return a, b, c, d
 
@@ -62,7 +62,7 @@ class Box(NamedTuple):
         return f"{list(self.lower)}..{list(self.upper)}"
 
 
-def _each(choose: Callable[[int, int], int], first: Coordinates, second: Coordinates) -> Coordinates:
+def _map_axes(choose: Callable[[int, int], int], first: Coordinates, second: Coordinates) -> Coordinates:
     a, b, c, d = (choose(x, y) for x, y in zip(first, second, strict=True))
     return a, b, c, d
 
@@ -70,24 +70,24 @@ def _each(choose: Callable[[int, int], int], first: Coordinates, second: Coordin
 ORIGIN: Coordinates = (0, 0, 0, 0)
 
 
-def of_shape(shape: Sequence[int]) -> Box:
-    """The box of a whole tensor N C H W."""
+def box_of_shape(shape: Sequence[int]) -> Box:
+    """Return the box that covers a tensor of shape N C H W."""
     a, b, c, d = shape
     return Box(ORIGIN, (a - 1, b - 1, c - 1, d - 1))
 
 
 def hull(boxes: Iterable[Box]) -> Box:
-    """The smallest box around all of them (at least one)."""
+    """Return the smallest box around all boxes, of which there must be at least one."""
     first, *rest = boxes
     lower, upper = first
     for box in rest:
-        lower = _each(min, lower, box.lower)
-        upper = _each(max, upper, box.upper)
+        lower = _map_axes(min, lower, box.lower)
+        upper = _map_axes(max, upper, box.upper)
     return Box(lower, upper)
 
 
-def overlaps(boxes: Sequence[Box]) -> Iterator[tuple[int, int]]:
-    """Pairs of indices whose boxes share an element, in order."""
+def overlapping_pairs(boxes: Sequence[Box]) -> Iterator[tuple[int, int]]:
+    """Yield the pairs of indices, in order, whose boxes share an element."""
     if sum(box.volume for box in boxes) <= 0:
         return
     for (i, a), (j, b) in combinations(enumerate(boxes), 2):
@@ -95,10 +95,10 @@ def overlaps(boxes: Sequence[Box]) -> Iterator[tuple[int, int]]:
             yield i, j
 
 
-def tile(boxes: Sequence[Box], whole: Box) -> bool:
-    """The boxes fill the whole: inside, disjoint, of the same volume."""
+def fills(boxes: Sequence[Box], target: Box) -> bool:
+    """Return whether the boxes tile the target: all lie inside, none overlap, and the volumes add up."""
     return (
-        sum(box.volume for box in boxes) == whole.volume
-        and all(box.inside(whole) for box in boxes)
-        and next(overlaps(boxes), None) is None
+        sum(box.volume for box in boxes) == target.volume
+        and all(box.inside(target) for box in boxes)
+        and next(overlapping_pairs(boxes), None) is None
     )

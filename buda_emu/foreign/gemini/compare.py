@@ -1,12 +1,12 @@
-"""Two schedules of one network compared, and a timeline beside a reference trace of its schedule."""
+"""Compare two schedules of one network, and a timeline with a reference trace of its schedule."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from buda_emu.foreign.gemini.figures import LayerTime, Peak, RunFigures, run_figures
 from buda_emu.foreign.gemini.model import IR, WeightStore, Workload
 from buda_emu.foreign.gemini.statistics import LayerBytes, statistics
-from buda_emu.foreign.gemini.time.assembler import COMPUTE, read_assembler
+from buda_emu.foreign.gemini.time.assembler import Instruction, read_assembler, workload_spans
 from buda_emu.foreign.gemini.time.schedule import simulate, simulate_at
 from buda_emu.foreign.gemini.time.timing import Rates, Span, Timeline
 from buda_emu.support.errors import ScheduleError
@@ -14,7 +14,8 @@ from buda_emu.support.errors import ScheduleError
 
 @dataclass(frozen=True, slots=True)
 class LayerChange:
-    """A layer in both: None where a schedule does not compute it."""
+    """Cycles, waiting and moved bytes of a layer in both schedules; None on the side of a schedule that does not
+    compute it."""
 
     layer: str
     cycles: tuple[int | None, int | None]
@@ -24,14 +25,14 @@ class LayerChange:
 
     @property
     def differs(self) -> bool:
-        """Something is not the same."""
+        """True when cycles, waiting or moved bytes differ."""
         return any(a != b for a, b in (self.cycles, self.waited, self.moved))
 
 
 @dataclass(frozen=True, slots=True)
 class Prefetch:
-    """What is loaded for a layer (`what`: weight, or the layer whose output it is) and how many workloads before its
-    first reader its room opens, in each schedule."""
+    """A tensor that DRAM feeds (`what` is "weight" or the layer that makes it), and for each schedule how many
+    workloads before its first reader its room opens."""
 
     layer: str
     what: str
@@ -40,7 +41,8 @@ class Prefetch:
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """Figures of both, layers in the order of the first, then those of the second alone."""
+    """The figures of two schedules, first and second. Layers stand in the order of the first schedule, followed by
+    those that only the second has."""
 
     totals: tuple[int, int]
     dram_bytes: tuple[int, int]
@@ -52,12 +54,12 @@ class Comparison:
 
 
 def compare(first: IR, second: IR, rates: Rates) -> Comparison:
-    """Both at the same rates."""
-    sides = [_side(ir, rates) for ir in (first, second)]
+    """Compare two schedules at the same rates."""
+    sides = [_measure_schedule(ir, rates) for ir in (first, second)]
     (a, a_times, a_bytes), (b, b_times, b_bytes) = sides
     names = dict.fromkeys([*a_times, *b_times])
-    layers = tuple(_change(name, (a_times, b_times), (a_bytes, b_bytes)) for name in names)
-    ahead = [_ahead(ir) for ir in (first, second)]
+    layers = tuple(_compare_layer(name, (a_times, b_times), (a_bytes, b_bytes)) for name in names)
+    ahead = [_prefetch_distances(ir) for ir in (first, second)]
     keys = dict.fromkeys([*ahead[0], *ahead[1]])
     moved = [Prefetch(*key, (ahead[0].get(key, ()), ahead[1].get(key, ()))) for key in keys]
     return Comparison(
@@ -66,60 +68,70 @@ def compare(first: IR, second: IR, rates: Rates) -> Comparison:
         noc_bytes=(a.noc_bytes, b.noc_bytes),
         peaks=(a.peak, b.peak),
         layers=layers,
-        prefetches=tuple(item for item in moved if item.ahead[0] != item.ahead[1]),
+        prefetches=tuple(prefetch for prefetch in moved if prefetch.ahead[0] != prefetch.ahead[1]),
         models=tuple(dict.fromkeys([*a.models, *b.models])),
     )
 
 
-def _side(ir: IR, rates: Rates) -> tuple[RunFigures, dict[str, LayerTime], dict[str, LayerBytes]]:
+def _measure_schedule(ir: IR, rates: Rates) -> tuple[RunFigures, dict[str, LayerTime], dict[str, LayerBytes]]:
+    """Time a schedule and return its figures, its layers' times in the order of the schedule, and its layers' bytes."""
     timeline: Timeline = simulate_at(ir, rates)
     figures = run_figures(ir, timeline)
     order = dict.fromkeys(work.layer_name for work in ir.workloads())
-    times = {item.layer: item for item in figures.layers}
-    moved = {item.layer: item for item in statistics(ir).by_layer}
+    times = {row.layer: row for row in figures.layers}
+    moved = {row.layer: row for row in statistics(ir).by_layer}
     return figures, {name: times[name] for name in order}, moved
 
 
-def _change(name: str, times: Sequence[dict[str, LayerTime]], moved: Sequence[dict[str, LayerBytes]]) -> LayerChange:
+def _compare_layer(
+    name: str, times: Sequence[dict[str, LayerTime]], moved: Sequence[dict[str, LayerBytes]]
+) -> LayerChange:
     def both(values: Sequence[int | None]) -> tuple[int | None, int | None]:
         return values[0], values[1]
 
-    own = [side.get(name) for side in times]
-    bytes_of = [side.get(name) for side in moved]
+    layer_times = [side.get(name) for side in times]
+    layer_bytes = [side.get(name) for side in moved]
     return LayerChange(
         name,
-        both([item and item.cycles for item in own]),
-        both([item and item.waited for item in own]),
-        both([item and item.loaded + item.weights + item.stored + item.sent for item in bytes_of]),
+        both([row and row.cycles for row in layer_times]),
+        both([row and row.waited for row in layer_times]),
+        both([row and row.loaded + row.weights + row.stored + row.sent for row in layer_bytes]),
     )
 
 
-def _ahead(ir: IR) -> dict[tuple[str, str], tuple[int, ...]]:
-    """Of what DRAM feeds: workloads between the first snapshot that shows it and its reader, for each tensor (A)."""
-    found: dict[tuple[str, str], list[int]] = {}
+def _prefetch_distances(ir: IR) -> dict[tuple[str, str], tuple[int, ...]]:
+    """Return, by reading layer and source, how many workloads lie between the first snapshot that shows a loaded tensor
+    and its reader (dialect A). Dialect B gives none."""
+    distances: dict[tuple[str, str], list[int]] = {}
     for works in ir.cores.values() if ir.form.addressed else ():
         opened: dict[int, int] = {}
         for work in works:
-            for item in (*work.buffer, *work.wl0):
-                loaded = item.source == "DDR" if isinstance(item, WeightStore) else item.from_dram
-                for number in item.transfer_id if loaded else ():
+            for entry in (*work.buffer, *work.wl0):
+                if isinstance(entry, WeightStore):
+                    loaded = entry.source == "DDR"
+                else:
+                    loaded = entry.from_dram
+                for number in entry.transfer_id if loaded else ():
                     opened.setdefault(number, work.index)
-            for number, name in _read(work):
+            for number, name in _list_operand_sources(work):
                 if number in opened:
                     key = (work.layer_name, name)
-                    found.setdefault(key, []).append(work.index - opened.pop(number))
-    return {key: tuple(values) for key, values in found.items()}
+                    distances.setdefault(key, []).append(work.index - opened.pop(number))
+    return {key: tuple(values) for key, values in distances.items()}
 
 
-def _read(work: Workload) -> list[tuple[int, str]]:
-    names = {source.transfer_id: source.layer_name for tensor in work.buffer for source in tensor.source}
-    read = [(number, names.get(number) or "operand") for item in work.ifmap for number in item.transfer_id]
-    return read + [(number, "weight") for number in (work.weight.transfer_id if work.weight else ())]
+def _list_operand_sources(work: Workload) -> list[tuple[int, str]]:
+    """Return the transfer ids that a workload reads, each with the layer that makes it, or "weight"."""
+    names: dict[int, str | None] = {}
+    for tensor in work.buffer:
+        names.update((source.transfer_id, source.layer_name) for source in tensor.source)
+    operands = [(number, names.get(number) or "operand") for number in work.operand_ids]
+    return operands + [(number, "weight") for number in (work.weight.transfer_id if work.weight else ())]
 
 
 @dataclass(frozen=True, slots=True)
 class WorkloadDifference:
-    """Start and end of a workload here and in the trace."""
+    """Start and end cycle of a workload in the simulation and in the reference trace."""
 
     workload_id: int
     layer: str
@@ -131,9 +143,12 @@ class WorkloadDifference:
 
 @dataclass(frozen=True, slots=True)
 class TraceDifferences:
-    """`instructions` of the trace, and how many start when it says: `exact_starts` with the trace's own
-    durations in our
-    queues, `equal_durations` of the predicted ones but for ct_* (both None without an assembler file)."""
+    """Differences between a timeline and a trace of `instructions` instructions.
+
+    With an assembler file, `exact_starts` counts the instructions that start as in the trace when our queues use the
+    trace's own durations, and `equal_durations` the equal predicted durations among `compared_durations`, which leave
+    out ct_*. All three are None without an assembler file.
+    """
 
     total: int
     trace_total: int
@@ -145,41 +160,57 @@ class TraceDifferences:
 
     @property
     def share(self) -> float:
-        """By which the total is longer (below 0: shorter) than the trace's."""
+        """By what fraction of the trace's total the simulated total is longer; negative when it is shorter."""
         return self.total / max(self.trace_total, 1) - 1
 
 
 def trace_differences(ir: IR, timeline: Timeline, asm: str | None, trace: str) -> TraceDifferences:
-    """Compare. Raises ScheduleError for a trace that cannot be read or is of another assembler file."""
+    """Compare a timeline with a reference trace. Raises ScheduleError for a trace that cannot be read or that belongs
+    to another assembler file."""
     lines = read_assembler(trace)
-    spans = [Span(*item.span) for item in lines if item.span is not None]
+    spans = [Span(*line.span) for line in lines if line.span is not None]
     if len(spans) != len(lines):
         raise ScheduleError(f"{trace}: instructions without a time: this is not a trace")
     exact = equal = compared = None
     if asm is not None:
-        ours = simulate(ir, asm=asm, durations=trace).instructions
-        exact = sum(a.start == b.start for a, b in zip(ours, spans, strict=True))
-        pairs = [(a, b) for item, a, b in zip(lines, timeline.instructions, spans, strict=True) if item.prefix != "ct"]
-        compared = len(pairs)
-        equal = sum(a.end - a.start == b.end - b.start for a, b in pairs)
-    works: dict[int, Span] = {}
-    for item, span in zip(lines, spans, strict=True):
-        if item.name in COMPUTE:
-            before = works.get(item.wkl, span)
-            works[item.wkl] = Span(min(before.start, span.start), max(before.end, span.end))
-    rows: list[WorkloadDifference] = []
-    for work in ir.workloads():
-        own = timeline.workloads.get((work.core, work.workload_id))
-        other = works.get(work.workload_id)
-        if own is not None and other is not None:
-            rows.append(WorkloadDifference(work.workload_id, work.layer_name, *own, *other))
-    total = max((span.end for span in spans), default=0)
+        replayed = simulate(ir, asm=asm, durations=trace).instructions
+        exact = sum(a.start == b.start for a, b in zip(replayed, spans, strict=True))
+        compared, equal = _count_equal_durations(lines, timeline.instructions, spans)
     return TraceDifferences(
         total=timeline.total,
-        trace_total=total,
+        trace_total=max((span.end for span in spans), default=0),
         instructions=len(lines),
         exact_starts=exact,
         equal_durations=equal,
         compared_durations=compared,
-        workloads=tuple(rows),
+        workloads=tuple(_workload_differences(ir, timeline, workload_spans(lines, spans))),
     )
+
+
+def _count_equal_durations(
+    lines: Sequence[Instruction], simulated: Sequence[Span], traced: Sequence[Span]
+) -> tuple[int, int]:
+    """Return how many durations were compared, and how many of them are equal. Those of ct_* are left out."""
+    compared = 0
+    equal = 0
+    for line, a, b in zip(lines, simulated, traced, strict=True):
+        if line.prefix != "ct":
+            compared += 1
+            equal += a.end - a.start == b.end - b.start
+    return compared, equal
+
+
+def _workload_differences(ir: IR, timeline: Timeline, traced: Mapping[int, Span]) -> Iterator[WorkloadDifference]:
+    """Yield the workloads that both the timeline and the trace have."""
+    for work in ir.workloads():
+        simulated = timeline.workloads.get((work.core, work.workload_id))
+        reference = traced.get(work.workload_id)
+        if simulated is not None and reference is not None:
+            yield WorkloadDifference(
+                workload_id=work.workload_id,
+                layer=work.layer_name,
+                start=simulated.start,
+                end=simulated.end,
+                trace_start=reference.start,
+                trace_end=reference.end,
+            )

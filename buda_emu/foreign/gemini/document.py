@@ -1,4 +1,4 @@
-"""A schedule as a document: loaded, checked, summed up and timed, as documents of every kind are."""
+"""Load, check, summarise and time a schedule through the interface that documents of every kind have."""
 
 import os
 from collections.abc import Mapping
@@ -17,15 +17,16 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Document(IR):
-    """A schedule that was loaded."""
+    """A schedule with the methods of a document: check, summary and timeline."""
 
     def check(self, frontend: Any = None) -> list[Diagnostic]:
-        """Every finding of rules G004 and on, sorted by place. `frontend`: path or decoded object of the network's
-        front-end IR, for G080 to G082. Raises ScheduleError for a front-end IR that cannot be read."""
+        """Return the findings of rules G004 and later, sorted by place. `frontend` is the path or the decoded object of
+        the network's front-end IR, which G080 to G082 need. Raises ScheduleError for a front-end IR that cannot be
+        read."""
         return rules.check(self, frontend)
 
     def summary(self) -> dict[str, int | str]:
-        """What it is, in figures by name."""
+        """Return the schedule's dialect, mesh and counts by name."""
         works = self.workloads()
         mesh = f"{self.xlen}x{self.ylen}"
         return {
@@ -38,7 +39,8 @@ class Document(IR):
         }
 
     def timeline(self) -> "TimelinePicture":
-        """When everything happens, at the rates of the traces. Raises ProgramError for a deadlock."""
+        """Simulate the schedule at the rates of the traces and return the picture of it. Raises ProgramError for a
+        deadlock."""
         from buda_emu.foreign.gemini.picture import timeline_picture
         from buda_emu.foreign.gemini.time.schedule import simulate
 
@@ -47,13 +49,13 @@ class Document(IR):
 
 
 def load(source: "str | os.PathLike[str] | Mapping[str, Any]") -> Document:
-    """Read a schedule of either dialect: `reader.read` says of what, and what it raises."""
+    """Read a schedule of either dialect; sources and exceptions are those of `reader.read`."""
     ir = read(source)
-    return Document(*(getattr(ir, item.name) for item in fields(ir)))
+    return Document(*(getattr(ir, record_field.name) for record_field in fields(ir)))
 
 
 def check_file(path: str, options: Options) -> CheckResult[Document]:
-    """Check a file. Raises OSError for one that cannot be read, ScheduleError for a malformed front-end IR."""
+    """Check one file. Raises OSError for one that cannot be read, ScheduleError for a malformed front-end IR."""
     try:
         document = load(path)
     except ScheduleError as error:

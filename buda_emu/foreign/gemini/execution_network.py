@@ -1,4 +1,5 @@
-"""The network that a schedule computes: its operators, its seeded weights and inputs, and its values (GEMINI 4)."""
+"""Compute the network that a schedule implements: its operators, its seeded weights and inputs, and the values of all
+its layers (facts GEMINI 4)."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -14,7 +15,7 @@ from buda_emu.arithmetic.kernels.products.matmul import MOST_SUM, integer_produc
 from buda_emu.emulator.memory.host import default_memory_limit, size_text
 from buda_emu.foreign.gemini.boxes import Coordinates
 from buda_emu.foreign.gemini.frontend import Layer, Network
-from buda_emu.foreign.gemini.json_values import an_object
+from buda_emu.foreign.gemini.json_values import as_object
 from buda_emu.support.checker.text import plural
 from buda_emu.support.errors import HostError, ScheduleError, UnsupportedError
 
@@ -47,8 +48,8 @@ CONVOLUTIONS: Final = ("conv2d", "dense")
 
 @dataclass(frozen=True, slots=True)
 class Operator:
-    """A layer as a function. `run(operands, padding, weights)`: weights are [K, R*S, C] int8, scale, bias, of
-    the output channels that are wanted; None for layers that have none."""
+    """A layer as a function `run(operands, padding, weights)`. The weights are those of the output channels to compute;
+    None for layers without weights. `dtype` is the type of the result."""
 
     layer: Layer
     run: "Callable[[Sequence[Array], Padding, LaidWeights | None], Array]"
@@ -57,21 +58,22 @@ class Operator:
 
 @dataclass(frozen=True, slots=True)
 class LaidWeights:
-    """Weights as they lie in memory: values [K, R*S, C], then a scale and a bias for each K."""
+    """Weights as they lie in memory: int8 values [K, R*S, C], and a float32 scale and bias for each K."""
 
     values: NDArray[np.int8]
     scale: Floats
     bias: Floats
 
 
-def operator(layer: Layer) -> Operator:
-    """Raises UnsupportedError for what is not emulated, by name, and ScheduleError for a layer that lacks something."""
+def make_operator(layer: Layer) -> Operator:
+    """Return the operator of a layer. Raises UnsupportedError, by name, for what is not emulated, and ScheduleError for
+    a layer that lacks a field."""
     make = _MAKERS.get(layer.operation)
     if make is None:
-        raise _unsupported(layer, f"operation {layer.operation!r}")
-    for dtype in (*layer.input_dtype[: _operands(layer)], layer.output_dtype):
+        raise _unsupported_error(layer, f"operation {layer.operation!r}")
+    for dtype in (*layer.input_dtype[: _count_operands(layer)], layer.output_dtype):
         if dtype not in DTYPES:
-            raise _unsupported(layer, f"data type {dtype!r}")
+            raise _unsupported_error(layer, f"data type {dtype!r}")
     compute = make(layer)
 
     def run(operands: Sequence[Array], padding: Padding, weights: LaidWeights | None) -> Array:
@@ -81,29 +83,31 @@ def operator(layer: Layer) -> Operator:
     return Operator(layer, run, DTYPES[layer.output_dtype])
 
 
-def _operands(layer: Layer) -> int:
-    return 2 if layer.operation == "element_wise_add" else 1
+def _count_operands(layer: Layer) -> int:
+    if layer.operation == "element_wise_add":
+        return 2
+    return 1
 
 
-def _unsupported(layer: Layer, what: str) -> UnsupportedError:
-    return UnsupportedError(f"layer {layer.name!r}: {what} is not emulated")
+def _unsupported_error(layer: Layer, feature: str) -> UnsupportedError:
+    return UnsupportedError(f"layer {layer.name!r}: {feature} is not emulated")
 
 
 def _group(layer: Layer, content: Mapping[str, Any], name: str) -> Mapping[str, Any]:
-    found = an_object(content.get(name))
-    if found is None:
+    group = as_object(content.get(name))
+    if group is None:
         raise ScheduleError(f"layer {layer.name!r}: there is no {name!r}")
     for key, words in _WORDS.items():
-        if key in found and found[key] not in words:
-            raise _unsupported(layer, f"{key} {found[key]!r}")
-    return found
+        if key in group and group[key] not in words:
+            raise _unsupported_error(layer, f"{key} {group[key]!r}")
+    return group
 
 
 def _modules(layer: Layer) -> Mapping[str, Any]:
     modules = _group(layer, layer.content, "module_list")
     unknown = sorted(set(modules) - _GROUPS[layer.operation])
     if unknown:
-        raise _unsupported(layer, f"module {unknown[0]!r} of {layer.operation}")
+        raise _unsupported_error(layer, f"module {unknown[0]!r} of {layer.operation}")
     for name in modules:
         _group(layer, modules, name)
     return modules
@@ -116,8 +120,8 @@ def _number(layer: Layer, group: Mapping[str, Any], key: str) -> float:
     return value  # type: ignore[return-value]
 
 
-def _affine(layer: Layer, group: Mapping[str, Any], scale: str, offset: str) -> Callable[[Array], Floats]:
-    """v * scale + offset, rounded twice."""
+def _make_affine(layer: Layer, group: Mapping[str, Any], scale: str, offset: str) -> Callable[[Array], Floats]:
+    """Return the function v * scale + offset in float32, rounded after each step."""
     by = np.float32(_number(layer, group, scale))
     plus = np.float32(_number(layer, group, offset))
 
@@ -127,17 +131,17 @@ def _affine(layer: Layer, group: Mapping[str, Any], scale: str, offset: str) -> 
     return apply
 
 
-def _pre(layer: Layer, modules: Mapping[str, Any], operand: str = "a") -> Callable[[Array], Floats]:
-    return _affine(layer, _group(layer, modules, "pre_cal"), f"requan_scale_{operand}", f"requan_zp_{operand}")
+def _make_input_step(layer: Layer, modules: Mapping[str, Any], operand: str = "a") -> Callable[[Array], Floats]:
+    return _make_affine(layer, _group(layer, modules, "pre_cal"), f"requan_scale_{operand}", f"requan_zp_{operand}")
 
 
-def _post(layer: Layer, modules: Mapping[str, Any]) -> Callable[[Array], Array]:
-    step = _affine(layer, _group(layer, modules, "post_cal"), "mul_k", "sum_b")
-    return lambda values: _output(layer, step(values))
+def _make_output_step(layer: Layer, modules: Mapping[str, Any]) -> Callable[[Array], Array]:
+    step = _make_affine(layer, _group(layer, modules, "post_cal"), "mul_k", "sum_b")
+    return lambda values: _convert_output(layer, step(values))
 
 
-def _output(layer: Layer, values: Floats) -> Array:
-    """To the layer's type: int8 by rounding half to even and clamping, float16 by converting."""
+def _convert_output(layer: Layer, values: Floats) -> Array:
+    """Convert to the layer's output type: int8 by rounding half to even and clamping, float16 by casting."""
     if layer.output_dtype == "int8":
         return np.clip(np.rint(values), -128, 127).astype(np.int8)
     return values.astype(np.float16)
@@ -145,8 +149,8 @@ def _output(layer: Layer, values: Floats) -> Array:
 
 def _quantize(layer: Layer) -> Callable[..., Array]:
     modules = _modules(layer)
-    pre = _pre(layer, modules)
-    post = _post(layer, modules)
+    pre = _make_input_step(layer, modules)
+    post = _make_output_step(layer, modules)
 
     def run(operands: Sequence[Array], padding: Padding, weights: LaidWeights | None) -> Array:  # noqa: ARG001
         return post(pre(operands[0]))
@@ -156,9 +160,9 @@ def _quantize(layer: Layer) -> Callable[..., Array]:
 
 def _add(layer: Layer) -> Callable[..., Array]:
     modules = _modules(layer)
-    pre_a = _pre(layer, modules)
-    pre_b = _pre(layer, modules, "b")
-    post = _post(layer, modules)
+    pre_a = _make_input_step(layer, modules)
+    pre_b = _make_input_step(layer, modules, "b")
+    post = _make_output_step(layer, modules)
     relu = "relu_group" in modules
 
     def run(operands: Sequence[Array], padding: Padding, weights: LaidWeights | None) -> Array:  # noqa: ARG001
@@ -169,23 +173,22 @@ def _add(layer: Layer) -> Callable[..., Array]:
 
 
 def _windows(layer: Layer, values: Array) -> list[Array]:
-    """The elements of all windows, one array [N, C, rows, columns] for each place in the window, row by row."""
+    """Return the elements of all windows, as one array [N, C, rows, columns] for each place in the window, row by row.
+    The list is empty where the values are smaller than the window."""
     (height, width) = layer.window
     (down, right) = layer.stride
     rows = (values.shape[2] - height) // down + 1
     columns = (values.shape[3] - width) // right + 1
-    return (
-        [
+    if rows > 0 and columns > 0:
+        return [
             values[:, :, i : i + (rows - 1) * down + 1 : down, j : j + (columns - 1) * right + 1 : right]
             for i in range(height)
             for j in range(width)
         ]
-        if rows > 0 and columns > 0
-        else []
-    )
+    return []
 
 
-def _around(values: Array, padding: Padding, fill: float) -> Array:
+def _pad(values: Array, padding: Padding, fill: float) -> Array:
     top, bottom, left, right = padding
     if not any(padding):
         return values
@@ -194,26 +197,28 @@ def _around(values: Array, padding: Padding, fill: float) -> Array:
 
 def _max_pool(layer: Layer) -> Callable[..., Array]:
     modules = _modules(layer)
-    pre = _pre(layer, modules)
-    post = _post(layer, modules)
+    pre = _make_input_step(layer, modules)
+    post = _make_output_step(layer, modules)
 
     def run(operands: Sequence[Array], padding: Padding, weights: LaidWeights | None) -> Array:  # noqa: ARG001
-        windows = _windows(layer, _around(pre(operands[0]), padding, -np.inf))
-        return post(np.maximum.reduce(windows)) if windows else _nothing(layer)
+        windows = _windows(layer, _pad(pre(operands[0]), padding, -np.inf))
+        if windows:
+            return post(np.maximum.reduce(windows))
+        return _empty_result(layer)
 
     return run
 
 
 def _avg_pool(layer: Layer) -> Callable[..., Array]:
     modules = _modules(layer)
-    pre = _pre(layer, modules)
-    post = _post(layer, modules)
+    pre = _make_input_step(layer, modules)
+    post = _make_output_step(layer, modules)
     share = np.float32(_number(layer, _group(layer, modules, "fp32_mul_group"), "mul_group_k_scalar"))
 
     def run(operands: Sequence[Array], padding: Padding, weights: LaidWeights | None) -> Array:  # noqa: ARG001
-        windows = _windows(layer, _around(pre(operands[0]) * share, padding, 0))
+        windows = _windows(layer, _pad(pre(operands[0]) * share, padding, 0))
         if not windows:
-            return _nothing(layer)
+            return _empty_result(layer)
         total = windows[0].copy()
         for part in windows[1:]:
             total += part
@@ -222,8 +227,9 @@ def _avg_pool(layer: Layer) -> Callable[..., Array]:
     return run
 
 
-def _nothing(layer: Layer) -> Array:
-    """Of a region smaller than the window: no element, which is a tile of the wrong shape."""
+def _empty_result(layer: Layer) -> Array:
+    """Return an array without elements, the result for a region smaller than the window; its shape then fails the
+    comparison with the tile's."""
     return np.zeros((0, 0, 0, 0), DTYPES[layer.output_dtype])
 
 
@@ -231,46 +237,62 @@ def _convolution(layer: Layer) -> Callable[..., Array]:
     quant = _group(layer, layer.content, "quant_info")
     zero = _number(layer, quant, "input_zero_point1")
     scale = float(_number(layer, quant, "input_scale1"))
-    if layer.input_dtype[:2] != ("int8", "int8"):
-        raise _unsupported(layer, f"{layer.operation} of {' and '.join(layer.input_dtype[:2])}")
-    activation = layer.content.get("activation_type")
-    if activation not in (None, "relu"):
-        raise _unsupported(layer, f"activation {activation!r}")
-    for key in ("groups", "dilation", "dilations"):
-        if layer.content.get(key, 1) not in (1, [1, 1]):
-            raise _unsupported(layer, f"{key} {layer.content[key]!r}")
-    if len(layer.input_shapes) < 2 or layer.input_shapes[1][1] != layer.input_shapes[0][1]:
-        raise _unsupported(layer, "a grouped convolution")
-    taps = layer.input_shapes[1][1] * layer.window[0] * layer.window[1]
-    if zero != int(zero) or (128 + abs(zero)) * 128 * taps > MOST_SUM or abs(zero) > 1 << 14:
-        raise _unsupported(layer, f"input_zero_point1 {zero}")
+    _require_plain_convolution(layer, zero)
     offset = np.int16(zero)
-    scaled = layer.output_dtype == "int8"
-    last = _affine(layer, quant, "output_scale", "output_zero_point") if scaled else None
+    activation = layer.content.get("activation_type")
+    requantise: Callable[[Array], Floats] | None = None
+    if layer.output_dtype == "int8":
+        requantise = _make_affine(layer, quant, "output_scale", "output_zero_point")
 
     def run(operands: Sequence[Array], padding: Padding, weights: LaidWeights | None) -> Array:
         if weights is None:
             raise ScheduleError(f"layer {layer.name!r}: there are no weights")
-        values = _around(operands[0].astype(np.int16) + offset, padding, 0)
-        windows = _windows(layer, values)
+        windows = _windows(layer, _pad(operands[0].astype(np.int16) + offset, padding, 0))
         if not windows:
-            return _nothing(layer)
-        n, c, rows, columns = windows[0].shape
-        patches = np.empty((n, rows, columns, len(windows), c), np.int16)
-        for tap, part in enumerate(windows):
-            patches[:, :, :, tap] = part.transpose(0, 2, 3, 1)
-        count = weights.values.shape[0]
-        sums = np.empty((n * rows * columns, count), np.int32)
-        columns_of = np.ascontiguousarray(weights.values.reshape(count, -1), np.int16)
-        integer_product(patches.reshape(len(sums), -1), columns_of, sums)
+            return _empty_result(layer)
+        n, _c, rows, columns = windows[0].shape
+        sums = _sum_products(windows, weights)
         factor = (scale * weights.scale.astype(np.float64)).astype(np.float32)
         y = sums.astype(np.float32) * factor + weights.bias
         if activation == "relu":
             y = np.maximum(np.float32(0), y)
-        result = _output(layer, last(y) if last is not None else y)
-        return np.ascontiguousarray(result.reshape(n, rows, columns, count).transpose(0, 3, 1, 2))
+        if requantise is not None:
+            y = requantise(y)
+        result = _convert_output(layer, y)
+        return np.ascontiguousarray(result.reshape(n, rows, columns, -1).transpose(0, 3, 1, 2))
 
     return run
+
+
+def _require_plain_convolution(layer: Layer, zero: float) -> None:
+    """Raise UnsupportedError, by name, for a convolution that is not emulated. `zero` is its input_zero_point1, which
+    must keep sums within int32 and values within int16."""
+    if layer.input_dtype[:2] != ("int8", "int8"):
+        raise _unsupported_error(layer, f"{layer.operation} of {' and '.join(layer.input_dtype[:2])}")
+    activation = layer.content.get("activation_type")
+    if activation not in (None, "relu"):
+        raise _unsupported_error(layer, f"activation {activation!r}")
+    for key in ("groups", "dilation", "dilations"):
+        if layer.content.get(key, 1) not in (1, [1, 1]):
+            raise _unsupported_error(layer, f"{key} {layer.content[key]!r}")
+    if len(layer.input_shapes) < 2 or layer.input_shapes[1][1] != layer.input_shapes[0][1]:
+        raise _unsupported_error(layer, "a grouped convolution")
+    taps = layer.input_shapes[1][1] * layer.window[0] * layer.window[1]
+    if zero != int(zero) or (128 + abs(zero)) * 128 * taps > MOST_SUM or abs(zero) > 1 << 14:
+        raise _unsupported_error(layer, f"input_zero_point1 {zero}")
+
+
+def _sum_products(windows: Sequence[Array], weights: LaidWeights) -> NDArray[np.int32]:
+    """Return the exact sums of products, [N * rows * columns, K]."""
+    n, c, rows, columns = windows[0].shape
+    patches = np.empty((n, rows, columns, len(windows), c), np.int16)
+    for tap, part in enumerate(windows):
+        patches[:, :, :, tap] = part.transpose(0, 2, 3, 1)
+    count = weights.values.shape[0]
+    sums = np.empty((n * rows * columns, count), np.int32)
+    flat_weights = np.ascontiguousarray(weights.values.reshape(count, -1), np.int16)
+    integer_product(patches.reshape(len(sums), -1), flat_weights, sums)
+    return sums
 
 
 _MAKERS: Final[Mapping[str, Callable[[Layer], Callable[..., Array]]]] = {
@@ -284,13 +306,14 @@ _MAKERS: Final[Mapping[str, Callable[[Layer], Callable[..., Array]]]] = {
 
 
 Weights: TypeAlias = tuple[NDArray[np.int8], NDArray[np.float32], NDArray[np.float32]]
-"""Of a layer: [K, C, R, S], scale [K], bias [K]."""
+"""The weights of a layer: values [K, C, R, S], scale [K], bias [K]."""
 
 _MOST = 1 << 31  # elements
 
 
-def hashes(name: str, seed: int, count: int) -> NDArray[np.uint32]:
-    """h(name, i) for i below count: MurmurHash3's finaliser over a sequence that begins with the name's CRC."""
+def hash_values(name: str, seed: int, count: int) -> NDArray[np.uint32]:
+    """Return h(name, i) for i below `count`: MurmurHash3's finaliser over a sequence that begins with the name's CRC
+    (facts GEMINI 6). Raises UnsupportedError for more than 2^31 values."""
     if count > _MOST:
         raise UnsupportedError(f"{name}: {count} values are more than {_MOST}")
     start = np.uint32((crc32(name.encode()) ^ seed) & 0xFFFFFFFF)
@@ -303,26 +326,26 @@ def hashes(name: str, seed: int, count: int) -> NDArray[np.uint32]:
     return h
 
 
-def units(name: str, seed: int, count: int) -> NDArray[np.float32]:
-    """u = (h >> 8) / 2^24, from 0 on and below 1; exact in float32."""
-    return (hashes(name, seed, count) >> np.uint32(8)).astype(np.float32) * np.float32(2.0**-24)
+def unit_values(name: str, seed: int, count: int) -> NDArray[np.float32]:
+    """Return u = (h >> 8) / 2^24 for `count` hashes: at least 0, below 1, exact in float32."""
+    return (hash_values(name, seed, count) >> np.uint32(8)).astype(np.float32) * np.float32(2.0**-24)
 
 
 def seeded_weights(layer: str, shape: Coordinates, seed: int) -> Weights:
-    """Of a convolution with weights [K, C, R, S]."""
+    """Return int8 weights [K, C, R, S], scale [K] and bias [K] of a convolution, made from the seed."""
     k, c, r, s = shape
-    words = hashes(f"{layer}/weight", seed, k * c * r * s)
+    words = hash_values(f"{layer}/weight", seed, k * c * r * s)
     values = ((words >> np.uint32(24)) % np.uint32(255)).astype(np.int16) - 127
     step = np.float32(1 / (64 * sqrt(c * r * s)))
-    scale = step * (np.float32(0.75) + np.float32(0.5) * units(f"{layer}/scale", seed, k))
-    bias = units(f"{layer}/bias", seed, k) * np.float32(0.5) - np.float32(0.25)
+    scale = step * (np.float32(0.75) + np.float32(0.5) * unit_values(f"{layer}/scale", seed, k))
+    bias = unit_values(f"{layer}/bias", seed, k) * np.float32(0.5) - np.float32(0.25)
     return values.astype(np.int8).reshape(shape), scale, bias
 
 
 def seeded_input(name: str, shape: Coordinates, seed: int) -> NDArray[np.float16]:
-    """A network input, N C H W."""
+    """Return a network input of shape N C H W, made from the seed: float16 values from -2 to 2."""
     n, c, h, w = shape
-    values = units(name, seed, n * c * h * w) * np.float32(4) - np.float32(2)
+    values = unit_values(name, seed, n * c * h * w) * np.float32(4) - np.float32(2)
     return values.astype(np.float16).reshape(shape)
 
 
@@ -332,27 +355,30 @@ _BYTES_OF_VIEW: Final = 200  # of numpy, one for each place in a window
 
 
 class Values:
-    """Everything about a network that does not depend on a schedule. `outputs`: by layer, of the un-tiled run."""
+    """Everything about a network that does not depend on a schedule: operators, weights, inputs, and in `outputs` the
+    result of each layer computed without tiles."""
 
     def __init__(
-        self, network: Network, wanted: "set[str]", seed: int, weights: "Mapping[str, Weights] | None"
+        self, network: Network, scheduled_layers: "set[str]", seed: int, weights: "Mapping[str, Weights] | None"
     ) -> None:
         self.network = network
         self.operators: dict[str, Operator] = {}
         self.weights: dict[str, Weights] = {}
         self.inputs: dict[str, NDArray[Any]] = {}
         self.outputs: dict[str, NDArray[Any]] = {}
-        order = _order(network, wanted)
+        order = _sort_layers(network, scheduled_layers)
         _require_memory([network.layers[name] for name in order])
         for name in order:
             self._add(network.layers[name], seed, weights or {})
 
     def of(self, name: str) -> NDArray[Any]:
-        """Output of a layer, or an input of the network."""
-        return self.inputs[name] if name in self.inputs else self.outputs[name]
+        """Return the output of a layer, or an input of the network."""
+        if name in self.inputs:
+            return self.inputs[name]
+        return self.outputs[name]
 
-    def laid(self, layer: str) -> LaidWeights | None:
-        """All weights of a layer as an operator takes them."""
+    def weights_in_memory(self, layer: str) -> LaidWeights | None:
+        """Return all weights of a layer in the layout that operators take, None for a layer without weights."""
         if layer not in self.weights:
             return None
         values, scale, bias = self.weights[layer]
@@ -360,53 +386,56 @@ class Values:
         return LaidWeights(values.reshape(k, c, r * s).transpose(0, 2, 1), scale, bias)
 
     def _add(self, layer: Layer, seed: int, weights: Mapping[str, Weights]) -> None:
-        self.operators[layer.name] = operator(layer)
+        self.operators[layer.name] = make_operator(layer)
         names = self.network.operands(layer)
         if len(names) > min(len(layer.input_shapes), len(layer.input_dtype)):
-            said = f"reads {plural(len(names), 'operand')}, and has fewer shapes or types of inputs"
-            raise ScheduleError(f"layer {layer.name!r} {said}")
+            problem = f"reads {plural(len(names), 'operand')}, and has fewer shapes or types of inputs"
+            raise ScheduleError(f"layer {layer.name!r} {problem}")
         for name, shape, dtype in zip(names, layer.input_shapes, layer.input_dtype, strict=False):
             if name not in self.network.layers and name not in self.inputs:
-                _small(layer, shape)
-                if dtype != "float16":
-                    raise UnsupportedError(f"layer {layer.name!r}: a network input of {dtype!r} is not emulated")
-                self.inputs[name] = seeded_input(name, shape, seed)
-            there = self.of(name)
-            if there.shape != shape or there.dtype != DTYPES[dtype]:
-                found = f"{list(there.shape)} {there.dtype}"
-                raise ScheduleError(f"layer {layer.name!r} reads {list(shape)} {dtype} of {name!r}, which is {found}")
-        if len(names) < (2 if layer.operation == "element_wise_add" else 1):
+                self._add_input(layer, name, shape, dtype, seed)
+            source_array = self.of(name)
+            if source_array.shape != shape or source_array.dtype != DTYPES[dtype]:
+                actual = f"{list(source_array.shape)} {source_array.dtype}"
+                raise ScheduleError(f"layer {layer.name!r} reads {list(shape)} {dtype} of {name!r}, which is {actual}")
+        if len(names) < _count_operands(layer):
             raise ScheduleError(f"layer {layer.name!r}: {layer.operation} of {plural(len(names), 'operand')}")
-        _small(layer, layer.output_shape)
+        _require_size(layer, layer.output_shape)
         if layer.operation in CONVOLUTIONS:
             self.weights[layer.name] = self._weights(layer, seed, weights)
         values = self.operators[layer.name].run(
-            [self.of(name) for name in names], layer.needs(layer.box)[1], self.laid(layer.name)
+            [self.of(name) for name in names], layer.needs(layer.box)[1], self.weights_in_memory(layer.name)
         )
         if values.shape != layer.output_shape:
-            said = f"computes {list(values.shape)}, output_shape is {list(layer.output_shape)}"
-            raise ScheduleError(f"layer {layer.name!r} {said}")
+            problem = f"computes {list(values.shape)}, output_shape is {list(layer.output_shape)}"
+            raise ScheduleError(f"layer {layer.name!r} {problem}")
         self.outputs[layer.name] = values
 
-    def _weights(self, layer: Layer, seed: int, given: Mapping[str, Weights]) -> Weights:
+    def _add_input(self, layer: Layer, name: str, shape: Coordinates, dtype: str, seed: int) -> None:
+        _require_size(layer, shape)
+        if dtype != "float16":
+            raise UnsupportedError(f"layer {layer.name!r}: a network input of {dtype!r} is not emulated")
+        self.inputs[name] = seeded_input(name, shape, seed)
+
+    def _weights(self, layer: Layer, seed: int, caller_weights: Mapping[str, Weights]) -> Weights:
         shape = layer.input_shapes[1]
-        _small(layer, shape)
+        _require_size(layer, shape)
         if shape[2:] != layer.window or shape[0] != layer.output_shape[1]:
             raise ScheduleError(f"layer {layer.name!r}: weights {list(shape)} do not fit its kernel and output_shape")
-        if layer.name not in given:
+        if layer.name not in caller_weights:
             return seeded_weights(layer.name, shape, seed)
-        values, scale, bias = given[layer.name]
+        values, scale, bias = caller_weights[layer.name]
         if values.shape != shape or values.dtype != np.int8 or scale.shape != (shape[0],) or bias.shape != (shape[0],):
             raise HostError(f"weights of {layer.name!r} are int8 {list(shape)}, scale and bias [{shape[0]}]")
         return values, scale.astype(np.float32), bias.astype(np.float32)
 
 
 def _require_memory(layers: Sequence[Layer]) -> None:
-    """Raises UnsupportedError where the network at once needs more memory than there is: shapes are what a file says,
-    and nothing is computed before."""
-    held = sum(_HELD_BYTES * (prod(one.output_shape) + sum(map(prod, one.input_shapes[1:]))) for one in layers)
-    largest = max(layers, key=_bytes_while_computed, default=None)
-    needed = held + (_bytes_while_computed(largest) if largest is not None else 0)
+    """Raise UnsupportedError where computing the whole network needs more memory than there is. Shapes come from a file
+    and may be absurd, so this runs before anything is computed."""
+    held = sum(_HELD_BYTES * (prod(layer.output_shape) + sum(map(prod, layer.input_shapes[1:]))) for layer in layers)
+    largest = max(layers, key=_peak_bytes, default=None)
+    needed = held + (_peak_bytes(largest) if largest is not None else 0)
     limit = default_memory_limit()
     if largest is not None and needed > limit:
         raise UnsupportedError(
@@ -415,25 +444,33 @@ def _require_memory(layers: Sequence[Layer]) -> None:
         )
 
 
-def _bytes_while_computed(layer: Layer) -> int:
-    """Of the padded operand, of what is computed step by step, and of the windows: of a convolution their elements."""
-    n, c, height, width = layer.input_shapes[0] if layer.input_shapes else (0, 0, 0, 0)
+def _peak_bytes(layer: Layer) -> int:
+    """Return the bytes that computing a layer takes: its padded operand, the intermediate values, and for convolutions
+    the elements of all windows."""
+    if layer.input_shapes:
+        n, c, height, width = layer.input_shapes[0]
+    else:
+        n, c, height, width = (0, 0, 0, 0)
     top, bottom, left, right = layer.padding
     padded = n * c * (height + top + bottom) * (width + left + right)
     window = prod(layer.window)
-    elements = n * c * prod(layer.output_shape[2:]) * window if layer.operation in CONVOLUTIONS else 0
+    if layer.operation in CONVOLUTIONS:
+        elements = n * c * prod(layer.output_shape[2:]) * window
+    else:
+        elements = 0
     return 2 * _WIDEST * (padded + prod(layer.output_shape)) + 2 * elements + _BYTES_OF_VIEW * window
 
 
-def _small(layer: Layer, shape: Coordinates) -> None:
+def _require_size(layer: Layer, shape: Coordinates) -> None:
     if np.prod(np.array(shape, np.float64)) > _MOST:
         raise UnsupportedError(f"layer {layer.name!r}: {list(shape)} has more than {_MOST} elements")
 
 
-def _order(network: Network, wanted: "set[str]") -> list[str]:
-    """Layers that a schedule computes and all before them, each after those that it reads."""
+def _sort_layers(network: Network, scheduled_layers: "set[str]") -> list[str]:
+    """Return the layers that a schedule computes and all layers before them, every layer after those that it reads.
+    Raises ScheduleError for an unknown layer or a cycle, UnsupportedError for a layer of the host."""
     graph: dict[str, list[str]] = {}
-    left = sorted(wanted)
+    left = sorted(scheduled_layers)
     while left:
         name = left.pop()
         if name in graph:
@@ -443,7 +480,7 @@ def _order(network: Network, wanted: "set[str]") -> list[str]:
             raise ScheduleError(f"the network has no layer {name!r}")
         if layer.on_host:
             raise UnsupportedError(f"layer {name!r}: {layer.operation!r} of the host is not emulated")
-        graph[name] = [item for item in network.operands(layer) if item in network.layers]
+        graph[name] = [operand for operand in network.operands(layer) if operand in network.layers]
         left += graph[name]
     try:
         return list(TopologicalSorter(graph).static_order())

@@ -1,68 +1,83 @@
-"""Figures of a timeline: where each core's time goes, how busy DRAM is, which layers take longest."""
+"""Figures of a timeline: the time of each core by activity, the load of DRAM, the layers that take longest, and races
+in L2."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from buda_emu.foreign.gemini.index import Index, holding, read_tensor
+from buda_emu.foreign.gemini.index import Index, find_read_tensor, tensors_holding
 from buda_emu.foreign.gemini.model import IR, Tensor, Workload
 from buda_emu.foreign.gemini.rings import region_of
+from buda_emu.foreign.gemini.time.plan import Send
 from buda_emu.foreign.gemini.time.timing import WAIT_KINDS, Timeline
 from buda_emu.performance.timeline import Access, Hazard, Ring, happens_before, idle, order_conflicts, time_by_category
 from buda_emu.performance.timeline.schedule import BUSY, END
-from buda_emu.performance.timeline.tasks import covered
+from buda_emu.performance.timeline.tasks import union_length
 
 
 @dataclass(frozen=True, slots=True)
 class L2Access:
-    """An access of the timeline, and the tensor that is touched."""
+    """An access of the timeline, with the tensor that it touches."""
 
     access: Access
     tensor_id: int
 
 
 def l2_accesses(timeline: Timeline) -> list[L2Access]:
-    """Of a timeline from a schedule with addresses; none of others. Tensors are touched as wholes."""
+    """Return every access to L2 in a timeline of a schedule with addresses, and none for other timelines. An access
+    touches the whole tensor."""
     index = timeline.index
     plan = timeline.plan
     if index is None or plan is None or not index.ir.form.addressed:
         return []
-    found: list[L2Access] = []
-    for item, task in zip(plan.queue, timeline.item_tasks, strict=True):
-        if item.tensor_id is not None:
-            tensor = index.lives[item.core, item.tensor_id].first
-            work = index.ir.cores[item.core][item.gate]
-            found += _one(task, work, tensor, writes=item.kind != "store")
+    accesses: list[L2Access] = []
+    for transfer, task in zip(plan.queue, timeline.item_tasks, strict=True):
+        if transfer.tensor_id is not None:
+            tensor = index.lives[transfer.core, transfer.tensor_id].first
+            work = index.ir.cores[transfer.core][transfer.gate]
+            accesses += _access(task, work, tensor, writes=transfer.kind != "store")
     for work in index.ir.workloads():
+        touched = list(_tensors_of_workload(index, work))
         for task in timeline.tasks_of[work.core, work.index]:
-            for tensor, writes in _of_workload(index, work):
-                found += _one(task, work, tensor, writes=writes)
+            for tensor, writes in touched:
+                accesses += _access(task, work, tensor, writes=writes)
     for send, task in zip(plan.sends, timeline.send_tasks, strict=True):
-        for core, at in send.shown.items():
-            work = index.ir.cores[core][at]
-            for tensor, _source in holding(work, send.transfer_id):
-                found += _one(task, work, tensor, writes=True)
-    return found
+        accesses += _accesses_of_send(index, send, task)
+    return accesses
 
 
-def _of_workload(index: Index, work: Workload) -> Iterator[tuple[Tensor, bool]]:
-    """Tensors that it touches, and whether it writes them."""
+def _accesses_of_send(index: Index, send: Send, task: int) -> list[L2Access]:
+    """Return the accesses of a piece that arrives in the L2 of each destination core."""
+    accesses: list[L2Access] = []
+    for core, at in send.shown.items():
+        work = index.ir.cores[core][at]
+        for tensor, _source in tensors_holding(work, send.transfer_id):
+            accesses += _access(task, work, tensor, writes=True)
+    return accesses
+
+
+def _tensors_of_workload(index: Index, work: Workload) -> Iterator[tuple[Tensor, bool]]:
+    """Yield the tensors that a workload touches, each with whether the workload writes it."""
     for operand in work.ifmap:
-        tensor = read_tensor(work, operand)
+        tensor = find_read_tensor(work, operand)
         if tensor is not None:
             yield tensor, False
-    ids = set(work.weight.transfer_id) if work.weight else set[int]()
-    rooms = {index.stored_in.get(piece.transfer_id) for piece in work.ofmap}
-    made = {piece.transfer_id for piece in work.ofmap}
+    weight_ids = set(work.weight.transfer_id) if work.weight else set[int]()
     for tensor in work.buffer:
-        if tensor.type == "weight" and ids & set(tensor.transfer_id):
+        if tensor.type == "weight" and weight_ids & set(tensor.transfer_id):
             yield tensor, False
-        elif (tensor.type == "ofmap" and (work.core, tensor.tensor_id) in rooms) or (
-            tensor.type == "ifmap" and made & {source.transfer_id for source in tensor.source}
-        ):
+        elif _holds_result(index, work, tensor):
             yield tensor, True
 
 
-def _one(task: int, work: Workload, tensor: Tensor, *, writes: bool) -> Sequence[L2Access]:
+def _holds_result(index: Index, work: Workload, tensor: Tensor) -> bool:
+    """Return whether the workload writes a piece of its result to the tensor."""
+    produced_ids = {piece.transfer_id for piece in work.ofmap}
+    if tensor.type == "ofmap":
+        return (work.core, tensor.tensor_id) in {index.room_of_output.get(number) for number in produced_ids}
+    return tensor.type == "ifmap" and any(source.transfer_id in produced_ids for source in tensor.source)
+
+
+def _access(task: int, work: Workload, tensor: Tensor, *, writes: bool) -> Sequence[L2Access]:
     region = region_of(work.regions or (), tensor.address)
     if region is None or not 0 < tensor.size <= region[1] - region[0]:
         return ()  # G040 and G047 tell
@@ -78,22 +93,24 @@ def _one(task: int, work: Workload, tensor: Tensor, *, writes: bool) -> Sequence
 
 
 def l2_races(timeline: Timeline) -> list[Hazard]:
-    """Pairs of tasks that touch common bytes of L2, one of them writing, and that no chain of waits orders: in some run
-    they could meet. Pieces that are written into one tensor are not told of: they are disjoint (G036)."""
+    """Return the pairs of tasks that touch common bytes of L2, at least one writing, without a chain of waits that
+    orders them. Two writes to one tensor are no race, since its pieces are disjoint (G036)."""
     accesses = l2_accesses(timeline)
     order = happens_before(timeline.schedule)
     by_task: dict[tuple[int, str], list[L2Access]] = {}
-    for item in accesses:
-        by_task.setdefault((item.access.task, item.access.space), []).append(item)
+    for entry in accesses:
+        by_task.setdefault((entry.access.task, entry.access.space), []).append(entry)
     return [
         hazard
-        for hazard in order_conflicts(order, [item.access for item in accesses])
-        if any(_meet(a, b) for a in by_task[hazard.first, hazard.space] for b in by_task[hazard.second, hazard.space])
+        for hazard in order_conflicts(order, [entry.access for entry in accesses])
+        if any(
+            _conflict(a, b) for a in by_task[hazard.first, hazard.space] for b in by_task[hazard.second, hazard.space]
+        )
     ]
 
 
-def _meet(first: L2Access, second: L2Access) -> bool:
-    """They share bytes, one writes, and they are not two pieces of one tensor."""
+def _conflict(first: L2Access, second: L2Access) -> bool:
+    """Return whether two accesses share bytes, one of them writes, and they are not two writes to one tensor."""
     if not (first.access.writes or second.access.writes):
         return False
     if first.tensor_id == second.tensor_id and first.access.writes and second.access.writes:
@@ -103,7 +120,8 @@ def _meet(first: L2Access, second: L2Access) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class CoreTime:
-    """Cycles of a core: they add up to the total. `rest`: after its last workload. `waits`: by what it waited for."""
+    """Cycles of one core, which add up to the total. `waits` gives the cycles by what the core waited for, `rest` those
+    after its last workload."""
 
     core: int
     compute: int
@@ -113,7 +131,7 @@ class CoreTime:
 
 @dataclass(frozen=True, slots=True)
 class LayerTime:
-    """Cycles that a layer's workloads take and wait for, over all cores, and the bytes that it makes DRAM move."""
+    """Cycles that a layer's workloads take and that they wait, summed over all cores."""
 
     layer: str
     workloads: int
@@ -123,7 +141,7 @@ class LayerTime:
 
 @dataclass(frozen=True, slots=True)
 class DramUse:
-    """Of the one DRAM queue."""
+    """Use of the one DRAM queue: transfers, busy cycles, bytes loaded and stored, and the busy share of the total."""
 
     items: int
     busy: int
@@ -134,7 +152,7 @@ class DramUse:
 
 @dataclass(frozen=True, slots=True)
 class Peak:
-    """The fullest snapshot of L2 (A)."""
+    """The fullest snapshot of L2, in bytes (dialect A)."""
 
     bytes: int
     core: int
@@ -144,8 +162,8 @@ class Peak:
 
 @dataclass(frozen=True, slots=True)
 class RunFigures:
-    """Of one run. `models`: what of it has no reference, in words; `races`: tasks that could meet in L2, None where no
-    addresses tell."""
+    """The figures of one run. `models` says in words which parts have no reference; `races` lists the tasks that could
+    meet in L2, None where there are no addresses."""
 
     total: int
     cores: tuple[CoreTime, ...]
@@ -158,17 +176,18 @@ class RunFigures:
 
 
 def run_figures(ir: IR, timeline: Timeline) -> RunFigures:
-    """Of a timeline from the schedule alone, or of an assembler file (then cores tell compute and rest only)."""
+    """Return the figures of a timeline, simulated from the schedule alone or from an assembler file. The latter gives
+    compute and rest of the cores, but no waits."""
     cores, waited = _cores(ir, timeline)
     return RunFigures(
         total=timeline.total,
         cores=cores,
         layers=_layers(ir, timeline, waited),
         dram=_dram(timeline),
-        peak=fullest(ir),
+        peak=find_fullest_snapshot(ir),
         noc_bytes=sum(timeline.links.values()),
         races=_races(ir, timeline),
-        models=models(ir, timeline),
+        models=model_notes(ir, timeline),
     )
 
 
@@ -177,30 +196,30 @@ def _races(ir: IR, timeline: Timeline) -> tuple[str, ...] | None:
         return None
     name = timeline.schedule.label
     return tuple(
-        f"{item.space}: {name(item.first)} and {name(item.second)} share {item.size} bytes from {item.address} on"
-        for item in l2_races(timeline)
+        f"{race.space}: {name(race.first)} and {name(race.second)} share {race.size} bytes from {race.address} on"
+        for race in l2_races(timeline)
     )
 
 
-def models(ir: IR, timeline: Timeline) -> tuple[str, ...]:
-    """What of a timeline has no reference (facts GEMINI 1, 5)."""
-    found: list[str] = []
+def model_notes(ir: IR, timeline: Timeline) -> tuple[str, ...]:
+    """Return sentences on the parts of a timeline that have no reference (facts GEMINI 1, 5)."""
+    notes: list[str] = []
     if not ir.form.addressed:
-        found.append("dialect B has no reference: every time is a model")
+        notes.append("dialect B has no reference: every time is a model")
     elif len(ir.cores) > 1:
-        found.append("schedules of several cores have no reference: pieces between cores are a model")
+        notes.append("schedules of several cores have no reference: pieces between cores are a model")
     if not timeline.rates.fitted:
         rates = timeline.rates
-        found.append(
+        notes.append(
             f"transfers are fitted at 16 GiB/s and 1 GHz: at {rates.dram_gibps:g} GiB/s and {rates.freq_ghz:g} "
             f"GHz they "
             "are a model"
         )
-    return tuple(found)
+    return tuple(notes)
 
 
-def fullest(ir: IR) -> Peak | None:
-    """The snapshot with most bytes; of equal ones the first. None without addresses."""
+def find_fullest_snapshot(ir: IR) -> Peak | None:
+    """Return the snapshot with most bytes, the first of equal ones; None for a schedule without addresses."""
     best: Peak | None = None
     for work in ir.workloads() if ir.form.addressed else ():
         held = sum(tensor.size for tensor in work.buffer)
@@ -210,54 +229,56 @@ def fullest(ir: IR) -> Peak | None:
 
 
 def _cores(ir: IR, timeline: Timeline) -> tuple[tuple[CoreTime, ...], dict[tuple[int, int], int]]:
-    """And how long each workload was waited for, by core and position."""
+    """Return the times of all cores, and how long each workload was waited for, by core and position."""
     if timeline.mode == "assembler":
         core = next(iter(ir.cores), 0)
-        busy = covered([span for key, span in timeline.workloads.items() if key[0] == core])
+        busy = union_length([span for key, span in timeline.workloads.items() if key[0] == core])
         return (CoreTime(core, busy, {}, timeline.total - busy),), {}
     timing = timeline.timing
     categories = dict(enumerate(timeline.kinds))
     units = dict(zip(timing.units, time_by_category(timing, categories), strict=True))
-    found: list[CoreTime] = []
+    core_times: list[CoreTime] = []
     for core in ir.cores:
         times = units[f"core {core}"]
         waits = {str(kind): times.get(kind, 0) for kind in WAIT_KINDS}
-        found.append(CoreTime(core, times[BUSY], waits, times.get(END, 0)))
+        core_times.append(CoreTime(core, times[BUSY], waits, times.get(END, 0)))
     step_of = {task: step for step, tasks in timeline.tasks_of.items() for task in tasks}
     waited: dict[tuple[int, int], int] = {}
     for gap in idle(timing, categories):
         if gap.task in step_of:
             step = step_of[gap.task]
             waited[step] = waited.get(step, 0) + gap.end - gap.start
-    return tuple(found), waited
+    return tuple(core_times), waited
 
 
 def _layers(ir: IR, timeline: Timeline, waited: dict[tuple[int, int], int]) -> tuple[LayerTime, ...]:
     works: dict[str, list[Workload]] = {}
     for work in ir.workloads():
         works.setdefault(work.layer_name, []).append(work)
-    found: list[LayerTime] = []
+    rows: list[LayerTime] = []
     for name, items in works.items():
-        gaps = sum(waited.get((item.core, item.index), 0) for item in items)
-        cycles = sum(_worked(timeline, item) for item in items)
-        found.append(LayerTime(name, len(items), cycles, gaps))
-    return tuple(sorted(found, key=lambda item: (-item.cycles - item.waited, item.layer)))
+        gaps = sum(waited.get((work.core, work.index), 0) for work in items)
+        cycles = sum(_busy_cycles(timeline, work) for work in items)
+        rows.append(LayerTime(name, len(items), cycles, gaps))
+    return tuple(sorted(rows, key=lambda row: (-row.cycles - row.waited, row.layer)))
 
 
-def _worked(timeline: Timeline, work: Workload) -> int:
-    """Cycles of a workload without what it waits for in between."""
+def _busy_cycles(timeline: Timeline, work: Workload) -> int:
+    """Return the cycles of a workload without the waiting between its tasks."""
     if timeline.mode == "assembler":
         span = timeline.workloads.get((work.core, work.workload_id))
-        return span.end - span.start if span is not None else 0
+        if span is not None:
+            return span.end - span.start
+        return 0
     start = timeline.timing.start
     end = timeline.timing.end
     return sum(int(end[task] - start[task]) for task in timeline.tasks_of[work.core, work.index])
 
 
 def _dram(timeline: Timeline) -> DramUse:
-    busy = sum(item.end - item.start for item in timeline.dram)
-    stored = sum(item.bytes for item in timeline.dram if item.kind == "store")
-    loaded = sum(item.bytes for item in timeline.dram) - stored
+    busy = sum(span.end - span.start for span in timeline.dram)
+    stored = sum(span.bytes for span in timeline.dram if span.kind == "store")
+    loaded = sum(span.bytes for span in timeline.dram) - stored
     return DramUse(
         items=len(timeline.dram), busy=busy, loaded=loaded, stored=stored, utilisation=busy / max(timeline.total, 1)
     )

@@ -1,12 +1,12 @@
-"""The front-end IR: the quantised network that a schedule computes (facts GEMINI 4, 6)."""
+"""Read the front-end IR: the quantised network that a schedule computes (facts GEMINI 4, 6)."""
 
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from buda_emu.foreign.gemini.boxes import Box, Coordinates, of_shape
-from buda_emu.foreign.gemini.json_values import a_list, an_object, shown, texts, whole_numbers
+from buda_emu.foreign.gemini.boxes import Box, Coordinates, box_of_shape
+from buda_emu.foreign.gemini.json_values import as_integers, as_list, as_object, as_texts, describe
 from buda_emu.foreign.gemini.reader import decode
 from buda_emu.foreign.gemini.stages import NETWORK, recognise_content
 from buda_emu.support.errors import ScheduleError
@@ -19,7 +19,8 @@ _MOST = 1 << 31
 
 @dataclass(frozen=True, slots=True)
 class Layer:
-    """One layer. Shapes are N C H W; a window of 1 x 1 where the operation has none. `content`: the object itself."""
+    """One layer of the network. Shapes are N C H W; an operation without a window has one of 1 x 1. `content` is the
+    layer's JSON object."""
 
     name: str
     operation: str
@@ -35,8 +36,8 @@ class Layer:
     content: Mapping[str, Any] = field(repr=False, compare=False)
 
     def needs(self, box: Box) -> tuple[Box, tuple[int, int, int, int]]:
-        """Of its (first) operand for a box of its output: the range, clipped to the operand, and the padding around
-        it (top, bottom, left, right)."""
+        """Return the range of the first operand that a box of the output needs, clipped to the operand, and the padding
+        around it (top, bottom, left, right)."""
         (n0, c0, h0, w0), (n1, c1, h1, w1) = box
         _, channels, height, width = self.input_shapes[0]
         if self.operation in ALL_CHANNELS:
@@ -52,63 +53,76 @@ class Layer:
 
     @property
     def box(self) -> Box:
-        """All of its output."""
-        return of_shape(self.output_shape)
+        """The box of the whole output."""
+        return box_of_shape(self.output_shape)
 
 
 @dataclass(frozen=True, slots=True)
 class Network:
-    """Layers by name, in the order of the file."""
+    """The layers of a network by name, in the order of the file."""
 
     layers: Mapping[str, Layer]
     path: str = ""
 
     def operands(self, layer: Layer) -> list[str]:
-        """Layers and network inputs that a layer reads: `previous_layer` without constants."""
+        """Return the layers and network inputs that a layer reads: `previous_layer` without constants."""
         return [name for name in layer.previous if name in self.layers or is_input(name)]
 
 
 def is_input(name: str) -> bool:
-    """It names an input of the network."""
+    """Return whether the name is that of an input of the network."""
     return name.startswith("input")
 
 
 def read_network(source: "str | os.PathLike[str] | Mapping[str, Any] | Network") -> Network:
-    """`source`: path of .json or .json.gz, or the decoded object. Raises ScheduleError if it is not a front-end IR."""
+    """Read a network from the path of a .json or .json.gz file, or from the decoded object. Raises ScheduleError if it
+    is not a front-end IR."""
     if isinstance(source, Network):
         return source
-    path = os.fspath(source) if isinstance(source, (str, os.PathLike)) else ""
+    if isinstance(source, (str, os.PathLike)):
+        path = os.fspath(source)
+    else:
+        path = ""
     content: Any = decode(path) if path else source
-    found = an_object(content)
-    if not found:
-        raise _wrong(path, "", f"a network is an object of layers, not {shown(content)}")
-    stage = recognise_content(found)
+    layers = as_object(content)
+    if not layers:
+        raise _error(path, "", f"a network is an object of layers, not {describe(content)}")
+    stage = recognise_content(layers)
     if stage not in (None, NETWORK):
-        raise _wrong(path, "", stage.instead_of(NETWORK))
-    return Network({str(name): _layer(path, str(name), item) for name, item in found.items()}, path)
+        raise _error(path, "", stage.instead_of(NETWORK))
+    return Network({str(name): _read_layer(path, str(name), layer) for name, layer in layers.items()}, path)
 
 
-def _wrong(path: str, layer: str, message: str) -> ScheduleError:
-    where = f": layer {layer!r}" if layer else ""
-    return ScheduleError(f"{path or 'front-end IR'}{where}: {message}")
+def _error(path: str, layer: str, message: str) -> ScheduleError:
+    location = f": layer {layer!r}" if layer else ""
+    return ScheduleError(f"{path or 'front-end IR'}{location}: {message}")
 
 
-def _layer(path: str, name: str, item: Any) -> Layer:
-    content = an_object(item)
+def _read_layer(path: str, name: str, entry: Any) -> Layer:
+    content = as_object(entry)
     if content is None:
-        raise _wrong(path, name, f"a layer is an object, not {shown(item)}")
+        raise _error(path, name, f"a layer is an object, not {describe(entry)}")
     operation = content.get("operation")
     if not isinstance(operation, str):
-        raise _wrong(path, name, f"'operation' is a text, not {shown(operation)}")
+        raise _error(path, name, f"'operation' is a text, not {describe(operation)}")
     on_host = content.get("device") == "cpu"
-    shapes = [_shape(path, name, content, key, on_host) for key in ("input_shape", "output_shape")]
-    dtypes = [_texts(path, name, content, key) for key in ("input_dtype", "output_dtype")]
+    shapes = [_read_shapes(path, name, content, key, on_host) for key in ("input_shape", "output_shape")]
+    dtypes = [_read_texts(path, name, content, key) for key in ("input_dtype", "output_dtype")]
     if not shapes[1] or not dtypes[1] or not (shapes[0] or on_host):
-        raise _wrong(path, name, "'input_shape', 'output_shape' and 'output_dtype' have an entry at least")
+        raise _error(path, name, "'input_shape', 'output_shape' and 'output_dtype' have an entry at least")
     window = WINDOWS.get(operation)
-    height, width = _numbers(path, name, content, window, 2, 1) if window else (1, 1)
-    down, right = _numbers(path, name, content, "stride", 2, 1) if window else (1, 1)
-    a, b, c, d = _numbers(path, name, content, "padding", 4, 0) if window else (0, 0, 0, 0)
+    if window:
+        height, width = _read_numbers(path, name, content, window, 2, 1)
+    else:
+        height, width = (1, 1)
+    if window:
+        down, right = _read_numbers(path, name, content, "stride", 2, 1)
+    else:
+        down, right = (1, 1)
+    if window:
+        a, b, c, d = _read_numbers(path, name, content, "padding", 4, 0)
+    else:
+        a, b, c, d = (0, 0, 0, 0)
     return Layer(
         name=name,
         operation=operation,
@@ -117,7 +131,7 @@ def _layer(path: str, name: str, item: Any) -> Layer:
         output_shape=shapes[1][0],
         input_dtype=dtypes[0],
         output_dtype=dtypes[1][0],
-        previous=_texts(path, name, content, "previous_layer"),
+        previous=_read_texts(path, name, content, "previous_layer"),
         window=(height, width),
         stride=(down, right),
         padding=(a, b, c, d),
@@ -125,30 +139,33 @@ def _layer(path: str, name: str, item: Any) -> Layer:
     )
 
 
-def _texts(path: str, name: str, content: Mapping[str, Any], key: str) -> tuple[str, ...]:
-    found = texts(content.get(key))
-    if found is None:
-        raise _wrong(path, name, f"{key!r} is a list of texts, not {shown(content.get(key))}")
-    return tuple(found)
+def _read_texts(path: str, name: str, content: Mapping[str, Any], key: str) -> tuple[str, ...]:
+    words = as_texts(content.get(key))
+    if words is None:
+        raise _error(path, name, f"{key!r} is a list of texts, not {describe(content.get(key))}")
+    return tuple(words)
 
 
-def _numbers(path: str, name: str, content: Mapping[str, Any], key: str, count: int, least: int) -> tuple[int, ...]:
-    found = whole_numbers(content.get(key), count, least, _MOST)
-    if found is None:
-        said = f"{key!r} is a list of {count} numbers of {least} or more, not {shown(content.get(key))}"
-        raise _wrong(path, name, said)
-    return tuple(found)
+def _read_numbers(
+    path: str, name: str, content: Mapping[str, Any], key: str, count: int, least: int
+) -> tuple[int, ...]:
+    values = as_integers(content.get(key), count, least, _MOST)
+    if values is None:
+        problem = f"{key!r} is a list of {count} numbers of {least} or more, not {describe(content.get(key))}"
+        raise _error(path, name, problem)
+    return tuple(values)
 
 
-def _shape(path: str, name: str, content: Mapping[str, Any], key: str, loose: bool) -> list[Coordinates]:
-    """Shapes with four extents; what the host computes may have others, which nothing looks at."""
-    shapes = [whole_numbers(one, None, 1, _MOST) for one in a_list(content.get(key)) or [None]]
-    found: list[Coordinates] = []
+def _read_shapes(path: str, name: str, content: Mapping[str, Any], key: str, loose: bool) -> list[Coordinates]:
+    """Return the shapes under a key. A shape has four extents; with `loose`, for layers of the host, it may have others
+    and is padded or cut, since nothing looks at it."""
+    shapes = [as_integers(shape, None, 1, _MOST) for shape in as_list(content.get(key)) or [None]]
+    coordinates: list[Coordinates] = []
     for extents in shapes:
         if extents is None:
-            raise _wrong(path, name, f"{key!r} is a list of shapes, not {shown(content.get(key))}")
+            raise _error(path, name, f"{key!r} is a list of shapes, not {describe(content.get(key))}")
         if len(extents) != 4 and not loose:
-            raise _wrong(path, name, f"{key!r}: a shape is [N, C, H, W], not {shown(extents)}")
+            raise _error(path, name, f"{key!r}: a shape is [N, C, H, W], not {describe(extents)}")
         a, b, c, d = (*extents[:4], 1, 1, 1, 1)[:4]
-        found.append((a, b, c, d))
-    return found
+        coordinates.append((a, b, c, d))
+    return coordinates

@@ -1,4 +1,4 @@
-"""JSON values of unknown type, looked at: each function gives the value with its type, or None."""
+"""Type checks of decoded JSON values: each function returns the value with its type, or None if it has another type."""
 
 import json
 from collections.abc import Mapping
@@ -7,35 +7,44 @@ from typing import Any, cast
 _SHOWN = 40
 
 
-def a_list(value: Any, count: int | None = None) -> list[Any] | None:
-    """A list (of so many)."""
-    found = cast("list[Any]", value) if isinstance(value, list) else None
-    return found if found is not None and count in (None, len(found)) else None
+def as_list(value: Any, count: int | None = None) -> list[Any] | None:
+    """Return the value if it is a list, and of length `count` where that is given."""
+    if not isinstance(value, list):
+        return None
+    entries = cast("list[Any]", value)
+    return entries if count in (None, len(entries)) else None
 
 
-def an_object(value: Any) -> Mapping[str, Any] | None:
-    """A JSON object."""
-    return cast("Mapping[str, Any]", value) if isinstance(value, Mapping) else None
+def as_object(value: Any) -> Mapping[str, Any] | None:
+    """Return the value if it is a JSON object."""
+    if isinstance(value, Mapping):
+        return cast("Mapping[str, Any]", value)
+    return None
 
 
-def whole_numbers(
-    value: Any, count: int | None = None, least: int = -(1 << 62), most: int = 1 << 62
+def as_integers(
+    value: Any, count: int | None = None, least: int = -(1 << 62), limit: int = 1 << 62
 ) -> list[int] | None:
-    """A list (of so many) integers from `least` on and below `most`; booleans do not count."""
-    found = a_list(value, count)
-    return found if found is not None and all(type(one) is int and least <= one < most for one in found) else None
+    """Return the value if it is a list (of length `count` where given) of integers from `least` up to, not including,
+    `limit`. Booleans are not integers."""
+    entries = as_list(value, count)
+    if entries is not None and all(type(entry) is int and least <= entry < limit for entry in entries):
+        return entries
+    return None
 
 
-def texts(value: Any) -> list[str] | None:
-    """A list of texts."""
-    found = a_list(value)
-    return found if found is not None and all(isinstance(one, str) for one in found) else None
+def as_texts(value: Any) -> list[str] | None:
+    """Return the value if it is a list of strings."""
+    entries = as_list(value)
+    if entries is not None and all(isinstance(entry, str) for entry in entries):
+        return entries
+    return None
 
 
-def shown(value: Any) -> str:
-    """A value in a message, cut where it is long."""
-    items = a_list(value)
-    content = an_object(value)
+def describe(value: Any) -> str:
+    """Return the value as text for a message, shortened where it is long."""
+    items = as_list(value)
+    content = as_object(value)
     if content is not None and len(content) > _SHOWN:
         return "an object"
     if items is not None and len(items) > _SHOWN:
@@ -44,4 +53,6 @@ def shown(value: Any) -> str:
         text = json.dumps(value)
     except (TypeError, ValueError, RecursionError):
         return "a value that JSON does not have"
-    return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}..."
+    if len(text) <= _SHOWN:
+        return text
+    return f"{text[:_SHOWN]}..."

@@ -1,12 +1,13 @@
-"""What a schedule says, as frozen records with the words of the format (facts GEMINI 2 and 3).
+"""The records of a schedule, frozen and named with the words of the format (facts GEMINI 2 and 3).
 
-Both dialects are read into the same records. What a dialect lacks is None, or empty. Boxes are as in the file; ranges
-of output channels (dialect B) stand at the second coordinate. `place` of a record is its JSON pointer.
+Both dialects are read into the same records. A field that a dialect lacks is None or empty. Boxes are as in the file;
+ranges of output channels (dialect B) stand at the second coordinate. `place` of a record is its JSON pointer.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass, field
+from itertools import chain
 from typing import Any, Literal
 
 from buda_emu.foreign.gemini.boxes import Box
@@ -21,7 +22,7 @@ StoreSource = Literal["DDR", "CORE"]
 
 @dataclass(frozen=True, slots=True)
 class Destination:
-    """Who a transfer is for. `workload_id` is None for DRAM."""
+    """A receiver of a transfer. `workload_id` is None for DRAM."""
 
     place: str
     type: PlaceKind
@@ -32,7 +33,8 @@ class Destination:
 
 @dataclass(frozen=True, slots=True)
 class DramIn:
-    """A piece of a layer's output that arrives in DRAM; `related_ofmap`: ids of `DramOut` that read it."""
+    """A piece of a layer's output that arrives in DRAM. `related_ofmap` lists the ids of the `DramOut` entries that
+    read it."""
 
     place: str
     transfer_id: int
@@ -45,7 +47,7 @@ class DramIn:
 
 @dataclass(frozen=True, slots=True)
 class DramOut:
-    """What leaves DRAM, once for all its destinations. `size`: bytes (A) or bits (B)."""
+    """A tensor that leaves DRAM, once for all its destinations. `size` is in bytes (dialect A) or bits (dialect B)."""
 
     place: str
     transfer_id: int
@@ -59,7 +61,7 @@ class DramOut:
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """A piece of a tensor: its box in the tensor (A) or in the producer's output (B)."""
+    """A piece of a tensor. Its box is in the tensor (dialect A) or in the producer's output (dialect B)."""
 
     place: str
     type: PlaceKind
@@ -73,7 +75,7 @@ class Source:
 
 @dataclass(frozen=True, slots=True)
 class Tensor:
-    """An entry of `buffer`: what is in L2 when a workload starts."""
+    """An entry of `buffer`: a tensor in L2 when a workload starts."""
 
     place: str
     type: TensorKind
@@ -98,13 +100,13 @@ class Tensor:
 
     @property
     def from_dram(self) -> bool:
-        """It is loaded by the DRAM queue: its source is DRAM."""
-        return any(item.type == "DRAM" for item in self.source)
+        """True when a source of the tensor is DRAM, so the DRAM queue loads it."""
+        return any(piece.type == "DRAM" for piece in self.source)
 
 
 @dataclass(frozen=True, slots=True)
 class WeightStore:
-    """An entry of `wl0_buffer` or `wl1_buffer`; address and size in rows of 64 bytes."""
+    """An entry of `wl0_buffer` or `wl1_buffer`, with address and size in rows of 64 bytes."""
 
     place: str
     address: int
@@ -117,7 +119,7 @@ class WeightStore:
 
 @dataclass(frozen=True, slots=True)
 class Ifmap:
-    """What a workload reads, an entry for each operand (A) or one for all (B)."""
+    """The input of a workload: one record for each operand (dialect A), or one for all of them (dialect B)."""
 
     place: str
     transfer_id: tuple[int, ...]
@@ -129,7 +131,8 @@ class Ifmap:
 
 @dataclass(frozen=True, slots=True)
 class Ofmap:
-    """A piece of a workload's output: in its own coordinates (A) or absolute (B)."""
+    """A piece of a workload's output, in the workload's own coordinates (dialect A) or in those of the layer (dialect
+    B)."""
 
     place: str
     transfer_id: int
@@ -139,13 +142,13 @@ class Ofmap:
 
     @property
     def to_dram(self) -> bool:
-        """It is stored."""
-        return any(item.type == "DRAM" for item in self.destination)
+        """True when DRAM is a destination of the piece."""
+        return any(target.type == "DRAM" for target in self.destination)
 
 
 @dataclass(frozen=True, slots=True)
 class Weight:
-    """The weights that a workload uses. `from_ofmap`: they are activations (B)."""
+    """The weights that a workload uses. `from_ofmap` marks activations that serve as weights (dialect B)."""
 
     place: str
     transfer_id: tuple[int, ...]
@@ -156,7 +159,8 @@ class Weight:
 
 @dataclass(frozen=True, slots=True)
 class Tile:
-    """A part of a workload: boxes absolute in the layer's output, and in the producers' outputs without padding."""
+    """A part of a workload. Its boxes are in coordinates of the layer's output and of the producers' outputs, without
+    padding."""
 
     place: str
     ofmap: Box
@@ -167,7 +171,7 @@ class Tile:
 
 @dataclass(frozen=True, slots=True)
 class Workload:
-    """A box of a layer's output that one core computes in one go. `index`: its position on the core."""
+    """A box of a layer's output that one core computes in one go. `index` is its position on the core."""
 
     place: str
     core: int
@@ -188,10 +192,18 @@ class Workload:
     wl0: tuple[WeightStore, ...] = ()
 
     @property
+    def operand_ids(self) -> list[int]:
+        """Transfer ids of all operands, in order; an id that two operands read stands there twice."""
+        ids: list[int] = []
+        for ifmap in self.ifmap:
+            ids += ifmap.transfer_id
+        return ids
+
+    @property
     def reads(self) -> tuple[int, ...]:
-        """Ids of all operands and of the weight."""
-        own = self.weight.transfer_id if self.weight is not None else ()
-        return tuple(dict.fromkeys([number for item in self.ifmap for number in item.transfer_id] + list(own)))
+        """Transfer ids of all operands and of the weight, each once."""
+        weight_ids = self.weight.transfer_id if self.weight is not None else ()
+        return tuple(dict.fromkeys([*self.operand_ids, *weight_ids]))
 
     def __str__(self) -> str:
         return f"core {self.core} workload {self.workload_id} ({self.layer_name})"
@@ -199,13 +211,15 @@ class Workload:
 
 @dataclass(frozen=True, slots=True)
 class Form:
-    """What a dialect says, and how: who works with a schedule asks this, the reader alone asks for the dialect.
+    """The properties of a dialect. Code that works with a schedule asks these; only the reader asks for the dialect
+    itself.
 
     `addressed`: tensors lie at addresses of L2; `tiled`: workloads have tiles; `in_bits`: sizes count bits, not bytes;
     `absolute`: boxes of pieces are in the layer's output, not in the workload's; `joint_operands`: one entry stands for
-    all operands; `by_channel`: boxes of weights tell output channels alone; `activations_as_weights`: a layer of the
-    network may make weights; `global_ids`: workload ids are an order over all cores. `columns_of_dram`: that core ids
-    count, beside the mesh; `dram`: core id of DRAM; `core_key`: what destinations and sources call a core.
+    all operands; `by_channel`: boxes of weights give output channels alone; `activations_as_weights`: a layer of the
+    network may make weights; `global_ids`: workload ids are an order over all cores. `columns_of_dram`: columns of core
+    ids beside the mesh that belong to DRAM; `dram`: core id of DRAM; `core_key`: key of the core in destinations and
+    sources.
     """
 
     dialect: Dialect
@@ -224,7 +238,8 @@ class Form:
 
 @dataclass(frozen=True, slots=True)
 class IR:
-    """A schedule. `cores`: id, as in the file, to its workloads in order; `buffersize` is None in dialect B."""
+    """A schedule. `cores` maps each core id of the file to its workloads in order; `buffersize` is None in dialect
+    B."""
 
     form: Form
     cores: Mapping[int, Sequence[Workload]]
@@ -238,29 +253,38 @@ class IR:
 
     @property
     def dialect(self) -> Dialect:
-        """Its name, for people: what it says is asked of `form`."""
+        """The name of the dialect, for people. Code asks `form` for the properties of a dialect."""
         return self.form.dialect
 
     @property
     def transfers(self) -> tuple[int, ...]:
-        """Ids of everything that moves: results of workloads, and what leaves DRAM."""
-        made = [piece.transfer_id for work in self.workloads() for piece in work.ofmap]
-        return tuple(dict.fromkeys([*made, *(item.transfer_id for item in self.dram_out)]))
+        """Ids of everything that moves: results of workloads, and tensors that leave DRAM."""
+        ids: list[int] = []
+        for work in self.workloads():
+            ids += [piece.transfer_id for piece in work.ofmap]
+        ids += [out.transfer_id for out in self.dram_out]
+        return tuple(dict.fromkeys(ids))
 
     def workloads(self) -> list[Workload]:
-        """Of all cores, core by core."""
-        return [work for works in self.cores.values() for work in works]
+        """Return the workloads of all cores, core by core."""
+        return list(chain.from_iterable(self.cores.values()))
+
+    def buffer_entries(self) -> Iterator[tuple[Workload, Tensor]]:
+        """Yield every buffer entry of every workload, with the workload."""
+        for work in self.workloads():
+            for tensor in work.buffer:
+                yield work, tensor
 
     def position(self, core: int) -> tuple[int, int]:
-        """x and y of a core on the mesh (facts GEMINI 2 and 3)."""
+        """Return column x and row y of a core on the mesh (facts GEMINI 2 and 3)."""
         columns = self.form.columns_of_dram
         return core % (self.xlen + columns) - columns // 2, core // (self.xlen + columns)
 
     def on_mesh(self, core: int) -> bool:
-        """There is a place for a core of this id."""
+        """Return whether a core of this id has a place on the mesh."""
         x, y = self.position(core)
         return core >= 0 and 0 <= x < self.xlen and 0 <= y < self.ylen
 
     def to_json(self) -> dict[str, Any]:
-        """A copy of the JSON object that it was read from, with all its keys."""
+        """Return a copy of the JSON object that the schedule was read from, with all its keys."""
         return deepcopy(dict(self.document))

@@ -1,9 +1,9 @@
-"""A timeline as a picture for traces and pages: lanes for DRAM, cores and what they send, or for the units of an
-assembler file; L2 of each core with its tensors."""
+"""Draw a timeline for traces and pages: lanes for DRAM, cores and their sends, or for the units of an assembler file;
+and the tensors in each core's L2."""
 
 from collections.abc import Mapping
 
-from buda_emu.foreign.gemini.figures import models
+from buda_emu.foreign.gemini.figures import model_notes
 from buda_emu.foreign.gemini.index import Life
 from buda_emu.foreign.gemini.model import IR
 from buda_emu.foreign.gemini.rings import region_of
@@ -13,10 +13,17 @@ from buda_emu.performance.timeline.picture import Detail, Memory, TimelinePictur
 
 
 def timeline_picture(ir: IR, timeline: Timeline, title: str) -> TimelinePicture:
-    """Of `simulate`. Times are cycles; what is a model is among the notes."""
-    facts = _assembler(timeline) if timeline.mode == "assembler" else _tasks(ir, timeline)
-    lives = [] if timeline.mode == "assembler" or not ir.form.addressed else _lives(ir, timeline)
-    notes = [f"A model: {text}." for text in models(ir, timeline)]
+    """Return the picture of a simulated timeline, with times in cycles. Parts without a reference are named in its
+    notes."""
+    if timeline.mode == "assembler":
+        facts = _unit_facts(timeline)
+    else:
+        facts = _task_facts(ir, timeline)
+    if timeline.mode == "assembler" or not ir.form.addressed:
+        lives = []
+    else:
+        lives = _tensor_lives(ir, timeline)
+    notes = [f"A model: {text}." for text in model_notes(ir, timeline)]
     if not ir.form.addressed:
         notes.append("L2 is not drawn: not checkable, no addresses.")
     return picture(
@@ -39,13 +46,16 @@ def timeline_picture(ir: IR, timeline: Timeline, title: str) -> TimelinePicture:
 Facts = Mapping[int, tuple[str, Mapping[str, Detail]]]
 
 
-def _tasks(ir: IR, timeline: Timeline) -> Facts:
-    """Category and details of each task."""
-    found: dict[int, tuple[str, Mapping[str, Detail]]] = {}
-    for item, task in zip(timeline.dram, timeline.item_tasks, strict=True):
-        found[task] = item.kind, {"bytes": item.bytes, "transfer": item.transfer_id, "core": item.core}
-    for item, task in zip(timeline.noc, timeline.send_tasks, strict=True):
-        found[task] = "send", {"bytes": item.bytes, "transfer": item.transfer_id, "to": ", ".join(map(str, item.cores))}
+def _task_facts(ir: IR, timeline: Timeline) -> Facts:
+    """Return category and details of each task of a simulated schedule."""
+    facts: dict[int, tuple[str, Mapping[str, Detail]]] = {}
+    for transfer, task in zip(timeline.dram, timeline.item_tasks, strict=True):
+        facts[task] = transfer.kind, {"bytes": transfer.bytes, "transfer": transfer.transfer_id, "core": transfer.core}
+    for piece, task in zip(timeline.noc, timeline.send_tasks, strict=True):
+        facts[task] = (
+            "send",
+            {"bytes": piece.bytes, "transfer": piece.transfer_id, "to": ", ".join(map(str, piece.cores))},
+        )
     for work in ir.workloads():
         details = {
             "layer": work.layer_name,
@@ -54,12 +64,12 @@ def _tasks(ir: IR, timeline: Timeline) -> Facts:
             "tiles": len(work.tiles),
         }
         for task in timeline.tasks_of[work.core, work.index]:
-            found[task] = work.layer_type or "other", details
-    return found
+            facts[task] = work.layer_type or "other", details
+    return facts
 
 
-def _assembler(timeline: Timeline) -> Facts:
-    """By the unit that does it."""
+def _unit_facts(timeline: Timeline) -> Facts:
+    """Return the unit of each task of an assembler file as its category."""
     units: list[int] = timeline.timing.unit.tolist()
     return {task: (timeline.timing.units[unit], {}) for task, unit in enumerate(units)}
 
@@ -72,28 +82,32 @@ def _group(unit: str) -> str:
     return "DRAM" if unit == "DRAM" else "units"
 
 
-def _lives(ir: IR, timeline: Timeline) -> list[Live]:
-    """Tensors from the moment their room is free to the end of the last workload that shows them, or of their store."""
+def _tensor_lives(ir: IR, timeline: Timeline) -> list[Live]:
+    """Return the tensors in L2, each from the moment its room is free to the end of the last workload that shows it, or
+    of its store."""
     index = timeline.index
     plan = timeline.plan
     if index is None or plan is None:
         return []
     stored = {
-        (item.core, item.tensor_id): span.end
-        for item, span in zip(plan.queue, timeline.dram, strict=True)
-        if item.kind == "store"
+        (transfer.core, transfer.tensor_id): span.end
+        for transfer, span in zip(plan.queue, timeline.dram, strict=True)
+        if transfer.kind == "store"
     }
-    found: list[Live] = []
+    lives: list[Live] = []
     for key, life in index.lives.items():
         works = ir.cores[life.core]
         region = region_of(works[life.at[0]].regions or (), life.first.address)
         if region is None or not 0 < life.first.size <= region[1] - region[0]:
             continue
         before = life.at[0] - 1
-        start = timeline.workloads[life.core, works[before].workload_id].end if before >= 0 else 0
+        if before >= 0:
+            start = timeline.workloads[life.core, works[before].workload_id].end
+        else:
+            start = 0
         end = max(timeline.workloads[life.core, works[life.at[-1]].workload_id].end, stored.get(key, 0))
         space = f"L2 of core {life.core}"
-        found.append(
+        lives.append(
             Live(
                 space=space,
                 address=life.first.address,
@@ -104,11 +118,11 @@ def _lives(ir: IR, timeline: Timeline) -> list[Live]:
                 ring=Ring(*region),
             )
         )
-    return found
+    return lives
 
 
 def _name(life: Life) -> str:
     tensor = life.first
-    made = sorted({source.layer_name for source in tensor.source if source.layer_name})
-    of = tensor.layer_name or ", ".join(made)
-    return f"tensor {life.tensor_id}: {tensor.type} {of}".rstrip()
+    producers = sorted({source.layer_name for source in tensor.source if source.layer_name})
+    owner = tensor.layer_name or ", ".join(producers)
+    return f"tensor {life.tensor_id}: {tensor.type} {owner}".rstrip()

@@ -1,15 +1,16 @@
-"""JSON to the model: the values first, then the records of both dialects (facts GEMINI 1 to 3, rules G001 to G003)."""
+"""Read a schedule from JSON into the records of the model, for both dialects (facts GEMINI 1 to 3, rules G001 to
+G003)."""
 
 import json
 import os
 import zlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any, Final
 
 from buda_emu.foreign.gemini.book import BOOK
 from buda_emu.foreign.gemini.boxes import Box
-from buda_emu.foreign.gemini.json_values import a_list, an_object, shown, whole_numbers
+from buda_emu.foreign.gemini.json_values import as_integers, as_list, as_object, describe
 from buda_emu.foreign.gemini.model import (
     IR,
     Destination,
@@ -40,342 +41,368 @@ from buda_emu.support.errors import ScheduleError
 from buda_emu.support.files import read_whole
 
 
-def dram_in(values: Values, item: Object, place: str, dialect: Dialect) -> DramIn:
-    """An entry of `in`."""
+def read_dram_in(values: Values, entry: Object, place: str, dialect: Dialect) -> DramIn:
+    """Read an entry of `in`: a piece that arrives in DRAM."""
     return DramIn(
         place=place,
-        transfer_id=values.integer(item, "transfer_id", place),
-        core_id=values.integer(item, "core_id", place),
-        workload_id=values.integer(item, "workload_id", place),
-        layer_name=values.text(item, "layer_name", place) if dialect == "A" else None,
-        box=values.box(item, place),
-        related_ofmap=values.integers(item, "related_ofmap", place, optional=True),
+        transfer_id=values.integer(entry, "transfer_id", place),
+        core_id=values.integer(entry, "core_id", place),
+        workload_id=values.integer(entry, "workload_id", place),
+        layer_name=values.text(entry, "layer_name", place) if dialect == "A" else None,
+        box=values.box(entry, place),
+        related_ofmap=values.integers(entry, "related_ofmap", place, optional=True),
     )
 
 
-def dram_out(values: Values, item: Object, place: str, dialect: Dialect) -> DramOut:
-    """An entry of `out`."""
-    kind: OutKind = values.word(item, "type", place, OUTS)
+def read_dram_out(values: Values, entry: Object, place: str, dialect: Dialect) -> DramOut:
+    """Read an entry of `out`: a tensor that leaves DRAM."""
+    kind: OutKind = values.word(entry, "type", place, OUTS)
     return DramOut(
         place=place,
-        transfer_id=values.integer(item, "transfer_id", place),
+        transfer_id=values.integer(entry, "transfer_id", place),
         type=kind,
-        size=values.integer(item, "size", place),
-        box=channels(values, item, place) if dialect == "B" and kind == "weight" else values.box(item, place),
-        destination=values.items(item, "destination", place, lambda v, to, at: _reader_of(v, to, at, dialect)),
-        related_ifmap=values.integers(item, "related_ifmap", place),
-        layer_name=values.text(item, "layer_name", place) if dialect == "B" else None,
+        size=values.integer(entry, "size", place),
+        box=read_channels(values, entry, place) if dialect == "B" and kind == "weight" else values.box(entry, place),
+        destination=values.items(entry, "destination", place, lambda v, to, at: _read_dram_reader(v, to, at, dialect)),
+        related_ifmap=values.integers(entry, "related_ifmap", place),
+        layer_name=values.text(entry, "layer_name", place) if dialect == "B" else None,
     )
 
 
-def _reader_of(values: Values, item: Object, place: str, dialect: Dialect) -> Destination:
-    """Who reads what leaves DRAM: always a workload."""
+def _read_dram_reader(values: Values, entry: Object, place: str, dialect: Dialect) -> Destination:
+    """Read a destination of a tensor that leaves DRAM, which is always a workload."""
     return Destination(
         place=place,
-        type=values.word(item, "type", place, ("core",)),
-        core_id=values.integer(item, "core_id" if dialect == "A" else "id", place),
-        workload_id=values.integer(item, "workload_id", place),
-        layer_name=values.text(item, "layer_name", place) if dialect == "A" else None,
+        type=values.word(entry, "type", place, ("core",)),
+        core_id=values.integer(entry, "core_id" if dialect == "A" else "id", place),
+        workload_id=values.integer(entry, "workload_id", place),
+        layer_name=values.text(entry, "layer_name", place) if dialect == "A" else None,
     )
 
 
-def channels(values: Values, item: Object, place: str) -> Box:
-    """A box of dialect B's weights: a range of output channels, or lists of three where weights are activations."""
+def read_channels(values: Values, entry: Object, place: str) -> Box:
+    """Read a box of dialect B's weights: a range of output channels, or lists of three where weights are
+    activations."""
     for key in ("lower", "upper"):
-        if key not in item:
-            values.missing(item, key, place)
+        if key not in entry:
+            values.note_missing(entry, key, place)
             return NOWHERE
-    low = item["lower"]
-    high = item["upper"]
+    low = entry["lower"]
+    high = entry["upper"]
     if type(low) is int and type(high) is int:
         return values.corners([0, low, 0, 0], [0, high, 0, 0], place, "lower")
-    return values.corners(_padded(low), _padded(high), place, "lower")
+    return values.corners(_append_zero(low), _append_zero(high), place, "lower")
 
 
-def _padded(value: Any) -> Any:
-    """Lists of three with a fourth coordinate of 0."""
-    three = a_list(value, 3)
+def _append_zero(value: Any) -> Any:
+    """Return a list of three with a fourth coordinate of 0, and any other value unchanged."""
+    three = as_list(value, 3)
     return value if three is None else [*three, 0]
 
 
-def whole(values: Values, item: Object, place: str) -> Box:
-    """`workload`: both corners in one list."""
-    if "workload" not in item:
-        values.missing(item, "workload", place)
+def read_workload_box(values: Values, entry: Object, place: str) -> Box:
+    """Read `workload`, a list of the lower and the upper corner of the workload's box."""
+    if "workload" not in entry:
+        values.note_missing(entry, "workload", place)
         return NOWHERE
-    both = a_list(item["workload"], 2)
-    if both is None:
-        return values.no_box(item["workload"], None, f"{place}/workload")
-    return values.corners(both[0], both[1], f"{place}/workload", "workload")
+    corners = as_list(entry["workload"], 2)
+    if corners is None:
+        return values.note_box(entry["workload"], None, f"{place}/workload")
+    return values.corners(corners[0], corners[1], f"{place}/workload", "workload")
 
 
-def ofmap(values: Values, item: Object, place: str, core: str) -> Ofmap:
-    """A piece of a workload's result and who gets it; `core`: the key of a destination that names its core."""
+def read_ofmap(values: Values, entry: Object, place: str, core: str) -> Ofmap:
+    """Read a piece of a workload's result and its destinations. `core` is the key that names a destination's core."""
     return Ofmap(
         place=place,
-        transfer_id=values.integer(item, "transfer_id", place),
-        size=values.integer(item, "size", place),
-        box=values.box(item, place),
-        destination=values.items(item, "destination", place, lambda v, to, at: _destination(v, to, at, core)),
+        transfer_id=values.integer(entry, "transfer_id", place),
+        size=values.integer(entry, "size", place),
+        box=values.box(entry, place),
+        destination=values.items(entry, "destination", place, lambda v, to, at: _read_destination(v, to, at, core)),
     )
 
 
-def _destination(values: Values, item: Object, place: str, key: str) -> Destination:
-    """Who an ofmap is for. `key`: what the dialect calls the core."""
-    kind: PlaceKind = values.word(item, "type", place, PLACES)
-    workload = values.integer(item, "workload_id", place) if kind == "core" else None
-    return Destination(place, kind, values.integer(item, key, place), workload)
+def _read_destination(values: Values, entry: Object, place: str, key: str) -> Destination:
+    """Read a destination of an ofmap. `key` is the key that names the core in this dialect."""
+    kind: PlaceKind = values.word(entry, "type", place, PLACES)
+    if kind == "core":
+        workload = values.integer(entry, "workload_id", place)
+    else:
+        workload = None
+    return Destination(place, kind, values.integer(entry, key, place), workload)
 
 
 LAYER_TYPES: Final = ("conv2d", "fc", "pool", "element_wise", "point_to_point")
 
 
-def workload(values: Values, item: Object, place: str, core: int, index: int) -> Workload:
-    """One workload."""
-    read = values.object(item["ifmap"], f"{place}/ifmap") if "ifmap" in item else None
-    if "ifmap" not in item:
-        values.missing(item, "ifmap", place)
-    weight = values.object(item["weight"], f"{place}/weight") if "weight" in item else None
-    box = whole(values, item, place)
+def _read_workload_b(values: Values, entry: Object, place: str, core: int, index: int) -> Workload:
+    """Read a workload of dialect B."""
+    if "ifmap" in entry:
+        read = values.object(entry["ifmap"], f"{place}/ifmap")
+    else:
+        read = None
+    if "ifmap" not in entry:
+        values.note_missing(entry, "ifmap", place)
+    if "weight" in entry:
+        weight = values.object(entry["weight"], f"{place}/weight")
+    else:
+        weight = None
+    box = read_workload_box(values, entry, place)
 
     return Workload(
         place=place,
         core=core,
         index=index,
-        workload_id=values.integer(item, "workload_id", place),
-        layer_name=values.text(item, "layer_name", place),
-        layer_type=values.word(item, "layer_type", place, LAYER_TYPES) if "layer_type" in item else None,
+        workload_id=values.integer(entry, "workload_id", place),
+        layer_name=values.text(entry, "layer_name", place),
+        layer_type=values.word(entry, "layer_type", place, LAYER_TYPES) if "layer_type" in entry else None,
         box=box,
-        time=values.number(item, "time", place),
-        ifmap=(_ifmap(values, read, f"{place}/ifmap"),) if read is not None else (),
-        ofmap=values.items(item, "ofmap", place, partial(ofmap, core="id")),
-        ofmap_size=values.integer(item, "ofmap_size", place),
-        weight=_weight(values, weight, f"{place}/weight") if weight is not None else None,
-        buffer=values.items(item, "buffer", place, _tensor),
+        time=values.number(entry, "time", place),
+        ifmap=(_read_ifmap_b(values, read, f"{place}/ifmap"),) if read is not None else (),
+        ofmap=values.items(entry, "ofmap", place, partial(read_ofmap, core="id")),
+        ofmap_size=values.integer(entry, "ofmap_size", place),
+        weight=_read_weight_b(values, weight, f"{place}/weight") if weight is not None else None,
+        buffer=values.items(entry, "buffer", place, _read_tensor_b),
     )
 
 
-def _ifmap(values: Values, item: Object, place: str) -> Ifmap:
-    values.integer(item, "max_workload_id", place)
-    return Ifmap(place, values.integers(item, "transfer_id", place), values.box(item, place))
+def _read_ifmap_b(values: Values, entry: Object, place: str) -> Ifmap:
+    values.integer(entry, "max_workload_id", place)
+    return Ifmap(place, values.integers(entry, "transfer_id", place), values.box(entry, place))
 
 
-def _weight(values: Values, item: Object, place: str) -> Weight:
-    made = values.flag(item, "from_ofmap", place, default=False)
+def _read_weight_b(values: Values, entry: Object, place: str) -> Weight:
+    from_ofmap = values.flag(entry, "from_ofmap", place, default=False)
     return Weight(
         place=place,
-        transfer_id=values.integers(item, "transfer_id", place, optional=made),
-        box=channels(values, item, place),
-        size=values.integer(item, "size", place) if "size" in item else None,
-        from_ofmap=made,
+        transfer_id=values.integers(entry, "transfer_id", place, optional=from_ofmap),
+        box=read_channels(values, entry, place),
+        size=values.integer(entry, "size", place) if "size" in entry else None,
+        from_ofmap=from_ofmap,
     )
 
 
-def _tensor(values: Values, item: Object, place: str) -> Tensor:
-    kind: TensorKind = values.word(item, "type", place, TENSORS)
-    made = kind == "weight" and a_list(item.get("lower")) is not None and a_list(item.get("upper")) is not None
-    of_channels = kind == "weight" or item.get("type") != kind  # of an unknown type: either, since G002 has told
-    fmap = kind == "ifmap" or made
-    read = source_reader("id", named=fmap, channel=fmap)
+def _read_tensor_b(values: Values, entry: Object, place: str) -> Tensor:
+    kind: TensorKind = values.word(entry, "type", place, TENSORS)
+    activations = (
+        kind == "weight" and as_list(entry.get("lower")) is not None and as_list(entry.get("upper")) is not None
+    )
+    of_channels = kind == "weight" or entry.get("type") != kind  # of an unknown type: either, since G002 has told
+    fmap = kind == "ifmap" or activations
+    read = make_source_reader("id", named=fmap, channel=fmap)
     return Tensor(
         place=place,
         type=kind,
-        box=channels(values, item, place) if of_channels else values.box(item, place),
-        transfer_id=() if kind == "ofmap" else _nested(values, item, place, optional=made),
-        source=() if kind == "ofmap" else values.items(item, "source", place, read, optional=made),
-        layer_name=values.text(item, "layer", place),
-        size=values.integer(item, "size", place) if kind == "ofmap" else 0,
-        block=values.integer(item, "block", place),
-        workload_id=values.integer(item, "workload_id", place) if kind == "ifmap" else None,
-        activations=made,
+        box=read_channels(values, entry, place) if of_channels else values.box(entry, place),
+        transfer_id=() if kind == "ofmap" else _read_nested_ids(values, entry, place, optional=activations),
+        source=() if kind == "ofmap" else values.items(entry, "source", place, read, optional=activations),
+        layer_name=values.text(entry, "layer", place),
+        size=values.integer(entry, "size", place) if kind == "ofmap" else 0,
+        block=values.integer(entry, "block", place),
+        workload_id=values.integer(entry, "workload_id", place) if kind == "ifmap" else None,
+        activations=activations,
     )
 
 
-def _nested(values: Values, item: Object, place: str, *, optional: bool) -> tuple[int, ...]:
-    """`transfer_id`, whose numbers may stand in lists of their own."""
-    value = a_list(item.get("transfer_id")) or []
-    if not any(isinstance(one, list) for one in value):
-        return values.integers(item, "transfer_id", place, optional=optional)
+def _read_nested_ids(values: Values, entry: Object, place: str, *, optional: bool) -> tuple[int, ...]:
+    """Read `transfer_id`, whose numbers may stand in lists of their own."""
+    value = as_list(entry.get("transfer_id")) or []
+    if not any(isinstance(number, list) for number in value):
+        return values.integers(entry, "transfer_id", place, optional=optional)
     flat: list[Any] = []
-    for one in value:
-        flat += [one] if a_list(one) is None else a_list(one) or []
+    for number in value:
+        if as_list(number) is None:
+            flat += [number]
+        else:
+            flat += as_list(number) or []
     return values.integers({"transfer_id": flat}, "transfer_id", place)
 
 
-def source_reader(key: str, *, named: bool, channel: bool) -> Callable[[Values, Object, str], Source]:
-    """Reads a piece of a tensor. `key`: what the dialect calls the core; `named`: it has a layer; `channel`: a
-    range."""
+def make_source_reader(key: str, *, named: bool, channel: bool) -> Callable[[Values, Object, str], Source]:
+    """Return a function that reads a piece of a tensor. `key` names the core in this dialect; `named` pieces have a
+    layer, `channel` pieces a range of channels."""
+    has_box = channel or named or key == "core_id"  # else it is a weight of dialect B, with a range of channels
 
-    def read(values: Values, item: Object, place: str) -> Source:
-        found = values.integers(item, "channel", place) if channel else ()
-        if channel and len(found) != 2 and "channel" in item:
-            values.other(place, "channel", "two integers", list(found))
-        plain = channel or named or key == "core_id"
+    def read(values: Values, entry: Object, place: str) -> Source:
+        bounds = values.integers(entry, "channel", place) if channel else ()
+        if channel and len(bounds) != 2 and "channel" in entry:
+            values.note_type(place, "channel", "two integers", list(bounds))
         return Source(
             place=place,
-            type=values.word(item, "type", place, PLACES),
-            core_id=values.integer(item, key, place),
-            transfer_id=values.integer(item, "transfer_id", place),
-            size=values.integer(item, "size", place),
-            box=values.box(item, place) if plain else channels(values, item, place),
-            layer_name=values.text(item, "layer_name", place) if named else None,
-            channel=(found[0], found[1]) if len(found) == 2 else None,
+            type=values.word(entry, "type", place, PLACES),
+            core_id=values.integer(entry, key, place),
+            transfer_id=values.integer(entry, "transfer_id", place),
+            size=values.integer(entry, "size", place),
+            box=values.box(entry, place) if has_box else read_channels(values, entry, place),
+            layer_name=values.text(entry, "layer_name", place) if named else None,
+            channel=(bounds[0], bounds[1]) if len(bounds) == 2 else None,
         )
 
     return read
 
 
-Read = Callable[[Values, Object, str, int, int], Workload]
+WorkloadReader = Callable[[Values, Object, str, int, int], Workload]
 _TILE = "tile_num_"
 
 
-def workload_reader(dialect: Dialect) -> Read:
-    """The function that reads a workload of this dialect."""
-    return _workload if dialect == "A" else workload
+def workload_reader(dialect: Dialect) -> WorkloadReader:
+    """Return the function that reads a workload of this dialect."""
+    if dialect == "A":
+        return _read_workload_a
+    return _read_workload_b
 
 
-def _workload(values: Values, item: Object, place: str, core: int, index: int) -> Workload:
-    padding(values, item, place)  # of the whole box; nothing needs it
-    weight = values.object(item["weight"], f"{place}/weight") if "weight" in item else None
+def _read_workload_a(values: Values, entry: Object, place: str, core: int, index: int) -> Workload:
+    """Read a workload of dialect A."""
+    read_padding(values, entry, place)  # of the whole box; nothing needs it
+    if "weight" in entry:
+        weight = values.object(entry["weight"], f"{place}/weight")
+    else:
+        weight = None
     return Workload(
         place=place,
         core=core,
         index=index,
-        workload_id=values.integer(item, "workload_id", place),
-        layer_name=values.text(item, "layer_name", place),
-        layer_type=values.word(item, "layer_type", place, ("pe", "vp", "dt")),
-        box=whole(values, item, place),
-        time=values.number(item, "time", place),
-        ifmap=values.items(item, "ifmap", place, _workload_ifmap),
-        ofmap=values.items(item, "ofmap", place, partial(ofmap, core="core_id")),
-        ofmap_size=values.integer(item, "ofmap_size", place),
-        weight=_workload_weight(values, weight, f"{place}/weight") if weight is not None else None,
-        buffer=values.items(item, "buffer", place, _workload_tensor),
-        tiles=_tiles(values, item, place),
-        regions=_regions(values, item, place),
-        wl0=_weight_stores(values, item, place),
+        workload_id=values.integer(entry, "workload_id", place),
+        layer_name=values.text(entry, "layer_name", place),
+        layer_type=values.word(entry, "layer_type", place, ("pe", "vp", "dt")),
+        box=read_workload_box(values, entry, place),
+        time=values.number(entry, "time", place),
+        ifmap=values.items(entry, "ifmap", place, _read_ifmap_a),
+        ofmap=values.items(entry, "ofmap", place, partial(read_ofmap, core="core_id")),
+        ofmap_size=values.integer(entry, "ofmap_size", place),
+        weight=_read_weight_a(values, weight, f"{place}/weight") if weight is not None else None,
+        buffer=values.items(entry, "buffer", place, _read_tensor_a),
+        tiles=_read_tiles(values, entry, place),
+        regions=_read_regions(values, entry, place),
+        wl0=_read_weight_stores(values, entry, place),
     )
 
 
-def padding(values: Values, item: Object, place: str) -> tuple[int, int, int, int]:
-    """`tile_padding_tblr`."""
-    found = values.integers(item, "tile_padding_tblr", place)
-    if len(found) == 4:
-        top, bottom, left, right = found
+def read_padding(values: Values, entry: Object, place: str) -> tuple[int, int, int, int]:
+    """Read `tile_padding_tblr`: top, bottom, left, right."""
+    extents = values.integers(entry, "tile_padding_tblr", place)
+    if len(extents) == 4:
+        top, bottom, left, right = extents
         return top, bottom, left, right
-    if whole_numbers(item.get("tile_padding_tblr")) is not None:  # else `integers` has told
-        values.other(place, "tile_padding_tblr", "four integers", list(found))
+    if as_integers(entry.get("tile_padding_tblr")) is not None:  # else `integers` has told
+        values.note_type(place, "tile_padding_tblr", "four integers", list(extents))
     return 0, 0, 0, 0
 
 
-def _workload_ifmap(values: Values, item: Object, place: str) -> Ifmap:
+def _read_ifmap_a(values: Values, entry: Object, place: str) -> Ifmap:
     return Ifmap(
         place=place,
-        transfer_id=values.integers(item, "transfer_id", place),
-        box=values.box(item, place),
-        size=values.integer(item, "size", place),
-        align=values.integer(item, "align", place),
-        bitwidth=values.integer(item, "bitwidth", place),
+        transfer_id=values.integers(entry, "transfer_id", place),
+        box=values.box(entry, place),
+        size=values.integer(entry, "size", place),
+        align=values.integer(entry, "align", place),
+        bitwidth=values.integer(entry, "bitwidth", place),
     )
 
 
-def _workload_weight(values: Values, item: Object, place: str) -> Weight:
+def _read_weight_a(values: Values, entry: Object, place: str) -> Weight:
     return Weight(
         place,
-        values.integers(item, "transfer_id", place),
-        values.box(item, place),
-        values.integer(item, "size", place),
+        values.integers(entry, "transfer_id", place),
+        values.box(entry, place),
+        values.integer(entry, "size", place),
         from_ofmap=False,
     )
 
 
-def _workload_tensor(values: Values, item: Object, place: str) -> Tensor:
-    kind: TensorKind = values.word(item, "type", place, TENSORS)
+def _read_tensor_a(values: Values, entry: Object, place: str) -> Tensor:
+    kind: TensorKind = values.word(entry, "type", place, TENSORS)
     stored = kind == "ofmap"
-    read = source_reader("core_id", named=kind == "ifmap", channel=False)
+    read = make_source_reader("core_id", named=kind == "ifmap", channel=False)
     return Tensor(
         place=place,
         type=kind,
-        box=values.box(item, place),
-        transfer_id=() if stored else values.integers(item, "transfer_id", place),
-        source=() if stored else values.items(item, "source", place, read),
-        layer_name=None if kind == "ifmap" else values.text(item, "layer_name", place),
-        tensor_id=values.integer(item, "tensor_id", place),
-        address=values.integer(item, "address", place),
-        size=values.integer(item, "size", place),
-        align=values.integer(item, "align", place),
-        bitwidth=values.integer(item, "bitwidth", place),
-        tensor_order=values.integer(item, "tensor_order", place),
-        newly_added=False if stored else values.flag(item, "newly_added", place),
-        cur_wl_ifmap=kind == "ifmap" and values.flag(item, "cur_wl_ifmap", place, default=False),
-        start_send=stored and values.flag(item, "start_send", place),
+        box=values.box(entry, place),
+        transfer_id=() if stored else values.integers(entry, "transfer_id", place),
+        source=() if stored else values.items(entry, "source", place, read),
+        layer_name=None if kind == "ifmap" else values.text(entry, "layer_name", place),
+        tensor_id=values.integer(entry, "tensor_id", place),
+        address=values.integer(entry, "address", place),
+        size=values.integer(entry, "size", place),
+        align=values.integer(entry, "align", place),
+        bitwidth=values.integer(entry, "bitwidth", place),
+        tensor_order=values.integer(entry, "tensor_order", place),
+        newly_added=False if stored else values.flag(entry, "newly_added", place),
+        cur_wl_ifmap=kind == "ifmap" and values.flag(entry, "cur_wl_ifmap", place, default=False),
+        start_send=stored and values.flag(entry, "start_send", place),
     )
 
 
-def _tiles(values: Values, item: Object, place: str) -> tuple[Tile, ...]:
-    """Tiles in the order of their numbers; other keys of `tile_info` are ignored."""
-    if "tile_info" not in item:
-        values.missing(item, "tile_info", place)
+def _read_tiles(values: Values, work_entry: Object, place: str) -> tuple[Tile, ...]:
+    """Read the tiles of a workload in the order of their numbers. Other keys of `tile_info` are ignored."""
+    if "tile_info" not in work_entry:
+        values.note_missing(work_entry, "tile_info", place)
         return ()
-    tiles = values.object(item["tile_info"], f"{place}/tile_info")
-    found: list[tuple[int, Tile]] = []
+    tiles = values.object(work_entry["tile_info"], f"{place}/tile_info")
+    tiles_by_number: list[tuple[int, Tile]] = []
     for key in tiles or ():
         number = key.removeprefix(_TILE)
         if not (key.startswith(_TILE) and number.isascii() and number.isdecimal() and len(number) < 10):
             continue
         entry = values.object((tiles or {})[key], f"{place}/tile_info/{key}")
         if entry is not None:
-            found.append((int(number), _tile(values, entry, f"{place}/tile_info/{key}")))
-    return tuple(tile for _, tile in sorted(found, key=lambda pair: pair[0]))
+            tiles_by_number.append((int(number), _read_tile(values, entry, f"{place}/tile_info/{key}")))
+    return tuple(tile for _, tile in sorted(tiles_by_number, key=lambda pair: pair[0]))
 
 
-def _tile(values: Values, item: Object, place: str) -> Tile:
-    values.number(item, "single_tile_time_pred", place)
-    second = "ifmap_lower2" in item or "ifmap_upper2" in item
+def _read_tile(values: Values, entry: Object, place: str) -> Tile:
+    values.number(entry, "single_tile_time_pred", place)
+    second = "ifmap_lower2" in entry or "ifmap_upper2" in entry
     return Tile(
         place=place,
-        ofmap=values.box(item, place, "ofmap_lower", "ofmap_upper"),
-        ifmap=values.box(item, place, "ifmap_lower", "ifmap_upper"),
-        ifmap2=values.box(item, place, "ifmap_lower2", "ifmap_upper2") if second else None,
-        padding=padding(values, item, place),
+        ofmap=values.box(entry, place, "ofmap_lower", "ofmap_upper"),
+        ifmap=values.box(entry, place, "ifmap_lower", "ifmap_upper"),
+        ifmap2=values.box(entry, place, "ifmap_lower2", "ifmap_upper2") if second else None,
+        padding=read_padding(values, entry, place),
     )
 
 
-def _regions(values: Values, item: Object, place: str) -> tuple[Region, ...] | None:
-    """Ring regions; None where they are not pairs, which rule G047 tells of."""
-    if "ring_buffer_info" not in item:
-        values.missing(item, "ring_buffer_info", place)
+def _read_regions(values: Values, work_entry: Object, place: str) -> tuple[Region, ...] | None:
+    """Read the ring regions, None where they are not pairs of numbers, which rule G047 reports."""
+    if "ring_buffer_info" not in work_entry:
+        values.note_missing(work_entry, "ring_buffer_info", place)
         return None
-    value = a_list(item["ring_buffer_info"])
+    value = as_list(work_entry["ring_buffer_info"])
     if value is None:
-        values.other(place, "ring_buffer_info", "a list of pairs", item["ring_buffer_info"])
+        values.note_type(place, "ring_buffer_info", "a list of pairs", work_entry["ring_buffer_info"])
         return None
-    found: list[Region] = []
+    regions: list[Region] = []
     for entry in value:
-        pair = whole_numbers(entry, 2)
+        pair = as_integers(entry, 2)
         if pair is None:
             return None
-        found.append((pair[0], pair[1]))
-    return tuple(found)
+        regions.append((pair[0], pair[1]))
+    return tuple(regions)
 
 
-def _weight_stores(values: Values, item: Object, place: str) -> tuple[WeightStore, ...]:
-    """`wl0_buffer` or `wl1_buffer`: the same under two names."""
-    names = [name for name in ("wl0_buffer", "wl1_buffer") if item.get(name) is not None]
+def _read_weight_stores(values: Values, entry: Object, place: str) -> tuple[WeightStore, ...]:
+    """Read `wl0_buffer` or `wl1_buffer`, two names of the same list."""
+    names = [name for name in ("wl0_buffer", "wl1_buffer") if entry.get(name) is not None]
     if len(names) == 2:
-        values.wrong("G002", place, "there are a 'wl0_buffer' and a 'wl1_buffer': one of them holds the weights")
-    return values.items(item, names[0], place, _weight_store) if names else ()
+        values.note_finding("G002", place, "there are a 'wl0_buffer' and a 'wl1_buffer': one of them holds the weights")
+    if names:
+        return values.items(entry, names[0], place, _read_weight_store)
+    return ()
 
 
-def _weight_store(values: Values, item: Object, place: str) -> WeightStore:
-    source: StoreSource = values.word(item, "source", place, STORES)
-    order = values.integer(item, "tensor_order", place) if source == "DDR" else None
+def _read_weight_store(values: Values, entry: Object, place: str) -> WeightStore:
+    source: StoreSource = values.word(entry, "source", place, STORES)
+    if source == "DDR":
+        order = values.integer(entry, "tensor_order", place)
+    else:
+        order = None
     return WeightStore(
         place=place,
-        address=values.integer(item, "address", place),
-        size=values.integer(item, "size", place),
-        transfer_id=values.integers(item, "transfer_id", place),
-        layer_name=values.text(item, "layer_name", place),
+        address=values.integer(entry, "address", place),
+        size=values.integer(entry, "size", place),
+        transfer_id=values.integers(entry, "transfer_id", place),
+        layer_name=values.text(entry, "layer_name", place),
         source=source,
         tensor_order=order,
     )
@@ -411,26 +438,27 @@ def read(source: "str | os.PathLike[str] | Mapping[str, Any]") -> IR:
 
 
 def decode(path: str) -> Any:
-    """The JSON value of a file, which may be compressed. Raises ScheduleError (G001) if it is not JSON."""
+    """Return the JSON value of a file, which may be compressed. Raises ScheduleError (G001) if it is not JSON."""
     raw = read_whole(path)
     try:
-        return json.loads(unpacked(raw).decode())
+        return json.loads(decompress(raw).decode())
     except json.JSONDecodeError as error:
         place = TextPlace(error.lineno, error.colno)
         problem = f"no JSON: {error.msg}"
-        stage = recognise_beginning(unpacked(raw))
+        stage = recognise_beginning(decompress(raw))
         if stage is not None and stage in (ASSEMBLER, TRACE):
             place = ""
             problem = stage.instead_of(SCHEDULE)
     except (ValueError, EOFError, RecursionError, OSError) as error:
         place = ""
         problem = f"no JSON: {error}"
-    found = [BOOK.diagnostic(path, "G001", place, problem)]
-    raise ScheduleError(render(found), found)
+    findings = [BOOK.diagnostic(path, "G001", place, problem)]
+    raise ScheduleError(render(findings), findings)
 
 
-def unpacked(raw: bytes) -> bytes:
-    """The content of a file, which may be compressed (gzip). Raises ValueError for a damaged one."""
+def decompress(raw: bytes) -> bytes:
+    """Return the content of a file, which may be compressed (gzip). Raises ValueError for a damaged or too large
+    one."""
     if not raw.startswith(_GZIP):
         return raw
     unpacker = zlib.decompressobj(31)
@@ -447,49 +475,36 @@ def unpacked(raw: bytes) -> bytes:
 
 def _read(document: Any, path: str) -> IR:
     values = Values(path)
-    ir = _top(values, document)
-    if values.found:
-        found = sorted(values.found, key=lambda item: item.order)
-        raise ScheduleError(render(found), found)
+    ir = _read_top(values, document)
+    if values.findings:
+        findings = sorted(values.findings, key=lambda finding: finding.order)
+        raise ScheduleError(render(findings), findings)
     assert ir is not None  # nothing was found
     return ir
 
 
-def _top(values: Values, document: Any) -> IR | None:
-    """G001 first: when the top is wrong, nothing below it is read."""
-    top = an_object(document)
+def _read_top(values: Values, document: Any) -> IR | None:
+    """Read the whole object. Where its top level breaks G001, nothing below it is read."""
+    top = as_object(document)
     if top is None:
-        values.wrong("G001", "", f"a schedule is an object, not {shown(document)}")
+        values.note_finding("G001", "", f"a schedule is an object, not {describe(document)}")
         return None
     stage = recognise_content(top)
     if stage not in (None, SCHEDULE):
-        values.wrong("G001", "", stage.instead_of(SCHEDULE))
+        values.note_finding("G001", "", stage.instead_of(SCHEDULE))
         return None
     dialect: Dialect = "A" if "buffersize" in top else "B"
     cores = _core_keys(values, top)
-    dram = an_object(top.get("-1")) or {}
+    dram = as_object(top.get("-1")) or {}
     for name in ("in", "out"):
-        if a_list(dram.get(name)) is None:
-            values.wrong("G001", "-1", f"there is no '-1' with a list {name!r}: what goes through DRAM")
-    sizes: dict[str, int] = {}
-    for name in ("xlen", "ylen", *(("buffersize",) if dialect == "A" else ())):
-        value = top.get(name)
-        if type(value) is int and 0 < value < 1 << 62:
-            sizes[name] = value
-        else:
-            values.wrong("G001", name, f"{name!r} is an integer of 1 or more, not {shown(value)}")
-    if values.found:
+        if as_list(dram.get(name)) is None:
+            values.note_finding("G001", "-1", f"there is no '-1' with a list {name!r}: what goes through DRAM")
+    sizes = _read_sizes(values, top, dialect)
+    if values.findings:
         return None
-    read = workload_reader(dialect)
-    works: dict[int, tuple[Workload, ...]] = {}
-    for core, key in cores.items():
-        works[core] = tuple(
-            read(values, item, place, core, at)
-            for at, entry in enumerate(top[key])
-            if (item := values.object(entry, place := f"{key}/{at}")) is not None
-        )
-    arrives = values.items(top["-1"], "in", "-1", lambda v, item, place: dram_in(v, item, place, dialect))
-    leaves = values.items(top["-1"], "out", "-1", lambda v, item, place: dram_out(v, item, place, dialect))
+    works = {core: _read_workloads(values, top[key], dialect, core, key) for core, key in cores.items()}
+    arrives = values.items(top["-1"], "in", "-1", lambda v, entry, place: read_dram_in(v, entry, place, dialect))
+    leaves = values.items(top["-1"], "out", "-1", lambda v, entry, place: read_dram_out(v, entry, place, dialect))
     return IR(
         form=FORMS[dialect],
         cores=works,
@@ -503,19 +518,47 @@ def _top(values: Values, document: Any) -> IR | None:
     )
 
 
+def _read_sizes(values: Values, top: Object, dialect: Dialect) -> dict[str, int]:
+    """Read the mesh, and in dialect A the size of L2."""
+    names = ["xlen", "ylen"]
+    if dialect == "A":
+        names.append("buffersize")
+    sizes: dict[str, int] = {}
+    for name in names:
+        value = top.get(name)
+        if type(value) is int and 0 < value < 1 << 62:
+            sizes[name] = value
+        else:
+            values.note_finding("G001", name, f"{name!r} is an integer of 1 or more, not {describe(value)}")
+    return sizes
+
+
+def _read_workloads(
+    values: Values, entries: Sequence[Any], dialect: Dialect, core: int, key: str
+) -> tuple[Workload, ...]:
+    """Read the workloads of the core that has this key."""
+    read = workload_reader(dialect)
+    works: list[Workload] = []
+    for at, entry in enumerate(entries):
+        content = values.object(entry, f"{key}/{at}")
+        if content is not None:
+            works.append(read(values, content, f"{key}/{at}", core, at))
+    return tuple(works)
+
+
 def _core_keys(values: Values, top: Object) -> dict[int, str]:
-    """Core ids in ascending order, and their keys."""
-    found: dict[int, str] = {}
+    """Return the core ids in ascending order, each with its key."""
+    keys: dict[int, str] = {}
     for key in map(str, top):
         if key in TOP_KEYS:
             continue
         if not (key.isascii() and key.isdecimal() and str(int(key[:9])) == key):
             hint = near(key, TOP_KEYS)
-            values.wrong("G001", key[:60], f"the key {shown(key)} is neither a core nor known here", hint)
+            values.note_finding("G001", key[:60], f"the key {describe(key)} is neither a core nor known here", hint)
         elif not isinstance(top.get(key), list):
-            values.wrong("G001", key, f"core {key} is a list of workloads, not {shown(top.get(key))}")
+            values.note_finding("G001", key, f"core {key} is a list of workloads, not {describe(top.get(key))}")
         else:
-            found[int(key)] = key
-    if not found and not values.found:
-        values.wrong("G001", "", "there is no core: no decimal key with a list of workloads")
-    return dict(sorted(found.items()))
+            keys[int(key)] = key
+    if not keys and not values.findings:
+        values.note_finding("G001", "", "there is no core: no decimal key with a list of workloads")
+    return dict(sorted(keys.items()))

@@ -1,4 +1,5 @@
-"""Values of a JSON object, each checked against its type; wrong values are noted and replaced, so reading goes on."""
+"""Read values of JSON objects with a check of their type. A wrong value is noted as a finding and replaced by a
+default, so that reading goes on."""
 
 from collections.abc import Callable, Mapping
 from math import isfinite
@@ -6,7 +7,7 @@ from typing import Any, Final, TypeVar
 
 from buda_emu.foreign.gemini.book import BOOK
 from buda_emu.foreign.gemini.boxes import ORIGIN, Box
-from buda_emu.foreign.gemini.json_values import a_list, an_object, shown, whole_numbers
+from buda_emu.foreign.gemini.json_values import as_integers, as_list, as_object, describe
 from buda_emu.foreign.gemini.model import OutKind, PlaceKind, StoreSource, TensorKind
 from buda_emu.support.checker import Diagnostic
 from buda_emu.support.checker.suggest import near
@@ -22,143 +23,153 @@ _MOST = 1 << 62  # beyond, sums and products of a file no longer mean bytes or c
 
 
 class Values:
-    """Reads keys of objects. `found`: what was wrong, as diagnostics of rules G001 to G003."""
+    """Reads keys of objects and collects wrong values in `findings`, as diagnostics of rules G001 to G003."""
 
     def __init__(self, path: str = "") -> None:
         self.path = path
-        self.found: list[Diagnostic] = []
+        self.findings: list[Diagnostic] = []
 
-    def wrong(self, rule: str, place: str, message: str, hint: str = "") -> None:
-        """Note a finding."""
-        self.found.append(BOOK.diagnostic(self.path, rule, place, message, hint))
+    def note_finding(self, rule: str, place: str, message: str, hint: str = "") -> None:
+        """Add a finding of a rule at a place of the document."""
+        self.findings.append(BOOK.diagnostic(self.path, rule, place, message, hint))
 
-    def missing(self, item: Object, key: str, place: str) -> None:
-        """Note that a key is not there."""
-        self.wrong("G002", place, f"there is no {key!r}", near(key, [str(name) for name in item]))
+    def note_missing(self, entry: Object, key: str, place: str) -> None:
+        """Add a finding for a key that is absent."""
+        self.note_finding("G002", place, f"there is no {key!r}", near(key, [str(name) for name in entry]))
 
-    def other(self, place: str, key: str, wanted: str, value: Any) -> None:
+    def note_type(self, place: str, key: str, expected: str, value: Any) -> None:
         """Note that a value is of another type."""
-        self.wrong("G002", f"{place}/{key}", f"{key!r} is {wanted}, not {shown(value)}")
+        self.note_finding("G002", f"{place}/{key}", f"{key!r} is {expected}, not {describe(value)}")
 
     def object(self, value: Any, place: str) -> Object | None:
-        """A JSON object; None, noted, for anything else."""
-        found = an_object(value)
-        if found is not None:
-            return found
-        self.wrong("G002", place, f"an object is expected, not {shown(value)}")
+        """Return the value if it is a JSON object; otherwise note a finding and return None."""
+        content = as_object(value)
+        if content is not None:
+            return content
+        self.note_finding("G002", place, f"an object is expected, not {describe(value)}")
         return None
 
-    def integer(self, item: Object, key: str, place: str) -> int:
-        """An integer, no boolean."""
-        if key not in item:
-            self.missing(item, key, place)
+    def integer(self, entry: Object, key: str, place: str) -> int:
+        """Read an integer; a boolean is none, and absurdly large ones are refused."""
+        if key not in entry:
+            self.note_missing(entry, key, place)
             return 0
-        value = item[key]
+        value = entry[key]
         if type(value) is int and -_MOST < value < _MOST:
             return value
-        self.other(place, key, "an integer", value)
+        self.note_type(place, key, "an integer", value)
         return 0
 
-    def number(self, item: Object, key: str, place: str) -> float:
-        """A finite number."""
-        if key not in item:
-            self.missing(item, key, place)
+    def number(self, entry: Object, key: str, place: str) -> float:
+        """Read a finite number; a boolean is none, and absurdly large ones are refused."""
+        if key not in entry:
+            self.note_missing(entry, key, place)
             return 0
-        value = item[key]
+        value = entry[key]
         if type(value) in (int, float) and -_MOST < value < _MOST and isfinite(value):
             return value
-        self.other(place, key, "a number", value)
+        self.note_type(place, key, "a number", value)
         return 0
 
-    def text(self, item: Object, key: str, place: str) -> str:
-        """A text."""
-        if key not in item:
-            self.missing(item, key, place)
+    def text(self, entry: Object, key: str, place: str) -> str:
+        """Read a string, "" in place of a wrong value."""
+        if key not in entry:
+            self.note_missing(entry, key, place)
             return ""
-        value = item[key]
+        value = entry[key]
         if isinstance(value, str):
             return value
-        self.other(place, key, "a text", value)
+        self.note_type(place, key, "a text", value)
         return ""
 
-    def flag(self, item: Object, key: str, place: str, default: bool | None = None) -> bool:
-        """True or false; `default` where it may be absent."""
-        if key not in item:
+    def flag(self, entry: Object, key: str, place: str, default: bool | None = None) -> bool:
+        """Read true or false. A key with a `default` may be absent."""
+        if key not in entry:
             if default is None:
-                self.missing(item, key, place)
+                self.note_missing(entry, key, place)
             return bool(default)
-        value = item[key]
+        value = entry[key]
         if isinstance(value, bool):
             return value
-        self.other(place, key, "true or false", value)
+        self.note_type(place, key, "true or false", value)
         return False
 
-    def word(self, item: Object, key: str, place: str, words: tuple[T, ...]) -> T:
-        """One of some words."""
-        if key not in item:
-            self.missing(item, key, place)
+    def word(self, entry: Object, key: str, place: str, words: tuple[T, ...]) -> T:
+        """Read one of several words; the first of them replaces a wrong one."""
+        if key not in entry:
+            self.note_missing(entry, key, place)
             return words[0]
-        value = item[key]
-        for known in words:
-            if type(value) is str and value == known:
-                return known
-        wanted = ", ".join(map(str, words))
-        hint = near(value, [str(known) for known in words]) if isinstance(value, str) else ""
-        self.wrong("G002", f"{place}/{key}", f"{key!r} is one of {wanted}, not {shown(value)}", hint)
+        value = entry[key]
+        for word in words:
+            if type(value) is str and value == word:
+                return word
+        choices = ", ".join(map(str, words))
+        if isinstance(value, str):
+            hint = near(value, [str(word) for word in words])
+        else:
+            hint = ""
+        self.note_finding("G002", f"{place}/{key}", f"{key!r} is one of {choices}, not {describe(value)}", hint)
         return words[0]
 
-    def integers(self, item: Object, key: str, place: str, *, optional: bool = False) -> tuple[int, ...]:
-        """A list of integers."""
-        if key not in item:
+    def integers(self, entry: Object, key: str, place: str, *, optional: bool = False) -> tuple[int, ...]:
+        """Read a list of integers. An `optional` key may be absent."""
+        if key not in entry:
             if not optional:
-                self.missing(item, key, place)
+                self.note_missing(entry, key, place)
             return ()
-        found = whole_numbers(item[key])
-        if found is None:
-            self.other(place, key, "a list of integers", item[key])
-        return tuple(found or ())
+        numbers = as_integers(entry[key])
+        if numbers is None:
+            self.note_type(place, key, "a list of integers", entry[key])
+        return tuple(numbers or ())
 
     def items(
-        self, item: Object, key: str, place: str, read: Callable[["Values", Object, str], T], *, optional: bool = False
+        self,
+        parent: Object,
+        key: str,
+        place: str,
+        read: Callable[["Values", Object, str], T],
+        *,
+        optional: bool = False,
     ) -> tuple[T, ...]:
-        """A list of objects, each given to `read` with its place. `optional`: may be absent or null."""
-        if key not in item:
+        """Read a list of objects, calling `read` with each object and its place. An `optional` list may be absent or
+        null."""
+        if key not in parent:
             if not optional:
-                self.missing(item, key, place)
+                self.note_missing(parent, key, place)
             return ()
-        value = a_list(item[key])
+        value = as_list(parent[key])
         if value is None:
-            if not (optional and item[key] is None):
-                self.other(place, key, "a list", item[key])
+            if not (optional and parent[key] is None):
+                self.note_type(place, key, "a list", parent[key])
             return ()
         below = f"{place}/{key}/"
-        found: list[T] = []
-        for number, one in enumerate(value):
-            entry = self.object(one, f"{below}{number}")
+        records: list[T] = []
+        for number, child in enumerate(value):
+            entry = self.object(child, f"{below}{number}")
             if entry is not None:
-                found.append(read(self, entry, f"{below}{number}"))
-        return tuple(found)
+                records.append(read(self, entry, f"{below}{number}"))
+        return tuple(records)
 
-    def box(self, item: Object, place: str, lower: str = "lower", upper: str = "upper") -> Box:
-        """A box of two keys (G003)."""
-        if lower not in item or upper not in item:
-            self.missing(item, lower if lower not in item else upper, place)
+    def box(self, entry: Object, place: str, lower: str = "lower", upper: str = "upper") -> Box:
+        """Read a box from the keys of its two corners (G003)."""
+        if lower not in entry or upper not in entry:
+            self.note_missing(entry, lower if lower not in entry else upper, place)
             return NOWHERE
-        return self.corners(item[lower], item[upper], place, lower)
+        return self.corners(entry[lower], entry[upper], place, lower)
 
     def corners(self, low: Any, high: Any, place: str, name: str) -> Box:
-        """A box of two lists of four."""
-        first = whole_numbers(low, 4)
-        last = whole_numbers(high, 4)
+        """Return the box of two corners, each a list of four integers."""
+        first = as_integers(low, 4)
+        last = as_integers(high, 4)
         if first is not None and last is not None:
             a, b, c, d = first
             e, f, g, h = last
             if 0 <= a <= e < _MOST and 0 <= b <= f < _MOST and 0 <= c <= g < _MOST and 0 <= d <= h < _MOST:
                 return Box((a, b, c, d), (e, f, g, h))
-        return self.no_box(low, high, f"{place}/{name}" if name in ("lower", "upper") else place)
+        return self.note_box(low, high, f"{place}/{name}" if name in ("lower", "upper") else place)
 
-    def no_box(self, low: Any, high: Any, place: str) -> Box:
-        """Note that something is not a box."""
-        said = f"{shown(low)} to {shown(high)} is not a box: four integers each, 0 <= lower <= upper"
-        self.wrong("G003", place, said)
+    def note_box(self, low: Any, high: Any, place: str) -> Box:
+        """Add a finding for two corners that make no box, and return a box of one element in its place."""
+        problem = f"{describe(low)} to {describe(high)} is not a box: four integers each, 0 <= lower <= upper"
+        self.note_finding("G003", place, problem)
         return NOWHERE

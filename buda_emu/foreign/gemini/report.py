@@ -1,4 +1,4 @@
-"""Timelines, statistics and differences of Gemini schedules as plain text."""
+"""Print timelines, statistics and differences of Gemini schedules as plain text."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
@@ -18,22 +18,25 @@ _WORKLOADS = 10
 
 
 def run_lines(ir: "IR", figures: "RunFigures") -> Iterator[str]:
-    """Of `gemini run`."""
+    """Yield the lines that `gemini run` prints: cores, DRAM, NoC, L2, races and the slowest layers."""
     yield f"{figures.total:,} cycles for {plural(len(ir.workloads()), 'workload')} on {plural(len(ir.cores), 'core')}"
     for text in figures.models:
         yield f"model: {text}"
     yield ""
-    waits = list(figures.cores[0].waits) if figures.cores else []
+    if figures.cores:
+        waits = list(figures.cores[0].waits)
+    else:
+        waits = []
     heads = ("core", "compute", *(f"wait: {name}" for name in waits), "after", "of the total")
     rows = [
         (
-            str(item.core),
-            f"{item.compute:,}",
-            *(f"{item.waits[name]:,}" for name in waits),
-            f"{item.rest:,}",
-            percent(item.compute / max(figures.total, 1)),
+            str(row.core),
+            f"{row.compute:,}",
+            *(f"{row.waits[name]:,}" for name in waits),
+            f"{row.rest:,}",
+            percent(row.compute / max(figures.total, 1)),
         )
-        for item in figures.cores
+        for row in figures.cores
     ]
     yield table(heads, rows, range(1, len(heads)))
     dram = figures.dram
@@ -58,42 +61,45 @@ def run_lines(ir: "IR", figures: "RunFigures") -> Iterator[str]:
         yield from (f"  {text}" for text in figures.races[:_LAYERS])
     yield ""
     layers = [
-        (item.layer, f"{item.workloads:,}", f"{item.cycles:,}", f"{item.waited:,}") for item in figures.layers[:_LAYERS]
+        (row.layer, f"{row.workloads:,}", f"{row.cycles:,}", f"{row.waited:,}") for row in figures.layers[:_LAYERS]
     ]
     yield table(("slowest layers", "workloads", "cycles", "waited before"), layers, (1, 2, 3))
 
 
-def difference_lines(found: "TraceDifferences") -> Iterator[str]:
-    """Of `gemini run --trace`."""
-    yield f"reference trace: {found.trace_total:,} cycles, here {found.total:,} ({100 * found.share:+.3f} %)"
-    if found.exact_starts is not None and found.compared_durations is not None:
-        yield f"  with the trace's durations {found.exact_starts} of {found.instructions} instructions start as there"
-        yield f"  {found.equal_durations} of {found.compared_durations} predicted durations are equal (without ct_*)"
-    rows = sorted(found.workloads, key=lambda item: -abs(item.start - item.trace_start))[:_WORKLOADS]
+def difference_lines(differences: "TraceDifferences") -> Iterator[str]:
+    """Yield the lines that `gemini run --trace` prints about the differences from the trace."""
+    share = f"{100 * differences.share:+.3f} %"
+    yield f"reference trace: {differences.trace_total:,} cycles, here {differences.total:,} ({share})"
+    if differences.exact_starts is not None and differences.compared_durations is not None:
+        exact = f"{differences.exact_starts} of {differences.instructions}"
+        equal = f"{differences.equal_durations} of {differences.compared_durations}"
+        yield f"  with the trace's durations {exact} instructions start as there"
+        yield f"  {equal} predicted durations are equal (without ct_*)"
+    rows = sorted(differences.workloads, key=lambda row: -abs(row.start - row.trace_start))[:_WORKLOADS]
     shown = [
         (
-            str(item.workload_id),
-            item.layer,
-            f"{item.start:,}",
-            f"{item.trace_start:,}",
-            f"{item.start - item.trace_start:+,}",
-            f"{item.end - item.start - item.trace_end + item.trace_start:+,}",
+            str(row.workload_id),
+            row.layer,
+            f"{row.start:,}",
+            f"{row.trace_start:,}",
+            f"{row.start - row.trace_start:+,}",
+            f"{row.end - row.start - row.trace_end + row.trace_start:+,}",
         )
-        for item in rows
+        for row in rows
     ]
     if shown:
         heads = ("workload", "layer", "start", "trace", "difference", "of the duration")
         yield table(heads, shown, (0, 2, 3, 4, 5))
 
 
-def statistics_lines(found: "Statistics", energy: "Mapping[str, float] | None") -> Iterator[str]:
-    """Of `gemini stats`."""
+def statistics_lines(counts: "Statistics", energy: "Mapping[str, float] | None") -> Iterator[str]:
+    """Yield the lines that `gemini stats` prints; `energy` is None without an energy table."""
     yield (
-        f"dialect {found.dialect}: {plural(found.cores, 'core')}, {plural(found.workloads, 'workload')} of "
-        f"{plural(found.layers, 'layer')}, {plural(found.transfers, 'transfer')}, {found.dram_in:,} into DRAM, "
-        f"{found.dram_out:,} out of it"
+        f"dialect {counts.dialect}: {plural(counts.cores, 'core')}, {plural(counts.workloads, 'workload')} of "
+        f"{plural(counts.layers, 'layer')}, {plural(counts.transfers, 'transfer')}, {counts.dram_in:,} into DRAM, "
+        f"{counts.dram_out:,} out of it"
     )
-    moved = found.bytes
+    moved = counts.bytes
     yield (
         f"bytes: {moved['load']:,} of feature maps loaded, {moved['weight']:,} of weights, {moved['store']:,} stored, "
         f"{moved['noc']:,} between cores"
@@ -102,67 +108,70 @@ def statistics_lines(found: "Statistics", energy: "Mapping[str, float] | None") 
     heads = ("layer", "workloads", "loaded", "weights", "stored", "sent", "MACs", "reuse")
     rows = [
         (
-            item.layer,
-            *map(whole, (item.workloads, item.loaded, item.weights, item.stored, item.sent, item.macs)),
-            number(item.reuse),
+            row.layer,
+            *map(whole, (row.workloads, row.loaded, row.weights, row.stored, row.sent, row.macs)),
+            number(row.reuse),
         )
-        for item in found.by_layer
+        for row in counts.by_layer
     ]
     yield table(heads, rows, range(1, 8))
-    if found.links:
+    if counts.links:
         yield ""
-        links = [(f"{a[0]},{a[1]} > {b[0]},{b[1]}", whole(size)) for (a, b), size in found.links.items()]
+        links = [(f"{a[0]},{a[1]} > {b[0]},{b[1]}", whole(size)) for (a, b), size in counts.links.items()]
         yield table(("link (x,y)", "bytes"), links, (1,))
     yield ""
     spent = energy or {}
     counted: Sequence[tuple[str, ...]] = [
-        (name, whole(count), number(spent.get(name)), ACCESSES[name]) for name, count in found.accesses.items()
+        (name, whole(count), number(spent.get(name)), ACCESSES[name]) for name, count in counts.accesses.items()
     ]
     yield table(("access", "count", "energy", "what is counted"), counted, (1, 2), prose=(3,))
     if energy is not None:
-        kinds = f"{len(energy) - 1} of {len(found.accesses)} kinds of accesses"
+        kinds = f"{len(energy) - 1} of {len(counts.accesses)} kinds of accesses"
         yield f"energy of {kinds}: {number(energy['total'], 6)} in the unit of the table"
 
 
-def comparison_lines(found: "Comparison") -> Iterator[str]:
-    """Of `gemini diff`."""
-    for text in found.models:
+def comparison_lines(comparison: "Comparison") -> Iterator[str]:
+    """Yield the lines that `gemini diff` prints about two schedules."""
+    for text in comparison.models:
         yield f"model: {text}"
-    peaks = tuple(None if item is None else item.bytes for item in found.peaks)
+    peaks = tuple(None if row is None else row.bytes for row in comparison.peaks)
     rows = [
         (name, *_pair(pair))
         for name, pair in (
-            ("cycles", found.totals),
-            ("bytes to and from DRAM", found.dram_bytes),
-            ("bytes over links", found.noc_bytes),
+            ("cycles", comparison.totals),
+            ("bytes to and from DRAM", comparison.dram_bytes),
+            ("bytes over links", comparison.noc_bytes),
             ("most bytes in L2", (peaks[0], peaks[1])),
         )
     ]
     yield table(("", "first", "second", "change"), rows, (1, 2, 3))
-    changed = [item for item in found.layers if item.differs]
+    changed = [row for row in comparison.layers if row.differs]
     yield ""
     if not changed:
-        yield f"all {len(found.layers)} layers take the same time and move the same bytes"
+        yield f"all {len(comparison.layers)} layers take the same time and move the same bytes"
     else:
         heads = ("layer", "cycles", "", "change", "waited", "", "change", "bytes", "", "change")
-        shown = sorted(changed, key=lambda item: -abs((item.cycles[1] or 0) - (item.cycles[0] or 0)))
+        shown = sorted(changed, key=lambda row: -abs((row.cycles[1] or 0) - (row.cycles[0] or 0)))
         yield table(
             heads,
-            [(item.layer, *_pair(item.cycles), *_pair(item.waited), *_pair(item.moved)) for item in shown],
+            [(row.layer, *_pair(row.cycles), *_pair(row.waited), *_pair(row.moved)) for row in shown],
             range(1, 10),
         )
-    if found.prefetches:
+    if comparison.prefetches:
         yield ""
         yield table(
             ("prefetch moved: of layer", "what", "workloads ahead", "now"),
             [
-                (item.layer, item.what, *(", ".join(map(str, side)) or "-" for side in item.ahead))
-                for item in found.prefetches
+                (row.layer, row.what, *(", ".join(map(str, side)) or "-" for side in row.ahead))
+                for row in comparison.prefetches
             ],
         )
 
 
-def _pair(values: "tuple[int | None, int | None]") -> tuple[str, str, str]:
-    first, second = values
-    change = "" if first is None or second is None else f"{second - first:+,}"
-    return *("-" if value is None else whole(value) for value in values), change  # type: ignore[return-value]
+def _pair(pair: "tuple[int | None, int | None]") -> tuple[str, str, str]:
+    first, second = pair
+    if first is None or second is None:
+        change = ""
+    else:
+        change = f"{second - first:+,}"
+    return *("-" if value is None else whole(value) for value in pair), change  # type: ignore[return-value]

@@ -6,12 +6,14 @@ from buda_emu.foreign.gemini.model import Region
 
 
 def region_of(regions: Sequence[Region], address: int) -> Region | None:
-    """The region that holds an address."""
+    """Return the ring region that holds an address, None if none does."""
     return next(((low, high) for low, high in regions if low <= address < high), None)
 
 
 def pieces(region: Region, address: int, size: int) -> list[Region]:
-    """The bytes of a tensor in its region, in order: one stretch, or two where it wraps."""
+    """Return the byte ranges of a tensor in its region, in order: one range, or two where it wraps."""
     low, high = region
     end = address + size
-    return [(address, end)] if end <= high else [(address, high), (low, low + end - high)]
+    if end <= high:
+        return [(address, end)]
+    return [(address, high), (low, low + end - high)]

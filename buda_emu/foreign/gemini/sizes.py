@@ -1,4 +1,4 @@
-"""Bytes of feature maps and weights (facts GEMINI 2.6, 3)."""
+"""Sizes of feature maps and weights in bytes and bits (facts GEMINI 2.6, 3)."""
 
 from buda_emu.foreign.gemini.boxes import Box
 
@@ -9,33 +9,33 @@ BITWIDTHS = (8, 16)
 KIB = 8 * 1024  # bits
 
 
-def aligned(bitwidth: int) -> int:
-    """Channels that a feature map is padded to."""
+def channel_multiple(bitwidth: int) -> int:
+    """Return the number of channels to a multiple of which a feature map is padded."""
     return UNIT // bitwidth
 
 
-def legal(align: int, bitwidth: int) -> bool:
-    """They are those of int8 or of 16 bits (G030)."""
+def is_legal_alignment(align: int, bitwidth: int) -> bool:
+    """Return whether align and bitwidth are those of int8 or of 16 bits (G030)."""
     return bitwidth in BITWIDTHS and align * bitwidth == UNIT
 
 
-def padded(count: int, to: int) -> int:
-    """Rounded up to a multiple."""
+def round_up(count: int, to: int) -> int:
+    """Return the count, rounded up to a multiple of `to`."""
     return -(-count // to) * to
 
 
 def fmap_bytes(box: Box, bitwidth: int) -> int:
-    """Of a feature map in L2 or DRAM (A)."""
+    """Return the bytes of a feature map in L2 or DRAM, with padded channels (dialect A)."""
     n, c, h, w = box.shape
-    return n * padded(c, aligned(bitwidth)) * h * w * bitwidth // 8
+    return n * round_up(c, channel_multiple(bitwidth)) * h * w * bitwidth // 8
 
 
 def weight_bytes(box: Box) -> int:
-    """Of a weight, box [0, K, C, R*S] (A)."""
+    """Return the bytes of a weight with box [0, K, C, R*S] (dialect A)."""
     _, k, c, taps = box.shape
-    return k * (padded(c, CHANNELS) * taps + EXTRA)
+    return k * (round_up(c, CHANNELS) * taps + EXTRA)
 
 
 def fmap_bits(box: Box) -> int:
-    """Of a feature map (B): no padding, one byte an element."""
+    """Return the bits of a feature map without padding, one byte for each element (dialect B)."""
     return 8 * box.volume

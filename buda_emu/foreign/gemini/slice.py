@@ -1,17 +1,17 @@
-"""Cuts a small schedule out of a large one: the operands of the chosen layers come from DRAM, and results that no layer
-reads any more go there.
-"""
+"""Cut a small schedule out of a large one. Operands of the chosen layers that other layers make come from DRAM instead,
+and results that no remaining layer reads go to DRAM."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import chain
 from typing import Any
 
 from buda_emu.foreign.gemini.boxes import Box, hull
 from buda_emu.foreign.gemini.document import Document, load
-from buda_emu.foreign.gemini.index import Index, Made, read_tensor
-from buda_emu.foreign.gemini.model import IR, Ofmap, Region, Workload
+from buda_emu.foreign.gemini.index import Index, WorkloadOutput, find_read_tensor
+from buda_emu.foreign.gemini.model import IR, Ofmap, Region, Source, Tensor, Workload
 from buda_emu.foreign.gemini.rings import pieces
 from buda_emu.foreign.gemini.rules import check
-from buda_emu.foreign.gemini.sizes import UNIT, aligned, fmap_bits, fmap_bytes, padded
+from buda_emu.foreign.gemini.sizes import UNIT, channel_multiple, fmap_bits, fmap_bytes, round_up
 from buda_emu.support.checker.render import render
 from buda_emu.support.checker.suggest import near
 from buda_emu.support.errors import HostError, ProgramError, ScheduleError, UnsupportedError
@@ -19,35 +19,40 @@ from buda_emu.support.errors import HostError, ProgramError, ScheduleError, Unsu
 Json = dict[str, Any]
 
 
-def chosen_layers(ir: IR, words: Sequence[str]) -> list[str]:
-    """Layers by name, or `first..last` in the order of the schedule. Raises HostError for one that is not there."""
-    known = list(dict.fromkeys(work.layer_name for work in _by_time(ir)))
-    found: list[str] = []
+def choose_layers(ir: IR, words: Sequence[str]) -> list[str]:
+    """Return layers given by name or as `first..last` in the order of the schedule, each once. Raises HostError for a
+    name that the schedule does not have."""
+    names = list(dict.fromkeys(work.layer_name for work in _sort_by_time(ir)))
+    chosen: list[str] = []
     for word in words:
         first, dots, last = word.partition("..")
-        ends = [first, last] if dots and word not in known else [word]
+        if dots and word not in names:
+            ends = [first, last]
+        else:
+            ends = [word]
         for name in ends:
-            if name not in known:
-                hint = near(name, known)
+            if name not in names:
+                hint = near(name, names)
                 raise HostError(f"the schedule has no layer {name!r}{f' ({hint})' if hint else ''}")
-        low = known.index(ends[0])
-        high = known.index(ends[-1])
-        found += known[low : high + 1]
-    return list(dict.fromkeys(found))
+        low = names.index(ends[0])
+        high = names.index(ends[-1])
+        chosen += names[low : high + 1]
+    return list(dict.fromkeys(chosen))
 
 
-def _by_time(ir: IR) -> list[Workload]:
-    """Workloads of all cores in an order in which they could run."""
+def _sort_by_time(ir: IR) -> list[Workload]:
+    """Return the workloads of all cores in an order in which they could run."""
     return sorted(ir.workloads(), key=lambda work: (work.workload_id, work.core))
 
 
 def slice_layers(ir: IR, layers: Sequence[str]) -> Document:
-    """A schedule of these layers alone. Tensors that stay keep their addresses.
+    """Return a schedule of these layers alone. Tensors that stay keep their addresses.
 
-    Raises ScheduleError for a schedule that breaks rules, UnsupportedError for a tensor with pieces of layers on both
-    sides of the cut, ProgramError where L2 has no room for a result that must be stored now.
+    Raises ScheduleError for a schedule that breaks rules, HostError for unknown layers or none, UnsupportedError for a
+    tensor with pieces of layers on both sides of the cut, ProgramError where L2 has no room for a result that must be
+    stored now.
     """
-    errors = [item for item in check(ir) if item.severity == "error"]
+    errors = [finding for finding in check(ir) if finding.severity == "error"]
     if errors:
         raise ScheduleError(f"a schedule that breaks rules is not cut\n{render(errors)}", errors)
     unknown = sorted(set(layers) - {work.layer_name for work in ir.workloads()})
@@ -58,6 +63,8 @@ def slice_layers(ir: IR, layers: Sequence[str]) -> Document:
 
 
 class _Cut:
+    """One cut: the schedule, the workloads that remain, and the loads and stores that replace what is cut off."""
+
     def __init__(self, ir: IR, layers: frozenset[str]) -> None:
         self.ir = ir
         self.index = Index(ir)
@@ -66,190 +73,211 @@ class _Cut:
         self.dram = ir.form.dram
         self.content = ir.to_json()
         self.kept = {core: [work for work in works if work.layer_name in layers] for core, works in ir.cores.items()}
-        self.steps = {(work.core, work.workload_id) for works in self.kept.values() for work in works}
+        self.steps = {(work.core, work.workload_id) for work in chain.from_iterable(self.kept.values())}
         self.loads: dict[int, tuple[Box, str, list[Workload]]] = {}  # transfer that is loaded now: box, layer, readers
         self.fresh: dict[tuple[int, int], int] = {}  # core and tensor_id of tensors that are loaded now: their transfer
         self.bits: dict[int, int] = {}
         self.free = 1 + max([*ir.transfers, *self.index.ins, -1])
-        self.stored = {
-            piece.transfer_id
-            for works in self.kept.values()
-            for work in works
-            for piece in work.ofmap
-            if piece.to_dram or not self._readers(piece)
-        }
+        self.stored: set[int] = set()
+        for work in chain.from_iterable(self.kept.values()):
+            for piece in work.ofmap:
+                if piece.to_dram or not self._readers(piece):
+                    self.stored.add(piece.transfer_id)
 
-    def _keeps(self, made: Made) -> bool:
-        return (made.work.core, made.work.workload_id) in self.steps
+    def _keeps(self, output: WorkloadOutput) -> bool:
+        return (output.work.core, output.work.workload_id) in self.steps
 
     def _readers(self, piece: Ofmap) -> list[Workload]:
-        found = self.index.readers.get(piece.transfer_id, ())
-        return [work for work in found if (work.core, work.workload_id) in self.steps]
+        readers = self.index.readers.get(piece.transfer_id, ())
+        return [work for work in readers if (work.core, work.workload_id) in self.steps]
 
     def document(self) -> Json:
-        """The JSON object of the slice."""
+        """Return the JSON object of the slice."""
         cores = {str(core): [self._workload(work) for work in works] for core, works in self.kept.items() if works}
         top = {key: value for key, value in self.content.items() if not key.isdecimal() and key != "-1"}
-        result: Json = {"-1": {"in": self._arrives(), "out": self._leaves()}, **top, **cores}
+        result: Json = {"-1": {"in": self._dram_in_entries(), "out": self._dram_out_entries()}, **top, **cores}
         if not self.in_bits:
-            _added(cores)
-            _sent(cores)
-            self._room_for_stores(cores)
-            self._orders(cores)
+            _set_newly_added_flags(cores)
+            _mark_last_sends(cores)
+            self._add_store_rooms(cores)
+            self._renumber_orders(cores)
         return result
 
     # ------------------------------------------------------------------------------------------------ workloads
     def _workload(self, work: Workload) -> Json:
         entry: Json = self.content[str(work.core)][work.index]
-        for piece, item in zip(work.ofmap, entry["ofmap"], strict=True):
-            item["destination"] = [
-                to
-                for to in item["destination"]
-                if to["type"] == "DRAM" or (to[self.core_key], to["workload_id"]) in self.steps
-            ]
+        for piece, ofmap in zip(work.ofmap, entry["ofmap"], strict=True):
+            ofmap["destination"] = [to for to in ofmap["destination"] if self._reaches(to)]
             if piece.transfer_id in self.stored and not piece.to_dram:
-                item["destination"].append({"type": "DRAM", self.core_key: self.dram})
-        entry["buffer"] = [
-            item for tensor, item in zip(work.buffer, entry["buffer"], strict=True) if self._tensor(work, tensor, item)
-        ]
-        if self.in_bits:
-            return entry
-        for operand, item in zip(work.ifmap, entry["ifmap"], strict=True):
-            tensor = read_tensor(work, operand)
-            number = self.fresh.get((work.core, tensor.tensor_id)) if tensor is not None else None
-            if number is not None:
-                item["transfer_id"] = [number]
-        names = ("wl0_buffer", "wl1_buffer")
-        wanted = {one.weight.transfer_id for one in self.kept[work.core] if one.weight}
-        for name in names:
-            if entry.get(name):
-                entry[name] = [one for one in entry[name] if tuple(one["transfer_id"]) in wanted] or None
+                ofmap["destination"].append({"type": "DRAM", self.core_key: self.dram})
+        tensors: list[Json] = []
+        for tensor, tensor_entry in zip(work.buffer, entry["buffer"], strict=True):
+            if self._tensor(work, tensor, tensor_entry):
+                tensors.append(tensor_entry)
+        entry["buffer"] = tensors
+        if not self.in_bits:
+            self._rename_loaded_operands(work, entry)
+            self._drop_unused_weight_stores(work, entry)
         return entry
 
-    def _tensor(self, work: Workload, tensor: Any, item: Json) -> bool:
-        """Whether an entry stays; its sources are changed where their maker is gone."""
-        kept = self.kept[work.core]
+    def _reaches(self, destination: Json) -> bool:
+        """Return whether a destination is DRAM or a workload that remains."""
+        if destination["type"] == "DRAM":
+            return True
+        return (destination[self.core_key], destination["workload_id"]) in self.steps
+
+    def _rename_loaded_operands(self, work: Workload, entry: Json) -> None:
+        """Let operands whose tensor is loaded because of the cut name that load."""
+        for operand, ifmap in zip(work.ifmap, entry["ifmap"], strict=True):
+            tensor = find_read_tensor(work, operand)
+            if tensor is not None and (work.core, tensor.tensor_id) in self.fresh:
+                ifmap["transfer_id"] = [self.fresh[work.core, tensor.tensor_id]]
+
+    def _drop_unused_weight_stores(self, work: Workload, entry: Json) -> None:
+        """Remove entries of the weight store whose weights no remaining workload of the core uses."""
+        used = {reader.weight.transfer_id for reader in self.kept[work.core] if reader.weight}
+        for name in ("wl0_buffer", "wl1_buffer"):
+            if entry.get(name):
+                entry[name] = [store for store in entry[name] if tuple(store["transfer_id"]) in used] or None
+
+    def _tensor(self, work: Workload, tensor: Tensor, entry: Json) -> bool:
+        """Return whether a buffer entry stays. Sources whose maker is cut off become loads from DRAM."""
         if tensor.type == "ofmap":
-            made = self.index.rooms.get((work.core, tensor.tensor_id))
-            return self.in_bits or (made is not None and self._keeps(made))
-        ids = set(tensor.transfer_id)
-        readers = [one for one in kept if ids & set(one.reads) and one.index >= work.index]
-        if self.in_bits and tensor.type == "ifmap":
-            readers = [one for one in readers if one.workload_id == tensor.workload_id]
+            output = self.index.output_by_room.get((work.core, tensor.tensor_id))
+            return self.in_bits or (output is not None and self._keeps(output))
+        readers = self._later_readers(work, tensor)
         if not readers:
             return False
-        gone = [
-            source
-            for source in tensor.source
-            if source.type == "core" and not self._keeps(self.index.made[source.transfer_id])
-        ]
-        if not gone:
-            return True
-        if self.in_bits:
-            for source, one in zip(tensor.source, item["source"], strict=True):
-                if source in gone:
-                    one.update(type="DRAM", id=0)
+        cut_sources = [source for source in tensor.source if self._is_cut_off(source)]
+        if cut_sources and self.in_bits:
+            for source, source_entry in zip(tensor.source, entry["source"], strict=True):
+                if source in cut_sources:
+                    source_entry.update(type="DRAM", id=0)
                     self._load(source.transfer_id, source.box, source.layer_name or "", readers)
-            return True
-        if len(gone) < len(tensor.source):
-            raise UnsupportedError(
-                f"{work}: tensor {tensor.tensor_id} holds pieces of layers on both sides of the cut: choose "
-                f"them together"
-            )
+        elif cut_sources:
+            if len(cut_sources) < len(tensor.source):
+                raise UnsupportedError(
+                    f"{work}: tensor {tensor.tensor_id} holds pieces of layers on both sides of the cut: choose "
+                    f"them together"
+                )
+            self._load_tensor(work, tensor, entry, readers)
+        return True
+
+    def _later_readers(self, work: Workload, tensor: Tensor) -> list[Workload]:
+        """Return the remaining workloads of the core that read the tensor in this snapshot or a later one."""
+        ids = set(tensor.transfer_id)
+        readers = [reader for reader in self.kept[work.core] if reader.index >= work.index and ids & set(reader.reads)]
+        if self.in_bits and tensor.type == "ifmap":
+            return [reader for reader in readers if reader.workload_id == tensor.workload_id]
+        return readers
+
+    def _is_cut_off(self, source: Source) -> bool:
+        """Return whether the workload that makes a source does not remain."""
+        return source.type == "core" and not self._keeps(self.index.outputs_by_id[source.transfer_id])
+
+    def _load_tensor(self, work: Workload, tensor: Tensor, entry: Json, readers: Sequence[Workload]) -> None:
+        """Replace all sources of a tensor of dialect A by one load from DRAM."""
         key = (work.core, tensor.tensor_id)
         if key not in self.fresh:
             self.fresh[key] = self.free
             self.free += 1
         number = self.fresh[key]
-        boxes = [self._absolute(source.transfer_id) for source in gone]
-        reading = [one for one in readers if tensor.tensor_id in _tensors_read(one)]
-        self._load(number, hull(boxes), gone[0].layer_name or "", reading)
+        layer = tensor.source[0].layer_name
+        bounds = hull(self._box_in_layer(source.transfer_id) for source in tensor.source)
+        operand_readers = [reader for reader in readers if tensor.tensor_id in _tensors_read(reader)]
+        self._load(number, bounds, layer or "", operand_readers)
         self.bits[number] = tensor.bitwidth
-        item["transfer_id"] = [number]
-        item["source"] = [
+        entry["transfer_id"] = [number]
+        entry["source"] = [
             {
                 "core_id": -1,
                 "type": "DRAM",
                 "transfer_id": number,
-                "size": item["size"],
-                "lower": item["lower"],
-                "upper": item["upper"],
-                "layer_name": gone[0].layer_name,
+                "size": entry["size"],
+                "lower": entry["lower"],
+                "upper": entry["upper"],
+                "layer_name": layer,
             }
         ]
-        return True
 
-    def _absolute(self, number: int) -> Box:
-        made = self.index.made[number]
-        return made.piece.box.moved(made.work.box.lower)
+    def _box_in_layer(self, number: int) -> Box:
+        output = self.index.outputs_by_id[number]
+        return output.piece.box.shift(output.work.box.lower)
 
     def _load(self, number: int, box: Box, layer: str, readers: Sequence[Workload]) -> None:
-        _box, _layer, known = self.loads.setdefault(number, (box, layer, []))
-        known += [work for work in readers if work not in known]
+        _box, _layer, known_readers = self.loads.setdefault(number, (box, layer, []))
+        known_readers += [work for work in readers if work not in known_readers]
 
     # ------------------------------------------------------------------------------------------------ DRAM
-    def _arrives(self) -> list[Json]:
+    def _dram_in_entries(self) -> list[Json]:
         before = {entry["transfer_id"]: entry for entry in self.content["-1"]["in"]}
-        out_ids = {item["transfer_id"] for item in self.content["-1"]["out"] if self._read_out(item["transfer_id"])}
-        found: list[Json] = []
+        outs = self.content["-1"]["out"]
+        out_ids = {out["transfer_id"] for out in outs if self._is_read(out["transfer_id"])}
+        entries: list[Json] = []
         for works in self.kept.values():
             for work in works:
                 for piece in work.ofmap:
-                    if piece.transfer_id not in self.stored:
-                        continue
-                    box = piece.box if self.in_bits else piece.box.moved(work.box.lower)
-                    entry = before.get(
-                        piece.transfer_id,
-                        {
-                            "core_id": work.core,
-                            "workload_id": work.workload_id,
-                            "transfer_id": piece.transfer_id,
-                            "lower": list(box.lower),
-                            "upper": list(box.upper),
-                            **({} if self.in_bits else {"layer_name": work.layer_name}),
-                        },
-                    )
-                    related = [number for number in entry.get("related_ofmap", ()) if number in out_ids]
-                    found.append({**entry, "related_ofmap": related})
-        return found
+                    if piece.transfer_id in self.stored:
+                        entry = before.get(piece.transfer_id) or self._make_dram_in(work, piece)
+                        related = [number for number in entry.get("related_ofmap", ()) if number in out_ids]
+                        entries.append({**entry, "related_ofmap": related})
+        return entries
 
-    def _read_out(self, number: int) -> bool:
+    def _make_dram_in(self, work: Workload, piece: Ofmap) -> Json:
+        """Return the `in` entry of a result that is stored because of the cut."""
+        box = piece.box if self.in_bits else piece.box.shift(work.box.lower)
+        entry: Json = {
+            "core_id": work.core,
+            "workload_id": work.workload_id,
+            "transfer_id": piece.transfer_id,
+            "lower": list(box.lower),
+            "upper": list(box.upper),
+        }
+        if not self.in_bits:
+            entry["layer_name"] = work.layer_name
+        return entry
+
+    def _is_read(self, number: int) -> bool:
         return any((work.core, work.workload_id) in self.steps for work in self.index.readers.get(number, ()))
 
-    def _leaves(self) -> list[Json]:
-        found: list[Json] = []
-        for item in self.content["-1"]["out"]:
-            if not self._read_out(item["transfer_id"]):
-                continue
-            to = [one for one in item["destination"] if (one[self.core_key], one["workload_id"]) in self.steps]
-            related = [number for number in item["related_ifmap"] if number in self.stored]
-            found.append({**item, "destination": to, "related_ifmap": related})
+    def _dram_out_entries(self) -> list[Json]:
+        entries: list[Json] = []
+        for out in self.content["-1"]["out"]:
+            if self._is_read(out["transfer_id"]):
+                destination = [to for to in out["destination"] if self._reaches(to)]
+                related = [number for number in out["related_ifmap"] if number in self.stored]
+                entries.append({**out, "destination": destination, "related_ifmap": related})
         for number, (box, _layer, readers) in self.loads.items():
-            size = fmap_bits(box) if self.in_bits else fmap_bytes(box, self.bits[number])
-            to = [{self.core_key: work.core, "type": "core", "workload_id": work.workload_id} for work in readers]
-            names: Json = {"layer_name": readers[0].layer_name} if self.in_bits else {}
+            entries.append(self._make_dram_out(number, box, readers))
+        return entries
+
+    def _make_dram_out(self, number: int, box: Box, readers: Sequence[Workload]) -> Json:
+        """Return the `out` entry of a tensor that is loaded because of the cut."""
+        destinations: list[Json] = []
+        for reader in readers:
+            destination: Json = {self.core_key: reader.core, "type": "core", "workload_id": reader.workload_id}
             if not self.in_bits:
-                to = [{**one, "layer_name": work.layer_name} for one, work in zip(to, readers, strict=True)]
-            found.append(
-                {
-                    "transfer_id": number,
-                    "type": "fmap",
-                    "size": size,
-                    "lower": list(box.lower),
-                    "upper": list(box.upper),
-                    "destination": to,
-                    "related_ifmap": [],
-                    **names,
-                }
-            )
-        return found
+                destination["layer_name"] = reader.layer_name
+            destinations.append(destination)
+        entry: Json = {
+            "transfer_id": number,
+            "type": "fmap",
+            "size": fmap_bits(box) if self.in_bits else fmap_bytes(box, self.bits[number]),
+            "lower": list(box.lower),
+            "upper": list(box.upper),
+            "destination": destinations,
+            "related_ifmap": [],
+        }
+        if self.in_bits:
+            entry["layer_name"] = readers[0].layer_name
+        return entry
 
     # ------------------------------------------------------------------------------------------------ L2 (A)
-    def _room_for_stores(self, cores: Mapping[str, list[Json]]) -> None:
-        """An `ofmap` tensor for each result that is stored now and was not."""
+    def _add_store_rooms(self, cores: Mapping[str, list[Json]]) -> None:
+        """Add an `ofmap` tensor for each result that is stored only because of the cut."""
         for core, works in self.kept.items():
             entries = cores.get(str(core), [])
-            top = 1 + max((tensor["tensor_id"] for one in entries for tensor in one["buffer"]), default=-1)
+            top = 1 + max((tensor["tensor_id"] for entry in entries for tensor in entry["buffer"]), default=-1)
             for at, work in enumerate(works):
                 for piece in work.ofmap:
                     if piece.to_dram or piece.transfer_id not in self.stored:
@@ -262,62 +290,69 @@ class _Cut:
         bits = self.index.bitwidths.get(piece.transfer_id, 8)
         box = piece.box.within(piece.box)
         size = fmap_bytes(box, bits)
-        address = _gap([entries[one] for one in range(at, last + 1)], padded(size, UNIT))
+        address = _find_gap([entries[at_snapshot] for at_snapshot in range(at, last + 1)], round_up(size, UNIT))
         if address is None:
             raise ProgramError(
                 f"{work}: L2 has no room of {size} bytes for transfer {piece.transfer_id}", kind="allocation"
             )
-        for one in range(at, last + 1):
-            entries[one]["buffer"].append(
+        for at_snapshot in range(at, last + 1):
+            entries[at_snapshot]["buffer"].append(
                 {
                     "tensor_id": number,
                     "address": address,
                     "size": size,
-                    "align": aligned(bits),
+                    "align": channel_multiple(bits),
                     "bitwidth": bits,
                     "lower": list(box.lower),
                     "upper": list(box.upper),
                     "type": "ofmap",
                     "layer_name": work.layer_name,
                     "tensor_order": 0,
-                    "start_send": one == last,
+                    "start_send": at_snapshot == last,
                 }
             )
 
-    def _orders(self, cores: Mapping[str, list[Json]]) -> None:
-        """tensor_order, computed again: loads by the workload whose snapshot shows them first, stores after "
-        "their maker."""
-        items: dict[tuple[str, Any], tuple[int, int, int]] = {}
-        places: dict[tuple[str, Any], list[Json]] = {}
+    def _renumber_orders(self, cores: Mapping[str, list[Json]]) -> None:
+        """Number tensor_order anew: loads by the workload whose snapshot shows them first, stores after their maker."""
+        sort_keys: dict[tuple[str, Any], tuple[int, int, int]] = {}
+        records_by_key: dict[tuple[str, Any], list[Json]] = {}
         for core, entries in cores.items():
             for entry in entries:
-                number = entry["workload_id"]
-                for tensor in entry["buffer"]:
-                    key = (core, tensor["tensor_id"])
-                    dram = tensor["type"] == "ofmap" or any(one["type"] == "DRAM" for one in tensor["source"])
-                    places.setdefault(key, []).append(tensor)
-                    if dram:
-                        items.setdefault(key, (number, int(tensor["type"] == "ofmap"), tensor["tensor_order"]))
-                for one in entry.get("wl0_buffer") or entry.get("wl1_buffer") or ():
-                    if one["source"] == "DDR":
-                        key = (core, f"order {one['tensor_order']}")
-                        places.setdefault(key, []).append(one)
-                        items.setdefault(key, (number, 0, one["tensor_order"]))
-        ordered = sorted(items, key=lambda key: (items[key], int(key[0]), str(key[1])))
-        for key, held in places.items():
-            order = ordered.index(key) if key in items else len(ordered)
-            for one in held:
-                one["tensor_order"] = order
+                for name, record, kind in _ordered_records(entry):
+                    records_by_key.setdefault((core, name), []).append(record)
+                    if kind is not None:
+                        sort_key = (entry["workload_id"], kind, record["tensor_order"])
+                        sort_keys.setdefault((core, name), sort_key)
+        ordered = sorted(sort_keys, key=lambda key: (sort_keys[key], int(key[0]), str(key[1])))
+        numbers = {key: number for number, key in enumerate(ordered)}
+        for key, records in records_by_key.items():
+            for record in records:
+                record["tensor_order"] = numbers.get(key, len(ordered))
+
+
+def _ordered_records(entry: Json) -> Iterator[tuple[Any, Json, int | None]]:
+    """Yield the records of a workload that have a tensor_order: name, record, and 0 for a load, 1 for a store, None for
+    a tensor that does not go through DRAM."""
+    for tensor in entry["buffer"]:
+        kind: int | None = None
+        if tensor["type"] == "ofmap":
+            kind = 1
+        elif any(source["type"] == "DRAM" for source in tensor["source"]):
+            kind = 0
+        yield tensor["tensor_id"], tensor, kind
+    for store in entry.get("wl0_buffer") or entry.get("wl1_buffer") or ():
+        if store["source"] == "DDR":
+            yield f"order {store['tensor_order']}", store, 0
 
 
 def _tensors_read(work: Workload) -> set[int]:
-    """tensor_ids of a workload's operands."""
-    found = (read_tensor(work, operand) for operand in work.ifmap)
-    return {tensor.tensor_id for tensor in found if tensor is not None}
+    """Return the tensor_ids that the operands of a workload are read from."""
+    tensors = (find_read_tensor(work, operand) for operand in work.ifmap)
+    return {tensor.tensor_id for tensor in tensors if tensor is not None}
 
 
-def _sent(cores: Mapping[str, list[Json]]) -> None:
-    """What waits to be stored starts in its last snapshot at the latest."""
+def _mark_last_sends(cores: Mapping[str, list[Json]]) -> None:
+    """Set start_send in the last snapshot of each stored tensor that has it in none."""
     for entries in cores.values():
         last: dict[int, Json] = {}
         started: set[int] = set()
@@ -325,13 +360,16 @@ def _sent(cores: Mapping[str, list[Json]]) -> None:
             for tensor in entry["buffer"]:
                 if tensor["type"] == "ofmap":
                     last[tensor["tensor_id"]] = tensor
-                    started |= {tensor["tensor_id"]} if tensor["start_send"] else set()
+                    if tensor["start_send"]:
+                        started |= {tensor["tensor_id"]}
+                    else:
+                        started |= set()
         for number, tensor in last.items():
             tensor["start_send"] = tensor["start_send"] or number not in started
 
 
-def _added(cores: Mapping[str, list[Json]]) -> None:
-    """newly_added, computed again."""
+def _set_newly_added_flags(cores: Mapping[str, list[Json]]) -> None:
+    """Recompute newly_added of every buffer entry."""
     for entries in cores.values():
         before: set[int] = set()
         for entry in entries:
@@ -341,19 +379,19 @@ def _added(cores: Mapping[str, list[Json]]) -> None:
             before = {tensor["tensor_id"] for tensor in entry["buffer"]}
 
 
-def _gap(entries: Sequence[Json], size: int) -> int | None:
-    """An address with so many free bytes in all these snapshots, without wrapping."""
-    taken: list[Region] = []
+def _find_gap(entries: Sequence[Json], size: int) -> int | None:
+    """Return an address with `size` free bytes, without wrapping, in all these snapshots; None if there is none."""
+    used: list[Region] = []
     regions = [tuple(region) for region in entries[0]["ring_buffer_info"]]
     for entry in entries:
         regions = [region for region in regions if list(region) in entry["ring_buffer_info"]]
         for tensor in entry["buffer"]:
             home = next((r for r in entry["ring_buffer_info"] if r[0] <= tensor["address"] < r[1]), None)
             if home is not None:
-                taken += pieces((home[0], home[1]), tensor["address"], padded(tensor["size"], UNIT))
+                used += pieces((home[0], home[1]), tensor["address"], round_up(tensor["size"], UNIT))
     for low, high in regions:
         at = low
-        for begin, end in sorted(taken):
+        for begin, end in sorted(used):
             if begin >= at + size:
                 break
             at = max(at, end) if end > at else at

@@ -9,18 +9,18 @@ import re
 from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
 
-from buda_emu.foreign.gemini.json_values import an_object
+from buda_emu.foreign.gemini.json_values import as_object
 
 
 class Stage(NamedTuple):
-    """What the tool chain writes at one stage, and what can be done with it here."""
+    """A file format of one stage of the tool chain, and advice on what to do with such a file here."""
 
     words: str
     advice: str
 
-    def instead_of(self, wanted: "Stage") -> str:
+    def instead_of(self, expected: "Stage") -> str:
         """Return the sentence for a file of this stage that was given where another is needed."""
-        return f"this is {self.words}, not {wanted.words}: {self.advice}"
+        return f"this is {self.words}, not {expected.words}: {self.advice}"
 
 
 SCALES: Final = Stage(
@@ -51,15 +51,17 @@ _TIMES: Final = re.compile(rb"[^\n]*'inst_idx'")
 
 def recognise_content(content: Any) -> Stage | None:
     """Return the stage whose file has this decoded JSON content; None if it is that of none."""
-    top = an_object(content)
+    top = as_object(content)
     if not top:
         return None
     if _SCHEDULE_KEYS & top.keys() or any(str(key).isdecimal() for key in top):
         return SCHEDULE
-    entries = [entry for entry in map(an_object, top.values()) if entry is not None]
+    entries = [entry for entry in map(as_object, top.values()) if entry is not None]
     if any(_is_layer(entry) for entry in entries):
         return NETWORK
-    return SCALES if any(_SCALE_KEYS & entry.keys() for entry in entries) else None
+    if any(_SCALE_KEYS & entry.keys() for entry in entries):
+        return SCALES
+    return None
 
 
 def _is_layer(entry: Mapping[str, Any]) -> bool:
@@ -69,9 +71,13 @@ def _is_layer(entry: Mapping[str, Any]) -> bool:
 def recognise_beginning(head: bytes) -> Stage | None:
     """Return the stage, other than a schedule's, of a file that begins with these bytes; None if it is of none."""
     if _INSTRUCTION.match(head) is not None:
-        return TRACE if _TIMES.match(head) is not None else ASSEMBLER
+        if _TIMES.match(head) is not None:
+            return TRACE
+        return ASSEMBLER
     if _FIRST_ENTRY.match(head) is None:
         return None
     if _OPERATION.search(head) is not None and _LAYER_KEY.search(head) is not None:
         return NETWORK
-    return SCALES if _SCALE_KEY.search(head) is not None else None
+    if _SCALE_KEY.search(head) is not None:
+        return SCALES
+    return None

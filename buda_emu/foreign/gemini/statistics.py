@@ -1,10 +1,10 @@
-"""What a schedule moves and computes, without any time: counts, bytes by kind and layer, reuse, traffic of links, and
-accesses, times a user's energy table."""
+"""Count what a schedule moves and computes, without any time: bytes by kind and layer, reuse, traffic of links, and
+accesses, which a user's energy table turns into energy."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from buda_emu.foreign.gemini.index import Index, holding
+from buda_emu.foreign.gemini.index import Index, tensors_holding
 from buda_emu.foreign.gemini.model import IR, Workload
 from buda_emu.foreign.gemini.time.plan import Plan, make_plan
 from buda_emu.foreign.gemini.time.timing import Link, link_bytes
@@ -20,13 +20,13 @@ ACCESSES: Mapping[str, str] = {
     "dram_write_byte": "bytes that stores put into DRAM",
     "noc_byte_hop": "bytes between cores, times the links that they go over",
 }
-"""What is counted, and what an energy table may give a value for: name and meaning."""
+"""Name and meaning of each count, for which an energy table may give a value."""
 
 
 @dataclass(frozen=True, slots=True)
 class LayerBytes:
-    """What a layer's workloads take and make. `reuse`: bytes that operands and weights are read with for each byte that
-    is loaded for it; None where nothing is loaded."""
+    """Bytes and multiplications of a layer's workloads. `reuse` is the bytes of operands and weights that are read for
+    each byte that is loaded, None where nothing is loaded."""
 
     layer: str
     workloads: int
@@ -40,7 +40,7 @@ class LayerBytes:
 
 @dataclass(frozen=True, slots=True)
 class Statistics:
-    """Of one schedule; `links`: bytes on directed links of the mesh."""
+    """Counts of one schedule. `links` gives the bytes on each directed link of the mesh."""
 
     dialect: str
     cores: int
@@ -56,12 +56,13 @@ class Statistics:
 
 
 def statistics(ir: IR) -> Statistics:
-    """Raises ProgramError for a schedule whose DRAM queue cannot be told."""
+    """Count what a schedule moves and computes. Raises ProgramError for a schedule whose DRAM queue cannot be
+    determined."""
     index = Index(ir)
     plan = make_plan(index)
     moved = {"load": 0, "weight": 0, "store": 0}
-    for item in plan.queue:
-        moved[item.kind] += item.bytes
+    for transfer in plan.queue:
+        moved[transfer.kind] += transfer.bytes
     moved["noc"] = sum(send.bytes for send in plan.sends)
     return Statistics(
         dialect=ir.dialect,
@@ -72,28 +73,29 @@ def statistics(ir: IR) -> Statistics:
         dram_in=len(ir.dram_in),
         dram_out=len(ir.dram_out),
         bytes=moved,
-        by_layer=_layers(index, plan),
-        accesses=_accesses(index, plan),
+        by_layer=_count_by_layer(index, plan),
+        accesses=_count_accesses(index, plan),
         links=link_bytes(ir, plan.sends),
     )
 
 
 def energy(accesses: Mapping[str, int], table: Mapping[str, object]) -> dict[str, float]:
-    """Accesses times a user's values, and their sum as `total`, in the table's unit. Raises HostError for a
+    """Return accesses times the user's values, and their sum as `total`, in the table's unit. Raises HostError for a
     name that is not counted, or a value that is not a number of 0 or more."""
-    found: dict[str, float] = {}
+    energies: dict[str, float] = {}
     for name, value in table.items():
         if name not in ACCESSES:
             hint = near(str(name), ACCESSES)
             raise HostError(f"energy table: {name!r} is not counted ({hint or 'known: ' + ', '.join(ACCESSES)})")
         if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 <= value < 1e30:
             raise HostError(f"energy table: {name} is a number of 0 or more, not {value!r}")
-        found[name] = accesses[name] * value
-    return {**found, "total": sum(found.values())}
+        energies[name] = accesses[name] * value
+    return {**energies, "total": sum(energies.values())}
 
 
-def macs(index: Index, work: Workload) -> int:
-    """Of a workload with weights: elements that it makes, times the weights of an output channel."""
+def count_macs(index: Index, work: Workload) -> int:
+    """Return the multiplications of a workload with weights: its output elements times the weights of an output
+    channel; 0 without weights."""
     if work.weight is None:
         return 0
     if not index.ir.form.by_channel:
@@ -102,73 +104,91 @@ def macs(index: Index, work: Workload) -> int:
         return work.box.volume * work.weight.box.shape[2]
     outs = [index.outs[number] for number in work.weight.transfer_id if number in index.outs]
     channels = sum(out.box.shape[1] for out in outs)
-    return work.box.volume * (sum(out.size for out in outs) // 8 // channels) if channels else 0
+    if channels:
+        return work.box.volume * (sum(out.size for out in outs) // 8 // channels)
+    return 0
 
 
-def _read(index: Index, work: Workload) -> int:
-    """Bytes that its tiles (A) or sources (B) take from L2, weights included."""
+def _bytes_read(index: Index, work: Workload) -> int:
+    """Return the bytes that a workload's tiles (dialect A) or sources (dialect B) take from L2, weights included."""
     total = 0
-    for item in work.ifmap:
+    for operand in work.ifmap:
         if index.ir.form.tiled:
-            word = max(item.bitwidth // 8, 1)
+            word = max(operand.bitwidth // 8, 1)
             total += word * sum(tile.ifmap.volume for tile in work.tiles)
         else:
-            total += item.box.volume
+            total += operand.box.volume
     for number in work.weight.transfer_id if work.weight else ():
         out = index.outs.get(number)
-        total += (out.size if not index.ir.form.in_bits else -(-out.size // 8)) if out is not None else 0
+        if out is not None:
+            if not index.ir.form.in_bits:
+                total += out.size
+            else:
+                total += -(-out.size // 8)
     return total
 
 
-def _layers(index: Index, plan: Plan) -> tuple[LayerBytes, ...]:
-    works: dict[str, list[Workload]] = {}
+def _count_by_layer(index: Index, plan: Plan) -> tuple[LayerBytes, ...]:
+    works_by_layer: dict[str, list[Workload]] = {}
     for work in index.ir.workloads():
-        works.setdefault(work.layer_name, []).append(work)
+        works_by_layer.setdefault(work.layer_name, []).append(work)
     sent: dict[str, int] = {}
     for send in plan.sends:
         name = index.ir.cores[send.step[0]][send.step[1]].layer_name
         sent[name] = sent.get(name, 0) + send.bytes
-    found: list[LayerBytes] = []
-    for name, items in works.items():
-        ids = {number for work in items for number in work.reads}
-        cores = {work.core for work in items}
-        loads = [item for item in plan.queue if item.transfer_id in ids and item.core in cores | {-1}]
-        loaded = sum(item.bytes for item in loads if item.kind == "load")
-        weights = sum(item.bytes for item in loads if item.kind == "weight")
-        own = {piece.transfer_id for work in items for piece in work.ofmap}
-        stored = sum(item.bytes for item in plan.queue if item.kind == "store" and item.transfer_id in own)
-        read = sum(_read(index, work) for work in items)
-        reuse = read / (loaded + weights) if loaded + weights else None
-        count = sum(macs(index, work) for work in items)
-        found.append(
-            LayerBytes(
-                layer=name,
-                workloads=len(items),
-                loaded=loaded,
-                weights=weights,
-                stored=stored,
-                sent=sent.get(name, 0),
-                macs=count,
-                reuse=reuse,
-            )
-        )
-    return tuple(found)
+    rows = [_count_layer(index, plan, works, sent.get(name, 0)) for name, works in works_by_layer.items()]
+    return tuple(rows)
 
 
-def _accesses(index: Index, plan: Plan) -> dict[str, int]:
+def _count_layer(index: Index, plan: Plan, works: Sequence[Workload], sent: int) -> LayerBytes:
+    """Return the counts of one layer's workloads, of which `sent` bytes go to other cores."""
+    read_ids: set[int] = set()
+    output_ids: set[int] = set()
+    for work in works:
+        read_ids.update(work.reads)
+        output_ids.update(piece.transfer_id for piece in work.ofmap)
+    cores = {work.core for work in works} | {-1}
+    moved = {"load": 0, "weight": 0, "store": 0}
+    for transfer in plan.queue:
+        if transfer.kind == "store":
+            counts = transfer.transfer_id in output_ids
+        else:
+            counts = transfer.transfer_id in read_ids and transfer.core in cores
+        if counts:
+            moved[transfer.kind] += transfer.bytes
+    loaded = moved["load"] + moved["weight"]
+    return LayerBytes(
+        layer=works[0].layer_name,
+        workloads=len(works),
+        loaded=moved["load"],
+        weights=moved["weight"],
+        stored=moved["store"],
+        sent=sent,
+        macs=sum(count_macs(index, work) for work in works),
+        reuse=sum(_bytes_read(index, work) for work in works) / loaded if loaded else None,
+    )
+
+
+def _count_accesses(index: Index, plan: Plan) -> dict[str, int]:
     ir = index.ir
-    loaded = sum(item.bytes for item in plan.queue if item.kind != "store")
-    stored = sum(item.bytes for item in plan.queue if item.kind == "store")
+    loaded = sum(transfer.bytes for transfer in plan.queue if transfer.kind != "store")
+    stored = sum(transfer.bytes for transfer in plan.queue if transfer.kind == "store")
     read = stored
     written = loaded
     multiplied = other = 0
     for work in ir.workloads():
-        read += _read(index, work)
-        multiplied += macs(index, work)
-        other += 0 if work.weight is not None else work.box.volume
+        read += _bytes_read(index, work)
+        multiplied += count_macs(index, work)
+        if work.weight is not None:
+            other += 0
+        else:
+            other += work.box.volume
         for piece in work.ofmap:
-            size = piece.size if not ir.form.in_bits else -(-piece.size // 8)
-            rooms = len(holding(work, piece.transfer_id)) + (piece.transfer_id in index.stored_in)
+            if not ir.form.in_bits:
+                size = piece.size
+            else:
+                size = -(-piece.size // 8)
+            rooms = len(tensors_holding(work, piece.transfer_id)) + (piece.transfer_id in index.room_of_output)
             written += size * (rooms if ir.form.addressed else 1)
     written += sum(send.bytes * len(send.cores) for send in plan.sends)
     far = sum(link_bytes(ir, plan.sends).values())

@@ -1,6 +1,6 @@
-"""A schedule at several rates, buffers and meshes: each point is a model."""
+"""Time a schedule at several rates, buffer sizes and meshes. Every point is a model."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
 from typing import Any
@@ -17,8 +17,8 @@ Choice = tuple[tuple[int, int] | None, int | None, float, float, float]
 
 @dataclass(frozen=True, slots=True)
 class Point:
-    """One choice. `buffersize` and `mesh` are None for those of the schedule; `total` is None where it is infeasible,
-    and `problem` says where first."""
+    """One point of a sweep. `buffersize` and `mesh` are None for those of the schedule itself; `total` is None where
+    the point is infeasible, and `problem` says where it fails first."""
 
     dram_gibps: float
     freq_ghz: float
@@ -40,11 +40,11 @@ def sweep(
     mesh: Sequence[tuple[int, int] | None] = (None,),
     workers: Workers | None = None,
 ) -> Iterator[Point]:
-    """Every combination: mesh, then buffer, NoC, frequency, and bandwidth quickest.
+    """Yield a point for every combination, mesh slowest, then buffer, NoC, frequency, and bandwidth fastest.
 
-    A buffer of a schedule with addresses is feasible when it holds every snapshot; one without is allocated. Raises
-    HostError for a mesh that has no place for every core, and as `allocate` where a schedule without addresses is not
-    allocated at all.
+    A buffer of a schedule with addresses is feasible when it holds every snapshot; a schedule without addresses is
+    allocated in it. Raises HostError for a mesh that has no place for every core, and what `allocate` raises for a
+    schedule that cannot be allocated in any buffer.
     """
     job = Job("buda_emu.foreign.gemini.sweep:timer", ir.to_json())
     choices = product(mesh, buffersize, noc_bytes, freq_ghz, dram_gibps)
@@ -52,17 +52,17 @@ def sweep(
 
 
 def timer(document: dict[str, Any]) -> Callable[[Choice], Point]:
-    """The work of a sweep over a schedule: times one choice. What mesh and buffer make of the schedule is kept."""
+    """Return a function that times one choice of a sweep. It keeps the schedule that each mesh and buffer led to."""
     from buda_emu.foreign.gemini.time.schedule import simulate
 
     ir = load(document)
-    made: dict[tuple[tuple[int, int] | None, int | None], tuple[IR | None, str]] = {}
+    fitted_schedules: dict[tuple[tuple[int, int] | None, int | None], tuple[IR | None, str]] = {}
 
-    def timed(choice: Choice) -> Point:
+    def time_choice(choice: Choice) -> Point:
         xy, size, wide, ghz, gibps = choice
-        if (xy, size) not in made:
-            made[xy, size] = _fitted(ir if xy is None else on_mesh(ir, *xy), size)
-        chosen, problem = made[xy, size]
+        if (xy, size) not in fitted_schedules:
+            fitted_schedules[xy, size] = _fit_into_buffer(ir if xy is None else move_to_mesh(ir, *xy), size)
+        chosen, problem = fitted_schedules[xy, size]
         if chosen is None:
             return Point(
                 dram_gibps=gibps,
@@ -98,11 +98,12 @@ def timer(document: dict[str, Any]) -> Callable[[Choice], Point]:
             problem="",
         )
 
-    return timed
+    return time_choice
 
 
-def _fitted(ir: IR, size: int | None) -> tuple[IR | None, str]:
-    """The schedule in a buffer of that size, or None and the first snapshot that it does not hold."""
+def _fit_into_buffer(ir: IR, size: int | None) -> tuple[IR | None, str]:
+    """Return the schedule in a buffer of that size, or None and a message about the first snapshot that does not
+    fit."""
     if size is None:
         return ir, ""
     if not ir.form.addressed:
@@ -119,10 +120,13 @@ def _fitted(ir: IR, size: int | None) -> tuple[IR | None, str]:
     return ir, ""
 
 
-def on_mesh(ir: IR, xlen: int, ylen: int) -> IR:
-    """The same schedule on another mesh: the core at n = y * xlen + x stays number n. Raises HostError when a
-    core has no place there."""
-    numbers = {core: y * ir.xlen + x for core in ir.cores for x, y in (ir.position(core),)}
+def move_to_mesh(ir: IR, xlen: int, ylen: int) -> IR:
+    """Return the schedule on another mesh, where the core of number n = y * xlen + x keeps its number. Raises HostError
+    when a core has no place there."""
+    numbers: dict[int, int] = {}
+    for core in ir.cores:
+        x, y = ir.position(core)
+        numbers[core] = y * ir.xlen + x
     if max(numbers.values(), default=0) >= xlen * ylen:
         raise HostError(f"a mesh of {xlen} x {ylen} has no place for core number {max(numbers.values())}")
     if not ir.form.columns_of_dram:
@@ -134,16 +138,22 @@ def on_mesh(ir: IR, xlen: int, ylen: int) -> IR:
         entry["core_id"] = keys[entry["core_id"]]
     for core, key in keys.items():
         moved[str(key)] = content[str(core)]
-    _rename(moved, keys)
+    _renumber_cores(moved, keys)
     return load({**moved, "xlen": xlen, "ylen": ylen})
 
 
-def _rename(content: dict[str, Any], keys: dict[int, int]) -> None:
-    """`id` of every destination and source of dialect B."""
-    places: list[dict[str, Any]] = [to for out in content["-1"]["out"] for to in out["destination"]]
+def _renumber_cores(content: dict[str, Any], keys: dict[int, int]) -> None:
+    """Replace `id` in every destination and source of dialect B."""
+    for out in content["-1"]["out"]:
+        _renumber(out["destination"], keys)
     for key in (name for name in content if name.isdecimal()):
         for work in content[key]:
-            places += [to for piece in work["ofmap"] for to in piece["destination"]]
-            places += [source for tensor in work["buffer"] for source in tensor.get("source") or ()]
-    for place in places:
-        place["id"] = keys.get(place["id"], place["id"])
+            for piece in work["ofmap"]:
+                _renumber(piece["destination"], keys)
+            for tensor in work["buffer"]:
+                _renumber(tensor.get("source") or (), keys)
+
+
+def _renumber(records: Iterable[dict[str, Any]], keys: dict[int, int]) -> None:
+    for record in records:
+        record["id"] = keys.get(record["id"], record["id"])

@@ -1,6 +1,8 @@
-"""The buffer that a kernel is called with: one struct for each tensor, scalars, then dimensions and strides (VPUX 6).
+"""Pack and unpack the buffer that a kernel is called with: one struct for each tensor, scalars, then dimensions and
+strides (VPUX 6).
 
-Two forms: 32 bytes a tensor with scalars in their own types (the design documents), 36 with wide scalars (today).
+There are two forms: 32 bytes a tensor with scalars in their own types (the design documents), and 36 with wide scalars
+(today).
 """
 
 import math
@@ -43,7 +45,7 @@ class TensorArg:
 
     `order` is a name, code, permutation or DimsOrder (None: logical order); addresses are those that the kernel uses.
     Without `dims_address` and `strides_address` they point into the buffer. A dynamic tensor finds its dimensions at
-    `dims_address`, int32, innermost first. Raises HostError for what cannot be packed.
+    `dims_address`, int32, innermost first.
     """
 
     shape: tuple[int, ...]
@@ -58,19 +60,21 @@ class TensorArg:
 
     @property
     def dims_order(self) -> DimsOrder:
-        """The order in memory."""
-        return DimsOrder.identity(len(self.shape)) if self.order is None else DimsOrder.of(self.order)
+        """The order of the dimensions in memory. Raises HostError for what is no order."""
+        if self.order is None:
+            return DimsOrder.identity(len(self.shape))
+        return DimsOrder.of(self.order)
 
     @property
     def element(self) -> Element:
-        """Of the elements. Raises HostError for an unknown type."""
-        found = element(self.dtype)
-        if found is None:
+        """The element type. Raises HostError for an unknown one."""
+        element_type = element(self.dtype)
+        if element_type is None:
             raise HostError(f"no element type is named {self.dtype!r}")
-        return found
+        return element_type
 
     def memory(self) -> tuple[tuple[int, ...], tuple[int, ...]]:
-        """Shape and strides (bits) in memory order. Raises HostError where their ranks differ."""
+        """Return shape and strides (bits) in memory order. Raises HostError where their ranks differ."""
         shape = self.dims_order.to_memory(self.shape)
         if self.strides is not None:
             if len(self.strides) != len(shape):
@@ -93,21 +97,27 @@ def pack(
     arch: str = "37XX",
     inputs: int | None = None,
 ) -> bytes:
-    """The argument buffer, which stands at `window + offset`.
+    """Return the argument buffer, which is to stand at `window + offset`.
 
     `scalars` are values (36) or pairs of type and value (32). With `inputs`, dimensions of the first so many tensors
     come first, then their strides, then both of the others; without, tensor after tensor. Raises HostError for values
     that do not fit.
     """
     _check_abi(abi)
-    packed = b"".join(_scalar(item, abi) for item in scalars)
+    packed = b"".join(_pack_scalar(scalar, abi) for scalar in scalars)
     start = window + offset + abi * len(tensors) + len(packed)
-    area, places = _arrays(tensors, inputs)
+    area, places = _pack_dims_and_strides(tensors, inputs)
     heads: list[bytes] = []
     try:
         for tensor, (dims, strides) in zip(tensors, places, strict=True):
-            dims_at = start + dims if tensor.dims_address is None else tensor.dims_address
-            strides_at = start + strides if tensor.strides_address is None else tensor.strides_address
+            if tensor.dims_address is None:
+                dims_at = start + dims
+            else:
+                dims_at = tensor.dims_address
+            if tensor.strides_address is None:
+                strides_at = start + strides
+            else:
+                strides_at = tensor.strides_address
             head = _HEAD.pack(
                 tensor.address,
                 not tensor.dynamic,
@@ -123,8 +133,9 @@ def pack(
     return b"".join(heads) + packed + area
 
 
-def _arrays(tensors: Sequence[TensorArg], inputs: int | None) -> tuple[bytes, list[tuple[int, int]]]:
-    """Dimensions and strides of all tensors, and where those of each stand among them."""
+def _pack_dims_and_strides(tensors: Sequence[TensorArg], inputs: int | None) -> tuple[bytes, list[tuple[int, int]]]:
+    """Return the packed dimensions and strides of all tensors, and the offsets of both for each tensor. Raises
+    HostError for numbers that do not fit."""
     groups = [[n] for n in range(len(tensors))]
     if inputs is not None:
         groups = [list(range(len(tensors))[:inputs]), list(range(len(tensors))[inputs:])]
@@ -144,52 +155,56 @@ def _arrays(tensors: Sequence[TensorArg], inputs: int | None) -> tuple[bytes, li
     return area, list(zip(dims_at, strides_at, strict=True))
 
 
-def _scalar(item: Scalar, abi: Abi) -> bytes:
+def _pack_scalar(scalar: Scalar, abi: Abi) -> bytes:
     try:
         if abi == 36:
-            return b"".join(_wide(value) for value in flat([item]))
-        if not isinstance(item, tuple) or len(item) != 2:
-            raise HostError(f"{item!r} is not a scalar of the 32-byte form: (type, value)")
-        of, value = item
-        if of not in _FORMS:
-            raise HostError(f"scalars of type {of!r} cannot be packed")
-        form = _FORMS[str(of)]
-        return _float(form, float(value)) if form in "efd" else struct.pack(f"<{form}", value)
+            return b"".join(_pack_wide(value) for value in flatten([scalar]))
+        if not isinstance(scalar, tuple) or len(scalar) != 2:
+            raise HostError(f"{scalar!r} is not a scalar of the 32-byte form: (type, value)")
+        type_name, value = scalar
+        if type_name not in _FORMS:
+            raise HostError(f"scalars of type {type_name!r} cannot be packed")
+        form = _FORMS[str(type_name)]
+        if form in "efd":
+            return _pack_float(form, float(value))
+        return struct.pack(f"<{form}", value)
     except (struct.error, OverflowError, ValueError, TypeError) as error:
-        raise HostError(f"scalar {item!r} cannot be packed: {error}") from None
+        raise HostError(f"scalar {scalar!r} cannot be packed: {error}") from None
 
 
-def _wide(value: bool | int | float) -> bytes:
-    """Today's form: booleans as one bit, sign-extended; integers 8 bytes, whether signed or not; floats 4."""
+def _pack_wide(value: bool | int | float) -> bytes:
+    """Pack a scalar in today's form: booleans as one bit, sign-extended to 8 bytes; integers in 8 bytes, whether signed
+    or not; floats in 4."""
     if isinstance(value, bool):
         return struct.pack("<q", -int(value))
     if isinstance(value, float):
-        return _float("f", value)
+        return _pack_float("f", value)
     return struct.pack("<Q" if value >= 1 << 63 else "<q", value)
 
 
-def _float(form: str, value: float) -> bytes:
-    """A float in a narrower form; what is too large for it is infinite."""
+def _pack_float(form: str, value: float) -> bytes:
+    """Pack a float in a form that may be too narrow for it; it becomes infinite then."""
     try:
         return struct.pack(f"<{form}", value)
     except OverflowError:
         return struct.pack(f"<{form}", math.copysign(math.inf, value))
 
 
-def flat(values: Iterable[Any]) -> list[Any]:
-    """Values of lists in lists, in order. Raises HostError for more than 65 536 values and lists."""
-    found: list[Any] = []
-    left: list[Any] = [iter(values)]
+def flatten(values: Iterable[Any]) -> list[Any]:
+    """Return the values of nested lists and tuples, in order. Raises HostError for more than 65 536 values and
+    lists."""
+    leaves: list[Any] = []
+    iterators: list[Any] = [iter(values)]
     for _ in range(MOST_SCALARS):
-        value = next(left[-1], _END)
+        value = next(iterators[-1], _END)
         if value is _END:
-            left.pop()
-            if not left:
-                return found
+            iterators.pop()
+            if not iterators:
+                return leaves
         elif isinstance(value, tuple | list):
-            left.append(iter(cast(Iterable[Any], value)))
+            iterators.append(iter(cast(Iterable[Any], value)))
         else:
-            found.append(value)
+            leaves.append(value)
     raise HostError(f"more than {MOST_SCALARS} values and lists of them")
 
 
@@ -201,7 +216,7 @@ def unpack(
     window: int = WINDOW_ARGUMENTS,
     offset: int = 0,
 ) -> dict[str, Any]:
-    """What a kernel reads from its buffer: `tensors` structs, then scalars of these types.
+    """Return what a kernel reads from its buffer: `tensors` structs, then scalars of these types.
 
     Dimensions and strides are innermost first, as they stand there; None where they stand outside of the buffer.
     `location` is None in the 32-byte form. Raises HostError for a buffer that is too short or holds nonsense.
@@ -210,19 +225,19 @@ def unpack(
     at = abi * tensors
     scalars: list[int | float] = []
     try:
-        for of in scalar_types:
-            if of not in _FORMS:
-                raise HostError(f"scalars of type {of!r} cannot be read")
-            form = struct.Struct("<" + (_FORMS[of] if abi == 32 or of == "f32" else "q"))
+        for type_name in scalar_types:
+            if type_name not in _FORMS:
+                raise HostError(f"scalars of type {type_name!r} cannot be read")
+            form = struct.Struct("<" + (_FORMS[type_name] if abi == 32 or type_name == "f32" else "q"))
             scalars += form.unpack_from(data, at)
             at += form.size
-        found = [_tensor(data, abi * n, abi, window + offset) for n in range(tensors)]
+        decoded = [_unpack_tensor(data, abi * n, abi, window + offset) for n in range(tensors)]
     except struct.error as error:
         raise HostError(f"a buffer of {len(data)} bytes holds no such arguments: {error}") from None
-    return {"tensors": found, "scalars": scalars}
+    return {"tensors": decoded, "scalars": scalars}
 
 
-def _tensor(data: bytes, at: int, abi: Abi, base: int) -> dict[str, Any]:
+def _unpack_tensor(data: bytes, at: int, abi: Abi, base: int) -> dict[str, Any]:
     address, static, rank, dims_at, strides_at, code, order = _HEAD.unpack_from(data, at)
     if rank > 15:
         raise HostError(f"a tensor of {rank} dimensions")
@@ -235,14 +250,16 @@ def _tensor(data: bytes, at: int, abi: Abi, base: int) -> dict[str, Any]:
         "dtype": data_type_name(code),
         "order": order,
         "location": struct.unpack_from("<I", data, at + _HEAD.size)[0] if abi == 36 else None,
-        "dims": _array(data, dims_at - base, rank, "i") if static else None,
-        "strides": _array(data, strides_at - base, rank, "q"),
+        "dims": _unpack_array(data, dims_at - base, rank, "i") if static else None,
+        "strides": _unpack_array(data, strides_at - base, rank, "q"),
     }
 
 
-def _array(data: bytes, at: int, count: int, form: str) -> list[int] | None:
+def _unpack_array(data: bytes, at: int, count: int, form: str) -> list[int] | None:
     layout = struct.Struct(f"<{count}{form}")
-    return list(layout.unpack_from(data, at)) if 0 <= at <= len(data) - layout.size else None
+    if 0 <= at <= len(data) - layout.size:
+        return list(layout.unpack_from(data, at))
+    return None
 
 
 def _check_abi(abi: int) -> None:

@@ -1,4 +1,5 @@
-"""Two versions of a function on the same inputs, such as before and after a pass: where they first differ, and why."""
+"""Compare two versions of a function on the same inputs, such as before and after a pass: the first difference and its
+causes."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -7,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from buda_emu.foreign.vpux.execute.memory import Event, regions, stimulus
+from buda_emu.foreign.vpux.execute.memory import Event, make_stimulus, regions_of
 from buda_emu.foreign.vpux.execute.run import RunResult, run
 from buda_emu.foreign.vpux.kernels import Kernel
 from buda_emu.foreign.vpux.model import Document
@@ -18,7 +19,8 @@ from buda_emu.performance.timeline import Hazard
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """A sentence, and where in the second document: task, buffer and line (None and 0 where there is none)."""
+    """A difference in words, with its place in the second document: task, buffer and line (None, "" and 0 where there
+    is none)."""
 
     text: str
     task: int | None = None
@@ -28,7 +30,8 @@ class Difference:
 
 @dataclass(frozen=True, slots=True)
 class OutputDifference:
-    """The first byte, in memory order, in which an output differs, and how many bytes do."""
+    """The first byte, in memory order, in which an output differs, and how many bytes do. Both bytes are -1 where the
+    outputs differ in size or number."""
 
     output: int
     byte: int
@@ -39,7 +42,7 @@ class OutputDifference:
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """What `compare` found. `causes` come before their effects."""
+    """The result of `compare`. `causes` come before their effects."""
 
     first: RunResult
     second: RunResult
@@ -50,7 +53,7 @@ class Comparison:
 
     @property
     def is_equal(self) -> bool:
-        """Are outputs equal, and are there no new races?"""
+        """True when outputs are equal and there are no new races."""
         return self.output is None and not self.new_races
 
 
@@ -66,40 +69,44 @@ def compare(
     kernels: Mapping[str, Kernel] | None = None,
     duration: Duration = one_step,
 ) -> Comparison:
-    """Run a function of two documents on the same inputs. Raises as `run` does, for either.
+    """Run a function of two documents on the same inputs. Raises for either what `run` raises.
 
     Inputs that are not given hold the stimulus of the first function in both.
     """
     first = run(document, function, split, inputs, arch, kernels, duration, digests=True)
-    given = _same_inputs(first, inputs or {})
-    name = other_function if other_function is not None else first.scheduled.program.function.name
-    second = run(other, name, other_split, given, arch, kernels, duration, digests=True)
-    output = _outputs(first, second)
-    causes = [*_moved(first, second), *_first_access(first, second)]
+    same_inputs = _complete_inputs(first, inputs or {})
+    if other_function is not None:
+        name = other_function
+    else:
+        name = first.scheduled.program.function.name
+    second = run(other, name, other_split, same_inputs, arch, kernels, duration, digests=True)
+    output = _compare_outputs(first, second)
+    causes = [*_find_moves(first, second), *_find_first_access(first, second)]
     if output is not None:
-        causes += _writer(second, output)
+        causes += _find_writer(second, output)
     return Comparison(
         first=first,
         second=second,
         output=output,
         causes=tuple(causes),
-        new_races=_new_races(first, second),
-        barriers=tuple(_barriers(first, second)),
+        new_races=_find_new_races(first, second),
+        barriers=tuple(_compare_barriers(first, second)),
     )
 
 
-def _same_inputs(first: RunResult, inputs: Mapping[int, NDArray[Any]]) -> dict[int, NDArray[Any]]:
+def _complete_inputs(first: RunResult, inputs: Mapping[int, NDArray[Any]]) -> dict[int, NDArray[Any]]:
+    """Return the inputs of both runs: those given, and the first function's stimulus for all others."""
     program = first.scheduled.program
-    found = dict(inputs)
+    arrays = dict(inputs)
     for number, value in enumerate(program.inputs):
-        if number not in found and value.type is not None and value.type.is_laid_out:
-            found[number] = stimulus(program.function.name, number, value.type)
-    return found
+        if number not in arrays and value.type is not None and value.type.is_laid_out:
+            arrays[number] = make_stimulus(program.function.name, number, value.type)
+    return arrays
 
 
-def _outputs(first: RunResult, second: RunResult) -> OutputDifference | None:
-    for number, (one, two) in enumerate(zip(first.outputs, second.outputs, strict=False)):
-        left, right = (np.frombuffer(np.ascontiguousarray(item).tobytes(), np.uint8) for item in (one, two))
+def _compare_outputs(first: RunResult, second: RunResult) -> OutputDifference | None:
+    for number, (before, after) in enumerate(zip(first.outputs, second.outputs, strict=False)):
+        left, right = (np.frombuffer(np.ascontiguousarray(output).tobytes(), np.uint8) for output in (before, after))
         if len(left) != len(right):
             return OutputDifference(
                 output=number, byte=min(len(left), len(right)), first=-1, second=-1, count=abs(len(left) - len(right))
@@ -117,11 +124,11 @@ def _outputs(first: RunResult, second: RunResult) -> OutputDifference | None:
     return None
 
 
-def _moved(first: RunResult, second: RunResult) -> list[Difference]:
-    """Buffers of the same name that lie elsewhere."""
+def _find_moves(first: RunResult, second: RunResult) -> list[Difference]:
+    """Return a difference for each buffer of the same name that lies elsewhere."""
     before = first.scheduled.program
     after = second.scheduled.program
-    found: list[Difference] = []
+    differences: list[Difference] = []
     for name, value in after.names.items():
         if name not in before.names:
             continue
@@ -129,44 +136,51 @@ def _moved(first: RunResult, second: RunResult) -> list[Difference]:
         new = after.buffers[value]
         if (old.spaces, old.address) != (new.spaces, new.address):
             line = after.line_of(value)
-            places = [f"{item.spaces[0]} byte {item.address}" for item in (new, old)]
-            found.append(
+            places = [f"{buffer.spaces[0]} byte {buffer.address}" for buffer in (new, old)]
+            differences.append(
                 Difference(f"buffer {name} (line {line}) lies at {places[0]}, not at {places[1]}", None, name, line)
             )
-    return found
+    return differences
 
 
-def _first_access(first: RunResult, second: RunResult) -> list[Difference]:
-    """The first task, of equal lists of tasks, that reads or writes other bytes."""
+def _find_first_access(first: RunResult, second: RunResult) -> list[Difference]:
+    """Return the first task that reads or writes other bytes than before. Nothing is returned where the two functions
+    have other tasks."""
     if [task.op for task in first.tasks] != [task.op for task in second.tasks]:
         return []
-    left = _by_task(first)
-    right = _by_task(second)
+    left = _group_by_task(first)
+    right = _group_by_task(second)
     for task in second.scheduled.sequence:
-        for one, two in zip(left.get(task, ()), right.get(task, ()), strict=False):
-            if one.writes == two.writes and one.digest != two.digest:
-                word = "writes" if two.writes else "reads"
-                return [_at(second, task, two, f"{word} other bytes than before")]
+        for before, after in zip(left.get(task, ()), right.get(task, ()), strict=False):
+            if before.writes == after.writes and before.digest != after.digest:
+                word = "writes" if after.writes else "reads"
+                return [_describe_access(second, task, after, f"{word} other bytes than before")]
     return []
 
 
-def _by_task(result: RunResult) -> dict[int, list[Event]]:
-    found: dict[int, list[Event]] = {}
+def _group_by_task(result: RunResult) -> dict[int, list[Event]]:
+    events: dict[int, list[Event]] = {}
     for event in result.watch.events:
-        found.setdefault(event.task, []).append(event)
-    return found
+        events.setdefault(event.task, []).append(event)
+    return events
 
 
-def _writer(second: RunResult, output: OutputDifference) -> list[Difference]:
-    """The last task that wrote the differing byte of an output."""
+def _find_writer(second: RunResult, output: OutputDifference) -> list[Difference]:
+    """Return the last task that wrote the differing byte of an output."""
     program = second.scheduled.program
     if program.returned:
-        buffer = program.buffer(program.returned[output.output]) if output.output < len(program.returned) else None
+        if output.output < len(program.returned):
+            buffer = program.buffer(program.returned[output.output])
+        else:
+            buffer = None
     else:
-        buffer = program.buffers[program.outputs[output.output]] if output.output < len(program.outputs) else None
+        if output.output < len(program.outputs):
+            buffer = program.buffers[program.outputs[output.output]]
+        else:
+            buffer = None
     if buffer is None or output.first < 0 or not buffer.type.is_laid_out or buffer.type.bits % 8:
         return []
-    region = regions(buffer)[0]
+    region = regions_of(buffer)[0]
     order = buffer.type.order
     assert order is not None
     at, within = divmod(output.byte, region.element)
@@ -178,42 +192,50 @@ def _writer(second: RunResult, output: OutputDifference) -> list[Difference]:
         if event.writes and event.region.space == region.space:
             starts, stops = event.region.stretches()
             if bool(((starts <= place) & (place < stops)).any()):
-                return [_at(second, event.task, event, f"wrote byte {output.byte} of output {output.output} last")]
+                return [
+                    _describe_access(
+                        second, event.task, event, f"wrote byte {output.byte} of output {output.output} last"
+                    )
+                ]
     return [Difference(f"nothing wrote byte {output.byte} of output {output.output}")]
 
 
-def _at(result: RunResult, task: int, event: Event, text: str) -> Difference:
+def _describe_access(result: RunResult, task: int, event: Event, text: str) -> Difference:
     program = result.scheduled.program
-    name, line = operand_name(program, task, event.region.space, *event.region.extent)
-    own = result.tasks[task].line
-    where = f" in {name} (line {line})" if name else ""
-    return Difference(f"task {task} ({result.tasks[task].op}, line {own}) {text}{where}", task, name, own)
+    name, line = find_operand(program, task, event.region.space, *event.region.extent)
+    task_line = result.tasks[task].line
+    location = f" in {name} (line {line})" if name else ""
+    return Difference(
+        f"task {task} ({result.tasks[task].op}, line {task_line}) {text}{location}", task, name, task_line
+    )
 
 
-def operand_name(program: Program, task: int, space: str, low: int, high: int) -> tuple[str, int]:
-    """The operand of a task that lies in these bytes, and the line that defines it; "" where none does."""
+def find_operand(program: Program, task: int, space: str, low: int, high: int) -> tuple[str, int]:
+    """Return name and defining line of the task's operand that lies in these bytes; "" and 0 where none does."""
     use = program.operand_at(program.tasks[task].op, space, low, high)
     if use is None or use.value is None:
         return "", 0
     return use.name, program.line_of(use.value)
 
 
-def _new_races(first: RunResult, second: RunResult) -> tuple[Hazard, ...]:
-    known = {(item.kind, item.space, item.address, item.size) for item in first.races}
-    return tuple(item for item in second.races if (item.kind, item.space, item.address, item.size) not in known)
+def _find_new_races(first: RunResult, second: RunResult) -> tuple[Hazard, ...]:
+    old_races = {(race.kind, race.space, race.address, race.size) for race in first.races}
+    return tuple(race for race in second.races if (race.kind, race.space, race.address, race.size) not in old_races)
 
 
-def _barriers(first: RunResult, second: RunResult) -> list[Difference]:
-    """Barriers that are new, gone, or have other producers or consumers."""
-    before, after = ({item.name: item for item in result.barriers} for result in (first, second))
-    found = [Difference(f"barrier {name} is gone") for name in before if name not in after]
+def _compare_barriers(first: RunResult, second: RunResult) -> list[Difference]:
+    """Return a difference for each barrier that is new, gone, or has other producers, consumers or another number."""
+    before, after = (
+        {barrier_result.name: barrier_result for barrier_result in result.barriers} for result in (first, second)
+    )
+    differences = [Difference(f"barrier {name} is gone") for name in before if name not in after]
     document = second.scheduled.program.function.document
     for barrier in second.scheduled.program.barriers:
         line = document.line(barrier.op.offset)
         old = before.get(barrier.name)
         new = after[barrier.name]
         if old is None:
-            found.append(Difference(f"barrier {barrier.name} (line {line}) is new", None, barrier.name, line))
+            differences.append(Difference(f"barrier {barrier.name} (line {line}) is new", None, barrier.name, line))
         elif (old.producers, old.consumers, old.id) != (new.producers, new.consumers, new.id):
             text = (
                 f"barrier {barrier.name} (line {line}) has {new.producers} producers and {new.consumers} consumers, "
@@ -221,5 +243,5 @@ def _barriers(first: RunResult, second: RunResult) -> list[Difference]:
             )
             if old.id != new.id:
                 text += f"; its number is {new.id}, not {old.id}"
-            found.append(Difference(text, None, barrier.name, line))
-    return found
+            differences.append(Difference(text, None, barrier.name, line))
+    return differences

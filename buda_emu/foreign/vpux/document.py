@@ -1,4 +1,4 @@
-"""MLIR text as a document: loaded, checked, summed up and timed, as documents of every kind are."""
+"""Load, check, summarise and time MLIR text through the interface that documents of every kind have."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -14,24 +14,26 @@ if TYPE_CHECKING:
     from buda_emu.performance.timeline.picture import TimelinePicture
 
 MOST_MIB: Final = 64
-"""Of a file; a larger one is refused."""
+"""The size of the largest file that is read."""
 
 
 class Document(model.Document):
-    """A file that was read."""
+    """A file of MLIR text with the methods of a document: check, summary and timeline."""
 
     def check(self, arch: str = "37XX") -> list[model.VpuxDiagnostic]:
-        """Hold every function against the rules of an architecture (37XX, 40XX); findings in order of place."""
+        """Check every function against the rules of an architecture (37XX, 40XX), and return findings in order of
+        place. Raises HostError for an unknown architecture."""
         return check_document(self, arch)
 
     def summary(self) -> dict[str, int | str]:
-        """What it is, in figures by name."""
+        """Return the number of splits, functions, ops and tasks by name."""
         ops = [op for function in self.functions for op in function.walk()]
         tasks = sum(op.name == "VPURT.Task" for op in ops)
         return {"splits": len(self.splits), "functions": len(self.functions), "ops": len(ops), "tasks": tasks}
 
     def timeline(self) -> "TimelinePicture":
-        """When each task of the main function runs, one step each, on made-up inputs. Raises as `vpux.run`."""
+        """Return when each task of the main function runs, one step each, on made-up inputs. Raises what `vpux.run`
+        raises."""
         from buda_emu.foreign.vpux.execute.run import run
         from buda_emu.foreign.vpux.picture import run_picture
 
@@ -48,16 +50,19 @@ def load(path: str | Path, split: int | None = None) -> Document:
 
 
 def read(text: str, path: str = "<text>", split: int | None = None) -> Document:
-    """Read text as `load` reads a file."""
+    """Read text in the way `load` reads a file."""
     document = Document(path, text)
     read_into(document, split)
     return document
 
 
 def check_file(path: str, options: Options) -> CheckResult[Document]:
-    """Check a file, for 37XX unless another is given; `strict`: warnings are errors. Raises OSError, HostError."""
+    """Check a file, for 37XX unless `options` name another architecture. With `strict`, warnings become errors. Raises
+    OSError, HostError."""
     document = load(path)
-    found = document.check(options.arch or "37XX")
+    findings = document.check(options.arch or "37XX")
     if options.strict:
-        found = [replace(item, severity="error") if item.severity == "warning" else item for item in found]
-    return CheckResult(document, tuple(found))
+        findings = [
+            replace(finding, severity="error") if finding.severity == "warning" else finding for finding in findings
+        ]
+    return CheckResult(document, tuple(findings))

@@ -1,4 +1,5 @@
-"""Element types: how wide they are, what they hold, and the number that kernels know them by (VPUX 3, 6)."""
+"""Element types: their width, their kind, and the number that kernels know them by (VPUX 3, 6); and the limits of the
+architectures."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -10,9 +11,9 @@ from buda_emu.support.errors import HostError
 
 @dataclass(frozen=True, slots=True)
 class Element:
-    """An element type. `kind` is float, int, uint, bool, or quant; `code` is DataType of kernels' arguments.
+    """An element type. `kind` is float, int, uint, bool, or quant; `code` is the DataType of kernels' arguments.
 
-    `numpy` names the type that holds one on the host: raw unsigned integers where numpy has no such number.
+    `numpy` names the type that holds an element on the host: a raw unsigned integer where numpy has no such number.
     """
 
     name: str
@@ -23,12 +24,12 @@ class Element:
 
     @property
     def bytes(self) -> int:
-        """Whole bytes; 0 where it is narrower than one."""
+        """Whole bytes of an element; 0 where it is narrower than one."""
         return self.bits // 8
 
     @property
     def is_raw(self) -> bool:
-        """Moved, never computed with: its bits mean nothing to the kernels here."""
+        """True for elements that are moved and never computed with: their bits mean nothing to the kernels here."""
         return self.kind == "quant" or self.name.startswith(("bf", "f8")) or self.bits < 8
 
 
@@ -47,26 +48,28 @@ _CODE_NAMES: Final[Mapping[int, str]] = {
 
 
 def element(name: str) -> Element | None:
-    """The type of a name such as f16, si32, ui4, f8E4M3FN or !quant.uniform<u8:f16, ...>; None for an unknown one."""
+    """Return the type of a name such as f16, si32, ui4, f8E4M3FN or !quant.uniform<u8:f16, ...>; None for an unknown
+    one."""
     if name in _known:
         return _known[name]
-    made = _make(name)
-    _known[name] = made
-    return made
+    element_type = _make_element(name)
+    _known[name] = element_type
+    return element_type
 
 
 _known: dict[str, Element | None] = {}
 
 
-def _make(name: str) -> Element | None:
+def _make_element(name: str) -> Element | None:
     if name.startswith("!quant."):
         storage = name.partition("<")[2].partition(":")[0].partition("<")[0].strip()
-        inner = element({"u": "ui", "i": "si"}.get(storage[:1], storage[:1]) + storage[1:]) if storage else None
-        return (
-            None
-            if inner is None
-            else Element(name=name, kind="quant", bits=inner.bits, code=inner.code, numpy=inner.numpy)
-        )
+        if storage:
+            inner = element({"u": "ui", "i": "si"}.get(storage[:1], storage[:1]) + storage[1:])
+        else:
+            inner = None
+        if inner is None:
+            return None
+        return Element(name=name, kind="quant", bits=inner.bits, code=inner.code, numpy=inner.numpy)
     if name.startswith("f8"):
         return Element(name=name, kind="float", bits=8, code=_CODES["f8"], numpy="uint8")
     if name in _HOST_FLOATS:
@@ -77,7 +80,10 @@ def _make(name: str) -> Element | None:
         if name.startswith(prefix) and digits in ("1", "2", "4", "8", "16", "32", "64"):
             bits = int(digits)
             code = _CODES.get(f"{'si' if prefix == 'i' else prefix}{bits}", UNDEFINED)
-            word = "uint" if kind == "uint" or bits == 1 else "int"
+            if kind == "uint" or bits == 1:
+                word = "uint"
+            else:
+                word = "int"
             return Element(
                 name=name, kind="bool" if bits == 1 else kind, bits=bits, code=code, numpy=f"{word}{max(bits, 8)}"
             )
@@ -85,12 +91,15 @@ def _make(name: str) -> Element | None:
 
 
 def data_type(of: Element, arch: str) -> int:
-    """The number of an element type in kernels' arguments; of quantised ones it is the architecture's (VPUX 6)."""
-    return _QUANT_CODES.get(arch, UNDEFINED) if of.kind == "quant" else of.code
+    """Return the number of an element type in kernels' arguments; that of quantised types depends on the architecture
+    (VPUX 6)."""
+    if of.kind == "quant":
+        return _QUANT_CODES.get(arch, UNDEFINED)
+    return of.code
 
 
 def data_type_name(code: int) -> str:
-    """The name of such a number, `undefined` where none is known."""
+    """Return the name of an element type's number, `undefined` for an unknown one."""
     return _CODE_NAMES.get(code, "undefined")
 
 
@@ -99,7 +108,7 @@ KIB: Final = 1024
 
 @dataclass(frozen=True, slots=True)
 class Arch:
-    """Limits of an architecture. Barriers have slots for producers, for consumers, and for both together."""
+    """Limits of an architecture. A barrier has slots for producers, for consumers, and for both together."""
 
     name: str
     tiles: int
@@ -116,7 +125,7 @@ class Arch:
     """Do kernels see all slices of CMX one after another, or their own at one address?"""
 
     def available_barriers(self, tiles: int) -> int:
-        """Barriers that a schedule on so many tiles may use at one time."""
+        """Return how many barriers a schedule on so many tiles may use at one time."""
         return min(self.barriers, self.barriers // self.tiles * max(tiles, 1))
 
 
@@ -148,9 +157,9 @@ ARCHES: Final[Mapping[str, Arch]] = MappingProxyType(
 )
 
 
-def arch_named(name: str) -> Arch:
-    """The limits of 37XX or 40XX. Raises HostError for any other."""
-    found = ARCHES.get(name)
-    if found is None:
+def find_arch(name: str) -> Arch:
+    """Return the limits of 37XX or 40XX. Raises HostError for any other name."""
+    arch = ARCHES.get(name)
+    if arch is None:
         raise HostError(f"no architecture is named {name!r}: {' and '.join(ARCHES)} are")
-    return found
+    return arch

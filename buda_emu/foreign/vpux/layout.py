@@ -1,4 +1,4 @@
-"""Layouts: dimensions, their order in memory, strides in bits, and addresses (VPUX 1)."""
+"""Layouts of tensors: dimensions, their order in memory, strides in bits, and addresses (VPUX 1)."""
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
@@ -15,7 +15,8 @@ MOST_DIMS: Final = 15
 
 @dataclass(frozen=True, slots=True)
 class Dim:
-    """A logical dimension, as an op means it: of N, C, H, W the first is 0. Raises HostError outside of 0..14."""
+    """A logical dimension, by its index in the shape: N of N, C, H, W has index 0. Raises HostError outside of
+    0..14."""
 
     index: int
 
@@ -25,7 +26,7 @@ class Dim:
 
 @dataclass(frozen=True, slots=True)
 class MemDim:
-    """A position in memory: 0 is the outermost. Never equal to a Dim. Raises HostError outside of 0..14."""
+    """A position in memory, 0 being the outermost. It is never equal to a Dim. Raises HostError outside of 0..14."""
 
     index: int
 
@@ -38,7 +39,7 @@ def _check(index: int) -> None:
         raise HostError(f"dimension {index} is not possible: 0 to {MOST_DIMS - 1} are")
 
 
-Item = TypeVar("Item")
+Entry = TypeVar("Entry")
 
 CANONICAL_NAMES: Final[Mapping[int, str]] = {
     0x1: "C", 0x12: "NC", 0x21: "CN", 0x123: "CHW", 0x231: "HWC", 0x213: "HCW", 0x1234: "NCHW", 0x1342: "NHWC",
@@ -73,17 +74,18 @@ class DimsOrder:
 
     @classmethod
     def from_permutation(cls, permutation: Iterable[int]) -> "DimsOrder":
-        """From the logical dimension of each memory position, outermost first."""
+        """Make an order from the logical dimension of each memory position, outermost first."""
         return cls(tuple(permutation))
 
     @classmethod
     def identity(cls, rank: int) -> "DimsOrder":
-        """Memory in logical order."""
+        """Return the order in which memory follows the logical dimensions."""
         return cls(tuple(range(rank)))
 
     @classmethod
     def from_code(cls, code: int) -> "DimsOrder":
-        """From one hex digit for each position (dimension + 1), most significant digit outermost."""
+        """Make an order from one hex digit for each position (dimension + 1), most significant digit outermost. Raises
+        HostError for other numbers."""
         digits = f"{code:x}" if code > 0 else ""
         if code < 0 or code >> 64 or "0" in digits:
             raise HostError(f"{code:#x} is not a code of an order: it holds the digits 1 to n, each once")
@@ -91,44 +93,47 @@ class DimsOrder:
 
     @classmethod
     def from_name(cls, name: str) -> "DimsOrder":
-        """From a name such as NHWC or OYXI."""
+        """Make an order from a name such as NHWC or OYXI. Raises HostError for an unknown one."""
         if name not in _CODES:
             raise HostError(f"no order is named {name!r}, {near(name, _CODES)}".removesuffix(", "))
         return cls.from_code(_CODES[name])
 
     @classmethod
     def from_affine_map(cls, text: str) -> "DimsOrder":
-        """From `affine_map<(d0, d1) -> (d1, d0)>`; the names of the dimensions are free."""
-        found = _AFFINE.match(text)
-        if found is None:
+        """Make an order from `affine_map<(d0, d1) -> (d1, d0)>`; the names of the dimensions are free. Raises HostError
+        for a map that is no permutation."""
+        match = _AFFINE.match(text)
+        if match is None:
             raise HostError(f"{text} is not an order: it does not map dimensions to themselves")
-        dims, results = ([item.strip() for item in part.split(",")] if part.strip() else [] for part in found.groups())
-        if len(set(dims)) != len(dims) or any(item not in dims for item in results) or len(dims) != len(results):
+        dims, results = ([name.strip() for name in part.split(",")] if part.strip() else [] for part in match.groups())
+        if len(set(dims)) != len(dims) or any(name not in dims for name in results) or len(dims) != len(results):
             raise HostError(f"{text} is not an order: it does not permute its dimensions")
-        return cls(tuple(dims.index(item) for item in results))
+        return cls(tuple(dims.index(name) for name in results))
 
     @classmethod
     def of(cls, value: "DimsOrder | str | int | Iterable[int]") -> "DimsOrder":
-        """From any of its forms: an order, a name, a code, a permutation."""
+        """Make an order from any of its forms: an order, a name, a code, a permutation."""
         if isinstance(value, DimsOrder):
             return value
         if isinstance(value, str):
             return cls.from_name(value)
-        return cls.from_code(value) if isinstance(value, int) else cls.from_permutation(value)
+        if isinstance(value, int):
+            return cls.from_code(value)
+        return cls.from_permutation(value)
 
     @property
     def rank(self) -> int:
-        """Dimensions."""
+        """The number of dimensions."""
         return len(self.perm)
 
     @property
     def code(self) -> int:
-        """One hex digit for each position, dimension + 1; 0 for a scalar."""
+        """The code with one hex digit for each position, dimension + 1; 0 for a scalar."""
         return int("".join(f"{dim + 1:x}" for dim in self.perm) or "0", 16)
 
     @property
     def kernel_code(self) -> int:
-        """The code as kernels see it: innermost dimension in the most significant digit."""
+        """The code in the form that kernels see, the innermost dimension in the most significant digit."""
         return int("".join(f"{dim + 1:x}" for dim in reversed(self.perm)) or "0", 16)
 
     @property
@@ -138,38 +143,39 @@ class DimsOrder:
 
     @property
     def is_identity(self) -> bool:
-        """Is memory in logical order?"""
+        """True when memory follows the logical dimensions."""
         return self.perm == tuple(range(len(self.perm)))
 
     def to_affine_map(self) -> str:
-        """As MLIR writes it."""
+        """Return the order in MLIR's notation."""
         dims = ", ".join(f"d{dim}" for dim in range(len(self.perm)))
         return f"affine_map<({dims}) -> ({', '.join(f'd{dim}' for dim in self.perm)})>"
 
-    def to_memory(self, values: Sequence[Item]) -> tuple[Item, ...]:
-        """Logical order to memory order. Raises HostError for another rank."""
+    def to_memory(self, values: Sequence[Entry]) -> tuple[Entry, ...]:
+        """Reorder values from logical order to memory order. Raises HostError for another rank."""
         self._same_rank(values)
         return tuple(values[dim] for dim in self.perm)
 
-    def to_logical(self, values: Sequence[Item]) -> tuple[Item, ...]:
-        """Memory order to logical order. Raises HostError for another rank."""
+    def to_logical(self, values: Sequence[Entry]) -> tuple[Entry, ...]:
+        """Reorder values from memory order to logical order. Raises HostError for another rank."""
         self._same_rank(values)
         return tuple(values[self.perm.index(dim)] for dim in range(len(self.perm)))
 
     def dim_at(self, position: MemDim) -> Dim:
-        """The logical dimension at a memory position. Raises HostError where there is none."""
+        """Return the logical dimension at a memory position. Raises HostError where there is none."""
         if position.index >= len(self.perm):
             raise HostError(f"{self} has no memory position {position.index}")
         return Dim(self.perm[position.index])
 
     def position_of(self, dim: Dim) -> MemDim:
-        """The memory position of a logical dimension. Raises HostError where there is none."""
+        """Return the memory position of a logical dimension. Raises HostError where there is none."""
         if dim.index >= len(self.perm):
             raise HostError(f"{self} has no dimension {dim.index}")
         return MemDim(self.perm.index(dim.index))
 
     def is_compatible(self, strides: Sequence[int]) -> bool:
-        """May these strides, in logical order, belong to this order? They must not grow from outermost to innermost."""
+        """Return whether these strides, in logical order, may belong to this order: they must not grow from the
+        outermost to the innermost dimension."""
         if len(strides) != len(self.perm):
             return False
         along = self.to_memory(strides)
@@ -188,7 +194,8 @@ KINDS: Final = ("any", "compact", "aligned", "fixed")
 
 @dataclass(frozen=True, slots=True)
 class Requirement:
-    """What the stride of one memory dimension must be: `compact` (no gap), `aligned` (to a power of two), `fixed`.
+    """A requirement on the stride of one memory dimension: `compact` (no gap), `aligned` (to a power of two), `fixed`
+    or `any`.
 
     `value` is in bits. Raises HostError for a value that the kind does not allow.
     """
@@ -210,38 +217,42 @@ class Requirement:
 
 
 class StrideReqs:
-    """Requirements, at most one for each memory dimension: `StrideReqs([(0, "compact"), (2, "aligned", 1024)])`.
+    """Requirements on strides, at most one for each memory dimension: `StrideReqs([(0, "compact"), (2, "aligned",
+    1024)])`.
 
     Raises HostError for a dimension that is named twice and for impossible requirements.
     """
 
     def __init__(self, requirements: Iterable[Requirement | Sequence[object]] = ()) -> None:
         self._by_dim: dict[int, Requirement] = {}
-        for item in requirements:
-            made = item if isinstance(item, Requirement) else _requirement(item)
-            if made.dim.index in self._by_dim:
-                raise HostError(f"memory dimension {made.dim.index} has two requirements")
-            if made.kind != "any":
-                self._by_dim[made.dim.index] = made
+        for entry in requirements:
+            if isinstance(entry, Requirement):
+                requirement = entry
+            else:
+                requirement = _make_requirement(entry)
+            if requirement.dim.index in self._by_dim:
+                raise HostError(f"memory dimension {requirement.dim.index} has two requirements")
+            if requirement.kind != "any":
+                self._by_dim[requirement.dim.index] = requirement
 
     @classmethod
     def simple(cls, rank: int) -> "StrideReqs":
-        """The innermost dimension without gap."""
+        """Require that the innermost dimension has no gap."""
         return cls([(rank - 1, "compact")] if rank else [])
 
     @classmethod
     def compact(cls, rank: int) -> "StrideReqs":
-        """No gap anywhere."""
+        """Require that no dimension has a gap."""
         return cls([(dim, "compact") for dim in range(rank)])
 
     @classmethod
     def fixed(cls, strides: Sequence[int]) -> "StrideReqs":
-        """Exactly these."""
+        """Require exactly these strides, in bits and memory order."""
         return cls([(dim, "fixed", stride) for dim, stride in enumerate(strides)])
 
     @property
     def requirements(self) -> tuple[Requirement, ...]:
-        """In order of dimensions."""
+        """The requirements in order of dimensions, without those of kind `any`."""
         return tuple(self._by_dim[dim] for dim in sorted(self._by_dim))
 
     def __eq__(self, other: object) -> bool:
@@ -254,20 +265,24 @@ class StrideReqs:
         return f"StrideReqs({[(r.dim.index, r.kind, r.value) for r in self.requirements]})"
 
     def calculate(self, bits: int, shape: Sequence[int]) -> tuple[int, ...]:
-        """Strides of a memory shape with elements of so many bits. Raises HostError for dimensions that it lacks."""
+        """Return the strides, in bits, of a memory shape with elements of so many bits. Raises HostError for a required
+        dimension that the shape lacks."""
         self._fit(bits, shape)
         strides = [0] * len(shape)
         for dim in reversed(range(len(shape))):
-            stride = _base(strides, shape, dim, bits)
+            stride = _compact_stride(strides, shape, dim, bits)
             required = self._by_dim.get(dim)
             if required is not None and required.kind != "compact":
                 value = required.value or 1
-                stride = value if required.kind == "fixed" else -(-stride // value) * value
+                if required.kind == "fixed":
+                    stride = value
+                else:
+                    stride = -(-stride // value) * value
             strides[dim] = stride
         return tuple(strides)
 
     def check(self, strides: Sequence[int], bits: int, shape: Sequence[int]) -> bool:
-        """Do strides fit the shape, and these requirements?
+        """Return whether strides fit the shape and these requirements.
 
         A stride may be one element short of what the next inner dimension takes, as in the public compiler.
         """
@@ -275,10 +290,13 @@ class StrideReqs:
         if len(strides) != len(shape):
             return False
         for dim, stride in enumerate(strides):
-            base = _base(strides, shape, dim, bits)
+            base = _compact_stride(strides, shape, dim, bits)
             least = bits if dim == len(shape) - 1 else base - bits
             required = self._by_dim.get(dim)
-            kind, value = (required.kind, required.value or 1) if required is not None else ("any", 1)
+            if required is not None:
+                kind, value = (required.kind, required.value or 1)
+            else:
+                kind, value = ("any", 1)
             wrong = (
                 stride < least
                 or (kind == "fixed" and stride != value)
@@ -290,17 +308,17 @@ class StrideReqs:
         return True
 
     def join(self, other: "StrideReqs", bits: int, shape: Sequence[int]) -> "StrideReqs":
-        """Requirements of both sides. Raises HostError where no strides fulfil both."""
+        """Return the requirements of both sides. Raises HostError where no strides fulfil both."""
         merged: list[Requirement] = []
         for dim in sorted({*self._by_dim, *other._by_dim}):
-            mine = self._by_dim.get(dim)
-            theirs = other._by_dim.get(dim)
-            if mine is None or theirs is None:
-                merged += [item for item in (mine, theirs) if item is not None]
+            left = self._by_dim.get(dim)
+            right = other._by_dim.get(dim)
+            if left is None or right is None:
+                merged += [requirement for requirement in (left, right) if requirement is not None]
                 continue
-            if mine.kind == theirs.kind == "fixed" and mine.value != theirs.value:
-                raise HostError(f"stride {dim} cannot be both {mine.value} and {theirs.value} bits")
-            merged.append(theirs if theirs.kind == "fixed" else mine)
+            if left.kind == right.kind == "fixed" and left.value != right.value:
+                raise HostError(f"stride {dim} cannot be both {left.value} and {right.value} bits")
+            merged.append(right if right.kind == "fixed" else left)
         result = StrideReqs(merged)
         strides = result.calculate(bits, shape)
         if not (self.check(strides, bits, shape) and other.check(strides, bits, shape)):
@@ -314,26 +332,30 @@ class StrideReqs:
             raise HostError(f"memory dimension {max(self._by_dim)} is not in a shape of {len(shape)}")
 
 
-def _base(strides: Sequence[int], shape: Sequence[int], dim: int, bits: int) -> int:
-    """The stride without any gap, from those further inside."""
-    return bits if dim == len(shape) - 1 else strides[dim + 1] * shape[dim + 1]
+def _compact_stride(strides: Sequence[int], shape: Sequence[int], dim: int, bits: int) -> int:
+    """Return the stride, in bits, that leaves no gap after the next inner dimension."""
+    if dim == len(shape) - 1:
+        return bits
+    return strides[dim + 1] * shape[dim + 1]
 
 
-def _requirement(item: Sequence[object]) -> Requirement:
-    dim, kind, value = (*item, None, None)[:3]
-    odd = len(item) > 3 or isinstance(value, bool) or isinstance(dim, bool)
+def _make_requirement(entry: Sequence[object]) -> Requirement:
+    dim, kind, value = (*entry, None, None)[:3]
+    odd = len(entry) > 3 or isinstance(value, bool) or isinstance(dim, bool)
     if odd or not isinstance(kind, str) or not isinstance(value, int | None) or not isinstance(dim, int | MemDim):
-        raise HostError(f"{item!r} is not a requirement: (dimension, kind, value)")
+        raise HostError(f"{entry!r} is not a requirement: (dimension, kind, value)")
     return Requirement(dim if isinstance(dim, MemDim) else MemDim(dim), kind, value)
 
 
 def address(index: Sequence[int], order: DimsOrder, strides: Sequence[int]) -> int:
-    """Bits from the beginning of a tensor to an element: a logical index, strides in memory order."""
+    """Return the bits from the beginning of a tensor to an element, given by logical index; strides are in memory
+    order."""
     return sum(at * stride for at, stride in zip(order.to_memory(index), strides, strict=True))
 
 
 def alloc_bits(shape: Sequence[int], strides: Sequence[int], bits: int) -> int:
-    """Bits from the first to the last element, inclusive; 0 without elements. Shape and strides in memory order."""
+    """Return the bits from the first to the last element, inclusive; 0 without elements. Shape and strides are in
+    memory order."""
     if any(size == 0 for size in shape):
         return 0
     return sum((size - 1) * stride for size, stride in zip(shape, strides, strict=True)) + bits

@@ -1,4 +1,5 @@
-"""What a document holds: modules, functions, ops, values, types and attributes. Plain data; each op has its place."""
+"""The records of a document: modules, functions, ops, values, types and attributes. They are plain data; each op knows
+its place."""
 
 from bisect import bisect_right
 from collections.abc import Iterator, Mapping, Sequence
@@ -24,13 +25,13 @@ def _nothing() -> "Mapping[str, Attribute]":
 
 @dataclass(frozen=True, slots=True)
 class Symbol:
-    """`@a::@b`, or the old `@a.b`."""
+    """A symbol `@a::@b`, or the old `@a.b` in one name."""
 
     path: tuple[str, ...]
 
     @property
     def leaf(self) -> str:
-        """The last name."""
+        """The last name of the path."""
         return self.path[-1]
 
     def __str__(self) -> str:
@@ -39,7 +40,7 @@ class Symbol:
 
 @dataclass(frozen=True, slots=True)
 class AffineMap:
-    """`affine_map<..>`; `order` is None where it does not permute plain dimensions."""
+    """An `affine_map<..>`; `order` is None where it does not permute plain dimensions."""
 
     text: str
     order: DimsOrder | None
@@ -47,7 +48,7 @@ class AffineMap:
 
 @dataclass(frozen=True, slots=True)
 class Dense:
-    """`dense<text> : type`, undecoded; `kind` is dense, dense_resource or ref."""
+    """The constant content `dense<text> : type`, undecoded; `kind` is dense, dense_resource or ref."""
 
     kind: str
     text: str
@@ -56,7 +57,8 @@ class Dense:
 
 @dataclass(frozen=True, slots=True)
 class Opaque:
-    """An attribute of some dialect, `#VPUIP.DMADescriptorAttr<len = 2 : i64>`: its name, its fields if it has any."""
+    """An attribute of some dialect, `#VPUIP.DMADescriptorAttr<len = 2 : i64>`: its name, its text and its fields if it
+    has any."""
 
     name: str
     text: str
@@ -65,7 +67,7 @@ class Opaque:
 
 @dataclass(frozen=True, slots=True)
 class Type:
-    """A type. `kind`: memref, tensor, distributed, bounded, barrier or other; `name` is how messages call it.
+    """A type. `kind` is memref, tensor, distributed, bounded, barrier or other; `name` is the name that messages use.
 
     `shape` and `strides` (in elements) are logical, None where none are written; `order` is None where what is written
     is not a permutation. `traits` are the fields of its layout and of a distribution.
@@ -90,23 +92,26 @@ class Type:
 
     @property
     def is_buffer(self) -> bool:
-        """Does it describe elements in memory, with a shape?"""
+        """True for a type that describes elements in memory, with a shape."""
         return self.kind in ("memref", "tensor", "distributed") and self.shape is not None
 
     @property
     def is_distributed(self) -> bool:
-        """A buffer over several slices of CMX."""
+        """True for a buffer over several slices of CMX."""
         return self.kind == "distributed"
 
     @property
     def bits(self) -> int:
-        """Of an element; 0 where it is not known."""
-        found = self.element
-        return 0 if found is None else found.bits
+        """Bits of an element; 0 where they are not known."""
+        element_type = self.element
+        if element_type is None:
+            return 0
+        return element_type.bits
 
     @property
     def is_laid_out(self) -> bool:
-        """Are shape, order and strides known, and of one rank?"""
+        """True when shape, order and strides are known and of one rank, and the width of elements is known, so that
+        every element has an address."""
         rank = -1 if self.shape is None else len(self.shape)
         return (
             self.is_buffer
@@ -119,7 +124,7 @@ class Type:
 
     @property
     def count(self) -> int:
-        """Elements."""
+        """The number of elements."""
         product = 1
         for size in self.shape or ():
             product *= size
@@ -127,17 +132,18 @@ class Type:
 
     @property
     def compact_bytes(self) -> int:
-        """Bytes of the elements without gaps."""
+        """Bytes of the elements without gaps, rounded up to a whole byte."""
         return (self.count * self.bits + 7) // 8
 
     @property
     def memory_shape(self) -> tuple[int, ...]:
-        """Outermost first. Only for what `is_laid_out`."""
+        """The shape in memory order, outermost first. Defined only for a type that `is_laid_out`."""
         return self._order.to_memory(self.shape or ())
 
     @property
     def memory_strides(self) -> tuple[int, ...]:
-        """In bits, outermost first; compact where none are written. Only for what `is_laid_out`."""
+        """Strides in bits, outermost first; compact where none are written. Defined only for a type that
+        `is_laid_out`."""
         bits = self.bits
         if self.strides is not None:
             return tuple(stride * bits for stride in self._order.to_memory(self.strides))
@@ -149,7 +155,7 @@ class Type:
 
     @property
     def is_compact(self) -> bool:
-        """Are there no gaps between elements?"""
+        """True when there are no gaps between elements."""
         bits = self.bits
         for size, stride in zip(reversed(self.memory_shape), reversed(self.memory_strides), strict=True):
             if stride != bits and size != 1:
@@ -159,7 +165,9 @@ class Type:
 
     @property
     def _order(self) -> DimsOrder:
-        return self.order if self.order is not None else DimsOrder.identity(len(self.shape or ()))
+        if self.order is not None:
+            return self.order
+        return DimsOrder.identity(len(self.shape or ()))
 
     def __str__(self) -> str:
         return self.text
@@ -174,7 +182,7 @@ Attribute: TypeAlias = (
 
 @dataclass(eq=False, slots=True)
 class Value:
-    """What an op or an argument defines; equal only to itself."""
+    """A value that an op or an argument defines; it is equal only to itself."""
 
     name: str
     type: Type | None
@@ -184,7 +192,7 @@ class Value:
 
 @dataclass(frozen=True, slots=True)
 class Use:
-    """An operand: the value (None: not defined), the type written at this place, the name it has inside (`as %x`)."""
+    """An operand: the value (None: not defined), the type written here, and the name it has inside (`as %x`)."""
 
     name: str
     value: Value | None
@@ -193,7 +201,7 @@ class Use:
 
     @property
     def type(self) -> Type | None:
-        """As written here, else that of the value."""
+        """The type written here, else that of the value."""
         if self.written is not None:
             return self.written
         return None if self.value is None else self.value.type
@@ -201,8 +209,8 @@ class Use:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Op:
-    """An operation. `operands` by clause (`inputs`, `waits`, "" for a list without a word), `attributes` with what the
-    op's format names. `known` says that the reader has its format; of others there is only the name."""
+    """An operation. `operands` are by clause (`inputs`, `waits`, "" for a list without a word), `attributes` include
+    what the op's format names. `known` says that the reader has its format; of other ops only the name is kept."""
 
     name: str
     offset: int
@@ -216,28 +224,30 @@ class Op:
     blocks: int = 0
 
     def uses(self) -> Iterator[Use]:
-        """Operands of all clauses."""
+        """Yield the operands of all clauses."""
         for items in self.operands.values():
             yield from items
 
     def clause(self, word: str) -> tuple[Use, ...]:
-        """Operands of a clause; none if it is absent."""
+        """Return the operands of a clause; none if it is absent."""
         return self.operands.get(word, ())
 
     def integer(self, name: str, default: int) -> int:
-        """An attribute that is an integer, else the default."""
-        found = self.attributes.get(name)
-        return int(found) if isinstance(found, int) else default
+        """Return an integer attribute, or the default where it is absent or of another type."""
+        attribute = self.attributes.get(name)
+        if isinstance(attribute, int):
+            return int(attribute)
+        return default
 
     def integers(self, name: str) -> tuple[int, ...] | None:
-        """An attribute that is a list of integers."""
-        found = self.attributes.get(name)
-        if not isinstance(found, tuple):
+        """Return an attribute that is a list of integers, None where it is no list."""
+        attribute = self.attributes.get(name)
+        if not isinstance(attribute, tuple):
             return None
-        return tuple(int(item) for item in found if isinstance(item, int))
+        return tuple(int(number) for number in attribute if isinstance(number, int))
 
     def walk(self) -> Iterator["Op"]:
-        """Itself, then all ops inside, in program order."""
+        """Yield the op itself, then all ops inside, in program order."""
         yield self
         for op in self.body:
             yield from op.walk()
@@ -245,7 +255,7 @@ class Op:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Function:
-    """A function; `body` is None for a declaration. `modules` encloses it, outermost first; the first is the split."""
+    """A function; `body` is None for a declaration. `modules` enclose it, outermost first; the first is the split."""
 
     name: str
     split: int
@@ -260,22 +270,23 @@ class Function:
     document: "Document"
 
     def walk(self) -> Iterator[Op]:
-        """All ops in program order, each before those inside of it."""
+        """Yield all ops in program order, each before those inside of it."""
         for op in self.body or ():
             yield from op.walk()
 
     @property
     def place(self) -> TextPlace:
-        """Where it stands."""
+        """Line and columns of the function."""
         return self.document.place(self.offset, self.end)
 
     @property
     def has_unknown_ops(self) -> bool:
-        """Does it hold an op that was skipped by the reader?"""
+        """True when the function holds an op that the reader skipped."""
         return any(not op.known for op in self.walk())
 
     def kernel(self, symbol: Symbol) -> "Function | None":
-        """The declaration of a software kernel, from a module @VPU.SW of an enclosing module (VPUX 3)."""
+        """Return the declaration of a software kernel from a module @VPU.SW of an enclosing module, None where there is
+        none (VPUX 3)."""
         *path, leaf = symbol.path
         room = ".".join(path)
         for module in reversed(self.modules):
@@ -287,8 +298,11 @@ class Function:
         return None
 
     def module_ops(self, name: str) -> list[tuple["Module", Op]]:
-        """Ops of that name that stand in an enclosing module, not in a function; innermost module first."""
-        return [(module, op) for module in reversed(self.modules) for op in module.ops if op.name == name]
+        """Return the ops of that name that stand in an enclosing module, not in a function; innermost module first."""
+        pairs: list[tuple[Module, Op]] = []
+        for module in reversed(self.modules):
+            pairs += [(module, op) for op in module.ops if op.name == name]
+        return pairs
 
 
 @dataclass(slots=True, eq=False)
@@ -304,7 +318,8 @@ class Module:
 
 @dataclass(frozen=True, slots=True)
 class Split:
-    """A part of a file, between lines that begin with `// -----`; `error` is why it could not be read."""
+    """A part of a file, between lines that begin with `// -----`; `error` is offset and reason where it could not be
+    read."""
 
     number: int
     start: int
@@ -314,7 +329,7 @@ class Split:
 
 
 class Document:
-    """A file that was read. `splits` are its parts; one that could not be read has an error and no functions."""
+    """A file as records. `splits` are its parts; one that could not be read has an error and no functions."""
 
     def __init__(self, path: str, text: str) -> None:
         self.path = path
@@ -324,11 +339,11 @@ class Document:
 
     @property
     def functions(self) -> tuple[Function, ...]:
-        """Those with a body, in program order."""
+        """Functions with a body, in program order."""
         return tuple(self._functions)
 
     def add(self, split: Split, functions: Sequence[Function]) -> None:
-        """For the reader: a split that it is done with, and its functions that have a body."""
+        """Add a split that the reader has finished, with its functions that have a body."""
         self.splits.append(split)
         self._functions.extend(functions)
 
@@ -342,44 +357,50 @@ class Document:
         return starts
 
     def place(self, offset: int, end: int = 0) -> TextPlace:
-        """Line and columns of characters of the text."""
+        """Return line and columns of characters of the text."""
         line = bisect_right(self._starts, offset)
         column = offset - self._starts[line - 1] + 1
-        last = self._starts[line] - 1 if line < len(self._starts) else len(self.text)
+        if line < len(self._starts):
+            last = self._starts[line] - 1
+        else:
+            last = len(self.text)
         return TextPlace(line, column, column + max(min(end, last) - offset, 0))
 
     def line(self, offset: int) -> int:
-        """The number of the line on which a character stands, from 1."""
+        """Return the number of the line on which a character stands, from 1."""
         return bisect_right(self._starts, offset)
 
     @cached_property
     def lines(self) -> list[str]:
-        """Of the text."""
+        """The lines of the text."""
         return self.text.split("\n")
 
     def function(self, name: str | None = None, split: int | None = None) -> Function:
-        """The first function of that name (of the only one, or `main`, where none is given).
+        """Return the first function of that name; without a name, `main` or the only function.
 
         Raises HostError where there is none, or where it is not clear which.
         """
-        found = [item for item in self.functions if split is None or item.split == split]
-        where = self.path if split is None else f"split {split} of {self.path}"
-        if not found:
-            raise HostError(f"{where} holds no function that could be read")
-        named = [item for item in found if item.name == (name or "main")]
+        candidates = [candidate for candidate in self.functions if split is None or candidate.split == split]
+        if split is None:
+            source = self.path
+        else:
+            source = f"split {split} of {self.path}"
+        if not candidates:
+            raise HostError(f"{source} holds no function that could be read")
+        named = [candidate for candidate in candidates if candidate.name == (name or "main")]
         if named:
             return named[0]
-        if name is None and len(found) == 1:
-            return found[0]
-        names = sorted({item.name for item in found})
+        if name is None and len(candidates) == 1:
+            return candidates[0]
+        names = sorted({candidate.name for candidate in candidates})
         if name is None:
-            raise HostError(f"{where} holds several functions, choose one: {', '.join(names)}")
-        raise HostError(f"{where} holds no function {name}, {near(name, names)}".removesuffix(", "))
+            raise HostError(f"{source} holds several functions, choose one: {', '.join(names)}")
+        raise HostError(f"{source} holds no function {name}, {near(name, names)}".removesuffix(", "))
 
 
 @dataclass(frozen=True, slots=True)
 class VpuxDiagnostic(Diagnostic):
-    """A finding, with the split and function that it is about; the function is empty for a split that is unreadable."""
+    """A finding with its split and function; the function is empty for a split that is unreadable."""
 
     split: int = 0
     function: str = ""

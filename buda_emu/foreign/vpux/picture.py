@@ -1,4 +1,4 @@
-"""A run as lanes over time with the CMX slices below them, for traces and the page (`report`)."""
+"""Draw a run as lanes over time with the CMX slices below them, for traces and pages."""
 
 from typing import Final
 
@@ -13,14 +13,15 @@ Details = dict[str, str | int | float]
 
 
 def run_picture(result: RunResult, durations: str) -> TimelinePicture:
-    """Units, tasks, who waited for which barrier, barriers in use, and what each slice of CMX holds.
+    """Return the picture of a run: units, tasks, waits for barriers, barriers in use, and the content of each slice of
+    CMX.
 
-    `durations` says what times mean. A buffer lives from its write to the last read before the next write.
+    `durations` describes the unit of time. A buffer lives from its write to the last read before the next write.
     """
     scheduled = result.scheduled
     program = scheduled.program
     pressure = barrier_pressure(result)
-    names = {item: f"{barrier.name}" for item, barrier in enumerate(result.barriers)}
+    names = {index: f"{barrier.name}" for index, barrier in enumerate(result.barriers)}
 
     def details(number: int) -> Details:
         task = result.tasks[number]
@@ -38,7 +39,7 @@ def run_picture(result: RunResult, durations: str) -> TimelinePicture:
 
     in_cmx = [access for access in result.watch.extents() if access.space.startswith("CMX")]
     held = occupancy(live_ranges(scheduled.timing, in_cmx, name))
-    races = sum(item.kind == "race" for item in result.races)
+    races = sum(index.kind == "race" for index in result.races)
     return timeline_picture(
         scheduled.schedule,
         scheduled.timing,
@@ -63,6 +64,8 @@ def run_picture(result: RunResult, durations: str) -> TimelinePicture:
 
 
 def _memory(held: Occupancy, size: int) -> Memory:
-    """A slice of CMX, drawn as a whole unless little of it is used."""
+    """Return a slice of CMX, drawn as a whole unless less than an eighth of it is used."""
     memory = Memory.of(held)
-    return Memory.of(held, size) if memory.span * _SHOWN_WHOLE > size else memory
+    if memory.span * _SHOWN_WHOLE > size:
+        return Memory.of(held, size)
+    return memory

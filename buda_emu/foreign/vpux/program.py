@@ -1,11 +1,11 @@
-"""A function as a program: where its values lie in memory, its barriers, its tasks and their units (VPUX 4)."""
+"""A function as a program: the memory of its values, its barriers, its tasks and their units (VPUX 4)."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Literal
 
-from buda_emu.foreign.vpux.elements import Arch, arch_named
+from buda_emu.foreign.vpux.elements import Arch, find_arch
 from buda_emu.foreign.vpux.layout import alloc_bits
 from buda_emu.foreign.vpux.model import Function, Op, Symbol, Type, Use, Value
 from buda_emu.foreign.vpux.reader.table import OPS
@@ -25,7 +25,8 @@ SECTION_MEMORY: Mapping[str, str] = {
 
 @dataclass(frozen=True, slots=True)
 class Buffer:
-    """Elements of a type from a byte of a memory space on; a broadcast one lies in several, the first is read."""
+    """Elements of a type, from a byte of a memory space on. A broadcast buffer lies in several spaces, of which the
+    first is read."""
 
     spaces: tuple[str, ...]
     address: int
@@ -33,13 +34,15 @@ class Buffer:
     name: str = ""
 
     def seen_as(self, type: Type | None) -> "Buffer":
-        """The same address with another type."""
-        return self if type is None else replace(self, type=type)
+        """Return a buffer at the same address with another type."""
+        if type is None:
+            return self
+        return replace(self, type=type)
 
 
 @dataclass(frozen=True, slots=True)
 class Barrier:
-    """A barrier of the function; `number` is None for a virtual one. Counts are of tasks."""
+    """A barrier of the function; `number` is None for a virtual one. Producers and consumers are indices of tasks."""
 
     name: str
     number: int | None
@@ -49,13 +52,14 @@ class Barrier:
 
     @property
     def is_final(self) -> bool:
-        """Is it marked as the last one?"""
+        """True when the barrier is marked as the last one."""
         return bool(self.op.attributes.get("isFinalBarrier"))
 
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """One op on a unit. `waits` and `updates` are indices of barriers; `task` is its VPURT.Task, else None."""
+    """One op on a unit. `waits` and `updates` are indices of barriers; `task` is its VPURT.Task, None for an op outside
+    of tasks."""
 
     index: int
     unit: str
@@ -66,11 +70,14 @@ class Task:
 
 
 class Program:
-    """A function on an architecture. What is wrong with it is for the rules; here unknown things are left out."""
+    """A function on an architecture. Rules report what is wrong with it; here what is not understood is left out."""
 
     def __init__(self, function: Function, arch: str | Arch = "37XX") -> None:
         self.function = function
-        self.arch = arch_named(arch) if isinstance(arch, str) else arch
+        if isinstance(arch, str):
+            self.arch = find_arch(arch)
+        else:
+            self.arch = arch
         self.ops: tuple[Op, ...] = tuple(function.walk())
         self.buffers: dict[Value, Buffer] = {}
         self.names: dict[str, Value] = {}
@@ -78,14 +85,19 @@ class Program:
         self._locate()
 
     def ops_of(self, *names: str) -> Iterator[Op]:
-        """Ops of these names in program order."""
+        """Yield ops of these names in program order."""
         return (op for op in self.ops if op.name in names)
 
     def buffer(self, use: Use) -> Buffer | None:
-        """Where an operand lies, with the type that is written at it."""
-        found = None if use.value is None else self.buffers.get(use.value)
-        known = use.written is not None and use.written.is_laid_out
-        return found.seen_as(use.written) if found is not None and known else found
+        """Return the buffer of an operand, with the type that is written at it; None for an operand without memory."""
+        if use.value is None:
+            buffer = None
+        else:
+            buffer = self.buffers.get(use.value)
+        has_layout = use.written is not None and use.written.is_laid_out
+        if buffer is not None and has_layout:
+            return buffer.seen_as(use.written)
+        return buffer
 
     # ------------------------------------------------------------------------------------------------ the parts
     @cached_property
@@ -95,9 +107,9 @@ class Program:
 
     @cached_property
     def tasks(self) -> tuple[Task, ...]:
-        """In program order: VPURT.Tasks, and ops outside of them that do something."""
+        """Tasks in program order: VPURT.Tasks, and ops outside of them that move or compute."""
         numbers = {op.results[0]: n for n, op in enumerate(self.barrier_ops) if op.results}
-        found: list[Task] = []
+        tasks: list[Task] = []
 
         def look(ops: Sequence[Op]) -> None:
             for op in ops:
@@ -105,22 +117,22 @@ class Program:
                     if op.body:
                         waits, updates = (_indices(numbers, op.clause(word)) for word in ("waits", "updates"))
                         inner = op.body[0]
-                        found.append(
+                        tasks.append(
                             Task(
-                                index=len(found), unit=self.unit(inner), op=inner, task=op, waits=waits, updates=updates
+                                index=len(tasks), unit=self.unit(inner), op=inner, task=op, waits=waits, updates=updates
                             )
                         )
                 elif op.name == "VPURT.TaskList":
                     look(op.body)
                 elif op.known and OPS[op.name].role in ("dma", "kernel", "sequential"):
-                    found.append(Task(index=len(found), unit=SEQ, op=op, task=None, waits=(), updates=()))
+                    tasks.append(Task(index=len(tasks), unit=SEQ, op=op, task=None, waits=(), updates=()))
 
         look(self.function.body or ())
-        return tuple(found)
+        return tuple(tasks)
 
     @cached_property
     def barriers(self) -> tuple[Barrier, ...]:
-        """With the tasks that update and await them."""
+        """Barriers with the tasks that update and await them."""
         producers: list[list[int]] = [[] for _ in self.barrier_ops]
         consumers: list[list[int]] = [[] for _ in self.barrier_ops]
         for task in self.tasks:
@@ -140,22 +152,29 @@ class Program:
         )
 
     def unit(self, op: Op) -> str:
-        """The unit that does an op: a DMA queue or the SHAVEs of a tile (VPUX 4)."""
+        """Return the unit that executes an op: a DMA queue or the SHAVEs of a tile (VPUX 4)."""
         if op.name == "VPUIP.SW.Kernel":
             return f"SHAVE_ACT:{op.integer('tile', 0)}"
         if not (op.known and OPS[op.name].role == "dma"):
             return op.name
         unit = f"DMA:{op.integer('port', 0)}"
-        return f"{unit}:{self._channel(op)}" if self.arch.dma_channels else unit
+        if self.arch.dma_channels:
+            return f"{unit}:{self._channel(op)}"
+        return unit
 
     def _channel(self, op: Op) -> str:
         chosen = op.attributes.get("channelType")
         if isinstance(chosen, int) and not isinstance(chosen, bool):
             return "CMX" if chosen == 1 else "DDR"
         source = next(iter(op.clause("inputs")), None)
-        buffer = None if source is None else self.buffer(source)
+        if source is None:
+            buffer = None
+        else:
+            buffer = self.buffer(source)
         spaces = () if buffer is None else buffer.spaces
-        return "CMX" if any("CMX" in name or name.startswith("Register") for name in spaces) else "DDR"
+        if any("CMX" in name or name.startswith("Register") for name in spaces):
+            return "CMX"
+        return "DDR"
 
     @cached_property
     def abi(self) -> Literal[32, 36]:
@@ -169,12 +188,12 @@ class Program:
         return {value: op for op in self.ops for value in op.results}
 
     def line_of(self, value: Value) -> int:
-        """The line on which a value is defined; of an argument that of the function."""
+        """Return the line on which a value is defined; for an argument that of the function."""
         op = self._definitions.get(value)
         return self.function.document.line(self.function.offset if op is None else op.offset)
 
     def operand_at(self, op: Op, space: str, low: int, high: int) -> Use | None:
-        """The first operand of an op that lies in these bytes of a space, or begins among them."""
+        """Return the first operand of an op that overlaps these bytes of a space, None where none does."""
         for use in op.uses():
             buffer = self.buffer(use)
             if buffer is None or space not in buffer.spaces or not buffer.type.is_laid_out:
@@ -193,21 +212,25 @@ class Program:
         count = len(function.results)
         if not count:
             plain = all(value.type is not None and value.type.kind != "tensor" for value in arguments)
-            return arguments[1:] if len(arguments) == 2 and plain else ()
+            if len(arguments) == 2 and plain:
+                return arguments[1:]
+            return ()
         if count > len(arguments) or not (len(arguments) > count or any(self.ops_of("VPURT.Task"))):
             return ()
         last = arguments[-count:]
         shapes = [value.type.shape if value.type is not None else None for value in last]
-        return last if shapes == [of.shape for of in function.results] else ()
+        if shapes == [of.shape for of in function.results]:
+            return last
+        return ()
 
     @cached_property
     def inputs(self) -> tuple[Value, ...]:
-        """The other arguments."""
+        """The function's arguments that are not outputs."""
         return self.function.arguments[: len(self.function.arguments) - len(self.outputs)]
 
     @cached_property
     def returned(self) -> tuple[Use, ...]:
-        """What the function returns; empty for one without values."""
+        """The operands of the function's return; empty for one without values."""
         ends = [op for op in self.function.body or () if op.name in ("return", "func.return")]
         return ends[-1].clause("") if ends else ()
 
@@ -224,7 +247,10 @@ class Program:
                 constants += 1
             elif op.name in ALLOC_OPS:
                 of = op.types[0] if op.types else None
-                suffix = f"@{of.space}" if of is not None and of.space else ""
+                if of is not None and of.space:
+                    suffix = f"@{of.space}"
+                else:
+                    suffix = ""
                 self._place_result(op, (f"Alloc{allocations}{suffix}",), 0)
                 allocations += 1
             elif op.name == "VPURT.DeclareBuffer":
@@ -235,14 +261,11 @@ class Program:
                 results += self._locate_results(op, results)
 
     def _locate_results(self, op: Op, fresh: int) -> int:
-        """Results that are operands, seen otherwise. 1 if a tensor of its own was made, number `fresh`."""
+        """Place the results that are operands in another form, or views of them. Return 1 if memory for a new tensor,
+        of number `fresh`, was placed, else 0."""
         role = OPS[op.name].role
         if role == "view":
-            source = op.clause("outputs") or op.clause("inputs") or op.clause("")
-            base = self.buffer(source[0]) if source else None
-            if base is not None and op.results:
-                address = base.address + (_view_offset(op, base) if op.name == "VPUIP.SubView" else 0)
-                self._place(op.results[0], base.spaces, address)
+            self._locate_view(op)
         elif role in ("dma", "kernel", "sequential"):
             targets = [self.buffer(use) for use in written_uses(op)]
             for value, target in zip(op.results, targets, strict=False):
@@ -252,6 +275,14 @@ class Program:
                 self._place(op.results[0], (f"Result{fresh}",), 0)
                 return 1
         return 0
+
+    def _locate_view(self, op: Op) -> None:
+        """Place the result of a view at its output, or else at its input."""
+        source = op.clause("outputs") or op.clause("inputs") or op.clause("")
+        base = self.buffer(source[0]) if source else None
+        if base is not None and op.results:
+            offset = _view_offset(op, base) if op.name == "VPUIP.SubView" else 0
+            self._place(op.results[0], base.spaces, base.address + offset)
 
     def _place_result(self, op: Op, spaces: tuple[str, ...], address: int) -> None:
         if op.results and spaces:
@@ -264,7 +295,7 @@ class Program:
 
 
 def written_uses(op: Op) -> tuple[Use, ...]:
-    """Operands that an op writes, in the order of its results."""
+    """Return the operands that an op writes, in the order of its results."""
     if op.name == "VPUIP.SW.Kernel":
         return op.clause("outputs") + op.clause("dynamicOutputShapes") + op.clause("profiling_data")
     if op.operands.get("outputs"):
@@ -273,20 +304,25 @@ def written_uses(op: Op) -> tuple[Use, ...]:
 
 
 def read_uses(op: Op) -> tuple[Use, ...]:
-    """Operands that an op reads."""
+    """Return the operands that an op reads."""
     if op.name == "VPUIP.SW.Kernel":
         return op.clause("inputs") + op.clause("dynamicInputShapes")
-    return op.clause("inputs") if "inputs" in op.operands else op.clause("")[:1]
+    if "inputs" in op.operands:
+        return op.clause("inputs")
+    return op.clause("")[:1]
 
 
 def callee(function: Function, op: Op) -> Function | None:
-    """The declaration of the function that a VPUIP.SW.Kernel calls; the old `@VPU.SW.f` is taken apart."""
+    """Return the declaration of the function that a VPUIP.SW.Kernel calls, None where there is none. The old
+    `@VPU.SW.f` is split into its parts."""
     symbol = op.attributes.get("callee")
-    return None if not isinstance(symbol, Symbol) else function.kernel(split_symbol(symbol))
+    if not isinstance(symbol, Symbol):
+        return None
+    return function.kernel(split_symbol(symbol))
 
 
 def split_symbol(symbol: Symbol) -> Symbol:
-    """`@VPU.SW.f`, one name in the old dialect, as `@VPU.SW::@f`."""
+    """Return `@VPU.SW.f`, one name in the old dialect, in the form `@VPU.SW::@f`; other symbols are unchanged."""
     if len(symbol.path) > 1 or "." not in symbol.leaf:
         return symbol
     room, _, leaf = symbol.leaf.rpartition(".")
@@ -294,22 +330,27 @@ def split_symbol(symbol: Symbol) -> Symbol:
 
 
 def entry_point(declaration: Function) -> str:
-    """The name of a kernel: its entry, else its code without the suffix (VPUX 3)."""
+    """Return the name of a kernel: its entry, else its code without the suffix (VPUX 3)."""
     entry = declaration.attributes.get("VPU.kernel_entry")
     if isinstance(entry, str):
         return entry
     code = declaration.attributes.get("VPU.kernel_code")
-    return code.rpartition(".")[0] or code if isinstance(code, str) else ""
+    if isinstance(code, str):
+        return code.rpartition(".")[0] or code
+    return ""
 
 
 def is_cache_op(declaration: Function | None) -> bool:
-    """Is it a cache operation, which touches no tensors?"""
-    found = None if declaration is None else declaration.attributes.get("VPU.task_type")
-    return isinstance(found, Symbol) and found.leaf in CACHE_TASKS
+    """Return whether the kernel is a cache operation, which touches no tensors."""
+    if declaration is None:
+        task_type = None
+    else:
+        task_type = declaration.attributes.get("VPU.task_type")
+    return isinstance(task_type, Symbol) and task_type.leaf in CACHE_TASKS
 
 
 def declared_spaces(op: Op) -> tuple[str, ...]:
-    """The memory spaces of a VPURT.DeclareBuffer."""
+    """Return the memory spaces of a VPURT.DeclareBuffer."""
     section = op.attributes.get("section")
     index = op.integers("index")
     if section == "DDR":
@@ -318,8 +359,14 @@ def declared_spaces(op: Op) -> tuple[str, ...]:
         return (f"{section}{index[0] if index else 0}",)
     if index is None:
         of = op.types[0] if op.types else None
-        clusters = of.traits.get("num_clusters") if of is not None else None
-        index = tuple(range(min(clusters, 64))) if isinstance(clusters, int) else (0,)
+        if of is not None:
+            clusters = of.traits.get("num_clusters")
+        else:
+            clusters = None
+        if isinstance(clusters, int):
+            index = tuple(range(min(clusters, 64)))
+        else:
+            index = (0,)
     return tuple(f"CMX{n}" for n in index)
 
 
@@ -334,12 +381,12 @@ def _static_spaces(op: Op) -> tuple[str, ...]:
 
 
 def _view_offset(op: Op, base: Buffer) -> int:
-    """Bytes from a buffer to a part of it."""
+    """Return the bytes from a buffer to a part of it; 0 where the layout is not known."""
     offsets = op.integers("offsets") or ()
     if not base.type.is_laid_out or base.type.order is None or len(offsets) != base.type.order.rank:
         return 0
     strides = base.type.memory_strides
-    return sum(at * step for at, step in zip(base.type.order.to_memory(offsets), strides, strict=True)) // 8
+    return sum(offset * step for offset, step in zip(base.type.order.to_memory(offsets), strides, strict=True)) // 8
 
 
 def _indices(numbers: Mapping[Value, int], uses: Sequence[Use]) -> tuple[int, ...]:

@@ -1,8 +1,9 @@
-"""A VPUX run as console tables: tasks, barriers and their pressure, races, outputs; and two runs beside each other."""
+"""Print a VPUX run as console tables: tasks, barriers and their pressure, races and outputs; and two runs beside each
+other."""
 
 from collections.abc import Iterable, Iterator
 
-from buda_emu.foreign.vpux.comparison import Comparison, operand_name
+from buda_emu.foreign.vpux.comparison import Comparison, find_operand
 from buda_emu.foreign.vpux.execute.run import RunResult
 from buda_emu.foreign.vpux.pressure import barrier_pressure
 from buda_emu.performance.timeline import Hazard
@@ -16,7 +17,7 @@ _LEVELS = " .:-=+*#%@"
 
 
 def run_lines(result: RunResult, model: str) -> Iterator[str]:
-    """Everything that `run` prints; `model` says what durations are."""
+    """Yield everything that `run` prints; `model` describes the durations."""
     yield task_table(result)
     yield f"{plural(len(result.tasks), 'task')}, makespan {result.makespan:,} ({model})"
     if result.barriers:
@@ -32,7 +33,8 @@ def run_lines(result: RunResult, model: str) -> Iterator[str]:
 
 
 def task_table(result: RunResult) -> str:
-    """Task, executor, start and duration, as the profiling parser of the NPU plugin lists them; barriers, line."""
+    """Return the table of tasks: executor, start and duration, as the profiling parser of the NPU plugin lists them,
+    with barriers and line."""
     names = [barrier.name for barrier in result.barriers]
     rows = [
         (
@@ -53,33 +55,38 @@ def task_table(result: RunResult) -> str:
         right=(0, 3, 4, 7),
         prose=(5, 6),
     )
-    return _with_rest(text, len(result.tasks))
+    return _note_omission(text, len(result.tasks))
 
 
 def barrier_table(result: RunResult) -> str:
-    """Name, number, producers, consumers, completion."""
+    """Return the table of barriers: name, number, producers, consumers and completion."""
     rows = [
         (
-            item.name,
-            "-" if item.id is None else str(item.id),
-            str(item.producers),
-            str(item.consumers),
-            str(item.completed),
+            barrier.name,
+            "-" if barrier.id is None else str(barrier.id),
+            str(barrier.producers),
+            str(barrier.consumers),
+            str(barrier.completed),
         )
-        for item in result.barriers[:MOST_ROWS]
+        for barrier in result.barriers[:MOST_ROWS]
     ]
     text = table(("barrier", "number", "producers", "consumers", "completed"), rows, right=(1, 2, 3, 4))
-    return _with_rest(text, len(result.barriers))
+    return _note_omission(text, len(result.barriers))
 
 
-def _with_rest(text: str, count: int) -> str:
-    return text if count <= MOST_ROWS else f"{text}\n... and {count - MOST_ROWS} more (--json FILE has all)"
+def _note_omission(text: str, count: int) -> str:
+    if count <= MOST_ROWS:
+        return text
+    return f"{text}\n... and {count - MOST_ROWS} more (--json FILE has all)"
 
 
 def pressure_lines(result: RunResult) -> Iterator[str]:
-    """Barriers in use at one time against the limit, and a chart over time."""
+    """Yield the barriers in use at one time against the limit, and a chart over time."""
     pressure = barrier_pressure(result)
-    over = ", more than there are" if pressure.most > pressure.limit else ""
+    if pressure.most > pressure.limit:
+        over = ", more than there are"
+    else:
+        over = ""
     arch = result.scheduled.program.arch.name
     yield f"barriers in use: at most {pressure.most} of {pressure.limit} on {arch}{over}"
     if result.makespan > 1:
@@ -88,44 +95,44 @@ def pressure_lines(result: RunResult) -> Iterator[str]:
 
 def _chart(changes: Iterable[tuple[int, int]], makespan: int, limit: int) -> str:
     width = min(_CHART_WIDTH, makespan)
-    most = [0] * width
+    peaks = [0] * width
     count = 0
     last = 0
     for time, following in [*changes, (makespan, 0)]:
         for column in range(last * width // makespan, -(-time * width // makespan)):
-            most[min(column, width - 1)] = max(most[min(column, width - 1)], count)
+            peaks[min(column, width - 1)] = max(peaks[min(column, width - 1)], count)
         count = following
         last = time
     scale = len(_LEVELS) - 1
-    return "".join(_LEVELS[min(scale, -(-level * scale // max(limit, 1)))] for level in most)
+    return "".join(_LEVELS[min(scale, -(-level * scale // max(limit, 1)))] for level in peaks)
 
 
 def race_lines(result: RunResult, races: Iterable[Hazard]) -> Iterator[str]:
-    """A line for each race and each read of unwritten bytes."""
+    """Yield a line for each race and each read of unwritten bytes."""
     items = list(races)
-    for item in items[:MOST_ROWS]:
-        where = f"{plural(item.size, 'byte')} of {item.space} from {item.address} on"
-        if item.kind == "race":
-            one, two = (_task(result, number, item) for number in (item.first, item.second))
-            yield f"warning[X041]: {one} and {two} touch {where}, and nothing orders them"
+    for race in items[:MOST_ROWS]:
+        extent = f"{plural(race.size, 'byte')} of {race.space} from {race.address} on"
+        if race.kind == "race":
+            first, second = (_describe_task(result, number, race) for number in (race.first, race.second))
+            yield f"warning[X041]: {first} and {second} touch {extent}, and nothing orders them"
         else:
-            yield f"warning[X042]: {_task(result, item.second, item)} reads {where}, which nothing wrote"
+            yield f"warning[X042]: {_describe_task(result, race.second, race)} reads {extent}, which nothing wrote"
     if len(items) > MOST_ROWS:
         yield f"... and {len(items) - MOST_ROWS} more"
 
 
-def _task(result: RunResult, number: int, item: Hazard) -> str:
+def _describe_task(result: RunResult, number: int, race: Hazard) -> str:
     task = result.tasks[number]
-    name, line = operand_name(result.scheduled.program, number, item.space, item.address, item.address + item.size)
+    name, line = find_operand(result.scheduled.program, number, race.space, race.address, race.address + race.size)
     buffer = f", {name} of line {line}" if name else ""
     return f"task {number} ({task.op}, line {task.line}{buffer})"
 
 
-def comparison_lines(found: Comparison) -> Iterator[str]:
-    """What differs between two versions of a function."""
-    output = found.output
+def comparison_lines(comparison: Comparison) -> Iterator[str]:
+    """Yield what differs between two versions of a function."""
+    output = comparison.output
     if output is None:
-        yield f"outputs are equal ({plural(len(found.second.outputs), 'array')})"
+        yield f"outputs are equal ({plural(len(comparison.second.outputs), 'array')})"
     elif output.first < 0:
         yield f"output {output.output} has another size or is missing"
     else:
@@ -133,12 +140,12 @@ def comparison_lines(found: Comparison) -> Iterator[str]:
             f"output {output.output} differs first at byte {output.byte}: {output.second:#04x}, not "
             f"{output.first:#04x}; {plural(output.count, 'byte')} in all"
         )
-    for item in found.causes:
-        yield f"  {item.text}"
-    if found.new_races:
+    for difference in comparison.causes:
+        yield f"  {difference.text}"
+    if comparison.new_races:
         yield "new:"
-        yield from (f"  {line}" for line in race_lines(found.second, found.new_races))
-    for item in found.barriers:
-        yield f"  {item.text}"
-    spans = found.first.makespan, found.second.makespan
+        yield from (f"  {line}" for line in race_lines(comparison.second, comparison.new_races))
+    for difference in comparison.barriers:
+        yield f"  {difference.text}"
+    spans = comparison.first.makespan, comparison.second.makespan
     yield f"makespan {spans[1]:,}, before {spans[0]:,}" if spans[0] != spans[1] else f"makespan {spans[0]:,} in both"

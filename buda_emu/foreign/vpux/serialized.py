@@ -1,10 +1,11 @@
-"""The design document's structures for a runtime: kernel data, kernels, invocations, tasks (VPUX 6, Serialisation)."""
+"""Serialise a function into the design document's structures for a runtime: kernel data, kernels, invocations, tasks
+(VPUX 6, Serialisation)."""
 
 from collections.abc import Mapping
 from typing import Any, Final
 
-from buda_emu.foreign.vpux.execute.invocation import invocations
-from buda_emu.foreign.vpux.model import Document, Function, Module
+from buda_emu.foreign.vpux.execute.invocation import make_invocations
+from buda_emu.foreign.vpux.model import Document, Function
 from buda_emu.foreign.vpux.program import Program, callee, entry_point, is_cache_op
 from buda_emu.foreign.vpux.rules import check_function
 from buda_emu.foreign.vpux.rules.kernels import stack_sizes
@@ -23,19 +24,21 @@ def serialize(
     code: Mapping[str, bytes] | None = None,
     arch: str = "37XX",
 ) -> dict[str, Any]:
-    """A function's kernels, invocations, tasks and runtime as plain data for JSON; blobs are hex digits.
+    """Return a function's kernels, invocations, tasks and runtime as plain data for JSON; blobs are hex digits.
 
-    `code` is the machine code of kernels by function name or entry point; of others it is empty. Raises VpuxError for a
-    document that is refused, HostError where the function is not found.
+    `code` is the machine code of kernels by function name or entry point; that of others is empty. Raises VpuxError for
+    a document that is refused, HostError where the function is not found.
     """
     chosen = document.function(function, split)
-    errors = [item for item in check_function(chosen, arch) if item.severity == "error"]
+    errors = [finding for finding in check_function(chosen, arch) if finding.severity == "error"]
     if errors:
         raise VpuxError(render(errors), errors)
     return _Serializer(Program(chosen, arch), code or {}).result()
 
 
 class _Serializer:
+    """Collects the kernel data of one program and the tables that refer to it."""
+
     def __init__(self, program: Program, code: Mapping[str, bytes]) -> None:
         self._program = program
         self._data: list[dict[str, Any]] = []
@@ -50,7 +53,7 @@ class _Serializer:
             self._kernels.append({"function": declaration.name, "entry": entry, "text": reference, "entry_point": 0})
 
     def _add(self, name: str, data: bytes) -> dict[str, int]:
-        """One more blob; the reference to it."""
+        """Add a blob and return the reference to it."""
         self._data.append({"name": name, "position": self._position, "size": len(data), "bytes": data.hex()})
         self._position += -(-len(data) // ALIGNMENT) * ALIGNMENT
         return {"data": len(self._data) - 1, "offset": 0, "size": len(data)}
@@ -65,7 +68,7 @@ class _Serializer:
             declaration = callee(program.function, task.op)
             if declaration is None or is_cache_op(declaration):
                 continue
-            for number, call in enumerate(invocations(program, task.op)):
+            for number, call in enumerate(make_invocations(program, task.op)):
                 tasks.append(
                     {
                         "invocation": len(calls),
@@ -91,19 +94,28 @@ class _Serializer:
         }
 
     def _runtime(self) -> dict[str, Any] | None:
-        """The management kernel and its stacks: for each SHAVE today, for each tile in the old dialect."""
+        """Return the management kernel and its stacks, one for each SHAVE today, one for each tile in the old dialect;
+        None where the modules name none."""
         for name, per in (("VPURT.SW.Runtime", "shave"), ("VPURT.Graph", "tile")):
             for _, op in self._program.function.module_ops(name):
                 symbol = runtime_symbol(op.attributes)
-                declaration = None if symbol is None else self._program.function.kernel(symbol)
-                kernel = None if declaration is None else self._numbers.get(declaration)
+                if symbol is None:
+                    declaration = None
+                else:
+                    declaration = self._program.function.kernel(symbol)
+                if declaration is None:
+                    kernel = None
+                else:
+                    kernel = self._numbers.get(declaration)
                 return {"kernel": kernel, "stacks": list(stack_sizes(op)), "per": per}
         return None
 
 
 def kernel_functions(function: Function) -> list[Function]:
-    """The declarations of modules @VPU.SW, in order: the nearest one first, then those further outside."""
-    found: list[Module] = [
-        inner for module in reversed(function.modules) for inner in module.modules if inner.name == "VPU.SW"
-    ]
-    return [declaration for inner in found for declaration in inner.functions]
+    """Return the declarations of modules @VPU.SW, those of the nearest module first, then those further outside."""
+    declarations: list[Function] = []
+    for module in reversed(function.modules):
+        for inner in module.modules:
+            if inner.name == "VPU.SW":
+                declarations += inner.functions
+    return declarations

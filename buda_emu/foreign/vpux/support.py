@@ -1,4 +1,4 @@
-"""What of a function is understood and not emulated, by name, in program order (VPUX 4, 8). No numpy."""
+"""Find what a function uses and the emulator does not emulate, by name, in program order (VPUX 4, 8). No numpy."""
 
 from collections.abc import Collection, Iterator, Mapping
 from typing import Final
@@ -20,10 +20,11 @@ SPLAT_TRANSFORMS: Final = frozenset(
 TRANSFORMS: Final = frozenset({"Reorder", "ConvertElemType", "CastElemType", "Reshape"})
 
 
-def not_emulated(
+def find_unsupported(
     program: Program, kernels: Mapping[str, object], raw: Collection[str]
 ) -> Iterator[tuple[str, Op | None]]:
-    """Names of what is not emulated, with the op; None for the function's arguments. The first one is the verdict.
+    """Yield the names of what is not emulated, with the op; None for the function's arguments and blocks. The first one
+    is the verdict.
 
     `kernels` are the entry points that can run, `raw` those of them that take elements of any type.
     """
@@ -52,27 +53,29 @@ def _runs(op: Op) -> bool:
     return op.name in PLAIN_MOVES or permuted or isinstance(op.attributes.get("dma_descriptor"), Opaque)
 
 
-def type_reasons(of: Type) -> Iterator[str]:
-    """What of a type is not emulated."""
-    if of.kind in ("other", "bounded"):
-        yield f"type:{of.name}"
-        return
-    if of.kind == "barrier":
-        return
-    if of.is_distributed:
-        mode = of.traits.get("mode")
-        if mode != "DUPLICATED":
-            yield f"type:DistributedBuffer:{mode}"
-    if of.shape is None or DYNAMIC in of.shape:
+def type_reasons(type_: Type) -> Iterator[str]:
+    """Yield the names of what is not emulated in a type."""
+    if type_.kind in ("other", "bounded"):
+        yield f"type:{type_.name}"
+    elif type_.kind != "barrier":
+        yield from _buffer_reasons(type_)
+        for trait in TRAITS:
+            if trait in type_.traits:
+                yield f"type:{trait}"
+        for name, trait in type_.traits.items():
+            if isinstance(trait, Type) or "." in name:  # a layout of another kind
+                yield f"type:{name}"
+
+
+def _buffer_reasons(type_: Type) -> Iterator[str]:
+    """Yield what is not emulated of a buffer's distribution, shape and elements."""
+    mode = type_.traits.get("mode")
+    if type_.is_distributed and mode != "DUPLICATED":
+        yield f"type:DistributedBuffer:{mode}"
+    if type_.shape is None or DYNAMIC in type_.shape:
         yield "type:dynamic"
-    if of.bits == 0 or (of.bits % 8 and of.strides is not None):
-        yield f"type:{of.element_name}"
-    for trait in TRAITS:
-        if trait in of.traits:
-            yield f"type:{trait}"
-    for name, trait in of.traits.items():
-        if isinstance(trait, Type) or "." in name:  # a layout of another kind
-            yield f"type:{name}"
+    if type_.bits == 0 or (type_.bits % 8 and type_.strides is not None):
+        yield f"type:{type_.element_name}"
 
 
 def _own_reasons(program: Program, op: Op, kernels: Mapping[str, object], raw: Collection[str]) -> Iterator[str]:
@@ -105,22 +108,28 @@ def _constant_reasons(op: Op) -> Iterator[str]:
         if element is not None and element.name.startswith("f8") and not content.text.startswith('"'):
             yield f"type:{element.name}"
             break
-    allowed = SPLAT_TRANSFORMS if is_splat(content) else TRANSFORMS
-    for name in transforms(op.attributes.get("transforms")):
+    if is_splat(content):
+        allowed = SPLAT_TRANSFORMS
+    else:
+        allowed = TRANSFORMS
+    for name in transform_names(op.attributes.get("transforms")):
         if name not in allowed:
             yield f"const:{name}"
 
 
 def is_splat(content: Dense) -> bool:
-    """Does one number stand for all elements?"""
+    """Return whether one number stands for all elements."""
     return not content.text.startswith(("[", '"'))
 
 
-def transforms(given: Attribute) -> list[str]:
-    """Names of a constant's transformations, without the dialect."""
-    if not isinstance(given, tuple):
+def transform_names(attribute: Attribute) -> list[str]:
+    """Return the names of a constant's transformations, without the dialect."""
+    if not isinstance(attribute, tuple):
         return []
-    return [item.name.rpartition(".")[2] if isinstance(item, Opaque) else str(item) for item in given]
+    return [
+        transform.name.rpartition(".")[2] if isinstance(transform, Opaque) else str(transform)
+        for transform in attribute
+    ]
 
 
 def _kernel_reasons(program: Program, op: Op, kernels: Mapping[str, object], raw: Collection[str]) -> Iterator[str]:
@@ -136,8 +145,8 @@ def _kernel_reasons(program: Program, op: Op, kernels: Mapping[str, object], raw
             yield from _raw_reasons(use.type)
 
 
-def _raw_reasons(of: Type) -> Iterator[str]:
-    """Elements that no kernel computes with."""
-    element = of.element
+def _raw_reasons(type_: Type) -> Iterator[str]:
+    """Yield the name of an element type that no kernel computes with."""
+    element = type_.element
     if element is not None and element.is_raw:
         yield "type:quant" if element.kind == "quant" else f"type:{element.name}"

@@ -1,8 +1,9 @@
-"""What a program does, as far as its text alone says it: a bounded walk with abstract values (docs/netlists/check.md).
+"""Bounded walk through programs with abstract values: the effects of a program that its text alone determines
+(docs/netlists/check.md).
 
-A value is an int, or None where it cannot be said. The walk follows the first run of a program on a machine that nobody
-but the netlist's programs and the host has used. What depends on the host or on a parameter is unknown, and of what is
-unknown nothing is said.
+A value is an int, or None if the text does not determine it. The walk follows the first run of a program on a
+machine that only the netlist's programs and the host have used. Values that depend on the host or on a parameter are
+not known, and nothing is reported about them.
 """
 
 from buda_emu.netlist.flow.walk import notes_of

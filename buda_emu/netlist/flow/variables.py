@@ -1,4 +1,4 @@
-"""The variables of a program with what is known of their values (NETLIST 3.1, 3.2)."""
+"""Variables of a program with abstract values (NETLIST 3.1, 3.2), and the notes that become findings."""
 
 from collections.abc import Callable
 from collections.abc import Mapping as AnyMapping
@@ -6,7 +6,7 @@ from functools import partial
 from typing import Final, NamedTuple
 
 from buda_emu.netlist.model import Declare, Param, Program, Queue, QueueSettings, VarInst
-from buda_emu.netlist.nodes import Mapping, Mark, Scalar, Sequence
+from buda_emu.netlist.nodes import Mapping, Mark, Node, Scalar, Sequence
 from buda_emu.spec.varinst import OPCODES, immediate, is_variable, stored_name, wrap32
 from buda_emu.support.checker.suggest import near
 from buda_emu.support.errors import ProgramError
@@ -15,7 +15,7 @@ from buda_emu.support.records import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Note:
-    """A finding to be: the rule's id, place, message and hint, as in `checker.Finding`."""
+    """A future finding: the rule's id, place, message and hint, as in `checker.Finding`."""
 
     rule: str
     place: Mark
@@ -24,37 +24,43 @@ class Note:
 
 
 class Notes:
-    """Notes in the order in which they were made. A place breaks a rule once, however often it is passed."""
+    """Notes in the order in which they were made. A place breaks a rule once, however often the walk passes it."""
 
     def __init__(self) -> None:
         self._found: dict[tuple[str, Mark, str], Note] = {}
 
     def add(self, rule: str, place: Mark, message: str, hint: str | Callable[[], str] = "", about: str = "") -> None:
-        """`about`: what stands at the place, where several things do."""
+        """Add a note. `about` names its subject where several may break the rule at one place."""
         self._found.setdefault((rule, place, about), Note(rule, place, message, hint))
 
     def all(self) -> tuple[Note, ...]:
-        """All of them."""
+        """Return all notes."""
         return tuple(self._found.values())
 
 
 def operand_mark(step: VarInst, index: int) -> Mark:
-    """One word of a varinst."""
-    items = step.source.items if isinstance(step.source, Sequence) else ()
-    return items[index].mark if index < len(items) else step.at()
+    """Return the place of word `index` of a varinst, else of the instruction."""
+    if isinstance(step.source, Sequence) and index < len(step.source.items):
+        return step.source.items[index].mark
+    return step.at()
 
 
 def name_mark(step: Declare | Param, name: str) -> Mark:
-    """A name that is declared."""
+    """Return the place of a name that a declaration declares, else of the instruction."""
     source = step.source
-    keys = [key for key, _ in source.pairs] if isinstance(source, Mapping) else ()
-    items = source.items if isinstance(source, Sequence) else keys
-    found = (item.mark for item in items if isinstance(item, Scalar) and item.text == name)
-    return next(found, step.at())
+    candidates: list[Node] = []
+    if isinstance(source, Sequence):
+        candidates = source.items
+    elif isinstance(source, Mapping):
+        candidates = [key for key, _ in source.pairs]
+    for node in candidates:
+        if isinstance(node, Scalar) and node.text == name:
+            return node.mark
+    return step.at()
 
 
 Value = int | None
-"""What an operand is: None where it cannot be said."""
+"""The value of an operand, None if it is not known."""
 
 UNDEFINED = "V270"
 IMPOSSIBLE = "V271"
@@ -63,7 +69,8 @@ UNDECLARED = "V278"
 
 
 class Variables:
-    """As `program.values.Variables` in the first run of a program; what is wrong becomes a note."""
+    """The variables of `program.settings.Variables` with abstract values, in the first run of a program. Errors
+    become notes."""
 
     def __init__(self, program: Program, notes: Notes) -> None:
         self._notes = notes
@@ -73,56 +80,63 @@ class Variables:
         self._declared = [*_names(program, Declare), *_names(program, Param)]
         self._writable = _names(program, Declare)
 
-    def value(self, text: str, place: Mark, said: str = "") -> Value:
-        """Of an operand; `said` begins messages."""
+    def value(self, text: str, place: Mark, prefix: str = "") -> Value:
+        """Return the value of an operand; `prefix` begins messages. An operand without a value is a note."""
         if not is_variable(text):
             try:
                 return immediate(text)
             except ProgramError as error:
-                self._notes.add(IMPOSSIBLE, place, f"{said}{error}", about=said)
+                self._notes.add(IMPOSSIBLE, place, f"{prefix}{error}", about=prefix)
                 return None
         name = stored_name(text)
         if name not in self._kinds:
             later = any(stored_name(other) == name for other in self._declared)
-            hint = "it is declared further down" if later else partial(near, text, self._declared)
-            self._notes.add(UNDEFINED, place, f"{said}variable {text} has no value here", hint, said)
+            if later:
+                hint = "it is declared further down"
+            else:
+                hint = partial(near, text, self._declared)
+            self._notes.add(UNDEFINED, place, f"{prefix}variable {text} has no value here", hint, prefix)
             return None
         return None if self._blind else self._values[name]
 
     def is_param(self, text: str) -> bool:
-        """Does the text name a parameter?"""
+        """Return whether a text names a parameter."""
         return is_variable(text) and self._kinds.get(stored_name(text)) == "param"
 
     def declare(self, text: str, kind: str, value: Value, place: Mark) -> None:
-        """var, staticvar or param."""
+        """Declare a variable of the kind var, staticvar or param. A name in use or without `$` is a note."""
         if not is_variable(text):
             self._notes.add(IMPOSSIBLE, place, f"{kind} {text}: a variable's name starts with $", about=text)
             return
         name = stored_name(text)
-        known = self._kinds.get(name)
-        if known is not None and not known == kind == "staticvar":
-            self._notes.add(TWICE, place, f"{kind} {text}: the name is in use already ({known})", about=name)
-        elif known is None:
-            self._kinds[name], self._values[name] = kind, value
+        earlier_kind = self._kinds.get(name)
+        if earlier_kind is not None and not earlier_kind == kind == "staticvar":
+            self._notes.add(TWICE, place, f"{kind} {text}: the name is in use already ({earlier_kind})", about=name)
+        elif earlier_kind is None:
+            self._kinds[name] = kind
+            self._values[name] = value
 
     def calculate(self, step: VarInst) -> Value:
-        """Carry a varinst out; the value that it writes."""
+        """Carry out a varinst; return the value that it writes."""
         opcode = OPCODES[step.opcode]
         place = step.at()
         if len(step.args) != opcode.operands:
-            what = f"{opcode.name} takes {opcode.operands} operands, {len(step.args)} given"
-            self._notes.add(IMPOSSIBLE, place, what, f"write {opcode.doc}")
+            message = f"{opcode.name} takes {opcode.operands} operands, {len(step.args)} given"
+            self._notes.add(IMPOSSIBLE, place, message, f"write {opcode.doc}")
             return None
         if not is_variable(step.out):
             self._notes.add(IMPOSSIBLE, place, f"varinst writes {step.out!r}, which is not a $variable")
             return None
-        current = self.value(step.out, operand_mark(step, 0)) if opcode.reads_out else 0
+        if opcode.reads_out:
+            current = self.value(step.out, operand_mark(step, 0))
+        else:
+            current = 0
         args = [self.value(text, operand_mark(step, number)) for number, text in enumerate(step.args, 2)]
-        known = [arg for arg in args if arg is not None]
+        values = [arg for arg in args if arg is not None]
         result: Value = None
-        if current is not None and len(known) == len(args):
+        if current is not None and len(values) == len(args):
             try:
-                result = wrap32(opcode.result(current, tuple(known)))
+                result = wrap32(opcode.result(current, tuple(values)))
             except ProgramError as error:
                 self._notes.add(IMPOSSIBLE, place, str(error))
         self._assign(step, result)
@@ -133,16 +147,16 @@ class Variables:
         if name not in self._kinds:
             self._kinds[name] = "varinst"
             if not OPCODES[step.opcode].reads_out:
-                what = f"writes {step.out}, which is declared nowhere before"
-                self._notes.add(UNDECLARED, operand_mark(step, 0), what, partial(near, step.out, self._writable))
+                message = f"writes {step.out}, which is declared nowhere before"
+                self._notes.add(UNDECLARED, operand_mark(step, 0), message, partial(near, step.out, self._writable))
         self._values[name] = value
 
     def forget_all(self) -> None:
-        """No value of a variable is known any more."""
+        """Make the values of all variables unknown, also of those that are written later."""
         self._blind = True
 
     def forget(self, texts: frozenset[str]) -> None:
-        """The values of these variables cannot be said any longer."""
+        """Make the values of these variables unknown."""
         for text in texts:
             name = stored_name(text)
             if name in self._values:
@@ -150,7 +164,7 @@ class Variables:
 
 
 def _names(program: Program, kind: type[Declare | Param]) -> list[str]:
-    """Every variable that instructions of this kind declare, as it is written."""
+    """Return every variable that instructions of this kind declare, as it is written."""
     names: list[str] = []
     for step in program.instructions:
         if isinstance(step, Declare) and kind is Declare:
@@ -169,7 +183,8 @@ NUMBERS: Final = (
 
 
 class KnownSettings(NamedTuple):
-    """Values by field, None where they cannot be said; `texts`: the variables that they name, as written."""
+    """Values of one queue's settings by field, None where they are not known. `texts` holds the variables that they
+    name, as written."""
 
     source: QueueSettings
     values: AnyMapping[str, Value]
@@ -177,37 +192,41 @@ class KnownSettings(NamedTuple):
 
     @property
     def queue(self) -> str:
-        """The queue that they are for."""
+        """Return the name of the queue."""
         return self.source.queue
 
     def number(self, field: str) -> Value:
-        """Of a pointer or autoincrement."""
+        """Return the value of a pointer or autoincrement, or None if it is not known."""
         return self.values[field]
 
     def flag(self, field: str) -> bool | None:
-        """Of prologue, epilogue, zero or read_only."""
+        """Return the value of prologue, epilogue, zero or read_only, or None if it is not known."""
         value = self.values[field]
         return None if value is None else bool(value)
 
     @property
     def still(self) -> bool | None:
-        """Does every input read the same entry: prologue or epilogue (NETLIST 4.4)?"""
+        """Return whether every input reads the same entry, by prologue or epilogue (NETLIST 4.4); None if not known."""
         flags = (self.flag("prologue"), self.flag("epilogue"))
-        return True if True in flags else None if None in flags else False
+        if True in flags:
+            return True
+        return None if None in flags else False
 
-    def changed(self, text: str, value: Value) -> "KnownSettings":
-        """With another value of the variable `text`: what a varinst does to the queues that were executed before."""
+    def with_variable(self, text: str, value: Value) -> "KnownSettings":
+        """Return the settings with another value of the variable `text`, as a varinst changes those of queues
+        executed before."""
         return self._replace(
             values={field: value if getattr(self.source, field) == text else old for field, old in self.values.items()}
         )
 
-    def forgotten(self) -> "KnownSettings":
-        """Without the values."""
+    def without_values(self) -> "KnownSettings":
+        """Return the settings with all values unknown."""
         return self._replace(values=dict.fromkeys(self.values))
 
 
-def evaluated(source: QueueSettings, queue: Queue, variables: Variables, notes: Notes) -> KnownSettings:
-    """The settings at an execute. For a ram rd_ptr_local is not evaluated, for a queue wr_ptr_global is not."""
+def evaluate_settings(source: QueueSettings, queue: Queue, variables: Variables, notes: Notes) -> KnownSettings:
+    """Evaluate the settings of a queue at an execute. For a ram rd_ptr_local is not evaluated, for a queue
+    wr_ptr_global is not."""
     unused = "rd_ptr_local" if queue.is_ram else "wr_ptr_global"
     values: dict[str, Value] = {unused: 0}
     texts: set[str] = set()
@@ -219,21 +238,22 @@ def evaluated(source: QueueSettings, queue: Queue, variables: Variables, notes: 
         if is_variable(text):
             texts.add(text)
         if field in ("prologue", "epilogue") and variables.is_param(text):
-            what = f"{field} of {queue.name} is the parameter {text}; it may not depend on the caller"
-            notes.add(EXCLUDED, source.at(field), what)
+            message = f"{field} of {queue.name} is the parameter {text}; it may not depend on the caller"
+            notes.add(EXCLUDED, source.at(field), message)
     return KnownSettings(source, values, frozenset(texts))
 
 
-def differ(one: KnownSettings, other: KnownSettings) -> bool:
-    """Are the settings of two graphs of one temporal graph certain to differ (NETLIST 4.3 step 1)?"""
-    if one.source != other.source:
+def differ(left: KnownSettings, right: KnownSettings) -> bool:
+    """Return whether the settings of two graphs of one temporal graph are certain to differ (NETLIST 4.3 step 1)."""
+    if left.source != right.source:
         return True
-    pairs = ((value, other.values[field]) for field, value in one.values.items())
+    pairs = ((value, right.values[field]) for field, value in left.values.items())
     return any(None not in pair and pair[0] != pair[1] for pair in pairs)
 
 
 def require_sense(settings: KnownSettings, queue: Queue, notes: Notes, *, sums: bool) -> None:
-    """NETLIST 4.3 steps 3a and 3b. `sums`: a gradient op adds up in this queue."""
+    """Note settings that exclude each other (NETLIST 4.3 steps 3a and 3b). `sums` is true if a gradient op adds up
+    in the queue."""
     source = settings.source
     zero = settings.flag("zero")
     prologue = settings.flag("prologue")
@@ -244,5 +264,5 @@ def require_sense(settings: KnownSettings, queue: Queue, notes: Notes, *, sums: 
     if queue.is_ram and settings.number("global_wrptr_autoinc"):
         flags = [field for field in ("prologue", "epilogue", "zero") if settings.flag(field)]
         if flags:
-            what = f"global_wrptr_autoinc together with {flags[0]} on ram {queue.name}"
-            notes.add(EXCLUDED, source.at("global_wrptr_autoinc"), what)
+            message = f"global_wrptr_autoinc together with {flags[0]} on ram {queue.name}"
+            notes.add(EXCLUDED, source.at("global_wrptr_autoinc"), message)

@@ -1,7 +1,8 @@
-"""The walk: every instruction once, loops again as long as their rounds and the budget last, then what is widened.
+"""The walk through a program: every instruction once, loops again while their rounds and the budget last.
 
-A program has no branches and its loops run at least once (NETLIST 3.4), so what the first passage of an instruction
-meets is certain. Where a loop's rounds are not known or too many, all that its body changes is unknown after it.
+A program has no branches and its loops run at least once (NETLIST 3.4), so the first passage of an instruction is
+certain. Where the rounds of a loop are unknown or too many, the loop is widened: all that its body changes is
+unknown after it.
 """
 
 from collections.abc import Mapping, Sequence
@@ -16,7 +17,7 @@ from buda_emu.netlist.flow.variables import (
     Value,
     Variables,
     differ,
-    evaluated,
+    evaluate_settings,
     name_mark,
     operand_mark,
     require_sense,
@@ -53,12 +54,13 @@ WRAP = "V286"
 LEAVES = "V287"
 KEPT = "V290"
 SKIPS = "V292"
-_LOOKED_AT = 64  # inputs of one epoch whose entries are looked for
-_MOST_SLOTS = 4096  # of a queue of which they are remembered
+_LOOKED_AT = 64  # inputs of one epoch whose entries are checked
+_MOST_SLOTS = 4096  # entries of the largest queue whose written slots are remembered
 
 
 class Channels:
-    """The queues and rams of a machine in the first run of a program."""
+    """The pointers of queues and the settings of queues and rams, as far as they are known in the first run of a
+    program."""
 
     def __init__(self, around: Surroundings, program: str, notes: Notes) -> None:
         self._queues = around.netlist.queues
@@ -66,56 +68,56 @@ class Channels:
         self._program = program
         self._blind = False
         self._notes = notes
-        self._rings: dict[str, RingPointers | None] = {}  # of queues that ops feed; None: not known
-        self._written: dict[str, int] = {}  # of each ring that is known: a bit for each slot that holds anything
-        self._seen: dict[str, KnownSettings] = {}  # the latest settings of each in this run
-        self._bound: dict[str, dict[str, None]] = {}  # by the text of a variable: those whose settings name it
+        self._rings: dict[str, RingPointers | None] = {}  # by queue that ops feed; None if not known
+        self._written: dict[str, int] = {}  # by queue with a known ring: a bit for each slot that was written
+        self._seen: dict[str, KnownSettings] = {}  # the latest settings of each queue and ram in this run
+        self._bound: dict[str, dict[str, None]] = {}  # by the text of a variable: the queues whose settings name it
 
     def ring(self, name: str) -> RingPointers | None:
-        """Pointers of a queue whose entries can be told."""
+        """Return the pointers of a queue, or None if its entries are not known."""
         if self._blind:
             return None
         if name not in self._rings:
             queue = self._queues[name]
-            known = queue.entries > 0 and self._around.begins_empty(queue, self._program)
-            self._rings[name] = RingPointers(queue.entries) if known else None
+            self._rings[name] = None
+            if queue.entries > 0 and self._around.begins_empty(queue, self._program):
+                self._rings[name] = RingPointers(queue.entries)
         return self._rings[name]
 
     @property
     def count(self) -> int:
-        """How many were executed."""
+        """Return the number of queues and rams that had settings in an execute."""
         return len(self._seen)
 
     def forget_all(self) -> None:
-        """No pointer is known any more."""
+        """Make all pointers and settings unknown, also those of queues that are met later."""
         self._blind = True
         self.forget(frozenset(self._seen))
 
     def forget(self, names: frozenset[str]) -> None:
-        """The pointers and settings of these cannot be said any longer."""
+        """Make the pointers and settings of these queues and rams unknown."""
         self._rings.update(dict.fromkeys(names))
         for name in names & self._seen.keys():
-            self._seen[name] = self._seen[name].forgotten()
+            self._seen[name] = self._seen[name].without_values()
 
     def bound_to(self, texts: frozenset[str]) -> frozenset[str]:
-        """Queues and rams that follow one of these variables."""
-        return frozenset(name for text in texts for name in self._bound.get(text, ()))
+        """Return the queues and rams that follow one of these variables."""
+        names: set[str] = set()
+        for text in texts:
+            names.update(self._bound.get(text, ()))
+        return frozenset(names)
 
     def reset(self, name: str) -> None:
-        """allocate_queue: pointers at 0."""
+        """Set the pointers of a queue to 0, as allocate_queue does."""
         ring = self.ring(name)
         if ring is not None:
             ring.reset()
 
     def place(self, settings: KnownSettings) -> None:
-        """A queue's settings where an epoch begins (NETLIST 4.3 steps 3e and 3f)."""
+        """Place the pointers of a queue by its settings, where an epoch begins (NETLIST 4.3 steps 3e and 3f)."""
         name = settings.queue
         before = self._seen.get(name)
-        for text in before.texts if before is not None else ():
-            del self._bound[text][name]
-        for text in settings.texts:
-            self._bound.setdefault(text, {})[name] = None
-        self._seen[name] = settings
+        self._bind(settings, before)
         queue = self._queues[name]
         if queue.is_ram:
             self._require_slots(queue, settings, first=before is None)
@@ -124,6 +126,19 @@ class Channels:
             value = settings.number(field)
             if value is not None and value < 0:
                 self._notes.add(REFUSED_SETTINGS, settings.source.at(field), f"{field} of {name} is {value}")
+        self._place_ring(name, settings, first=before is None)
+
+    def _bind(self, settings: KnownSettings, before: KnownSettings | None) -> None:
+        """Let a queue follow the variables of its settings instead of those of the settings before."""
+        name = settings.queue
+        if before is not None:
+            for text in before.texts:
+                del self._bound[text][name]
+        for text in settings.texts:
+            self._bound.setdefault(text, {})[name] = None
+        self._seen[name] = settings
+
+    def _place_ring(self, name: str, settings: KnownSettings, *, first: bool) -> None:
         ring = self.ring(name)
         local = settings.number("rd_ptr_local")
         read = settings.number("rd_ptr_global")
@@ -131,17 +146,18 @@ class Channels:
             self._rings[name] = None
             return
         ring.place_local(local)
-        if before is None:
+        if first:
             ring.place_read(read)
         else:
             ring.pop_to(read)
 
     def follow(self, step: VarInst, value: Value, moved: tuple[Value, Value]) -> None:
-        """A varinst wrote a variable (NETLIST 4.3 "Propagation"); `moved`: increment and modulus of inc and incwrap."""
+        """Move the pointers that follow a variable which a varinst wrote (NETLIST 4.3 "Propagation"). `moved` holds
+        increment and modulus of inc and incwrap."""
         text = step.out
-        (by, wrap) = moved
+        by, wrap = moved
         for name in self._bound.get(text, ()):
-            self._seen[name] = settings = self._seen[name].changed(text, value)
+            self._seen[name] = settings = self._seen[name].with_variable(text, value)
             queue = self._queues[name]
             self._require_reach(queue, settings, text, value, step.at())
             if queue.is_ram:
@@ -149,24 +165,24 @@ class Channels:
             ring = self.ring(name)
             source = settings.source
             if by is not None and by > 1 and settings.still and source.rd_ptr_local == text:
-                what = f"moves on by {by} entries of {name}, but an execute reads one: prologue or epilogue is set"
-                self._notes.add(SKIPS, operand_mark(step, 2), what, about=name)
+                message = f"moves on by {by} entries of {name}, but an execute reads one: prologue or epilogue is set"
+                self._notes.add(SKIPS, operand_mark(step, 2), message, about=name)
             moves = [field for field in ("rd_ptr_local", "rd_ptr_global") if getattr(source, field) == text]
             if ring is not None and moves:
                 self._move(ring, name, moves, value)
             if wrap is not None and wrap > 0 and source.rd_ptr_global == text and wrap % (2 * queue.entries):
-                what = f"{text} is wrapped at {wrap}, the pointers of {name} run modulo {2 * queue.entries}"
-                self._notes.add(WRAP, operand_mark(step, 3), what, "wrap at twice the entries", name)
+                message = f"{text} is wrapped at {wrap}, the pointers of {name} run modulo {2 * queue.entries}"
+                self._notes.add(WRAP, operand_mark(step, 3), message, "wrap at twice the entries", name)
 
     def _require_reach(self, queue: Queue, settings: KnownSettings, text: str, value: Value, place: Mark) -> None:
-        """The pointers that follow a variable stay where they may be."""
+        """Note pointers that follow a variable out of their range."""
         pointers = ("rd_ptr_global", "wr_ptr_global" if queue.is_ram else "rd_ptr_local")
         for field in (field for field in pointers if getattr(settings.source, field) == text):
             if value is None or (field == "wr_ptr_global" and settings.flag("read_only") is not False):
                 continue
             if queue.is_ram and not 0 <= value < queue.entries:
-                what = f"moves {field} of ram {queue.name} to {value}, its slots are 0 to {queue.entries - 1}"
-                self._notes.add(LEAVES, place, what, "use incwrap, with the entries of the ram", queue.name)
+                message = f"moves {field} of ram {queue.name} to {value}, its slots are 0 to {queue.entries - 1}"
+                self._notes.add(LEAVES, place, message, "use incwrap, with the entries of the ram", queue.name)
             elif not queue.is_ram and value < 0:
                 self._notes.add(REFUSED_SETTINGS, place, f"moves {field} of {queue.name} to {value}", about=queue.name)
 
@@ -184,12 +200,12 @@ class Channels:
             value = settings.number(field)
             stays = field == "wr_ptr_global" and not first and settings.flag("read_only") is not False
             if value is not None and not stays and not 0 <= value < ram.entries:
-                what = f"{field} of ram {ram.name} is {value}, its slots are 0 to {ram.entries - 1}"
-                self._notes.add(REFUSED_SETTINGS, settings.source.at(field), what)
+                message = f"{field} of ram {ram.name} is {value}, its slots are 0 to {ram.entries - 1}"
+                self._notes.add(REFUSED_SETTINGS, settings.source.at(field), message)
 
     def run(self, epoch: EpochQueues, step: Execute, popping: frozenset[str]) -> None:
-        """An epoch runs: reads, writes and pops of all its inputs (NETLIST 4.3 step 4). `popping`: queues in its
-        settings."""
+        """Run an epoch: reads, writes and pops of all its inputs (NETLIST 4.3 step 4). `popping` holds the queues in
+        its settings."""
         place = step.at("graph_name")
         for name in sorted(epoch.reads - epoch.local):
             self._read(name, epoch.input_count, place, pops=name in popping)
@@ -198,21 +214,26 @@ class Channels:
                 self._write(name, epoch, place, pops=name in popping)
 
     def end(self, names: frozenset[str]) -> None:
-        """The execute is over: local pointers back to where the settings placed them (step 5)."""
+        """End an execute: local pointers return to where the settings placed them (NETLIST 4.3 step 5)."""
         for name in names:
             ring = self._rings.get(name)
             if ring is not None:
                 ring.local = ring.local_base
 
     def _steps(self, name: str, *, pops: bool) -> tuple[Value, Value]:
-        """How far one input moves the local pointer, and how many entries it pops."""
+        """Return by how much one input moves the local pointer of a queue, and how many entries it pops."""
         settings = self._seen.get(name)
         if settings is None:
-            return 1, 0  # NETLIST 4.1: what a queue does that no setting mentions
-        still = settings.still
-        local = settings.number("rd_ptr_autoinc")
-        popped = settings.number("global_rdptr_autoinc") if pops else 0
-        return (None if still is None else 0 if still else local), popped
+            return 1, 0  # NETLIST 4.1: a queue without settings
+        if pops:
+            popped = settings.number("global_rdptr_autoinc")
+        else:
+            popped = 0
+        if settings.still is None:
+            return None, popped
+        if settings.still:
+            return 0, popped
+        return settings.number("rd_ptr_autoinc"), popped
 
     def _read(self, name: str, inputs: int, place: Mark, *, pops: bool) -> None:
         ring = self.ring(name)
@@ -227,7 +248,7 @@ class Channels:
             problem = f"pops {popped * inputs} entries of queue {name}, which holds {ring.occupancy}"
         elif not _holds(ring, inputs, move, popped):
             problem = f"reads queue {name} beyond what it holds: {ring.occupancy} of {ring.entries} entries"
-        elif (slot := self._unwritten(name, ring, inputs, move)) is not None:
+        elif (slot := self._unwritten_slot(name, ring, inputs, move)) is not None:
             problem = _from_nowhere(name, slot)
         if problem:
             self._notes.add(UNREAD, place, problem, about=name)
@@ -236,8 +257,8 @@ class Channels:
         ring.advance_read(popped * inputs)
         ring.local = (ring.local + move * inputs) % ring.limit
 
-    def _unwritten(self, name: str, ring: RingPointers, inputs: int, move: int) -> int | None:
-        """A slot that is read before anything was written to it."""
+    def _unwritten_slot(self, name: str, ring: RingPointers, inputs: int, move: int) -> int | None:
+        """Return a slot that the inputs read before anything was written to it, or None."""
         if ring.entries > _MOST_SLOTS:
             return None
         written = self._written.get(name, 0)
@@ -251,20 +272,24 @@ class Channels:
         if ring is None or move is None or popped not in (0, 1) or move < 0:
             self._rings[name] = None
             return
-        most = 1 if popped else inputs
-        if ring.occupancy + most > ring.entries:
+        peak = 1 if popped else inputs  # an entry that is popped at once leaves room for the next
+        if ring.occupancy + peak > ring.entries:
             if name in self._around.read_by_ops:  # else the host takes entries out meanwhile
-                left = ring.entries - ring.occupancy
-                what = f"writes {most} {'entry' if most == 1 else 'entries'} to queue {name}"
-                what += f", which has {left} of {ring.entries} entries free"
-                self._notes.add(FULL, place, what, about=name)
+                free = ring.entries - ring.occupancy
+                noun = "entry" if peak == 1 else "entries"
+                message = f"writes {peak} {noun} to queue {name}"
+                message += f", which has {free} of {ring.entries} entries free"
+                self._notes.add(FULL, place, message, about=name)
             self._rings[name] = None
             return
         if ring.entries <= _MOST_SLOTS:
             for number in range(min(inputs, ring.entries)):
                 self._written[name] = self._written.get(name, 0) | 1 << ring.slot(ring.wr + number)
         ring.wr = (ring.wr + inputs) % ring.limit
-        slot = self._unwritten(name, ring, inputs, move) if name in epoch.local else None
+        if name in epoch.local:
+            slot = self._unwritten_slot(name, ring, inputs, move)
+        else:
+            slot = None
         if slot is not None:
             self._notes.add(UNREAD, place, _from_nowhere(name, slot), about=name)
         ring.advance_read(popped * inputs)
@@ -276,7 +301,7 @@ def _from_nowhere(name: str, slot: int) -> str:
 
 
 def _holds(ring: RingPointers, inputs: int, move: int, popped: int) -> bool:
-    """Are the entries that the inputs read among those held: as `device.Fifo.holds_next_read` asks."""
+    """Return whether a queue holds the entries that the inputs read, by the test of the runtime's queues."""
     for number in range(min(inputs, _LOOKED_AT)):
         local = ring.local + number * move
         read = ring.rd + number * popped
@@ -288,13 +313,13 @@ def _holds(ring: RingPointers, inputs: int, move: int, popped: int) -> bool:
 
 PASSED_AGAIN = 4_000
 WIDENED = 100_000
-"""Instructions and queue settings that are passed again in loops, and that are looked at where a loop is widened, in
-all programs of a netlist: a check takes no longer than its document is long."""
+"""Bounds on the instructions and queue settings that are passed again in loops, and that are visited where a loop is
+widened, in all programs of a netlist: so the time of a check grows only with the length of its document."""
 _MANY = 1 << 62  # rounds; more are not counted
 
 
 def notes_of(netlist: Netlist) -> Mapping[str, Sequence[Note]]:
-    """What the walks of a netlist's programs notice, by program. The netlist is one that loads."""
+    """Walk through all programs of a netlist that loads; return the notes by program."""
     around = Surroundings(netlist)
     again = Budget(PASSED_AGAIN)
     widened = Budget(WIDENED)
@@ -303,12 +328,12 @@ def notes_of(netlist: Netlist) -> Mapping[str, Sequence[Note]]:
 
 @dataclass(slots=True)
 class Budget:
-    """How much may still be done."""
+    """An amount of work that may still be done."""
 
     left: int
 
     def take(self, count: int) -> bool:
-        """Is so much left? If so it is taken."""
+        """Take an amount of work if so much is left; return whether it was."""
         if count > self.left:
             return False
         self.left -= count
@@ -324,7 +349,7 @@ class _RunningLoop:
 
 
 class _Walk:
-    """Of one program, in its first run."""
+    """The walk through one program in its first run."""
 
     def __init__(self, around: Surroundings, program: Program, again: Budget, widened: Budget) -> None:
         self._around = around
@@ -338,12 +363,12 @@ class _Walk:
         self._loops: list[_RunningLoop] = []
         self._executed: dict[int, dict[str, Execute]] = {}  # by graph, those of each temporal graph, since it ran last
         self._pending: dict[int, dict[str, KnownSettings]] = {}
-        self._kept: set[str] = set()  # of which it was told
+        self._reported: set[str] = set()  # queues that were noted as never popped
         self._ends = _ends(program.instructions)
         self._costs = [0, *accumulate(map(_cost, program.instructions))]  # of all instructions before each
 
     def run(self) -> Sequence[Note]:
-        """Walk to the end."""
+        """Walk to the end of the program; return the notes."""
         counter = 0
         while counter < len(self._instructions):
             counter = self._step(counter, self._instructions[counter])
@@ -352,7 +377,7 @@ class _Walk:
         return self._notes.all()
 
     def _step(self, counter: int, step: Instruction) -> int:
-        """One instruction; the index of the next."""
+        """Pass one instruction; return the index of the next."""
         match step:
             case Execute():
                 self._execute(step)
@@ -377,7 +402,7 @@ class _Walk:
         return counter + 1
 
     def _operands(self, step: VarInst) -> tuple[Value, Value]:
-        """By how much inc and incwrap move a variable, and where incwrap wraps it."""
+        """Return by how much inc and incwrap move a variable, and where incwrap wraps it; None if not known."""
         values: list[Value] = [None, None]
         if step.opcode in ("inc", "incwrap"):
             for index, text in enumerate(step.args[:2]):
@@ -385,7 +410,7 @@ class _Walk:
         return values[0], values[1]
 
     def _execute(self, step: Execute) -> None:
-        """NETLIST 4.3."""
+        """Pass an execute; the last one of a temporal graph runs the epoch (NETLIST 4.3)."""
         epoch = self._around.epoch_of.get(step.graph)
         if epoch is None:
             self._notes.add(IMPOSSIBLE, step.at("graph_name"), f"executes graph '{step.graph}', which does not exist")
@@ -394,21 +419,21 @@ class _Walk:
         pending = self._pending.setdefault(number, {})
         for source in step.queue_settings:
             queue = self._queues[source.queue]
-            settings = evaluated(source, queue, self._variables, self._notes)
-            if queue.name in self._around.kept and queue.name not in self._kept:
-                self._kept.add(queue.name)
-                what = f"no entry of {queue.name} is ever popped: it fills up"
-                self._notes.add(KEPT, source.at("rd_ptr_global"), what)
-            known = pending.get(source.queue)
-            if known is not None and differ(known, settings):
-                what = f"settings of {source.queue} differ from those of another graph that runs at the same time"
-                self._notes.add(REFUSED_SETTINGS, source.at(), what, "write the same in both")
+            settings = evaluate_settings(source, queue, self._variables, self._notes)
+            if queue.name in self._around.never_popped and queue.name not in self._reported:
+                self._reported.add(queue.name)
+                message = f"no entry of {queue.name} is ever popped: it fills up"
+                self._notes.add(KEPT, source.at("rd_ptr_global"), message)
+            earlier = pending.get(source.queue)
+            if earlier is not None and differ(earlier, settings):
+                message = f"settings of {source.queue} differ from those of another graph that runs at the same time"
+                self._notes.add(REFUSED_SETTINGS, source.at(), message, "write the same in both")
             pending[source.queue] = settings
         executed = self._executed.setdefault(number, {})
         if executed.get(step.graph) is step:  # what occurs twice V126 sees without a walk
             others = ", ".join(name for name in epoch.temporal.graphs if name not in executed)
-            what = f"executes {step.graph} again in a loop, before {others}, which run at the same time"
-            self._notes.add(ALONE, step.at("graph_name"), what)
+            message = f"executes {step.graph} again in a loop, before {others}, which run at the same time"
+            self._notes.add(ALONE, step.at("graph_name"), message)
         executed[step.graph] = step
         if len(executed) < len(epoch.temporal.graphs):
             return
@@ -421,20 +446,28 @@ class _Walk:
         self._channels.end(frozenset(source.queue for source in step.queue_settings))
 
     def _loop(self, counter: int, step: Loop) -> None:
-        place = step.source.mark if step.source is not None else step.at()
+        if step.source is not None:
+            place = step.source.mark
+        else:
+            place = step.at()
         rounds = self._variables.value(step.count, place)
         if rounds is not None and rounds < 1:
-            self._notes.add(NO_ROUND, place, f"loop count {_shown(step.count, rounds)}; a loop runs at least once")
+            self._notes.add(
+                NO_ROUND, place, f"loop count {_describe_count(step.count, rounds)}; a loop runs at least once"
+            )
             rounds = 1
         # The rounds that a variable gives may change from round to round of the loops around.
-        around = self._loops[-1].every if self._loops and not is_variable(step.count) else 1
-        every = min(around * (rounds or 1), _MANY)
+        if self._loops and not is_variable(step.count):
+            outer_rounds = self._loops[-1].every
+        else:
+            outer_rounds = 1
+        every = min(outer_rounds * (rounds or 1), _MANY)
         self._loops.append(_RunningLoop(step, counter + 1, None if rounds is None else rounds - 1, every))
         end = self._ends.get(counter)
-        least = every * (end - counter) if end is not None else 0  # inner loops count once
-        if least > DEFAULT_STEP_LIMIT:
-            what = f"takes {least:,} instructions at least, a run is given {DEFAULT_STEP_LIMIT:,}"
-            self._notes.add(ENDLESS, place, what, "count less, or give --step-limit")
+        steps = every * (end - counter) if end is not None else 0  # inner loops count once
+        if steps > DEFAULT_STEP_LIMIT:
+            message = f"takes {steps:,} instructions at least, a run is given {DEFAULT_STEP_LIMIT:,}"
+            self._notes.add(ENDLESS, place, message, "count less, or give --step-limit")
 
     def _endloop(self, counter: int, step: EndLoop) -> int:
         if not self._loops:
@@ -457,18 +490,18 @@ class _Walk:
         return counter + 1
 
     def _widen(self, body: Sequence[Instruction]) -> None:
-        """A loop runs on, nobody knows how often: what it changes is unknown."""
+        """Make all that the body of a loop changes unknown: it runs on for an unknown number of rounds."""
         texts: set[str] = set()
-        queues = {name for epoch in self._around.executed(body) for name in (*epoch.reads, *epoch.writes)}
+        queues = {name for epoch in self._around.epochs_in(body) for name in (*epoch.reads, *epoch.writes)}
         for step in body:
             match step:
                 case VarInst():
                     texts.add(step.out)
                 case Declare(kind="var"):
-                    what = "is declared inside a loop: a second round fails"
+                    message = "is declared inside a loop: a second round fails"
                     for name, _ in step.variables:
                         self._notes.add(
-                            AGAIN, name_mark(step, name), f"{name} {what}", "declare it before the loop", name
+                            AGAIN, name_mark(step, name), f"{name} {message}", "declare it before the loop", name
                         )
                 case Allocate():
                     queues.update(step.queues)
@@ -481,20 +514,24 @@ class _Walk:
 
 
 def _ends(instructions: Sequence[Instruction]) -> dict[int, int]:
-    """Index of the endloop of each loop."""
-    found: dict[int, int] = {}
+    """Return the index of the endloop of each loop."""
+    ends: dict[int, int] = {}
     open_loops: list[int] = []
     for index, step in enumerate(instructions):
         if isinstance(step, Loop):
             open_loops.append(index)
         elif isinstance(step, EndLoop) and open_loops:
-            found[open_loops.pop()] = index
-    return found
+            ends[open_loops.pop()] = index
+    return ends
 
 
 def _cost(step: Instruction) -> int:
-    return 1 + len(step.queue_settings) if isinstance(step, Execute) else 1
+    if isinstance(step, Execute):
+        return 1 + len(step.queue_settings)
+    return 1
 
 
-def _shown(text: str, value: int) -> str:
-    return f"{text} is {value}" if is_variable(text) else f"is {value}"
+def _describe_count(text: str, value: int) -> str:
+    if is_variable(text):
+        return f"{text} is {value}"
+    return f"is {value}"

@@ -1,4 +1,4 @@
-"""Runs one program: variables, loops, executes (NETLIST 3). What an execute does is the machine's business."""
+"""Interpreter of one program: variables, loops, executes (NETLIST 3). A `Machine` runs the graphs that it executes."""
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
@@ -38,25 +38,25 @@ from buda_emu.support.stopped import Round
 
 @dataclass(slots=True)
 class StepBudget:
-    """Counts instructions, and inputs of epochs, of one run."""
+    """The number of instructions and epoch inputs that one run may take, and how many are left."""
 
     limit: int
     left: int = 0
 
     def begin_run(self) -> None:
-        """The whole budget again."""
+        """Restore the whole budget."""
         self.left = self.limit
 
-    def require(self, count: int, what: str) -> None:
-        """Raises ProgramError when `what`, which takes so many steps at least, is more than is left."""
+    def require(self, count: int, message: str) -> None:
+        """Raise ProgramError if `label`, which takes at least `count` steps, takes more than are left."""
         if count > self.left:
             raise ProgramError(
-                f"{what} take at least {count} instructions, {self.left} of {self.limit} are left (step_limit)",
+                f"{message} take at least {count} instructions, {self.left} of {self.limit} are left (step_limit)",
                 kind="limit",
             )
 
     def take(self, count: int = 1) -> None:
-        """Count some steps. Raises ProgramError when the run has had more than its limit."""
+        """Count steps that are taken. Raises ProgramError when the run has taken more than its limit."""
         self.left -= count
         if self.left < 0:
             raise ProgramError(
@@ -65,27 +65,28 @@ class StepBudget:
 
 
 class Machine(Protocol):
-    """What the interpreter drives."""
+    """The machine that an interpreter drives: it runs graphs, allocates queues, and moves queues with the variables."""
 
     def execute(self, instruction: Execute, variables: Variables) -> None:
         """Run a graph with settings evaluated from `variables`."""
         ...
 
     def variable_written(self, text: str, variables: Variables) -> None:
-        """A varinst wrote the variable of this text: queues bound to it follow (NETLIST 4.3 propagation)."""
+        """Move the queues that are bound to a variable, given by its text, which a varinst wrote (NETLIST 4.3
+        propagation)."""
         ...
 
     def allocate(self, queue: str) -> None:
-        """allocate_queue of one queue."""
+        """Give a dynamic queue its memory (allocate_queue)."""
         ...
 
     def deallocate(self, queue: str) -> None:
-        """deallocate_queue of one queue."""
+        """Take the memory of a dynamic queue back (deallocate_queue)."""
         ...
 
 
 Loops = Sequence[tuple[Loop, int, int]]
-"""Loops that are being run, outermost first: each with its rounds and those that are left."""
+"""The loops that are running, outermost first: each with all its rounds and the rounds that are left."""
 
 
 def _place(program: str, counter: int, instruction: Instruction, loops: Loops, values: Mapping[str, int]) -> Place:
@@ -106,8 +107,9 @@ class _RunningLoop:
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """Where a program is: the instruction that is about to run, and for each loop around it, outermost first, the loop,
-    its first instruction, its rounds and those that are left."""
+    """The position of a program: the instruction that is about to run, and the loops around it, outermost first.
+    Each loop is a tuple of the instruction, the index of its first instruction, all its rounds and the rounds that
+    are left."""
 
     program: str
     counter: int
@@ -115,9 +117,10 @@ class Standing:
 
 
 class Interpreter:
-    """One program with its variables. Every instruction counts against `steps`.
+    """Interpreter of one program with its variables. Every instruction counts against `steps`.
 
-    `looks_ahead`: a loop that is going to take more than is left of them fails when it begins, not when they are over.
+    With `looks_ahead`, a loop that will take more steps than are left fails when it begins rather than when they run
+    out.
     """
 
     __slots__ = ("_looks_ahead", "_loops", "_machine", "_observer", "_steps", "failed_at", "program", "variables")
@@ -141,16 +144,16 @@ class Interpreter:
         self._loops: list[_RunningLoop] = []
 
     def run(self, parameters: Mapping[str, str]) -> None:
-        """Run to the end. Raises ProgramError that names instruction and line."""
+        """Run the program to its end. Raises ProgramError that names instruction and line."""
         self.variables.begin_run(parameters)
         self._run_from(0, [])
 
     def resume(self, standing: Standing) -> None:
-        """Run from there to the end, with the variables as they are. Raises as `run`."""
+        """Run from a position to the end, with the variables as they are. Raises ProgramError as `run` does."""
         self._run_from(standing.counter, [_RunningLoop(*loop) for loop in standing.loops])
 
     def standing(self, counter: int) -> Standing:
-        """Where it is, at an instruction that is about to run."""
+        """Return the position of the program before the instruction `counter` runs."""
         loops = ((loop.source, loop.first, loop.rounds, loop.left) for loop in self._loops)
         return Standing(self.program.name, counter, tuple(loops))
 
@@ -172,40 +175,31 @@ class Interpreter:
         # a missing endloop is not detected by the reference either (NETLIST 3.4)
 
     def place(self, counter: int, instruction: Instruction) -> Place:
-        """Of an instruction that is being run."""
+        """Return the place of an instruction that is running, with the rounds of its loops and the variables."""
         return self.moment(counter, instruction)()
 
     def moment(self, counter: int, instruction: Instruction) -> Callable[[], Place]:
-        """What says later where it was: `place` as it is now. Nearly nobody asks, so it does no more than remember."""
+        """Return a function that computes `place` as it is now. The place is rarely needed, so only its parts are
+        remembered here."""
         loops = [(loop.source, loop.rounds, loop.left) for loop in self._loops]
         return partial(_place, self.program.name, counter, instruction, loops, self.variables.values())
 
     def _step(self, counter: int, instruction: Instruction, loops: "list[_RunningLoop]") -> int:
-        """Do one instruction; returns the index of the next."""
+        """Run one instruction; return the index of the next."""
         match instruction:
             case Execute():
                 self._machine.execute(instruction, self.variables)
             case VarInst():
                 self._varinst(instruction)
             case Loop():
-                rounds = self.variables.value(instruction.count)
-                if rounds < 1:
-                    raise ProgramError(
-                        f"loop count {instruction.count} is {rounds}; a loop runs at least once", kind="loop"
-                    )
-                if self._looks_ahead:
-                    self._steps.require(rounds * self._body_length(counter + 1), f"{rounds} rounds of this loop")
-                loops.append(_RunningLoop(instruction, counter + 1, rounds, rounds - 1))
+                self._begin_loop(counter, instruction, loops)
             case EndLoop():
-                if not loops:
-                    raise ProgramError("endloop without a loop", kind="loop")
-                loop = loops[-1]
-                if loop.left:
-                    loop.left -= 1
-                    return loop.first
-                loops.pop()
+                return self._end_round(counter, loops)
             case Declare():
-                kind = Kind.LOCAL if instruction.kind == "var" else Kind.STATIC
+                if instruction.kind == "var":
+                    kind = Kind.LOCAL
+                else:
+                    kind = Kind.STATIC
                 for name, text in instruction.variables:
                     self.variables.declare(name, kind, self.variables.value(text))
             case Param():
@@ -219,8 +213,28 @@ class Interpreter:
                     self._machine.deallocate(queue)
         return counter + 1
 
+    def _begin_loop(self, counter: int, instruction: Loop, loops: "list[_RunningLoop]") -> None:
+        rounds = self.variables.value(instruction.count)
+        if rounds < 1:
+            raise ProgramError(f"loop count {instruction.count} is {rounds}; a loop runs at least once", kind="loop")
+        if self._looks_ahead:
+            self._steps.require(rounds * self._body_length(counter + 1), f"{rounds} rounds of this loop")
+        loops.append(_RunningLoop(instruction, counter + 1, rounds, rounds - 1))
+
+    @staticmethod
+    def _end_round(counter: int, loops: "list[_RunningLoop]") -> int:
+        """End a round of the innermost loop; return the index of the next instruction."""
+        if not loops:
+            raise ProgramError("endloop without a loop", kind="loop")
+        loop = loops[-1]
+        if loop.left:
+            loop.left -= 1
+            return loop.first
+        loops.pop()
+        return counter + 1
+
     def _body_length(self, first: int) -> int:
-        """Instructions of a loop's body and its endloop, inner loops counted once."""
+        """Return the number of instructions of a loop's body and its endloop, inner loops counted once."""
         depth = 1
         instructions = self.program.instructions
         for position in range(first, len(instructions)):
@@ -236,7 +250,10 @@ class Interpreter:
             raise ProgramError(f"{opcode.name} takes {takes}, {len(instruction.args)} given")
         if not is_variable(instruction.out):
             raise ProgramError(f"varinst writes {instruction.out!r}, which is not a $variable")
-        current = self.variables.value(instruction.out) if opcode.reads_out else 0
+        if opcode.reads_out:
+            current = self.variables.value(instruction.out)
+        else:
+            current = 0
         args = tuple(self.variables.value(text) for text in instruction.args)
         self.variables.assign(instruction.out, wrap32(opcode.result(current, args)))
         self._machine.variable_written(instruction.out, self.variables)
@@ -245,7 +262,8 @@ class Interpreter:
 class CompleteEpoch(NamedTuple):
     """A temporal graph whose graphs were all executed.
 
-    `executes`: of each graph; `settings`: of each queue that one of them names; `last`: those of the last execute.
+    `executes` holds the execute of each graph, `settings` those of each queue that one of them names, and `last` the
+    settings of the last execute.
     """
 
     temporal: TemporalGraph
@@ -256,11 +274,11 @@ class CompleteEpoch(NamedTuple):
 
 
 Pending = tuple[Mapping[int, Mapping[str, Execute]], Mapping[int, Mapping[str, Evaluated]]]
-"""Executes and settings of each temporal graph of which others are still to be executed."""
+"""Executes and settings, by the id of each temporal graph of which some graphs were executed and others were not."""
 
 
 class GatheredExecutes:
-    """The executes of one run of a program, gathered by temporal graph."""
+    """The executes of one run of a program, gathered until a temporal graph is complete."""
 
     __slots__ = ("_executes", "_netlist", "_prepared", "_settings", "_temporal")
 
@@ -272,23 +290,23 @@ class GatheredExecutes:
         self._settings: dict[int, dict[str, Evaluated]] = {}
 
     def begin_run(self) -> None:
-        """Forget what an earlier run left pending."""
+        """Drop the executes that an earlier run left pending."""
         self._executes.clear()
         self._settings.clear()
 
     def state(self) -> "Pending":
-        """A copy of what is pending."""
+        """Return a copy of the pending executes and settings."""
         executes = {number: dict(of) for number, of in self._executes.items()}
         return executes, {number: dict(of) for number, of in self._settings.items()}
 
     def set_state(self, pending: "Pending") -> None:
-        """Replace what is pending by what `state` gave."""
+        """Replace the pending executes and settings by a result of `state`."""
         executes, settings = pending
         self._executes = {number: dict(of) for number, of in executes.items()}
         self._settings = {number: dict(of) for number, of in settings.items()}
 
     def add(self, instruction: Execute, variables: Variables) -> CompleteEpoch | None:
-        """One more execute; the epoch that it completes (NETLIST 4.3 steps 1 to 3b).
+        """Add an execute; return the epoch that it completes, or None (NETLIST 4.3 steps 1 to 3b).
 
         Raises ProgramError for a graph that is not defined or was executed already, for settings that differ from those
         of another graph of the epoch, that cannot be evaluated, or that exclude each other.
@@ -300,8 +318,8 @@ class GatheredExecutes:
         pending = self._settings.get(temporal.id)
         if pending is None:
             pending = self._settings[temporal.id] = {}
-        own = self._prepared.of(instruction)
-        for evaluated in own.evaluated(variables):
+        execute_settings = self._prepared.of(instruction)
+        for evaluated in execute_settings.evaluate_all(variables):
             name = evaluated[0].queue
             if name in pending and pending[name][1] != evaluated[1]:
                 raise ProgramError(
@@ -331,15 +349,16 @@ class GatheredExecutes:
             input_count=self._netlist.graphs[graph].input_count,
             executes=executes,
             settings=pending,
-            last=own,
+            last=execute_settings,
         )
 
 
 def _require_sense(queue: Queue, settings: EvaluatedSettings) -> None:
-    """NETLIST 4.3 steps 3a and 3b, which the device's loader holds, too (4.1)."""
+    """Raise ProgramError for settings that exclude each other (NETLIST 4.3 steps 3a and 3b); the device's loader
+    requires the same (4.1)."""
     kind = "ram" if queue.is_ram else "queue"
     if settings.zero and not settings.prologue:
         raise ProgramError(f"zero without prologue on {kind} {queue.name}", kind="settings", queue=queue.name)
     if queue.is_ram and settings.global_wrptr_autoinc and (settings.prologue or settings.epilogue or settings.zero):
-        what = f"global_wrptr_autoinc together with prologue, epilogue or zero on ram {queue.name}"
-        raise ProgramError(what, kind="settings", queue=queue.name)
+        message = f"global_wrptr_autoinc together with prologue, epilogue or zero on ram {queue.name}"
+        raise ProgramError(message, kind="settings", queue=queue.name)

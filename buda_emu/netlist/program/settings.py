@@ -1,6 +1,5 @@
-"""The variables of a program with their values (NETLIST 3.2), one execute's queue settings, and the place and the text
-of an instruction in messages.
-"""
+"""Variables of a program with their values (NETLIST 3.2), queue settings of an execute, and places and texts of
+instructions for messages."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
@@ -17,7 +16,7 @@ from buda_emu.support.stopped import Round
 
 
 class Kind(Enum):
-    """Who declared a variable; decides whether it survives the run (NETLIST 3.2)."""
+    """The instruction that declared a variable; it decides whether the variable survives the run (NETLIST 3.2)."""
 
     LOCAL = "var"
     PARAM = "param"
@@ -26,7 +25,7 @@ class Kind(Enum):
 
 
 class Variables:
-    """The variables of one program, kept for the life of the machine."""
+    """The variables of one program, which live as long as the machine."""
 
     __slots__ = ("_kinds", "_params", "_values")
 
@@ -36,81 +35,85 @@ class Variables:
         self._params: dict[str, str] = {}
 
     def begin_run(self, parameters: Mapping[str, str]) -> None:
-        """Forget locals and params; merge the caller's parameters into those of earlier runs."""
-        for name in [n for n, kind in self._kinds.items() if kind in (Kind.LOCAL, Kind.PARAM)]:
-            del self._values[name], self._kinds[name]
+        """Drop locals and params; merge the caller's parameters into those of earlier runs."""
+        for name in [name for name, kind in self._kinds.items() if kind in (Kind.LOCAL, Kind.PARAM)]:
+            del self._values[name]
+            del self._kinds[name]
         self._params.update(parameters)
 
     def declare(self, text: str, kind: Kind, value: int) -> None:
-        """`var` or `staticvar` (NETLIST 3.2). Raises ProgramError for a name in use or without `$`."""
+        """Declare a `var` or `staticvar` (NETLIST 3.2). Raises ProgramError for a name in use or without `$`."""
         if not is_variable(text):
             raise ProgramError(f"{kind.value} {text}: a variable's name starts with $")
         name = stored_name(text)
-        known = self._kinds.get(name)
-        if known is Kind.STATIC and kind is Kind.STATIC:
+        earlier_kind = self._kinds.get(name)
+        if earlier_kind is Kind.STATIC and kind is Kind.STATIC:
             return  # the initial value counts only the first time
-        if known is not None:
+        if earlier_kind is not None:
             raise ProgramError(
-                f"{kind.value} {text}: the name is already in use ({known.value}); a var inside a loop is declared "
-                "again in its second round: move it before the loop"
+                f"{kind.value} {text}: the name is already in use ({earlier_kind.value}); "
+                "a var inside a loop is declared again in its second round: move it before the loop"
             )
         self._values[name], self._kinds[name] = value, kind
 
     def bind_param(self, text: str) -> None:
-        """`param`: take the caller's value, looked up exactly as written."""
-        given = self._params.get(text)
-        if given is None:
-            known = ", ".join(sorted(self._params)) or "none"
-            raise ProgramError(f"param {text} has no value; parameters given: {known}")
-        if is_variable(given):
-            raise ProgramError(f"param {text}: the value {given!r} must be a number, true or false")
-        self.declare(text, Kind.PARAM, immediate(given))
+        """Declare a `param` with the caller's value, looked up exactly as written. Raises ProgramError if there is
+        none."""
+        argument = self._params.get(text)
+        if argument is None:
+            names = ", ".join(sorted(self._params)) or "none"
+            raise ProgramError(f"param {text} has no value; parameters given: {names}")
+        if is_variable(argument):
+            raise ProgramError(f"param {text}: the value {argument!r} must be a number, true or false")
+        self.declare(text, Kind.PARAM, immediate(argument))
 
     def assign(self, text: str, value: int) -> None:
-        """Write a varinst's result; an undeclared name comes to be and survives like a static (NETLIST 3.2 untyped)."""
+        """Write the result of a varinst; an undeclared name is created and survives like a static (NETLIST 3.2
+        untyped)."""
         name = stored_name(text)
         self._kinds.setdefault(name, Kind.UNTYPED)
         self._values[name] = value
 
     def value(self, text: str) -> int:
-        """Value of an operand: variable or immediate (NETLIST 3.1)."""
+        """Return the value of an operand, a variable or an immediate (NETLIST 3.1). Raises ProgramError for an
+        unknown variable."""
         if not is_variable(text):
             return immediate(text)
         name = stored_name(text)
         if name not in self._values:
-            known = ", ".join("$" + n for n in sorted(self._values)) or "none"
-            raise ProgramError(f"unknown variable {text}; known: {known}")
+            names = ", ".join("$" + n for n in sorted(self._values)) or "none"
+            raise ProgramError(f"unknown variable {text}; known: {names}")
         return self._values[name]
 
     def values_of(self, names: tuple[str, ...]) -> tuple[int | None, ...]:
-        """Values by stored name, None for a name that is not in use."""
+        """Return values by stored name, None for a name that is not in use."""
         return tuple(map(self._values.get, names))
 
     def is_param(self, text: str) -> bool:
-        """Does the text name a parameter?"""
+        """Return whether a text names a parameter."""
         return is_variable(text) and self._kinds.get(stored_name(text)) is Kind.PARAM
 
     def state(self) -> tuple[dict[str, int], dict[str, Kind], dict[str, str]]:
-        """Copies of values and kinds by stored name, and of the callers' parameters."""
+        """Return copies of values and kinds by stored name, and of the callers' parameters."""
         return dict(self._values), dict(self._kinds), dict(self._params)
 
     def set_state(self, values: Mapping[str, int], kinds: Mapping[str, Kind], params: Mapping[str, str]) -> None:
-        """Replace all of what `state` gives."""
+        """Replace all variables by a result of `state`."""
         self._values = dict(values)
         self._kinds = dict(kinds)
         self._params = dict(params)
 
     def values(self) -> dict[str, int]:
-        """A copy of all values by stored name."""
+        """Return a copy of all values by stored name."""
         return self._values.copy()
 
     def snapshot(self) -> dict[str, int]:
-        """All values by `$name`, for listeners and error texts."""
+        """Return all values by `$name`, for listeners and error texts."""
         return by_text(self._values)
 
 
 class VariableValues:
-    """The variables of a running program as those who watch it see them: every method that reads, none that writes."""
+    """A read-only view of the variables of a running program, for listeners."""
 
     __slots__ = ("is_param", "snapshot", "value", "values", "values_of")
 
@@ -123,12 +126,13 @@ class VariableValues:
 
 
 def by_text(values: Mapping[str, int]) -> dict[str, int]:
-    """Values by stored name, by `$name`."""
+    """Return values by `$name`, from values by stored name."""
     return {"$" + name: value for name, value in values.items()}
 
 
 class EvaluatedSettings(NamedTuple):
-    """Settings of one queue. `source` keeps the texts, which later varinsts are matched against (NETLIST 4.3)."""
+    """Values of one queue's settings. `source` keeps the texts, against which later varinsts are matched (NETLIST
+    4.3)."""
 
     source: QueueSettings
     prologue: bool
@@ -144,7 +148,7 @@ class EvaluatedSettings(NamedTuple):
 
     @property
     def queue(self) -> str:
-        """The queue that they are for."""
+        """Return the name of the queue."""
         return self.source.queue
 
 
@@ -154,7 +158,7 @@ _NOT_A_PARAMETER: Final = ("prologue", "epilogue")
 
 
 class PreparedSettings:
-    """Settings of one queue in one execute, read once, evaluated every time that it runs.
+    """Settings of one queue in one execute: parsed once, evaluated every time that the execute runs.
 
     For a ram rd_ptr_local is not evaluated, for a queue wr_ptr_global is not (NETLIST 3.5).
     """
@@ -164,8 +168,8 @@ class PreparedSettings:
     def __init__(self, source: QueueSettings, is_ram: bool) -> None:
         self.source = source
         self.queue = source.queue
-        self._constants: list[Any] = []  # of all fields; those that are open get their value later
-        self._open: list[tuple[int, str, str]] = []  # number, name and text of fields that name a variable, or nothing
+        self._constants: list[Any] = []  # values of all fields; None for an open one
+        self._open: list[tuple[int, str, str]] = []  # number, name and text of the fields that are no constants
         unused = "rd_ptr_local" if is_ram else "wr_ptr_global"
         for number, field in enumerate(_FIELDS):
             text = getattr(source, field)
@@ -178,27 +182,28 @@ class PreparedSettings:
         self._places = [
             (number, self.names.index(stored_name(text)), field in _FLAGS) for number, field, text in self._open
         ]
-        # Whether there is nothing to complain about once the variables are there.
+        # True if evaluation cannot fail once all variables have values.
         self.is_plain = all(is_variable(text) and field not in _NOT_A_PARAMETER for _, field, text in self._open)
         self._latest: tuple[tuple[int | None, ...], EvaluatedSettings] | None = None
 
     def evaluate(self, variables: Variables) -> EvaluatedSettings:
-        """Settings with the variables' values now: the same object as long as these do not change. Raises ProgramError
-        naming queue and field."""
+        """Return the settings with the variables' present values, the same object as long as these do not change.
+        Raises ProgramError that names queue and field."""
         values = variables.values_of(self.names)
         latest = self._latest
         if latest is not None and latest[0] == values:
             return latest[1]
         if None in values or not self.is_plain:
-            return self._checked(variables)
+            return self._evaluate_fields(variables)
         fields = self._constants.copy()
         for number, place, flag in self._places:
             fields[number] = bool(values[place]) if flag else values[place]
-        found = EvaluatedSettings(self.source, *fields)
-        self._latest = values, found
-        return found
+        evaluated = EvaluatedSettings(self.source, *fields)
+        self._latest = values, evaluated
+        return evaluated
 
-    def _checked(self, variables: Variables) -> EvaluatedSettings:
+    def _evaluate_fields(self, variables: Variables) -> EvaluatedSettings:
+        """Evaluate field by field. Raises ProgramError for the first field that has no value or may not have it."""
         values = self._constants.copy()
         for _, field, text in self._open:
             if field in _NOT_A_PARAMETER and variables.is_param(text):
@@ -219,7 +224,8 @@ class PreparedSettings:
 
 
 def _constant(text: str) -> int | None:
-    """What an operand says by itself; None for a variable, and for what has no value: evaluating it says so."""
+    """Return the value of an immediate operand; None for a variable, and for a text without a value, which
+    evaluation reports."""
     if not is_variable(text):
         with suppress(ProgramError):
             return immediate(text)
@@ -236,41 +242,48 @@ class ExecuteSettings:
 
     def __init__(self, prepared: tuple[PreparedSettings, ...]) -> None:
         self.prepared = prepared
-        self._names = tuple(dict.fromkeys(name for one in prepared for name in one.names))
-        self._is_plain = all(one.is_plain for one in prepared)
+        self._names = tuple(dict.fromkeys(name for settings in prepared for name in settings.names))
+        self._is_plain = all(settings.is_plain for settings in prepared)
         self._latest: tuple[tuple[int | None, ...], tuple[Evaluated, ...]] | None = None
 
-    def evaluated(self, variables: Variables) -> Iterable[Evaluated]:
-        """Each with its values now. Raises ProgramError, as `PreparedSettings.evaluate` does, when it comes to it."""
+    def evaluate_all(self, variables: Variables) -> Iterable[Evaluated]:
+        """Return the settings of each queue with their present values. An iteration raises ProgramError as
+        `PreparedSettings.evaluate` does."""
         values = variables.values_of(self._names)
         latest = self._latest
-        return latest[1] if latest is not None and latest[0] == values else self._one_by_one(variables, values)
+        if latest is not None and latest[0] == values:
+            return latest[1]
+        return self._one_by_one(variables, values)
 
     def _one_by_one(self, variables: Variables, values: tuple[int | None, ...]) -> Iterator[Evaluated]:
-        found: list[Evaluated] = []
-        for one in self.prepared:
-            found.append((one, one.evaluate(variables)))
-            yield found[-1]
+        results: list[Evaluated] = []
+        for settings in self.prepared:
+            results.append((settings, settings.evaluate(variables)))
+            yield results[-1]
         if self._is_plain:
-            self._latest = values, tuple(found)
+            self._latest = values, tuple(results)
 
 
 class AllSettings:
-    """Settings of a netlist's executes, prepared when they are first asked for, for all who run it."""
+    """The settings of all executes of a netlist, prepared on first use and shared by all machines that run it."""
 
     __slots__ = ("_prepared", "_queues")
 
     def __init__(self, netlist: Netlist) -> None:
         self._queues = netlist.queues
-        self._prepared: dict[int, tuple[Execute, ExecuteSettings]] = {}  # by the id of the first
+        self._prepared: dict[
+            int, tuple[Execute, ExecuteSettings]
+        ] = {}  # by the id of the execute, which it keeps alive
 
     def of(self, execute: Execute) -> ExecuteSettings:
-        """Those of one execute."""
-        found = self._prepared.get(id(execute))
-        if found is None:
-            prepared = tuple(PreparedSettings(item, self._queues[item.queue].is_ram) for item in execute.queue_settings)
-            found = self._prepared[id(execute)] = execute, ExecuteSettings(prepared)
-        return found[1]
+        """Return the settings of one execute of the netlist."""
+        entry = self._prepared.get(id(execute))
+        if entry is None:
+            prepared = tuple(
+                PreparedSettings(settings, self._queues[settings.queue].is_ram) for settings in execute.queue_settings
+            )
+            entry = self._prepared[id(execute)] = execute, ExecuteSettings(prepared)
+        return entry[1]
 
 
 ALL_SETTINGS: Final = ForEach(AllSettings)
@@ -278,7 +291,7 @@ ALL_SETTINGS: Final = ForEach(AllSettings)
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """An instruction while it runs."""
+    """An instruction at one moment of a run, with the rounds of its loops and the variables."""
 
     program: str
     index: int
@@ -288,7 +301,7 @@ class Place:
 
     @property
     def line(self) -> int:
-        """Of the instruction."""
+        """Return the line of the instruction."""
         return self.instruction.at().line
 
     def __str__(self) -> str:
@@ -300,17 +313,20 @@ _SHOWN_SETTINGS = 3
 
 
 def instruction_text(instruction: Instruction, queue: str = "") -> str:
-    """The instruction as it stands in a netlist; of an execute's settings those of `queue`, else the first few."""
+    """Return an instruction as it stands in a netlist. Of an execute's settings only those of `queue` are shown, or
+    the first few."""
     if isinstance(instruction, Execute):
         return f"execute: {{graph_name: {instruction.graph}, queue_settings: {_settings(instruction, queue)}}}"
     return written(instruction)
 
 
 def _settings(instruction: Execute, queue: str) -> str:
-    chosen = [item for item in instruction.queue_settings if item.queue == queue] if queue else []
-    shown = chosen or list(instruction.queue_settings[:_SHOWN_SETTINGS])
-    left = len(instruction.queue_settings) - len(shown)
-    parts = [f"{item.queue}: {{{_written_settings(item)}}}" for item in shown] + (["..."] if left else [])
+    shown = [settings for settings in instruction.queue_settings if queue and settings.queue == queue]
+    if not shown:
+        shown = list(instruction.queue_settings[:_SHOWN_SETTINGS])
+    parts = [f"{settings.queue}: {{{_explicit_settings(settings)}}}" for settings in shown]
+    if len(shown) < len(instruction.queue_settings):
+        parts.append("...")
     return f"{{{', '.join(parts)}}}"
 
 
@@ -320,12 +336,12 @@ _SETTINGS = (
 )  # fmt: skip
 
 
-def _written_settings(settings: QueueSettings) -> str:
-    """Those settings that are written in the netlist."""
-    written = ((name, getattr(settings, name)) for name in _SETTINGS if _is_written(settings, name))
-    return ", ".join(f"{name}: {value}" for name, value in written)
+def _explicit_settings(settings: QueueSettings) -> str:
+    """Return the settings of a queue that stand in the netlist, without defaults."""
+    pairs = ((name, getattr(settings, name)) for name in _SETTINGS if _stands_in_text(settings, name))
+    return ", ".join(f"{name}: {value}" for name, value in pairs)
 
 
-def _is_written(settings: QueueSettings, name: str) -> bool:
+def _stands_in_text(settings: QueueSettings, name: str) -> bool:
     value = getattr(settings, name)
     return value != "" and settings.at(name) != settings.at()

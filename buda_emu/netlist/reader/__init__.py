@@ -1,4 +1,4 @@
-"""Tree -> model objects as written: every field is read and judged by itself, nothing is derived yet."""
+"""Read a YAML tree into model objects as written: each field is read and checked by itself, and nothing is derived."""
 
 from buda_emu.netlist.reader.document import Document, read_document
 

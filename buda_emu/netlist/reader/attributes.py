@@ -1,7 +1,7 @@
-"""The `attributes` map of an op or a scheduled op (NETLIST 1.4, 11.1 A8, 11.3 C11; OPS 6.14).
+"""Read the `attributes` map of an op or a scheduled op (NETLIST 1.4, 11.1 A8, 11.3 C11; OPS 6.14).
 
-Names, kinds and legal op types come from `buda_emu.spec.attributes`. What is special about one attribute stands in the
-tables `_RANGES` and `_WORDS` below; `z` and `relu_mode` look at what stands before them in the map.
+Names, kinds and legal op types come from `buda_emu.spec.attributes`. Conditions on single attributes stand in the
+tables `_RANGES` and `_WORDS` below; `z` and `relu_mode` also depend on what stands before them in the map.
 """
 
 from collections.abc import Callable
@@ -14,19 +14,20 @@ from buda_emu.netlist.reader.context import Context
 from buda_emu.netlist.reader.values import (
     Reader,
     integer,
-    keyed,
     kind_of,
     read_bool,
     read_float,
     read_int,
     read_ints,
+    read_pairs,
     read_text,
+    text_of,
 )
 from buda_emu.netlist.yaml_text import leading_integer
 from buda_emu.spec.attributes import ATTRIBUTES, Attributes, AttributeSpec
 from buda_emu.spec.ops import OP_TYPES
 from buda_emu.support.checker.suggest import near
-from buda_emu.support.checker.text import plural, quoted
+from buda_emu.support.checker.text import plural, quote
 
 NOT_LEGAL = "V032"
 OUT_OF_RANGE = "V037"
@@ -41,13 +42,14 @@ SUB_OP_NOT_LEGAL = "V191"
 MAX_SPLICE_INPUTS = 8
 
 
-_NONE: Final = Attributes()  # one for all ops: half of what an op takes
+_NONE: Final = Attributes()  # shared by all ops without attributes: an object of its own takes half of an op's memory
 
 
 class AttributeState:
-    """What the maps read so far gave (repeated `attributes` maps are merged, NETLIST 11.3 C1) and what they depend on.
+    """The attributes that the maps of one op have set so far, and the properties of the op on which they depend.
 
-    `inputs` and `cells` are None where the op's own fields could not be read. `scheduled` is true for a scheduled op.
+    Repeated `attributes` maps are merged (NETLIST 11.3 C1). `inputs` (number of inputs) and `cells` (number of
+    cores) are None where the op's fields could not be read. `scheduled` is true for a scheduled op.
     """
 
     __slots__ = ("broadcasts", "cells", "given", "inputs", "op_type", "scheduled", "splices", "values")
@@ -63,7 +65,7 @@ class AttributeState:
         self.broadcasts: dict[str, dict[int, int]] = {"kernel_broadcast": {}, "kernel_broadcast_per_t": {}}
 
     def result(self) -> Attributes:
-        """The attributes of the op."""
+        """Return the attributes of the op."""
         if not self.given:
             return _NONE
         values = dict(self.values)
@@ -76,39 +78,50 @@ class AttributeState:
 
 
 def read_attributes(context: Context, node: Node, state: AttributeState) -> None:
-    """Read the attributes map of an op into `state`; an empty one is V032."""
+    """Read the attributes map of an op into `state`; an empty map is V032."""
     if not isinstance(node, Mapping) or not node.pairs:
-        found = "an empty map" if isinstance(node, Mapping) else kind_of(node)
-        context.report(NOT_LEGAL, node, f"attributes needs a map with at least one entry, not {found}")
-        return
-    for name, key, value in keyed(context, node):
-        spec = ATTRIBUTES.get(name)
-        if name.startswith("input") and name != "inputs" and state.op_type not in OP_TYPES:
-            continue  # an unknown type may be a misspelt splice; the type is reported
-        if name.startswith("input") and name != "inputs" and state.op_type == "splice":
-            _read_splice(context, name, key, value, state)
-        elif spec is None or spec.kind == "splice":
-            context.report(NOT_LEGAL, key, f"unknown attribute {quoted(name)}", near(name, ATTRIBUTES))
-        elif state.op_type in OP_TYPES and not spec.is_legal_on(state.op_type):
-            message = f"attribute {name} is not legal for {state.op_type}"
-            context.report(NOT_LEGAL, key, message, f"it belongs to {_types(spec)}")
+        if isinstance(node, Mapping):
+            form = "an empty map"
         else:
-            _read_one(context, spec, key, value, state)
+            form = kind_of(node)
+        context.report(NOT_LEGAL, node, f"attributes needs a map with at least one entry, not {form}")
+        return
+    for name, key, value in read_pairs(context, node):
+        names_input = name.startswith("input") and name != "inputs"
+        if names_input and state.op_type not in OP_TYPES:
+            continue  # an unknown type may be a misspelt splice; the type is reported
+        if names_input and state.op_type == "splice":
+            _read_splice(context, name, key, value, state)
+        else:
+            _read_attribute(context, name, key, value, state)
+
+
+def _read_attribute(context: Context, name: str, key: Scalar, node: Node, state: AttributeState) -> None:
+    """Read one attribute of an op, unless its name is unknown or not legal for the op's type."""
+    spec = ATTRIBUTES.get(name)
+    if spec is None or spec.kind == "splice":
+        context.report(NOT_LEGAL, key, f"unknown attribute {quote(name)}", near(name, ATTRIBUTES))
+    elif state.op_type in OP_TYPES and not spec.is_legal_on(state.op_type):
+        message = f"attribute {name} is not legal for {state.op_type}"
+        context.report(NOT_LEGAL, key, message, f"it belongs to {_types(spec)}")
+    else:
+        _read_value(context, spec, key, node, state)
 
 
 def read_sub_op_attributes(context: Context, node: Node, state: AttributeState) -> None:
-    """Read the attributes map of a scheduled op; an empty one is legal, relu_mode and vector are not judged."""
+    """Read the attributes map of a scheduled op into `state`. An empty one is legal, and unknown words of relu_mode
+    and vector are dropped."""
     if isinstance(node, Scalar) and node.is_null:
         return
     if not isinstance(node, Mapping):
         context.report(SUB_OP_NOT_LEGAL, node, f"attributes needs a map, not {kind_of(node)}")
         return
-    for name, key, value in keyed(context, node):
+    for name, key, value in read_pairs(context, node):
         spec = ATTRIBUTES.get(name)
         legal = spec is not None and (spec.fused_types is None or state.op_type in spec.fused_types)
         if spec is None or not legal:
             hint = near(name, [other.name for other in ATTRIBUTES.values() if other.fused_types != ()])
-            message = f"attribute {quoted(name)} is not legal for {state.op_type or 'this op'} in a schedule"
+            message = f"attribute {quote(name)} is not legal for {state.op_type or 'this op'} in a schedule"
             context.report(SUB_OP_NOT_LEGAL, key, message, hint if spec is None else "")
         elif name in ("relu_mode", "vector"):
             word = read_text(context, Field(name, "word", spec.doc, rule=OUT_OF_RANGE), value)
@@ -116,23 +129,26 @@ def read_sub_op_attributes(context: Context, node: Node, state: AttributeState) 
                 state.given.add(name)
                 state.values[name] = word
         else:
-            _read_one(context, spec, key, value, state)
+            _read_value(context, spec, key, value, state)
 
 
 def check_splice(context: Context, node: Node | None, state: AttributeState) -> None:
-    """One inputN for every input of a splice (V035, NETLIST 11.3 C9); `node` is where to say so."""
+    """Report a splice that has not exactly one inputN for every input (V035, NETLIST 11.3 C9), at `node`."""
     if state.inputs is None or node is None:
         return
     expected = set(range(state.inputs))
     if set(state.splices) != expected:
-        found = ", ".join(f"input{index}" for index in sorted(state.splices)) or "none"
-        message = f"a splice of {plural(state.inputs, 'input')} needs one inputN for each, found {found}"
+        names = ", ".join(f"input{index}" for index in sorted(state.splices)) or "none"
+        message = f"a splice of {plural(state.inputs, 'input')} needs one inputN for each, found {names}"
         context.report(SPLICE, node, message)
 
 
 def _types(spec: AttributeSpec) -> str:
     types = spec.types or ()
-    return ", ".join(types[:4]) + (" and others" if len(types) > 4 else "")
+    listing = ", ".join(types[:4])
+    if len(types) > 4:
+        return f"{listing} and others"
+    return listing
 
 
 _READERS: Map[str, Reader] = {
@@ -140,25 +156,26 @@ _READERS: Map[str, Reader] = {
 }  # fmt: skip
 
 
-def _read_one(context: Context, spec: AttributeSpec, key: Scalar, node: Node, state: AttributeState) -> None:
+def _read_value(context: Context, spec: AttributeSpec, key: Scalar, node: Node, state: AttributeState) -> None:
+    """Read the value of an attribute into `state` unless there is a finding about it."""
     name = spec.name
     if spec.kind == "broadcasts":
         _read_broadcasts(context, name, node, state)
         return
-    if name == "z" and _z_too_early(context, key, state):
+    if name == "z" and _is_z_too_early(context, key, state):
         return
     value: Any = _READERS[spec.kind](context, Field(name, "value", spec.doc, rule=OUT_OF_RANGE), node)
+    if value is not None and spec.kind == "word":
+        value = _check_word(context, spec, node, value, state)
     if value is None:
         return
-    if spec.kind == "word":
-        value = _judge_word(context, spec, node, value, state)
-        if value is None:
-            return
-    elif name in _RANGES:
+    if name in _RANGES:
         problem = _RANGES[name](value, state)
-        if problem:
-            context.report(OUT_OF_RANGE, node, problem)
-            return
+    else:
+        problem = ""
+    if problem:
+        context.report(OUT_OF_RANGE, node, problem)
+        return
     if name == "single_tile":
         indices: tuple[int, ...] = value
         value = _read_single_tile(context, node, indices, state)
@@ -168,11 +185,12 @@ def _read_one(context: Context, spec: AttributeSpec, key: Scalar, node: Node, st
     state.values[name] = value
 
 
-def _z_too_early(context: Context, key: Scalar, state: AttributeState) -> bool:
-    known = OP_TYPES.get(state.op_type)
-    if known is None or known.late_z is None:
+def _is_z_too_early(context: Context, key: Scalar, state: AttributeState) -> bool:
+    """Report `z` of an op type that must have another attribute before it (NETLIST 11.3 C11); return whether it is."""
+    declaration = OP_TYPES.get(state.op_type)
+    if declaration is None or declaration.late_z is None:
         return False
-    name, value = known.late_z
+    name, value = declaration.late_z
     if state.values.get(name) == value:
         return False
     context.report(NOT_LEGAL, key, f"attribute z of a {state.op_type} needs {name}: {str(value).lower()} before it")
@@ -188,12 +206,13 @@ def _num_nz_strips(value: tuple[int, ...], state: AttributeState) -> str:
 def _min_buffer_input(value: int, state: AttributeState) -> str:
     if value > 1:
         return "min_buffer_input is 0 or 1"
-    known = OP_TYPES.get(state.op_type)
-    only_0 = known is not None and known.has("one operand is kept")
-    return f"min_buffer_input of a {state.op_type} is 0" if value == 1 and only_0 else ""
+    declaration = OP_TYPES.get(state.op_type)
+    if value == 1 and declaration is not None and declaration.has("one operand is kept"):
+        return f"min_buffer_input of a {state.op_type} is 0"
+    return ""
 
 
-# What NETLIST V037 says of a value (11.2 B3: a negative min_buffer_input passes). NaN passes every comparison.
+# The conditions of NETLIST V037 on values (11.2 B3: a negative min_buffer_input passes). NaN passes every comparison.
 _RANGES: Map[str, Callable[[Any, AttributeState], str]] = {
     "relu_threshold": lambda value, _: "relu_threshold must not be negative" if value < 0 else "",
     "p": lambda value, _: "p is a probability, 0 to 1" if value < 0 or value > 1 else "",
@@ -210,23 +229,31 @@ _WORDS: Map[str, str] = {
 }  # fmt: skip
 
 
-def _judge_word(context: Context, spec: AttributeSpec, node: Node, word: str, state: AttributeState) -> str | None:
+def _check_word(context: Context, spec: AttributeSpec, node: Node, word: str, state: AttributeState) -> str | None:
+    """Return the word, or None for an unknown one; that is reported where the attribute has a rule for it."""
     name = spec.name
-    known = word in spec.words
-    rule = _WORDS.get(name, "")
-    if name == "dim" and state.op_type == "reduce" and not state.scheduled:
-        rule = REDUCE
-    elif name == "vector" and word == "z":
-        rule = VECTOR  # B2: the only vector word that is refused
-    elif name == "relu_mode" and state.values.get("relu_en"):
-        rule, known = RELU_MODE, word in ("min", "max")  # C11: judged only where relu_en: true came before
-    if rule and not known:
+    is_legal = word in spec.words
+    if name == "relu_mode" and state.values.get("relu_en"):
+        is_legal = word in ("min", "max")
+    rule = _word_rule(name, word, state)
+    if rule and not is_legal:
         hint = near(word, spec.words) or f"one of {', '.join(spec.words)}"
-        context.report(rule, node, f"unknown {name} {quoted(word)}", hint)
+        context.report(rule, node, f"unknown {name} {quote(word)}", hint)
         return None
     if name == "stoch_rnd_mode":
         _set_stochastic(context, node, word, state)
-    return word if known else None
+    return word if is_legal else None
+
+
+def _word_rule(name: str, word: str, state: AttributeState) -> str:
+    """Return the rule that refuses unknown words of an attribute, "" where they are dropped."""
+    if name == "dim" and state.op_type == "reduce" and not state.scheduled:
+        return REDUCE
+    if name == "vector" and word == "z":
+        return VECTOR  # NETLIST 11.2 B2: the only vector word that is refused
+    if name == "relu_mode" and state.values.get("relu_en"):
+        return RELU_MODE  # NETLIST 11.3 C11: checked only where relu_en: true came before
+    return _WORDS.get(name, "")
 
 
 def _set_stochastic(context: Context, node: Node, mode: str, state: AttributeState) -> None:
@@ -237,26 +264,38 @@ def _set_stochastic(context: Context, node: Node, mode: str, state: AttributeSta
 
 
 def _read_broadcasts(context: Context, name: str, node: Node, state: AttributeState) -> None:
-    """{input_N: tiles}; N after the first underscore. A scalar has no effect (NETLIST 11.2 B5)."""
+    """Read a map {input_N: tiles}, N after the first underscore. A scalar has no effect (NETLIST 11.2 B5)."""
     if isinstance(node, Sequence):
         context.report(KERNEL_BROADCAST, node, f"{name} needs a map such as {{input_1: 4}}, not a list")
         return
-    for key, key_node, item in keyed(context, node) if isinstance(node, Mapping) else ():
-        index = leading_integer(key[key.index("_") + 1 :]) if "_" in key else None
-        count = integer(context, f"{name} {key}", item)
-        if index is None:
-            message = f"{name}: {quoted(key)} does not name an input"
-            context.report(KERNEL_BROADCAST, key_node, message, "write input_0, input_1, ...")
-        elif count is not None and _is_input(context, name, index, key_node, state):
-            single = state.values.get("single_tile", ())
-            if index in single or any(index in counts for counts in state.broadcasts.values()):
-                context.report(KERNEL_BROADCAST, key_node, f"{name}: input {index} is set twice")
-            state.broadcasts[name][index] = count
+    if isinstance(node, Mapping):
+        for _, key_node, value in read_pairs(context, node):
+            _read_broadcast(context, name, key_node, value, state)
     state.given.add(name)
 
 
+def _read_broadcast(context: Context, name: str, key_node: Scalar, value: Node, state: AttributeState) -> None:
+    key = text_of(key_node)
+    if "_" in key:
+        index = leading_integer(key[key.index("_") + 1 :])
+    else:
+        index = None
+    count = integer(context, f"{name} {key}", value)
+    if index is None:
+        message = f"{name}: {quote(key)} does not name an input"
+        context.report(KERNEL_BROADCAST, key_node, message, "write input_0, input_1, ...")
+    elif count is not None and _is_input(context, name, index, key_node, state):
+        single = state.values.get("single_tile", ())
+        if index in single or any(index in counts for counts in state.broadcasts.values()):
+            context.report(KERNEL_BROADCAST, key_node, f"{name}: input {index} is set twice")
+        state.broadcasts[name][index] = count
+
+
 def _read_single_tile(context: Context, node: Node, indices: tuple[int, ...], state: AttributeState) -> tuple[int, ...]:
-    """The same as kernel_broadcast 1; an earlier kernel_broadcast of the input is dropped (NETLIST 1.4)."""
+    """Return the inputs that are single tiles so far, those of `indices` included.
+
+    `single_tile` means kernel_broadcast 1; an earlier kernel_broadcast of the input is dropped (NETLIST 1.4).
+    """
     for index in indices:
         if _is_input(context, "single_tile", index, node, state):
             for counts in state.broadcasts.values():
@@ -265,6 +304,7 @@ def _read_single_tile(context: Context, node: Node, indices: tuple[int, ...], st
 
 
 def _is_input(context: Context, name: str, index: int, node: Node, state: AttributeState) -> bool:
+    """Return whether the op has an input of that index, and report it if not. True if the inputs are not known."""
     if state.inputs is None or 0 <= index < state.inputs:
         return True
     context.report(KERNEL_BROADCAST, node, f"{name}: there is no input {index}, the op has {state.inputs}")
@@ -272,10 +312,10 @@ def _is_input(context: Context, name: str, index: int, node: Node, state: Attrib
 
 
 def _read_splice(context: Context, name: str, key: Scalar, node: Node, state: AttributeState) -> None:
-    """inputN: [index, length, stride] (V035)."""
+    """Read an attribute `inputN: [index, length, stride]` of a splice (V035)."""
     index = leading_integer(name.removeprefix("input"))
     if index is None:
-        context.report(NOT_LEGAL, key, f"unknown attribute {quoted(name)}", "a splice has input0, input1, ...")
+        context.report(NOT_LEGAL, key, f"unknown attribute {quote(name)}", "a splice has input0, input1, ...")
         return
     if not 0 <= index < MAX_SPLICE_INPUTS:
         context.report(SPLICE, key, f"{name}: a splice has at most {MAX_SPLICE_INPUTS} inputs")

@@ -1,4 +1,5 @@
-"""What the readers share: where findings go, what they are about, and the architecture known so far."""
+"""State that the readers of one document share: its findings, the object being read, and the architecture read so
+far."""
 
 from collections.abc import Callable
 from typing import Any, Final, TypeAlias, TypeVar
@@ -10,13 +11,15 @@ from buda_emu.support.checker.fix import removing
 
 Place: TypeAlias = Node | Mark
 T = TypeVar("T")
-_SAME: Final = removing("it is the same again: leave it out")
-_ANOTHER: Final = removing("leave it out, or choose another name", safe=False)
+_EQUAL_REPETITION: Final = removing("it is the same again: leave it out")
+_OTHER_REPETITION: Final = removing("leave it out, or choose another name", safe=False)
 
 
-class Kept:
-    """Objects that an earlier version of a text was read as without a finding, by the node of their body: an editor
-    reads the same nodes again where nothing changed."""
+class ReadCache:
+    """Objects that were read from an earlier version of a text without a finding, by the node of their body.
+
+    In an editor, two versions of a text share the nodes of unchanged parts, so these need not be read again.
+    """
 
     __slots__ = ("_before", "_now")
 
@@ -25,60 +28,65 @@ class Kept:
         self._now: dict[int, tuple[Node, object, Any]] = {}
 
     def next(self) -> None:
-        """Another version is going to be read: what this one did not use is forgotten."""
+        """Begin another version of the text; objects that the present version did not use are dropped."""
         self._before = self._now
         self._now = {}
 
     def get(self, node: Node, key: object) -> Any:
-        """What a node was read as under the same key, None where that is not known."""
-        known = self._before.get(id(node))
-        if known is None or known[0] is not node or known[1] != key:
+        """Return the object that was read from a node under the same key, or None if there is none."""
+        entry = self._before.get(id(node))
+        if entry is None or entry[0] is not node or entry[1] != key:
             return None
-        self._now[id(node)] = known
-        return known[2]
+        self._now[id(node)] = entry
+        return entry[2]
 
     def put(self, node: Node, key: object, read: object) -> None:
-        """Keep what a node was read as."""
+        """Store the object that was read from a node under `key`."""
         self._now[id(node)] = (node, key, read)
 
 
 class Context:
-    """State of one reading. Sections are read in document order and look at what was read before (NETLIST 1.1)."""
+    """State of one reading. Sections are read in document order and may look only at earlier ones (NETLIST 1.1)."""
 
-    __slots__ = ("arch", "archs", "diagnostics", "findings", "kept", "path", "requested_arch", "subject")
+    __slots__ = ("arch", "archs", "cache", "diagnostics", "findings", "path", "requested_arch", "subject")
 
-    def __init__(self, path: str, requested_arch: str | None, kept: "Kept | None" = None) -> None:
+    def __init__(self, path: str, requested_arch: str | None, cache: "ReadCache | None" = None) -> None:
         self.path = path
         self.requested_arch = requested_arch
         self.arch = ""  # "" is unknown: neither grayskull nor blackhole (NETLIST 1.1, 11.3 C3)
         self.archs: tuple[str, ...] = ()
         self.subject = ""  # the object that is being read, as it starts a message: "queue q0"
-        self.kept = kept  # what an earlier version of the text was read as
+        self.cache = cache  # objects of an earlier version of the text
         self.diagnostics: list[Diagnostic] = []
         self.findings = 0  # errors so far; an object during whose reading it grew is broken
 
-    def kept_or(self, node: Node, key: object, read: Callable[[], T]) -> T:
-        """What an earlier version had under the same key in this place, else what is read there now; that is kept if
-        there is no finding about it."""
-        if self.kept is None:
+    def reuse_or_read(self, node: Node, key: object, read: Callable[[], T]) -> T:
+        """Return the object that an earlier version of the text had here under the same key, or call `read`.
+
+        The object that is read is stored unless there are findings about it.
+        """
+        if self.cache is None:
             return read()
-        known: T | None = self.kept.get(node, key)
-        if known is not None:
-            return known
-        told = len(self.diagnostics)
-        item = read()
-        if len(self.diagnostics) == told:
-            self.kept.put(node, key, item)
-        return item
+        stored: T | None = self.cache.get(node, key)
+        if stored is not None:
+            return stored
+        count_before = len(self.diagnostics)
+        parsed = read()
+        if len(self.diagnostics) == count_before:
+            self.cache.put(node, key, parsed)
+        return parsed
 
     @staticmethod
-    def again(first: Node | None, again: Node) -> str:
-        """The hint of a name that occurs twice: what is written there again can be left out."""
-        return _SAME if first is not None and same(first, again) else _ANOTHER
+    def repetition_hint(first: Node | None, second: Node) -> str:
+        """Return the hint for a name that occurs twice; leaving the second out is a safe fix if it equals the first."""
+        if first is not None and same(first, second):
+            return _EQUAL_REPETITION
+        return _OTHER_REPETITION
 
     def report(self, rule: str, place: Place, message: str, hint: str = "", severity: Severity = "error") -> None:
         """Add a finding about the object that is being read. Raises TooManyFindingsError."""
         require_few(self.diagnostics, place, self.path, rule, "error")
-        text = f"{self.subject}: {message}" if self.subject else message
-        self.diagnostics.append(Diagnostic.at(place, self.path, rule, severity, text, hint))
+        if self.subject:
+            message = f"{self.subject}: {message}"
+        self.diagnostics.append(Diagnostic.at(place, self.path, rule, severity, message, hint))
         self.findings += severity == "error"

@@ -1,6 +1,6 @@
-"""The whole document: sections in the order in which they stand (NETLIST 1.1)."""
+"""Read the whole document, section by section in the order in which they stand (NETLIST 1.1), and its programs."""
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterable
 from collections.abc import Mapping as Map
 from dataclasses import field
 from functools import partial
@@ -23,16 +23,16 @@ from buda_emu.netlist.model import (
     VarInst,
 )
 from buda_emu.netlist.nodes import Mapping, Node, Scalar, Sequence
-from buda_emu.netlist.reader.context import Context, Kept
+from buda_emu.netlist.reader.context import Context, ReadCache
 from buda_emu.netlist.reader.graphs import GraphSection, read_fused_ops, read_graphs
 from buda_emu.netlist.reader.queues import read_queues
-from buda_emu.netlist.reader.values import body_of, integer, keyed, kind_of, of_one_key, text_of
+from buda_emu.netlist.reader.values import Pair, body_of, integer, kind_of, read_pairs, read_single_pair, text_of
 from buda_emu.spec.archs import ARCHS, DEFAULT_ARCH
 from buda_emu.support.checker.checks import TooManyFindingsError
 from buda_emu.support.checker.diagnostic import Diagnostic
 from buda_emu.support.checker.fix import removing
 from buda_emu.support.checker.suggest import near, nearest
-from buda_emu.support.checker.text import quoted
+from buda_emu.support.checker.text import quote
 from buda_emu.support.records import dataclass
 
 _ENDS = removing("the end of a program is implied")
@@ -47,18 +47,19 @@ UNKNOWN_KEY = "V115"
 def read_programs(
     context: Context, node: Node, programs: dict[str, Program], order: list[str], queues: Collection[str]
 ) -> None:
-    """Read every program: the last body of a name stays in `programs`, `order` gets every name as it stands.
+    """Read every program: the last body of a name stays in `programs`, and `order` receives every name as it stands.
 
-    `queues` are the names known at this place of the file (V114).
+    `queues` are the names that are declared before this place of the file (V114).
     """
     context.subject = "programs"
     if not isinstance(node, Sequence):
         context.report(MALFORMED, node, f"the section needs a list of programs, not {kind_of(node)}")
         return
-    for item in node.items:
+    for entry_node in node.items:
         context.subject = "programs"
-        entry = of_one_key(context, "an entry needs a map {name: [instructions]}", item, MALFORMED)
-        for name, key, value in keyed(context, entry) if entry is not None else ():
+        entry = read_single_pair(context, "an entry needs a map {name: [instructions]}", entry_node, MALFORMED)
+        if entry is not None:
+            name, key, value = entry
             context.subject = f"program {name}"
             programs[name] = _read_program(context, name, key, value, queues)
             order.append(name)
@@ -68,8 +69,8 @@ def _read_program(context: Context, name: str, name_node: Scalar, node: Node, qu
     findings = context.findings
     instructions: list[Instruction] = []
     if isinstance(node, Sequence):
-        for item in node.items:
-            instruction = _read_instruction(context, item, queues)
+        for instruction_node in node.items:
+            instruction = _read_instruction(context, instruction_node, queues)
             if instruction is not None:
                 instructions.append(instruction)
     elif not (isinstance(node, Scalar) and node.is_null):  # NETLIST 11.2 B7: a program without a body is legal
@@ -88,21 +89,31 @@ def _read_instruction(context: Context, node: Node, queues: Collection[str]) -> 
         word = text_of(node)
         if word == "endloop":
             return EndLoop(source=node, name_node=node)
-        hint = _ENDS if word == "endprogram" else near(word, ("endloop",))
-        context.report(BARE, node, f"{quoted(word)} cannot stand alone; only endloop can", hint)
+        if word == "endprogram":
+            hint = _ENDS
+        else:
+            hint = near(word, ("endloop",))
+        context.report(BARE, node, f"{quote(word)} cannot stand alone; only endloop can", hint)
         return None
-    named = of_one_key(context, "an instruction needs a map {name: operand}", node, MALFORMED)
-    for word, key, value in keyed(context, named) if named is not None else ():
-        if word in _INSTRUCTIONS:
-            read = partial(_INSTRUCTIONS[word], _Statement(context, word, key, value, queues))
-            return context.kept_or(value, id(key), read) if word == "execute" else read()
-        hint = _ENDS if word == "endprogram" else near(word, INSTRUCTIONS)
-        context.report(MALFORMED, key, f"unknown instruction {quoted(word)}", hint)
-    return None
+    pair = read_single_pair(context, "an instruction needs a map {name: operand}", node, MALFORMED)
+    if pair is None:
+        return None
+    word, key, value = pair
+    if word not in _INSTRUCTIONS:
+        if word == "endprogram":
+            hint = _ENDS
+        else:
+            hint = near(word, INSTRUCTIONS)
+        context.report(MALFORMED, key, f"unknown instruction {quote(word)}", hint)
+        return None
+    read = partial(_INSTRUCTIONS[word], _Statement(context, word, key, value, queues))
+    if word == "execute":  # only these are large enough to be worth reusing
+        return context.reuse_or_read(value, id(key), read)
+    return read()
 
 
 class _Statement:
-    """One instruction as it is written: its word, its operand, and the queues known at this place."""
+    """One instruction as it is written: its word, its operand, and the names of the queues declared before it."""
 
     __slots__ = ("context", "key", "node", "queues", "word")
 
@@ -114,16 +125,20 @@ class _Statement:
         self.queues = queues
 
 
-def _words(context: Context, rule: str, what: str, node: Node) -> tuple[str, ...] | None:
-    """The texts of a list of scalars; anything else is reported under `rule`."""
+def _words(context: Context, rule: str, label: str, node: Node) -> tuple[str, ...] | None:
+    """Return the texts of a list of scalars; anything else is reported under `rule`, and None is returned."""
     if not isinstance(node, Sequence):
-        context.report(rule, node, f"{what} needs a list, not {kind_of(node)}")
+        context.report(rule, node, f"{label} needs a list, not {kind_of(node)}")
         return None
-    texts = tuple(text_of(item) for item in node.items if isinstance(item, Scalar))
-    for item in node.items:
-        if not isinstance(item, Scalar):
-            context.report(rule, item, f"{what}: an entry needs a word, not {kind_of(item)}")
-    return texts if len(texts) == len(node.items) else None
+    texts: list[str] = []
+    for entry in node.items:
+        if isinstance(entry, Scalar):
+            texts.append(text_of(entry))
+        else:
+            context.report(rule, entry, f"{label}: an entry needs a word, not {kind_of(entry)}")
+    if len(texts) == len(node.items):
+        return tuple(texts)
+    return None
 
 
 def _declare(statement: _Statement) -> Instruction | None:
@@ -132,7 +147,7 @@ def _declare(statement: _Statement) -> Instruction | None:
     node = statement.node
     if isinstance(node, Mapping):
         pairs: list[tuple[str, str]] = []
-        for name, _, value in keyed(context, node):
+        for name, _, value in read_pairs(context, node):
             number = integer(context, f"{word} {name}", value)  # NETLIST 12: 3
             if number is not None:
                 pairs.append((name, str(number)))
@@ -152,7 +167,9 @@ def _param(statement: _Statement) -> Instruction | None:
     names = _words(context, DECLARATION, word, node)
     if names == ():
         context.report(DECLARATION, node, "param without names has no effect", severity="warning")
-    return None if names is None else Param(names=names, source=node, name_node=statement.key)
+    if names is None:
+        return None
+    return Param(names=names, source=node, name_node=statement.key)
 
 
 def _varinst(statement: _Statement) -> Instruction | None:
@@ -189,10 +206,14 @@ def _allocation(statement: _Statement) -> Instruction | None:
     names = _words(context, ALLOCATION, word, node)
     if names is None or not isinstance(node, Sequence):
         return None
-    for name, item in zip(names, node.items, strict=True):
+    for name, name_node in zip(names, node.items, strict=True):
         if name not in queues:
-            context.report(ALLOCATION, item, f"{word}: there is no queue {quoted(name)} up to here", near(name, queues))
-    instruction = Allocate if word == "allocate_queue" else Deallocate
+            message = f"{word}: there is no queue {quote(name)} up to here"
+            context.report(ALLOCATION, name_node, message, near(name, queues))
+    if word == "allocate_queue":
+        instruction = Allocate
+    else:
+        instruction = Deallocate
     return instruction(queues=names, source=node, name_node=statement.key)
 
 
@@ -202,10 +223,12 @@ def _execute(statement: _Statement) -> Instruction | None:
     findings = context.findings
     graph = ""
     settings: list[QueueSettings] = []
-    # Nothing is an execute of the graph "" (NETLIST 11.2 B11).
-    if not isinstance(node, Mapping) and not (isinstance(node, Scalar) and node.is_null):
+    pairs: Iterable[Pair] = ()  # an empty operand is an execute of the graph "" (NETLIST 11.2 B11)
+    if isinstance(node, Mapping):
+        pairs = read_pairs(context, node)
+    elif not (isinstance(node, Scalar) and node.is_null):
         context.report(UNKNOWN_KEY, node, f"execute needs a map with graph_name, not {kind_of(node)}")
-    for name, name_node, value in keyed(context, node) if isinstance(node, Mapping) else ():
+    for name, name_node, value in pairs:
         if name == "graph_name":
             if isinstance(value, Scalar):
                 graph = text_of(value)
@@ -214,7 +237,7 @@ def _execute(statement: _Statement) -> Instruction | None:
         elif name == "queue_settings":
             settings.extend(_read_settings(context, value))
         else:
-            context.report(UNKNOWN_KEY, name_node, f"unknown key {quoted(name)} in execute", near(name, EXECUTE_FIELDS))
+            context.report(UNKNOWN_KEY, name_node, f"unknown key {quote(name)} in execute", near(name, EXECUTE_FIELDS))
     return Execute(
         graph=graph,
         queue_settings=tuple(settings),
@@ -225,28 +248,36 @@ def _execute(statement: _Statement) -> Instruction | None:
 
 
 def _read_settings(context: Context, node: Node) -> list[QueueSettings]:
-    """The settings of each queue in order; a queue named twice stays twice (NETLIST 11.1 A11)."""
+    """Read the settings of each queue in order; a queue that is named twice has two entries (NETLIST 11.1 A11)."""
     settings: list[QueueSettings] = []
     if not isinstance(node, Mapping):
         if not (isinstance(node, Scalar) and node.is_null):
             context.report(UNKNOWN_KEY, node, f"queue_settings needs a map, not {kind_of(node)}")
         return settings
-    for queue, queue_node, body in keyed(context, node):
+    for queue, queue_node, body in read_pairs(context, node):
         findings = context.findings
-        values: dict[str, str] = {}
-        if not isinstance(body, Mapping) and not (isinstance(body, Scalar) and body.is_null):
-            context.report(UNKNOWN_KEY, body, f"the settings of queue {queue} need a map, not {kind_of(body)}")
-        for key, key_node, value in keyed(context, body) if isinstance(body, Mapping) else ():
-            if key not in SETTING_FIELDS:
-                hint = near(key, SETTING_FIELDS)
-                context.report(UNKNOWN_KEY, key_node, f"unknown setting {quoted(key)} of queue {queue}", hint)
-            elif isinstance(value, Scalar):
-                values[key] = text_of(value)
-            else:
-                context.report(UNKNOWN_KEY, value, f"{key} of queue {queue} needs a word, not {kind_of(value)}")
+        values = _read_queue_settings(context, queue, body)
         broken = context.findings > findings
         settings.append(QueueSettings(queue=queue, source=body, name_node=queue_node, broken=broken, **values))
     return settings
+
+
+def _read_queue_settings(context: Context, queue: str, body: Node) -> dict[str, str]:
+    """Read the settings of one queue as texts."""
+    values: dict[str, str] = {}
+    if not isinstance(body, Mapping):
+        if not (isinstance(body, Scalar) and body.is_null):
+            context.report(UNKNOWN_KEY, body, f"the settings of queue {queue} need a map, not {kind_of(body)}")
+        return values
+    for key, key_node, value in read_pairs(context, body):
+        if key not in SETTING_FIELDS:
+            hint = near(key, SETTING_FIELDS)
+            context.report(UNKNOWN_KEY, key_node, f"unknown setting {quote(key)} of queue {queue}", hint)
+        elif isinstance(value, Scalar):
+            values[key] = text_of(value)
+        else:
+            context.report(UNKNOWN_KEY, value, f"{key} of queue {queue} needs a word, not {kind_of(value)}")
+    return values
 
 
 _INSTRUCTIONS: Map[str, Callable[[_Statement], Instruction | None]] = {
@@ -266,11 +297,11 @@ NO_ARCH = "V002"
 
 
 def read_devices(context: Context, node: Node) -> None:
-    """Set `context.archs` and `context.arch`; unknown keys are V001, anything wrong with `arch` is V002."""
+    """Set `context.archs` and `context.arch` from the section. Unknown keys are V001, a wrong `arch` is V002."""
     context.subject = "devices"
-    for key, key_node, value in keyed(context, body_of(context, "the section", node, NO_ARCH)):
+    for key, key_node, value in read_pairs(context, body_of(context, "the section", node, NO_ARCH)):
         if key != "arch":
-            context.report("V001", key_node, f"unknown key {quoted(key)}; the only one is arch", near(key, ("arch",)))
+            context.report("V001", key_node, f"unknown key {quote(key)}; the only one is arch", near(key, ("arch",)))
         elif isinstance(value, Sequence):
             _select(context, value)
         else:
@@ -278,7 +309,10 @@ def read_devices(context: Context, node: Node) -> None:
 
 
 def _word(context: Context, node: Node) -> str | None:
-    word = text_of(node).lower() if isinstance(node, Scalar) else ""
+    if isinstance(node, Scalar):
+        word = text_of(node).lower()
+    else:
+        word = ""
     if word in ARCHS:
         return word
     hint = near(word, ARCHS) or f"known are {', '.join(name for name, arch in ARCHS.items() if arch.documented)}"
@@ -287,7 +321,7 @@ def _word(context: Context, node: Node) -> str | None:
 
 
 def _single(context: Context, node: Node) -> None:
-    """One word: the netlist has no choice, a request for another architecture changes nothing."""
+    """Select the only architecture of a netlist. A request for another one is a warning and has no effect."""
     word = _word(context, node)
     if word is None:
         return
@@ -299,21 +333,22 @@ def _single(context: Context, node: Node) -> None:
 
 
 def _select(context: Context, node: Sequence) -> None:
-    """A list: every word must be known (NETLIST 11.3 C4) and the requested one among them."""
-    words = [_word(context, item) for item in node.items]
-    known = tuple(word for word in words if word is not None)
+    """Select one architecture of a list. Every word must be known (NETLIST 11.3 C4) and the requested one among
+    them."""
+    words = [_word(context, entry) for entry in node.items]
+    archs = tuple(word for word in words if word is not None)
     if not node.items:
         context.report(NO_ARCH, node, "the list of architectures is empty")
-    if not known or len(known) < len(words):
+    if not archs or len(archs) < len(words):
         return
-    context.archs = known
+    context.archs = archs
     requested = context.requested_arch
     if requested is None:
-        context.arch = DEFAULT_ARCH if DEFAULT_ARCH in known else known[0]
-    elif requested in known:
+        context.arch = DEFAULT_ARCH if DEFAULT_ARCH in archs else archs[0]
+    elif requested in archs:
         context.arch = requested
     else:
-        context.report(NO_ARCH, node, f"the netlist is not for {requested}", f"it is for {', '.join(known)}")
+        context.report(NO_ARCH, node, f"the netlist is not for {requested}", f"it is for {', '.join(archs)}")
 
 
 NOTHING = "V011"
@@ -322,10 +357,10 @@ NO_INPUT = "V017"
 
 @dataclass(slots=True)
 class Document:
-    """What was written, before expansion (NETLIST 1.7) and derivation (1.5, 1.8).
+    """A netlist as written, before expansion (NETLIST 1.7) and derivation (1.5, 1.8).
 
     `queue_devices` and `graph_devices` hold the chips of objects whose target_device is a list. `readable` is False
-    when a section that the others depend on is missing or no map: nothing can be said about names then.
+    when a section on which others depend is missing or not a map; names cannot be checked then.
     """
 
     path: str
@@ -343,9 +378,13 @@ class Document:
     diagnostics: list[Diagnostic] = field(default_factory=list[Diagnostic])
 
 
-def read_document(root: Mapping, path: str, arch: str | None, kept: Kept | None = None) -> Document:
-    """Read every section. `arch` selects one of `devices.arch`; see `reader.devices`."""
-    context = Context(path, arch, kept)
+def read_document(root: Mapping, path: str, arch: str | None, cache: ReadCache | None = None) -> Document:
+    """Read every section of a document.
+
+    `arch` selects one architecture of a list in `devices.arch`; `cache` holds objects of an earlier version of the
+    text.
+    """
+    context = Context(path, arch, cache)
     document = Document(path, diagnostics=context.diagnostics)
     try:
         _read_sections(root, context, document)
@@ -360,7 +399,7 @@ def read_document(root: Mapping, path: str, arch: str | None, kept: Kept | None 
 def _read_sections(root: Mapping, context: Context, document: Document) -> None:
     graphs = GraphSection(document.graphs, document.graph_devices)
     early: set[str] = set()  # names that were not queues when the graphs that use them were read
-    for name, _, node in keyed(context, root):
+    for name, _, node in read_pairs(context, root):
         if name == "devices":
             read_devices(context, node)
         elif name == "queues":
@@ -370,8 +409,9 @@ def _read_sections(root: Mapping, context: Context, document: Document) -> None:
             before = set(document.graphs)
             read_graphs(context, node, graphs)
             document.readable &= not _is_malformed(node)
-            new = [graph for name, graph in document.graphs.items() if name not in before]
-            early.update(name for graph in new for op in graph.ops for name in op.inputs if name not in document.queues)
+            for name, graph in document.graphs.items():
+                if name not in before:
+                    early |= _undeclared_inputs(graph, document.queues)
         elif name == "programs":
             read_programs(context, node, document.programs, document.program_order, document.queues.keys())
         elif name == "fused_ops":
@@ -384,28 +424,39 @@ def _read_sections(root: Mapping, context: Context, document: Document) -> None:
     _check_presence(context, document, root)
 
 
+def _undeclared_inputs(graph: Graph, queues: Collection[str]) -> set[str]:
+    """Return the inputs of a graph's ops that are not among the queues declared so far."""
+    inputs: set[str] = set()
+    for op in graph.ops:
+        inputs.update(name for name in op.inputs if name not in queues)
+    return inputs
+
+
 def _check_order(context: Context, document: Document, early: set[str], op_lines: dict[str, int]) -> None:
-    """A queue that is declared after the graph that reads it is not found there (NETLIST 11.3 C3)."""
+    """Report inputs that are queues declared after the graph that reads them (NETLIST 11.3 C3)."""
     late = {name for name in early if name in document.queues and name not in op_lines}
-    for graph in document.graphs.values() if late else ():
+    if not late:
+        return
+    for graph in document.graphs.values():
         for op in graph.ops:
-            for name in op.inputs if not op.broken else ():
+            if op.broken:
+                continue
+            for name in op.inputs:
                 if name in late:
                     context.subject = f"op {op.name}"
-                    message = f"input {quoted(name)} is a queue that is declared further down"
+                    message = f"input {quote(name)} is a queue that is declared further down"
                     context.report(NO_INPUT, op.at("inputs"), message, "`queues` comes before `graphs`")
     context.subject = ""
 
 
 def _check_presence(context: Context, document: Document, root: Mapping) -> None:
-    """V002 without an architecture, V011 without queues, graphs or programs."""
+    """Report a netlist without an architecture (V002) or without queues, graphs or programs (V011)."""
     if not context.archs and not any(finding.rule == NO_ARCH for finding in context.diagnostics):
         context.report(NO_ARCH, root, "the netlist names no architecture", "add devices: {arch: wormhole_b0}")
-    written = {name for name, _, _ in root.items()}
     unread = {name: node for name, node in document.sections.items() if name not in SECTIONS}
-    read = {"queues": document.queues, "graphs": document.graphs, "programs": document.program_order}
-    for section, found in read.items():
-        if found or (section in written and not _is_empty(root.find(section))):
+    sections = {"queues": document.queues, "graphs": document.graphs, "programs": document.program_order}
+    for section, objects in sections.items():
+        if objects or not _is_empty(root.find(section)):
             continue
         misspelt = nearest(section, unread)
         hint = f"is section '{misspelt}' meant?" if misspelt else ""
@@ -414,12 +465,12 @@ def _check_presence(context: Context, document: Document, root: Mapping) -> None
 
 
 def _is_malformed(node: Node) -> bool:
-    """Whether a section that is a map of objects is something else (and has been reported)."""
+    """Return whether a section that should be a map of objects is something else; this has been reported."""
     return not isinstance(node, Mapping) and not (isinstance(node, Scalar) and node.is_null)
 
 
 def _is_empty(node: Node | None) -> bool:
-    """Whether a section holds nothing; one that is malformed has been reported already."""
+    """Return whether a section is absent or holds nothing. False for a malformed one, which has been reported."""
     if isinstance(node, Mapping):
         return not node.pairs
     if isinstance(node, Sequence):

@@ -1,6 +1,7 @@
-"""The `graphs` section: graphs and their ops (NETLIST 1.4)."""
+"""Read the `graphs` section, graphs and their ops (NETLIST 1.4), and the definitions of `fused_ops` (NETLIST 2)."""
 
 from functools import partial
+from typing import Any
 
 from buda_emu.netlist.fields import FUSED_FIELDS, GRAPH_FIELDS, INPUT_FIELDS, OP_FIELDS, PAD_FIELDS, SUB_OP_FIELDS
 from buda_emu.netlist.model import FusedOp, Graph, Op, Pad, SubOp, Tm
@@ -12,32 +13,33 @@ from buda_emu.netlist.reader.values import (
     NOT_LIST,
     NOT_MAP,
     body_of,
-    keyed,
     kind_of,
-    named,
-    of_one_key,
     read_fields,
     read_float,
     read_formats,
     read_int,
+    read_objects,
+    read_pairs,
+    read_single_pair,
     readers,
     text_of,
 )
 from buda_emu.spec.blocking import FULL_TILE
 from buda_emu.support.checker.suggest import near
-from buda_emu.support.checker.text import quoted
+from buda_emu.support.checker.text import quote
 
 UNKNOWN_PAD = "V022"
 _NO_PAD = Pad()
 
 
 def is_shaping(key: str) -> bool:
-    """Whether a key that is not a field of an op speaks of the shape of an input."""
+    """Return whether a key that is not a field of an op is about the shape of an input: its TMs, pad or unpad."""
     return "input" in key and ("tms" in key or "pad" in key)
 
 
 class Shaping:
-    """What is written for the inputs of one op. `inputs` is None where their list could not be read."""
+    """The TMs and padding of the inputs of one op. `inputs` is the number of inputs, None where their list could not
+    be read."""
 
     __slots__ = ("_fill", "_pads", "_tms", "_unpads", "in_df", "inputs", "op_type")
 
@@ -51,7 +53,7 @@ class Shaping:
         self._fill: dict[int, float] = {}  # pad values: the one that is written last counts
 
     def read(self, context: Context, key: str, key_node: Scalar, node: Node) -> None:
-        """Read one key. What is written for one input again is appended (TMs) or overwritten (padding)."""
+        """Read one key. Repeated TMs of an input are appended, repeated padding is overwritten."""
         index = input_index(context, key, key_node, self.inputs)
         if "tms" in key:
             tms = read_tms(context, key, node, "op")
@@ -62,56 +64,62 @@ class Shaping:
             self._read_padding(context, key, node, index)
 
     def _add_tms(self, context: Context, name: str, tms: list[Tm], index: int) -> None:
-        """Append (NETLIST 11.3 C1); only one pad is allowed for an input."""
-        have = self._tms.setdefault(index, [])
+        """Append TMs to those of an input (NETLIST 11.3 C1), and report a second pad among them."""
+        earlier = self._tms.setdefault(index, [])
         for tm in tms:
             if tm.name == "pad":
-                if any(other.name == "pad" for other in have):
+                if any(other.name == "pad" for other in earlier):
                     context.report(MALFORMED, tm.mark, f"{name}: an input can be padded only once in its TMs")
                 self._fill[index] = float(tm.args[2])
-            have.append(tm)
+            earlier.append(tm)
 
     def _read_padding(self, context: Context, name: str, node: Node, index: int) -> None:
-        """`input_N_pad: {rt, ct, pad_value}` or `input_N_unpad: {rt, ct}`."""
+        """Read `input_N_pad: {rt, ct, pad_value}` or `input_N_unpad: {rt, ct}`."""
         unpad = "unpad" in name
         values = (self._unpads if unpad else self._pads).setdefault(index, {})
-        for key, key_node, value in keyed(context, body_of(context, name, node)):
-            known = PAD_FIELDS.get(key)
-            if known is None or (unpad and known.kind == "float"):
-                context.report(UNKNOWN_PAD, key_node, f"{name}: unknown field {quoted(key)}", near(key, PAD_FIELDS))
-            elif known.kind == "int":
-                values[key] = read_int(context, known, value) or 0
+        for key, key_node, value in read_pairs(context, body_of(context, name, node)):
+            field = PAD_FIELDS.get(key)
+            if field is None or (unpad and field.kind == "float"):
+                context.report(UNKNOWN_PAD, key_node, f"{name}: unknown field {quote(key)}", near(key, PAD_FIELDS))
+            elif field.kind == "int":
+                values[key] = read_int(context, field, value) or 0
             else:
-                number = read_float(context, known, value)
+                number = read_float(context, field, value)
                 if number is not None:
                     self._fill[index] = number
 
     def tms(self, count: int) -> tuple[tuple[Tm, ...], ...]:
-        """The TMs of every input; a pad TM shares its value with `input_N_pad` (OPS 7.3)."""
+        """Return the TMs of each of `count` inputs; a pad TM shares its value with `input_N_pad` (OPS 7.3)."""
         if not self._tms:
             return ((),) * count
-        return tuple(tuple(self._filled(tm, index) for tm in self._tms.get(index, ())) for index in range(count))
+        return tuple(tuple(self._fill_pad(tm, index) for tm in self._tms.get(index, ())) for index in range(count))
 
-    def _filled(self, tm: Tm, index: int) -> Tm:
-        return Tm("pad", (tm.args[0], tm.args[1], self._fill[index]), tm.mark) if tm.name == "pad" else tm
+    def _fill_pad(self, tm: Tm, index: int) -> Tm:
+        """Return a pad TM with the pad value that was written last for the input; any other TM as it is."""
+        if tm.name != "pad":
+            return tm
+        return Tm("pad", (tm.args[0], tm.args[1], self._fill[index]), tm.mark)
 
     def pads(self, count: int) -> tuple[Pad, ...]:
-        """`input_N_pad` of every input."""
+        """Return the padding `input_N_pad` of each of `count` inputs."""
         return _all_pads(self._pads, count, self._fill)
 
     def unpads(self, count: int) -> tuple[Pad, ...]:
-        """`input_N_unpad` of every input."""
+        """Return the unpadding `input_N_unpad` of each of `count` inputs."""
         return _all_pads(self._unpads, count, {})
 
 
 def _all_pads(written: dict[int, dict[str, int]], count: int, fill: dict[int, float]) -> tuple[Pad, ...]:
     if not written:
         return (_NO_PAD,) * count
-    sizes = [written.get(index) for index in range(count)]
-    return tuple(
-        _NO_PAD if size is None else Pad(size.get("rt", 0), size.get("ct", 0), fill.get(index, 0.0))
-        for index, size in enumerate(sizes)
-    )
+    pads: list[Pad] = []
+    for index in range(count):
+        size = written.get(index)
+        if size is None:
+            pads.append(_NO_PAD)
+        else:
+            pads.append(Pad(size.get("rt", 0), size.get("ct", 0), fill.get(index, 0.0)))
+    return tuple(pads)
 
 
 DUPLICATE = "V020"
@@ -121,7 +129,8 @@ _GRAPH_READERS = readers(GRAPH_FIELDS)
 
 
 class GraphSection:
-    """The graphs read so far. `devices`: chips of those written with a list; `op_lines`: where every op name stands."""
+    """The graphs that were read so far. `devices` holds the chips of graphs that have a list of them, `op_lines` the
+    line of every op name."""
 
     __slots__ = ("devices", "graphs", "op_lines")
 
@@ -132,8 +141,8 @@ class GraphSection:
 
 
 def read_graphs(context: Context, node: Node, section: GraphSection) -> None:
-    """Read every graph of the section into `section`."""
-    for name, key, value in named(context, node, "graph", DUPLICATE, section.graphs):
+    """Read every graph of a `graphs` section into `section`."""
+    for name, key, value in read_objects(context, node, "graph", DUPLICATE, section.graphs):
         section.graphs[name] = _read_graph(context, name, key, value, section)
 
 
@@ -162,12 +171,15 @@ def _read_graph(context: Context, name: str, name_node: Scalar, node: Node, sect
         elif op_name in section.op_lines:
             line = section.op_lines[op_name]
             first = next((op for op in ops if (op.written_name or op.name) == op_name), None)  # in this graph
-            hint = context.again(first.source, value) if first is not None else "choose another name for one of them"
+            if first is None:
+                hint = "choose another name for one of them"
+            else:
+                hint = context.repetition_hint(first.source, value)
             context.report(DUPLICATE, key, f"there is already an op of that name, in line {line}", hint)
         else:
             section.op_lines[op_name] = key.line
             read = partial(_read_op, context, op_name, key, value, name, device)
-            ops.append(context.kept_or(value, (op_name, id(key), name, device, context.arch), read))
+            ops.append(context.reuse_or_read(value, (op_name, id(key), name, device, context.arch), read))
     return Graph(
         name=name, target_device=device, ops=tuple(ops), source=body, name_node=name_node, broken=broken, **values
     )
@@ -188,16 +200,22 @@ def _read_op(context: Context, name: str, name_node: Scalar, node: Node, graph: 
         elif key == "attributes" or is_shaping(key):
             later.append((key, key_node, value))
         else:
-            hint = "YAML merge keys are not followed" if key == "<<" else near(key, (*OP_FIELDS, *INPUT_FIELDS))
-            context.report(UNKNOWN_PAD, key_node, f"unknown field {quoted(key)}", hint)
+            if key == "<<":
+                hint = "YAML merge keys are not followed"
+            else:
+                hint = near(key, (*OP_FIELDS, *INPUT_FIELDS))
+            context.report(UNKNOWN_PAD, key_node, f"unknown field {quote(key)}", hint)
 
     values = read_fields(context, body, _OP_READERS, other)
     inputs: tuple[str, ...] = values.get("inputs", ())
     op_type: str = values.get("type", "")
-    known_inputs = len(inputs) if "inputs" in values or body.find("inputs") is None else None
-    cells = values["grid_size"][0] * values["grid_size"][1] if "grid_size" in values else None
-    attributes = AttributeState(op_type, known_inputs, cells)
-    shaping = Shaping(op_type, known_inputs, tuple(in_df))
+    input_count = _input_count(values, body)
+    if "grid_size" in values:
+        cells = values["grid_size"][0] * values["grid_size"][1]
+    else:
+        cells = None
+    attributes = AttributeState(op_type, input_count, cells)
+    shaping = Shaping(op_type, input_count, tuple(in_df))
     # NETLIST 1.4: shaping and attributes are read in a second pass, so they may stand before `inputs`.
     for key, key_node, value in later:
         if key == "attributes":
@@ -232,8 +250,15 @@ def _read_op(context: Context, name: str, name_node: Scalar, node: Node, graph: 
     )
 
 
+def _input_count(values: dict[str, Any], body: Mapping) -> int | None:
+    """Return the number of inputs of an op, or None where their list could not be read."""
+    if "inputs" in values:
+        return len(values["inputs"])
+    return 0 if body.find("inputs") is None else None
+
+
 def _read_forks(context: Context, node: Node) -> dict[str, str]:
-    """[{queue: op}, ...]; a repeated queue collapses (NETLIST 11.2 B4)."""
+    """Read a list [{queue: op}, ...]; of a repeated queue the last op counts (NETLIST 11.2 B4)."""
     forks: dict[str, str] = {}
     if not isinstance(node, Sequence):
         if not (isinstance(node, Scalar) and node.is_null):
@@ -241,12 +266,12 @@ def _read_forks(context: Context, node: Node) -> dict[str, str]:
                 NOT_LIST, node, f"forked_dram_inputs needs a list of maps {{queue: op}}, not {kind_of(node)}"
             )
         return forks
-    for item in node.items:
-        if not isinstance(item, Mapping) or len(item.pairs) != 1:
-            message = f"forked_dram_inputs: an entry needs a map {{queue: op}}, not {kind_of(item)}"
-            context.report(NOT_MAP, item, message)
+    for entry in node.items:
+        if not isinstance(entry, Mapping) or len(entry.pairs) != 1:
+            message = f"forked_dram_inputs: an entry needs a map {{queue: op}}, not {kind_of(entry)}"
+            context.report(NOT_MAP, entry, message)
             continue
-        for queue, _, value in keyed(context, item):
+        for queue, _, value in read_pairs(context, entry):
             if isinstance(value, Scalar):
                 forks[queue] = text_of(value)
             else:
@@ -262,9 +287,9 @@ _SUB_OP_NAMES = (*SUB_OP_FIELDS, "input_N_tms")
 
 
 def read_fused_ops(context: Context, node: Node, fused_ops: dict[str, FusedOp]) -> None:
-    """Read every definition into `fused_ops`; of a repeated id the first one counts (NETLIST 11.3 C1)."""
+    """Read every definition into `fused_ops`; the first definition of a repeated id counts (NETLIST 11.3 C1)."""
     context.subject = "fused_ops"
-    for name, key, value in keyed(context, body_of(context, "the section", node)):
+    for name, key, value in read_pairs(context, body_of(context, "the section", node)):
         context.subject = f"fused op {name}"
         fused_op = _read_fused_op(context, name, key, value)
         fused_ops.setdefault(name, fused_op)
@@ -300,19 +325,22 @@ def _read_schedules(context: Context, node: Node) -> list[tuple[SubOp, ...]]:
         if not isinstance(schedule, Sequence):
             context.report(MALFORMED_SCHEDULE, schedule, f"a schedule needs a list of ops, not {kind_of(schedule)}")
             continue
-        schedules.append(tuple(op for item in schedule.items for op in _read_entry(context, item)))
+        sub_ops = (_read_entry(context, entry) for entry in schedule.items)
+        schedules.append(tuple(sub_op for sub_op in sub_ops if sub_op is not None))
     return schedules
 
 
-def _read_entry(context: Context, node: Node) -> list[SubOp]:
-    entry = of_one_key(context, "an entry of a schedule needs a map {name: op}", node, MALFORMED_SCHEDULE)
+def _read_entry(context: Context, node: Node) -> SubOp | None:
+    """Read an entry {name: op} of a schedule; None, after a finding, for anything else."""
+    entry = read_single_pair(context, "an entry of a schedule needs a map {name: op}", node, MALFORMED_SCHEDULE)
+    if entry is None:
+        return None
+    name, key, value = entry
     fused_op = context.subject
-    sub_ops: list[SubOp] = []
-    for name, key, value in keyed(context, entry) if entry is not None else ():
-        context.subject = f"{fused_op}, op {name}"
-        sub_ops.append(_read_sub_op(context, name, key, value))
+    context.subject = f"{fused_op}, op {name}"
+    sub_op = _read_sub_op(context, name, key, value)
     context.subject = fused_op
-    return sub_ops
+    return sub_op
 
 
 def _read_sub_op(context: Context, name: str, name_node: Scalar, node: Node) -> SubOp:
@@ -328,21 +356,21 @@ def _read_sub_op(context: Context, name: str, name_node: Scalar, node: Node) -> 
         elif key == "attributes" or ("input" in key and "tms" in key):
             later.append((key, key_node, value))
         else:
-            context.report(UNKNOWN_IN_SCHEDULE, key_node, f"unknown field {quoted(key)}", near(key, _SUB_OP_NAMES))
+            context.report(UNKNOWN_IN_SCHEDULE, key_node, f"unknown field {quote(key)}", near(key, _SUB_OP_NAMES))
 
     values = read_fields(context, body, _SUB_OP_READERS, other)
     inputs: tuple[str, ...] = values.get("inputs", ())
-    known_inputs = len(inputs) if "inputs" in values or body.find("inputs") is None else None
-    attributes = AttributeState(values.get("type", ""), known_inputs, scheduled=True)
+    input_count = _input_count(values, body)
+    attributes = AttributeState(values.get("type", ""), input_count, scheduled=True)
     tms: dict[int, list[Tm]] = {}
     for key, key_node, value in later:
         if key == "attributes":
             read_sub_op_attributes(context, value, attributes)
             continue
-        index = input_index(context, key, key_node, known_inputs)
-        read = read_tms(context, key, value, "scheduled op")
+        index = input_index(context, key, key_node, input_count)
+        input_tms = read_tms(context, key, value, "scheduled op")
         if index is not None:
-            tms.setdefault(index, []).extend(read)
+            tms.setdefault(index, []).extend(input_tms)
     return SubOp(
         name=name,
         pop=tuple(pops["pop"]),

@@ -1,4 +1,4 @@
-"""The `queues` section (NETLIST 1.3)."""
+"""Read the `queues` section (NETLIST 1.3), and lists of TMs (NETLIST 1.6)."""
 
 from collections.abc import Sequence as Series
 from functools import lru_cache, partial
@@ -12,10 +12,10 @@ from buda_emu.netlist.reader.values import (
     NOT_INTEGER,
     body_of,
     integer,
-    keyed,
     kind_of,
-    named,
     read_fields,
+    read_objects,
+    read_pairs,
     readers,
     text_of,
 )
@@ -23,7 +23,7 @@ from buda_emu.netlist.yaml_text import leading_integer, parse_address, parse_flo
 from buda_emu.spec.blocking import FULL_TILE, Blocking
 from buda_emu.spec.ops import OP_TYPES
 from buda_emu.support.checker.suggest import near
-from buda_emu.support.checker.text import quoted
+from buda_emu.support.checker.text import quote
 
 MALFORMED = "V038"
 SLICES = ("hslice", "hstack", "vslice", "vstack")
@@ -34,75 +34,100 @@ Owner = Literal["queue", "op", "scheduled op"]
 
 
 def read_tms(context: Context, name: str, node: Node, owner: Owner) -> list[Tm]:
-    """The TMs of a list, in order. Any scalar, `None` and nothing included, is a list without TMs."""
+    """Read a list of TMs, in order. Any scalar, `None` and an empty value included, is a list without TMs."""
     if isinstance(node, Scalar):
         return []
     if isinstance(node, Mapping):
         context.report(MALFORMED, node, f"{name} needs a list of TMs, not a map")
         return []
     tms: list[Tm] = []
-    for item in node.items:
-        if isinstance(item, Mapping):
-            for word, key, value in keyed(context, item):
-                tms.extend(_with_argument(context, name, word, key, value, owner))
-        elif isinstance(item, Scalar) and text_of(item) == "transpose":
-            tms.append(Tm("transpose", (), item.mark))
+    for entry in node.items:
+        if isinstance(entry, Mapping):
+            for word, key, value in read_pairs(context, entry):
+                tms.extend(_read_tm(context, name, word, key, value, owner))
+        elif isinstance(entry, Scalar) and text_of(entry) == "transpose":
+            tms.append(Tm("transpose", (), entry.mark))
         else:
-            hint = near(item.text, TM_WORDS) if isinstance(item, Scalar) else ""
-            if isinstance(item, Scalar) and item.text in TM_WORDS:
-                hint = f"it needs an argument: {{{item.text}: ...}}"
-            context.report(MALFORMED, item, f"{name}: {kind_of(item)} is not a TM", hint)
+            context.report(MALFORMED, entry, f"{name}: {kind_of(entry)} is not a TM", _tm_hint(entry))
     return tms
 
 
-def _with_argument(context: Context, name: str, word: str, key: Scalar, value: Node, owner: Owner) -> list[Tm]:
+def _tm_hint(entry: Node) -> str:
+    """Return the hint about an entry of a list of TMs that is neither `transpose` nor a map."""
+    if not isinstance(entry, Scalar):
+        return ""
+    if entry.text in TM_WORDS:
+        return f"it needs an argument: {{{entry.text}: ...}}"
+    return near(entry.text, TM_WORDS)
+
+
+def _read_tm(context: Context, name: str, word: str, key: Scalar, value: Node, owner: Owner) -> list[Tm]:
+    """Read a TM {word: argument}. Only a broadcast may be several; a finding leaves none."""
     if word == "broadcast":
-        return _broadcast(context, name, key, value)
+        return _read_broadcast(context, name, key, value)
     if word in SLICES:
-        count = parse_int(value.text) if isinstance(value, Scalar) else None
+        count = _parse_count(value)
         if count is None:
             context.report(MALFORMED, value, f"{name}: {word} needs an integer, not {kind_of(value)}")
             return []
         return [Tm(word, (count,), key.mark)]
     if word == "pad":
-        return _pad(context, name, key, value)
-    if word == "tile_broadcast" and owner == "op":
-        context.report(MALFORMED, key, f"{name}: tile_broadcast exists in fused schedules only")
-    elif word == "tile_broadcast" and isinstance(value, Scalar):
-        return [Tm(word, (text_of(value),), key.mark)]
-    elif word == "tile_broadcast":
-        context.report(MALFORMED, value, f"{name}: tile_broadcast needs r, c or rc, not {kind_of(value)}")
+        return _read_pad(context, name, key, value)
+    if word == "tile_broadcast":
+        return _read_tile_broadcast(context, name, key, value, owner)
+    if word == "transpose":
+        hint = "transpose takes no argument"
     else:
-        hint = "transpose takes no argument" if word == "transpose" else near(word, TM_WORDS)
-        context.report(MALFORMED, key, f"{name}: {quoted(word)} is not a TM", hint)
+        hint = near(word, TM_WORDS)
+    context.report(MALFORMED, key, f"{name}: {quote(word)} is not a TM", hint)
     return []
 
 
-def _broadcast(context: Context, name: str, key: Scalar, value: Node) -> list[Tm]:
-    """One TM for each key. The arguments of one map accumulate: the second TM holds both numbers (NETLIST 1.6)."""
+def _parse_count(node: Node) -> int | None:
+    if isinstance(node, Scalar):
+        return parse_int(node.text)
+    return None
+
+
+def _read_tile_broadcast(context: Context, name: str, key: Scalar, value: Node, owner: Owner) -> list[Tm]:
+    if owner == "op":
+        context.report(MALFORMED, key, f"{name}: tile_broadcast exists in fused schedules only")
+    elif isinstance(value, Scalar):
+        return [Tm("tile_broadcast", (text_of(value),), key.mark)]
+    else:
+        context.report(MALFORMED, value, f"{name}: tile_broadcast needs r, c or rc, not {kind_of(value)}")
+    return []
+
+
+def _read_broadcast(context: Context, name: str, key: Scalar, value: Node) -> list[Tm]:
+    """Return one TM for each key. The arguments of one map accumulate: the second TM holds both numbers (NETLIST
+    1.6)."""
     if isinstance(value, Sequence):
         context.report(MALFORMED, value, f"{name}: broadcast needs a map such as {{r: 2}}, not a list")
         return []
+    if isinstance(value, Scalar):
+        return []
     tms: list[Tm] = []
     counts: tuple[int, ...] = ()
-    for dim, dim_key, item in keyed(context, value) if isinstance(value, Mapping) else ():
-        count = parse_int(item.text) if isinstance(item, Scalar) else None
+    for dim, dim_key, argument in read_pairs(context, value):
+        count = _parse_count(argument)
         if dim not in BROADCAST_DIMS:
-            context.report(MALFORMED, dim_key, f"{name}: broadcast has no dimension {quoted(dim)}, only r, c and z")
+            context.report(MALFORMED, dim_key, f"{name}: broadcast has no dimension {quote(dim)}, only r, c and z")
         elif count is None:
-            context.report(MALFORMED, item, f"{name}: broadcast {dim} needs an integer, not {kind_of(item)}")
+            context.report(MALFORMED, argument, f"{name}: broadcast {dim} needs an integer, not {kind_of(argument)}")
         else:
             counts = (*counts, count)
             tms.append(Tm("broadcast", (dim, *counts), key.mark))
     return tms
 
 
-def _pad(context: Context, name: str, key: Scalar, value: Node) -> list[Tm]:
-    items = value.items if isinstance(value, Sequence) and len(value.items) == 3 else []
-    rows, columns, fill = [item.text if isinstance(item, Scalar) else "" for item in items] or ("", "", "")
-    rt = parse_int(rows)
-    ct = parse_int(columns)
-    number = parse_float(fill)
+def _read_pad(context: Context, name: str, key: Scalar, value: Node) -> list[Tm]:
+    texts = ["", "", ""]
+    if isinstance(value, Sequence) and len(value.items) == 3:
+        texts = [argument.text if isinstance(argument, Scalar) else "" for argument in value.items]
+    rt = parse_int(texts[0])
+    ct = parse_int(texts[1])
+    number = parse_float(texts[2])
     if rt is None or ct is None or number is None:
         context.report(MALFORMED, value, f"{name}: pad needs [rows, columns, value]")
         return []
@@ -110,16 +135,19 @@ def _pad(context: Context, name: str, key: Scalar, value: Node) -> list[Tm]:
 
 
 def input_index(context: Context, key: str, key_node: Scalar, inputs: int | None) -> int | None:
-    """N of `input_N_tms` and its like: the integer between the first and the last underscore, below `inputs`.
+    """Return N of `input_N_tms` and its like: the integer between the first and the last underscore, below `inputs`.
 
-    None when there is none, which is reported; with `inputs` None (they could not be read) the index is not judged.
+    None, after a finding, if there is no such integer. None as well if `inputs`, the number of inputs, is not known.
     """
     first = key.find("_")
     last = key.rfind("_")
-    index = leading_integer(key[first + 1 : last]) if first < last else None
+    if first < last:
+        index = leading_integer(key[first + 1 : last])
+    else:
+        index = None
     if index is None:
         hint = "write input_0_tms, input_1_pad, ..."
-        context.report(MALFORMED, key_node, f"{quoted(key)} does not name an input", hint)
+        context.report(MALFORMED, key_node, f"{quote(key)} does not name an input", hint)
         return None
     if inputs is None:
         return None
@@ -132,13 +160,14 @@ def input_index(context: Context, key: str, key_node: Scalar, inputs: int | None
 def check_transposes(
     context: Context, name: str, tms: Series[Tm], op_type: str, index: int, in_df: tuple[str, ...]
 ) -> None:
-    """Report every transpose that this operand cannot have (NETLIST 1.6, OPS 7.4). An unknown type is not judged."""
+    """Report every transpose that an operand cannot have (NETLIST 1.6, OPS 7.4). Unknown op types are not checked."""
     transposes = [tm for tm in tms if tm.name == "transpose"]
     if not transposes or op_type not in OP_TYPES:
         return
     refusal = OP_TYPES[op_type].transpose_refusal(index, context.arch, next(iter(in_df), ""))
-    for tm in transposes if refusal else ():
-        context.report(MALFORMED, tm.mark, f"{name}: {refusal}")
+    if refusal:
+        for tm in transposes:
+            context.report(MALFORMED, tm.mark, f"{name}: {refusal}")
 
 
 NO_ALLOCATION = "V004"
@@ -154,10 +183,11 @@ _READERS = readers(QUEUE_FIELDS)
 def read_queues(
     context: Context, node: Node, queues: dict[str, Queue], device_lists: dict[str, tuple[int, ...]]
 ) -> None:
-    """Read every queue into `queues`; `device_lists` gets the chips of those written with a list (NETLIST 1.7)."""
-    for name, key, value in named(context, node, "queue", DUPLICATE, queues):
+    """Read every queue into `queues`; `device_lists` receives the chips of queues that have a list of them (NETLIST
+    1.7)."""
+    for name, key, value in read_objects(context, node, "queue", DUPLICATE, queues):
         read = partial(_read_queue, context, name, key, value)
-        queues[name], devices = context.kept_or(value, (name, id(key), context.arch), read)
+        queues[name], devices = context.reuse_or_read(value, (name, id(key), context.arch), read)
         if devices is not None:
             device_lists[name] = devices
 
@@ -171,14 +201,14 @@ def blocking_of(
     ublock_order: str,
     tile_dim: tuple[int, int],
 ) -> Blocking:
-    """One Blocking for all objects that are cut the same way."""
+    """Return a Blocking that is shared by all objects with the same sizes."""
     return Blocking(
         grid_size=grid_size, t=t, mblock=mblock, ublock=ublock, ublock_order=ublock_order, tile_dim=tile_dim
     )
 
 
 def _read_queue(context: Context, name: str, name_node: Scalar, node: Node) -> tuple[Queue, tuple[int, ...] | None]:
-    """A queue, and the chips of one that is written with a list of them."""
+    """Read a queue. Returns it, and the chips if `target_device` is a list of them."""
     findings = context.findings
     body = body_of(context, "a queue", node)
     buffers: list[Buffer] = []
@@ -192,18 +222,27 @@ def _read_queue(context: Context, name: str, name_node: Scalar, node: Node) -> t
         elif key == "input_tms":
             tms.extend(read_tms(context, key, value, "queue"))
         elif key not in ("dram", "host"):  # those are read where `loc` asks for them
-            hint = "YAML merge keys are not followed" if key == "<<" else near(key, QUEUE_FIELDS)
-            context.report(UNKNOWN, key_node, f"unknown field {quoted(key)}", hint)
+            if key == "<<":
+                hint = "YAML merge keys are not followed"
+            else:
+                hint = near(key, QUEUE_FIELDS)
+            context.report(UNKNOWN, key_node, f"unknown field {quote(key)}", hint)
 
     values = read_fields(context, body, _READERS, other)
     device: int | tuple[int, ...] = values.pop("target_device", -1)
-    device, devices = (-1, device) if isinstance(device, tuple) else (device, None)
+    devices: tuple[int, ...] | None = None
+    if isinstance(device, tuple):
+        devices = device
+        device = -1
     loc = locs[-1]
-    intact = context.findings == findings
-    if loc != "host":  # NETLIST 11.2 B12: a host queue's ports are not looked at
+    if loc != "host":  # NETLIST 11.2 B12: the ports of a host queue are not checked
+        if context.findings == findings:
+            buffer_count = len(buffers)
+        else:
+            buffer_count = None
         for field in ("read_ports", "write_ports"):
             if field in values:
-                _check_ports(context, field, values[field], body, len(buffers) if intact else None)
+                _check_ports(context, field, values[field], body, buffer_count)
     queue = Queue(
         name=name,
         written_name=name,
@@ -228,7 +267,7 @@ def _read_queue(context: Context, name: str, name_node: Scalar, node: Node) -> t
 
 
 def _read_allocations(context: Context, loc: str, loc_key: Scalar, body: Mapping, buffers: list[Buffer]) -> None:
-    """Append the buffers of the first `dram` or `host` list (NETLIST 11.3 C1). Another word allocates nothing."""
+    """Append the buffers of the first `dram` or `host` list (NETLIST 11.3 C1). Any other `loc` allocates nothing."""
     if loc not in ("dram", "host"):
         return
     node = next((value for key, value in body.pairs if isinstance(key, Scalar) and key.text == loc), None)
@@ -236,37 +275,44 @@ def _read_allocations(context: Context, loc: str, loc_key: Scalar, body: Mapping
         place: Any = loc_key if node is None else node
         context.report(NO_ALLOCATION, place, f"loc is {loc} but there is no list of allocations under {loc}")
         return
-    for item in node.items:
-        buffer = _read_buffer(context, loc, item)
+    for allocation in node.items:
+        buffer = _read_buffer(context, loc, allocation)
         if buffer is not None:
             buffers.append(buffer)
 
 
-def _read_buffer(context: Context, loc: str, item: Node) -> Buffer | None:
-    if loc == "host" and isinstance(item, Scalar):
-        address = _address(context, item)
+def _read_buffer(context: Context, loc: str, node: Node) -> Buffer | None:
+    """Read one allocation, [channel, address] or on the host an address; None after a finding."""
+    if loc == "host" and isinstance(node, Scalar):
+        address = _read_address(context, node)
         return Buffer(0, address) if address is not None else None
-    # NETLIST 11.2 B6: a dram pair may have more values, a host pair not
-    if not isinstance(item, Sequence) or len(item.items) < 2 or (loc == "host" and len(item.items) > 2):
-        what = "an address or [channel, address]" if loc == "host" else "[channel, address]"
-        context.report(BAD_ALLOCATION, item, f"an allocation in {loc} needs {what}, not {_found(item)}")
+    values = node.items if isinstance(node, Sequence) else []
+    if len(values) < 2 or (loc == "host" and len(values) > 2):  # NETLIST 11.2 B6: dram pairs may have more values
+        if loc == "host":
+            form = "an address or [channel, address]"
+        else:
+            form = "[channel, address]"
+        if isinstance(node, Sequence):
+            actual = f"a list of {len(node.items)}"
+        else:
+            actual = kind_of(node)
+        context.report(BAD_ALLOCATION, node, f"an allocation in {loc} needs {form}, not {actual}")
         return None
-    channel = integer(context, "a channel", item.items[0])
-    address = _address(context, item.items[1])
+    channel = integer(context, "a channel", values[0])
+    address = _read_address(context, values[1])
     if channel is None or address is None:
         return None
     if loc == "dram" and context.arch == "blackhole" and address % BLACKHOLE_ALIGNMENT:
         message = f"DRAM address {address:#x} is not a multiple of {BLACKHOLE_ALIGNMENT}, which blackhole needs"
-        context.report(MISALIGNED, item.items[1], message)
+        context.report(MISALIGNED, values[1], message)
     return Buffer(channel, address)
 
 
-def _found(item: Node) -> str:
-    return f"a list of {len(item.items)}" if isinstance(item, Sequence) else kind_of(item)
-
-
-def _address(context: Context, node: Node) -> int | None:
-    address = parse_address(node.text) if isinstance(node, Scalar) else None
+def _read_address(context: Context, node: Node) -> int | None:
+    if isinstance(node, Scalar):
+        address = parse_address(node.text)
+    else:
+        address = None
     if address is None:
         context.report(NOT_INTEGER, node, f"an address needs an integer from 0 to 0xffffffff, not {kind_of(node)}")
     return address

@@ -1,4 +1,5 @@
-"""The numbered rules of the netlist language, each declared with the functions that check it; `verifying` runs them."""
+"""The numbered rules of the netlist language, each declared with the functions that check it. `verify.verifying`
+runs them."""
 
 from buda_emu.netlist.rules.book import BOOK, NOT_CHECKED, ROUTED, RULES
 

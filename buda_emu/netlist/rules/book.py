@@ -1,4 +1,4 @@
-"""All rule files: importing them declares rules and checks. The book of them, in order of their ids."""
+"""The book of all rules, in order of their ids. Importing the rule files below declares the rules and their checks."""
 
 from collections.abc import Mapping
 from typing import Final
@@ -40,8 +40,8 @@ RULES: Final[Mapping[str, Rule]] = BOOK.rules
 """All rules by id, in order of the ids."""
 
 NOT_CHECKED: Final = frozenset(("V057", "V073", "V075", "V153", "V157", "V163"))
-"""What cannot happen, or cannot be said from a netlist alone; each says why."""
+"""Rules that nothing can break, or that cannot be checked from a netlist alone; the text of each gives the reason."""
 ROUTED: Final = frozenset(("V081", "V084", "V160")) | {
     name for name, rule in RULES.items() if rule.source.startswith((NET2PIPE, PIPEGEN2))
 }
-"""What is found where pipes and streams are made (`buda_emu.performance.routing`): `check --strict` asks for it."""
+"""Rules that are checked while pipes and streams are made (`buda_emu.performance.routing`), by `check --strict`."""

@@ -1,4 +1,5 @@
-"""What the checks share: the netlist with its objects indexed by name, made once."""
+"""The view of a netlist that the rule checks share: its objects indexed by name, and helpers that find places in the
+text."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import field, replace
@@ -6,7 +7,7 @@ from types import MappingProxyType
 
 from buda_emu.netlist import nodes
 from buda_emu.netlist.flow.variables import Note
-from buda_emu.netlist.model import Netlist, Op, Queue
+from buda_emu.netlist.model import Graph, Netlist, Op, Queue
 from buda_emu.netlist.nodes import Mark
 from buda_emu.netlist.sourced import Sourced
 from buda_emu.spec.archs import Arch
@@ -17,7 +18,8 @@ from buda_emu.support.records import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """Indexes over one netlist. `broken`: objects whose own fields are wrong; what depends on them is not judged."""
+    """Indexes over one netlist. `broken` names objects whose own fields are wrong; objects that depend on them are
+    not checked."""
 
     netlist: Netlist
     arch: Arch
@@ -39,11 +41,11 @@ class Context:
     read: Mapping[str, frozenset[str]]
     """Names that the ops of a graph read, by the graph's name."""
     notes: dict[str, Sequence[Note]] = field(default_factory=dict[str, Sequence[Note]], compare=False, repr=False)
-    """What the walks of the programs notice, by program: made when it is first asked for."""
+    """Notes of the walks of the programs, by program; filled when a check first needs them."""
 
     @classmethod
     def of(cls, netlist: Netlist, broken: frozenset[str]) -> "Context":
-        """Index a netlist."""
+        """Index a netlist whose objects `broken` have wrong fields."""
         ops = netlist.ops
         readers: dict[str, dict[str, Op]] = {}
         for op in ops.values():
@@ -60,90 +62,114 @@ class Context:
             queues=netlist.queues,
             readers=MappingProxyType({name: tuple(group.values()) for name, group in readers.items()}),
             fed=MappingProxyType({name: tuple(group) for name, group in fed.items()}),
-            temporal=MappingProxyType({name: one.id for one in netlist.temporal_graphs for name in one.graphs}),
+            temporal=MappingProxyType(_temporal_ids(netlist)),
             names_before_expansion=frozenset(op.written_name or op.name for op in ops.values()),
             dynamic=netlist.dynamic,
             broken=frozenset(),
             doubtful=frozenset(),
-            read=MappingProxyType(
-                {
-                    graph.name: frozenset(name for op in graph.ops for name in op.inputs)
-                    for graph in netlist.graphs.values()
-                }
-            ),
+            read=MappingProxyType({graph.name: _inputs_of(graph) for graph in netlist.graphs.values()}),
         ).without(broken)
 
     def without(self, broken: frozenset[str]) -> "Context":
-        """The same netlist with another set of broken objects."""
+        """Return the indexes of the same netlist with another set of broken objects."""
         graphs = (self.ops[name].graph if name in self.ops else name for name in broken)
         return replace(self, broken=broken, doubtful=frozenset(name for name in graphs if name in self.netlist.graphs))
 
     def source(self, name: str) -> Queue | Op | None:
-        """The intact queue or op of that name; queues come first, as when an input is read (NETLIST 1.1)."""
+        """Return the intact queue or op of that name, or None. Queues come first, as when an input is read (NETLIST
+        1.1)."""
         if name in self.broken:
             return None
         return self.queues.get(name) or self.ops.get(name)
 
     def sources(self, op: Op) -> Iterator[tuple[int, Queue | Op]]:
-        """Index and producer of every input whose producer is intact."""
+        """Yield index and producer of every input of an op whose producer is intact."""
         for index, name in enumerate(op.inputs):
             source = self.source(name)
             if source is not None:
                 yield index, source
 
     def tile_read(self, op: Op, index: int) -> tuple[int, int]:
-        """Tile dims of what input `index` reads, before its TMs (NETLIST 1.5): 32x32 from an op of another graph."""
+        """Return the tile dims that input `index` reads, before its TMs: 32x32 from an op of another graph (NETLIST
+        1.5)."""
         name = op.inputs[index]
         if name in self.queues:
             return self.queues[name].blocking.tile_dim
         producer = self.ops.get(name)
-        return producer.blocking.tile_dim if producer is not None and producer.graph == op.graph else FULL_TILE
+        if producer is None or producer.graph != op.graph:
+            return FULL_TILE
+        return producer.blocking.tile_dim
+
+
+def _temporal_ids(netlist: Netlist) -> dict[str, int]:
+    ids: dict[str, int] = {}
+    for temporal in netlist.temporal_graphs:
+        ids.update(dict.fromkeys(temporal.graphs, temporal.id))
+    return ids
+
+
+def _inputs_of(graph: Graph) -> frozenset[str]:
+    return frozenset(name for op in graph.ops for name in op.inputs)
 
 
 def transposes(op: Op, index: int) -> int:
-    """How many `transpose` TMs input `index` has."""
-    return sum(tm.name == "transpose" for tm in op.input_tms[index]) if index < len(op.input_tms) else 0
+    """Return the number of `transpose` TMs of input `index`."""
+    if index >= len(op.input_tms):
+        return 0
+    return sum(tm.name == "transpose" for tm in op.input_tms[index])
 
 
-def written(item: Sourced, key: str) -> str:
-    """The text of a scalar field as it stands in the file, "" where it is absent or no scalar."""
-    node = item.source.find(key) if isinstance(item.source, nodes.Mapping) else None
+def _field_node(subject: Sourced, key: str) -> nodes.Node | None:
+    """Return the YAML node of a field of an object, or None if it was not written."""
+    if isinstance(subject.source, nodes.Mapping):
+        return subject.source.find(key)
+    return None
+
+
+def written_text(subject: Sourced, key: str) -> str:
+    """Return the text of a scalar field as it stands in the file, "" if it is absent or no scalar."""
+    node = _field_node(subject, key)
     return node.text if isinstance(node, nodes.Scalar) else ""
 
 
-def size_problem(item: Sourced, key: str, value: int | tuple[int, int], least: int = 1) -> str:
-    """What is wrong with a size of an object, "" for nothing: `mblock is [0, 2], both must be at least 1`."""
-    smallest, text, both = (
-        (value, str(value), "") if isinstance(value, int) else (min(value), str(list(value)), " both")
-    )
+def size_problem(subject: Sourced, key: str, value: int | tuple[int, int], least: int = 1) -> str:
+    """Return what is wrong with a size of an object, such as `mblock is [0, 2], both must be at least 1`; else ""."""
+    smallest = value if isinstance(value, int) else min(value)
     if smallest >= least:
         return ""
-    if not isinstance(item.source, nodes.Mapping) or item.source.find(key) is None:
+    if _field_node(subject, key) is None:
         return f"{key} is missing"
-    return f"{key} is {text},{both} must be at least {least}"
+    if isinstance(value, int):
+        return f"{key} is {value}, must be at least {least}"
+    return f"{key} is {list(value)}, both must be at least {least}"
 
 
-def attribute_mark(item: Sourced, key: str) -> Mark:
-    """The place of an attribute's value, else of the attributes, else of the object's name."""
-    node = item.source.find("attributes") if isinstance(item.source, nodes.Mapping) else None
-    value = node.find(key) if isinstance(node, nodes.Mapping) else None
-    return value.mark if value is not None else item.at("attributes")
+def attribute_mark(subject: Sourced, key: str) -> Mark:
+    """Return the place of an attribute's value, else of the attributes, else of the object's name."""
+    node = _field_node(subject, "attributes")
+    if isinstance(node, nodes.Mapping):
+        value = node.find(key)
+    else:
+        value = None
+    if value is not None:
+        return value.mark
+    return subject.at("attributes")
 
 
-def item_mark(item: Sourced, key: str, index: int) -> Mark:
-    """The place of entry `index` of a list field, else of the field, else of the object's name."""
-    node = item.source.find(key) if isinstance(item.source, nodes.Mapping) else None
+def item_mark(subject: Sourced, key: str, index: int) -> Mark:
+    """Return the place of entry `index` of a list field, else of the field, else of the object's name."""
+    node = _field_node(subject, key)
     if isinstance(node, nodes.Sequence) and index < len(node.items):
         return node.items[index].mark
-    return item.at(key)
+    return subject.at(key)
 
 
 def tms_mark(op: Sourced, index: int) -> Mark:
-    """The place of `input_N_tms`."""
+    """Return the place of the TMs of input `index`, else of the inputs, else of the op's name."""
     return op.at(f"input_{index}_tms", "inputs")
 
 
 def on_ethernet(op: Op) -> bool:
-    """Whether the op runs on no worker core."""
-    known = OP_TYPES.get(op.type)
-    return known is not None and known.has("Ethernet")
+    """Return whether the op runs on an Ethernet core rather than on worker cores."""
+    declaration = OP_TYPES.get(op.type)
+    return declaration is not None and declaration.has("Ethernet")

@@ -1,4 +1,5 @@
-"""Rules whose breaks are found elsewhere: by the reader of documents and of the `test-config`."""
+"""Rules that are checked outside this package of checks: by the reader of documents and of the `test-config`
+section."""
 
 from buda_emu.netlist.fields import OWN_SECTION, UNDEFINED, UNDEFINED_WORDS
 from buda_emu.netlist.model import Netlist
@@ -7,7 +8,7 @@ from buda_emu.netlist.rules.context import Context
 from buda_emu.netlist.rules.registry import Finding, Findings, netlist_check
 from buda_emu.netlist.rules.rule import rule
 from buda_emu.support.checker.suggest import near
-from buda_emu.support.checker.text import quoted
+from buda_emu.support.checker.text import quote
 
 rule(
     "V000",
@@ -111,6 +112,7 @@ rule(
     )
 )
 def own_section(_: Context, netlist: Netlist) -> Findings:
+    """Report keys and words of the section `buda-emu` that do not exist."""
     section = netlist.sections.get(OWN_SECTION)
     if section is None or (isinstance(section, Scalar) and section.is_null):
         return
@@ -122,12 +124,12 @@ def own_section(_: Context, netlist: Netlist) -> Findings:
         if name != UNDEFINED:
             yield Finding(
                 key.mark,
-                f"key {quoted(name)} of section {OWN_SECTION} is not one of: {UNDEFINED}",
+                f"key {quote(name)} of section {OWN_SECTION} is not one of: {UNDEFINED}",
                 near(name, [UNDEFINED]),
             )
         elif word not in UNDEFINED_WORDS:
-            what = f"{UNDEFINED} {quoted(word)} is not one of: {', '.join(UNDEFINED_WORDS)}"
-            yield Finding(value.mark, what, near(word, UNDEFINED_WORDS))
+            message = f"{UNDEFINED} {quote(word)} is not one of: {', '.join(UNDEFINED_WORDS)}"
+            yield Finding(value.mark, message, near(word, UNDEFINED_WORDS))
 
 
 rule(

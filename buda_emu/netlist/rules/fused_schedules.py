@@ -1,6 +1,6 @@
 """Rules on fused ops: the definition, its sub-ops and their operands (NETLIST V040, V043, V130-V135, V140; OPS 8.3).
 
-Only definitions that an op uses are judged (NETLIST 11.3 C13).
+Only definitions that an op uses are checked (NETLIST 11.3 C13).
 """
 
 from functools import partial
@@ -33,15 +33,19 @@ MAX_INTERMEDIATES = 8
     basic=True,
 )
 def definition_fits(ctx: Context, op: Op) -> Findings:
-    """NETLIST 2; ids are compared as text (CENSUS 2)."""
+    """Check that the definition exists and has as many inputs as the op (NETLIST 2); ids are compared as text
+    (CENSUS 2)."""
     name = op.attributes.fused_op_id
     definition = ctx.netlist.fused_ops.get(name)
     if definition is None:
-        what = f"fused_op_id '{name}' is not defined" if name else "fused_op_id is missing"
-        yield Finding(attribute_mark(op, "fused_op_id"), what, partial(near, name, ctx.netlist.fused_ops))
+        if name:
+            message = f"fused_op_id '{name}' is not defined"
+        else:
+            message = "fused_op_id is missing"
+        yield Finding(attribute_mark(op, "fused_op_id"), message, partial(near, name, ctx.netlist.fused_ops))
     elif 0 <= definition.inputs != len(op.inputs):
-        what = f"has {plural(len(op.inputs), 'input')}, fused_op {name} declares {definition.inputs}"
-        yield Finding(op.at("inputs"), what)
+        message = f"has {plural(len(op.inputs), 'input')}, fused_op {name} declares {definition.inputs}"
+        yield Finding(op.at("inputs"), message)
 
 
 @fused_check(
@@ -63,8 +67,8 @@ def definition_complete(_: Context, use: FusedUse) -> Findings:
         if value < 0:
             yield Finding(definition.at(key), f"{key} is missing or negative")
     if definition.intermediates > MAX_INTERMEDIATES:
-        what = f"{definition.intermediates} intermediates, at most {MAX_INTERMEDIATES}"
-        yield Finding(definition.at("intermediates"), what)
+        message = f"{definition.intermediates} intermediates, at most {MAX_INTERMEDIATES}"
+        yield Finding(definition.at("intermediates"), message)
     if not definition.schedules:
         yield Finding(definition.at("schedules"), "has no schedules")
     elif not all(definition.schedules):
@@ -85,7 +89,7 @@ def definition_complete(_: Context, use: FusedUse) -> Findings:
     basic=True,
 )
 def sub_op_complete(_: Context, use: FusedUse) -> Findings:
-    """NETLIST 2; 11.1 A7: pop_last may name any intermed; 11.3 C14: names are unique in the whole fused op."""
+    """Check the fields of scheduled ops (NETLIST 2, 11.1 A7). Names must be unique in the whole fused op (11.3 C14)."""
     names: set[str] = set()
     for step in use.steps:
         sub = step.sub
@@ -99,8 +103,11 @@ def sub_op_complete(_: Context, use: FusedUse) -> Findings:
             yield step.at("a fused op inside a fused op", "type")
         for key, pair in (("mblock", sub.mblock), ("ublock", sub.ublock)):
             if min(pair) < 1:
-                what = "is missing" if pair == (-1, -1) else f"is {list(pair)}, both must be at least 1"
-                yield step.at(f"{key} {what}", key)
+                if pair == (-1, -1):
+                    problem = "is missing"
+                else:
+                    problem = f"is {list(pair)}, both must be at least 1"
+                yield step.at(f"{key} {problem}", key)
 
 
 @fused_check("V131", basic=True)
@@ -117,8 +124,8 @@ def pops(_: Context, use: FusedUse) -> Findings:
         for name in sub.pop_last:
             if not name.startswith("intermed"):
                 yield step.at(f"pop_last of {name}, which is not an intermed", "pop_last")
-        if both := {*sub.pop} & {*sub.pop_last}:
-            yield step.at(f"{min(both)} is in pop and in pop_last", "pop_last")
+        if in_two_lists := {*sub.pop} & {*sub.pop_last}:
+            yield step.at(f"{min(in_two_lists)} is in pop and in pop_last", "pop_last")
         if len(sub.pop) > len(sub.inputs):
             yield step.at(f"{plural(len(sub.pop), 'pop')} for {plural(len(sub.inputs), 'input')}", "pop")
 
@@ -136,10 +143,13 @@ def pops(_: Context, use: FusedUse) -> Findings:
     basic=True,
 )
 def sub_op_inputs(_: Context, use: FusedUse) -> Findings:
-    """NETLIST 11.1 A9: extra inputs are accepted."""
+    """Refuse scheduled ops with too few inputs; extra inputs are accepted (NETLIST 11.1 A9)."""
     for step in use.steps:
-        known = OP_TYPES.get(step.sub.type)
-        least = known.inputs[0] if known is not None else 1
+        declaration = OP_TYPES.get(step.sub.type)
+        if declaration is not None:
+            least = declaration.inputs[0]
+        else:
+            least = 1
         if 0 < len(step.sub.inputs) < least:
             yield step.at(f"{step.sub.type} needs {plural(least, 'input')}, has {len(step.sub.inputs)}", "inputs")
 
@@ -167,7 +177,7 @@ def operand_names(_: Context, use: FusedUse) -> Findings:
 
 @fused_check("V043", basic=True)
 def external_operands(_: Context, use: FusedUse) -> Findings:
-    """NETLIST 11.1 A9: inputN with N below the number of the op's inputs."""
+    """Refuse operands inputN whose N is not below the number of the op's inputs (NETLIST 11.1 A9)."""
     for step in use.steps:
         for index, name in enumerate(step.sub.inputs):
             if name.startswith("input") and buffer_number(name) >= len(use.op.inputs):
@@ -187,14 +197,15 @@ def external_operands(_: Context, use: FusedUse) -> Findings:
     ),
     unless=("V043", "V174", "V175"),
 )
-def external_operands_used(_: Context, use: FusedUse) -> Findings:
-    """OPS 8.3 rule 1 and the corrections at its end: names are counted, whatever their numbers."""
+def unread_operands(_: Context, use: FusedUse) -> Findings:
+    """Refuse definitions whose sub-ops do not read as many inputs as it declares (OPS 8.3 rule 1 and the corrections
+    at its end). Names are counted, whatever their numbers."""
     declared = use.definition.inputs
     names = {name for step in use.steps for name in step.sub.inputs if name.startswith("input")}
     if declared == len(use.op.inputs) and len(names) != declared:
-        found = ", ".join(sorted(names)) or "none of them"
-        what = f"declares {plural(declared, 'input')}, its scheduled ops read {found}"
-        yield Finding(use.definition.at("inputs"), what, "declare and connect only operands that are read")
+        operands = ", ".join(sorted(names)) or "none of them"
+        message = f"declares {plural(declared, 'input')}, its scheduled ops read {operands}"
+        yield Finding(use.definition.at("inputs"), message, "declare and connect only operands that are read")
 
 
 @fused_check(
@@ -210,7 +221,8 @@ def external_operands_used(_: Context, use: FusedUse) -> Findings:
     basic=True,
 )
 def intermediate_operands(_: Context, use: FusedUse) -> Findings:
-    """NETLIST 11.1 A6: inputs only; outputs are not compared with the declared number."""
+    """Refuse operands intermedN whose N is not below the declared number (NETLIST 11.1 A6). Outputs are not compared
+    with it."""
     declared = use.definition.intermediates
     for step in use.steps:
         for index, name in enumerate(step.sub.inputs):
@@ -221,7 +233,7 @@ def intermediate_operands(_: Context, use: FusedUse) -> Findings:
 
 @fused_check("V040")
 def sub_op_in_dest(ctx: Context, use: FusedUse) -> Findings:
-    """NETLIST 2: every sub-op's ublock passes through dest."""
+    """Refuse sub-ops whose ublock does not fit into dest, through which it passes (NETLIST 2)."""
     acc_df = use.op.acc_df
     for step in use.steps:
         tiles = step.sub.ublock[0] * step.sub.ublock[1]
@@ -243,7 +255,8 @@ def sub_op_in_dest(ctx: Context, use: FusedUse) -> Findings:
     basic=True,
 )
 def reductions_end_schedules(_: Context, use: FusedUse) -> Findings:
-    """OPS 8.3.3, 8.3.4; 11.1 A5: only the sub-op's own m_k counts."""
+    """Refuse a matmul or reduce that does not end its schedule, or that sums over several m_k outside an intermed
+    (OPS 8.3.3, 8.3.4). Only the sub-op's own m_k counts (NETLIST 11.1 A5)."""
     for step in use.steps:
         sub = step.sub
         if sub.type not in ("matmul", "reduce"):
@@ -267,7 +280,7 @@ def reductions_end_schedules(_: Context, use: FusedUse) -> Findings:
     )
 )
 def operand_places(ctx: Context, use: FusedUse) -> Findings:
-    """OPS 8.3.4, 8.3.6."""
+    """Refuse operands in buffers that a sub-op cannot read (OPS 8.3.4, 8.3.6)."""
     for step in use.steps:
         sub = step.sub
         if sub.type == "matmul" and sub.attributes.m_k != 1 and not sub.inputs[1].startswith("input"):
@@ -290,10 +303,11 @@ def operand_places(ctx: Context, use: FusedUse) -> Findings:
     )
 )
 def dest_handed_on(_: Context, use: FusedUse) -> Findings:
-    """OPS 8.3.6: dest lives from one sub-op to the next of the same schedule."""
+    """Check that a result in dest is read by the next sub-op of the same schedule, and only by that one (OPS 8.3.6)."""
     in_dest = ""
     for step in use.steps:
-        in_dest = "" if step.first else in_dest
+        if step.first:
+            in_dest = ""
         reads = "dest" in step.sub.inputs
         if in_dest and not reads:
             yield step.at(f"must read dest, which {in_dest} wrote", "inputs")
@@ -314,13 +328,13 @@ def dest_handed_on(_: Context, use: FusedUse) -> Findings:
     )
 )
 def output_blocking(_: Context, use: FusedUse) -> Findings:
-    """OPS 8.3.13; t and ublock_order are the op's own."""
+    """Check that the sub-op that writes output has the sizes of the op (OPS 8.3.13)."""
     base = use.op.blocking
     for step in use.steps:
         if step.sub.output == "output" and step.dims != (*base.mblock, *base.ublock):
-            own = f"mblock {list(step.sub.mblock)} and ublock {list(step.sub.ublock)}"
-            what = f"writes output with {own}, op {use.op.name} has {list(base.mblock)} and {list(base.ublock)}"
-            yield step.at(what, "mblock")
+            sizes = f"mblock {list(step.sub.mblock)} and ublock {list(step.sub.ublock)}"
+            message = f"writes output with {sizes}, op {use.op.name} has {list(base.mblock)} and {list(base.ublock)}"
+            yield step.at(message, "mblock")
 
 
 @fused_check(
@@ -336,12 +350,13 @@ def output_blocking(_: Context, use: FusedUse) -> Findings:
     )
 )
 def relu_once(_: Context, use: FusedUse) -> Findings:
-    """NETLIST 1.5: the op's relu is the relu of the sub-op that writes output."""
+    """Refuse a sub-op that writes output with a relu other than the op's, which applies to the same result (NETLIST
+    1.5)."""
     base = use.op.attributes
     for step in use.steps:
-        own = step.sub.attributes
-        both = step.sub.output == "output" and base.relu_en and own.relu_en
-        if both and (own.relu_threshold, own.relu_mode) != (base.relu_threshold, base.relu_mode):
+        attributes = step.sub.attributes
+        has_two_relus = step.sub.output == "output" and base.relu_en and attributes.relu_en
+        if has_two_relus and (attributes.relu_threshold, attributes.relu_mode) != (base.relu_threshold, base.relu_mode):
             yield step.at(f"its relu differs from the relu of op {use.op.name}", "attributes")
 
 

@@ -1,4 +1,4 @@
-"""Rules on what stands inside a schedule: formats, lives of intermediate buffers, block sizes, TMs."""
+"""Rules on the inside of schedules: formats, lives of intermediate buffers, block sizes, TMs (OPS 8.3)."""
 
 from buda_emu.netlist.rules.context import Context, tms_mark
 from buda_emu.netlist.rules.fused_use import Dims, FusedUse, Step, broadcast_factor, broadcasts
@@ -26,31 +26,39 @@ COPIED = ("Int8", "Int32")
     )
 )
 def dest_results(_: Context, use: FusedUse) -> Findings:
-    """OPS 8.3.7, and the quantisation family outside of integer fused ops."""
+    """Refuse results in dest of the quantisation family, maximum and Int32 add, and that family without acc_df Int32
+    (OPS 8.3.7)."""
     for step in use.steps:
         if step.sub.output == "dest" and (step.quantizes or step.sub.type == "maximum" or use.adds_int32(step)):
-            what = "an Int32 add" if step.sub.type == "add" else step.sub.type
-            yield step.at(f"{what} cannot write dest", "output", hint="write an intermed")
+            if step.sub.type == "add":
+                subject = "an Int32 add"
+            else:
+                subject = step.sub.type
+            yield step.at(f"{subject} cannot write dest", "output", hint="write an intermed")
         if step.quantizes and use.op.acc_df != "Int32":
             yield step.at(f"{step.sub.type} needs acc_df Int32 on op {use.op.name}", "type")
 
 
 @fused_check("V141")
 def integer_schedule(_: Context, use: FusedUse) -> Findings:
-    """OPS 8.3.8: acc_df Int32 makes the whole fused op an integer one."""
+    """Refuse formats and ops that are not legal in an integer fused op; acc_df Int32 makes the whole fused op one
+    (OPS 8.3.8)."""
     if use.op.acc_df != "Int32":
         return
-    legal = ("Float32",) if use.steps[-1].sub.type == "dequantization" else ("Int8", "Int32")
+    if use.steps[-1].sub.type == "dequantization":
+        legal = ("Float32",)
+    else:
+        legal = ("Int8", "Int32")
     if use.op.out_df not in legal:
-        what = f"is the last sub-op, op {use.op.name} must have out_df {' or '.join(legal)}, not {use.op.out_df}"
-        yield use.steps[-1].at(what, "type")
+        message = f"is the last sub-op, op {use.op.name} must have out_df {' or '.join(legal)}, not {use.op.out_df}"
+        yield use.steps[-1].at(message, "type")
     for step in use.steps:
         if step.sub.type == "quantization":
             yield from _quantization(use, step)
         elif step.quantizes:
-            yield from _scaled(use, step)
+            yield from _check_scale(use, step)
         elif step.family in ("binary", "unary", "ethernet"):
-            yield from _plain(use, step)
+            yield from _check_plain(use, step)
         else:
             hint = "only binary ops and datacopy work on integers"
             yield step.at(f"{step.sub.type} in an integer fused op", "type", hint=hint)
@@ -67,20 +75,20 @@ def integer_schedule(_: Context, use: FusedUse) -> Findings:
     )
 )
 def reduced_inputs(_: Context, use: FusedUse) -> Findings:
-    """NETLIST 2: any input of the base op."""
-    found = [name for name in use.op.in_df if name in A_FORMATS]
+    """Refuse a reduce with acc_df Float32 if any input of the op has an A format (NETLIST 2)."""
+    a_formats = [name for name in use.op.in_df if name in A_FORMATS]
     for step in use.steps:
-        if step.sub.has("reduces") and use.op.acc_df == "Float32" and found:
-            yield step.at(f"a reduce with acc_df Float32, op {use.op.name} reads {found[0]}", "type")
+        if step.sub.has("reduces") and use.op.acc_df == "Float32" and a_formats:
+            yield step.at(f"a reduce with acc_df Float32, op {use.op.name} reads {a_formats[0]}", "type")
 
 
 def _quantization(use: FusedUse, step: Step) -> Findings:
     for name in step.sub.inputs[:2]:
         if not name.startswith("input") or use.format_of(name) != "Float32":
-            yield step.at(f"quantization reads {_described(use, name)}, must be an inputN of Float32", "inputs")
+            yield step.at(f"quantization reads {_describe(use, name)}, must be an inputN of Float32", "inputs")
 
 
-def _scaled(use: FusedUse, step: Step) -> Findings:
+def _check_scale(use: FusedUse, step: Step) -> Findings:
     data, scale = step.sub.inputs[:2]
     if data == "dest":
         yield step.at(f"{step.sub.type} cannot have dest as input 0", "inputs")
@@ -89,24 +97,24 @@ def _scaled(use: FusedUse, step: Step) -> Findings:
         if step.sub.ublock[0] * step.sub.ublock[1] > 2:
             yield step.at(f"{step.sub.type} of dest with ublock {list(step.sub.ublock)}, at most 2 tiles", "ublock")
         if not data.startswith("input") or use.format_of(data) != "Float32":
-            yield step.at(f"the scale next to dest is {_described(use, data)}, must be an inputN of Float32", "inputs")
+            yield step.at(f"the scale next to dest is {_describe(use, data)}, must be an inputN of Float32", "inputs")
     else:
         if use.format_of(data) not in COPIED:
-            yield step.at(f"{step.sub.type} reads {_described(use, data)}, must be Int8 or Int32", "inputs")
+            yield step.at(f"{step.sub.type} reads {_describe(use, data)}, must be Int8 or Int32", "inputs")
         if use.format_of(scale) != "Float32":
-            yield step.at(f"the scale is {_described(use, scale)}, must be Float32", "inputs")
+            yield step.at(f"the scale is {_describe(use, scale)}, must be Float32", "inputs")
 
 
-def _plain(use: FusedUse, step: Step) -> Findings:
+def _check_plain(use: FusedUse, step: Step) -> Findings:
     legal = OP_TYPES[step.sub.type].integers_in_fused
     for name in step.sub.inputs[: 2 if step.family == "binary" else 1]:
         if name == "dest":
             yield step.at(f"{step.sub.type} cannot read dest in an integer fused op", "inputs")
         elif name.startswith("input") and use.format_of(name) not in legal:
-            yield step.at(f"{step.sub.type} reads {_described(use, name)}, must be {' or '.join(legal)}", "inputs")
+            yield step.at(f"{step.sub.type} reads {_describe(use, name)}, must be {' or '.join(legal)}", "inputs")
 
 
-def _described(use: FusedUse, name: str) -> str:
+def _describe(use: FusedUse, name: str) -> str:
     return f"{name} ({use.format_of(name)})"
 
 
@@ -128,7 +136,8 @@ ENDERS = ("matmul", "reduce")
     unless=("V134",),
 )
 def life(_: Context, use: FusedUse) -> Findings:
-    """Written, read, popped, and only then written again. The buffer is the last character of the name."""
+    """Check that an intermediate buffer is written, read, popped, and only then written again. The last character of
+    its name identifies the buffer."""
     ends = {step.schedule: step.sub.type for step in use.steps if step.last}
     live: dict[str, Step] = {}
     for step in use.steps:
@@ -142,8 +151,8 @@ def life(_: Context, use: FusedUse) -> Findings:
         if step.sub.output.startswith("intermed"):
             holder = live.get(step.sub.output[-1])
             if holder is not None:
-                what = f"writes {step.sub.output}, which still holds the result of {holder.sub.name}"
-                yield step.at(what, "output", hint="pop it first")
+                message = f"writes {step.sub.output}, which still holds the result of {holder.sub.name}"
+                yield step.at(message, "output", hint="pop it first")
             live[step.sub.output[-1]] = step
     for step in live.values():
         yield step.at(f"{step.sub.output} is never popped", "output")
@@ -155,8 +164,8 @@ def _read(step: Step, name: str, writer: Step | None, ends: dict[int, str]) -> F
     elif writer.sub.output != name:
         yield step.at(f"reads {name}, written as {writer.sub.output}", "inputs", hint="use one name for the buffer")
     elif writer.schedule != step.schedule and ends[writer.schedule] in ENDERS and not _outlives(writer):
-        what = f"reads {name}, which {writer.sub.name} wrote in a schedule that ends in a {ends[writer.schedule]}"
-        yield step.at(what, "inputs", hint="only matmul, reduce or a result of mblock [1, 1] outlives its schedule")
+        message = f"reads {name}, which {writer.sub.name} wrote in a schedule that ends in a {ends[writer.schedule]}"
+        yield step.at(message, "inputs", hint="only matmul, reduce or a result of mblock [1, 1] outlives its schedule")
 
 
 def _outlives(writer: Step) -> bool:
@@ -179,11 +188,12 @@ def _outlives(writer: Step) -> bool:
     unless=("V040", "V133", "V134", "V135", "V137", "V138"),
 )
 def sizes_fit(_: Context, use: FusedUse) -> Findings:
-    """Only buffers that a sub-op wrote have known dims; attributes are the sub-op's own."""
+    """Check the sizes of inputs that a sub-op wrote against the result; the dims of other inputs are not known.
+    Attributes are the sub-op's own."""
     for step in use.steps:
-        known = OP_TYPES.get(step.sub.type)
-        if known is not None and known.has("tile by tile"):
-            for index in range(known.inputs[0]):
+        declaration = OP_TYPES.get(step.sub.type)
+        if declaration is not None and declaration.has("tile by tile"):
+            for index in range(declaration.inputs[0]):
                 yield from _elementwise(step, index)
         elif step.family == "reduce":
             yield from _reduce(step)
@@ -194,29 +204,39 @@ def sizes_fit(_: Context, use: FusedUse) -> Findings:
 
 
 def _elementwise(step: Step, index: int) -> Findings:
-    known = step.known[index]
-    if known is None:
+    dims = step.input_dims[index]
+    if dims is None:
         return
     for axis, name in ((0, "rows"), (1, "columns")):
         factor = broadcast_factor(step, index, "rc"[axis])
-        blocks = (known[axis], known[axis + 2])
-        own = (step.dims[axis], step.dims[axis + 2])
-        if blocks[0] * blocks[1] * factor != own[0] * own[1] or blocks[0] > own[0] or blocks[1] > own[1]:
-            repeated = f" broadcast {factor} times" if factor != 1 else ""
+        blocks = (dims[axis], dims[axis + 2])
+        result_blocks = (step.dims[axis], step.dims[axis + 2])
+        if (
+            blocks[0] * blocks[1] * factor != result_blocks[0] * result_blocks[1]
+            or blocks[0] > result_blocks[0]
+            or blocks[1] > result_blocks[1]
+        ):
+            if factor != 1:
+                repeated = f" broadcast {factor} times"
+            else:
+                repeated = ""
             has = f"{step.sub.inputs[index]} has {blocks[0]} * {blocks[1]} tile {name}{repeated}"
-            yield step.at(f"{has}, the result {own[0]} * {own[1]}", "mblock")
+            yield step.at(f"{has}, the result {result_blocks[0]} * {result_blocks[1]}", "mblock")
 
 
 def _reduce(step: Step) -> Findings:
-    own = step.sub.attributes
-    if own.dim not in ("r", "c"):
-        what = f"a scheduled reduce cannot reduce over {own.dim}" if own.dim else "a scheduled reduce needs its own dim"
-        yield step.at(what, "attributes")
+    attributes = step.sub.attributes
+    if attributes.dim not in ("r", "c"):
+        if attributes.dim:
+            message = f"a scheduled reduce cannot reduce over {attributes.dim}"
+        else:
+            message = "a scheduled reduce needs its own dim"
+        yield step.at(message, "attributes")
         return
-    axis = 0 if own.dim == "r" else 1
+    axis = 0 if attributes.dim == "r" else 1
     if (step.dims[axis], step.dims[axis + 2]) != (1, 1):
-        what = f"a reduce over {own.dim} writes one tile {('row', 'column')[axis]}"
-        yield step.at(f"{what}, has {step.dims[axis]} * {step.dims[axis + 2]}", "mblock")
+        message = f"a reduce over {attributes.dim} writes one tile {('row', 'column')[axis]}"
+        yield step.at(f"{message}, has {step.dims[axis]} * {step.dims[axis + 2]}", "mblock")
         return
     yield from _inner(step, 0, axis)
     yield from _outer(step, 0, 1 - axis)
@@ -226,11 +246,11 @@ def _matmul(step: Step) -> Findings:
     yield from _outer(step, 0, 0)
     yield from _outer(step, 1, 1)
     factor = broadcast_factor(step, 0, "c")
-    known = step.known[0]
-    if known is not None and factor != 1:
+    dims = step.input_dims[0]
+    if dims is not None and factor != 1:
         inner = step.sub.attributes.m_k * step.sub.attributes.u_kt
-        if known[1] * known[3] * factor != inner:
-            has = f"{step.sub.inputs[0]} has {known[1]} * {known[3]} tile columns broadcast {factor} times"
+        if dims[1] * dims[3] * factor != inner:
+            has = f"{step.sub.inputs[0]} has {dims[1]} * {dims[3]} tile columns broadcast {factor} times"
             yield step.at(f"{has}, m_k * u_kt is {inner}", "attributes")
     else:
         yield from _inner(step, 0, 1)
@@ -238,23 +258,27 @@ def _matmul(step: Step) -> Findings:
 
 
 def _inner(step: Step, index: int, axis: int) -> Findings:
-    """The reduced dimension of a known input is m_k mblocks of u_kt tiles."""
-    own = step.sub.attributes
-    known: Dims | None = step.known[index]
-    if known is not None and (known[axis], known[axis + 2]) != (own.m_k, own.u_kt):
-        given = [f"{key} {value}" for key, value in (("m_k", own.m_k), ("u_kt", own.u_kt)) if key in own.given]
+    """Check that the reduced dimension of an input is m_k mblocks of u_kt tiles."""
+    attributes = step.sub.attributes
+    dims: Dims | None = step.input_dims[index]
+    if dims is not None and (dims[axis], dims[axis + 2]) != (attributes.m_k, attributes.u_kt):
+        written = [
+            f"{key} {value}"
+            for key, value in (("m_k", attributes.m_k), ("u_kt", attributes.u_kt))
+            if key in attributes.given
+        ]
         yield step.at(
-            f"{step.sub.inputs[index]} has {known[axis]} * {known[axis + 2]} tiles along the inner dimension, "
-            f"the sub-op gives {' and '.join(given) or 'neither m_k nor u_kt'}",
+            f"{step.sub.inputs[index]} has {dims[axis]} * {dims[axis + 2]} tiles along the inner dimension, "
+            f"the sub-op gives {' and '.join(written) or 'neither m_k nor u_kt'}",
             "attributes",
-            hint=f"write m_k: {known[axis]}, u_kt: {known[axis + 2]}",
+            hint=f"write m_k: {dims[axis]}, u_kt: {dims[axis + 2]}",
         )
 
 
 def _outer(step: Step, index: int, axis: int) -> Findings:
-    known = step.known[index]
-    if known is not None and (known[axis], known[axis + 2]) != (step.dims[axis], step.dims[axis + 2]):
-        has = f"{step.sub.inputs[index]} has {known[axis]} * {known[axis + 2]} tile {('rows', 'columns')[axis]}"
+    dims = step.input_dims[index]
+    if dims is not None and (dims[axis], dims[axis + 2]) != (step.dims[axis], step.dims[axis + 2]):
+        has = f"{step.sub.inputs[index]} has {dims[axis]} * {dims[axis + 2]} tile {('rows', 'columns')[axis]}"
         yield step.at(f"{has}, the result {step.dims[axis]} * {step.dims[axis + 2]}", "mblock")
 
 
@@ -270,8 +294,8 @@ def _outer(step: Step, index: int, axis: int) -> Findings:
         "NETLIST 2, 11.2 B5, 11.3 C7",
     )
 )
-def tms_known(_: Context, use: FusedUse) -> Findings:
-    """Sub-ops work on ublocks: they turn no tiles and add none."""
+def legal_tms(_: Context, use: FusedUse) -> Findings:
+    """Refuse TMs that sub-ops cannot apply: they work on ublocks, turn no tiles and add none."""
     for step in use.steps:
         for index, tms in enumerate(step.sub.input_tms):
             names = [tm.name for tm in tms]
@@ -283,8 +307,8 @@ def tms_known(_: Context, use: FusedUse) -> Findings:
                 yield _finding(step, index, "a fused op cannot broadcast z")
             legal = step.sub.type in ("add", "subtract", "multiply") and index == 1 and not use.adds_int32(step)
             if "tile_broadcast" in names and not legal:
-                what = "tile_broadcast works on input 1 of add, subtract and multiply, not of Int32"
-                yield _finding(step, index, what)
+                message = "tile_broadcast works on input 1 of add, subtract and multiply, not of Int32"
+                yield _finding(step, index, message)
 
 
 @fused_check(
@@ -302,38 +326,42 @@ def tms_known(_: Context, use: FusedUse) -> Findings:
     unless=("V134",),
 )
 def broadcasts_possible(_: Context, use: FusedUse) -> Findings:
-    """The repeated block must be one that the core holds as a whole."""
+    """Refuse broadcasts whose repeated block the core does not hold as a whole."""
     for step in use.steps:
         for index, name in enumerate(step.sub.inputs):
-            ways = {str(tm.args[0]) for tm in broadcasts(step, index)} & {"r", "c"}
-            if not ways:
+            directions = {str(tm.args[0]) for tm in broadcasts(step, index)} & {"r", "c"}
+            if not directions:
                 continue
             if not name.startswith("intermed"):
                 yield _finding(step, index, f"broadcasts {name}", "only an intermed can be broadcast r or c")
             elif step.quantizes or step.sub.type == "maximum" or use.adds_int32(step):
                 yield _finding(step, index, f"{step.sub.type} cannot broadcast its inputs here")
-            elif len(ways) == 2:
+            elif len(directions) == 2:
                 yield _finding(step, index, "broadcasts both r and c on one input")
-            elif reason := _shape_forbids(step, index, ways.pop()):
+            elif reason := _shape_forbids(step, index, directions.pop()):
                 yield _finding(step, index, reason)
 
 
-def _shape_forbids(step: Step, index: int, way: str) -> str:
-    known = step.known[index]
+def _shape_forbids(step: Step, index: int, direction: str) -> str:
+    dims = step.input_dims[index]
     matmul = step.sub.type == "matmul"
-    if matmul and way == "r":
+    if matmul and direction == "r":
         return "a matmul cannot broadcast r"
     if matmul and index != 0:
         return "a matmul broadcasts c on input 0 only"
-    if known is None:
+    if dims is None:
         return ""  # a buffer that nothing wrote: V138
-    rows, columns, ublock_rows, ublock_columns = known
+    rows, columns, ublock_rows, ublock_columns = dims
     if matmul:
         legal = columns in (1, step.sub.attributes.m_k)
-        return "" if legal else f"broadcast c of {columns} mblock columns on a matmul: must be 1 or m_k"
-    if way == "c":
+        if legal:
+            return ""
+        return f"broadcast c of {columns} mblock columns on a matmul: must be 1 or m_k"
+    if direction == "c":
         legal = columns == ublock_columns == 1
-        return "" if legal else f"broadcast c of {columns} mblock and {ublock_columns} ublock columns: both must be 1"
+        if legal:
+            return ""
+        return f"broadcast c of {columns} mblock and {ublock_columns} ublock columns: both must be 1"
     if rows != 1 or ublock_rows != 1:
         return f"broadcast r of {rows} mblock and {ublock_rows} ublock rows: both must be 1"
     if step.sub.mblock[0] != 1 and columns != 1:

@@ -1,4 +1,4 @@
-"""A fused op as its rules see it: one definition as used by one op (OPS 8)."""
+"""The use of a fused op's definition by one op, as its rules need it (OPS 8)."""
 
 from collections.abc import Iterator
 from re import search
@@ -14,42 +14,47 @@ Dims = tuple[int, int, int, int]  # mblock rows, mblock columns, ublock rows, ub
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One sub-op at its place. `known`: dims of the inputs that an earlier step wrote, by name (NETLIST 11.1 A6)."""
+    """One sub-op in the order of all schedules.
+
+    `input_dims` holds the dims of each input that an earlier step wrote, None for the others (NETLIST 11.1 A6).
+    """
 
     sub: SubOp
     schedule: int
     first: bool
     last: bool
-    known: tuple[Dims | None, ...]
+    input_dims: tuple[Dims | None, ...]
 
     @property
     def family(self) -> Family | None:
-        """Family of the sub-op's type, None for an unknown type."""
-        known = OP_TYPES.get(self.sub.type)
-        return known.family if known is not None else None
+        """Return the family of the sub-op's type, None for an unknown type."""
+        declaration = OP_TYPES.get(self.sub.type)
+        if declaration is not None:
+            return declaration.family
+        return None
 
     @property
     def dims(self) -> Dims:
-        """Blocking of the result."""
+        """Return the blocking of the result: rows and columns of the mblock, then of the ublock."""
         return (*self.sub.mblock, *self.sub.ublock)
 
     @property
     def quantizes(self) -> bool:
-        """quantization, requantization or dequantization."""
+        """Return whether the sub-op is a quantization, requantization or dequantization."""
         return self.family == "quantization"
 
     def at(self, message: str, *keys: str, hint: str = "") -> Finding:
-        """A finding about this sub-op, at the first of `keys` that was written."""
+        """Return a finding about this sub-op, at the first of `keys` that was written."""
         return self.about(self.sub.at(*keys), message, hint)
 
     def about(self, mark: Mark, message: str, hint: str = "") -> Finding:
-        """A finding about this sub-op at a place of its own."""
+        """Return a finding about this sub-op, at the place `mark`."""
         return Finding(mark, message, hint, f"op {self.sub.name}")
 
 
 @dataclass(frozen=True, slots=True)
 class FusedUse:
-    """The base op and the steps of its schedules in order."""
+    """One op of type fused_op, the definition that it uses, and the steps of all schedules in order."""
 
     op: Op
     definition: FusedOp
@@ -57,18 +62,23 @@ class FusedUse:
 
     @classmethod
     def of(cls, op: Op, definition: FusedOp) -> "FusedUse":
-        """Flatten the schedules."""
+        """Collect the steps of a definition's schedules for an op that uses it."""
         return cls(op, definition, tuple(_steps(definition)))
 
     def format_of(self, name: str) -> str:
-        """Format of an operand buffer; "" for one that does not exist."""
+        """Return the format of an operand buffer, "" for an input that does not exist."""
         if name.startswith("input"):
             number = buffer_number(name)
-            return self.op.in_df[number] if 0 <= number < len(self.op.in_df) else ""
-        return self.op.intermed_df if name.startswith("intermed") else self.op.acc_df
+            if 0 <= number < len(self.op.in_df):
+                return self.op.in_df[number]
+            return ""
+        if name.startswith("intermed"):
+            return self.op.intermed_df
+        return self.op.acc_df
 
     def adds_int32(self, step: Step) -> bool:
-        """An add with an Int32 operand, which runs on the SFPU and has rules of its own (NETLIST V137, V141)."""
+        """Return whether a step is an add with an Int32 operand, which runs on the SFPU and has rules of its own
+        (NETLIST V137, V141)."""
         return step.sub.type == "add" and any(self.format_of(name) == "Int32" for name in step.sub.inputs[:2])
 
 
@@ -76,20 +86,25 @@ def _steps(definition: FusedOp) -> Iterator[Step]:
     written: dict[str, Dims] = {}
     for number, schedule in enumerate(definition.schedules):
         for place, sub in enumerate(schedule):
-            known = tuple(written.get(name) for name in sub.inputs)
-            step = Step(sub=sub, schedule=number, first=place == 0, last=place == len(schedule) - 1, known=known)
+            step = Step(
+                sub=sub,
+                schedule=number,
+                first=place == 0,
+                last=place == len(schedule) - 1,
+                input_dims=tuple(written.get(name) for name in sub.inputs),
+            )
             yield step
             written[sub.output] = step.dims
 
 
 def buffer_number(name: str) -> int:
-    """The integer that starts at the first digit of a buffer name, -1 without one (NETLIST 11.1 A6, A9)."""
-    found = search(r"[0-9]+", name)
-    return int(found.group()) if found else -1
+    """Return the integer that starts at the first digit of a buffer name, -1 without one (NETLIST 11.1 A6, A9)."""
+    match = search(r"[0-9]+", name)
+    return int(match.group()) if match else -1
 
 
 def broadcast_factor(step: Step, index: int, direction: str) -> int:
-    """Factor of the last broadcast of an input in one direction, 1 without one (NETLIST 11.1 A10).
+    """Return the factor of the last broadcast of an input in one direction, 1 without one (NETLIST 11.1 A10).
 
     A map with several keys accumulates its numbers in `args`; the first one counts.
     """
@@ -98,6 +113,9 @@ def broadcast_factor(step: Step, index: int, direction: str) -> int:
 
 
 def broadcasts(step: Step, index: int) -> list[Tm]:
-    """The broadcast TMs of an input."""
-    tms = step.sub.input_tms[index] if index < len(step.sub.input_tms) else ()
+    """Return the broadcast TMs of an input."""
+    if index < len(step.sub.input_tms):
+        tms = step.sub.input_tms[index]
+    else:
+        tms = ()
     return [tm for tm in tms if tm.name == "broadcast"]

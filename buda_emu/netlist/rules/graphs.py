@@ -1,4 +1,4 @@
-"""Rules on graphs and what ties ops together: cores, temporal graphs, cycles (NETLIST 1.8, 11.1 A1, A14)."""
+"""Rules on graphs and on connections between ops: cores, temporal graphs, cycles (NETLIST 1.8, 11.1 A1, A14)."""
 
 from bisect import bisect_left
 from functools import partial
@@ -29,8 +29,8 @@ Rectangle = tuple[int, int, int, int]  # first row, first column, row after the 
 )
 def graph_fields(ctx: Context, graph: Graph) -> Findings:
     for key, value, least in (("target_device", graph.target_device, 0), ("input_count", graph.input_count, 1)):
-        if what := size_problem(graph, key, value, least):
-            yield Finding(graph.at(key), what, size_hint(ctx, graph, key))
+        if problem := size_problem(graph, key, value, least):
+            yield Finding(graph.at(key), problem, size_hint(ctx, graph, key))
 
 
 @op_check(
@@ -48,12 +48,13 @@ def graph_fields(ctx: Context, graph: Graph) -> Findings:
     unless=TWICE,
 )
 def inputs_exist(ctx: Context, op: Op) -> Findings:
-    """NETLIST 1.7: the inputs of an expanded graph carry the suffix of their device."""
+    """Refuse inputs that are neither a queue nor an op. The inputs of an expanded graph carry the suffix of their
+    device (NETLIST 1.7)."""
     for index, name in enumerate(op.inputs):
         if name in ctx.queues or name in ctx.ops:
             continue
-        what = f"input {index} '{name}' is neither a queue nor an op"
-        yield Finding(item_mark(op, "inputs", index), what, partial(_alike, ctx, name))
+        message = f"input {index} '{name}' is neither a queue nor an op"
+        yield Finding(item_mark(op, "inputs", index), message, partial(_similar_names, ctx, name))
 
 
 @op_check(
@@ -69,9 +70,13 @@ def inputs_exist(ctx: Context, op: Op) -> Findings:
     )
 )
 def inputs_in_reach(ctx: Context, op: Op) -> Findings:
-    """NETLIST 1.8: ops of one temporal graph feed each other without a queue."""
+    """Refuse an op as input that is not in the same temporal graph; only ops of one feed each other without a queue
+    (NETLIST 1.8)."""
     for index, name in enumerate(op.inputs):
-        producer = ctx.ops.get(name) if name not in ctx.queues else None
+        if name not in ctx.queues:
+            producer = ctx.ops.get(name)
+        else:
+            producer = None
         if producer is None or producer.graph == op.graph:
             continue
         if ctx.temporal.get(producer.graph) != ctx.temporal.get(op.graph):
@@ -94,7 +99,7 @@ def inputs_in_reach(ctx: Context, op: Op) -> Findings:
     )
 )
 def forked_inputs(ctx: Context, op: Op) -> Findings:
-    """NETLIST 1.4 forked_dram_inputs: {queue: op}; no effect on values."""
+    """Check the entries {queue: op} of forked_dram_inputs (NETLIST 1.4); they have no effect on values."""
     read = {*op.inputs}
     for name, other in op.forked_dram_inputs:
         mark = op.at("forked_dram_inputs")
@@ -116,7 +121,8 @@ def forked_inputs(ctx: Context, op: Op) -> Findings:
     )
 )
 def one_input_count(ctx: Context, queue: Queue) -> Findings:
-    """NETLIST 1.3 input_count: a queue hands the same batch to everyone; rams do not count."""
+    """Refuse a queue whose readers have different input counts: it hands the same batch to each (NETLIST 1.3). Rams
+    do not count."""
     if queue.is_ram:
         return
     counts = {ctx.netlist.graphs[op.graph].input_count: op.graph for op in ctx.readers.get(queue.name, ())}
@@ -138,7 +144,7 @@ def one_input_count(ctx: Context, queue: Queue) -> Findings:
     )
 )
 def cores_overlap(ctx: Context, graph: Graph) -> Findings:
-    """Tensix ops of one graph stand on cores of their own: a sweep over the rows, which never looks at single cores."""
+    """Refuse ops of one graph that share a core, by a sweep over the rows that never looks at single cores."""
     placed = [
         (rectangle(op), order)
         for order, op in enumerate(graph.ops)
@@ -186,7 +192,7 @@ def cores_overlap(ctx: Context, graph: Graph) -> Findings:
     )
 )
 def temporal_graphs(_: Context, netlist: Netlist) -> Findings:
-    """NETLIST 1.8, 11.1 A14: graphs that run as one have one input_count and a device each."""
+    """Refuse temporal graphs whose graphs differ in input_count or share a device (NETLIST 1.8, 11.1 A14)."""
     for temporal in netlist.temporal_graphs:
         members = [netlist.graphs[name] for name in temporal.graphs if name in netlist.graphs]
         on_device: dict[int, Graph] = {}
@@ -222,13 +228,29 @@ def temporal_graphs(_: Context, netlist: Netlist) -> Findings:
     )
 )
 def acyclic(ctx: Context, __: Netlist) -> Findings:
-    """NETLIST 11.1 A1: op -> op, and op -> queue -> op inside one temporal graph; a ram breaks the cycle."""
+    """Refuse cycles of ops, and of ops and queues, inside one temporal graph; a ram breaks a cycle (NETLIST 11.1
+    A1)."""
     for name in ctx.ops:
         if name in ctx.queues:
             yield Finding(ctx.ops[name].at(), f"op {name} has the name of a queue: the two are one node of the graph")
     host = ctx.queues.get("HOST")
     if host is not None and host.host_fed and not host.is_ram:
         yield Finding(host.at(), "a queue called HOST that is fed by HOST feeds itself", "rename the queue")
+    for sorter in _sorters(ctx):
+        try:
+            sorter.prepare()
+        except CycleError as error:
+            cycle: list[str] = error.args[1]
+            ending = " -> ..." if len(cycle) > 6 else ""
+            yield Finding(
+                ctx.ops[cycle[0]].at("inputs"),
+                f"the ops form a cycle: {' -> '.join(cycle[:6])}{ending}",
+                "feed values back through a queue of type ram",
+            )
+
+
+def _sorters(ctx: Context) -> list[TopologicalSorter[str]]:
+    """Return, for each temporal graph, a sorter of its ops with the ops that feed them, directly or by a queue."""
     sorters: dict[int, TopologicalSorter[str]] = {}
     for op in ctx.ops.values():
         temporal = ctx.temporal.get(op.graph, -1)
@@ -241,26 +263,20 @@ def acyclic(ctx: Context, __: Netlist) -> Findings:
             producer = ctx.ops.get(name)
             if producer is not None and ctx.temporal.get(producer.graph, -1) == temporal:
                 sorter.add(op.name, name)
-    for sorter in sorters.values():
-        try:
-            sorter.prepare()
-        except CycleError as error:
-            cycle: list[str] = error.args[1]
-            yield Finding(
-                ctx.ops[cycle[0]].at("inputs"),
-                f"the ops form a cycle: {' -> '.join(cycle[:6])}{' -> ...' if len(cycle) > 6 else ''}",
-                "feed values back through a queue of type ram",
-            )
+    return list(sorters.values())
 
 
-def _alike(ctx: Context, name: str) -> str:
+def _similar_names(ctx: Context, name: str) -> str:
+    """Return a hint for a name that does not exist: the copies of a queue of that name, else similar names."""
     stems = tuple(f"{stem}." for stem in (name, name.rpartition(".")[0]) if stem)
     copies = [other for other in ctx.queues if other.startswith(stems)]
-    return f"the queue exists as {', '.join(copies[:4])}" if copies else near(name, [*ctx.queues, *ctx.ops])
+    if copies:
+        return f"the queue exists as {', '.join(copies[:4])}"
+    return near(name, [*ctx.queues, *ctx.ops])
 
 
 def rectangle(op: Op) -> Rectangle:
-    """The cores of an op; grid_transpose swaps rows and columns (NETLIST 1.4)."""
+    """Return the cores of an op as a rectangle; grid_transpose swaps rows and columns (NETLIST 1.4)."""
     rows, columns = op.cores
     row, column = op.grid_loc[:2]
     return row, column, row + rows, column + columns

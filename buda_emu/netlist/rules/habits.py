@@ -1,9 +1,9 @@
-"""Things that nothing refuses but that are most likely mistakes (V208, V209, V211, V212; stage W)."""
+"""Rules on likely mistakes that neither the loader nor the device refuses (V208, V209, V211, V212; stage W)."""
 
 from collections import deque
 from collections.abc import Iterator
 
-from buda_emu.netlist.model import Execute, Graph, Op, Program, Queue
+from buda_emu.netlist.model import Execute, Graph, Op, Program, Queue, QueueSettings, SubOp
 from buda_emu.netlist.nodes import Mapping, Scalar
 from buda_emu.netlist.rules.context import Context, item_mark
 from buda_emu.netlist.rules.fused_use import FusedUse
@@ -46,40 +46,54 @@ _FAR = 64  # names that are looked at on the way from an operand to a reduce
     )
 )
 def room_for_results(ctx: Context, queue: Queue) -> Findings:
-    """A graph writes an entry for each of its inputs, and the host reads when the execute is over (NETLIST 4.3)."""
-    op = None if queue.host_fed or queue.is_ram else ctx.ops.get(queue.input)
-    graph = ctx.netlist.graphs.get(op.graph) if op is not None else None
+    """Warn of a queue too small for the results of one execute: a graph writes an entry for each of its inputs, and
+    the host reads when the execute is over (NETLIST 4.3)."""
+    if queue.host_fed or queue.is_ram:
+        op = None
+    else:
+        op = ctx.ops.get(queue.input)
+    if op is not None:
+        graph = ctx.netlist.graphs.get(op.graph)
+    else:
+        graph = None
     if graph is None or queue.entries >= graph.input_count or queue.entries < 1:
         return
     temporal = ctx.temporal.get(graph.name)
     if any(ctx.temporal.get(reader.graph) == temporal for reader in ctx.readers.get(queue.name, ())):
         return
-    what = f"has {plural(queue.entries, 'entry')}, one execute of {graph.name} writes {graph.input_count}"
-    yield Finding(queue.at("entries"), what, "give it at least as many entries as the graph has inputs")
+    message = f"has {plural(queue.entries, 'entry')}, one execute of {graph.name} writes {graph.input_count}"
+    yield Finding(queue.at("entries"), message, "give it at least as many entries as the graph has inputs")
 
 
 @program_check("V208")
 def room_for_inputs(ctx: Context, program: Program) -> Findings:
-    """A streamed queue hands out whole batches of the graph's inputs (NETLIST 4.3 step 3c)."""
+    """Warn of a streamed queue whose entries are no multiple of the graph's inputs: it hands out whole batches
+    (NETLIST 4.3 step 3c)."""
     for step in program.instructions:
-        graph = ctx.netlist.graphs.get(step.graph) if isinstance(step, Execute) else None
-        if graph is None or not isinstance(step, Execute) or graph.input_count < 1:
+        if not isinstance(step, Execute):
+            continue
+        graph = ctx.netlist.graphs.get(step.graph)
+        if graph is None or graph.input_count < 1:
             continue
         for settings in step.queue_settings:
             queue = ctx.queues.get(settings.queue)
-            streamed = (
-                settings.prologue.lower() in _FALSE
-                and settings.epilogue.lower() in _FALSE
-                and settings.global_rdptr_autoinc == "0"
-                and settings.rd_ptr_autoinc.isdecimal()
-                and settings.rd_ptr_autoinc != "0"
-            )
-            if queue is None or queue.is_ram or not streamed or queue.entries < 1:
+            if queue is None or queue.is_ram or not _is_streamed(settings) or queue.entries < 1:
                 continue
             if graph.input_count > queue.entries or queue.entries % graph.input_count:
                 has = f"queue {queue.name} has {plural(queue.entries, 'entry')}"
-                what = f"{has}, an execute of {graph.name} reads {graph.input_count} at a time"
-                yield Finding(queue.at("entries"), what, "entries must be a multiple of the graph's input_count")
+                message = f"{has}, an execute of {graph.name} reads {graph.input_count} at a time"
+                yield Finding(queue.at("entries"), message, "entries must be a multiple of the graph's input_count")
+
+
+def _is_streamed(settings: QueueSettings) -> bool:
+    """Return whether each input reads another entry, and no entry is popped."""
+    return (
+        settings.prologue.lower() in _FALSE
+        and settings.epilogue.lower() in _FALSE
+        and settings.global_rdptr_autoinc == "0"
+        and settings.rd_ptr_autoinc.isdecimal()
+        and settings.rd_ptr_autoinc != "0"
+    )
 
 
 @queue_check(
@@ -95,28 +109,28 @@ def room_for_inputs(ctx: Context, program: Program) -> Findings:
     )
 )
 def queue_overwrites(_: Context, queue: Queue) -> Findings:
-    yield from _overwritten(queue)
+    yield from _repeated_fields(queue)
 
 
 @graph_check("V211")
 def graph_overwrites(_: Context, graph: Graph) -> Findings:
-    yield from _overwritten(graph)
+    yield from _repeated_fields(graph)
 
 
 @op_check("V211")
 def op_overwrites(_: Context, op: Op) -> Findings:
-    yield from _overwritten(op)
+    yield from _repeated_fields(op)
 
 
-def _overwritten(item: Queue | Graph | Op) -> Findings:
-    source = item.source
+def _repeated_fields(subject: Queue | Graph | Op) -> Findings:
+    source = subject.source
     if not isinstance(source, Mapping) or len({name for name, _, _ in source.items()}) == len(source.pairs):
         return
     last = {name: key for name, key, _ in source.items()}
     for name, key, value in source.items():
         if key is not last[name] and (isinstance(value, Scalar) or name in _LISTS) and name not in _READ_AGAIN:
-            what = f"{name} occurs again in line {last[name].line}, and that one counts"
-            yield Finding(key.mark, what, removing("leave the first one out", safe=False))
+            message = f"{name} occurs again in line {last[name].line}, and that one counts"
+            yield Finding(key.mark, message, removing("leave the first one out", safe=False))
 
 
 @op_check(
@@ -135,25 +149,36 @@ def _overwritten(item: Queue | Graph | Op) -> Findings:
     "binary",
 )
 def spread_before_use(ctx: Context, op: Op) -> Findings:
-    """A reduce leaves its result in one row or column of the tile, and zeros beside it (OPS 6.7)."""
+    """Warn of a binary op that reads the result of a reduce as if it filled the tile: a reduce leaves its result in
+    one row or column of the tile, and zeros beside it (OPS 6.7)."""
     if len(op.inputs) < 2:
         return
     for index in range(2):
-        reduce = _reduced(ctx, op.inputs[index])
+        reduce = _reduce_behind(ctx, op.inputs[index])
         if reduce is None:
             continue
         dims = _ALONG.get(reduce.attributes.dim, ())
         other = op.inputs[1 - index]
-        beside = _reduced(ctx, other)
+        beside = _reduce_behind(ctx, other)
         if not dims or (beside is not None and beside.attributes.dim == reduce.attributes.dim):
             continue
-        tms = op.input_tms[index] if index < len(op.input_tms) else ()
-        repeated = any(tm.name == "broadcast" and tm.args[0] in dims and int(tm.args[1]) > 1 for tm in tms)
+        repeated = _is_broadcast(op, index, dims)
         if repeated or (reduce.inputs and reduce.inputs[0] in _upstream(ctx, other)):
             place = " and ".join(_PLACE[dim] for dim in dims)
-            what = f"input {index} holds the result of reduce {reduce.name} in {place} of its tiles and zeros elsewhere"
+            message = (
+                f"input {index} holds the result of reduce {reduce.name} in {place} of its tiles and zeros elsewhere"
+            )
             hint = "spread it first: a matmul by a tile of ones, or tile_broadcast in a fused op"
-            yield Finding(item_mark(op, "inputs", index), what, hint)
+            yield Finding(item_mark(op, "inputs", index), message, hint)
+
+
+def _is_broadcast(op: Op, index: int, dims: tuple[str, ...]) -> bool:
+    """Return whether a TM repeats an input along one of the dimensions."""
+    if index < len(op.input_tms):
+        tms = op.input_tms[index]
+    else:
+        tms = ()
+    return any(tm.name == "broadcast" and tm.args[0] in dims and int(tm.args[1]) > 1 for tm in tms)
 
 
 @op_check(
@@ -173,31 +198,45 @@ def spread_before_use(ctx: Context, op: Op) -> Findings:
     "sfpu",
 )
 def zeros_in_block(ctx: Context, op: Op) -> Findings:
-    """Column 0 holds the numbers, fifteen zeros share their exponent (OPS 6.7)."""
+    """Warn of an sfpu op that is large at 0, on a reduced column, with a block format: column 0 holds the numbers,
+    and fifteen other columns share its exponent (OPS 6.7)."""
     if not op.has("large at 0") or not op.inputs or not _is_block(op.out_df):
         return
-    reduce = _reduced(ctx, op.inputs[0])
-    turned = any(tm.name == "transpose" for tms in op.input_tms[:1] for tm in tms)
-    if reduce is not None and ("r" if turned else "c") in _ALONG.get(reduce.attributes.dim, ()):
+    reduce = _reduce_behind(ctx, op.inputs[0])
+    if any(tm.name == "transpose" for tms in op.input_tms[:1] for tm in tms):
+        column = "r"
+    else:
+        column = "c"
+    if reduce is not None and column in _ALONG.get(reduce.attributes.dim, ()):
         yield _zeros(op, op.type, reduce.name)
 
 
 @fused_check("V212")
 def zeros_in_fused_block(ctx: Context, use: FusedUse) -> Findings:
-    """The same of the last step of a fused op, of what a step before it or another op reduced."""
-    columns: dict[str, str] = {}
-    for number, name in enumerate(use.op.inputs if _is_block(use.op.out_df) else ()):
-        reduce = _reduced(ctx, name)
+    """Warn of a fused op that writes a block format and whose last step is large at 0, on a column that another op or
+    an earlier step reduced (OPS 6.7)."""
+    if not _is_block(use.op.out_df):
+        return
+    columns: dict[str, str] = {}  # for each buffer that holds a reduced column, the name of the reduce
+    for number, name in enumerate(use.op.inputs):
+        reduce = _reduce_behind(ctx, name)
         if reduce is not None and "c" in _ALONG.get(reduce.attributes.dim, ()):
             columns[f"input{number}"] = reduce.name
-    for step in use.steps if _is_block(use.op.out_df) else ():
+    for step in use.steps:
         sub = step.sub
-        held = columns.get(sub.inputs[0], "") if len(sub.inputs) == 1 and not any(sub.input_tms) else ""
-        if sub.output == "output" and held and sub.has("large at 0"):
-            yield _zeros(use.op, sub.type, held)
-        if sub.has("reduces"):
-            held = sub.name if sub.attributes.dim == "c" else ""
-        columns[sub.output] = held if sub.has("reduces") or sub.has("tile by tile") else ""
+        reduce_name = ""
+        if len(sub.inputs) == 1 and not any(sub.input_tms):
+            reduce_name = columns.get(sub.inputs[0], "")
+        if sub.output == "output" and reduce_name and sub.has("large at 0"):
+            yield _zeros(use.op, sub.type, reduce_name)
+        columns[sub.output] = _column_after(sub, reduce_name)
+
+
+def _column_after(sub: SubOp, reduce_name: str) -> str:
+    """Return the name of the reduce whose column the result of a sub-op holds, "" if it holds none."""
+    if sub.has("reduces"):
+        return sub.name if sub.attributes.dim == "c" else ""
+    return reduce_name if sub.has("tile by tile") else ""
 
 
 def _zeros(op: Op, type: str, reduce: str) -> Finding:
@@ -211,17 +250,17 @@ def _is_block(df: str) -> bool:
     return df in FORMATS and FORMATS[df].kind == "block"
 
 
-def _reduced(ctx: Context, name: str) -> Op | None:
-    """The reduce whose result a name holds, through ops that leave elements where they are."""
+def _reduce_behind(ctx: Context, name: str) -> Op | None:
+    """Return the reduce whose result a queue or op holds, through ops that leave elements where they are, or None."""
     for _ in range(_FAR):
-        name = _feeding(ctx, name)
+        name = _producer(ctx, name)
         op = ctx.ops.get(name)
         if op is None or name in ctx.broken:
             return None
         if op.has("reduces"):
             return op
-        known = OP_TYPES.get(op.type)
-        keeps_places = known is not None and known.one_input and known.has("tile by tile")
+        declaration = OP_TYPES.get(op.type)
+        keeps_places = declaration is not None and declaration.one_input and declaration.has("tile by tile")
         if not keeps_places or len(op.inputs) != 1 or any(op.input_tms):
             return None
         name = op.inputs[0]
@@ -229,29 +268,31 @@ def _reduced(ctx: Context, name: str) -> Op | None:
 
 
 def _upstream(ctx: Context, name: str) -> set[str]:
-    """A name and what it is computed from, as far as anybody looks."""
-    found: set[str] = set()
+    """Return a name and the names from which it is computed, `_FAR` of them at most."""
+    names: set[str] = set()
     ahead = deque([name])
-    while ahead and len(found) < _FAR:
-        here = ahead.popleft()
-        if here not in found:
-            found.add(here)
-            ahead.extend(_before(ctx, here))
-    return found
+    while ahead and len(names) < _FAR:
+        current = ahead.popleft()
+        if current not in names:
+            names.add(current)
+            ahead.extend(_direct_sources(ctx, current))
+    return names
 
 
-def _before(ctx: Context, name: str) -> Iterator[str]:
+def _direct_sources(ctx: Context, name: str) -> Iterator[str]:
     op = ctx.ops.get(name)
     if op is not None:
         yield from op.inputs
-    elif _feeding(ctx, name) != name:
-        yield _feeding(ctx, name)
+    elif _producer(ctx, name) != name:
+        yield _producer(ctx, name)
 
 
-def _feeding(ctx: Context, name: str) -> str:
-    """The op that feeds a queue; of anything else its name."""
+def _producer(ctx: Context, name: str) -> str:
+    """Return the op that feeds a queue. Rams, queues of the host and anything else count as their own producers."""
     queue = ctx.queues.get(name)
-    return queue.input if queue is not None and not queue.host_fed and not queue.is_ram else name
+    if queue is None or queue.host_fed or queue.is_ram:
+        return name
+    return queue.input
 
 
 # Found while a netlist is read, or not checked

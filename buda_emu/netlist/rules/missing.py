@@ -1,4 +1,4 @@
-"""The value of a missing field, if its neighbours determine it."""
+"""Hints that supply the value of a missing field, if its neighbours determine it or make it likely."""
 
 from collections.abc import Iterable
 from typing import Final
@@ -8,91 +8,126 @@ from buda_emu.netlist.nodes import Mapping
 from buda_emu.netlist.rules.context import Context
 from buda_emu.support.checker.fix import putting
 
-Item = Queue | Op | Graph
+Subject = Queue | Op | Graph
 _SHAPE: Final = ("t", "mblock", "ublock", "grid_size")
 _INNER: Final = ("m_k", "u_kt")
 _USUAL: Final = {
     "input": "HOST", "type": "queue", "ublock_order": "r", "buf_size_mb": "2", "math_fidelity": "HiFi3",
     "input_count": "1",
 }  # fmt: skip
-"""What is written most often, where nothing else says more."""
+"""The most frequent values, for fields that no neighbour determines."""
 
 
-def missing(ctx: Context, item: Item, key: str, hint: str = "") -> str:
-    """A hint to write the field; it is a safe fix where nothing else would be accepted (docs/netlists/check.md,
-    "Fixes"). Else `hint`."""
-    if not isinstance(item, Graph) and item.written_name not in ("", item.name):
+def missing(ctx: Context, subject: Subject, key: str, hint: str = "") -> str:
+    """Return a hint to write a missing field, or `hint` if no value suggests itself.
+
+    The hint is a safe fix where no other value would be accepted (docs/netlists/check.md, "Fixes").
+    """
+    if not isinstance(subject, Graph) and subject.written_name not in ("", subject.name):
         return hint  # one of the copies for several chips
-    meant = _around(ctx, item, key)
-    if len(meant) == 1:
-        text = meant.pop()
+    required = _required_values(ctx, subject, key)
+    if len(required) == 1:
+        text = required.pop()
         return putting(f"write `{key}: {text}`", key, text)
-    text = _guess(ctx, item, key)
-    said = f"{hint}: perhaps" if hint else "perhaps"
-    return putting(f"{said} `{key}: {text}`", key, text, safe=False) if text else hint
+    text = _guess(ctx, subject, key)
+    if not text:
+        return hint
+    start = f"{hint}: perhaps" if hint else "perhaps"
+    return putting(f"{start} `{key}: {text}`", key, text, safe=False)
 
 
-def size_hint(ctx: Context, item: Item, key: str, hint: str = "") -> str:
-    """The same of a size, which may also be written and wrong: then `hint`."""
-    absent = isinstance(item.source, Mapping) and item.source.find(key) is None
-    return missing(ctx, item, key, hint) if absent else hint
+def size_hint(ctx: Context, subject: Subject, key: str, hint: str = "") -> str:
+    """Return a hint to write a missing size, or `hint` for a size that is written and wrong."""
+    absent = isinstance(subject.source, Mapping) and subject.source.find(key) is None
+    return missing(ctx, subject, key, hint) if absent else hint
 
 
-def _around(ctx: Context, item: Item, key: str) -> set[str]:
-    """The values that what it is connected with demands."""
+def _required_values(ctx: Context, subject: Subject, key: str) -> set[str]:
+    """Return the values of a field that the connected queues and ops demand, as texts."""
     if key == "target_device":
-        return _chips(ctx, item)
-    if isinstance(item, Op) and key in _INNER:
-        return _inner(ctx, item, key)
-    if isinstance(item, Graph) or key not in _SHAPE:
+        return _chips(ctx, subject)
+    if isinstance(subject, Op) and key in _INNER:
+        return _inner(ctx, subject, key)
+    if isinstance(subject, Graph) or key not in _SHAPE:
         return set()
-    others: Iterable[Queue | Op] = ctx.fed.get(item.name, ())
-    if isinstance(item, Queue):
-        others = [ctx.ops[item.input]] if item.input in ctx.ops else []
-        if not others and key == "grid_size" and len(item.buffers) == 1:
+    neighbours: Iterable[Queue | Op] = ctx.fed.get(subject.name, ())
+    if isinstance(subject, Queue):
+        if subject.input in ctx.ops:
+            neighbours = [ctx.ops[subject.input]]
+        else:
+            neighbours = []
+        if not neighbours and key == "grid_size" and len(subject.buffers) == 1:
             return {"[1, 1]"}
-    found = [getattr(other.blocking, key) for other in others]
-    return {str(value if isinstance(value, int) else list(value)) for value in found if _whole(value)}
+    values = [getattr(neighbour.blocking, key) for neighbour in neighbours]
+    return {str(value if isinstance(value, int) else list(value)) for value in values if _is_positive(value)}
 
 
 def _inner(ctx: Context, op: Op, key: str) -> set[str]:
-    """m_k or u_kt of a matmul that has the other: their product is the number of tile columns of input 0."""
-    source = ctx.source(op.inputs[0]) if op.inputs and not any(op.input_tms[:1]) else None
-    other = op.attributes.u_kt if key == "m_k" else op.attributes.m_k
-    columns = source.blocking.shape[2] if source is not None else 0
-    return {str(columns // other)} if other > 0 and columns > 0 and columns % other == 0 else set()
+    """Return m_k or u_kt of a matmul that has the other: their product is the number of tile columns of input 0."""
+    if op.inputs and not any(op.input_tms[:1]):
+        source = ctx.source(op.inputs[0])
+    else:
+        source = None
+    if key == "m_k":
+        other = op.attributes.u_kt
+    else:
+        other = op.attributes.m_k
+    if source is not None:
+        columns = source.blocking.shape[2]
+    else:
+        columns = 0
+    if other <= 0 or columns <= 0 or columns % other:
+        return set()
+    return {str(columns // other)}
 
 
-def _whole(value: int | tuple[int, int]) -> bool:
+def _is_positive(value: int | tuple[int, int]) -> bool:
     return min((value,) if isinstance(value, int) else value) > 0
 
 
-def _chips(ctx: Context, item: Item) -> set[str]:
-    """Of a netlist of one chip that one; of others that of the op which feeds a queue."""
-    net = ctx.netlist
-    if isinstance(item, Queue) and item.input in ctx.ops:
-        chips = {ctx.ops[item.input].target_device}
+def _chips(ctx: Context, subject: Subject) -> set[str]:
+    """Return the chip of the op that feeds a queue; for other objects all chips of the netlist."""
+    netlist = ctx.netlist
+    if isinstance(subject, Queue) and subject.input in ctx.ops:
+        chips = {ctx.ops[subject.input].target_device}
     else:
-        chips = {one.target_device for one in (*net.graphs.values(), *net.queues.values())}
+        chips = {placed.target_device for placed in (*netlist.graphs.values(), *netlist.queues.values())}
     return {str(chip) for chip in chips if chip >= 0}
 
 
-def _guess(ctx: Context, item: Item, key: str) -> str:
-    """One of several that would be accepted; "" where there is no good one."""
-    if isinstance(item, Graph):
+def _guess(ctx: Context, subject: Subject, key: str) -> str:
+    """Return one of several values that would be accepted, "" if none is likely."""
+    if isinstance(subject, Graph):
         return _USUAL.get(key, "")
-    readers = ctx.readers.get(item.name, ())
-    if key == "entries" and isinstance(item, Queue):
-        counts = [ctx.netlist.graphs[op.graph].input_count for op in readers]
-        return str(max(1, *counts)) if item.type == "queue" and counts else "1" if item.type == "ram" else ""
-    if key == "intermed_df" and isinstance(item, Op):
-        return item.out_df
-    if key == "in_df" and isinstance(item, Op):
-        read = [source.df if isinstance(source, Queue) else source.out_df for _, source in ctx.sources(item)]
-        return f"[{', '.join(read)}]" if all(read) and len(read) == len(item.inputs) else ""
+    if key == "entries" and isinstance(subject, Queue):
+        return _guess_entries(ctx, subject)
+    if key == "intermed_df" and isinstance(subject, Op):
+        return subject.out_df
+    if key == "in_df" and isinstance(subject, Op):
+        formats = [source.df if isinstance(source, Queue) else source.out_df for _, source in ctx.sources(subject)]
+        if all(formats) and len(formats) == len(subject.inputs):
+            return f"[{', '.join(formats)}]"
+        return ""
     if key in ("df", "out_df"):
-        source = ctx.ops.get(item.input) if isinstance(item, Queue) else None
-        read = [op.in_df[op.inputs.index(item.name)] for op in readers if len(op.in_df) == len(op.inputs)]
-        fed = [queue.df for queue in ctx.fed.get(item.name, ())]
-        return next((df for df in (source.out_df if source else "", *fed, *read) if df), "")
+        return _guess_format(ctx, subject)
     return _USUAL.get(key, "")
+
+
+def _guess_entries(ctx: Context, queue: Queue) -> str:
+    """Return enough entries for one execution of the graphs that read a queue; one entry for a ram."""
+    counts = [ctx.netlist.graphs[op.graph].input_count for op in ctx.readers.get(queue.name, ())]
+    if queue.type == "queue" and counts:
+        return str(max(1, *counts))
+    return "1" if queue.type == "ram" else ""
+
+
+def _guess_format(ctx: Context, subject: Queue | Op) -> str:
+    """Return the format of the op that feeds a queue, else of a queue that an op feeds, else of a reader."""
+    formats: list[str] = []
+    if isinstance(subject, Queue) and subject.input in ctx.ops:
+        formats.append(ctx.ops[subject.input].out_df)
+    formats += [queue.df for queue in ctx.fed.get(subject.name, ())]
+    for op in ctx.readers.get(subject.name, ()):
+        if len(op.in_df) == len(op.inputs):
+            formats.append(op.in_df[op.inputs.index(subject.name)])
+    return next((df for df in formats if df), "")

@@ -1,7 +1,7 @@
-"""How checks are attached to rules (NETLIST 2): one decorator for each kind of object that a rule speaks about.
+"""Registration of checks, with one decorator for each kind of object that a rule is about (NETLIST 2).
 
-A check is a generator of `Finding` over one object of the model and a `Context`; its rule is declared with it. What the
-reader finds while it reads has a rule but no check. `rules.verify` runs the checks.
+A check is a generator of `Finding` over one object of the model and a `Context`; its rule is declared with it. Rules
+that the reader checks while it reads are declared without a check. `rules.verify` runs the checks.
 """
 
 from collections.abc import Callable, Iterator
@@ -22,15 +22,18 @@ Attached: TypeAlias = tuple[Rule | str, Callable[..., Findings], bool, frozenset
 
 @dataclass(slots=True, eq=False)
 class Checks(Generic[T]):
-    """The checks of one kind of object."""
+    """The checks of one kind of object, in the order of their declaration."""
 
     _added: list[Attached] = field(default_factory=list[Attached])
 
     def __call__(
         self, rule: Rule | str, *types: str, basic: bool = False, unless: tuple[str, ...] = ()
     ) -> Callable[[Callable[[Context, T], Findings]], Callable[[Context, T], Findings]]:
-        """Decorator that attaches a check to `rule`, which is declared here or, by its id,
-        elsewhere. `types`: op types, families or traits (`spec.ops`); none: all."""
+        """Return a decorator that attaches a check to `rule`, which is declared here or, by its id, elsewhere.
+
+        `types` are op types, families or traits (`spec.ops`) to which the check is restricted. A `basic` check is
+        about an object's own fields. The check is left out where a rule in `unless` is broken.
+        """
 
         def register(function: Callable[[Context, T], Findings]) -> Callable[[Context, T], Findings]:
             self._added.append((rule, function, basic, frozenset(unless), frozenset(types) or None))
@@ -40,7 +43,7 @@ class Checks(Generic[T]):
 
     @property
     def all(self) -> list[Check]:
-        """In the order of their declaration."""
+        """Return the checks in the order of their declaration."""
         return [
             Check(
                 rule=DECLARED[rule] if isinstance(rule, str) else rule,
@@ -54,7 +57,7 @@ class Checks(Generic[T]):
 
 
 TWICE: Final = ("V009", "V020")
-"""A name that occurs twice: a name that is missing beside it is most likely the one that was meant."""
+"""Rules about a name that occurs twice: a name that is missing in such a netlist is most likely one of the two."""
 
 # Filled while the rule files are imported, only read afterwards.
 queue_check: Checks[Queue] = Checks()

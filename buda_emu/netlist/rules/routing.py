@@ -1,4 +1,4 @@
-"""Rules whose breaks are found when pipes and streams are made (`check --strict`)."""
+"""Rules that are checked while pipes and streams are made (`check --strict`, `buda_emu.performance.routing`)."""
 
 from typing import Final
 

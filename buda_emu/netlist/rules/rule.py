@@ -1,5 +1,5 @@
-"""How a rule of netlists is declared: who refuses the netlist, and how its stage makes a finding an error or a warning
-(NETLIST 2)."""
+"""Declaration of the rules of netlists. The stage of a rule says who refuses the netlist, and whether a finding is
+an error or a warning (NETLIST 2)."""
 
 from collections.abc import Mapping
 from typing import Final, Literal
@@ -19,7 +19,7 @@ STAGES: Mapping[str, str] = {
     "X": "Its programs are certain to fail when they run: a warning here, an error with --strict.",
     "W": "A warning, nothing refuses it.",
 }
-_SEVERITY: Mapping[Stage, tuple[Severity, Severity]] = {  # and with --strict
+_SEVERITY: Mapping[Stage, tuple[Severity, Severity]] = {  # without and with --strict
     "P": ("error", "error"),
     "F": ("error", "error"),
     "G": ("error", "error"),
@@ -31,14 +31,14 @@ _SEVERITY: Mapping[Stage, tuple[Severity, Severity]] = {  # and with --strict
 }
 
 DECLARED: Final[dict[str, Rule]] = {}
-"""By id; filled while the rule files are imported, only read afterwards."""
+"""All rules by id; filled while the rule files are imported, only read afterwards."""
 
 
 def rule(
     id: str, stage: Stage, summary: str, why: str, wrong: str = "", right: str = "", source: str = "NETLIST 2"
 ) -> Rule:
     """Declare a rule. `stage` says who refuses the netlist (NETLIST 2); `wrong` and `right` are a line of a netlist
-    each. Raises InternalError for an id that is taken."""
+    each. Raises InternalError for an id that is declared already."""
     severity, strict = _SEVERITY[stage]
     if id in DECLARED:
         raise InternalError(f"rule {id} is declared twice")

@@ -1,8 +1,8 @@
-"""Runs the checks over one netlist and leaves follow-on findings out (NETLIST 1.1, 2).
+"""Run the checks over one netlist, and leave follow-on findings out (NETLIST 1.1, 2).
 
-Three phases: objects with broken fields of their own (`basic` checks); then everything else that loading refuses, only
-about intact objects; last what the device's compiler and runtime refuse, and what programs do, only in a netlist that
-can be loaded.
+There are three phases: broken fields of single objects (`basic` checks); then all other rules that loading enforces,
+only about intact objects; last the rules of the device's compiler and runtime, and those on programs, only in a
+netlist that can be loaded.
 """
 
 from collections.abc import Iterable, Iterator, Set
@@ -37,31 +37,32 @@ def verifying(
     read: Set[str] = frozenset(),
     asked: set[str] | None = None,
 ) -> Steps[list[Diagnostic]]:
-    """Every finding about a netlist that was read, by object, not yet sorted by line; in steps of a few milliseconds.
+    """Check a netlist in steps of a few milliseconds; return the findings by object, not yet sorted by line.
 
-    `skip`: names of objects that could not be read as a whole. `read`: rules that reading found broken; what follows
-    from them is left out, such as a name that is missing where another occurs twice. `strict` makes the device's rules
-    (N and R) errors. `asked` gets the rules that are asked of something (docs/stress/coverage.md). `source_line` of the
-    findings is left to the renderer.
+    `skip` names objects that could not be read as a whole. `read` holds the rules that reading found broken;
+    findings that follow from them are left out, such as a missing name where another occurs twice. `strict` turns
+    findings of the device's rules (N and R) into errors. `asked` receives the ids of rules that looked at an object
+    at least once (docs/stress/coverage.md). The renderer fills in `source_line`.
     """
-    most = MAX_FINDINGS
     if asked is None:
-        run = _Run(Checker(netlist.path, strict, read=read, most=most))
+        checker = Checker(netlist.path, strict, read=read, most_errors=MAX_FINDINGS)
     else:
-        run = _Run(RecordingChecker(path=netlist.path, strict=strict, read=read, most=most, asked=asked))
+        checker = RecordingChecker(netlist.path, strict, read, MAX_FINDINGS, asked)
+    run = _Run(checker)
     try:
         yield from _phases(run, netlist, skip)
     except TooManyFindingsError as error:
-        return [*run.checker.found, error.last]
-    return run.checker.found
+        return [*run.checker.diagnostics, error.last]
+    return run.checker.diagnostics
 
 
 def _phases(run: "_Run", netlist: Netlist, skip: Set[str]) -> Steps[None]:
-    """One after the other. Raises TooManyFindingsError."""
+    """Run the phases one after the other. Raises TooManyFindingsError."""
     context = Context.of(netlist, frozenset(skip) | _unread(netlist))
     broken: set[str] = set(context.broken)
     for name in run.phase(context, "basic"):
-        broken.update((name,) if name else ())
+        if name:
+            broken.add(name)
         yield
     context = context.without(frozenset(broken))
     for _ in run.phase(context, "load"):
@@ -72,15 +73,15 @@ def _phases(run: "_Run", netlist: Netlist, skip: Set[str]) -> Steps[None]:
 
 
 class _Run:
-    """One verification."""
+    """The verification of one netlist by one checker."""
 
     def __init__(self, checker: Checker) -> None:
         self.checker = checker
         self._uses: tuple[FusedUse, ...] | None = None
 
     def phase(self, ctx: Context, phase: Phase) -> Iterator[str]:
-        """Run the checks of one phase on every intact object; yields for each its name where it failed one, else
-        ""."""
+        """Run the checks of one phase on every intact object. Yields for each object its name if a check failed,
+        else ""."""
         netlist = ctx.netlist
         self.checker.check(_of_phase(netlist_check, phase), ctx, netlist)
         yield from self._each(ctx, "graph", netlist.graphs.items(), _of_phase(graph_check, phase))
@@ -99,32 +100,37 @@ class _Run:
     def _each(
         self, ctx: Context, kind: str, objects: Iterable[tuple[str, Any]], checks: tuple[Check, ...]
     ) -> Iterator[str]:
-        for name, item in objects if checks else ():
-            said = f"{kind} {name}" if kind else name
-            failed = name not in ctx.broken and self.checker.check(checks, ctx, item, name=said)
+        if not checks:
+            return
+        for name, subject in objects:
+            label = f"{kind} {name}" if kind else name
+            failed = name not in ctx.broken and self.checker.check(checks, ctx, subject, name=label)
             yield name if failed else ""
 
 
 def _unread(netlist: Netlist) -> frozenset[str]:
-    """Names of objects in which reading found an error. Of programs only the broken parts are left out."""
-    items = (*netlist.queues.values(), *netlist.graphs.values(), *netlist.ops.values())
-    fused = {f"fused op {item.id}" for item in netlist.fused_ops.values() if item.broken}
-    return frozenset(item.name for item in items if item.broken) | fused
+    """Return the names of objects in which reading found an error. Programs are not among them: their checks skip the
+    broken instructions."""
+    objects = (*netlist.queues.values(), *netlist.graphs.values(), *netlist.ops.values())
+    fused = {f"fused op {definition.id}" for definition in netlist.fused_ops.values() if definition.broken}
+    return frozenset(parsed.name for parsed in objects if parsed.broken) | fused
 
 
 def _has_sub_ops(op: Op) -> bool:
-    known = OP_TYPES.get(op.type)
-    return known is not None and known.has("sub-ops")
+    declaration = OP_TYPES.get(op.type)
+    return declaration is not None and declaration.has("sub-ops")
 
 
 def _fused_uses(ctx: Context) -> tuple[FusedUse, ...]:
-    """Every definition as it is used, once for each set of properties that its rules look at."""
+    """Return the uses of fused ops: one for each definition and each set of op properties that its rules look at."""
     uses: dict[tuple[object, ...], tuple[Op, FusedOp]] = {}
     for op in ctx.ops.values():
-        definition = ctx.netlist.fused_ops.get(op.attributes.fused_op_id) if _has_sub_ops(op) else None
-        if definition is not None and op.name not in ctx.broken:
-            own = op.attributes
-            relu = (own.relu_en, own.relu_threshold, own.relu_mode)
+        if not _has_sub_ops(op) or op.name in ctx.broken:
+            continue
+        definition = ctx.netlist.fused_ops.get(op.attributes.fused_op_id)
+        if definition is not None:
+            attributes = op.attributes
+            relu = (attributes.relu_en, attributes.relu_threshold, attributes.relu_mode)
             formats = (op.in_df, op.intermed_df, op.acc_df, op.out_df)
             blocks = (op.blocking.mblock, op.blocking.ublock, len(op.inputs))
             uses.setdefault((definition.id, formats, blocks, relu), (op, definition))
@@ -138,11 +144,16 @@ def _of_phase(checks: Checks[Any], phase: Phase) -> tuple[Check, ...]:
 
 @cache
 def _of_type(op_type: str, phase: Phase) -> tuple[Check, ...]:
-    known = OP_TYPES.get(op_type)
-    words = frozenset((known.name, known.family, *known.traits)) if known is not None else frozenset[str]()
+    declaration = OP_TYPES.get(op_type)
+    words = frozenset[str]()
+    if declaration is not None:
+        words = frozenset((declaration.name, declaration.family, *declaration.traits))
     return tuple(check for check in _of_phase(op_check, phase) if check.kinds is None or check.kinds & words)
 
 
 def _phase(check: Check) -> Phase:
-    """Rules of the device compiler and runtime, and of what programs do, come last (NETLIST 2, "by")."""
-    return "device" if check.rule.stage in ("N", "R", "X", "W") else "basic" if check.basic else "load"
+    """Return the phase of a check. Rules of the device's compiler and runtime, and those on what programs do, come
+    last (NETLIST 2, "by")."""
+    if check.rule.stage in ("N", "R", "X", "W"):
+        return "device"
+    return "basic" if check.basic else "load"

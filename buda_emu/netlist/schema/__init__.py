@@ -36,7 +36,7 @@ DIALECT = "https://json-schema.org/draft/2020-12/schema"
 
 
 def schema() -> Schema:
-    """The whole schema as plain data."""
+    """Return the whole schema as plain data."""
     return {
         "$schema": DIALECT,
         "title": "BUDA netlist",
@@ -88,5 +88,5 @@ def _map_of(name: str, doc: str, least: int = 0) -> Schema:
 
 
 def text() -> str:
-    """The schema file."""
+    """Return the text of the schema file."""
     return json.dumps(schema(), indent=2) + "\n"

@@ -1,4 +1,4 @@
-"""Writes the schema to standard output."""
+"""Write the JSON schema of netlists to standard output."""
 
 import sys
 

@@ -1,4 +1,4 @@
-"""The `test-config` section, from the tables of `spec.stimulus` and `spec.comparison`."""
+"""Schema of the `test-config` section, from the tables of `spec.test_config`."""
 
 from collections.abc import Iterable
 from dataclasses import Field, fields
@@ -11,7 +11,7 @@ _CELL = {"type": "integer", "minimum": 1, "maximum": 32}
 
 
 def section() -> Schema:
-    """The section itself; keys that no test looks at are free (NETLIST 5)."""
+    """Return the schema of the section; keys that no test reads are free (NETLIST 5)."""
     return {
         "description": "data and comparison of a test; not part of the netlist language",
         "type": ["object", "null"],
@@ -33,10 +33,10 @@ def section() -> Schema:
 
 
 def definitions() -> Schema:
-    """What the section refers to."""
-    stimulus = {item.name: _field(item) for item in fields(Stimulus)}
+    """Return the definitions to which the section refers: a stimulus and a comparison."""
+    stimulus = {spec.name: _field(spec) for spec in fields(Stimulus)}
     stimulus["type"] = {**stimulus["type"], **_words(STIMULUS_KINDS)}
-    comparison = {item.name: _field(item) for item in fields(Comparison)}
+    comparison = {spec.name: _field(spec) for spec in fields(Comparison)}
     return {
         "stimulus": _object("one stimulus; an override takes nothing from the entry above it", stimulus),
         "comparison": _object("one comparison; an override takes nothing from the entry above it", comparison),
@@ -63,21 +63,30 @@ def _object(doc: str, properties: Schema) -> Schema:
     }
 
 
-def _field(item: "Field[Any]") -> Schema:
-    default = item.default
-    form: Schema = {"description": item.metadata["doc"]}
-    if item.metadata.get("words"):
-        form |= _words(item.metadata["words"])
+def _field(spec: "Field[Any]") -> Schema:
+    default = spec.default
+    form: Schema = {"description": spec.metadata["doc"]}
+    if spec.metadata.get("words"):
+        form |= _words(spec.metadata["words"])
     elif isinstance(default, tuple):
         form |= list_of(_CELL, 2, 2)
+    elif isinstance(default, float):
+        form |= ref("number")
+    elif isinstance(default, int):
+        form |= ref("integer")
     else:
-        form |= ref("number" if isinstance(default, float) else "integer" if isinstance(default, int) else "name")
+        form |= ref("name")
     if default == default and default not in ("", -1):
         form["default"] = plain(default)
     return form
 
 
 def _words(words: Iterable[str]) -> Schema:
-    """Words whose case does not matter."""
-    pattern = "|".join("".join(f"[{c.upper()}{c.lower()}]" if c.isalpha() else c for c in word) for word in words)
+    """Return the schema of words in any case."""
+    pattern = "|".join(map(_any_case, words))
     return {"type": "string", "pattern": f"^({pattern})$", "examples": list(words)}
+
+
+def _any_case(word: str) -> str:
+    """Return a regular expression that matches a word in any case."""
+    return "".join(f"[{letter.upper()}{letter.lower()}]" if letter.isalpha() else letter for letter in word)

@@ -36,17 +36,17 @@ _FLOAT_TEXT = r"^[+-]?(([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?|\.(inf|Inf|I
 
 
 def ref(name: str) -> Schema:
-    """A reference to a definition."""
+    """Return a reference to a definition."""
     return {"$ref": f"#/$defs/{name}"}
 
 
 def without(table: Table, *names: str) -> Table:
-    """A table less some fields."""
+    """Return a table without some of its fields."""
     return {name: field for name, field in table.items() if name not in names}
 
 
-def object_of(table: Table, doc: str, **more: Any) -> Schema:
-    """A closed object with the fields of a table."""
+def object_of(table: Table, doc: str, **keywords: Any) -> Schema:
+    """Return the schema of a closed object with the fields of a table."""
     required = [field.name for field in table.values() if field.required]
     return {
         "description": doc,
@@ -54,7 +54,7 @@ def object_of(table: Table, doc: str, **more: Any) -> Schema:
         **({"required": required} if required else {}),
         "properties": {field.name: _field(field) for field in table.values()},
         "additionalProperties": False,
-        **more,
+        **keywords,
     }
 
 
@@ -68,12 +68,12 @@ def _field(field: Field) -> Schema:
 
 
 def plain(value: Any) -> Any:
-    """A value as JSON has it: tuples become lists."""
+    """Return a value as JSON has it, with lists instead of tuples."""
     return json.loads(json.dumps(value))
 
 
 def scalars() -> Schema:
-    """Definitions of the scalars (NETLIST 1.1, 11.3 C12)."""
+    """Return the definitions of the scalars (NETLIST 1.1, 11.3 C12)."""
     integer = {"type": "integer", "minimum": INT32_MIN, "maximum": INT32_MAX}
     address = {"type": "integer", "minimum": 0, "maximum": UINT32_MAX}
     return {
@@ -91,18 +91,18 @@ def scalars() -> Schema:
     }
 
 
-def list_of(item: Schema, least: int | None = None, most: int | None = None) -> Schema:
-    """A list of items, with the least and the greatest length."""
-    form: Schema = {"type": "array", "items": item}
+def list_of(entry: Schema, least: int | None = None, greatest: int | None = None) -> Schema:
+    """Return the schema of a list, with the least and the greatest length."""
+    form: Schema = {"type": "array", "items": entry}
     if least is not None:
         form["minItems"] = least
-    if most is not None:
-        form["maxItems"] = most
+    if greatest is not None:
+        form["maxItems"] = greatest
     return form
 
 
-def _one_or_list(item: Schema) -> Schema:
-    return {"anyOf": [item, list_of(item, 1)]}
+def _one_or_list(entry: Schema) -> Schema:
+    return {"anyOf": [entry, list_of(entry, 1)]}
 
 
 def _arch(_: Field) -> Schema:
@@ -154,7 +154,7 @@ _SHAPES: dict[str, Callable[[Field], Schema]] = {
 
 
 def queue() -> Schema:
-    """A queue; `loc` says which list of allocations it needs."""
+    """Return the schema of a queue; `loc` decides which list of allocations it needs."""
     located = [
         {"if": {"properties": {"loc": {"const": word}}, "required": ["loc"]}, "then": {"required": [word]}}
         for word in QUEUE_FIELDS["loc"].words
@@ -163,14 +163,14 @@ def queue() -> Schema:
 
 
 def graph() -> Schema:
-    """A graph; every key but two names an op."""
+    """Return the schema of a graph; every key but two names an op."""
     graph = object_of(GRAPH_FIELDS, "a graph of ops that run together on one chip; every other key is an op")
     graph["additionalProperties"] = ref("op")
     return graph
 
 
 def op() -> Schema:
-    """An op; its attributes depend on its type, and only ethernet_datacopy needs no place."""
+    """Return the schema of an op; its attributes depend on its type, and only ethernet_datacopy needs no place."""
     by_type = [
         {
             "if": {"properties": {"type": {"enum": types}}, "required": ["type"]},
@@ -193,12 +193,13 @@ def op() -> Schema:
 
 
 def _tm(name: str, doc: str, argument: Schema) -> Schema:
-    one = {"type": "object", "required": [name], "properties": {name: argument}, "additionalProperties": False}
-    return {"description": doc, **one}
+    form = {"type": "object", "required": [name], "properties": {name: argument}, "additionalProperties": False}
+    return {"description": doc, **form}
 
 
 def tm_lists() -> Schema:
-    """TM lists of queues, ops and scheduled ops. Any scalar in their place means no TMs."""
+    """Return the definitions of the TM lists of queues, ops and scheduled ops. Any scalar in their place means no
+    TMs."""
     transpose = {"description": "swap rows and columns, tiles and elements", "const": "transpose"}
     broadcast = _tm(
         "broadcast",
@@ -243,7 +244,7 @@ def _tm_list(*items: Schema) -> Schema:
 
 
 def _attribute_groups() -> dict[str, list[str]]:
-    """Op types by the attributes that they may have; a group is named for its first type."""
+    """Return the op types by the attributes that they may have; a group is named for its first type."""
     groups: dict[tuple[str, ...], list[str]] = {}
     for op in OP_TYPES:
         legal = tuple(name for name, spec in ATTRIBUTES.items() if spec.types is None or op in spec.types)
@@ -252,7 +253,7 @@ def _attribute_groups() -> dict[str, list[str]]:
 
 
 def attributes() -> Schema:
-    """Definitions: every attribute once, and the legal ones of each group of op types."""
+    """Return the definitions of every attribute, and of the legal attributes of each group of op types."""
     definitions: Schema = {
         f"attribute_{spec.name}": _attribute(spec) for spec in ATTRIBUTES.values() if spec.kind != "splice"
     }
@@ -304,7 +305,7 @@ def _attribute(spec: AttributeSpec) -> Schema:
 
 
 def fused_ops() -> Schema:
-    """Definitions of a fused op and of a scheduled op."""
+    """Return the definitions of a fused op and of a scheduled op."""
     types = [name for name, op in OP_TYPES.items() if op.in_fused]
     legal = [spec.name for spec in ATTRIBUTES.values() if spec.fused_types != ()]
     by_type = [
@@ -335,7 +336,7 @@ def fused_ops() -> Schema:
 
 
 def programs() -> Schema:
-    """Definitions of a program and of an instruction."""
+    """Return the definitions of a program and of an instruction."""
     settings = {
         "description": "{queue: settings} for the queues of the graph",
         "type": ["object", "null"],
@@ -361,7 +362,13 @@ def programs() -> Schema:
         "execute": execute,
     }
     forms = {form.name: {"description": form.doc, **operands[form.operand]} for form in INSTRUCTIONS.values()}
-    one = {"type": "object", "minProperties": 1, "maxProperties": 1, "properties": forms, "additionalProperties": False}
+    instruction = {
+        "type": "object",
+        "minProperties": 1,
+        "maxProperties": 1,
+        "properties": forms,
+        "additionalProperties": False,
+    }
     return {
         "program": {
             "description": "{name: [instructions]}",
@@ -370,5 +377,5 @@ def programs() -> Schema:
             "maxProperties": 1,
             "additionalProperties": {"anyOf": [{"type": "null"}, list_of(ref("instruction"))]},
         },
-        "instruction": {"anyOf": [{"const": "endloop", "description": INSTRUCTIONS["endloop"].doc}, one]},
+        "instruction": {"anyOf": [{"const": "endloop", "description": INSTRUCTIONS["endloop"].doc}, instruction]},
     }

@@ -1,4 +1,4 @@
-"""Changes of fields: what a proposal is made of, and the netlist that has them."""
+"""Edits of fields: the parts of a proposal, and their application to a netlist."""
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
@@ -12,10 +12,10 @@ Value = int | bool | str | tuple[Any, ...]
 
 @dataclass(frozen=True, slots=True)
 class Edit:
-    """One field of an op or a queue gets another value.
+    """A new value for one field of an op or a queue.
 
-    `path`: keys and places from the object's map to the value, such as ("attributes", "approximate_mode") or
-    ("input_0_tms", 1, "broadcast", "c"). Numbers in `hexadecimal` fields are written so.
+    `path` has the keys and places from the object's map to the value, such as ("attributes", "approximate_mode") or
+    ("input_0_tms", 1, "broadcast", "c").
     """
 
     kind: Literal["op", "queue"]
@@ -25,7 +25,7 @@ class Edit:
 
     @property
     def place(self) -> tuple[str, str, tuple[str | int, ...]]:
-        """What it changes."""
+        """Return the field that the edit changes: two edits of one place exclude each other."""
         return self.kind, self.name, self.path
 
     def __str__(self) -> str:
@@ -33,7 +33,7 @@ class Edit:
 
     @property
     def text(self) -> str:
-        """The value as a netlist writes it on one line."""
+        """Return the value as a netlist writes it on one line."""
         if self.path[-1] == "kernel_broadcast" and isinstance(self.value, tuple):
             return f"{{{', '.join(f'input_{operand}: {tiles}' for operand, tiles in self.value)}}}"
         return text_of(self.value)
@@ -41,7 +41,7 @@ class Edit:
 
 @dataclass(frozen=True, slots=True)
 class Proposal:
-    """Edits that belong together. `host`: what the host has to do otherwise, "" for nothing."""
+    """Edits that belong together. `host` says what the host has to do differently, "" if nothing."""
 
     move: str
     target: str  # the op or queue that it is about
@@ -53,32 +53,35 @@ class Proposal:
 
     @property
     def key(self) -> tuple[Edit, ...]:
-        """What makes it another one."""
+        """Return the edits: proposals with the same edits are the same proposal."""
         return self.edits
 
 
 def text_of(value: Value) -> str:
-    """A value as a netlist writes it on one line."""
+    """Return a value as a netlist writes it on one line."""
     if isinstance(value, bool):
-        return "true" if value else "false"
+        if value:
+            return "true"
+        return "false"
     if isinstance(value, tuple):
-        return f"[{', '.join(_element(item) for item in value)}]"
+        return f"[{', '.join(_element(element) for element in value)}]"
     return str(value)
 
 
-def _element(item: Any) -> str:
-    if isinstance(item, Buffer):
-        return f"[{item.channel}, {item.address:#x}]"
-    return text_of(item)
+def _element(element: Any) -> str:
+    if isinstance(element, Buffer):
+        return f"[{element.channel}, {element.address:#x}]"
+    return text_of(element)
 
 
-def merged(edits: Iterable[Edit]) -> tuple[Edit, ...]:
-    """The last edit of each place."""
+def merge_edits(edits: Iterable[Edit]) -> tuple[Edit, ...]:
+    """Return the last edit of each place."""
     return tuple({edit.place: edit for edit in edits}.values())
 
 
-def edited(netlist: Netlist, edits: Iterable[Edit]) -> Netlist:
-    """The netlist with these values. Nothing is checked; what derives from other fields stays as it was."""
+def apply_edits(netlist: Netlist, edits: Iterable[Edit]) -> Netlist:
+    """Return the netlist with the values of these edits. Nothing is checked, and fields that derive from others are not
+    updated."""
     of_ops: dict[str, list[Edit]] = {}
     of_queues: dict[str, list[Edit]] = {}
     for edit in edits:
@@ -86,20 +89,20 @@ def edited(netlist: Netlist, edits: Iterable[Edit]) -> Netlist:
     graphs = dict(netlist.graphs)
     for name, graph in netlist.graphs.items():
         if any(op.name in of_ops for op in graph.ops):
-            ops = tuple(_op(op, of_ops[op.name]) if op.name in of_ops else op for op in graph.ops)
+            ops = tuple(_apply_to_op(op, of_ops[op.name]) if op.name in of_ops else op for op in graph.ops)
             graphs[name] = evolve(graph, ops=ops)
     queues = dict(netlist.queues)
-    for name, own in of_queues.items():
-        queues[name] = _queue(queues[name], own)
+    for name, queue_edits in of_queues.items():
+        queues[name] = _apply_to_queue(queues[name], queue_edits)
     return replace(netlist, graphs=graphs, queues=queues)
 
 
-def _op(op: Op, edits: Iterable[Edit]) -> Op:
+def _apply_to_op(op: Op, edits: Iterable[Edit]) -> Op:
     for edit in edits:
         key, *rest = edit.path
         if key == "attributes":
-            given = op.attributes.given | {str(rest[0])}
-            op = evolve(op, attributes=replace(op.attributes, given=given, **{str(rest[0]): edit.value}))
+            stated = op.attributes.given | {str(rest[0])}
+            op = evolve(op, attributes=replace(op.attributes, given=stated, **{str(rest[0]): edit.value}))
         elif rest:
             op = evolve(op, input_tms=_broadcast(op, int(str(key).split("_")[1]), int(rest[0]), edit.value))
         else:
@@ -114,25 +117,25 @@ def _broadcast(op: Op, operand: int, place: int, count: Value) -> tuple[tuple[Tm
     return tuple(map(tuple, chains))
 
 
-def _queue(queue: Queue, edits: Iterable[Edit]) -> Queue:
+def _apply_to_queue(queue: Queue, edits: Iterable[Edit]) -> Queue:
     for edit in edits:
         queue = _QUEUE_FIELDS[str(edit.path[0])](queue, edit.value)
     return queue
 
 
-def _blocking(field: str) -> Callable[[Any, Any], Any]:
-    return lambda item, value: evolve(item, blocking=replace(item.blocking, **{field: value}))
+def _blocking_setter(field: str) -> Callable[[Any, Any], Any]:
+    return lambda entity, value: evolve(entity, blocking=replace(entity.blocking, **{field: value}))
 
 
-def _field(field: str) -> Callable[[Any, Any], Any]:
-    return lambda item, value: evolve(item, **{field: value})
+def _field_setter(field: str) -> Callable[[Any, Any], Any]:
+    return lambda entity, value: evolve(entity, **{field: value})
 
 
-_BLOCKING: Final = {name: _blocking(name) for name in ("grid_size", "t", "mblock", "ublock")}
+_BLOCKING: Final = {name: _blocking_setter(name) for name in ("grid_size", "t", "mblock", "ublock")}
 _OP_FIELDS: Final[Mapping[str, Callable[[Op, Any], Op]]] = {
     **_BLOCKING,
-    **{name: _field(name) for name in ("grid_loc", "buf_size_mb", "math_fidelity", "in_df", "out_df")},
+    **{name: _field_setter(name) for name in ("grid_loc", "buf_size_mb", "math_fidelity", "in_df", "out_df")},
 }
 _QUEUE_FIELDS: Final[Mapping[str, Callable[[Queue, Any], Queue]]] = {
-    **_BLOCKING, "dram": _field("buffers"), "df": _field("df"),
+    **_BLOCKING, "dram": _field_setter("buffers"), "df": _field_setter("df"),
 }  # fmt: skip

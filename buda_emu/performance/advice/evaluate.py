@@ -1,11 +1,11 @@
-"""How fast an edited netlist is: only the epochs that an edit touches are modelled again."""
+"""Figures of edited netlists: only the epochs that an edit touches are modelled again."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 
 from buda_emu.netlist.model import Netlist, Op, Program
-from buda_emu.performance.advice.edits import Edit, Proposal, edited
+from buda_emu.performance.advice.edits import Edit, Proposal, apply_edits
 from buda_emu.performance.timing.model import EpochModel, epochs
 from buda_emu.performance.timing.result import EpochReport
 from buda_emu.performance.timing.transfers.rates import speed
@@ -21,8 +21,8 @@ _AHEAD = 4  # proposals for each worker that are modelled at once, though one of
 
 @dataclass(frozen=True, slots=True)
 class Figures:
-    """What an epoch is judged by: cycles for each input (`pace`), how much of its units would set them (`load`), and
-    cycles of all its runs, those of loading it among them."""
+    """The figures by which an epoch is compared: cycles for each input (`pace`), how close its units are to setting the
+    pace (`load`), and the cycles of all its runs and of their loading."""
 
     pace: float
     load: float
@@ -31,17 +31,17 @@ class Figures:
 
     @staticmethod
     def of(report: EpochReport) -> "Figures":
-        """Those of a report."""
+        """Return the figures of a report."""
         pace = max(report.pace, 1.0)
-        busy = [item.cycles / pace for _, item in report.timing.busy()]
+        busy = [unit.cycles / pace for _, unit in report.timing.busy()]
         load = sum(share**_POWER for share in busy if share > _NEAR) * pace**_POWER
         return Figures(report.pace, load, report.runs * report.cycles, report.runs * report.load.cycles)
 
 
 @dataclass(frozen=True, slots=True)
 class Variant:
-    """A netlist as edited so far, and its epochs. `reports` lacks those of epochs that workers have modelled, until
-    `Evaluator.whole`."""
+    """A netlist with the edits so far, and its epochs. `reports` is outdated for the epochs in `missing`, which workers
+    have modelled, until `Evaluator.whole`."""
 
     netlist: Netlist
     edits: tuple[Edit, ...]
@@ -50,23 +50,23 @@ class Variant:
     missing: tuple[int, ...] = ()
 
     def score(self, epoch: int) -> tuple[float, float]:
-        """How slow an epoch is: cycles for each input, then how much of its units would set them."""
+        """Return the slowness of an epoch: cycles for each input, then how close its units are to setting the pace."""
         figures = self.figures[epoch]
         return figures.pace, figures.load
 
     @property
     def cycles(self) -> float:
-        """Of all programs."""
+        """Return the cycles of all programs."""
         return sum(epoch.cycles for epoch in self.figures)
 
     @property
     def loading(self) -> float:
-        """Of these cycles those in which epochs are loaded."""
+        """Return the part of these cycles in which epochs are loaded."""
         return sum(epoch.loading for epoch in self.figures)
 
     @property
     def slowest(self) -> float:
-        """Cycles for each input of the slowest epoch."""
+        """Return the cycles for each input of the slowest epoch."""
         return max((epoch.pace for epoch in self.figures), default=0.0)
 
 
@@ -75,8 +75,8 @@ Reports = tuple[tuple[int, EpochReport], ...]
 
 
 @dataclass(frozen=True, slots=True)
-class _About:
-    """What a worker makes its own evaluator of."""
+class _WorkerArguments:
+    """The arguments from which a worker makes its own evaluator."""
 
     netlist: Netlist
     programs: tuple[Program, ...]
@@ -84,20 +84,25 @@ class _About:
     chip: Device
 
 
-def modeller(about: _About) -> Callable[[tuple[tuple[Edit, ...], tuple[Edit, ...]]], dict[int, Figures] | None]:
-    """The work of a search on workers: the figures of epochs that edits touch, on top of edits before them."""
+def modeller(
+    about: _WorkerArguments,
+) -> Callable[[tuple[tuple[Edit, ...], tuple[Edit, ...]]], dict[int, Figures] | None]:
+    """Return the job of a worker: it takes earlier edits and new ones, and returns the figures of the epochs that the
+    new ones touch, None if an op cannot be modelled."""
     evaluator = Evaluator(about.netlist, about.programs, about.parameters, about.chip)
 
-    def work(item: tuple[tuple[Edit, ...], tuple[Edit, ...]]) -> dict[int, Figures] | None:
-        before, more = item
-        found = evaluator.reports(edited(edited(about.netlist, before), more), more)
-        return None if found is None else {number: Figures.of(report) for number, report in found}
+    def work(job: tuple[tuple[Edit, ...], tuple[Edit, ...]]) -> dict[int, Figures] | None:
+        before, new_edits = job
+        reports = evaluator.reports(apply_edits(apply_edits(about.netlist, before), new_edits), new_edits)
+        if reports is None:
+            return None
+        return {number: Figures.of(report) for number, report in reports}
 
     return work
 
 
 class Evaluator:
-    """Models edited netlists. Raises as `timing.model.model_netlist` when it is made."""
+    """Models edited netlists. The constructor raises the same errors as `timing.model.model_netlist`."""
 
     def __init__(
         self,
@@ -110,7 +115,7 @@ class Evaluator:
         self.chip = chip or device(netlist.arch_name)
         self.tries = 0
         self.workers = workers or Workers()
-        about = _About(netlist, tuple(programs), dict(parameters), self.chip)
+        about = _WorkerArguments(netlist, tuple(programs), dict(parameters), self.chip)
         self._pool = JobPool(Job("buda_emu.performance.advice.evaluate:modeller", about), self.workers)
         self._model = EpochModel(speed(self.chip, {}), self.chip)
         self.epochs = [
@@ -123,63 +128,68 @@ class Evaluator:
         self.start = Variant(netlist, (), reports, tuple(map(Figures.of, reports)))
 
     def _touched_by(self, netlist: Netlist) -> Mapping[str, frozenset[int]]:
-        """Name of an op or queue -> the epochs whose figures it is part of."""
-        found: dict[str, set[int]] = {}
+        """Return for the name of each op or queue the epochs whose figures depend on it."""
+        epochs_of_name: dict[str, set[int]] = {}
         for number, epoch in enumerate(self.epochs):
             ops = [op for name in epoch.temporal.graphs for op in netlist.graphs[name].ops]
             names = {op.name for op in ops} | {name for op in ops for name in op.inputs}
-            own = {op.name for op in ops}
-            names |= {queue.name for queue in netlist.queues.values() if queue.input in own}
+            op_names = {op.name for op in ops}
+            names |= {queue.name for queue in netlist.queues.values() if queue.input in op_names}
             for name in names:
-                found.setdefault(name, set()).add(number)
-        return {name: frozenset(numbers) for name, numbers in found.items()}
+                epochs_of_name.setdefault(name, set()).add(number)
+        return {name: frozenset(numbers) for name, numbers in epochs_of_name.items()}
 
     def epochs_of(self, name: str) -> frozenset[int]:
-        """The epochs that an op or queue is part of."""
+        """Return the epochs that an op or queue is part of."""
         return self._readers.get(name, frozenset())
 
     def with_edits(self, base: Variant, edits: Iterable[Edit]) -> Variant | None:
-        """`base` with more edits; None where its ops cannot be modelled so."""
-        more = tuple(edits)
-        netlist = edited(base.netlist, more)
-        self.tries += len(self._changed(more))
-        found = self.reports(netlist, more)
-        if found is None:
+        """Return `base` with further edits; None if its ops cannot be modelled then."""
+        new_edits = tuple(edits)
+        netlist = apply_edits(base.netlist, new_edits)
+        self.tries += len(self._changed_epochs(new_edits))
+        new_reports = self.reports(netlist, new_edits)
+        if new_reports is None:
             return None
         reports = list(base.reports)
         figures = list(base.figures)
-        for number, report in found:
+        for number, report in new_reports:
             reports[number] = report
             figures[number] = Figures.of(report)
-        return Variant(netlist, (*base.edits, *more), tuple(reports), tuple(figures))
+        return Variant(netlist, (*base.edits, *new_edits), tuple(reports), tuple(figures))
 
-    def reports(self, netlist: Netlist, more: Sequence[Edit]) -> Reports | None:
-        """Of the epochs that `more` edits touch, in a netlist with them; None where its ops cannot be modelled so."""
+    def reports(self, netlist: Netlist, edits: Sequence[Edit]) -> Reports | None:
+        """Return the reports of the epochs that the edits touch, in a netlist that has them; None if its ops cannot be
+        modelled."""
         try:
-            return tuple((number, self._model(netlist, self.epochs[number])) for number in self._changed(more))
+            return tuple((number, self._model(netlist, self.epochs[number])) for number in self._changed_epochs(edits))
         except BudaError:
             return None
 
-    def _changed(self, more: Sequence[Edit]) -> list[int]:
-        return sorted(frozenset[int]().union(*(self.epochs_of(edit.name) for edit in more)))
+    def _changed_epochs(self, edits: Sequence[Edit]) -> list[int]:
+        """Return the epochs that the edits touch, in order."""
+        return sorted(frozenset[int]().union(*(self.epochs_of(edit.name) for edit in edits)))
 
-    def _by_worker(self, base: Variant, more: tuple[Edit, ...], found: dict[int, Figures] | None) -> Variant | None:
-        """What counts as a try is counted here, so that it does not depend on what is modelled ahead."""
-        changed = self._changed(more)
+    def _variant_from_worker(
+        self, base: Variant, new_edits: tuple[Edit, ...], new_figures: dict[int, Figures] | None
+    ) -> Variant | None:
+        """Return `base` with further edits and the figures that a worker returned. Tries are counted here, so that
+        their number does not depend on how many are modelled ahead."""
+        changed = self._changed_epochs(new_edits)
         self.tries += len(changed)
-        if found is None:
+        if new_figures is None:
             return None
-        figures = tuple(found.get(number, known) for number, known in enumerate(base.figures))
+        figures = tuple(new_figures.get(number, old_figures) for number, old_figures in enumerate(base.figures))
         return Variant(
-            netlist=edited(base.netlist, more),
-            edits=(*base.edits, *more),
+            netlist=apply_edits(base.netlist, new_edits),
+            edits=(*base.edits, *new_edits),
             reports=base.reports,
             figures=figures,
             missing=tuple(changed),
         )
 
     def whole(self, variant: Variant) -> Variant:
-        """With the reports that are missing; they are modelled here once more."""
+        """Return the variant with all reports; missing ones are modelled again here."""
         reports = list(variant.reports)
         for number in variant.missing:
             reports[number] = self._model(variant.netlist, self.epochs[number])
@@ -190,29 +200,30 @@ class Evaluator:
         self._pool.close()
 
     def each(
-        self, base: Variant, proposals: Iterator[Proposal], most: int
+        self, base: Variant, proposals: Iterator[Proposal], limit: int
     ) -> Iterator[tuple[Proposal, Variant | None]]:
-        """`base` with each proposal by itself, as `with_edits`, in their order, until there were `most` tries; workers
-        model ahead of who asks."""
+        """Yield `base` with each proposal by itself, in order, until there were `limit` tries. Workers model ahead of
+        the caller."""
         if self.workers.alone:
-            while self.tries < most and (proposal := next(proposals, None)) is not None:
+            while self.tries < limit and (proposal := next(proposals, None)) is not None:
                 yield proposal, self.with_edits(base, proposal.edits)
             return
         size = _AHEAD * self.workers.count
         while part := list(islice(proposals, size)):
             items = [(base.edits, proposal.edits) for proposal in part]
-            for proposal, found in zip(part, list(in_order(self._pool.spread(items))), strict=True):
-                if self.tries >= most:
+            for proposal, new_figures in zip(part, list(in_order(self._pool.spread(items))), strict=True):
+                if self.tries >= limit:
                     return
-                yield proposal, self._by_worker(base, proposal.edits, found)
+                yield proposal, self._variant_from_worker(base, proposal.edits, new_figures)
 
     def again(self, base: Variant, netlist: Netlist) -> Variant:
-        """The same epochs of a netlist that was read again: what a fresh model of it says."""
+        """Model all epochs of a netlist that was read again, and return them as a variant of `base`."""
         reports = tuple(self._model(netlist, epoch) for epoch in self.epochs)
         return replace(base, netlist=netlist, reports=reports, figures=tuple(map(Figures.of, reports)))
 
     def op_cycles(self, variant: Variant, op: Op, epoch: int) -> float | None:
-        """What each core of an op, as it is given, would take for one input; None where nothing is known of it."""
+        """Return the cycles that each core of an op, which may be an edited one, takes for one input; None if the op
+        cannot be modelled."""
         try:
             return self._model.cycles(variant.netlist, op, variant.reports[epoch].edges)
         except BudaError:

@@ -1,4 +1,4 @@
-"""Which op is on which cores, and how to make room for an op of another size."""
+"""The cores on which the ops of an epoch stand, and how to make room for an op of another size."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -20,60 +20,64 @@ class Layout:
 
     @classmethod
     def of(cls, netlist: Netlist, graphs: Sequence[str], chip: int, grid: tuple[int, int]) -> "Layout":
-        """Of the graphs that run together on that chip."""
-        ops = [
-            op
-            for name in graphs
-            if netlist.graphs[name].target_device == chip
-            for op in netlist.graphs[name].ops
-            if len(op.grid_loc) == 2 and not op.has("Ethernet")
-        ]
+        """Return the layout of the graphs that run together, on that chip."""
+        ops: list[Op] = []
+        for name in graphs:
+            if netlist.graphs[name].target_device == chip:
+                ops += [op for op in netlist.graphs[name].ops if len(op.grid_loc) == 2 and not op.has("Ethernet")]
         return cls(grid, {op.name: _place(op) for op in ops})
 
     @property
     def free(self) -> frozenset[Cell]:
-        """Cores that no op stands on."""
+        """Return the cores on which no op stands."""
         rows, columns = self.grid
         every = {(row, column) for row in range(rows) for column in range(columns)}
         return frozenset(every.difference(*(cells(place) for place in self.places.values())))
 
     def room_for(self, name: str, rows: int, columns: int) -> dict[str, Place] | None:
-        """Places of the ops that move so that `name` gets so many rows and columns; None where that does not go.
+        """Return new places so that `name` gets this many rows and columns: its own and those of the ops that move;
+        None if there is no room.
 
-        As few others as possible move, each keeps its shape, and the op stays near to where it was.
+        As few other ops as possible move, each keeps its shape, and the op stays near to where it was.
         """
-        own = self.places[name]
+        old_place = self.places[name]
         best: tuple[tuple[int, int], dict[str, Place]] | None = None
         for row in range(self.grid[0] - rows + 1):
             for column in range(self.grid[1] - columns + 1):
                 place = row, column, rows, columns
-                away = abs(row - own[0]) + abs(column - own[1])
-                moved = self._moved(name, place)
+                away = abs(row - old_place[0]) + abs(column - old_place[1])
+                moved = self._make_others_move(name, place)
                 if moved is not None and (best is None or (len(moved), away) < best[0]):
                     best = (len(moved), away), {name: place, **moved}
-        return best[1] if best is not None else None
+        if best is not None:
+            return best[1]
+        return None
 
-    def _moved(self, name: str, place: Place) -> dict[str, Place] | None:
-        """New places of the other ops that stand where `place` is."""
-        taken = cells(place)
-        others = [other for other, own in self.places.items() if other != name and not taken.isdisjoint(cells(own))]
+    def _make_others_move(self, name: str, place: Place) -> dict[str, Place] | None:
+        """Return new places of the other ops that stand where `place` is; None if one of them fits nowhere."""
+        place_cells = cells(place)
+        others = [
+            other
+            for other, other_place in self.places.items()
+            if other != name and not place_cells.isdisjoint(cells(other_place))
+        ]
         if len(others) > _MOST_MOVED:
             return None
         free = set(self.free | cells(self.places[name]))
         free.update(*(cells(self.places[other]) for other in others))
-        free -= taken
-        found: dict[str, Place] = {}
+        free -= place_cells
+        new_places: dict[str, Place] = {}
         for other in sorted(others, key=lambda other: -len(cells(self.places[other]))):
             new = _nearest(self.places[other], free)
             if new is None:
                 return None
-            found[other] = new
+            new_places[other] = new
             free -= cells(new)
-        return found
+        return new_places
 
 
 def cells(place: Place) -> frozenset[Cell]:
-    """The cores of a place."""
+    """Return the cores of a place."""
     row, column, rows, columns = place
     return frozenset((row + i, column + j) for i in range(rows) for j in range(columns))
 
@@ -84,7 +88,7 @@ def _place(op: Op) -> Place:
 
 
 def _nearest(place: Place, free: set[Cell]) -> Place | None:
-    """A place of the same shape among free cores, the nearest."""
+    """Return the nearest place of the same shape among free cores, None if there is none."""
     row, column, rows, columns = place
     fits = [cell for cell in free if cells((*cell, rows, columns)) <= free]
     if not fits:

@@ -1,6 +1,6 @@
 """Edits in the text of a netlist: only the values change, comments and layout stay.
 
-Places come from the tree of the loaded document. What is written is read again, and has to be what was meant; a value
+Places come from the tree of the loaded document. The new text is read again and must give the edited netlist. A value
 that several objects share (an alias, a graph that stands for several chips) cannot be edited for one of them.
 """
 
@@ -12,20 +12,20 @@ from buda_emu.netlist import nodes
 from buda_emu.netlist.load import NetlistResult, check_bytes
 from buda_emu.netlist.model import Netlist
 from buda_emu.netlist.yaml_reader import decode
-from buda_emu.performance.advice.edits import Edit, edited
+from buda_emu.performance.advice.edits import Edit, apply_edits
 
 _BREAK: Final = re.compile("\r\n|[\n\r\x85\u2028\u2029]")
 _BOM: Final = b"\xef\xbb\xbf"
 
 
 class UnwritableError(Exception):
-    """An edit that the text cannot take. Says why."""
+    """An edit that cannot be written into the text. The message says why."""
 
 
-def patched(data: bytes, netlist: Netlist, edits: Iterable[Edit]) -> bytes:
-    """The text of `netlist`, which was read from `data`, with these edits. Raises UnwritableError."""
+def patch_text(data: bytes, netlist: Netlist, edits: Iterable[Edit]) -> bytes:
+    """Return the text of `netlist`, which was read from `data`, with these edits. Raises UnwritableError."""
     text = decode(data)
-    starts = [0, *(found.end() for found in _BREAK.finditer(text))]
+    starts = [0, *(line_break.end() for line_break in _BREAK.finditer(text))]
     changes = [_change(_Text(text, starts), netlist, edit) for edit in edits]
     changes.sort(key=lambda change: (change[0], change[1]))
     parts: list[str] = []
@@ -36,15 +36,18 @@ def patched(data: bytes, netlist: Netlist, edits: Iterable[Edit]) -> bytes:
         parts += [text[at:start], new]
         at = end
     result = ("".join(parts) + text[at:]).encode("utf-8")
-    return _BOM + result if data.startswith(_BOM) else result
+    if data.startswith(_BOM):
+        return _BOM + result
+    return result
 
 
-def checked(data: bytes, netlist: Netlist, edits: Sequence[Edit]) -> tuple[bytes, NetlistResult]:
-    """The new text and what the checker says of it. Raises UnwritableError where it is not the edited netlist."""
-    new = patched(data, netlist, edits)
+def check_patch(data: bytes, netlist: Netlist, edits: Sequence[Edit]) -> tuple[bytes, NetlistResult]:
+    """Return the new text and the findings of the checker. Raises UnwritableError if the text does not give the edited
+    netlist."""
+    new = patch_text(data, netlist, edits)
     result = check_bytes(new, netlist.path, netlist.arch_name)
     if result.netlist is not None:
-        meant = edited(netlist, edits)
+        meant = apply_edits(netlist, edits)
         if result.netlist.ops != meant.ops or dict(result.netlist.queues) != dict(meant.queues):
             raise UnwritableError("other objects share the text that would have to change")
     return new, result
@@ -56,28 +59,32 @@ class _Text:
         self._starts = starts
 
     def start(self, node: nodes.Node) -> int:
-        """Of its first character."""
+        """Return the position of a node's first character."""
         return self._starts[node.line - 1] + node.column - 1
 
     def end(self, node: nodes.Node) -> int:
-        """After its last character. Raises UnwritableError."""
+        """Return the position after a node's last character. Raises UnwritableError."""
         start = self.start(node)
         if isinstance(node, nodes.Scalar):
             if node.end_column <= node.column + 1 and len(node.text) > 1:
                 raise UnwritableError(f"a value of several lines in line {node.line}")
             return self._starts[node.line - 1] + node.end_column - 1
         if self.text[start] in "[{":
-            return self._closed(start)
-        children = node.items if isinstance(node, nodes.Sequence) else [part for pair in node.pairs for part in pair]
+            return self._closing_bracket(start)
+        if isinstance(node, nodes.Sequence):
+            children = node.items
+        else:
+            children = [part for pair in node.pairs for part in pair]
         return max((self.end(child) for child in children), default=start)
 
-    def _closed(self, start: int) -> int:
-        """After the bracket that closes the one at `start`; quotes and comments hold none."""
+    def _closing_bracket(self, start: int) -> int:
+        """Return the position after the bracket that closes the one at `start`. Brackets in quotes and comments do not
+        count."""
         depth = 0
         at = start
-        for found in _FLOW.finditer(self.text, start):
-            word = found[0]
-            at = found.end()
+        for match in _FLOW.finditer(self.text, start):
+            word = match[0]
+            at = match.end()
             depth += word in "[{"
             depth -= word in "]}"
             if depth == 0:
@@ -90,13 +97,16 @@ _FLOW: Final = re.compile(r"""[\[\]{}]|"(?:\\.|[^"\\])*"|'(?:''|[^'])*'|(?<!\S)\
 
 
 def _change(text: _Text, netlist: Netlist, edit: Edit) -> tuple[int, int, str]:
-    """(start, end, new) in the text."""
-    item = netlist.ops[edit.name] if edit.kind == "op" else netlist.queues[edit.name]
-    node = item.source
+    """Return (start, end, new text) of an edit."""
+    if edit.kind == "op":
+        entity = netlist.ops[edit.name]
+    else:
+        entity = netlist.queues[edit.name]
+    node = entity.source
     for depth, key in enumerate(edit.path):
         below = _below(node, key)
         if below is None:
-            return _added(text, node, edit.path[depth:], edit.text)
+            return _insert_key(text, node, edit.path[depth:], edit.text)
         node = below
     assert node is not None
     start = text.start(node)
@@ -114,8 +124,8 @@ def _below(node: nodes.Node | None, key: str | int) -> nodes.Node | None:
     raise UnwritableError(f"there is no {key} in the text")
 
 
-def _added(text: _Text, node: nodes.Node | None, path: Sequence[str | int], value: str) -> tuple[int, int, str]:
-    """A key that was not written, after the last one of its map."""
+def _insert_key(text: _Text, node: nodes.Node | None, path: Sequence[str | int], value: str) -> tuple[int, int, str]:
+    """Return the edit that inserts a key after the last one of its map."""
     if not isinstance(node, nodes.Mapping) or not node.pairs:
         raise UnwritableError(f"there is no map to write {path[0]} into")
     for key in reversed(path[1:]):
@@ -125,6 +135,9 @@ def _added(text: _Text, node: nodes.Node | None, path: Sequence[str | int], valu
     end = text.end(last)
     if text.text[text.start(node)] == "{":
         return end, end, f", {path[0]}: {value}"
-    found = _BREAK.search(text.text, end)  # a comment stays after the value it follows
-    line_end = found.start() if found is not None else len(text.text)
+    line_break = _BREAK.search(text.text, end)  # a comment stays after the value it follows
+    if line_break is not None:
+        line_end = line_break.start()
+    else:
+        line_end = len(text.text)
     return line_end, line_end, f"\n{' ' * (first.column - 1)}{path[0]}: {value}"

@@ -16,7 +16,7 @@ from buda_emu.support.version import RESULT_VERSION
 
 @dataclass(frozen=True, slots=True)
 class Point:
-    """A netlist of the Pareto front. `lost`: PCC against float32 that its changed ops lose, added up."""
+    """A netlist of the Pareto front. `lost` is the sum of the PCC against float32 that its changed ops lose."""
 
     what: str
     cycles: float  # of all programs
@@ -26,7 +26,7 @@ class Point:
 
 @dataclass(frozen=True, slots=True)
 class Advice:
-    """What would make a netlist faster. `text`: the netlist with everything that was taken together.
+    """Changes that make a netlist faster. `text` is the netlist with all changes that were combined.
 
     `before` and `after` are figures of a fresh model of the two texts.
     """
@@ -41,61 +41,67 @@ class Advice:
 
     @property
     def before(self) -> Variant:
-        """The netlist as it is."""
+        """Return the netlist as it is."""
         return self.found.start
 
     @property
     def ranked(self) -> list[Tried]:
-        """Proposals alone: those that make the slowest epoch faster first, then those that save most cycles."""
+        """Return the proposals by themselves: those that make the slowest epoch fastest first, then those that save
+        most cycles."""
         return sorted(
-            self.found.alone, key=lambda item: (item.slowest, item.total, -item.saved, item.proposal.sentence)
+            self.found.alone, key=lambda trial: (trial.slowest, trial.total, -trial.saved, trial.proposal.sentence)
         )
 
     @property
     def reason(self) -> str:
-        """Why nothing was found, with what bounds the programs; "" where something was."""
+        """Return why no change helped, and what limits the programs; "" if some change did."""
         if self.found.taken or not self.before.reports:
             return ""
-        held = max(self.before.reports, key=lambda report: report.runs * report.cycles)
-        tried = "no kind of change applies to its bottleneck"
+        slowest_report = max(self.before.reports, key=lambda report: report.runs * report.cycles)
+        outcome = "no kind of change applies to its bottleneck"
         if self.found.modelled:
-            tried = f"{plural(self.found.modelled, 'change')} modelled, none makes the programs faster"
+            outcome = f"{plural(self.found.modelled, 'change')} modelled, none makes the programs faster"
         if self.found.refused:
-            tried += f"; {plural(len(self.found.refused), 'change')} that would, the checker refuses"
-        share = held.runs * held.cycles / max(self.before.cycles, 1.0)
-        where = f"{100 * share:.0f} % of all cycles are those of {' + '.join(held.graphs)}"
-        loads = f"{100 * held.load_share:.0f} % of them for loading it"
-        bound = f"{where}, {loads}: {held.bottleneck.sentence}; {chain_sentence(critical_steps(held.timing))}"
-        return f"nothing was found that helps: {tried}. {bound}"
+            outcome += f"; {plural(len(self.found.refused), 'change')} that would, the checker refuses"
+        share = slowest_report.runs * slowest_report.cycles / max(self.before.cycles, 1.0)
+        share_text = f"{100 * share:.0f} % of all cycles are those of {' + '.join(slowest_report.graphs)}"
+        loads = f"{100 * slowest_report.load_share:.0f} % of them for loading it"
+        chain = chain_sentence(critical_steps(slowest_report.timing))
+        bound = f"{share_text}, {loads}: {slowest_report.bottleneck.sentence}; {chain}"
+        return f"nothing was found that helps: {outcome}. {bound}"
 
     @property
     def lost(self) -> float:
-        """PCC that the ops that were changed together lose, added up."""
+        """Return the sum of the PCC that the ops that were changed together lose."""
         return self.found.lost
 
     def front(self) -> list[Point]:
-        """The netlists that were modelled than which no other is faster and as exact: the exact ones first."""
+        """Return the Pareto front of the modelled netlists: no other one is faster and at least as exact. The most
+        exact ones come first."""
         points = list(self._points())
         best: list[Point] = []
-        for point in sorted(points, key=lambda item: (item.lost, item.cycles)):
+        for point in sorted(points, key=lambda candidate: (candidate.lost, candidate.cycles)):
             if not best or point.cycles < best[-1].cycles:
                 best.append(point)
         return best
 
     def _points(self) -> Iterator[Point]:
         yield Point("as it is", self.before.cycles, self.before.slowest, 0.0)
-        for item in self.found.alone:
-            if item.loss is None or not item.loss.reason:
-                yield Point(item.proposal.sentence, item.total, item.slowest, _lost(item.loss))
-        taken = self.found.taken
+        for trial in self.found.alone:
+            if trial.loss is None or not trial.loss.reason:
+                yield Point(trial.proposal.sentence, trial.total, trial.slowest, _lost(trial.loss))
+        combined = self.found.taken
         lost = 0.0
-        for number, (variant, (_, loss)) in enumerate(zip(self.found.steps, taken, strict=True), 1):
+        for number, (variant, (_, loss)) in enumerate(zip(self.found.steps, combined, strict=True), 1):
             lost += _lost(loss)
-            every = "all that are taken together" if number == len(taken) else f"the first {number} of them together"
+            if number == len(combined):
+                every = "all that are taken together"
+            else:
+                every = f"the first {number} of them together"
             yield Point(every, variant.cycles, variant.slowest, lost)
 
     def to_json(self) -> dict[str, Any]:
-        """Everything, as `buda-emu advise --json` writes it."""
+        """Return everything, as `buda-emu advise --json` writes it."""
         return {
             "schema_version": RESULT_VERSION,
             "netlist": self.netlist,
@@ -106,36 +112,45 @@ class Advice:
             "after": {**_figures(self.after), "pcc_lost": self.lost},
             "alone": [
                 {
-                    **_plain(item.proposal, item.loss),
-                    "graphs": list(self.before.reports[item.epoch].graphs),
-                    "cycles_before": item.before,
-                    "cycles_after": item.after,
-                    "slowest_cycles": item.slowest,
-                    "total_cycles": item.total,
+                    **_proposal_json(entry.proposal, entry.loss),
+                    "graphs": list(self.before.reports[entry.epoch].graphs),
+                    "cycles_before": entry.before,
+                    "cycles_after": entry.after,
+                    "slowest_cycles": entry.slowest,
+                    "total_cycles": entry.total,
                 }
-                for item in self.ranked
+                for entry in self.ranked
             ],
             "together": [
-                {**_plain(proposal, loss), "slowest_cycles": variant.slowest, "total_cycles": variant.cycles}
+                {**_proposal_json(proposal, loss), "slowest_cycles": variant.slowest, "total_cycles": variant.cycles}
                 for (proposal, loss), variant in zip(self.found.taken, self.found.steps, strict=True)
             ],
             "front": [
-                {"what": item.what, "total_cycles": item.cycles, "slowest_cycles": item.slowest, "pcc_lost": item.lost}
-                for item in self.front()
+                {
+                    "what": entry.what,
+                    "total_cycles": entry.cycles,
+                    "slowest_cycles": entry.slowest,
+                    "pcc_lost": entry.lost,
+                }
+                for entry in self.front()
             ],
             "nothing_found": self.reason,
-            "refused": [{**_plain(proposal, None), "reason": reason} for proposal, reason in self.found.refused],
+            "refused": [
+                {**_proposal_json(proposal, None), "reason": reason} for proposal, reason in self.found.refused
+            ],
         }
 
     def __repr__(self) -> str:
         before = self.before.slowest
         after = self.after.slowest
-        taken = plural(len(self.found.taken), "change")
-        return f"<Advice for {self.netlist}: {taken}, slowest epoch {before:.0f} to {after:.0f} cycles>"
+        changes = plural(len(self.found.taken), "change")
+        return f"<Advice for {self.netlist}: {changes}, slowest epoch {before:.0f} to {after:.0f} cycles>"
 
 
 def _lost(loss: Loss | None) -> float:
-    return loss.pcc_lost if loss is not None else 0.0
+    if loss is not None:
+        return loss.pcc_lost
+    return 0.0
 
 
 def _figures(variant: Variant) -> dict[str, Any]:
@@ -149,15 +164,18 @@ def _figures(variant: Variant) -> dict[str, Any]:
     }
 
 
-def _plain(proposal: Proposal, loss: Loss | None) -> dict[str, Any]:
-    known = None if loss is None or loss.reason else loss.pcc_lost
+def _proposal_json(proposal: Proposal, loss: Loss | None) -> dict[str, Any]:
+    if loss is None or loss.reason:
+        pcc_lost = None
+    else:
+        pcc_lost = loss.pcc_lost
     return {
         "move": proposal.move,
         "target": proposal.target,
         "what": proposal.sentence,
         "host": proposal.host,
         "changes_values": proposal.lossy,
-        "pcc_lost": known,
+        "pcc_lost": pcc_lost,
         "accuracy_unknown": loss.reason if loss is not None else "",
         "edits": [
             {"kind": edit.kind, "name": edit.name, "field": ".".join(map(str, edit.path)), "value": edit.text}

@@ -5,11 +5,11 @@ from dataclasses import dataclass, field
 from itertools import islice
 
 from buda_emu.performance.advice.accuracy import Accuracy, Loss
-from buda_emu.performance.advice.edits import Edit, Proposal, merged
+from buda_emu.performance.advice.edits import Edit, Proposal, merge_edits
 from buda_emu.performance.advice.evaluate import Evaluator, Variant
 from buda_emu.performance.advice.moves import MOVES
 from buda_emu.performance.advice.moves.move import Move, Situation, Target
-from buda_emu.performance.advice.patch import UnwritableError, checked
+from buda_emu.performance.advice.patch import UnwritableError, check_patch
 from buda_emu.performance.timing.epoch.critical import critical_steps
 from buda_emu.performance.timing.result import EpochReport
 
@@ -24,7 +24,7 @@ _WORSE = 1e-3  # of the pace of another epoch, that is allowed
 
 @dataclass(frozen=True, slots=True)
 class Tried:
-    """A proposal alone, on the netlist as it is. Cycles for each input of the epoch that it is for."""
+    """A proposal by itself, on the netlist as it is. `before` and `after` are cycles for each input of its epoch."""
 
     proposal: Proposal
     epoch: int
@@ -36,13 +36,13 @@ class Tried:
 
     @property
     def saved(self) -> float:
-        """Cycles for each input."""
+        """Return the cycles that are saved for each input."""
         return self.before - self.after
 
 
 @dataclass(slots=True)
 class Found:
-    """What a search found: proposals alone, those that were taken together, and the netlist with these."""
+    """The result of a search: proposals by themselves, those that were combined, and the netlist with these."""
 
     start: Variant
     best: Variant
@@ -54,14 +54,14 @@ class Found:
 
     @property
     def lost(self) -> float:
-        """PCC that the changes taken together lose: those of their ops, added up."""
+        """Return the sum of the PCC that the ops changed by the combined proposals lose."""
         return sum(loss.pcc_lost for _, loss in self.taken if loss is not None)
 
 
 @dataclass(slots=True)
 class Search:
-    """`data`: the text of the netlist. `most_loss`: of PCC, that all changes together may cost their ops; `tries`:
-    epochs that are modelled, at most."""
+    """A search for faster variants of the netlist with text `data`. `most_loss` is the PCC that all changes together
+    may cost their ops; `tries` is the greatest number of epochs that are modelled."""
 
     data: bytes
     evaluator: Evaluator
@@ -73,37 +73,40 @@ class Search:
     _known: frozenset[tuple[str, str]] = frozenset()
 
     def run(self) -> Found:
-        """Search. Deterministic: nothing in it depends on time."""
+        """Run the search. It is deterministic: nothing depends on time."""
         start = self.evaluator.start
-        self._known = frozenset((item.rule, item.message) for item in start.netlist.diagnostics)
-        found = Found(start, start)
-        self._alone(found)
-        self._together(found)
-        _without_idle_steps(found)
-        return found
+        self._known = frozenset((finding.rule, finding.message) for finding in start.netlist.diagnostics)
+        result = Found(start, start)
+        self._try_single_changes(result)
+        self._combine_changes(result)
+        _drop_idle_steps(result)
+        return result
 
     # ----------------------------------------------------------------------------------------- one change at a time
-    def _alone(self, found: Found) -> None:
-        """Every proposal for the slowest epochs, half of the tries."""
-        order = sorted(range(len(found.start.reports)), key=lambda epoch: -found.start.reports[epoch].pace)
+    def _try_single_changes(self, result: Found) -> None:
+        """Try every proposal for the slowest epochs by itself, with a third of the tries."""
+        order = sorted(range(len(result.start.reports)), key=lambda epoch: -result.start.reports[epoch].pace)
         seen: set[tuple[Edit, ...]] = set()
         for epoch in order:
-            new = self._new(found.start, epoch, seen)
-            for proposal, variant in self.evaluator.each(found.start, new, self.tries // 3):
+            new = self._new_proposals(result.start, epoch, seen)
+            for proposal, variant in self.evaluator.each(result.start, new, self.tries // 3):
                 self.progress(f"alone: {proposal.sentence}")
-                found.modelled += 1
-                if variant is None or not self._gains(found.start, variant, epoch):
+                result.modelled += 1
+                if variant is None or not self._gains(result.start, variant, epoch):
                     continue
-                reason = self._refusal(found.start, proposal.edits)
+                reason = self._refusal(result.start, proposal.edits)
                 if reason:
-                    found.refused.append((proposal, reason))
+                    result.refused.append((proposal, reason))
                     continue
-                loss = self.accuracy.loss(found.start.netlist, proposal.edits) if proposal.lossy else None
-                found.alone.append(
+                if proposal.lossy:
+                    loss = self.accuracy.loss(result.start.netlist, proposal.edits)
+                else:
+                    loss = None
+                result.alone.append(
                     Tried(
                         proposal=proposal,
                         epoch=epoch,
-                        before=found.start.figures[epoch].pace,
+                        before=result.start.figures[epoch].pace,
                         after=variant.figures[epoch].pace,
                         slowest=variant.slowest,
                         total=variant.cycles,
@@ -112,49 +115,53 @@ class Search:
                 )
 
     # -------------------------------------------------------------------------------------------- greedily together
-    def _together(self, found: Found) -> None:
-        """The slowest epoch again and again, until nothing is left that makes it faster."""
+    def _combine_changes(self, result: Found) -> None:
+        """Improve the slowest epoch again and again, until no change makes any epoch faster."""
         refused: set[tuple[Edit, ...]] = set()
         exhausted: set[int] = set()
-        while self.evaluator.tries < self.tries and len(exhausted) < len(found.best.reports):
+        while self.evaluator.tries < self.tries and len(exhausted) < len(result.best.reports):
             epoch = max(
-                (number for number in range(len(found.best.reports)) if number not in exhausted),
-                key=lambda number: (found.best.reports[number].pace, -number),
+                (number for number in range(len(result.best.reports)) if number not in exhausted),
+                key=lambda number: (result.best.reports[number].pace, -number),
             )
-            self.progress(f"together: {' + '.join(found.best.reports[epoch].graphs)}")
-            if not self._step(found, epoch, refused):
+            self.progress(f"together: {' + '.join(result.best.reports[epoch].graphs)}")
+            if not self._take_change(result, epoch, refused):
                 exhausted.add(epoch)
 
     def _gains(self, before: Variant, after: Variant, epoch: int) -> bool:
-        """The epoch is faster, and with it the programs."""
+        """Return whether the epoch is faster, and all programs together, too."""
         faster = after.score(epoch)[0] < before.score(epoch)[0] * (1 - _BETTER)
         return faster and after.cycles < before.cycles
 
-    def _step(self, found: Found, epoch: int, refused: set[tuple[Edit, ...]]) -> bool:
-        """Take one change for an epoch, the most promising that makes it faster."""
-        new = islice(self._new(found.best, epoch, set(refused)), _TOGETHER)
-        for proposal, variant in self.evaluator.each(found.best, new, self.tries):
-            found.modelled += 1
-            if variant is None or not self._is_better(found.best, variant, epoch):
+    def _take_change(self, result: Found, epoch: int, refused: set[tuple[Edit, ...]]) -> bool:
+        """Take one change for an epoch: the first proposal that makes it better. Return whether there was one."""
+        new = islice(self._new_proposals(result.best, epoch, set(refused)), _TOGETHER)
+        for proposal, variant in self.evaluator.each(result.best, new, self.tries):
+            result.modelled += 1
+            if variant is None or not self._is_better(result.best, variant, epoch):
                 continue
-            loss = self.accuracy.loss(found.best.netlist, proposal.edits) if proposal.lossy else None
-            if loss is not None and found.lost + loss.pcc_lost > self.most_loss:
+            if proposal.lossy:
+                loss = self.accuracy.loss(result.best.netlist, proposal.edits)
+            else:
+                loss = None
+            if loss is not None and result.lost + loss.pcc_lost > self.most_loss:
                 refused.add(proposal.key)
                 continue
-            edits = merged(variant.edits)
-            reason = self._refusal(found.start, edits)
+            edits = merge_edits(variant.edits)
+            reason = self._refusal(result.start, edits)
             if reason:
                 refused.add(proposal.key)
-                found.refused.append((proposal, reason))
+                result.refused.append((proposal, reason))
                 continue
-            found.best = variant = self.evaluator.whole(variant)
-            found.taken.append((proposal, loss))
-            found.steps.append(variant)
+            result.best = variant = self.evaluator.whole(variant)
+            result.taken.append((proposal, loss))
+            result.steps.append(variant)
             return True
         return False
 
     def _is_better(self, before: Variant, after: Variant, epoch: int) -> bool:
-        """The epoch is faster, or as fast with less work in what holds it; no other one is slower, nor the programs."""
+        """Return whether the epoch is faster, or as fast with less load on the units that limit it, while no other
+        epoch and no program becomes slower."""
         if after.cycles > before.cycles:
             return False
         (pace, load) = before.score(epoch)
@@ -170,51 +177,61 @@ class Search:
         return True
 
     # ----------------------------------------------------------------------------------------------------- helpers
-    def _new(self, variant: Variant, epoch: int, seen: set[tuple[Edit, ...]]) -> Iterator[Proposal]:
-        """Those that have not been seen; now they have."""
+    def _new_proposals(self, variant: Variant, epoch: int, seen: set[tuple[Edit, ...]]) -> Iterator[Proposal]:
+        """Yield proposals that are not in `seen`, and add them to it."""
         for proposal in self._proposals(variant, epoch):
             if proposal.key not in seen:
                 seen.add(proposal.key)
                 yield proposal
 
     def _proposals(self, variant: Variant, epoch: int) -> Iterator[Proposal]:
-        """Of what holds an epoch back most first; of one target the exact and the most promising first."""
+        """Yield the proposals for an epoch, by target; those for one target begin with the exact and most promising
+        ones."""
         for target in targets(variant.reports[epoch]):
-            here = Situation(self.evaluator, variant, epoch, target)
-            own = [proposal for move in self.moves for proposal in move.proposals(here)]
-            yield from sorted(own, key=lambda item: (item.lossy, -item.gain))
+            situation = Situation(self.evaluator, variant, epoch, target)
+            proposals = [proposal for move in self.moves for proposal in move.proposals(situation)]
+            yield from sorted(proposals, key=lambda entry: (entry.lossy, -entry.gain))
 
     def _refusal(self, start: Variant, edits: Iterable[Edit]) -> str:
-        """Why the checker does not take a netlist; "" where it finds nothing that it did not find before."""
+        """Return why the checker refuses a netlist with these edits; "" if it has no finding that it did not have
+        before."""
         try:
-            _, result = checked(self.data, start.netlist, merged(edits))
+            _, result = check_patch(self.data, start.netlist, merge_edits(edits))
         except UnwritableError as error:
             return f"cannot be written: {error}"
-        new = [item for item in result.diagnostics if (item.rule, item.message) not in self._known]
-        return f"{new[0].rule}: {new[0].message}" if new else ""
+        new = [finding for finding in result.diagnostics if (finding.rule, finding.message) not in self._known]
+        if new:
+            return f"{new[0].rule}: {new[0].message}"
+        return ""
 
 
-def _without_idle_steps(found: Found) -> None:
-    """Leave out the last steps where they gained nothing: they were taken for others to follow, and none did."""
-    while found.steps:
-        before = found.steps[-2] if len(found.steps) > 1 else found.start
-        if found.best.cycles < before.cycles * (1 - _GAIN):
+def _drop_idle_steps(result: Found) -> None:
+    """Drop the last steps if they gained nothing: they were taken so that others could follow, and none did."""
+    while result.steps:
+        if len(result.steps) > 1:
+            before = result.steps[-2]
+        else:
+            before = result.start
+        if result.best.cycles < before.cycles * (1 - _GAIN):
             return
-        found.steps.pop()
-        found.taken.pop()
-        found.best = before
+        result.steps.pop()
+        result.taken.pop()
+        result.best = before
 
 
 def targets(report: EpochReport) -> list[Target]:
-    """What holds an epoch back, the first first: units that set its pace, then what its cycles are made of; where a
-    single input goes through the ops one by one, the other way round."""
+    """Return the targets of an epoch in order: units that set its pace, then the longest steps of its critical path. If
+    no unit is busy enough to set the pace, the steps come first."""
     steps = [Target(step.kind, step.name, step.cycles) for step in critical_steps(report.timing)[:_TARGETS]]
     busy = report.timing.busy()
-    most = max((item.cycles for _, item in busy), default=0.0)
+    greatest = max((unit.cycles for _, unit in busy), default=0.0)
     units: list[Target] = []
-    for kind, item in sorted(busy, key=lambda pair: -pair[1].cycles):
-        if item.cycles >= _CLOSE * most and (kind == "op" or kind == "memory" or kind == "transfer"):
-            units.append(Target(kind, item.name, item.cycles))
-    sets_pace = most >= _CLOSE * report.pace
-    order = [*units[:_TARGETS], *steps] if sets_pace else [*steps, *units[:_TARGETS]]
+    for kind, unit in sorted(busy, key=lambda pair: -pair[1].cycles):
+        if unit.cycles >= _CLOSE * greatest and (kind == "op" or kind == "memory" or kind == "transfer"):
+            units.append(Target(kind, unit.name, unit.cycles))
+    sets_pace = greatest >= _CLOSE * report.pace
+    if sets_pace:
+        order = [*units[:_TARGETS], *steps]
+    else:
+        order = [*steps, *units[:_TARGETS]]
     return list({target.name: target for target in reversed(order)}.values())[::-1]

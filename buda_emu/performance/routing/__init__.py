@@ -1,5 +1,5 @@
-"""What lies between a netlist and the chip: pipes between buffers, and streams on the cores that carry them out.
+"""Pipes between buffers, and the streams of each core that carry them out.
 
-`pipes` holds the pipe graph of a temporal epoch (what the vendor's net2pipe writes), `streams` what the overlay
-hardware of each core needs for it (what the vendor's pipegen2 writes), with the limits that refuse a netlist.
+`pipes` makes the pipe graph of a temporal epoch (the vendor's net2pipe writes it), `streams` the streams of the overlay
+hardware of each core for it (as the vendor's pipegen2 does), with the limits for which a netlist is refused.
 """

@@ -1,9 +1,9 @@
 """Time apart from values: tasks on units, counted objects that they wait for and signal, memory that they touch.
 
 Knows nothing of netlists or of any one chip: epochs of BUDA and the schedules of other compilers are replayed on it.
-`Schedule.run` says when everything happens, `happens_before` what comes before what in any run; `order_conflicts`
-and `unwritten_reads` look at the bytes that tasks touch, `occupancy` at what memory holds, `idle` and
-`critical_steps` at where the time went.
+`Schedule.run` computes when every task starts and ends, `happens_before` which order of tasks holds in every run.
+`order_conflicts` and `unwritten_reads` find conflicts in the bytes that tasks touch, `occupancy` computes the contents
+of a memory over time, and `idle` and `critical_steps` say where the time went.
 """
 
 from buda_emu.performance.timeline.occupancy import Live, Occupancy, live_ranges, occupancy

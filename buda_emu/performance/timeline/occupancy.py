@@ -1,4 +1,4 @@
-"""What a memory space holds over time: live ranges of tensors, and their bytes."""
+"""The contents of a memory space over time: live ranges of tensors, and their bytes."""
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ Ints = NDArray[np.int64]
 
 
 class Live(NamedTuple):
-    """A tensor in memory from `start` up to, not including, `end`."""
+    """A tensor in memory from time `start` up to, but not including, `end`."""
 
     space: str
     address: int
@@ -27,8 +27,8 @@ class Live(NamedTuple):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Occupancy:
-    """One space over time. From `times[i]` on it holds `bytes[i]`: the sum over its tensors, so that bytes which two
-    tensors share count twice. `lives` are sorted by start, then address."""
+    """The contents of one space over time. From `times[i]` on it holds `bytes[i]`: the sum over its tensors, so bytes
+    that two tensors share count twice. `lives` are sorted by start, then address."""
 
     space: str
     lives: tuple[Live, ...]
@@ -37,42 +37,47 @@ class Occupancy:
 
     @property
     def peak(self) -> int:
-        """The most bytes at any time."""
+        """Return the greatest number of bytes at any time."""
         return int(self.bytes.max(initial=0))
 
     def at(self, time: int) -> list[Live]:
-        """What it holds at a time, by address."""
+        """Return the tensors that live at a time, by address."""
         return sorted((live for live in self.lives if live.start <= time < live.end), key=lambda live: live.address)
 
 
 def occupancy(lives: Iterable[Live]) -> dict[str, Occupancy]:
-    """Every space over time, by name."""
+    """Return the occupancy of every space, by name."""
     spaces: dict[str, list[Live]] = {}
     for live in lives:
         spaces.setdefault(live.space, []).append(live)
-    return {space: _of_space(space, spaces[space]) for space in sorted(spaces)}
+    return {space: _space_occupancy(space, spaces[space]) for space in sorted(spaces)}
 
 
-def _of_space(space: str, lives: list[Live]) -> Occupancy:
-    own = tuple(sorted((live for live in lives if live.start < live.end), key=lambda live: (live.start, live.address)))
-    moments = [moment for live in own for moment in (live.start, live.end)]
-    changes = [change for live in own for change in (live.size, -live.size)]
+def _space_occupancy(space: str, lives: list[Live]) -> Occupancy:
+    sorted_lives = tuple(
+        sorted((live for live in lives if live.start < live.end), key=lambda live: (live.start, live.address))
+    )
+    moments = [moment for live in sorted_lives for moment in (live.start, live.end)]
+    changes = [change for live in sorted_lives for change in (live.size, -live.size)]
     times, place = np.unique(np.array(moments, np.int64), return_inverse=True)
     held = np.zeros(len(times), np.int64)
     np.add.at(held, place, np.array(changes, np.int64))
-    return Occupancy(space, own, times, np.cumsum(held))
+    return Occupancy(space, sorted_lives, times, np.cumsum(held))
 
 
 def live_ranges(
     timing: Timing, accesses: Iterable[Access], name: Callable[[Access], str] = lambda access: f"{access.address:#x}"
 ) -> list[Live]:
-    """Live ranges from what tasks read and write: a tensor is a stretch of bytes that is always accessed as a whole; it
-    lives from the start of its write to the end of the last read before the next write. What is read before it is
-    written lives from the beginning; `name` gets the first access of each life."""
+    """Derive live ranges from the accesses of tasks.
+
+    A tensor is a stretch of bytes that is always accessed as a whole; it lives from the start of its write to the end
+    of the last access before the next write that follows a read. A tensor that is read before it is written lives from
+    time 0. `name` is called with the first access of each life.
+    """
     lives: list[Live] = []
-    for space, own in sorted(by_space(accesses, len(timing.end)).items()):
+    for space, space_accesses in sorted(by_space(accesses, len(timing.end)).items()):
         stretches: dict[tuple[int, int, Ring | None], list[Access]] = {}
-        for access in own:
+        for access in space_accesses:
             stretches.setdefault((access.address, access.size, access.ring), []).append(access)
         for (address, size, ring), uses in stretches.items():
             for first, start, end in _lives(timing, uses):
@@ -83,17 +88,17 @@ def live_ranges(
 
 
 def _lives(timing: Timing, uses: list[Access]) -> list[tuple[Access, int, int]]:
-    """(first access, start, end) of each life of one stretch of bytes."""
-    found: list[tuple[Access, int, int]] = []
+    """Return (first access, start, end) of each life of one stretch of bytes."""
+    lives: list[tuple[Access, int, int]] = []
     was_read = False
     for use in sorted(uses, key=lambda use: (int(timing.start[use.task]), use.writes)):
         begin = int(timing.start[use.task])
         finish = int(timing.end[use.task])
-        if not found or (use.writes and was_read):
-            found.append((use, begin if use.writes else 0, finish))
+        if not lives or (use.writes and was_read):
+            lives.append((use, begin if use.writes else 0, finish))
             was_read = False
         else:
-            first, start, end = found[-1]
-            found[-1] = (first, start, max(end, finish))
+            first, start, end = lives[-1]
+            lives[-1] = (first, start, max(end, finish))
         was_read = was_read or not use.writes
-    return found
+    return lives

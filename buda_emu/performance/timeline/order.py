@@ -1,8 +1,8 @@
-"""What comes before what in every run of a schedule, whatever its tasks take: the order of waits.
+"""The order of tasks in every run of a schedule, whatever the durations: the order of waits.
 
-Task a comes before b when b cannot start before a has ended: both are done in order by one unit, or b waits for tokens
-that are not there without those of a, or there is a chain of such tasks. A schedule that is safe in this order is safe
-with any durations; `memory.conflicts` looks at the times of one run.
+Task a comes before b if b cannot start before a has ended: one unit does both in order, or b waits for tokens that are
+not there without those of a, or a chain of such tasks leads from a to b. A schedule that is safe in this order is safe
+with any durations.
 """
 
 from bisect import bisect_right
@@ -26,7 +26,7 @@ _MOST_PAIRS = 2_000_000
 
 
 class Order:
-    """The order of waits of one schedule; made by `happens_before`."""
+    """The order of waits of one schedule, as returned by `happens_before`."""
 
     def __init__(self, tasks: int, rank: Ints, before_first: Ints, before: Ints) -> None:
         self.tasks = tasks
@@ -35,11 +35,12 @@ class Order:
         self._before = before
 
     def before(self, first: int, second: int) -> bool:
-        """Whether task `first` has always ended when task `second` starts."""
+        """Return whether task `first` has always ended when task `second` starts."""
         return bool(self.before_each(np.array([first], np.int64), np.array([second], np.int64))[0])
 
     def before_each(self, first: Ints, second: Ints) -> Flags:
-        """The same for pairs of tasks, [pairs] each; many at once are as quick as one. Raises HostError."""
+        """Return `before` for pairs of tasks, two arrays [pairs]. Many pairs take hardly longer than one. Raises
+        HostError for a number that is not a task."""
         for tasks in (first, second):
             if tasks.size and not 0 <= int(tasks.min()) <= int(tasks.max()) < self.tasks:
                 raise HostError(f"the schedule has tasks 0 to {self.tasks - 1}")
@@ -49,28 +50,30 @@ class Order:
             ask_before(rows, start, earlier, later, answer)
         return answer
 
-    def unordered(self, space: Ints, low: Ints, high: Ints, task: Ints, writes: Flags) -> Ints:
-        """[pairs, 2] accesses, sorted by space and first byte, that touch common bytes unordered, one of them writing.
+    def find_races(self, space: Ints, low: Ints, high: Ints, task: Ints, writes: Flags) -> Ints:
+        """Return pairs of accesses [pairs, 2] that touch common bytes in no fixed order, at least one of them writing.
+        The accesses must be sorted by space and first byte.
 
-        Raises UnsupportedError for more than two million.
+        Raises UnsupportedError for more than two million pairs.
         """
         ranks = np.ascontiguousarray(self._rank[task])
-        found: list[Ints] = []
+        blocks: list[Ints] = []
         count = 0
         for start, rows in self._blocks():
             pairs = np.empty((4096, 2), np.int64)
-            have = racing_accesses(space, low, high, ranks, writes, rows, start, pairs)
-            count += have
+            count_here = racing_accesses(space, low, high, ranks, writes, rows, start, pairs)
+            count += count_here
             if count > _MOST_PAIRS:
                 raise UnsupportedError(f"more than {_MOST_PAIRS} pairs of accesses race: no list of them is made")
-            if have > len(pairs):
-                pairs = np.empty((have, 2), np.int64)
+            if count_here > len(pairs):
+                pairs = np.empty((count_here, 2), np.int64)
                 racing_accesses(space, low, high, ranks, writes, rows, start, pairs)
-            found.append(pairs[:have])
-        return np.concatenate([np.empty((0, 2), np.int64), *found])
+            blocks.append(pairs[:count_here])
+        return np.concatenate([np.empty((0, 2), np.int64), *blocks])
 
     def _blocks(self) -> Iterator[tuple[int, NDArray[np.uint64]]]:
-        """For a block of tasks at a time: the rank of its first, and the bits of who comes after them."""
+        """Yield blocks of nodes: the rank of the first node, and for every node the bits of the block's nodes that come
+        after it."""
         nodes = len(self._rank)
         for start in range(0, nodes, _BLOCK):
             rows = np.zeros((nodes, -(-min(_BLOCK, nodes - start) // 64)), np.uint64)
@@ -79,15 +82,18 @@ class Order:
 
 
 def happens_before(schedule: Schedule, in_order: Collection[int] | None = None) -> Order:
-    """The order of waits. `in_order`: units whose tasks come one before the other (default: all); tasks of other units
-    only start in order, and a start orders nothing.
+    """Compute the order of waits. Units of `in_order` (default: all) do their tasks one after the other; tasks of other
+    units only start in order, and a start alone orders nothing.
 
-    A wait orders a task after those without whose tokens there would never be enough. Where an object has more tokens
-    than a wait needs, so that it is not certain whose are taken, it orders only what is certain. Raises ProgramError,
-    kind "deadlock", when tasks come before themselves.
+    A wait orders a task after every task without whose tokens there would never be enough. If an object has more tokens
+    than a wait needs, the wait may be served by different tasks, and only the certain part is ordered. Raises
+    ProgramError, kind "deadlock", if tasks come before themselves.
     """
     tasks = len(schedule)
-    chains = frozenset(range(len(schedule.units))) if in_order is None else frozenset(in_order)
+    if in_order is None:
+        chains = frozenset(range(len(schedule.units)))
+    else:
+        chains = frozenset(in_order)
     edges = [*_unit_edges(schedule, chains), *_object_edges(schedule, chains)]
     nodes = max(tasks, 1 + max((node for edge in edges for node in edge), default=0))
     followers: list[list[int]] = [[] for _ in range(nodes)]
@@ -102,7 +108,7 @@ def happens_before(schedule: Schedule, in_order: Collection[int] | None = None) 
             if not missing[other]:
                 ready.append(other)
     if len(ready) < nodes:
-        raise ProgramError(_circle(schedule, followers, missing), kind="deadlock")
+        raise ProgramError(_describe_cycle(schedule, followers, missing), kind="deadlock")
     rank = np.empty(nodes, np.int64)
     rank[ready] = np.arange(nodes)
     pairs = np.array(edges, np.int64).reshape(-1, 2)
@@ -124,30 +130,35 @@ def _unit_edges(schedule: Schedule, chains: Collection[int]) -> Iterator[tuple[i
 
 
 class _Signals:
-    """Who gives tokens of one object, by chains of tasks that come one before the other."""
+    """The tasks that give tokens of one object, by chains of tasks that run one after the other."""
 
     def __init__(self, initial: int) -> None:
         self.total = initial
         self.given: dict[int, list[tuple[int, int]]] = {}  # by chain: (task, tokens so far)
 
     def add(self, chain: int, task: int, tokens: int) -> None:
+        """Append a task that gives tokens to its chain."""
         self.total += tokens
-        own = self.given.setdefault(chain, [])
-        own.append((task, tokens + (own[-1][1] if own else 0)))
+        signals = self.given.setdefault(chain, [])
+        signals.append((task, tokens + (signals[-1][1] if signals else 0)))
 
-    def needed(self, tokens: int) -> Iterator[int]:
-        """The last task of each chain without which there would be fewer tokens."""
+    def required_tasks(self, tokens: int) -> Iterator[int]:
+        """Yield the last task of each chain without which there would be fewer than `tokens` tokens."""
         spare = self.total - tokens
-        for own in self.given.values():
+        for signals in self.given.values():
             # without a task its followers give nothing either: all but what came before it
-            least = own[-1][1] - spare  # needed while less than that was given before
-            number = bisect_right(own, least - 1, key=lambda item: item[1]) if least > 0 else -1
+            least = signals[-1][1] - spare  # needed while less than that was given before
+            if least > 0:
+                number = bisect_right(signals, least - 1, key=lambda signal: signal[1])
+            else:
+                number = -1
             if number >= 0:
-                yield own[min(number, len(own) - 1)][0]
+                yield signals[min(number, len(signals) - 1)][0]
 
 
 def _object_edges(schedule: Schedule, chains: Collection[int]) -> Iterator[tuple[int, int]]:
-    """From tasks that give to tasks that wait. Who waits for all tokens does so through a node of the object."""
+    """Yield edges from tasks that give tokens to tasks that wait for them. Tasks that wait for all tokens of an object
+    do so through one node for the object."""
     tasks = len(schedule)
     signals = [_Signals(schedule.tokens_at_first(number)) for number in range(len(schedule.objects))]
     for task in range(tasks):
@@ -155,45 +166,47 @@ def _object_edges(schedule: Schedule, chains: Collection[int]) -> Iterator[tuple
         for number, tokens in schedule.signals_of(task):
             if tokens:
                 signals[number].add(unit if unit in chains else -1 - task, task, tokens)
-    taken: dict[tuple[int, int], int] = {}  # by unit and object: those before in the unit have taken theirs
-    whole: dict[int, int] = {}  # node of an object, by the object
+    tokens_taken: dict[tuple[int, int], int] = {}  # by unit and object: those before in the unit have taken theirs
+    object_nodes: dict[int, int] = {}  # node of an object, by the object
     for task in range(tasks):
         unit = schedule.unit_of(task)
         for wait in schedule.waits_of(task):
-            own = signals[wait.object]
+            object_signals = signals[wait.object]
             tokens = wait.tokens
             if wait.takes:
-                tokens = taken.get((unit, wait.object), 0) + wait.tokens
-                taken[unit, wait.object] = tokens
+                tokens = tokens_taken.get((unit, wait.object), 0) + wait.tokens
+                tokens_taken[unit, wait.object] = tokens
             if not wait.tokens:
                 continue
-            if tokens >= own.total:
-                yield whole.setdefault(wait.object, tasks + len(whole)), task
+            if tokens >= object_signals.total:
+                yield object_nodes.setdefault(wait.object, tasks + len(object_nodes)), task
             else:
-                yield from ((giver, task) for giver in own.needed(tokens))
-    for number, node in whole.items():
-        yield from ((given[-1][0], node) for given in signals[number].given.values())
+                yield from ((signalling_task, task) for signalling_task in object_signals.required_tasks(tokens))
+    for number, node in object_nodes.items():
+        yield from ((signals_of_chain[-1][0], node) for signals_of_chain in signals[number].given.values())
 
 
-def _circle(schedule: Schedule, followers: Sequence[Sequence[int]], missing: Sequence[int]) -> str:
-    """A circle among the nodes that are left, in words."""
+def _describe_cycle(schedule: Schedule, followers: Sequence[Sequence[int]], missing: Sequence[int]) -> str:
+    """Describe a cycle among the nodes that are left."""
     left = {node for node, count in enumerate(missing) if count}
-    before = {other: node for node in left for other in followers[node] if other in left}
+    before: dict[int, int] = {}
+    for node in left:
+        before |= {other: node for other in followers[node] if other in left}
     node = min(before)
     seen: dict[int, int] = {}
     while node not in seen:
         seen[node] = len(seen)
         node = before[node]
-    names = [schedule.label(item) for item in list(seen)[seen[node] :] if item < len(schedule)]
+    names = [schedule.label(entry) for entry in list(seen)[seen[node] :] if entry < len(schedule)]
     shown = names[:8] + (["..."] if len(names) > 8 else [])
     return f"deadlock: tasks wait for each other in a circle: {' after '.join([*shown, names[0]])}"
 
 
 @dataclass(frozen=True, slots=True)
 class Hazard:
-    """A "race": tasks `first` < `second`, which nothing orders, touch common bytes, and one of them writes. Or a read
-    of "unwritten" bytes by task `second`; then `first` is -1. `address` is the first such byte, `size` their number.
-    """
+    """A hazard of memory. "race": tasks `first` < `second`, which nothing orders, touch common bytes, and one of them
+    writes. "unwritten": task `second` reads bytes that nothing wrote; then `first` is -1. `address` is the first such
+    byte, `size` their number."""
 
     kind: Literal["race", "unwritten"]
     first: int
@@ -204,16 +217,16 @@ class Hazard:
 
 
 def order_conflicts(order: Order, accesses: Iterable[Access]) -> list[Hazard]:
-    """Races of every run: one for each pair of tasks and space, sorted by tasks and space.
+    """Return the races of every run: one for each pair of tasks and space, sorted by tasks and space.
 
-    Takes the time of a sort, and a look at each pair of accesses that share bytes and of which one writes. Raises
-    HostError for an access that is impossible, UnsupportedError for more than two million pairs that race.
+    Takes the time of a sort, and a test of each pair of accesses that share bytes and of which one writes. Raises
+    HostError for an access that is impossible, UnsupportedError for more than two million races.
     """
     spaces = sorted(by_space(accesses, order.tasks).items())
     rows = [
         (number, low, high, access.task, access.writes)
-        for number, (_, own) in enumerate(spaces)
-        for access in own
+        for number, (_, space_accesses) in enumerate(spaces)
+        for access in space_accesses
         for low, high in access.pieces()
     ]
     if not rows:
@@ -221,46 +234,53 @@ def order_conflicts(order: Order, accesses: Iterable[Access]) -> list[Hazard]:
     rows.sort()
     table = np.array(rows, np.int64)
     columns = [np.ascontiguousarray(table[:, column]) for column in range(4)]
-    pairs = order.unordered(columns[0], columns[1], columns[2], columns[3], table[:, 4].astype(np.bool_))
+    pairs = order.find_races(columns[0], columns[1], columns[2], columns[3], table[:, 4].astype(np.bool_))
     meetings: dict[tuple[int, int, int], ByteSet] = {}
     lowest: dict[tuple[int, int, int], int] = {}
     indices: list[list[int]] = pairs.tolist()
-    for one, other in indices:
-        space, low, high, task, _ = rows[one]
-        _, low2, high2, task2, _ = rows[other]
+    for first_index, second_index in indices:
+        space, low, high, task, _ = rows[first_index]
+        _, low2, high2, task2, _ = rows[second_index]
         key = (min(task, task2), max(task, task2), space)
         begin = max(low, low2)
         meetings.setdefault(key, ByteSet()).add(begin, min(high, high2))
         lowest[key] = min(begin, lowest.get(key, begin))
-    found = [Hazard("race", *key[:2], spaces[key[2]][0], lowest[key], len(common)) for key, common in meetings.items()]
-    return sorted(found, key=lambda item: (item.first, item.second, item.space))
+    hazards = [
+        Hazard("race", *key[:2], spaces[key[2]][0], lowest[key], len(common)) for key, common in meetings.items()
+    ]
+    return sorted(hazards, key=lambda hazard: (hazard.first, hazard.second, hazard.space))
 
 
 def unwritten_reads(
     accesses: Iterable[Access], sequence: Sequence[int] | Ints, written: Iterable[tuple[str, int, int]] = ()
 ) -> list[Hazard]:
-    """Reads of bytes that no task wrote before, one for each access, in order. `sequence`: all tasks in the order in
-    which they take effect (`np.lexsort((numbers, timing.start))`); a task reads, then writes. `written`: (space,
-    address, size) that hold data from the start. Raises HostError for an access that is impossible."""
+    """Return reads of bytes that no earlier task wrote, one for each access, in order.
+
+    `sequence` has all tasks in the order in which they take effect (`np.lexsort((numbers, timing.start))`); a task
+    reads before it writes. `written` has (space, address, size) of bytes that hold data from the start. Raises
+    HostError for an access that is impossible.
+    """
     place = {int(task): number for number, task in enumerate(sequence)}
-    known: dict[str, ByteSet] = {}
+    initial_bytes: dict[str, ByteSet] = {}
     for space, address, size in written:
-        known.setdefault(space, ByteSet()).add(address, address + size)
+        initial_bytes.setdefault(space, ByteSet()).add(address, address + size)
     spaces: Mapping[str, list[Access]] = by_space(accesses, len(place))
-    found: list[tuple[int, int, Hazard]] = []
-    for space, own in spaces.items():
-        have = known.get(space, ByteSet())
-        for number, access in sorted(enumerate(own), key=lambda item: (place[item[1].task], item[1].writes, item[0])):
+    hazards: list[tuple[int, int, Hazard]] = []
+    for space, space_accesses in spaces.items():
+        written_bytes = initial_bytes.get(space, ByteSet())
+        for number, access in sorted(
+            enumerate(space_accesses), key=lambda entry: (place[entry[1].task], entry[1].writes, entry[0])
+        ):
             ranges = access.pieces()
             if access.writes:
                 for low, high in ranges:
-                    have.add(low, high)
+                    written_bytes.add(low, high)
                 continue
-            gaps = [gap for low, high in ranges for gap in have.missing(low, high)]
+            gaps = [gap for low, high in ranges for gap in written_bytes.missing(low, high)]
             if gaps:
                 size = sum(high - low for low, high in gaps)
                 hazard = Hazard(
                     kind="unwritten", first=-1, second=access.task, space=space, address=gaps[0][0], size=size
                 )
-                found.append((place[access.task], number, hazard))
-    return [hazard for _, _, hazard in sorted(found, key=lambda item: item[:2])]
+                hazards.append((place[access.task], number, hazard))
+    return [hazard for _, _, hazard in sorted(hazards, key=lambda entry: entry[:2])]

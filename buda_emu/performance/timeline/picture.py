@@ -1,7 +1,8 @@
-"""What is drawn of a run: lanes with slices, arrows, counters and memories; for traces and for the page (`report`).
+"""The data of a picture of a run: lanes with slices, arrows, counters and memories; for traces and for the page
+(`report`).
 
-Whoever has a schedule makes one from it with `picture` and adds names, details and memories. Nothing here knows what
-the units are.
+`picture` makes it from a schedule; callers add names, details and memories. Nothing here knows the meaning of the
+units.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -23,7 +24,8 @@ class Lane(NamedTuple):
 
 
 class Slice(NamedTuple):
-    """Something that lasts, in a lane by its index. `category` gives the colour, `details` stand in the tooltip."""
+    """A span of time in a lane, which is given by its index. `category` selects the colour, `details` are shown in the
+    tooltip."""
 
     lane: int
     start: float
@@ -34,7 +36,8 @@ class Slice(NamedTuple):
 
 
 class Flow(NamedTuple):
-    """An arrow from the end of slice `source` to the start of slice `target`, by their indices: who waited for whom."""
+    """An arrow from the end of slice `source` to the start of slice `target`, by their indices: the target waited for
+    the source."""
 
     source: int
     target: int
@@ -43,7 +46,7 @@ class Flow(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Counter:
-    """A value over time: `values[i]` from `times[i]` on. `unit` says of what: "bytes a cycle"."""
+    """A value over time: `values[i]` from `times[i]` on. `unit` is its unit, such as "bytes a cycle"."""
 
     name: str
     unit: str
@@ -62,20 +65,22 @@ class Memory:
 
     @classmethod
     def of(cls, occupancy: Occupancy, size: int = 0) -> "Memory":
-        """A space over time."""
+        """Return the memory of one space's occupancy."""
         return cls(occupancy.space, occupancy.lives, size)
 
     @property
     def span(self) -> int:
-        """Bytes that a drawing shows."""
+        """Return the number of bytes that a drawing shows."""
         lasts = (live.ring.high if live.ring else live.address + live.size for live in self.lives)
         return max(self.size, max(lasts, default=0), 1)
 
     @property
     def peak(self) -> int:
-        """The most bytes that its tensors take at any time."""
+        """Return the greatest number of bytes that its tensors take at any time."""
         held = occupancy(live._replace(space=self.name) for live in self.lives)
-        return held[self.name].peak if held else 0
+        if held:
+            return held[self.name].peak
+        return 0
 
 
 class Stretch(NamedTuple):
@@ -89,9 +94,12 @@ class Stretch(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class TimelinePicture:
-    """A run. Times are in `time_unit`, of which `per_microsecond` make a microsecond; `notes` are sentences that must
-    stand beside every picture (what is a model, what is left out), `about` facts in a few words each. `chain`: slices
-    that make up the time, each of which let the next one start; they are drawn as such."""
+    """A run as data for drawing.
+
+    Times are in `time_unit`, of which `per_microsecond` make a microsecond. `notes` are sentences that must stand
+    beside every picture (which part is a model, what is left out); `about` has facts of a few words each. `chain` has
+    the slices of the critical path, which are drawn as such.
+    """
 
     title: str
     lanes: Sequence[Lane]
@@ -122,9 +130,9 @@ def picture(
     notes: Sequence[str] = (),
     about: Mapping[str, Detail] = _NOTHING,
 ) -> TimelinePicture:
-    """A run as it was: a lane for each unit, a slice for each task (slice i is task i), an arrow for each task that
-    waited for another one, named by what it waited for. `category` and `details` are asked of tasks, `group` of units.
-    """
+    """Return the picture of a run: a lane for each unit, a slice for each task (slice i is task i), and an arrow for
+    each task that waited for another one, named by the object. `category` and `details` are called with tasks, `group`
+    with units."""
     unit: list[int] = timing.unit.tolist()
     start: list[int] = timing.start.tolist()
     end: list[int] = timing.end.tolist()

@@ -1,4 +1,4 @@
-"""When everything is done: tasks on their units, as soon as each can; where time goes, and why tasks wait for ever."""
+"""Times of all tasks of a schedule, the critical path, idle time, and the explanation of a deadlock."""
 
 from array import array
 from collections.abc import Callable, Iterator, Mapping
@@ -34,19 +34,19 @@ class Timing:
 
     @property
     def makespan(self) -> int:
-        """When the last task ends; 0 without tasks."""
+        """Return the time at which the last task ends; 0 without tasks."""
         return int(self.end.max(initial=0))
 
     def busy(self) -> Ints:
-        """Time that each unit works."""
+        """Return the time that each unit works."""
         return np.bincount(self.unit, weights=self.end - self.start, minlength=len(self.units)).astype(np.int64)
 
     def utilisation(self) -> NDArray[np.float64]:
-        """Share of the makespan that each unit works."""
+        """Return the share of the makespan that each unit works."""
         return self.busy() / max(self.makespan, 1)
 
     def waited(self) -> Ints:
-        """How long each task was held by objects after its unit was free."""
+        """Return the time for which each task waited for objects after its unit was free."""
         order = np.lexsort((self.start, self.unit))
         free = np.zeros(len(order), np.int64)
         same = self.unit[order[1:]] == self.unit[order[:-1]]
@@ -56,7 +56,8 @@ class Timing:
         return result
 
     def critical_path(self, to: int | None = None) -> list[int]:
-        """Tasks from the beginning to the end of a task, by default the last, each of which let the next one start."""
+        """Return the tasks from the beginning to the end of task `to` (by default the task that ends last), each of
+        which let the next one start."""
         if not len(self.end):
             return []
         path = [int(self.end.argmax()) if to is None else to]
@@ -69,7 +70,8 @@ _SHOWN = 8
 
 
 def explain(tasks: Tasks, timing: Timing) -> str:
-    """Several lines: how many are left, then a circle of tasks that wait for each other, or the one nobody serves."""
+    """Return a report of a deadlock, several lines: how many tasks are left, then a cycle of tasks that wait for each
+    other, or the object that no task left gives tokens of."""
     left = np.flatnonzero(timing.end < 0)
     heads = _heads(timing)
     lines = [f"deadlock: {len(left)} of {len(tasks)} tasks wait for ever"]
@@ -78,69 +80,83 @@ def explain(tasks: Tasks, timing: Timing) -> str:
 
 
 def _heads(timing: Timing) -> dict[int, int]:
-    """The first task of each unit that was not done."""
-    found: dict[int, int] = {}
+    """Return the first unfinished task of each unit."""
+    heads: dict[int, int] = {}
     for task in np.flatnonzero(timing.end < 0).tolist():
-        found.setdefault(int(timing.unit[task]), task)
-    return found
+        heads.setdefault(int(timing.unit[task]), task)
+    return heads
 
 
 def _chain(tasks: Tasks, timing: Timing, heads: dict[int, int]) -> Iterator[str]:
-    """From the first waiting task to the one it waits for, and on, until the circle is closed."""
+    """Follow waiting tasks from one to the next, one line for each, until the cycle is closed."""
     task = min(heads.values())
     seen: list[int] = []
     while task not in seen:
         seen.append(task)
         number = int(timing.held_by[task])
-        wait = next(item for item in tasks.waits_of(task) if item.object == number)
-        given = tasks.tokens_at_first(number) + _given(tasks, timing, number)
-        have = int(timing.tokens[number]) if wait.takes else given
+        wait = next(entry for entry in tasks.waits_of(task) if entry.object == number)
+        tokens_signalled = tasks.tokens_at_first(number) + _signalled_tokens(tasks, timing, number)
+        if wait.takes:
+            have = int(timing.tokens[number])
+        else:
+            have = tokens_signalled
         text = f"{tasks.label(task)} waits for {wait.tokens} of {tasks.objects[number]}, which has {have}"
-        servers = [item for item in np.flatnonzero(timing.end < 0).tolist() if _gives(tasks, item, number)]
+        servers = [entry for entry in np.flatnonzero(timing.end < 0).tolist() if _signals_object(tasks, entry, number)]
         if not servers:
             yield f"{text}: no task that is left gives any"
             return
         server = servers[0]
         head = heads[int(timing.unit[server])]
-        after = f", which comes after {tasks.label(head)}" if head != server else ""
+        if head != server:
+            after = f", which comes after {tasks.label(head)}"
+        else:
+            after = ""
         if len(seen) <= _SHOWN:
             yield f"{text}: {tasks.label(server)} would give it{after}"
         task = head
     yield f"and {tasks.label(task)} closes the circle"
 
 
-def _gives(tasks: Tasks, task: int, number: int) -> bool:
-    return any(item == number and count for item, count in tasks.signals_of(task))
+def _signals_object(tasks: Tasks, task: int, number: int) -> bool:
+    """Return whether a task gives tokens of an object."""
+    return any(number_signalled == number and count for number_signalled, count in tasks.signals_of(task))
 
 
-def _given(tasks: Tasks, timing: Timing, number: int) -> int:
+def _signalled_tokens(tasks: Tasks, timing: Timing, number: int) -> int:
+    """Return the tokens of an object that finished tasks have given."""
     done = np.flatnonzero(timing.end >= 0).tolist()
-    return sum(count for task in done for item, count in tasks.signals_of(task) if item == number)
+    total = 0
+    for task in done:
+        total += sum(count for object_signalled, count in tasks.signals_of(task) if object_signalled == number)
+    return total
 
 
 class Schedule(Tasks):
-    """Tasks on units that work in order (`Tasks` says what these are); `run` says when each is done."""
+    """Tasks on units that work in order (see `Tasks`); `run` computes when each is done."""
 
     @property
     def durations(self) -> Ints:
-        """Of all tasks."""
+        """Return the durations of all tasks."""
         return _ints(self._duration)
 
     def run(self, durations: Ints | None = None) -> Timing:
-        """When everything is done, or would be if tasks lasted otherwise. Equal schedules give equal times on any
-        machine.
+        """Compute the times of all tasks, with their own durations or with other ones. Equal schedules give equal times
+        on any machine.
 
-        Raises ProgramError (kind "deadlock") when tasks are left that wait for ever, naming who waits for whom, and
-        HostError when the durations add up to more than 2^62.
+        Raises ProgramError (kind "deadlock") if some tasks wait for ever, with a report of the tasks and objects, and
+        HostError if the durations add up to more than 2^62.
         """
-        duration = self.durations if durations is None else durations
+        if durations is None:
+            duration = self.durations
+        else:
+            duration = durations
         if sum(duration.tolist()) >= MOST:
             raise HostError("the durations of all tasks add up to more than 2^62")
         return self.runs()(duration)
 
     def runs(self) -> Callable[[Ints], Timing]:
-        """When everything is done for any durations of all tasks, whose sum is below 2^62: what is to be prepared for
-        that is prepared once. Raises ProgramError as `run`."""
+        """Return a function that computes the times of all tasks for any durations whose sum is below 2^62. Preparation
+        happens once, here. The function raises the same ProgramError as `run`."""
         unit = _ints(self._unit)
         order = np.argsort(unit, kind="stable")
         unit_first = np.searchsorted(unit[order], np.arange(len(self.units) + 1)).astype(np.int64)
@@ -148,26 +164,26 @@ class Schedule(Tasks):
         waits = Lists(*map(_ints, (self._wait_first, self._wait_objects, self._wait_tokens)))
         signals = Lists(*map(_ints, (self._signal_first, self._signal_objects, self._signal_tokens)))
         takes = _ints(self._takes).astype(np.bool_)
-        own = unit_first, order.astype(np.int64)
+        unit_tasks = unit_first, order.astype(np.int64)
         names = tuple(self.units), tuple(self.objects)
 
-        def timed(durations: Ints) -> Timing:
+        def run_with(durations: Ints) -> Timing:
             written = Written(*(np.full(tasks, -1, np.int64) for _ in range(4)))
             level = _ints(self._initial).copy()
-            ended = run_timeline(own, durations, waits, takes, signals, level, written)
+            ended = run_timeline(unit_tasks, durations, waits, takes, signals, level, written)
             timing = Timing(*names, unit, *written, level)
             if ended < tasks:
                 raise ProgramError(explain(self, timing), kind="deadlock")
             return timing
 
-        return timed
+        return run_with
 
     def makespans(self) -> Callable[[Ints], int]:
-        """When the last task ends for any durations, as `runs` says it: much quicker where each object is given by one
-        unit and taken by one at most, since then the tasks that each one waits for are always the same."""
+        """Return a function that computes the makespan for any durations. It is much faster than `runs` if each object
+        is given by one unit and taken by at most one, since then each task always waits for the same tasks."""
         timed = self.runs()
         order = np.argsort(timed(np.ones(len(self), np.int64)).start, kind="stable")
-        pairs = self._before()
+        pairs = self._fixed_predecessors()
         if pairs is None:
             return lambda durations: timed(durations).makespan
         rank = np.empty(len(self), np.int64)
@@ -179,52 +195,52 @@ class Schedule(Tasks):
         end = np.zeros(len(self), np.int64)
         return lambda durations: run_in_order(order, first, before, durations, end)
 
-    def _before(self) -> tuple[Ints, Ints] | None:
-        """Pairs of tasks, the second of which starts as soon as the first ones of all its pairs have ended; None where
-        that depends on durations. Of a schedule that ends."""
+    def _fixed_predecessors(self) -> tuple[Ints, Ints] | None:
+        """Return pairs of tasks, as two arrays: a task starts as soon as the first tasks of all its pairs have ended.
+        None if the pairs depend on durations. The schedule must be free of deadlocks."""
         unit = _ints(self._unit)
-        given = _ints(self._signal_objects)
+        signalled = _ints(self._signal_objects)
         tokens = _ints(self._signal_tokens)
-        giver = _owners(self._signal_first)
-        given, tokens, giver = (items[tokens > 0] for items in (given, tokens, giver))
+        signaller = _owners(self._signal_first)
+        signalled, tokens, signaller = (items[tokens > 0] for items in (signalled, tokens, signaller))
         waited = _ints(self._wait_objects)
         needed = _ints(self._wait_tokens)
         waiter = _owners(self._wait_first)
         takes = _ints(self._takes).astype(np.bool_)
-        if not (_of_one(given, unit[giver]) and _of_one(waited[takes], unit[waiter[takes]])):
+        if not (_has_single_unit(signalled, unit[signaller]) and _has_single_unit(waited[takes], unit[waiter[takes]])):
             return None
         needed = needed + np.where(takes, _sums_before(waited, np.where(takes, needed, 0)), 0)
         needed -= _ints(self._initial)[waited]
-        by_object = np.argsort(given, kind="stable")
+        by_object = np.argsort(signalled, kind="stable")
         so_far = np.cumsum(tokens[by_object])
-        begin = np.searchsorted(given[by_object], waited)
+        begin = np.searchsorted(signalled[by_object], waited)
         waits = needed > 0
         target = needed + np.concatenate([[0], so_far])[begin]
         number = np.searchsorted(so_far, target[waits])
         chain = np.argsort(unit, kind="stable")
         same = unit[chain[1:]] == unit[chain[:-1]]
-        earlier = np.concatenate([giver[by_object][number], chain[:-1][same]])
+        earlier = np.concatenate([signaller[by_object][number], chain[:-1][same]])
         return earlier, np.concatenate([waiter[waits], chain[1:][same]])
 
     def changes_of(self, number: int, timing: Timing) -> tuple[Ints, Ints]:
-        """Occupancy of an object: times in order, and the tokens that it holds from each of them on."""
+        """Return the occupancy of an object: times in order, and the tokens that it holds from each of them on."""
         taking = (_ints(self._wait_objects) == number) & _ints(self._takes).astype(np.bool_)
         giving = _ints(self._signal_objects) == number
-        taken = _owners(self._wait_first)[taking]
-        given = _owners(self._signal_first)[giving]
-        times = np.concatenate([timing.end[given], timing.start[taken], [0]])
+        takers = _owners(self._wait_first)[taking]
+        signallers = _owners(self._signal_first)[giving]
+        times = np.concatenate([timing.end[signallers], timing.start[takers], [0]])
         deltas = [_ints(self._signal_tokens)[giving], -_ints(self._wait_tokens)[taking], [self._initial[number]]]
         moments, place = np.unique(times, return_inverse=True)
         return moments, np.cumsum(np.bincount(place, weights=np.concatenate(deltas))).astype(np.int64)
 
 
 def _owners(first: "array[int]") -> Ints:
-    """The task of each item of a list of lists."""
+    """Return the task to which each entry of a list of lists belongs."""
     return np.repeat(np.arange(len(first) - 1, dtype=np.int64), np.diff(_ints(first)))
 
 
-def _of_one(objects: Ints, units: Ints) -> bool:
-    """Whether each object has to do with one unit only."""
+def _has_single_unit(objects: Ints, units: Ints) -> bool:
+    """Return whether each object occurs with one unit only."""
     by_object = np.argsort(objects, kind="stable")
     objects = objects[by_object]
     units = units[by_object]
@@ -232,13 +248,13 @@ def _of_one(objects: Ints, units: Ints) -> bool:
 
 
 def _sums_before(objects: Ints, tokens: Ints) -> Ints:
-    """Of each item the tokens of those before it that are of its object."""
+    """Return for each entry the sum of the tokens of earlier entries of the same object."""
     by_object = np.argsort(objects, kind="stable")
     before = np.cumsum(tokens[by_object]) - tokens[by_object]
     first = np.searchsorted(objects[by_object], objects[by_object])
-    found = np.empty(len(objects), np.int64)
-    found[by_object] = before - before[first]
-    return found
+    sums = np.empty(len(objects), np.int64)
+    sums[by_object] = before - before[first]
+    return sums
 
 
 def _ints(values: "array[int]") -> Ints:
@@ -250,7 +266,8 @@ END: Final = "end"
 
 
 class Gap(NamedTuple):
-    """Idle time of a unit from `start` to `end`: `task` waited for `object`. After its last task both are -1."""
+    """Idle time of a unit from `start` to `end`, in which `task` waited for `object`. Both are -1 after the last
+    task."""
 
     unit: int
     start: int
@@ -261,8 +278,8 @@ class Gap(NamedTuple):
 
 
 class Step(NamedTuple):
-    """A task of the critical path, which starts when the one before it ends: it waited for `object`, or, where that is
-    -1, for its unit. `category` is that of the object, "busy" for the unit."""
+    """A task of the critical path. It starts when the one before it ends: it waited for `object`, or for its unit if
+    `object` is -1. `category` is that of the object, "busy" for the unit."""
 
     task: int
     start: int
@@ -272,11 +289,11 @@ class Step(NamedTuple):
 
 
 def idle(timing: Timing, categories: Mapping[int, str] | None = None) -> list[Gap]:
-    """Every stretch in which a unit does nothing, by unit and time.
+    """Return every stretch in which a unit is idle, by unit and time.
 
-    All of it is put down to what was there last of the things that the next task needed. `categories`: a word for each
-    counted object (`load`, `weights`, `producer`, `room`, ...); an object without one stands for itself, by its name.
-    What is left after the last task of a unit is "end".
+    A gap is attributed to the object that the next task waited for last. `categories` maps counted objects to words
+    (`load`, `weights`, `producer`, `room`, ...); other objects stand under their own names. The gap after the last task
+    of a unit is "end".
     """
     words = categories or {}
     order = np.lexsort((np.arange(len(timing.unit)), timing.unit))
@@ -284,37 +301,41 @@ def idle(timing: Timing, categories: Mapping[int, str] | None = None) -> list[Ga
     gaps: list[Gap] = []
     columns = (timing.unit, timing.start, timing.end, timing.held_by)
     unit, start, end, held = (column[order].tolist() for column in columns)
-    for task, own, begin, finish, number in zip(order.tolist(), unit, start, end, held, strict=True):
-        if begin > free[own]:
+    for task, unit_number, begin, finish, number in zip(order.tolist(), unit, start, end, held, strict=True):
+        if begin > free[unit_number]:
             gaps.append(
                 Gap(
-                    unit=own,
-                    start=free[own],
+                    unit=unit_number,
+                    start=free[unit_number],
                     end=begin,
                     task=task,
                     object=number,
                     category=_category(timing, words, number),
                 )
             )
-        free[own] = finish
+        free[unit_number] = finish
     last = timing.makespan
     gaps += [
-        Gap(unit=own, start=at, end=last, task=-1, object=-1, category=END) for own, at in enumerate(free) if at < last
+        Gap(unit=unit_number, start=at, end=last, task=-1, object=-1, category=END)
+        for unit_number, at in enumerate(free)
+        if at < last
     ]
     return sorted(gaps)
 
 
 def time_by_category(timing: Timing, categories: Mapping[int, str] | None = None) -> list[dict[str, int]]:
-    """Of each unit: "busy", what it waited for (`idle`), "end" after its last task. They add up to the makespan."""
+    """Return the time of each unit by category: "busy", the categories of `idle`, and "end" after its last task. They
+    add up to the makespan."""
     busy = timing.busy().tolist()
-    found: list[dict[str, int]] = [{BUSY: time} for time in busy]
+    times: list[dict[str, int]] = [{BUSY: time} for time in busy]
     for gap in idle(timing, categories):
-        found[gap.unit][gap.category] = found[gap.unit].get(gap.category, 0) + gap.end - gap.start
-    return found
+        times[gap.unit][gap.category] = times[gap.unit].get(gap.category, 0) + gap.end - gap.start
+    return times
 
 
 def critical_steps(timing: Timing, categories: Mapping[int, str] | None = None, to: int | None = None) -> list[Step]:
-    """The critical path with its causes, from time 0 to the makespan, or to the end of task `to`, without a hole."""
+    """Return the critical path with its causes, without gaps, from time 0 to the end of task `to` or to the
+    makespan."""
     words = categories or {}
     steps: list[Step] = []
     for task in timing.critical_path(to):
@@ -327,6 +348,7 @@ def critical_steps(timing: Timing, categories: Mapping[int, str] | None = None, 
 
 
 def _category(timing: Timing, words: Mapping[int, str], number: int) -> str:
+    """Return the category of the object with this number; "busy" for -1."""
     if number < 0:
         return BUSY
     return words.get(number) or timing.objects[number]

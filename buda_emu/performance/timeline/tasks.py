@@ -1,4 +1,4 @@
-"""What is to be done: units, counted objects, tasks, and the bytes of memory that they touch."""
+"""The tasks of a schedule: units, counted objects, tasks, and the bytes of memory that they touch."""
 
 from array import array
 from bisect import bisect_left, bisect_right
@@ -17,8 +17,8 @@ MOST = (1 << 62) - 1
 
 
 class Wait(NamedTuple):
-    """A task starts when so many tokens of an object are there, which it takes; without `takes` it starts when so many
-    were ever given, and leaves them."""
+    """A condition for the start of a task: it takes `tokens` tokens of an object as soon as they are there. Without
+    `takes` it leaves them, and waits until as many were given since the beginning."""
 
     object: int
     tokens: int = 1
@@ -51,16 +51,17 @@ class Tasks:
         self._takes = array("b")
 
     def __len__(self) -> int:
-        """Tasks."""
+        """Return the number of tasks."""
         return len(self._unit)
 
     def unit(self, name: str) -> int:
-        """Add a unit; its number."""
+        """Add a unit and return its number."""
         self.units.append(name)
         return len(self.units) - 1
 
     def object(self, name: str, tokens: int = 0) -> int:
-        """Add a counted object that begins with so many tokens; its number. Raises HostError for a negative one."""
+        """Add a counted object that begins with `tokens` tokens and return its number. Raises HostError for a negative
+        count."""
         if tokens < 0:
             raise HostError(f"object {name} cannot begin with {tokens} tokens")
         self.objects.append(name)
@@ -75,7 +76,8 @@ class Tasks:
         signals: Iterable[tuple[int, int]] = (),
         label: str = "",
     ) -> int:
-        """Add a task at the end of a unit's list; its number. `signals`: (object, tokens) given when it ends.
+        """Add a task at the end of a unit's list and return its number. `signals` are pairs (object, tokens) given when
+        it ends.
 
         Raises HostError for a number that is not a unit or object, a negative duration or count.
         """
@@ -83,12 +85,12 @@ class Tasks:
             raise HostError(f"task {label or len(self)}: {duration} on unit {unit} is not possible")
         objects = len(self.objects)
         first = self._wait_first[-1]
-        for item in waits:
-            number = item[0]
-            tokens = item[1]
-            takes = len(item) < 3 or item[2]
+        for wait in waits:
+            number = wait[0]
+            tokens = wait[1]
+            takes = len(wait) < 3 or wait[2]
             if not (0 <= number < objects and 0 <= tokens < MOST):
-                raise self._impossible(number, tokens, label)
+                raise self._impossible_tokens(number, tokens, label)
             if takes and number in self._wait_objects[first:]:
                 tokens += self._untake(number, first)  # whoever takes twice needs both
             self._wait_objects.append(number)
@@ -96,7 +98,7 @@ class Tasks:
             self._takes.append(takes)
         for number, tokens in signals:
             if not (0 <= number < objects and 0 <= tokens < MOST):
-                raise self._impossible(number, tokens, label)
+                raise self._impossible_tokens(number, tokens, label)
             self._signal_objects.append(number)
             self._signal_tokens.append(tokens)
         self._wait_first.append(len(self._wait_objects))
@@ -110,48 +112,49 @@ class Tasks:
     def tasks(
         self, unit: int, duration: int, count: int, waits: Sequence[Counted], signals: Sequence[Counted]
     ) -> range:
-        """Add many tasks of one duration at the end of a unit's list; their numbers. Task n starts when `tokens[n]` of
-        each object were ever given, and gives so many when it ends; where these are 0 it does neither.
+        """Add many tasks of one duration at the end of a unit's list and return their numbers. Task n starts when
+        `tokens[n]` of each object of `waits` were given since the beginning, and gives `tokens[n]` of each object of
+        `signals` when it ends; 0 tokens are no wait and no signal.
 
-        Raises HostError as `task`.
+        Raises HostError as `task` does.
         """
         if not (0 <= unit < len(self.units) and 0 <= duration < MOST):
             raise HostError(f"tasks {len(self)} and on: {duration} on unit {unit} is not possible")
         first = len(self)
         _extend(self._unit, np.full(count, unit, np.int64))
         _extend(self._duration, np.full(count, duration, np.int64))
-        held = self._counted(count, waits, self._wait_first, self._wait_objects, self._wait_tokens)
+        held = self._append_counts(count, waits, self._wait_first, self._wait_objects, self._wait_tokens)
         self._takes.frombytes(bytes(held))
-        self._counted(count, signals, self._signal_first, self._signal_objects, self._signal_tokens)
+        self._append_counts(count, signals, self._signal_first, self._signal_objects, self._signal_tokens)
         return range(first, len(self))
 
-    def _counted(
+    def _append_counts(
         self, count: int, items: Sequence[Counted], first: "array[int]", objects: "array[int]", tokens: "array[int]"
     ) -> int:
-        """Put waits, or signals, of many tasks into their lists; how many there are."""
+        """Append the waits, or the signals, of many tasks to their lists; return their number."""
         amounts = np.empty((count, len(items)), np.int64)
-        for column, (number, own) in enumerate(items):
-            amounts[:, column] = own
+        for column, (number, tokens_of_tasks) in enumerate(items):
+            amounts[:, column] = tokens_of_tasks
             if not 0 <= number < len(self.objects):
-                raise self._impossible(number, int(own[0]) if count else 0, "")
+                raise self._impossible_tokens(number, int(tokens_of_tasks[0]) if count else 0, "")
         if amounts.size and (amounts.min() < 0 or amounts.max() >= MOST):
             row, column = divmod(int(((amounts < 0) | (amounts >= MOST)).argmax()), len(items))
-            raise self._impossible(items[column][0], int(amounts[row, column]), "")
+            raise self._impossible_tokens(items[column][0], int(amounts[row, column]), "")
         numbers = np.array([number for number, _ in items], np.int64)
-        there = amounts > 0
-        held = int(np.count_nonzero(there))
-        if held == amounts.size:
+        is_positive = amounts > 0
+        positive_count = int(np.count_nonzero(is_positive))
+        if positive_count == amounts.size:
             _extend(first, np.arange(1, count + 1) * len(items) + first[-1])
             _extend(objects, np.tile(numbers, count))
             _extend(tokens, amounts)
         else:
-            _extend(first, first[-1] + np.cumsum(there.sum(1)))
-            _extend(objects, np.broadcast_to(numbers, amounts.shape)[there])
-            _extend(tokens, amounts[there])
-        return held
+            _extend(first, first[-1] + np.cumsum(is_positive.sum(1)))
+            _extend(objects, np.broadcast_to(numbers, amounts.shape)[is_positive])
+            _extend(tokens, amounts[is_positive])
+        return positive_count
 
     def _untake(self, number: int, first: int) -> int:
-        """Make the waits of an object since `first` take nothing; how much they took."""
+        """Make the waits for an object since place `first` take nothing; return the tokens that they took."""
         took = 0
         for place in range(first, len(self._wait_objects)):
             if self._wait_objects[place] == number and self._takes[place]:
@@ -159,46 +162,47 @@ class Tasks:
                 self._wait_tokens[place] = 0
         return took
 
-    def _impossible(self, number: int, tokens: int, label: str) -> HostError:
+    def _impossible_tokens(self, number: int, tokens: int, label: str) -> HostError:
         return HostError(f"task {label or len(self)}: {tokens} tokens of object {number} are not possible")
 
     def label(self, task: int) -> str:
-        """Of a task: as given, else its unit and number."""
+        """Return the label of a task, by default its unit and number."""
         return self._labels.get(task) or f"{self.units[self._unit[task]]} #{task}"
 
     def unit_of(self, task: int) -> int:
-        """The unit that does a task."""
+        """Return the unit that does a task."""
         return self._unit[task]
 
     def waits_of(self, task: int) -> list[Wait]:
-        """What a task waits for."""
-        found = range(self._wait_first[task], self._wait_first[task + 1])
-        return [Wait(self._wait_objects[i], self._wait_tokens[i], bool(self._takes[i])) for i in found]
+        """Return the waits of a task."""
+        places = range(self._wait_first[task], self._wait_first[task + 1])
+        return [Wait(self._wait_objects[i], self._wait_tokens[i], bool(self._takes[i])) for i in places]
 
     def signals_of(self, task: int) -> list[tuple[int, int]]:
-        """What a task gives: (object, tokens)."""
-        found = range(self._signal_first[task], self._signal_first[task + 1])
-        return [(self._signal_objects[i], self._signal_tokens[i]) for i in found]
+        """Return the pairs (object, tokens) that a task gives when it ends."""
+        places = range(self._signal_first[task], self._signal_first[task + 1])
+        return [(self._signal_objects[i], self._signal_tokens[i]) for i in places]
 
     def tokens_at_first(self, number: int) -> int:
-        """Of an object."""
+        """Return the tokens with which an object begins."""
         return self._initial[number]
 
 
-def _extend(values: "array[int]", more: NDArray[np.int64]) -> None:
-    values.frombytes(np.ascontiguousarray(more, np.int64).tobytes())
+def _extend(values: "array[int]", added: NDArray[np.int64]) -> None:
+    values.frombytes(np.ascontiguousarray(added, np.int64).tobytes())
 
 
 class Ring(NamedTuple):
-    """Bytes `low` to `high` - 1 of a space, used as a ring: what would pass the last byte goes on at the first."""
+    """Bytes `low` to `high` - 1 of a space, used as a ring: data that would pass the last byte continues at the
+    first."""
 
     low: int
     high: int
 
 
 def pieces(address: int, size: int, ring: Ring | None = None) -> tuple[tuple[int, int], ...]:
-    """The ranges (first byte, byte after the last) of so many bytes from an address, in their order: one, or two where
-    they wrap in a ring. Raises HostError for what does not lie in the ring."""
+    """Return the ranges (first byte, byte after the last) of `size` bytes from an address, in order: one, or two if
+    they wrap in a ring. Raises HostError for bytes outside of the ring."""
     if ring is None:
         return ((address, address + size),)
     if not (ring.low <= address < ring.high and 0 <= size <= ring.high - ring.low):
@@ -209,8 +213,8 @@ def pieces(address: int, size: int, ring: Ring | None = None) -> tuple[tuple[int
     return (address, ring.high), (ring.low, ring.low + end - ring.high)
 
 
-def covered(ranges: Iterable[tuple[int, int]]) -> int:
-    """How many numbers lie in at least one of the ranges (first, one after the last)."""
+def union_length(ranges: Iterable[tuple[int, int]]) -> int:
+    """Count the numbers that lie in at least one of the ranges (first, one after the last)."""
     total = reached = 0
     for start, end in sorted(ranges):
         total += max(0, end - max(start, reached))
@@ -219,14 +223,14 @@ def covered(ranges: Iterable[tuple[int, int]]) -> int:
 
 
 class ByteSet:
-    """A set of byte addresses, as ranges that do not touch; adding and asking take about log n steps."""
+    """A set of byte addresses, stored as ranges that do not touch each other."""
 
     def __init__(self) -> None:
         self._lows: list[int] = []
         self._highs: list[int] = []
 
     def add(self, low: int, high: int) -> None:
-        """Every byte from low to high - 1."""
+        """Add every byte from low to high - 1."""
         if low >= high:
             return
         first, last = bisect_left(self._highs, low), bisect_right(self._lows, high)  # what touches it
@@ -237,17 +241,23 @@ class ByteSet:
         self._highs[first:last] = [high]
 
     def missing(self, low: int, high: int) -> Iterator[tuple[int, int]]:
-        """The stretches from low to high - 1 that are not in the set, in order."""
+        """Yield the stretches of low to high - 1 that are not in the set, in order."""
         at = bisect_right(self._highs, low)
         while low < high:
-            first = self._lows[at] if at < len(self._lows) else high
+            if at < len(self._lows):
+                first = self._lows[at]
+            else:
+                first = high
             if low < first:
                 yield low, min(first, high)
-            low = self._highs[at] if at < len(self._highs) else high
+            if at < len(self._highs):
+                low = self._highs[at]
+            else:
+                low = high
             at += 1
 
     def __len__(self) -> int:
-        """Bytes."""
+        """Return the number of bytes."""
         return sum(self._highs) - sum(self._lows)
 
 
@@ -262,15 +272,16 @@ class Access(NamedTuple):
     ring: Ring | None = None
 
     def pieces(self) -> tuple[tuple[int, int], ...]:
-        """Its ranges (first byte, byte after the last). Raises HostError for what is not in its ring."""
+        """Return the ranges (first byte, byte after the last) of the access. Raises HostError for bytes outside of its
+        ring."""
         return pieces(self.address, self.size, self.ring)
 
 
 def by_space(accesses: Iterable[Access], tasks: int) -> dict[str, list[Access]]:
-    """The accesses of each space. Raises HostError for one that is impossible."""
-    found: dict[str, list[Access]] = {}
+    """Return the accesses of each space. Raises HostError for an access that is impossible."""
+    accesses_by_space: dict[str, list[Access]] = {}
     for access in accesses:
         if access.size <= 0 or access.address < 0 or not 0 <= access.task < tasks:
             raise HostError(f"access of {access.size} bytes at {access.address} by task {access.task} is not possible")
-        found.setdefault(access.space, []).append(access)
-    return found
+        accesses_by_space.setdefault(access.space, []).append(access)
+    return accesses_by_space

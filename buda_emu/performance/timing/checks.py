@@ -11,7 +11,8 @@ from buda_emu.performance.timing.result import EpochReport, PerfRun
 
 @dataclass(frozen=True, slots=True)
 class BoundResult:
-    """One metric of one configuration. `observed` None: there is nothing to hold it against, which fails (PERF 4)."""
+    """Result of one bound of a `performance-check`. `observed` is None if the model has no such figure; the bound then
+    fails (PERF 4)."""
 
     config: str
     program: str
@@ -22,20 +23,20 @@ class BoundResult:
 
     @property
     def passed(self) -> bool:
-        """PERF 4: the pass rule of the bound."""
+        """Return whether the bound is not stated, or the observed figure keeps it (PERF 4)."""
         return not self.bound.stated or (self.observed is not None and self.bound.holds(self.observed))
 
 
 def evaluate(netlist: Netlist, run: PerfRun, checks: Sequence[PerformanceCheck]) -> list[BoundResult]:
-    """Every metric of every configuration, in the order of the section.
+    """Compare every bound of every configuration with the modelled figures, in the order of the section.
 
-    Only the first configuration that names an epoch is applied to it; one that names no modelled epoch is not
-    evaluated, as on the device. Figures of the whole run stand apart from epochs.
+    If several configurations name the same epoch, only the first one applies to it. A configuration that names no
+    modelled epoch is not evaluated, as on the device. Bounds of the whole run are reported before those of epochs.
     """
-    found: list[BoundResult] = []
-    taken: set[tuple[str, str]] = set()
+    results: list[BoundResult] = []
+    checked_graphs: set[tuple[str, str]] = set()
     for check in checks:
-        found += [
+        results += [
             BoundResult(
                 config=check.name, program="", graph="", target="", bound=bound, observed=_samples_per_second(run)
             )
@@ -43,15 +44,19 @@ def evaluate(netlist: Netlist, run: PerfRun, checks: Sequence[PerformanceCheck])
         ]
         for epoch in run.epochs:
             for graph in epoch.graphs:
-                if (graph, epoch.program) == (check.graph, check.program) and (graph, epoch.program) not in taken:
-                    taken.add((graph, epoch.program))
-                    found += _of_epoch(netlist, run, epoch, graph, check)
-    return found
+                if (graph, epoch.program) == (check.graph, check.program) and (
+                    graph,
+                    epoch.program,
+                ) not in checked_graphs:
+                    checked_graphs.add((graph, epoch.program))
+                    results += _check_epoch(netlist, run, epoch, graph, check)
+    return results
 
 
-def _of_epoch(
+def _check_epoch(
     netlist: Netlist, run: PerfRun, epoch: EpochReport, graph: str, check: PerformanceCheck
 ) -> Iterator[BoundResult]:
+    """Yield the results of a configuration for one graph of an epoch: bounds of the epoch, then of the target ops."""
     figures = {"cycles-per-tensor": epoch.timing.cycles_per_input, "tensors-per-second": None}
     if epoch.timing.cycles_per_input:
         figures["tensors-per-second"] = 1 / run.seconds(epoch.timing.cycles_per_input)
@@ -65,11 +70,11 @@ def _of_epoch(
             observed=figures[bound.metric],
         )
     targets = _targets(netlist, graph, check)
-    by_op = {item.op: item for item in op_figures(netlist, run, epoch)}
+    by_op = {entry.op: entry for entry in op_figures(netlist, run, epoch)}
     for op in targets:
         for number in check.target_inputs:
             for bound in check.of("core"):
-                observed = _of_core(by_op.get(op), bound.metric, number)
+                observed = _core_figure(by_op.get(op), bound.metric, number)
                 yield BoundResult(
                     config=check.name,
                     program=check.program,
@@ -81,14 +86,15 @@ def _of_epoch(
 
 
 def _targets(netlist: Netlist, graph: str, check: PerformanceCheck) -> list[str]:
-    """Ops whose name ends with a target's (PERF 4); those on a target core, by logical place."""
+    """Return the names of the ops that end with the name of a target op (PERF 4), each once."""
     ops = netlist.graphs[graph].ops
     named = [op.name for op in ops if any(op.name.endswith(name) for name in check.target_ops)]
     return list(dict.fromkeys(named))
 
 
-def _of_core(figures: OpFigures | None, metric: str, number: int) -> float | None:
-    """Figures of one input: the first, or a later one; all later inputs are alike in the steady state."""
+def _core_figure(figures: OpFigures | None, metric: str, number: int) -> float | None:
+    """Return a figure of one input of an op, None if the op or the input does not exist. In the steady state all inputs
+    but the first take the same time."""
     if figures is None or not -figures.inputs <= number < figures.inputs:
         return None
     first = number in (0, -figures.inputs)
@@ -104,9 +110,12 @@ def _of_core(figures: OpFigures | None, metric: str, number: int) -> float | Non
 
 
 def _samples_per_second(run: PerfRun) -> float | None:
-    """Inputs over the time of all but the last epoch of the program (PERF 3 global-events); one program only."""
+    """Return inputs per second over the time of all epochs but the last (PERF 3, global-events); None unless the run
+    has one program with two epochs or more."""
     if len({epoch.program for epoch in run.epochs}) != 1 or len(run.epochs) < 2:
         return None
     inputs = sum(epoch.runs * epoch.timing.inputs for epoch in run.epochs[:1])
     cycles = sum(epoch.runs * epoch.timing.last_pack for epoch in run.epochs[:-1])
-    return inputs / run.seconds(cycles) if cycles else None
+    if cycles:
+        return inputs / run.seconds(cycles)
+    return None

@@ -9,8 +9,9 @@ from buda_emu.performance.timing.result import EpochReport, PerfRun
 
 @dataclass(frozen=True, slots=True)
 class OpFigures:
-    """One op in one epoch; all its cores are alike. Cycles of the AI clock, utilisation in per cent, bandwidths in
-    bytes a nanosecond. `cycles_first` and `cycles_last`: first unpack to last pack of that input."""
+    """Figures of one op in one epoch; all its cores are alike. Cycles of the AI clock, utilisation in per cent,
+    bandwidths in bytes per nanosecond. `cycles_first` and `cycles_last` run from the first unpack to the last pack of
+    that input."""
 
     op: str
     type: str
@@ -32,17 +33,17 @@ class OpFigures:
 
     @property
     def utilisation_first(self) -> float:
-        """Of the first input."""
+        """Return the utilisation of the math unit during the first input, in per cent."""
         return 100 * self.math / max(self.cycles_first, 1.0)
 
     @property
     def utilisation_last(self) -> float:
-        """Of the last input."""
+        """Return the utilisation of the math unit during the last modelled input, in per cent."""
         return 100 * self.math / max(self.cycles_last, 1.0)
 
 
 def op_figures(netlist: Netlist, run: PerfRun, epoch: EpochReport) -> Iterator[OpFigures]:
-    """Every op of an epoch, in document order."""
+    """Yield the figures of every op of an epoch, in document order."""
     timing = epoch.timing
     ops = netlist.ops
     pace = timing.cycles_per_input
@@ -51,27 +52,32 @@ def op_figures(netlist: Netlist, run: PerfRun, epoch: EpochReport) -> Iterator[O
     for edge in epoch.edges:
         if edge.operand >= 0:
             incoming.setdefault(edge.target, []).append(float(edge.core_bytes))
-    for item in timing.ops:
-        op = ops[item.op]
-        total = item.last_end - item.first_start + (timing.inputs - timing.modelled) * (pace or 0.0)
-        nanoseconds = run.seconds(pace) * 1e9 if pace else 0.0
-        output = output_bytes.get(item.op, 0)
+    for op_timing in timing.ops:
+        op = ops[op_timing.op]
+        total = op_timing.last_end - op_timing.first_start + (timing.inputs - timing.modelled) * (pace or 0.0)
+        if pace:
+            nanoseconds = run.seconds(pace) * 1e9
+        else:
+            nanoseconds = 0.0
+        output = output_bytes.get(op_timing.op, 0)
         yield OpFigures(
-            op=item.op,
+            op=op_timing.op,
             type=op.type,
             chip=op.target_device,
             place=tuple(op.grid_loc),
             cores=op.blocking.cells,
             inputs=timing.inputs,
-            math=item.cost.math,
-            cycles_first=item.first_end - item.first_start,
-            cycles_last=item.last_end - item.last_start,
+            math=op_timing.cost.math,
+            cycles_first=op_timing.first_end - op_timing.first_start,
+            cycles_last=op_timing.last_end - op_timing.last_start,
             total_runtime=total,
             cycles_per_input=pace,
-            average_utilisation=100 * item.cost.math * timing.inputs / max(total, 1.0),
-            input_bandwidth=tuple(size / nanoseconds if nanoseconds else None for size in incoming.get(item.op, [])),
+            average_utilisation=100 * op_timing.cost.math * timing.inputs / max(total, 1.0),
+            input_bandwidth=tuple(
+                size / nanoseconds if nanoseconds else None for size in incoming.get(op_timing.op, [])
+            ),
             output_bandwidth=output / nanoseconds if nanoseconds and output else None,
-            waiting_for_input=item.waiting_for_input / timing.modelled,
-            waiting_for_room=item.waiting_for_room / timing.modelled,
-            provenance=item.cost.provenance,
+            waiting_for_input=op_timing.waiting_for_input / timing.modelled,
+            waiting_for_room=op_timing.waiting_for_room / timing.modelled,
+            provenance=op_timing.cost.provenance,
         )

@@ -1,17 +1,17 @@
-"""How much of L1 and DRAM a netlist takes (LAYOUT 6, PERF 1.1, NETLIST 1.9, 2.2)."""
+"""Memory in L1 and DRAM that a netlist takes (LAYOUT 6, PERF 1.1, NETLIST 1.9, 2.2)."""
 
 from dataclasses import dataclass
 
 from buda_emu.netlist.model import Netlist, Op
 from buda_emu.netlist.rules.queues.memory import l1_bytes
 from buda_emu.netlist.sizes import buffer_bytes
-from buda_emu.performance.timeline.tasks import covered
+from buda_emu.performance.timeline.tasks import union_length
 from buda_emu.spec.devices import Device
 
 
 @dataclass(frozen=True, slots=True)
 class ChannelUse:
-    """Queues of one DRAM channel of one chip, in bytes; rams that share their memory count once."""
+    """Memory of the queues in one DRAM channel of one chip, in bytes. Memory that several rams share counts once."""
 
     chip: int
     channel: int
@@ -20,17 +20,18 @@ class ChannelUse:
 
     @property
     def share(self) -> float:
-        """Of the capacity."""
+        """Return the used part of the capacity."""
         return self.used / self.capacity
 
 
 def l1_use(op: Op, netlist: Netlist, chip: Device) -> tuple[int, int]:
-    """The least that the buffers of one core of an op take, and what a core has for them (rule V164)."""
+    """Return the bytes that the buffers of one core of an op take at least, and the bytes of L1 that a core has for
+    them (rule V164)."""
     return l1_bytes(op, netlist.arch.alignment), chip.l1_data_bytes
 
 
 def dram_use(netlist: Netlist, chip: Device) -> tuple[ChannelUse, ...]:
-    """Every channel that queues lie in, by chip and channel. Overlapping buffers are counted once."""
+    """Return the use of every DRAM channel that holds queues, by chip and channel. Overlapping buffers count once."""
     ops = netlist.ops
     ranges: dict[tuple[int, int], list[tuple[int, int]]] = {}
     for queue in netlist.queues.values():
@@ -41,6 +42,6 @@ def dram_use(netlist: Netlist, chip: Device) -> tuple[ChannelUse, ...]:
             place = queue.target_device, buffer.channel
             ranges.setdefault(place, []).append((buffer.address, buffer.address + size))
     return tuple(
-        ChannelUse(device, channel, covered(ranges[device, channel]), chip.dram_channel_bytes)
+        ChannelUse(device, channel, union_length(ranges[device, channel]), chip.dram_channel_bytes)
         for device, channel in sorted(ranges)
     )

@@ -1,4 +1,4 @@
-"""What modelling the programs of a netlist gave: the objects that tables, CSV, JSON, pictures and checks read."""
+"""The result of modelling the programs of a netlist: the objects that tables, CSV, JSON, pictures and checks read."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -13,16 +13,17 @@ from buda_emu.performance.timing.transfers.noc import Path
 from buda_emu.spec.boards import board
 from buda_emu.spec.devices import Device, device
 
-UNHELD: Final = 0.9
+UNCOMPARED_SHARE: Final = 0.9
 """Share of the time that a link or port works from which on silicon was never looked at."""
 
 
 @dataclass(frozen=True, slots=True)
 class Bottleneck:
-    """What an epoch is held back by.
+    """The unit that limits an epoch.
 
-    `kind`: "op", "memory", "link" of a NoC, or port, or between chips, "transfer", "buffers" when nothing is busy
-    enough, "latency" of a single input. `caveat`: what of the figure nobody has compared with silicon, "" of nothing.
+    `kind` is "op", "memory", "link" (of a NoC, a port, or between chips), "transfer", "buffers" if nothing is busy
+    enough, or "latency" of a single input. `caveat` names the part of the figure that was not compared with silicon, ""
+    if there is none.
     """
 
     kind: str
@@ -35,7 +36,7 @@ class Bottleneck:
 
 @dataclass(frozen=True, slots=True)
 class EpochReport:
-    """One epoch of one program. Cycles are of the AI clock."""
+    """The model of one epoch of one program. Cycles are of the AI clock."""
 
     program: str
     graphs: tuple[str, ...]
@@ -50,33 +51,33 @@ class EpochReport:
 
     @property
     def chips(self) -> tuple[int, ...]:
-        """Each once."""
+        """Return the chips of the epoch, each once."""
         return tuple(dict.fromkeys(self.graph_chips))
 
     @property
     def cycles(self) -> float:
-        """Of one run, with its loading."""
+        """Return the cycles of one run, with its loading."""
         return self.load.cycles + self.timing.total
 
     @property
     def load_share(self) -> float:
-        """What part of a run is loading."""
+        """Return the share of a run that is loading."""
         return self.load.cycles / max(self.cycles, 1.0)
 
     @property
     def output_bytes(self) -> dict[str, int]:
-        """What each core of an op writes into queues for one input."""
+        """Return the bytes that each core of an op writes into a queue for one input, by op."""
         return {edge.source: edge.core_bytes for edge in self.edges if edge.operand < 0}
 
     @property
     def pace(self) -> float:
-        """Cycles for each input: from one to the next, or of the only one."""
+        """Return the cycles from one input to the next, or those of the only input."""
         return self.timing.pace
 
 
 @dataclass(frozen=True, slots=True)
 class PerfRun:
-    """A netlist's programs, modelled once each with `parameters`. `clock` in MHz."""
+    """The model of a netlist's programs, each run once with `parameters`. `clock` in MHz."""
 
     netlist: str
     arch: str
@@ -93,24 +94,25 @@ class PerfRun:
 
     @property
     def assumed(self) -> str:
-        """What is hypothetical, "" where nothing is."""
+        """Return the assumptions that make the figures hypothetical, "" if there are none."""
         return assumptions(self.what_if, self.chip)
 
     @property
     def l1_capacity(self) -> int:
-        """Bytes of a core's L1 that buffers may use."""
+        """Return the bytes of a core's L1 that buffers may use."""
         return self.chip.l1_data_bytes
 
     def programs(self) -> dict[str, float]:
-        """Cycles of each program: its epochs one after the other, each loaded every time it runs."""
+        """Return the cycles of each program: its epochs one after the other, each loaded every time it runs."""
         return self._by_program(lambda epoch: epoch.runs * (self.setup + epoch.cycles))
 
     def program_loads(self) -> dict[str, float]:
-        """Cycles in which each program loads epochs; part of `programs`."""
+        """Return the cycles in which each program loads epochs; they are part of `programs`."""
         return self._by_program(lambda epoch: epoch.runs * epoch.load.cycles)
 
     def host_seconds(self) -> dict[str, float]:
-        """How long the host link takes, at least, to push what each program reads and to pop what it leaves."""
+        """Return the seconds that the host link needs at least to push the inputs of each program and to pop its
+        outputs."""
         return self._by_program(lambda epoch: epoch.runs * epoch.host_bytes / self.host_rate)
 
     def _by_program(self, figure: Callable[[EpochReport], float]) -> dict[str, float]:
@@ -120,61 +122,66 @@ class PerfRun:
         return total
 
     def seconds(self, cycles: float) -> float:
-        """Of the AI clock."""
+        """Convert cycles of the AI clock to seconds."""
         return cycles / (self.clock * 1e6)
 
 
 def bottleneck(
     timing: EpochTiming, edges: Sequence[Flow] = (), paths: Sequence[Path] = (), channels: int = 0, assumed: str = ""
 ) -> Bottleneck:
-    """The busiest op, memory channel, link or transfer, whether it explains the pace, who shares it, and what the model
-    had to assume. `channels`: DRAM channels of the chip; `assumed`: what is hypothetical."""
-    found = _busiest(timing)
-    sentence = found.sentence
-    shared = contention(timing, edges, paths, found.name, channels) if found.name else None
+    """Return the busiest op, memory channel, link or transfer, with a sentence that says whether it explains the pace,
+    which streams share it, and what the model had to assume. `channels` is the number of DRAM channels of the chip;
+    `assumed` names hypothetical assumptions."""
+    busiest = _busiest(timing)
+    sentence = busiest.sentence
+    if busiest.name:
+        shared = contention(timing, edges, paths, busiest.name, channels)
+    else:
+        shared = None
     if shared is not None:
-        sentence += f"; {shared.sentence(timing.pace if found.kind in ('memory', 'link') else None)}"
+        sentence += f"; {shared.sentence(timing.pace if busiest.kind in ('memory', 'link') else None)}"
     if timing.input_buffers != INPUT_BUFFERS:
         note = f"branches that meet again would stall with {INPUT_BUFFERS} parts in each input buffer"
         sentence += f"; {note}, {timing.input_buffers} were assumed"
-    caveat = _unheld(timing)
+    caveat = _silicon_caveat(timing)
     sentence += f"; {caveat}" if caveat else ""
-    return replace(found, caveat=caveat, sentence=f"{sentence} ({hypothetical(assumed)})" if assumed else sentence)
+    return replace(busiest, caveat=caveat, sentence=f"{sentence} ({hypothetical(assumed)})" if assumed else sentence)
 
 
-def _unheld(timing: EpochTiming) -> str:
-    """What is said of an epoch in which a link or port works nearly all the time."""
-    most = max(timing.links, key=lambda item: item.cycles, default=None)
-    if most is None or most.cycles <= UNHELD * timing.pace:
+def _silicon_caveat(timing: EpochTiming) -> str:
+    """Return the caveat for an epoch in which a link or port works nearly all the time, else ""."""
+    busiest = max(timing.links, key=lambda link: link.cycles, default=None)
+    if busiest is None or busiest.cycles <= UNCOMPARED_SHARE * timing.pace:
         return ""
-    often = f"{most.name} works over {100 * UNHELD:.0f} % of the time"
-    return f"{often}: this part of the model was not compared with silicon"
+    statement = f"{busiest.name} works over {100 * UNCOMPARED_SHARE:.0f} % of the time"
+    return f"{statement}: this part of the model was not compared with silicon"
 
 
 def hypothetical(assumed: str) -> str:
-    """What is said of figures of a chip that is not built: `hypothetical: dram_gbps 12`."""
+    """Return the note for figures of a chip that does not exist: `hypothetical: dram_gbps 12`."""
     return f"hypothetical: {assumed}"
 
 
 def assumptions(what_if: Mapping[str, float], chip: Device) -> str:
-    """What of a run is not as its chip or board is: speeds, a smaller grid; "" where nothing is."""
-    found = [f"{name} {value:g}" for name, value in what_if.items()]
+    """Return the speeds and the grid of a run that differ from its chip or board, "" if none does."""
+    changes = [f"{name} {value:g}" for name, value in what_if.items()]
     if chip.grid != (board(chip.board).grid if chip.board else device(chip.name).grid):
-        found.append(f"grid {chip.grid[0]}x{chip.grid[1]}")
-    return ", ".join(found)
+        changes.append(f"grid {chip.grid[0]}x{chip.grid[1]}")
+    return ", ".join(changes)
 
 
 def _busiest(timing: EpochTiming) -> Bottleneck:
+    """Return the busiest unit as bottleneck, without the streams that share it."""
     pace = max(timing.pace, 1.0)
-    found = timing.busy()
-    if not found:
+    units = timing.busy()
+    if not units:
         return Bottleneck(kind="buffers", name="", cycles=0.0, share=0.0, sentence="the epoch has no ops")
-    kind, busiest = max(found, key=lambda item: item[1].cycles)
+    kind, busiest = max(units, key=lambda unit: unit[1].cycles)
     name = busiest.name
     cycles = busiest.cycles
     share = min(cycles / pace, 1.0)
-    what = {"op": f"op {name}", "memory": name, "link": name, "transfer": f"the transfer {name}"}[kind]
-    works = f"{what} works {cycles:,.0f} of the {pace:,.0f} cycles of an input"
+    unit_name = {"op": f"op {name}", "memory": name, "link": name, "transfer": f"the transfer {name}"}[kind]
+    works = f"{unit_name} works {cycles:,.0f} of the {pace:,.0f} cycles of an input"
     if share >= _ENOUGH:
         return Bottleneck(kind=kind, name=name, cycles=cycles, share=share, sentence=f"{works}: it sets the pace")
     if timing.inputs == 1:

@@ -1,1 +1,2 @@
-"""Results for programs: JSON with its schemas, JUnit, annotations for code forges, traces, the vendor's names."""
+"""Machine-readable results: JSON with its schemas, JUnit, annotations for code forges, traces, and tables under the
+vendor's names."""

@@ -11,7 +11,8 @@ from buda_emu.testing.verify.result import TestRun
 
 
 def as_json(run: TestRun) -> dict[str, Any]:
-    """Every field of the results, in their order. figures that are not numbers become null: strict JSON has none.
+    """Return every field of the results, in their order. Figures that are not finite become null: strict JSON has
+    none.
 
     Equal runs give equal data but for the fields named `seconds` and `from_cache`.
     """
@@ -20,11 +21,11 @@ def as_json(run: TestRun) -> dict[str, Any]:
 
 def _plain(value: Any) -> Any:
     if is_dataclass(value) and not isinstance(value, type):
-        return {item.name: _plain(getattr(value, item.name)) for item in fields(value)}
+        return {element.name: _plain(getattr(value, element.name)) for element in fields(value)}
     if isinstance(value, dict):
-        return {str(key): _plain(item) for key, item in value.items()}  # type: ignore[misc]  # plain at run time
+        return {str(key): _plain(element) for key, element in value.items()}  # type: ignore[misc]  # plain at run time
     if isinstance(value, list | tuple):
-        return [_plain(item) for item in value]  # type: ignore[misc]
+        return [_plain(element) for element in value]  # type: ignore[misc]
     if isinstance(value, np.ndarray):
         return _plain(value.tolist())  # type: ignore[misc]
     if isinstance(value, float):

@@ -1,4 +1,4 @@
-"""Results of tests as JUnit XML and as findings, which CI systems and code forges read."""
+"""Results of tests as JUnit XML and as findings, for CI systems and code forges."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -16,7 +16,8 @@ _NOT_XML = re.compile("[^\t\n\r -\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
 def junit_xml(run: TestRun) -> str:
-    """The whole file. Outputs that do not hold are failures, everything else that is not right an error."""
+    """Return the whole JUnit file. Outputs that do not hold are failures, everything else that goes wrong is an
+    error."""
     suites = ElementTree.Element("testsuites")
     counts = {
         "tests": len(run.cases),
@@ -54,7 +55,7 @@ def _case(suite: ElementTree.Element, case: CaseResult) -> None:
 
 
 def _clean(text: str) -> str:
-    """Characters that XML cannot hold are left out."""
+    """Return a text without the characters that XML cannot hold."""
     return _NOT_XML.sub("", text)
 
 
@@ -64,22 +65,26 @@ RULES: Final[Mapping[str, Rule]] = {
     for status, meaning in STATUSES.items()
     if status not in ("passed", "skipped")
 }
-"""What a netlist can break by not passing, one for each status."""
+"""One rule for each status of a netlist that does not pass."""
 
 
 def annotations(run: TestRun) -> list[Diagnostic]:
-    """One finding for each output that does not hold, at its queue, and for everything else that went wrong.
+    """Return a finding for each output that does not hold, at its queue, and for everything else that went wrong.
 
-    Those of a netlist that was rejected are the checker's own.
+    The findings about a rejected netlist are the checker's own.
     """
-    return [item for case in run.cases if case.status not in ("passed", "skipped") for item in _of(case)]
+    findings: list[Diagnostic] = []
+    for case in run.cases:
+        if case.status not in ("passed", "skipped"):
+            findings += _case_findings(case)
+    return findings
 
 
-def _of(case: CaseResult) -> Iterator[Diagnostic]:
+def _case_findings(case: CaseResult) -> Iterator[Diagnostic]:
     rule = _NAME.format(case.status)
     checked = check_file(case.netlist, case.arch or None)
     if case.status == "rejected" and not checked.ok:
-        yield from (item for item in checked.diagnostics if item.severity == "error")
+        yield from (finding for finding in checked.diagnostics if finding.severity == "error")
         return
     if not case.failed_outputs:
         yield Diagnostic(case.netlist, rule, "error", reason(case))

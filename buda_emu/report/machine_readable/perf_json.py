@@ -1,4 +1,4 @@
-"""Modelled cycles as one JSON object with its schema, read back, and under the vendor's names (PERF 3)."""
+"""Modelled cycles as one JSON object with its schema and reader, and as tables under the vendor's names (PERF 3)."""
 
 import csv
 from collections.abc import Iterator, Mapping, Sequence
@@ -24,7 +24,8 @@ _NEEDED = ("netlist", "arch", "clock_mhz", "epochs", "program_cycles")
 
 
 def perf_json(netlist: Netlist, run: PerfRun, results: Sequence[BoundResult]) -> dict[str, Any]:
-    """Everything that was modelled. Cycles are of the AI clock; `cost_cycles` of an op is one input on each core."""
+    """Return everything that was modelled as plain data. Cycles are of the AI clock; `cost_cycles` of an op is one
+    input on each core."""
     return {
         "schema_version": RESULT_VERSION,
         "netlist": run.netlist,
@@ -47,41 +48,41 @@ def perf_json(netlist: Netlist, run: PerfRun, results: Sequence[BoundResult]) ->
                 "bottleneck": asdict(epoch.bottleneck),
                 "critical_path": [{**asdict(step), "waits": dict(step.waits)} for step in critical_steps(epoch.timing)],
                 "ops": [
-                    {**asdict(item), "cost_cycles": timing.cost.cycles}
-                    for timing, item in zip(epoch.timing.ops, op_figures(netlist, run, epoch), strict=True)
+                    {**asdict(record), "cost_cycles": timing.cost.cycles}
+                    for timing, record in zip(epoch.timing.ops, op_figures(netlist, run, epoch), strict=True)
                 ],
-                "memory": [asdict(item) for item in epoch.timing.memory],
-                "transfers": [asdict(item) for item in epoch.timing.transfers],
-                "noc_links": [asdict(item) for item in epoch.timing.links],
+                "memory": [asdict(record) for record in epoch.timing.memory],
+                "transfers": [asdict(record) for record in epoch.timing.transfers],
+                "noc_links": [asdict(record) for record in epoch.timing.links],
                 "host_bytes": epoch.host_bytes,
                 "load_cycles": epoch.load.cycles,
                 "load_share": epoch.load_share,
-                "loads": [asdict(item) for item in epoch.load.chips],
+                "loads": [asdict(record) for record in epoch.load.chips],
             }
             for epoch in run.epochs
         ],
         "program_cycles": run.programs(),
         "program_load_cycles": run.program_loads(),
         "program_host_seconds": run.host_seconds(),
-        "dram": [asdict(item) for item in run.dram],
+        "dram": [asdict(record) for record in run.dram],
         "l1_bytes": dict(run.l1),
         "l1_capacity": run.l1_capacity,
-        "performance_check": [{**asdict(item), "passed": item.passed} for item in results],
+        "performance_check": [{**asdict(record), "passed": record.passed} for record in results],
     }
 
 
 def read_perf_json(text: str, path: str) -> dict[str, Any]:
-    """What `perf_json` gave, read back. Raises HostError for what is none, or of another schema version."""
-    found = read_object(text.encode("utf-8", "replace"), path, _WHAT, _FIX)
-    if any(key not in found for key in _NEEDED):
+    """Read back the text of `perf_json`. Raises HostError for a text of another form or schema version."""
+    content = read_object(text.encode("utf-8", "replace"), path, _WHAT, _FIX)
+    if any(key not in content for key in _NEEDED):
         raise HostError(f"{path}: not {_WHAT}")
-    version = found.get("schema_version")
+    version = content.get("schema_version")
     if version != RESULT_VERSION:
         raise HostError(f"{path}: schema version {version}, this version reads {RESULT_VERSION}: write it again")
-    wrong = _wrong_place(found, _FORM, "")
+    wrong = _wrong_place(content, _FORM, "")
     if wrong is not None:
         raise HostError(f"{path}: not {_WHAT}: {wrong}: {_FIX}")
-    return found
+    return content
 
 
 _WHAT: Final = "a file that `buda-emu perf --json` wrote"
@@ -110,12 +111,12 @@ _FORM: Final[Mapping[str, Any]] = {
         }
     ],
 }
-"""What a comparison reads: an object has these keys at least ("*": any keys), a list elements of that form, a tuple
-means that it may be null."""
+"""The form that a comparison needs: an object has at least these keys ("*": any keys), a list has elements of that
+form, and a tuple holds the form of a value that may be null."""
 
 
 def _wrong_place(value: Any, form: Any, place: str) -> str | None:
-    """The first place, with what it should be, where a value does not have a form; None where it has it."""
+    """Return the first place at which a value does not have a form, with the expected form; None if there is none."""
     if isinstance(form, tuple):
         return None if value is None else _wrong_place(value, form[0], place)
     if isinstance(form, str):
@@ -128,7 +129,7 @@ def _wrong_place(value: Any, form: Any, place: str) -> str | None:
 
 
 def _inner_places(value: Any, form: Any, place: str) -> Iterator[tuple[Any, Any, str]]:
-    """Each value directly inside of one, the form that it should have, and its place."""
+    """Yield each value directly inside of another, with the form that it should have and its place."""
     if isinstance(form, list):
         for number, inner in enumerate(cast("list[Any]", value)):
             yield inner, form[0], f"{place}[{number}]"
@@ -140,7 +141,7 @@ def _inner_places(value: Any, form: Any, place: str) -> Iterator[tuple[Any, Any,
 
 
 def schema() -> dict[str, Any]:
-    """Of one modelled netlist."""
+    """Return the JSON Schema of one modelled netlist."""
     epochs = Rows(
         program=str,
         graphs=list[str],
@@ -196,7 +197,7 @@ RUNTIME_COLUMNS = (
 
 
 def perf_info_all_epochs_csv(run: PerfRun) -> str:
-    """perf_info_all_epochs.csv: a line for each epoch; per-input figures are integers."""
+    """Return perf_info_all_epochs.csv: a line for each epoch; per-input figures are integers."""
     rows = [
         {
             "program-name": epoch.program,
@@ -217,59 +218,59 @@ def perf_info_all_epochs_csv(run: PerfRun) -> str:
 
 
 def runtime_table_csv(netlist: Netlist, run: PerfRun) -> str:
-    """runtime_table.csv of every epoch, one line for the first core of each op: its cores are modelled alike."""
+    """Return runtime_table.csv of every epoch, one line for the first core of each op: its cores are modelled alike."""
     rows: list[dict[str, Any]] = []
     for epoch in run.epochs:
-        for item in op_figures(netlist, run, epoch):
-            bandwidths = [*item.input_bandwidth, None, None]
+        for figures in op_figures(netlist, run, epoch):
+            bandwidths = [*figures.input_bandwidth, None, None]
             rows.append(
                 {
-                    "core-label": _label(run.chip, item),
-                    "device_id": item.chip,
+                    "core-label": _label(run.chip, figures),
+                    "device_id": figures.chip,
                     "aiclk": int(run.clock),
                     "first-and-last-inputs": _inputs(epoch),
-                    "total-runtime": _whole(item.total_runtime),
-                    "active-math-cycles-single-input": _whole(item.math),
-                    "math-utilization-over-all-inputs": _two(item.average_utilisation),
-                    "math-utilization-last-input-recorded": _two(item.utilisation_last),
-                    "runtime-last-input-recorded": _whole(item.cycles_last),
-                    "num-cycles-per-tensor": _two(item.cycles_per_input),
+                    "total-runtime": _whole(figures.total_runtime),
+                    "active-math-cycles-single-input": _whole(figures.math),
+                    "math-utilization-over-all-inputs": _two(figures.average_utilisation),
+                    "math-utilization-last-input-recorded": _two(figures.utilisation_last),
+                    "runtime-last-input-recorded": _whole(figures.cycles_last),
+                    "num-cycles-per-tensor": _two(figures.cycles_per_input),
                     "num-tensors-per-second": _two(_per_second(run, epoch)),
                     "input0-bw": _two(bandwidths[0]),
                     "input1-bw": _two(bandwidths[1]),
-                    "output-bw": _two(item.output_bandwidth),
+                    "output-bw": _two(figures.output_bandwidth),
                 }
             )
     return _csv(RUNTIME_COLUMNS, rows)
 
 
 def op_perf_table(netlist: Netlist, run: PerfRun) -> dict[str, Any]:
-    """op_perf_table.json of every epoch, by program and graph."""
-    found: dict[str, Any] = {}
+    """Return the content of op_perf_table.json for every epoch, by program and graph."""
+    tables: dict[str, Any] = {}
     for number, epoch in enumerate(run.epochs):
         ops: dict[str, Any] = {
-            item.op: {
+            figures.op: {
                 "first-input-recorded": 0,
-                "last-input-recorded": item.inputs - 1,
-                "num-cores": item.cores,
-                "runtime-across-cores": item.total_runtime,
-                "math-utilization-across-cores": item.average_utilisation,
+                "last-input-recorded": figures.inputs - 1,
+                "num-cores": figures.cores,
+                "runtime-across-cores": figures.total_runtime,
+                "math-utilization-across-cores": figures.average_utilisation,
                 "model-num-cycles": cost,
-                "provenance": item.provenance,
+                "provenance": figures.provenance,
             }
-            for item, cost in zip(
+            for figures, cost in zip(
                 op_figures(netlist, run, epoch), (op.cost.cycles for op in epoch.timing.ops), strict=True
             )
         }
         ops["epoch-information"] = {"epoch-global-id": number, "AICLK": run.clock}
-        found.setdefault(epoch.program, {})[" + ".join(epoch.graphs)] = ops
-    return found
+        tables.setdefault(epoch.program, {})[" + ".join(epoch.graphs)] = ops
+    return tables
 
 
-def _label(chip: Device, item: OpFigures) -> str:
-    """<x>-<y>-<op>: the physical place of the op's first core on an unharvested chip (PERF 1)."""
-    place = chip.label(*item.place) if len(item.place) == 2 else "eth"
-    return f"{place}-{item.op}"
+def _label(chip: Device, figures: OpFigures) -> str:
+    """Return <x>-<y>-<op>: the physical place of the op's first core on an unharvested chip (PERF 1)."""
+    place = chip.label(*figures.place) if len(figures.place) == 2 else "eth"
+    return f"{place}-{figures.op}"
 
 
 def _inputs(epoch: EpochReport) -> str:

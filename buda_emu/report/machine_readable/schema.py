@@ -1,6 +1,6 @@
-"""The JSON Schema of report.json and of what `buda-emu test --json` writes, derived from the result classes.
+"""The JSON Schema of report.json and of the output of `buda-emu test --json`, derived from the result classes.
 
-`python -m buda_emu.report.machine_readable.schema` prints it; it stands in schemas/report.schema.json.
+`python -m buda_emu.report.machine_readable.schema` prints it; it is stored in schemas/report.schema.json.
 """
 
 import json
@@ -34,45 +34,49 @@ def _array_names() -> Mapping[str, Any]:
 
 
 def schema() -> dict[str, Any]:
-    """Of one test run."""
+    """Return the schema of one test run."""
     return schema_of(TestRun, "Results of buda-emu test")
 
 
 def schema_of(kind: type, title: str, without: Iterable[str] = ()) -> dict[str, Any]:
-    """Of a dataclass as plain data with its version; `without`: fields that are not part of it."""
+    """Return the schema of a dataclass as plain data with a version, without the fields `without`."""
     definitions: dict[str, Any] = {}
-    found = object_of(kind, definitions)
-    names = [name for name in found["required"] if name not in without]
-    return versioned(title, {name: found["properties"][name] for name in names}, definitions)
+    form = object_of(kind, definitions)
+    names = [name for name in form["required"] if name not in without]
+    return versioned(title, {name: form["properties"][name] for name in names}, definitions)
 
 
 class Row:
-    """An object inside of a result: the fields of these dataclasses, and fields whose types are given. A type may be a
-    `Row`, and a tuple of those that it may be."""
+    """An object inside of a result: the fields of the dataclasses `parts`, and named fields with their types.
 
-    def __init__(self, *parts: type | Mapping[str, Any], **own: Any) -> None:
+    A type may be a `Row`, or a tuple of alternatives.
+    """
+
+    def __init__(self, *parts: type | Mapping[str, Any], **named_fields: Any) -> None:
         self.fields: dict[str, Any] = {}
-        for part in (*parts, own):
+        for part in (*parts, named_fields):
             self.fields |= get_type_hints(part, localns=_array_names()) if isinstance(part, type) else part
 
 
 class Rows(Row):
-    """A list of such objects."""
+    """A list of objects of one form."""
 
 
-def document(title: str, *parts: type | Mapping[str, Any], optional: Iterable[str] = (), **own: Any) -> dict[str, Any]:
-    """Of a `Row` with a version: all its fields, but those that are `optional`."""
+def document(
+    title: str, *parts: type | Mapping[str, Any], optional: Iterable[str] = (), **named_fields: Any
+) -> dict[str, Any]:
+    """Return the schema of a `Row` with a version; all fields are required but those in `optional`."""
     definitions: dict[str, Any] = {}
-    properties = {name: _of(kind, definitions) for name, kind in Row(*parts, **own).fields.items()}
-    found = versioned(title, properties, definitions)
-    found["required"] = [name for name in found["required"] if name not in set(optional)]
-    return found
+    properties = {name: _of(kind, definitions) for name, kind in Row(*parts, **named_fields).fields.items()}
+    form = versioned(title, properties, definitions)
+    form["required"] = [name for name in form["required"] if name not in set(optional)]
+    return form
 
 
 def versioned(
     title: str, properties: dict[str, Any], definitions: dict[str, Any], version: int = RESULT_VERSION
 ) -> dict[str, Any]:
-    """Of an object with a version and these fields, all of which it has."""
+    """Return the schema of an object with a version and these fields, all of which are required."""
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": title,
@@ -84,25 +88,25 @@ def versioned(
 
 
 def text() -> str:
-    """As it stands in schemas/report.schema.json."""
+    """Return the content of schemas/report.schema.json."""
     return json.dumps(schema(), indent=2) + "\n"
 
 
 def object_of(kind: type, definitions: dict[str, Any]) -> dict[str, Any]:
-    """Of a dataclass or a named tuple; classes that its fields name go into `definitions`."""
+    """Return the schema of a dataclass or a named tuple; the classes of its fields are added to `definitions`."""
     hints = get_type_hints(kind, localns=_array_names())
-    names = [item.name for item in fields(kind)] if is_dataclass(kind) else [*hints]
+    names = [entry.name for entry in fields(kind)] if is_dataclass(kind) else [*hints]
     properties = {name: _of(hints[name], definitions) for name in names}
     return {"type": "object", "properties": properties, "required": names}
 
 
 def _of(kind: Any, definitions: dict[str, Any]) -> dict[str, Any]:
     if isinstance(kind, Row):
-        fields_of_it = {name: _of(one, definitions) for name, one in kind.fields.items()}
+        fields_of_it = {name: _of(inner, definitions) for name, inner in kind.fields.items()}
         row = {"type": "object", "properties": fields_of_it, "required": [*fields_of_it]}
         return {"type": "array", "items": row} if isinstance(kind, Rows) else row
     if isinstance(kind, tuple):
-        return {"anyOf": [_of(item, definitions) for item in cast("tuple[Any, ...]", kind)]}
+        return {"anyOf": [_of(alternative, definitions) for alternative in cast("tuple[Any, ...]", kind)]}
     if kind in _PLAIN:
         return dict(_PLAIN[kind])
     if isinstance(kind, type) and (hasattr(kind, "_fields") or is_dataclass(kind)):
@@ -116,11 +120,11 @@ def _of(kind: Any, definitions: dict[str, Any]) -> dict[str, Any]:
     if origin is Literal:
         return {"enum": list(args)}
     if origin is UnionType or origin is Union:
-        return {"anyOf": [_of(item, definitions) for item in args]}
+        return {"anyOf": [_of(alternative, definitions) for alternative in args]}
     if origin is tuple and args[-1] is Ellipsis:
         return {"type": "array", "items": _of(args[0], definitions)}
     if origin is tuple:
-        items = [_of(item, definitions) for item in args]
+        items = [_of(alternative, definitions) for alternative in args]
         return {"type": "array", "prefixItems": items, "minItems": len(items), "maxItems": len(items)}
     if origin is list:
         return {"type": "array", "items": _of(args[0], definitions)}

@@ -17,7 +17,7 @@ _DIGITS: Final = 4
 
 
 def trace(picture: TimelinePicture) -> dict[str, Any]:
-    """The whole picture."""
+    """Return the whole picture as a trace."""
     return {
         "traceEvents": list(_Writer(picture).events()),
         "displayTimeUnit": "ns",
@@ -28,7 +28,9 @@ def trace(picture: TimelinePicture) -> dict[str, Any]:
 class _Writer:
     def __init__(self, picture: TimelinePicture) -> None:
         self._picture = picture
-        groups = dict.fromkeys(chain((lane.group for lane in picture.lanes), (item.group for item in picture.counters)))
+        groups = dict.fromkeys(
+            chain((lane.group for lane in picture.lanes), (counter.group for counter in picture.counters))
+        )
         self._process = {group: number for number, group in enumerate(groups)}
         threads = dict.fromkeys(groups, 0)
         self._place: list[tuple[int, int]] = []  # of each lane: process and thread
@@ -37,7 +39,7 @@ class _Writer:
             self._place.append((self._process[lane.group], threads[lane.group]))
 
     def events(self) -> Iterator[Event]:
-        """Names, slices, arrows, counters, memories."""
+        """Yield the events of names, slices, arrows, counters and memories."""
         for group, process in self._process.items():
             yield from _process(process, group or self._picture.title)
         for lane, (process, thread) in zip(self._picture.lanes, self._place, strict=True):
@@ -46,48 +48,49 @@ class _Writer:
         yield from self._stretches()
         yield from self._slices()
         yield from self._flows()
-        for item in self._picture.counters:
-            for time, value in zip(item.times, item.values, strict=True):
-                yield self._counter(self._process[item.group], item.name, time, item.unit, value)
+        for counter in self._picture.counters:
+            for time, value in zip(counter.times, counter.values, strict=True):
+                yield self._counter(self._process[counter.group], counter.name, time, counter.unit, value)
         for number, memory in enumerate(self._picture.memories):
             yield from self._memory(len(self._process) + number, memory)
 
     def _slices(self) -> Iterator[Event]:
-        for item in self._picture.slices:
-            process, thread = self._place[item.lane]
+        for part in self._picture.slices:
+            process, thread = self._place[part.lane]
             yield {
-                "name": item.name,
-                "cat": item.category or "task",
+                "name": part.name,
+                "cat": part.category or "task",
                 "ph": "X",
                 "pid": process,
                 "tid": thread,
-                "ts": self._at(item.start),
-                "dur": self._lasts(item.start, item.end),
-                "args": dict(item.details),
+                "ts": self._at(part.start),
+                "dur": self._lasts(part.start, part.end),
+                "args": dict(part.details),
             }
 
     def _stretches(self) -> Iterator[Event]:
-        for group in dict.fromkeys(item.group for item in self._picture.stretches):
+        for group in dict.fromkeys(stretch.group for stretch in self._picture.stretches):
             process = self._process.setdefault(group, len(self._process))
             yield _named("thread_name", process, 0, "stretches")
             yield {**_named("thread_sort_index", process, 0, ""), "args": {"sort_index": 0}}
-        for item in self._picture.stretches:
+        for stretch in self._picture.stretches:
             yield {
-                "name": item.name,
+                "name": stretch.name,
                 "cat": "stretch",
                 "ph": "X",
-                "pid": self._process[item.group],
+                "pid": self._process[stretch.group],
                 "tid": 0,
-                "ts": self._at(item.start),
-                "dur": self._lasts(item.start, item.end),
+                "ts": self._at(stretch.start),
+                "dur": self._lasts(stretch.start, stretch.end),
             }
 
     def _flows(self) -> Iterator[Event]:
-        """Both ends name the beginning of their slice: viewers draw from its end to the other's beginning."""
+        """Yield both ends of each arrow. An end names the beginning of its slice: viewers draw from the slice's end
+        to the other's beginning."""
         for number, flow in enumerate(self._picture.flows):
             for kind, index in (("s", flow.source), ("f", flow.target)):
-                item = self._picture.slices[index]
-                process, thread = self._place[item.lane]
+                part = self._picture.slices[index]
+                process, thread = self._place[part.lane]
                 yield {
                     "name": flow.name or "wait",
                     "cat": "wait",
@@ -95,7 +98,7 @@ class _Writer:
                     "id": number,
                     "pid": process,
                     "tid": thread,
-                    "ts": self._at(item.start),
+                    "ts": self._at(part.start),
                     **({"bp": "e"} if kind == "f" else {}),
                 }
 
@@ -105,10 +108,10 @@ class _Writer:
             for time, size in zip(held.times.tolist(), held.bytes.tolist(), strict=True):
                 yield self._counter(process, f"{memory.name} bytes", time, "bytes", size)
             for number, live in enumerate(held.lives):
-                both = {"name": live.name, "cat": "tensor", "id": f"{process}.{number}", "pid": process, "tid": 0}
-                where = {"address": live.address, "bytes": live.size}
-                yield {**both, "ph": "b", "ts": self._at(live.start), "args": where}
-                yield {**both, "ph": "e", "ts": self._at(live.end)}
+                common = {"name": live.name, "cat": "tensor", "id": f"{process}.{number}", "pid": process, "tid": 0}
+                allocation = {"address": live.address, "bytes": live.size}
+                yield {**common, "ph": "b", "ts": self._at(live.start), "args": allocation}
+                yield {**common, "ph": "e", "ts": self._at(live.end)}
 
     def _counter(self, process: int, name: str, time: float, unit: str, value: float) -> Event:
         return {"name": name, "ph": "C", "pid": process, "ts": self._at(time), "args": {unit: value}}

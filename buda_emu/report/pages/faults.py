@@ -8,7 +8,7 @@ from markupsafe import Markup
 
 from buda_emu.netlist.model import Netlist
 from buda_emu.report.pages.engine import Cell, Column, Table, figure, named, render, table
-from buda_emu.report.pictures.grid_svg import clean, fitted, grid_svg, number, open_chart, text
+from buda_emu.report.pictures.grid_svg import clean, fit_text, grid_svg, number, open_chart, text
 from buda_emu.report.terminal.faults import PROTECTION, guarded_row, headers, row
 from buda_emu.report.terminal.text import percent
 from buda_emu.support.checker.text import plural
@@ -64,7 +64,7 @@ def outcome_bars(rows: Sequence[Bar], title: str) -> str:
         x += 32 + 7 * len(outcome)
     for place, share in enumerate(rows):
         y = 26 + place * _ROW
-        parts.append(text(_NAMES - 6, y + 11, fitted(share.name, _NAMES - 10, 11), 11, "", "end"))
+        parts.append(text(_NAMES - 6, y + 11, fit_text(share.name, _NAMES - 10, 11), 11, "", "end"))
         begin = float(_NAMES)
         faults = sum(share.counts.values())
         for outcome in there:

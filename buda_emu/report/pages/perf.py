@@ -12,7 +12,7 @@ from buda_emu.netlist.model import Netlist, Op, Queue
 from buda_emu.performance.routing.epochs import RoutedEpoch, route_epochs
 from buda_emu.performance.timing.checks import BoundResult
 from buda_emu.performance.timing.epoch.critical import CAUSE_WORDS, CriticalStep, chain_sentence, critical_steps
-from buda_emu.performance.timing.epoch.pipeline import at_work, filled, steady
+from buda_emu.performance.timing.epoch.pipeline import describe_fill, extend_until_full, steady
 from buda_emu.performance.timing.epoch.result import EpochTiming
 from buda_emu.performance.timing.figures import OpFigures, op_figures
 from buda_emu.performance.timing.result import EpochReport, PerfRun
@@ -24,7 +24,7 @@ from buda_emu.report.pictures.epoch_picture import steady_picture
 from buda_emu.report.pictures.grid_svg import (
     Uses,
     clean,
-    fitted,
+    fit_text,
     grid_svg,
     open_chart,
     sentence,
@@ -165,7 +165,7 @@ def _labels(names: Sequence[str], dots: Sequence[tuple[float, float]]) -> list[s
     parts: list[str] = []
     taken = [(x - 5, x + 5, y) for x, y in dots]
     for name, (x, y) in zip(names, dots, strict=False):
-        short = fitted(name, 260, _SMALL)
+        short = fit_text(name, 260, _SMALL)
         wide = width_of(short, _SMALL)
         places = [(left, y + down) for down in (0, 15, -15, 30, -30, 45, -45) for left in (x + 10, x - 10 - wide)]
 
@@ -308,7 +308,7 @@ def _epoch(
     netlist: Netlist, run: PerfRun, epoch: EpochReport, index: int, routed: Mapping[int, RoutedEpoch | str], uses: Uses
 ) -> Markup:
     timing = epoch.timing
-    full = filled(timing, epoch.bottleneck.name)
+    full = extend_until_full(timing, epoch.bottleneck.name)
     steps = critical_steps(timing)
     ops = list(op_figures(netlist, run, epoch))
     busy = {item.op: min(item.active / timing.modelled / max(epoch.pace, 1.0), 1.0) for item in timing.ops}
@@ -374,9 +374,9 @@ def _steady(epoch: EpochReport, full: EpochTiming) -> str:
         return "Its only input." if epoch.timing.inputs == 1 else f"All of its {epoch.timing.modelled} inputs."
     which = f"Inputs {stretch.first} to {stretch.last} of {stretch.op}"
     if stretch.working < len(full.ops):
-        away = f"the pipeline is filled so far: {at_work(full, stretch)}"
+        away = f"the pipeline is filled so far: {describe_fill(full, stretch)}"
     else:
-        away = f"away from filling and draining: {at_work(full, stretch)}"
+        away = f"away from filling and draining: {describe_fill(full, stretch)}"
     return f"{which}, {epoch.pace:,.0f} cycles each, {away}; {plural(epoch.timing.inputs, 'input')} in all."
 
 

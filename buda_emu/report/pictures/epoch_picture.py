@@ -1,10 +1,11 @@
 """Modelled epochs as a picture of lanes, for a trace.
 
-Three groups of lanes for each epoch. Cores: a slice in which each chip loads the epoch; then the unpack, math and pack
-thread of each op, whose cores all work alike, and counters of what waits in front of those on the critical path.
-Transfers: a lane for each pair of ops or op and queue, and counters of what the busiest NoC links and ports carry.
-Memory: a lane for each stream of a channel. Slices bear the names of their units; arrows lead along the critical path,
-and to each input of an op from what it waited for longest. The steady state is a stretch. Times are cycles.
+There are three groups of lanes for each epoch. Cores: a slice in which each chip loads the epoch; then the unpack, math
+and pack thread of each op, whose cores all work alike, and counters of parts that wait in front of ops on the critical
+path. Transfers: a lane for each pair of ops or op and queue, and counters of the load of the busiest NoC links and
+ports. Memory: a lane for each stream of a channel. Slices have the names of their units; arrows lead along the critical
+path, and to each input of an op from the task that it waited for longest. The steady state is a stretch. Times are
+cycles.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -14,7 +15,7 @@ import numpy as np
 
 from buda_emu.performance.timeline import Schedule, Timing
 from buda_emu.performance.timeline.picture import Counter, Flow, Lane, Slice, Stretch, TimelinePicture
-from buda_emu.performance.timing.epoch.pipeline import at_work, filled, steady
+from buda_emu.performance.timing.epoch.pipeline import describe_fill, extend_until_full, steady
 from buda_emu.performance.timing.epoch.result import EpochTiming, OpTiming
 from buda_emu.performance.timing.result import EpochReport, PerfRun, hypothetical
 from buda_emu.performance.timing.transfers.loading import ChipLoad
@@ -27,8 +28,8 @@ _ROOMS: Final = ("cores", "transfers", "memory")
 
 
 def run_picture(run: PerfRun) -> TimelinePicture:
-    """The whole run: epochs one after the other, each once, as many inputs as it takes until its pipeline is full,
-    where they are not too many to be drawn: its stretch says how far it is."""
+    """Return the picture of a run: epochs one after the other, each once, with as many inputs as fill its pipeline
+    unless they are too many to draw. Its stretch says how far the pipeline is filled."""
     lanes: list[Lane] = []
     slices: list[Slice] = []
     counters: list[Counter] = []
@@ -46,7 +47,10 @@ def run_picture(run: PerfRun) -> TimelinePicture:
         counters += drawn.counters()
         begin += drawn.cycles
     about = {"netlist": run.netlist, "arch": run.arch, "clock_mhz": run.clock, "buda_emu": run.version}
-    notes = [f"{hypothetical(run.assumed).capitalize()}."] if run.assumed else []
+    if run.assumed:
+        notes = [f"{hypothetical(run.assumed).capitalize()}."]
+    else:
+        notes = []
     return TimelinePicture(
         f"{run.netlist} on {run.arch}",
         lanes,
@@ -62,12 +66,12 @@ def run_picture(run: PerfRun) -> TimelinePicture:
 
 
 def loading_name(load: ChipLoad) -> str:
-    """Of the lane in which a chip loads an epoch."""
+    """Return the name of the lane in which a chip loads an epoch."""
     return f"load, chip {load.chip}"
 
 
 def loading_slices(loads: Sequence[ChipLoad], begin: int, first_lane: int) -> Iterator[Slice]:
-    """A lane each."""
+    """Yield the slice in which each chip loads its epoch, each in a lane of its own."""
     for lane, load in enumerate(loads, first_lane):
         details = {"bytes": load.bytes, "cores": load.cores, "kernels": load.kernels}
         yield Slice(
@@ -83,7 +87,7 @@ def loading_slices(loads: Sequence[ChipLoad], begin: int, first_lane: int) -> It
 class _Epoch:
     def __init__(self, report: EpochReport, begin: int, first_lane: int, first_slice: int) -> None:
         self._report = report
-        self._model: EpochTiming = filled(report.timing, report.bottleneck.name, _MOST_TASKS)
+        self._model: EpochTiming = extend_until_full(report.timing, report.bottleneck.name, _MOST_TASKS)
         self._timing: Timing = self._model.timing
         self._schedule: Schedule = self._model.schedule
         loading = round(report.load.cycles)
@@ -93,13 +97,19 @@ class _Epoch:
         chips = ", ".join(f"chip {chip}" for chip in report.chips)
         title = f"{report.program}: {' + '.join(report.graphs)} ({chips})"
         self._groups = tuple(f"{title}, {name}" for name in _ROOMS)
-        self.lanes = [Lane(loading_name(item), self._groups[_CORES]) for item in report.load.chips]
+        self.lanes = [Lane(loading_name(load), self._groups[_CORES]) for load in report.load.chips]
         self._lane: list[int] = []  # the first of each unit
         for name in self._timing.units:
-            own = [f"{name}: {kind}" for kind in THREADS] if name in self._ops else [name]
-            self.lanes += [Lane(text, self._groups[self._room(name)]) for text in own]
-            self._lane.append(first_lane + len(self.lanes) - len(own))
-        self._path = self._timing.critical_path(self._model.last_task) if self._model.last_task >= 0 else []
+            if name in self._ops:
+                unit_lanes = [f"{name}: {kind}" for kind in THREADS]
+            else:
+                unit_lanes = [name]
+            self.lanes += [Lane(text, self._groups[self._room(name)]) for text in unit_lanes]
+            self._lane.append(first_lane + len(self.lanes) - len(unit_lanes))
+        if self._model.last_task >= 0:
+            self._path = self._timing.critical_path(self._model.last_task)
+        else:
+            self._path = []
         self._of_task: list[tuple[int, int]] = []  # first and last slice of each task
         self._inputs: list[int] = []  # the input that each task is of
         self.slices = list(loading_slices(report.load.chips, begin, first_lane))
@@ -108,10 +118,12 @@ class _Epoch:
     def _room(self, unit: str) -> int:
         if unit in self._ops:
             return _CORES
-        return _MEMORY if unit.startswith(("DRAM channel", "host link")) else _TRANSFERS
+        if unit.startswith(("DRAM channel", "host link")):
+            return _MEMORY
+        return _TRANSFERS
 
     def _draw(self, first: int) -> None:
-        """Tasks, those of an op as its threads work on them."""
+        """Add the slices of all tasks; a task of an op has one for each thread."""
         timing = self._timing
         units: list[int] = timing.unit.tolist()
         tasks = [0] * len(timing.units)
@@ -119,8 +131,8 @@ class _Epoch:
         for unit in units:
             tasks[unit] += 1
         for start, end, unit in zip(timing.start.tolist(), timing.end.tolist(), units, strict=True):
-            each = max(tasks[unit] // self._model.modelled, 1)
-            entry, part = divmod(seen[unit], each)
+            tasks_per_input = max(tasks[unit] // self._model.modelled, 1)
+            entry, part = divmod(seen[unit], tasks_per_input)
             seen[unit] += 1
             name = timing.units[unit]
             pieces: Sequence[tuple[float, float]] = ((start, end),)
@@ -135,7 +147,7 @@ class _Epoch:
                 self.slices.append(Slice(self._lane[unit] + number, *at, name, kinds[number], details))
 
     def flows(self) -> Iterator[Flow]:
-        """The critical path, and of each input of an op its longest wait."""
+        """Yield arrows along the critical path, and to each input of an op from the task that it waited for longest."""
         cause: list[int] = self._timing.cause.tolist()
         shown = {task: f"critical path, {self._why(task)}" for task in self._path if cause[task] >= 0}
         waited: list[int] = self._timing.waited().tolist()
@@ -143,35 +155,37 @@ class _Epoch:
         for task, unit in enumerate(self._timing.unit.tolist()):
             if waited[task] and cause[task] >= 0 and self._timing.units[unit] in self._ops:
                 key = unit, self._inputs[task]
-                longest[key] = max(longest.get(key, task), task, key=lambda one: waited[one])
+                longest[key] = max(longest.get(key, task), task, key=lambda candidate: waited[candidate])
         for task in longest.values():
             shown.setdefault(task, self._why(task))
         for task in sorted(shown):
             yield Flow(self._of_task[cause[task]][1], self._of_task[task][0], shown[task])
 
     def _why(self, task: int) -> str:
-        """What a task waited for."""
+        """Return the name of the object that a task waited for last."""
         number = int(self._timing.held_by[task])
-        return "the part before" if number < 0 else self._timing.objects[number]
+        if number < 0:
+            return "the part before"
+        return self._timing.objects[number]
 
     def chain(self) -> list[int]:
-        """Slices of the critical path."""
+        """Return the slices of the critical path."""
         return [number for task in self._path for number in range(self._of_task[task][0], self._of_task[task][1] + 1)]
 
     def stretches(self) -> Iterator[Stretch]:
-        """The steady state."""
-        found = steady(self._model, self._report.bottleneck.name)
-        if found is not None and found.last - found.first + 1 < self._model.modelled:
-            name = f"steady state, {at_work(self._model, found)}"
-            yield Stretch(self._begin + found.start, self._begin + found.end, name, self._groups[_CORES])
+        """Yield the steady state, if it is not the whole run."""
+        stretch = steady(self._model, self._report.bottleneck.name)
+        if stretch is not None and stretch.last - stretch.first + 1 < self._model.modelled:
+            name = f"steady state, {describe_fill(self._model, stretch)}"
+            yield Stretch(self._begin + stretch.start, self._begin + stretch.end, name, self._groups[_CORES])
 
     def counters(self) -> Iterator[Counter]:
-        """What waits in front of ops, and what links carry."""
+        """Yield the counters of parts in front of ops, and those of links."""
         yield from self._waiting()
         yield from self._links()
 
     def _waiting(self) -> Iterator[Counter]:
-        """Parts that have arrived at an op on the critical path and were not consumed yet."""
+        """Yield the number of parts that have arrived at an op on the critical path and are not consumed yet."""
         on_path = {self._timing.units[int(self._timing.unit[task])] for task in self._path}
         consumed = {
             name.removesuffix(": parts consumed"): index
@@ -186,16 +200,28 @@ class _Epoch:
             down, used = self._schedule.changes_of(consumed[op], self._timing)
             rises = dict(zip(up.tolist(), arrived.tolist(), strict=True))
             drops = dict(zip(down.tolist(), used.tolist(), strict=True))
-            have = taken = 0
+            arrived_parts = consumed_parts = 0
             values: dict[int, int] = {}
             for time in sorted({*rises, *drops}):
-                have = rises.get(time, have)
-                taken = drops.get(time, taken)
-                values[time] = max(have - taken, 0)
+                arrived_parts = rises.get(time, arrived_parts)
+                consumed_parts = drops.get(time, consumed_parts)
+                values[time] = max(arrived_parts - consumed_parts, 0)
             yield self._counter(_CORES, f"{source} in front of {op}", "parts", values)
 
     def _links(self) -> Iterator[Counter]:
-        """Bytes in a cycle over the busiest links, from the transfers whose way they are on."""
+        """Yield the bytes per cycle over the busiest links, summed over the transfers that use them."""
+        changes = self._rate_changes({link.name for link in self._model.links[:LINKS]})
+        for name in (link.name for link in self._model.links if link.name in changes):
+            moments = changes[name]
+            rate = 0.0
+            values: dict[int, float] = {}
+            for time in sorted(moments):
+                rate += moments[time]
+                values[time] = round(max(rate, 0.0), 3)
+            yield self._counter(_TRANSFERS, name, "bytes a cycle", values)
+
+    def _rate_changes(self, names: set[str]) -> dict[str, dict[int, float]]:
+        """Return for each of these links the moments at which its rate changes, and by how many bytes per cycle."""
         timing = self._timing
         tasks: dict[str, list[tuple[int, int]]] = {}
         units: list[int] = timing.unit.tolist()
@@ -203,27 +229,19 @@ class _Epoch:
             name = timing.units[unit]
             if self._room(name) == _TRANSFERS:
                 tasks.setdefault(name, []).append((start, end))
-        shown = {item.name for item in self._model.links[:LINKS]}
         changes: dict[str, dict[int, float]] = {}
         for edge, path in zip(self._report.edges, self._report.paths, strict=True):
-            own = tasks.get(edge.name, ()) if not edge.once else ()
-            for way, size in path.loads():
-                if str(way) not in shown:
+            spans = tasks.get(edge.name, ()) if not edge.once else ()
+            for link, size in path.loads():
+                if str(link) not in names:
                     continue
-                moments = changes.setdefault(str(way), {})
-                each = size * self._model.modelled / max(len(own), 1)
-                for start, end in own:
-                    rate = each / max(end - start, 1)
+                moments = changes.setdefault(str(link), {})
+                bytes_per_task = size * self._model.modelled / max(len(spans), 1)
+                for start, end in spans:
+                    rate = bytes_per_task / max(end - start, 1)
                     moments[start] = moments.get(start, 0.0) + rate
                     moments[end] = moments.get(end, 0.0) - rate
-        for link in (item.name for item in self._model.links if item.name in changes):
-            moments = changes[link]
-            rate = 0.0
-            values: dict[int, float] = {}
-            for time in sorted(moments):
-                rate += moments[time]
-                values[time] = round(max(rate, 0.0), 3)
-            yield self._counter(_TRANSFERS, link, "bytes a cycle", values)
+        return changes
 
     def _counter(self, room: int, name: str, unit: str, values: Mapping[int, float]) -> Counter:
         times = [self._begin + time for time in values]
@@ -231,7 +249,8 @@ class _Epoch:
 
 
 def _threads(op: OpTiming, start: int, end: int) -> Sequence[tuple[float, float]]:
-    """When the threads of a core work on a part: unpack from its start, pack to its end, math between them."""
+    """Return begin and end of the threads of a core for one part: unpack from its start, pack to its end, math between
+    them."""
     length = end - start
     unpack, math, pack = (min(cycles / op.parts, length) for cycles in op.cost.threads)
     lead = (length - math) / 2
@@ -239,8 +258,9 @@ def _threads(op: OpTiming, start: int, end: int) -> Sequence[tuple[float, float]
 
 
 def steady_picture(epoch: EpochReport, timing: EpochTiming) -> TimelinePicture:
-    """What limits the epoch first, then what is on its critical path, the longest first, then its ops in document
-    order: a lane for each unit, which bears its name. `timing`: of the epoch, as many inputs as fill its pipeline."""
+    """Return the picture of an epoch's steady state: first the unit that limits the epoch, then the units of the
+    critical path, longest first, then the ops in document order. `timing` is that of the epoch with as many inputs as
+    fill its pipeline."""
     result = timing.timing
     stretch = steady(timing, epoch.bottleneck.name)
     begin = 0
@@ -248,7 +268,10 @@ def steady_picture(epoch: EpochReport, timing: EpochTiming) -> TimelinePicture:
     if stretch is not None and stretch.last - stretch.first + 1 < timing.modelled:
         begin = stretch.start
         end = stretch.end
-    chain = result.critical_path(timing.last_task) if timing.last_task >= 0 else []
+    if timing.last_task >= 0:
+        chain = result.critical_path(timing.last_task)
+    else:
+        chain = []
     chain = [task for task in chain if result.end[task] > begin and result.start[task] < end]
     limit = [name for name in result.units if name.partition(": ")[0] == epoch.bottleneck.name]
     if not limit and stretch is not None:  # a NoC link, or nothing: the busiest op
@@ -258,58 +281,66 @@ def steady_picture(epoch: EpochReport, timing: EpochTiming) -> TimelinePicture:
     number = {task: place for place, task in enumerate(slices)}
     lanes = [Lane(name) for name in names]
     drawn = list(slices.values())
-    whole = begin == 0 and end == result.makespan
-    if whole:
+    is_whole = begin == 0 and end == result.makespan
+    if is_whole:
         lanes, drawn = _after_loading(epoch, lanes, drawn, len(limit))
     return TimelinePicture(
         "",
         lanes,
         drawn,
         chain=[number[task] for task in chain],
-        stretches=() if whole else [Stretch(begin, end, "steady state")],
+        stretches=() if is_whole else [Stretch(begin, end, "steady state")],
     )
 
 
 def _after_loading(
     epoch: EpochReport, lanes: list[Lane], drawn: list[Slice], above: int
 ) -> tuple[list[Lane], list[Slice]]:
-    """The same, begun when the epoch is loaded, which has lanes of its own below those `above`."""
+    """Return lanes and slices that begin when the epoch is loaded, with lanes for loading below those `above`."""
     loads = epoch.load.chips
     after = round(epoch.load.cycles)
     moved = [
-        item._replace(
-            lane=item.lane + len(loads) * (item.lane >= above), start=item.start + after, end=item.end + after
+        drawn_slice._replace(
+            lane=drawn_slice.lane + len(loads) * (drawn_slice.lane >= above),
+            start=drawn_slice.start + after,
+            end=drawn_slice.end + after,
         )
-        for item in drawn
+        for drawn_slice in drawn
     ]
-    own = [Lane(loading_name(load)) for load in loads]
-    return [*lanes[:above], *own, *lanes[above:]], [*moved, *loading_slices(loads, 0, above)]
+    loading_lanes = [Lane(loading_name(load)) for load in loads]
+    return [*lanes[:above], *loading_lanes, *lanes[above:]], [*moved, *loading_slices(loads, 0, above)]
 
 
 def _longest(result: Timing, tasks: list[int]) -> list[str]:
-    """Units by what they work in these tasks."""
-    held: dict[str, int] = {}
+    """Return the units of these tasks, those that work longest first."""
+    time_by_unit: dict[str, int] = {}
     for task in tasks:
         unit = result.units[int(result.unit[task])]
-        held[unit] = held.get(unit, 0) + int(result.end[task]) - int(result.start[task])
-    return sorted(held, key=lambda unit: -held[unit])
+        time_by_unit[unit] = time_by_unit.get(unit, 0) + int(result.end[task]) - int(result.start[task])
+    return sorted(time_by_unit, key=lambda unit: -time_by_unit[unit])
 
 
 def _slices(timing: EpochTiming, names: list[str], begin: int, end: int) -> Iterator[tuple[int, Slice]]:
-    """Tasks of these units between two moments."""
+    """Yield the tasks of these units between two moments, with their slices."""
     result = timing.timing
     ops = {op.op for op in timing.ops}
     for lane, unit in enumerate(names):
         tasks: list[int] = np.flatnonzero(result.unit == result.units.index(unit)).tolist()
-        each = max(len(tasks) // timing.modelled, 1)
-        other = "memory" if ": " in unit else "transfers"
+        tasks_per_input = max(len(tasks) // timing.modelled, 1)
+        if ": " in unit:
+            other = "memory"
+        else:
+            other = "transfers"
         for place, task in enumerate(tasks):
             start = int(result.start[task])
             stop = int(result.end[task])
             if stop <= begin or start >= end:
                 continue
-            entry, part = divmod(place, each)
-            kind = ("even inputs", "odd inputs")[entry % 2] if unit in ops else other
+            entry, part = divmod(place, tasks_per_input)
+            if unit in ops:
+                kind = ("even inputs", "odd inputs")[entry % 2]
+            else:
+                kind = other
             yield (
                 task,
                 Slice(

@@ -1,4 +1,4 @@
-"""Where ops and queues stand: one panel for each chip and epoch, as plain geometry in pixels (NETLIST 1.4, 1.8, 2.1).
+"""The layout of ops and queues: one panel for each chip and epoch, as plain geometry in pixels (NETLIST 1.4, 1.8, 2.1).
 
 Cores are placed by their logical row and column. Rows and columns of cores that a panel does not use are drawn narrow.
 Queues stand in lanes beside the grid, grouped by their memory: those that the panel reads to the left, those that it
@@ -27,7 +27,7 @@ INSET: Final = 9  # of an op in its cores: where the edges run
 
 @dataclass(frozen=True, slots=True)
 class Box:
-    """A rectangle."""
+    """A rectangle in pixels, with its upper left corner at x, y."""
 
     x: float
     y: float
@@ -36,31 +36,31 @@ class Box:
 
     @property
     def left(self) -> tuple[float, float]:
-        """The middle of the left side."""
+        """Return the middle of the left side."""
         return self.x, self.y + self.height / 2
 
     @property
     def right(self) -> tuple[float, float]:
-        """The middle of the right side."""
+        """Return the middle of the right side."""
         return self.x + self.width, self.y + self.height / 2
 
     @property
     def above(self) -> tuple[float, float]:
-        """The middle of the upper side."""
+        """Return the middle of the upper side."""
         return self.x + self.width / 2, self.y
 
     @property
     def below(self) -> tuple[float, float]:
-        """The middle of the lower side."""
+        """Return the middle of the lower side."""
         return self.x + self.width / 2, self.bottom
 
     @property
     def bottom(self) -> float:
-        """The lower side."""
+        """Return the y of the lower side."""
         return self.y + self.height
 
     def overlaps(self, other: "Box") -> bool:
-        """Whether they share more than a side."""
+        """Return whether two boxes share more than a side."""
         across = self.x < other.x + other.width and other.x < self.x + self.width
         return across and self.y < other.bottom and other.y < self.bottom
 
@@ -83,7 +83,7 @@ class Edge:
 
 @dataclass(frozen=True, slots=True)
 class Panel:
-    """What one chip does in one epoch."""
+    """The ops and queues of one chip in one epoch, with their boxes."""
 
     epoch: int
     chip: int
@@ -99,33 +99,38 @@ class Panel:
     edges: list[Edge] = field(default_factory=list[Edge])
 
     def beside(self, netlist: Netlist, name: str) -> dict[str, Box]:
-        """The boxes in the lanes to which a name belongs."""
+        """Return the boxes of the lanes to which a name belongs."""
         if name in netlist.queues:
             return self.queues
-        return self.ops if netlist.ops[name].graph == self.graph else self.elsewhere
+        if netlist.ops[name].graph == self.graph:
+            return self.ops
+        return self.elsewhere
 
     def box(self, name: str) -> Box:
-        """Of an op, a queue, or an op elsewhere."""
+        """Return the box of an op, a queue, or an op of another chip."""
         return self.ops.get(name) or self.queues.get(name) or self.elsewhere[name]
 
 
 def memory(queue: Queue) -> str:
-    """Where a queue lies, for people: `DRAM channel 3`, `DRAM channels 0-7`, `host`."""
+    """Describe the memory of a queue: `DRAM channel 3`, `DRAM channels 0-7`, `host memory`."""
     channels = sorted({buffer.channel for buffer in queue.buffers})
     if queue.loc == "host":
         return "host memory"
     if len(channels) == 1:
         return f"DRAM channel {channels[0]}"
-    together = channels == list(range(channels[0], channels[-1] + 1)) if channels else False
-    return (
-        f"DRAM channels {channels[0]}-{channels[-1]}" if together else f"DRAM channels {', '.join(map(str, channels))}"
-    )
+    if channels:
+        together = channels == list(range(channels[0], channels[-1] + 1))
+    else:
+        together = False
+    if together:
+        return f"DRAM channels {channels[0]}-{channels[-1]}"
+    return f"DRAM channels {', '.join(map(str, channels))}"
 
 
 def panels(
     netlist: Netlist, epochs: Sequence[int] | None = None, chips: Sequence[int] | None = None
 ) -> Iterator[Panel]:
-    """Every chip of every epoch in order, or those of the asked epochs and chips."""
+    """Yield a panel for every chip of every epoch in order, or for the selected epochs and chips."""
     for temporal in netlist.temporal_graphs:
         if epochs is not None and temporal.id not in epochs:
             continue
@@ -141,16 +146,18 @@ class _Planner:
         self._netlist = netlist
         self._epoch = epoch
         self._graph = netlist.graphs[graph]
-        own = {op.name for op in self._graph.ops}
+        op_names = {op.name for op in self._graph.ops}
         sources = dict.fromkeys(name for op in self._graph.ops for name in op.inputs)
         self._reads = [name for name in sources if name in netlist.queues]
-        self._writes = [name for name, queue in netlist.queues.items() if queue.input in own and name not in sources]
-        self._back = [name for name in self._reads if netlist.queues[name].input in own]
+        self._writes = [
+            name for name, queue in netlist.queues.items() if queue.input in op_names and name not in sources
+        ]
+        self._back = [name for name in self._reads if netlist.queues[name].input in op_names]
         self._unplaced = [op.name for op in self._graph.ops if len(op.grid_loc) != 2]  # on Ethernet cores
-        self._others = [name for name in sources if name not in netlist.queues and name not in own]
+        self._others = [name for name in sources if name not in netlist.queues and name not in op_names]
 
     def panel(self) -> Panel:
-        """The finished panel."""
+        """Return the finished panel."""
         ops = self._graph.ops
         placed = [op for op in ops if len(op.grid_loc) == 2]
         used_rows = {row for op in placed for row in range(op.grid_loc[0], op.grid_loc[0] + op.cores[0])}
@@ -190,22 +197,25 @@ class _Planner:
             yield Edge(self._netlist.queues[name].input, name)
 
     def _lanes(self, names: Sequence[str], height: float) -> list[list[tuple[str, list[str]]]]:
-        """Groups of names by memory, spread over as many lanes as their heights need."""
+        """Return groups of names by memory, spread over as many lanes as their heights need."""
         by_memory: dict[str, list[str]] = {}
         for name in names:
             queue = self._netlist.queues.get(name)
-            elsewhere = "Ethernet cores" if name in self._unplaced else "other chips"
+            if name in self._unplaced:
+                elsewhere = "Ethernet cores"
+            else:
+                elsewhere = "other chips"
             by_memory.setdefault(memory(queue) if queue is not None else elsewhere, []).append(name)
-        whole = len(names) * (BOX + GAP) + (len(by_memory) + _MOST_LANES) * (HEAD + GAP)
-        most = max(height - TITLE, _LEAST_LANE, whole / _MOST_LANES)
+        total_height = len(names) * (BOX + GAP) + (len(by_memory) + _MOST_LANES) * (HEAD + GAP)
+        lane_height = max(height - TITLE, _LEAST_LANE, total_height / _MOST_LANES)
         lanes: list[list[tuple[str, list[str]]]] = []
         left = 0.0
-        for group, members in sorted(by_memory.items(), key=lambda item: _channel_order(item[0])):
+        for group, members in sorted(by_memory.items(), key=lambda entry: _channel_order(entry[0])):
             for position, name in enumerate(members):
                 needs = BOX + GAP + (HEAD if position == 0 or not lanes or left < BOX + GAP else 0)
                 if left < needs:
                     lanes.append([])
-                    left = most
+                    left = lane_height
                     needs = BOX + GAP + HEAD
                 if not lanes[-1] or lanes[-1][-1][0] != group:
                     lanes[-1].append((group, []))
@@ -214,7 +224,7 @@ class _Planner:
         return lanes
 
     def _place(self, panel: Panel, lanes: list[list[tuple[str, list[str]]]], x: float) -> float:
-        """Give every name of the lanes its box; returns the lowest side."""
+        """Give every name of the lanes its box, and return the y of the lowest side."""
         lowest = 0.0
         for lane in lanes:
             y: float = TITLE
@@ -232,9 +242,12 @@ class _Planner:
 
 
 def _line(count: int, used: set[int], start: float, axis: int) -> Iterator[tuple[float, float]]:
-    """Place and size of each row or column of cores."""
+    """Yield place and size of each row or column of cores."""
     for number in range(count):
-        size = CELL[axis] if number in used else NARROW[axis]
+        if number in used:
+            size = CELL[axis]
+        else:
+            size = NARROW[axis]
         yield start, size
         start += size
 

@@ -23,33 +23,33 @@ _CONTROL: Final = re.compile(rf"[\x00-\x09\x0b-\x1f{UNPRINTED}\ud800-\udfff\ufff
 
 
 def clean(text: str) -> str:
-    """Escaped for text and attributes; control characters but line breaks, which tooltips have, become question marks,
-    as XML cannot hold most of them, and so does what turns the direction of writing."""
+    """Escape text for XML text and attributes. Control characters become question marks, since XML cannot hold most of
+    them, as do characters that change the direction of writing; line breaks stay for tooltips."""
     return escape(_CONTROL.sub("?", text), quote=True)
 
 
 def width_of(text: str, size: float) -> float:
-    """A width that the text does not exceed in a monospace font of that size."""
+    """Return a width that the text does not exceed in a monospace font of that size."""
     units = sum(2 if unicodedata.east_asian_width(character) in "WF" else 1 for character in text)
     return units * size * CHARACTER
 
 
-def fitted(text: str, width: float, size: float) -> str:
-    """The text, its middle left out where it is too wide: names often differ at their ends."""
+def fit_text(text: str, width: float, size: float) -> str:
+    """Return the text, its middle left out if it is too wide: names often differ at their ends."""
     if width_of(text, size) <= width:
         return text
-    most = max(int(width / (size * CHARACTER)) - 1, 0)
-    while most > 0:
-        tail = most // 2
-        short = f"{text[: most - tail]}…{text[len(text) - tail :] if tail else ''}"
+    length = max(int(width / (size * CHARACTER)) - 1, 0)
+    while length > 0:
+        tail = length // 2
+        short = f"{text[: length - tail]}…{text[len(text) - tail :] if tail else ''}"
         if width_of(short, size) <= width:
             return short
-        most -= 1
+        length -= 1
     return ""
 
 
 def text(x: float, y: float, content: str, size: float, css: str = "", anchor: str = "start") -> str:
-    """A line of text whose baseline is at y."""
+    """Return a line of text with its baseline at y."""
     if not content:
         return ""
     return (
@@ -59,12 +59,13 @@ def text(x: float, y: float, content: str, size: float, css: str = "", anchor: s
 
 
 def number(value: float) -> str:
-    """As short as it is exact to a hundredth."""
+    """Return a number with up to two decimals and without trailing zeros."""
     return f"{value:.2f}".rstrip("0").rstrip(".")
 
 
 def open_chart(width: float, height: float, title: str, css: str = "") -> str:
-    """The opening tag of a chart that the page's style sheet colours; `css`: further classes, after a blank."""
+    """Return the opening tag of a chart that the page's style sheet colours. `css` has further classes, after a
+    blank."""
     size = f'width="{number(width)}" height="{number(height)}" viewBox="0 0 {number(width)} {number(height)}"'
     return f'<svg class="chart{css}" role="img" aria-label="{clean(title)}" {size}>'
 
@@ -80,7 +81,7 @@ _SIZE: Final = 10.0
 
 
 def uses_by_core(epochs: "Iterable[RoutedEpoch]") -> Uses:
-    """Of worker cores: Ethernet cores stand on no grid."""
+    """Return the use of worker cores. Ethernet cores stand on no grid and are left out."""
     return {
         (epoch.number, core.place.chip, core.place.row, core.place.column): core
         for epoch in epochs
@@ -90,7 +91,7 @@ def uses_by_core(epochs: "Iterable[RoutedEpoch]") -> Uses:
 
 
 def of_op(uses: Uses, epoch: int, op: Op) -> "Sequence[CoreUse]":
-    """Of the cores on which an op lies; none where its epoch was refused before there were streams."""
+    """Return the uses of the cores on which an op lies; none if its epoch was refused before it had streams."""
     if len(op.grid_loc) != 2:
         return ()
     (top, left) = op.grid_loc
@@ -100,7 +101,8 @@ def of_op(uses: Uses, epoch: int, op: Op) -> "Sequence[CoreUse]":
 
 
 def sentence(routed: "RoutedEpoch | str | None") -> str:
-    """What is said of an epoch's streams beside its picture: what its fullest core needs, or why there are none."""
+    """Return the sentence about an epoch's streams beside its picture: the use of its fullest core, or why there are no
+    streams."""
     if routed is None:
         return "No streams are shown: no program executes this epoch"
     if isinstance(routed, str):
@@ -108,14 +110,17 @@ def sentence(routed: "RoutedEpoch | str | None") -> str:
     first = next(iter(routed.routed.refusals), None)
     if first is not None:
         others = len(routed.routed.refusals) - 1
-        more = f", and {plural(others, 'more refusal')}" if others else ""
-        return f"The router refuses this epoch: {first.message}{more}"
+        if others:
+            remainder = f", and {plural(others, 'more refusal')}"
+        else:
+            remainder = ""
+        return f"The router refuses this epoch: {first.message}{remainder}"
     cores = [core for core in routed.routed.cores if not core.place.ethernet]
     return f"The core that needs most of each takes, of extra streams and of the L1 for data buffers: {words(cores)}"
 
 
 def words(uses: "Sequence[CoreUse]") -> str:
-    """`5 of 24, L1 11 %`: the most that one of the cores takes of each; "" of no cores."""
+    """Return the greatest use among the cores: `5 of 24, L1 11 %`; "" if there are none."""
     if not uses:
         return ""
     extra = max(use.extra_streams for use in uses)
@@ -123,15 +128,18 @@ def words(uses: "Sequence[CoreUse]") -> str:
     return f"{extra} of {len(EXTRA_STREAMS)}, L1 {100 * l1:.0f} %"
 
 
-def drawn(use: "CoreUse", arch: str, x: float, y: float, width: float) -> str:
-    """The words and, below, two bars: `y` is the base line of the words, which reach 10 pixels below it."""
+def draw_use(use: "CoreUse", arch: str, x: float, y: float, width: float) -> str:
+    """Draw the words and, below, two bars. `y` is the base line of the words; the bars reach 10 pixels below it."""
     bars: list[str] = []
     for step, part in enumerate((use.extra_streams / len(EXTRA_STREAMS), _l1(use))):
         top = y + 3 + step * (_BAR + 1)
-        css = "bg-full" if part >= _NEARLY_FULL else "bg-used"
+        if part >= _NEARLY_FULL:
+            css = "bg-full"
+        else:
+            css = "bg-used"
         bars.append(_bar("bg-track", x, top, width) + _bar(css, x, top, width * min(part, 1.0)))
-    said = text(x, y, words([use]), _SIZE)
-    return f'<g class="bg-use"><title>{clean(_tip(use, arch))}</title>{said}<g>{"".join(bars)}</g></g>'
+    use_text = text(x, y, words([use]), _SIZE)
+    return f'<g class="bg-use"><title>{clean(_tip(use, arch))}</title>{use_text}<g>{"".join(bars)}</g></g>'
 
 
 def _l1(use: "CoreUse") -> float:
@@ -204,12 +212,15 @@ def grid_svg(
     streams: Uses | None = None,
     values: Mapping[str, Sequence[str]] | None = None,
 ) -> str:
-    """The whole plan, or the panels of some epochs and chips. `heat` (0..1) reddens ops, `notes` adds to tooltips;
-    `mark` keeps the ids of pictures on one page apart, `red` is what the legend calls the heat; `path`: ops, and
-    `a > b` of edges, that are drawn as the critical path; `streams`: what is written on each core of its streams and
-    L1; `values`: of an op or queue two lines in place of its dims and format."""
+    """Return the whole plan, or the panels of some epochs and chips.
+
+    `heat` (0..1) reddens ops, and `red` is the legend's word for it; `notes` adds to tooltips; `mark` keeps the ids of
+    several pictures on one page apart. `path` has the ops, and `a > b` of edges, that are drawn as the critical path.
+    `streams` is written on each core, with its L1. `values` has for an op or queue two lines in place of its dims and
+    format.
+    """
     planned = list(panels(netlist, epochs, chips))
-    places, width, height = _arranged(planned)
+    places, width, height = _arrange(planned)
     legend_top = height
     height += 30 if streams is None else 48
     width = max(width, 820)
@@ -230,17 +241,17 @@ def grid_svg(
     return "\n".join(parts) + "\n"
 
 
-def _arranged(drawn: Sequence[Panel]) -> tuple[list[tuple[float, float]], float, float]:
-    """Panels in rows about as wide as the whole is high: place of each, and the size of all."""
+def _arrange(drawn: Sequence[Panel]) -> tuple[list[tuple[float, float]], float, float]:
+    """Arrange panels in rows about as wide as the whole is high; return the place of each, and the size of all."""
     area = sum(panel.size[0] * panel.size[1] for panel in drawn)
-    most = max([panel.size[0] for panel in drawn] + [1.4 * area**0.5], default=0.0)
+    row_width = max([panel.size[0] for panel in drawn] + [1.4 * area**0.5], default=0.0)
     places: list[tuple[float, float]] = []
     x = float(_MARGIN)
     y = float(_MARGIN)
     row = 0.0
     width = 0.0
     for panel in drawn:
-        if x > _MARGIN and x + panel.size[0] > most + _MARGIN:
+        if x > _MARGIN and x + panel.size[0] > row_width + _MARGIN:
             x = float(_MARGIN)
             y = y + row + _PANEL_GAP
             row = 0.0
@@ -293,19 +304,19 @@ class _Painter:
         self._values = values
 
     def panel(self, panel: Panel) -> str:
-        """One chip in one epoch."""
+        """Draw one chip in one epoch."""
         width, height = panel.size
         title = f"epoch {panel.epoch}, chip {panel.chip}"
         inputs = f"graph {panel.graph}, {plural(panel.input_count, 'input')}"
         parts = [
             f'<rect class="bg-panel" width="{number(width)}" height="{number(height)}" rx="6"/>',
-            text(GAP + 2, 18, fitted(title, width - 20, 13), 13, "bg-head"),
-            text(GAP + 2, 34, fitted(inputs, width - 20, _NAME), _NAME, "bg-soft"),
+            text(GAP + 2, 18, fit_text(title, width - 20, 13), 13, "bg-head"),
+            text(GAP + 2, 34, fit_text(inputs, width - 20, _NAME), _NAME, "bg-soft"),
             *self._cores(panel),
         ]
         for group in panel.groups:
             box = group.box
-            label = fitted(group.name, box.width - 12, _SMALL)
+            label = fit_text(group.name, box.width - 12, _SMALL)
             parts.append(_rect(box, "bg-lane") + text(box.x + 6, box.y + 13, label, _SMALL, "bg-soft"))
         ops = {op.name: op for op in self._netlist.graphs[panel.graph].ops}
         edges = f"bg-edges-{panel.epoch}-{panel.chip}{self._mark}"
@@ -339,9 +350,15 @@ class _Painter:
         rows, cols = op.cores
         dims = "x".join(map(str, op.blocking.element_shape))
         inside = box.width - 12
-        css = "bg-op bg-path" if op.name in self._path else "bg-op"
+        if op.name in self._path:
+            css = "bg-op bg-path"
+        else:
+            css = "bg-op"
         on_cores = self._streams is not None and len(op.grid_loc) == 2
-        room = f' data-room="{number(_USE_LINE - _USE_SIZE - INSET)}"' if on_cores else ""
+        if on_cores:
+            room = f' data-room="{number(_USE_LINE - _USE_SIZE - INSET)}"'
+        else:
+            room = ""
         parts = [
             f'<g class="{css}" data-name="{clean(op.name)}"{room}><title>{clean(self._op_tip(op))}</title>',
             _rect(box, "bg-ground"),
@@ -350,8 +367,14 @@ class _Painter:
         if op.name in self._heat:
             opacity = _HEAT * min(max(self._heat[op.name], 0.0), 1.0)
             parts.append(_rect(box, "bg-heat", f' fill-opacity="{number(opacity)}"'))
-        kind = f"{op.type} {rows}x{cols}" if rows * cols > 1 else op.type
-        lines = [kind, *self._values.get(op.name, (dims, op.out_df))] if box.height > 60 else [kind]
+        if rows * cols > 1:
+            kind = f"{op.type} {rows}x{cols}"
+        else:
+            kind = op.type
+        if box.height > 60:
+            lines = [kind, *self._values.get(op.name, (dims, op.out_df))]
+        else:
+            lines = [kind]
         if self._streams is not None:
             lines = lines[:2]  # below is what each core takes
         parts.append(_line(box, 15, op.name, inside, _NAME, "bg-head"))
@@ -359,12 +382,12 @@ class _Painter:
         return "".join([*parts, "</g>"])
 
     def _use(self, panel: Panel, op: Op) -> str:
-        """What each core of an op takes, at the lower end of the core."""
+        """Draw the use of each core of an op at the lower end of the core."""
         parts: list[str] = []
         for use in of_op(self._streams or {}, panel.epoch, op):
             x = panel.columns[use.place.column][0] + INSET + 6
             y = panel.rows[use.place.row][0]
-            parts.append(drawn(use, self._netlist.arch_name, x, y + _USE_LINE, CELL[0] - 2 * INSET - 12))
+            parts.append(draw_use(use, self._netlist.arch_name, x, y + _USE_LINE, CELL[0] - 2 * INSET - 12))
         return "".join(parts)
 
     def _op_tip(self, op: Op) -> str:
@@ -375,22 +398,28 @@ class _Painter:
             f"reads {', '.join(op.inputs)}",
             f"gives {dims} {op.out_df} (intermediate {op.intermed_df}, {op.math_fidelity})",
         ]
-        return self._noted(op.name, lines)
+        return self._add_notes(op.name, lines)
 
-    def _noted(self, name: str, lines: Sequence[str]) -> str:
+    def _add_notes(self, name: str, lines: Sequence[str]) -> str:
         return "\n".join([*lines, *([self._notes[name]] if name in self._notes else [])])
 
     def _queue(self, queue: Queue, box: Box) -> str:
         dims = "x".join(map(str, queue.blocking.element_shape))
-        source = "filled by the host" if queue.host_fed else f"written by {queue.input}"
+        if queue.host_fed:
+            source = "filled by the host"
+        else:
+            source = f"written by {queue.input}"
         entries = plural(queue.entries, "entry")
         lines = (f"{queue.type} {queue.name}", f"{entries} of {dims} {queue.df}", memory(queue), source)
-        tip = self._noted(queue.name, lines)
+        tip = self._add_notes(queue.name, lines)
         words = ", ".join(self._values.get(queue.name, (f"{queue.type} {queue.entries} x {dims} {queue.df}",)))
-        return _labelled(box, tip, queue.name, words)
+        return _labelled_box(box, tip, queue.name, words)
 
     def _edge(self, panel: Panel, source: str, target: str) -> str:
-        css = "bg-edge bg-path" if f"{source} > {target}" in self._path else "bg-edge"
+        if f"{source} > {target}" in self._path:
+            css = "bg-edge bg-path"
+        else:
+            css = "bg-edge"
         ends = f'data-from="{clean(source)}" data-to="{clean(target)}"'
         tip = clean(f"{source} -> {target}")
         curve = _curve(panel.box(source), panel.box(target), source not in panel.ops)
@@ -400,7 +429,7 @@ class _Painter:
     @staticmethod
     def _elsewhere(op: Op, box: Box) -> str:
         tip = f"{op.name} ({op.type}) on chip {op.target_device}"
-        return _labelled(box, tip, op.name, f"{op.type} on chip {op.target_device}")
+        return _labelled_box(box, tip, op.name, f"{op.type} on chip {op.target_device}")
 
 
 def _where(op: Op) -> str:
@@ -410,7 +439,7 @@ def _where(op: Op) -> str:
     return f"{rows}x{cols} cores from row {op.grid_loc[0]}, column {op.grid_loc[1]}"
 
 
-def _labelled(box: Box, tip: str, name: str, words: str) -> str:
+def _labelled_box(box: Box, tip: str, name: str, words: str) -> str:
     inside = box.width - 12
     return (
         f'<g class="bg-queue" data-name="{clean(name)}"><title>{clean(tip)}</title>{_rect(box, "bg-store")}'
@@ -419,19 +448,21 @@ def _labelled(box: Box, tip: str, name: str, words: str) -> str:
 
 
 def _line(box: Box, down: float, words: str, inside: float, size: float, css: str = "") -> str:
-    """A line of a box, cut where it is too long; a picture that zooms takes the whole from `data-full`."""
-    short = fitted(words, inside, size)
+    """Draw a line of a box, cut if it is too long; a picture that zooms takes the whole from `data-full`."""
+    short = fit_text(words, inside, size)
     drawn = text(box.x + 6, box.y + down, short or "…", size, css)
-    return drawn if short == words else drawn.replace("<text ", f'<text data-full="{clean(words)}" ', 1)
+    if short == words:
+        return drawn
+    return drawn.replace("<text ", f'<text data-full="{clean(words)}" ', 1)
 
 
-def _rect(box: Box, css: str, more: str = "") -> str:
+def _rect(box: Box, css: str, attributes: str = "") -> str:
     place = f'x="{number(box.x)}" y="{number(box.y)}" width="{number(box.width)}" height="{number(box.height)}"'
-    return f'<rect class="{css}" {place} rx="4"{more}/>'
+    return f'<rect class="{css}" {place} rx="4"{attributes}/>'
 
 
 def _curve(a: Box, b: Box, from_lane: bool) -> str:
-    """A curve from the side that looks at the target: right to left where there is room, else from below or above."""
+    """Return a curve from the side that faces the target: right to left if there is room, else from below or above."""
     if a.x + a.width < b.x:
         start = a.right
         end = b.left
@@ -452,8 +483,17 @@ def _curve(a: Box, b: Box, from_lane: bool) -> str:
         start = a.left
         end = b.right
         across = True
-    bend = (end[0] - start[0]) / 2 if across else (end[1] - start[1]) / 2
-    first = (start[0] + bend, start[1]) if across else (start[0], start[1] + bend)
-    second = (end[0] - bend, end[1]) if across else (end[0], end[1] - bend)
+    if across:
+        bend = (end[0] - start[0]) / 2
+    else:
+        bend = (end[1] - start[1]) / 2
+    if across:
+        first = (start[0] + bend, start[1])
+    else:
+        first = (start[0], start[1] + bend)
+    if across:
+        second = (end[0] - bend, end[1])
+    else:
+        second = (end[0], end[1] - bend)
     points = " ".join(f"{number(x)} {number(y)}" for x, y in (first, second, end))
     return f"M{number(start[0])} {number(start[1])}C{points}"

@@ -4,14 +4,15 @@ from collections.abc import Iterator
 
 from buda_emu.performance.advice.accuracy import Loss
 from buda_emu.performance.advice.result import Advice
-from buda_emu.report.terminal.text import relative, table, whole, wrapped
+from buda_emu.report.terminal.text import relative, table, whole, wrap
 from buda_emu.support.checker.text import plural
 
 _TOP = 10
 
 
 def advice_lines(advice: Advice, top: int = _TOP) -> Iterator[str]:
-    """What was tried, what was taken, the Pareto front, and the sum of it; `top` rows of each table, 0: all."""
+    """Yield the advice as lines: candidates, the moves taken, the Pareto front and the total. `top` limits the rows
+    of each table; 0 shows all."""
     before = advice.before
     after = advice.after
     slowest = max(before.reports, key=lambda report: report.pace, default=None)
@@ -26,7 +27,7 @@ def advice_lines(advice: Advice, top: int = _TOP) -> Iterator[str]:
     yield from _front(advice, top)
     yield ""
     if not advice.found.taken:
-        yield wrapped(advice.reason)
+        yield wrap(advice.reason)
         return
     yield (
         f"slowest epoch: {whole(before.slowest)} cycles for each input, then {whole(after.slowest)} "
@@ -48,14 +49,14 @@ def _alone(advice: Advice, top: int) -> Iterator[str]:
         return
     rows = [
         (
-            whole(item.saved),
-            _percent(item.before, item.after),
-            _loss(item.loss),
-            item.proposal.move,
-            " + ".join(advice.before.reports[item.epoch].graphs),
-            item.proposal.sentence,
+            whole(candidate.saved),
+            _percent(candidate.before, candidate.after),
+            _loss(candidate.loss),
+            candidate.proposal.move,
+            " + ".join(advice.before.reports[candidate.epoch].graphs),
+            candidate.proposal.sentence,
         )
-        for item in ranked[: top or None]
+        for candidate in ranked[: top or None]
     ]
     yield "\nalone: cycles that an input of the epoch is spared"
     yield table(("cycles", "%", "PCC lost", "move", "epoch", "what"), rows, right=(0, 1, 2), prose=(5,))
@@ -63,12 +64,12 @@ def _alone(advice: Advice, top: int) -> Iterator[str]:
 
 
 def _together(advice: Advice, top: int) -> Iterator[str]:
-    taken = advice.found.taken
-    if not taken:
+    moves = advice.found.taken
+    if not moves:
         return
     rows = [
         (str(number), whole(variant.slowest), whole(variant.cycles), _loss(loss), proposal.move, proposal.sentence)
-        for number, ((proposal, loss), variant) in enumerate(zip(taken, advice.found.steps, strict=True), 1)
+        for number, ((proposal, loss), variant) in enumerate(zip(moves, advice.found.steps, strict=True), 1)
     ]
     yield "\ntogether: each on top of those before it"
     yield table(
@@ -81,7 +82,10 @@ def _front(advice: Advice, top: int) -> Iterator[str]:
     front = advice.front()
     if len(front) < 2:
         return
-    rows = [(whole(item.cycles), whole(item.slowest), _pcc(item.lost), item.what) for item in front[: top or None]]
+    rows = [
+        (whole(variant.cycles), whole(variant.slowest), _pcc(variant.lost), variant.what)
+        for variant in front[: top or None]
+    ]
     yield "\nPareto front: no other netlist that was modelled is faster and as exact"
     yield table(("all cycles", "slowest", "PCC lost", "with"), rows, right=(0, 1, 2), prose=(3,))
     yield from _rest(len(front), top)

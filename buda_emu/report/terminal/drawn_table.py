@@ -1,4 +1,4 @@
-"""Tables drawn by rich, in columns that `fit` gave their widths."""
+"""Tables drawn by rich, in columns whose widths `fit` computes."""
 
 import textwrap
 from collections.abc import Iterable, Sequence
@@ -10,28 +10,31 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from buda_emu.report.terminal.plain_table import GAP, MARKED, WORDS, Column, cut, fit
-from buda_emu.support.screen import Screen, lines_of, shown
+from buda_emu.report.terminal.plain_table import GAP, MARKED, WORDS, Column, Kind, cut, fit
+from buda_emu.support.screen import Screen, escape_controls, lines_of
 
 _WORDS: Final = {word: " ".join(styles) for word, styles in WORDS.items()}
 _MARKED: Final = " ".join(MARKED)
 
 
-def drawn(
+def draw_table(
     headers: Sequence[str],
     rows: Iterable[Sequence[str]],
     right: frozenset[int],
     prose: frozenset[int],
-    whole: frozenset[int],
+    uncut: frozenset[int],
     marked: frozenset[int],
     screen: Screen,
 ) -> str:
-    """Lines without blanks at their ends; a table that is too wide in parts, an empty line between them."""
-    table = [tuple(map(shown, row)) for row in rows]  # before it is laid out: what is escaped later is wider
+    """Return the lines of a table without blanks at their ends; a table that is too wide is split, with an empty
+    line between the parts."""
+    table = [tuple(map(escape_controls, row)) for row in rows]  # before it is laid out: what is escaped later is wider
     columns: list[Column] = []
     for number, header in enumerate(headers):
         cells = max((_width(row[number]) for row in table), default=0)
-        kind = "whole" if number in right or number in whole else "prose" if number in prose else "name"
+        kind: Kind = "prose" if number in prose else "name"
+        if number in right or number in uncut:
+            kind = "whole"
         columns.append(Column(kind, cells, cell_len(header), max(map(cell_len, header.split()), default=0)))
     parts = fit(columns, screen.columns)
     return "\n\n".join(_part(headers, table, widths, right, prose, marked, screen) for widths in parts)
@@ -90,4 +93,6 @@ def _width(cell: str) -> int:
 
 
 def _cut(cell: str, width: int) -> str:
-    return cell if _width(cell) <= width else cut(cell, width)
+    if _width(cell) <= width:
+        return cell
+    return cut(cell, width)

@@ -1,4 +1,4 @@
-"""A campaign of faults as text."""
+"""Results of a fault campaign as text."""
 
 from collections.abc import Iterator
 
@@ -8,70 +8,72 @@ from buda_emu.testing.injection.fault import Fault
 from buda_emu.testing.injection.result import OUTCOME_TEXTS, Campaign, Effect, Guarded, Share, column
 
 SHOWN = ("kind", "place", "op or queue", "field")
-"""Tables that are printed; the others are in the files."""
+"""Tables that are printed; the output files have more."""
 
 
-def headers(found: Campaign) -> tuple[str, ...]:
-    """Columns of `row`, but for the first."""
-    return ("faults", *found.outcomes(), "failing", "95 % interval")
+def headers(campaign: Campaign) -> tuple[str, ...]:
+    """Return the headings of the columns of `row`, except for the first."""
+    return ("faults", *campaign.outcomes(), "failing", "95 % interval")
 
 
-def campaign_lines(found: Campaign, top: int) -> Iterator[str]:
-    """A line on the whole, and tables of the worst `top` (0: all) places and bits."""
-    total = found.total()
+def campaign_lines(campaign: Campaign, top: int) -> Iterator[str]:
+    """Yield a summary, and tables of the worst `top` places and bits; 0 shows all."""
+    total = campaign.total()
     low, high = map(percent, total.interval)
-    yield f"{found.netlist}: {found.arch}, precision {found.precision}, seed {found.seed}"
-    weighted = ", weighted by the strata" if found.strata else ""
+    yield f"{campaign.netlist}: {campaign.arch}, precision {campaign.precision}, seed {campaign.seed}"
+    weighted = ", weighted by the strata" if campaign.strata else ""
     yield (
         f"{plural(total.faults, 'fault')}, {plural(total.failures, 'failure')}: "
         f"{percent(total.share)}{weighted}, with 95 % confidence {low} to {high}"
     )
-    if found.left_out:
-        yield f"nothing to hit here: {', '.join(found.left_out)}"
+    if campaign.left_out:
+        yield f"nothing to hit here: {', '.join(campaign.left_out)}"
     for name in SHOWN:
-        rows = found.table(name)
+        rows = campaign.table(name)
         if len(rows) > 1 or name == "kind":
             shown = rows[:top] if top else rows
-            columns = headers(found)
+            columns = headers(campaign)
             yield ""
-            yield table((name, *columns), (row(found, share) for share in shown), right=tuple(range(1, len(columns))))
+            yield table(
+                (name, *columns), (row(campaign, share) for share in shown), right=tuple(range(1, len(columns)))
+            )
             if len(shown) < len(rows):
                 yield f"{len(rows) - len(shown)} more; --top 0 shows all"
-    if found.costs:
+    if campaign.costs:
         yield ""
-        yield table(PROTECTION, map(guarded_row, found.protection()), right=tuple(range(1, len(PROTECTION))))
-    if found.bit_hours:
+        yield table(PROTECTION, map(guarded_row, campaign.protection()), right=tuple(range(1, len(PROTECTION))))
+    if campaign.bit_hours:
         yield ""
-        yield f"one run holds {found.bit_hours:.3g} bit-hours of DRAM and L1 by the timing model"
+        yield f"one run holds {campaign.bit_hours:.3g} bit-hours of DRAM and L1 by the timing model"
 
 
-def row(found: Campaign, share: Share) -> tuple[str, ...]:
-    """Of a table of counts."""
+def row(campaign: Campaign, share: Share) -> tuple[str, ...]:
+    """Return a row of a table of counts."""
     low, high = share.interval
-    counts = (str(share.counts[column(outcome)]) for outcome in found.outcomes())
+    counts = (str(share.counts[column(outcome)]) for outcome in campaign.outcomes())
     return (share.name, str(share.faults), *counts, percent(share.share), f"{percent(low)} to {percent(high)}")
 
 
 PROTECTION = ("protection", "failing", "with it", "corrected", "detected", "bits more", "of all", "time more")
 
 
-def guarded_row(item: Guarded) -> tuple[str, ...]:
-    """Of the table of protections."""
-    counts = (str(item.counts.get(name, 0)) for name in ("corrected", "detected"))
-    time = "not modelled" if item.cost.time is None else percent(item.cost.time - 1)
+def guarded_row(guarded: Guarded) -> tuple[str, ...]:
+    """Return a row of the table of protections."""
+    counts = (str(guarded.counts.get(name, 0)) for name in ("corrected", "detected"))
+    time = "not modelled" if guarded.cost.time is None else percent(guarded.cost.time - 1)
     return (
-        item.name,
-        str(item.before),
-        str(item.failures),
+        guarded.name,
+        str(guarded.before),
+        str(guarded.failures),
         *counts,
-        f"{item.cost.bits:,}",
-        percent(item.cost.share),
+        f"{guarded.cost.bits:,}",
+        percent(guarded.cost.share),
         time,
     )
 
 
 def effect_lines(effect: Effect) -> Iterator[str]:
-    """What one fault is, and what it did."""
+    """Yield the description of one fault and of its effect."""
     fault = effect.fault
     seen = f", seen as operand {fault.operand}" if fault.operand >= 0 else ""
     place = f" in {fault.place} of" if fault.place else ":"
@@ -92,7 +94,7 @@ def effect_lines(effect: Effect) -> Iterator[str]:
 
 
 def site_text(fault: Fault) -> str:
-    """What of the value is hit, and how."""
+    """Return the part of the value that a fault hits, and how it does."""
     if fault.kind in ("clock", "link"):
         since = f" from execute {fault.entry} on" if fault.kind == "clock" else ""
         return f"{fault.how} of what it is{since}"

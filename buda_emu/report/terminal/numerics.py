@@ -14,7 +14,7 @@ _HEADERS = ("#", "op", "type", "format", "run: error", "PCC", "op: error", "max 
 
 
 def numerics_lines(run: Numerics, top: int | None = None) -> Iterator[str]:
-    """A table of the ops, the `top` worst by their own error or all in order, then what would repair them."""
+    """Yield a table of the ops, the `top` worst by their own error or all in order, and sentences on repairs."""
     shown = worst(run.ops, top)
     left = "" if len(shown) == len(run.ops) else f", the worst {len(shown)} of them by their own error"
     yield f"{run.netlist} ({run.arch}): {plural(len(run.ops), 'op')}{left}"
@@ -30,7 +30,7 @@ def numerics_lines(run: Numerics, top: int | None = None) -> Iterator[str]:
 
 
 def worst(ops: tuple[OpNumerics, ...], top: int | None) -> tuple[OpNumerics, ...]:
-    """The `top` ops with the largest error of their own, all in order without a number."""
+    """Return the `top` ops with the largest error of their own; all ops, in order, if `top` is None."""
     if top is None:
         return ops
     return tuple(sorted(ops, key=lambda op: -own_error(op))[:top])
@@ -53,7 +53,9 @@ def _row(op: OpNumerics, causes: Sequence[Cause]) -> tuple[str, ...]:
 
 
 def _error(value: float | None) -> str:
-    return "-" if value is None else "0" if value == 0 else f"{value:.1e}"
+    if value is None:
+        return "-"
+    return "0" if value == 0 else f"{value:.1e}"
 
 
 def _sentences(op: OpNumerics) -> Iterator[str]:
@@ -65,8 +67,8 @@ def _sentences(op: OpNumerics) -> Iterator[str]:
     if op.beyond and op.largest is not None:
         yield f"op {op.name}: {plural(op.beyond, 'value')} above {op.largest:g}, the largest that {op.out_df} holds"
     total = op.total.rms or 0.0
-    own = own_error(op)
-    if op.operands and total >= WORTH_REPAIRING and total >= _GROWS * max(op.operands, own):
+    own_rms = own_error(op)
+    if op.operands and total >= WORTH_REPAIRING and total >= _GROWS * max(op.operands, own_rms):
         yield (
             f"op {op.name}: the error of its operands, {_error(op.operands)}, becomes {_error(total)}: its terms "
             "cancel, or its function is steep"

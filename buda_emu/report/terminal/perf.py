@@ -10,7 +10,7 @@ from buda_emu.netlist.model import Netlist
 from buda_emu.performance.timing.checks import BoundResult
 from buda_emu.performance.timing.epoch.critical import chain_sentence, critical_steps
 from buda_emu.performance.timing.result import PerfRun, hypothetical
-from buda_emu.report.terminal.text import number, percent, table, whole, wrapped
+from buda_emu.report.terminal.text import number, percent, table, whole, wrap
 from buda_emu.support.checker.suggest import near
 from buda_emu.support.checker.text import plural
 from buda_emu.support.errors import HostError
@@ -132,7 +132,7 @@ class Sources:
         if self._letters:
             yield "cycles are (from):"
             for letter, provenance in self.meanings:
-                yield wrapped(f"  {letter}  {provenance}", "     ")
+                yield wrap(f"  {letter}  {provenance}", "     ")
 
 
 def ops_lines(
@@ -182,13 +182,13 @@ def perf_lines(netlist: Netlist, run: PerfRun, selection: Selection = _ALL) -> I
     loads = run.program_loads()
     for program, cycles in run.programs().items():
         took = f"{whole(cycles)} cycles, {_ms(run.seconds(cycles))}, {percent(loads[program] / cycles)} loading epochs"
-        yield wrapped(f"program {program}: {took}{_host(run, program, cycles)}")
+        yield wrap(f"program {program}: {took}{_host(run, program, cycles)}")
     yield from _memory(run)
     sources = Sources()
     for index, epoch in epochs:
         yield ""
-        yield wrapped(f"{index} {epoch.program}: {' + '.join(epoch.graphs)}: {epoch.bottleneck.sentence}")
-        yield wrapped(chain_sentence(critical_steps(epoch.timing), assumed=run.assumed))
+        yield wrap(f"{index} {epoch.program}: {' + '.join(epoch.graphs)}: {epoch.bottleneck.sentence}")
+        yield wrap(chain_sentence(critical_steps(epoch.timing), assumed=run.assumed))
         yield from ops_lines(netlist, run, epoch, selection, sources)
     meaning = list(sources.lines())
     if meaning:

@@ -1,6 +1,6 @@
-"""Tables whose cells are plain words that fit, which nearly all are: drawn without the library that draws the others.
+"""Tables whose cells are plain words that fit, as nearly all are, drawn without the library that draws the others.
 
-Importing that takes a fifth of the time of a small run. A test holds both equal.
+Importing that library takes a fifth of the time of a small run. A test compares the two.
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -14,7 +14,7 @@ WORDS: Final[Mapping[str, tuple[Style, ...]]] = {
     "passed": ("green",), "FAILED": ("bold", "red"), "failed": ("red",), "error": ("red",), "warning": ("yellow",),
     "accepted": ("green",), "refused": ("red",),
 }  # fmt: skip
-"""Cells that are one of these words have its colour."""
+"""Styles of cells that consist of one of these words."""
 MARKED: Final[tuple[Style, ...]] = ("bold", "yellow")
 
 
@@ -25,7 +25,8 @@ def plain(
     marked: Collection[int],
     screen: Screen,
 ) -> str | None:
-    """Lines without blanks at their ends; None for a table that is too wide, or has more than words in its cells."""
+    """Return the lines of a table without blanks at their ends; None for a table that is too wide, or has more than
+    words in its cells."""
     columns = list(zip(headers, *rows, strict=True))
     if not columns or not all(map(_is_plain, (cell for column in columns for cell in column))):
         return None
@@ -57,10 +58,11 @@ _DOTS: Final = "..."
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """What fitting has to know of a column.
+    """The properties of a column that decide its width.
 
-    `cells`: the widest one; `heading`: the heading on one line, `word`: its longest word. A "name" may be cut in the
-    middle, "prose" goes on on a further line, what is "whole" (figures, verdicts) is never cut.
+    `cells` is the width of its widest cell, `heading` that of the heading on one line, `word` that of the heading's
+    longest word. A "name" may be cut in the middle, "prose" continues on a further line, and a "whole" cell
+    (figures, verdicts) is never cut.
     """
 
     kind: Kind
@@ -70,31 +72,31 @@ class Column:
 
     @property
     def least(self) -> int:
-        """The narrowest that it may be."""
+        """Return the least width that the column may have."""
         room = {"name": _LEAST_NAME, "prose": _LEAST_PROSE, "whole": self.cells}[self.kind]
         return max(min(self.cells, room), self.word)
 
     @property
     def most(self) -> int:
-        """The widest that is of use."""
+        """Return the greatest useful width."""
         return max(self.cells, self.heading)
 
 
 def fit(columns: Sequence[Column], total: int | None) -> list[dict[int, int]]:
-    """Column -> width, for each table that the columns have to be split into: one where they fit into `total`.
+    """Return the width of each column, for each table into which the columns must be split to fit into `total`.
 
-    The first column that is not a figure begins each of them, so that every table says what its rows are.
+    The first column that is not a figure begins each table, so that every table names its rows.
     """
     if total is None:
         return [{number: column.most for number, column in enumerate(columns)}]
     key = next((number for number, column in enumerate(columns) if column.kind != "whole"), 0)
     groups: list[list[int]] = [[]]
     for number in range(len(columns)):
-        own = [*groups[-1], number]
-        needed = [*own, key] if key not in own and number > key else own
+        candidate = [*groups[-1], number]
+        needed = [*candidate, key] if key not in candidate and number > key else candidate
         if groups[-1] and _least(columns, needed) > total:
-            own = sorted({key, number})
-            groups.append(own)
+            candidate = sorted({key, number})
+            groups.append(candidate)
         else:
             groups[-1] = sorted(needed)
     return [_widths(columns, group, total) for group in groups]
@@ -105,16 +107,17 @@ def _least(columns: Sequence[Column], numbers: Sequence[int]) -> int:
 
 
 def _widths(columns: Sequence[Column], numbers: Sequence[int], total: int) -> dict[int, int]:
-    """From the least width of each the narrowest that is still cut grows first, then headings come back to one line."""
+    """Return the widths of columns that share `total`: from the least widths on, the narrowest column that is still
+    cut grows first, then headings grow to one line."""
     width = {number: columns[number].least for number in numbers}
     room = total - _least(columns, numbers)
     for number in sorted(numbers, key=lambda number: -width[number]):  # not even the least has room: cut what is widest
-        taken = min(max(-room, 0), max(width[number] - _LEAST_NAME, 0))
-        width[number] -= taken
-        room += taken
-    for wanted in ([columns[number].cells for number in numbers], [columns[number].most for number in numbers]):
+        cut_width = min(max(-room, 0), max(width[number] - _LEAST_NAME, 0))
+        width[number] -= cut_width
+        room += cut_width
+    for targets in ([columns[number].cells for number in numbers], [columns[number].most for number in numbers]):
         while room > 0:
-            short = [number for number, most in zip(numbers, wanted, strict=True) if width[number] < most]
+            short = [number for number, target in zip(numbers, targets, strict=True) if width[number] < target]
             if not short:
                 break
             width[min(short, key=lambda number: width[number])] += 1
@@ -123,7 +126,7 @@ def _widths(columns: Sequence[Column], numbers: Sequence[int], total: int) -> di
 
 
 def cut(text: str, width: int) -> str:
-    """The text within so many characters, its middle left out: what names differ in mostly stands at their ends."""
+    """Return the text within `width` characters without its middle: names mostly differ at their ends."""
     if len(text) <= width:
         return text
     if width <= len(_DOTS) + 1:

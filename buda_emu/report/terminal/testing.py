@@ -11,13 +11,13 @@ from buda_emu.testing.verify.result import CaseResult, OpResult, OutputResult, T
 
 
 def reason(case: CaseResult) -> str:
-    """The first output that does not hold and how many more, else the first missed figure of performance-check, else
-    the first line of what happened; empty for one that passed."""
+    """Return why a netlist did not pass: the first output that does not hold and the number of others, else the
+    first missed figure of performance-check, else the first line of the message. Empty for one that passed."""
     failed = list(case.failed_outputs)
     if failed:
-        more = f" (and {plural(len(failed) - 1, 'more output')})" if len(failed) > 1 else ""
-        return f"{failed[0].queue}: {failed[0].reason}{more}"
-    missed = next((item for item in case.performance if not item.passed), None)
+        others = f" (and {plural(len(failed) - 1, 'more output')})" if len(failed) > 1 else ""
+        return f"{failed[0].queue}: {failed[0].reason}{others}"
+    missed = next((check for check in case.performance if not check.passed), None)
     if missed is not None:
         return f"performance-check {missed.config}: {missed.metric} is modelled as {number(missed.modelled, 6)}"
     return next(iter(lines_of(case.message)), "")
@@ -32,7 +32,7 @@ _ALL_FINITE = "-"
 
 
 def failure_line(output: OutputResult) -> str:
-    """What there is to know of an output in one line."""
+    """Return the comparison of an output in one line, with the reason in a second one."""
     place = f", first bad tile: {output.first_bad_tile}" if output.first_bad_tile is not None else ""
     text = (
         f"{output.queue}: PCC {correlation(output.pcc)}, match {percent(output.match)}, "
@@ -42,14 +42,14 @@ def failure_line(output: OutputResult) -> str:
 
 
 def _lost(output: OutputResult) -> str:
-    """What became infinite or NaN."""
+    """Return the counts of values that became infinite or NaN."""
     if output.not_finite_observed == output.not_finite_expected == 0:
         return ""
     return f", not finite: {output.not_finite_observed} observed, {output.not_finite_expected} expected"
 
 
 def case_lines(case: CaseResult) -> Iterator[str]:
-    """Everything about a netlist that did not pass."""
+    """Yield everything about a netlist that did not pass."""
     yield f"{case.netlist}: {case.status}"
     for line in lines_of(case.message):
         yield f"  {line}"
@@ -59,7 +59,7 @@ def case_lines(case: CaseResult) -> Iterator[str]:
 
 
 def outputs_table(case: CaseResult) -> str:
-    """All compared outputs; what compared them in each row only where it differs."""
+    """Return the table of all compared outputs. The kind of comparison stands in each row only where it differs."""
     kinds = {output.comparison.type for output in case.outputs}
     alike = len(kinds) == 1
     headers = ("output", "verdict", "PCC", "match", "max error", "bad tiles", "format", "shape", "compared by")
@@ -83,20 +83,20 @@ def outputs_table(case: CaseResult) -> str:
 
 
 def performance_table(case: CaseResult) -> str:
-    """`performance-check`: expected, modelled, verdict."""
+    """Return the table of `performance-check`: expected, modelled, verdict."""
     return table(
         ("performance-check", "verdict", "expected", "modelled", "metric", "graph", "target"),
         (
             (
-                item.config,
-                "passed" if item.passed else "FAILED",
-                item.expected,
-                number(item.modelled, 6),
-                item.metric,
-                item.graph or "-",
-                item.target or "-",
+                check.config,
+                "passed" if check.passed else "FAILED",
+                check.expected,
+                number(check.modelled, 6),
+                check.metric,
+                check.graph or "-",
+                check.target or "-",
             )
-            for item in case.performance
+            for check in case.performance
         ),
         right=(3,),
         whole=(1, 2),
@@ -104,7 +104,8 @@ def performance_table(case: CaseResult) -> str:
 
 
 def per_op_table(ops: Sequence[OpResult]) -> str:
-    """Every op in execution order; what is not finite only where something is."""
+    """Return the table of every op in execution order. The column of values that are not finite is left out if there
+    are none."""
     headers = ("#", "op", "type", "format", "PCC", "max error", "mean error", "max ulp", "mean ulp", "not finite")
     rows = [
         (
@@ -132,7 +133,7 @@ def _not_finite(op: OpResult) -> str:
 
 
 def first_bad_lines(case: CaseResult) -> Iterator[str]:
-    """Which op goes wrong first, and what it was given."""
+    """Yield the first op that goes wrong and its inputs."""
     bad = case.first_bad
     if bad is None:
         if case.ops:
@@ -162,25 +163,26 @@ def first_bad_lines(case: CaseResult) -> Iterator[str]:
 
 
 def summary_lines(cases: Sequence[CaseResult]) -> Iterator[str]:
-    """One line for each netlist that did not pass; its second word can be pasted back as an argument."""
+    """Yield one line for each netlist that did not pass; its second word can be pasted back as an argument."""
     for case in cases:
         if case.status in ("passed", "skipped"):
             continue
         yield f"{case.status.upper()} {shlex.quote(case.netlist)} - {reason(case)}"
 
 
-def durations_table(cases: Sequence[CaseResult], most: int) -> str:
-    """The netlists that took longest, the longest first; `most` 0: all."""
-    longest = sorted(cases, key=lambda case: -case.seconds)[: most or None]
+def durations_table(cases: Sequence[CaseResult], limit: int) -> str:
+    """Return the table of the netlists that took longest, longest first; `most` limits the rows, 0 shows all."""
+    longest = sorted(cases, key=lambda case: -case.seconds)[: limit or None]
     rows = ((f"{case.seconds:.2f} s", case.netlist, "from the cache" if case.from_cache else "") for case in longest)
     return table(("took", "netlist", ""), rows, right=(0,))
 
 
 def closing_line(run: TestRun) -> str:
-    """`3 failed, 300 passed in 12.3 s`, and how many of them did not change since they were tested."""
+    """Return a line such as `3 failed, 300 passed in 12.3 s`, with the number of netlists that did not change since
+    they were tested."""
     counts = Counter(case.status for case in run.cases)
     order = sorted(counts, key=lambda status: (status == "skipped", status == "passed", status))
-    kept = sum(case.from_cache for case in run.cases)
-    unchanged = f", {kept} of them unchanged since they were tested" if kept else ""
-    said = ", ".join(f"{counts[status]} {status}" for status in order) or "nothing ran"
-    return f"{said} in {run.seconds:.1f} s{unchanged}"
+    from_cache = sum(case.from_cache for case in run.cases)
+    unchanged = f", {from_cache} of them unchanged since they were tested" if from_cache else ""
+    totals = ", ".join(f"{counts[status]} {status}" for status in order) or "nothing ran"
+    return f"{totals} in {run.seconds:.1f} s{unchanged}"

@@ -1,4 +1,4 @@
-"""Plain text for people: tables and figures."""
+"""Plain text for terminals: tables and figures."""
 
 from collections.abc import Iterable, Sequence
 
@@ -17,10 +17,11 @@ def table(
     whole: Iterable[int] = (),
     marked: Iterable[int] = (),
 ) -> str:
-    """Columns two blanks apart, on a terminal so that they fit (`screen`).
+    """Return a table whose columns are two blanks apart, and which fits on a terminal (`screen`).
 
-    Numbers of columns: those in `right` are figures and stand to the right, `prose` goes on on a further line, `whole`
-    is never cut; any other is cut in the middle. Numbers of rows: those `marked` are brought out in colour.
+    `right`, `prose` and `whole` hold numbers of columns: figures stand to the right, prose continues on a further
+    line, `whole` cells are never cut; any other cell is cut in the middle. `marked` holds numbers of rows to bring
+    out in colour.
     """
     from buda_emu.report.terminal.plain_table import plain
 
@@ -28,16 +29,16 @@ def table(
     if any(len(row) != len(headers) for row in cells):
         raise ValueError(f"a row has not the {len(headers)} cells of the table's headings")
     sets = [frozenset(numbers) for numbers in (right, prose, whole, marked)]
-    found = plain(headers, cells, sets[0], sets[3], current())
-    if found is not None:
-        return found
-    from buda_emu.report.terminal.drawn_table import drawn  # rich is imported with the first table that needs it
+    lines = plain(headers, cells, sets[0], sets[3], current())
+    if lines is not None:
+        return lines
+    from buda_emu.report.terminal.drawn_table import draw_table  # rich is imported with the first table that needs it
 
-    return drawn(headers, cells, *sets, screen=current())
+    return draw_table(headers, cells, *sets, screen=current())
 
 
-def wrapped(text: str, indent: str = "  ") -> str:
-    """A sentence over as many lines as it takes on a terminal, further ones indented; one line elsewhere."""
+def wrap(text: str, indent: str = "  ") -> str:
+    """Return a sentence over as many lines as it takes on a terminal, further ones indented; one line elsewhere."""
     columns = current().columns
     if columns is None or len(text) <= columns:
         return text
@@ -47,26 +48,26 @@ def wrapped(text: str, indent: str = "  ") -> str:
 
 
 def number(value: float | None, digits: int = 4) -> str:
-    """A figure, "-" where there is none: thousands apart by commas, a power of ten where it is tiny or enormous."""
+    """Return a figure, "-" for None: with commas between thousands, and a power of ten if it is tiny or enormous."""
     if value is None:
         return "-"
     return f"{value:,.0f}" if 10**digits <= abs(value) < _ENORMOUS else f"{value:,.{digits}g}"
 
 
 def whole(value: float | None) -> str:
-    """A count or cycles, rounded: 12,345. "-" where there is none."""
+    """Return a count or cycles, rounded, such as 12,345; "-" for None."""
     return "-" if value is None else f"{value:,.0f}"
 
 
 def correlation(value: float | None) -> str:
-    """A PCC with as many nines as it has."""
+    """Return a PCC with six digits; 1 without any."""
     if value is None:
         return "-"
     return f"{value:.6f}" if value < 1 else "1"
 
 
 def percent(share: float) -> str:
-    """A share, never rounded up to 100 % or down to 0 %."""
+    """Return a share in per cent, never rounded up to 100 % or down to 0 %."""
     text = f"{100 * share:.2f}"
     if (text == "100.00") != (share == 1):
         text = "99.99"
@@ -76,13 +77,17 @@ def percent(share: float) -> str:
 
 
 def relative(before: float, after: float) -> str:
-    """What changed in per cent, with its sign: +12.3, -0.04 where it is little, 0 where nothing is; "-" of nothing."""
+    """Return a change in per cent with its sign, such as +12.3, -0.04 for a small one, or 0; "-" if `before` is 0."""
     if not before:
         return "-"
     change = 100 * (after - before) / before
-    return "0" if change == 0 else f"{change:+.1f}" if abs(change) >= _LITTLE else f"{change:+.1g}"
+    if change == 0:
+        return "0"
+    if abs(change) >= _LITTLE:
+        return f"{change:+.1f}"
+    return f"{change:+.1g}"
 
 
 def shape(dims: Iterable[int]) -> str:
-    """4x1x64x128."""
+    """Return dimensions as text, such as 4x1x64x128."""
     return "x".join(map(str, dims))

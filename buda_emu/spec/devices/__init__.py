@@ -1,6 +1,7 @@
-"""What a chip is: grid, L1, DRAM, NoC, Ethernet and clocks, from one JSON file for each architecture.
+"""Chips: grid, L1, DRAM, NoC, Ethernet and clocks, from one JSON file for each architecture.
 
-Every value of the files says its unit and where it comes from (schemas/device.schema.json); `Device.source` gives it.
+Every value in the files states its unit and its source (schemas/device.schema.json); `Device.source` returns the
+source.
 """
 
 import json
@@ -22,7 +23,7 @@ Core = tuple[int, int]  # physical x, y
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Device:
-    """One chip, possibly harvested or cut to a smaller grid. Sizes in bytes, rates as their names say.
+    """One chip, possibly harvested or cut to a smaller grid. Sizes are in bytes, rates as their names say.
 
     `worker_columns` and `worker_rows` are the physical x and y of the cores that compute; a core's logical row and
     column index them (PERF 1). `l1_regions` lie from address 0 upward, up to `l1_data_start`.
@@ -77,96 +78,106 @@ class Device:
 
     @property
     def title(self) -> str:
-        """What people call it: the architecture, with its board where one is named."""
-        return f"{self.board} ({self.name})" if self.board else self.name
+        """Return the name for reports: the architecture, with its board if there is one."""
+        if self.board:
+            return f"{self.board} ({self.name})"
+        return self.name
 
     @property
     def grid(self) -> tuple[int, int]:
-        """Logical rows and columns of worker cores."""
+        """Return the logical rows and columns of worker cores."""
         return len(self.worker_rows), len(self.worker_columns)
 
     @property
     def dram_channels(self) -> int:
-        """DRAM channels, as netlists count them."""
+        """Return the number of DRAM channels, as netlists count them."""
         return len(self.dram_cores)
 
     @property
     def blob_bytes(self) -> int:
-        """What each worker core reads of every epoch: runtime configuration and overlay blob (PERF 5.1)."""
+        """Return the bytes that each worker core reads for every epoch: runtime configuration and overlay blob (PERF
+        5.1)."""
         return sum(size for name, size in self.l1_regions if name in ("epoch_config", "overlay_blob"))
 
     @property
     def binary_bytes(self) -> int:
-        """What a worker core with a kernel in an epoch reads besides: the three compute binaries (PERF 5.1)."""
+        """Return the bytes that a worker core with a kernel in an epoch reads in addition: the three compute
+        binaries (PERF 5.1)."""
         return sum(size for name, size in self.l1_regions if name in ("trisc0", "trisc1", "trisc2"))
 
     @property
     def l1_data_bytes(self) -> int:
-        """Bytes of a worker's L1 that buffers may use."""
+        """Return the bytes of a worker's L1 that buffers may use."""
         return self.l1_bytes - self.l1_data_start
 
     def physical(self, row: int, column: int) -> Core:
-        """Physical x, y of a logical core. Raises HostError outside of the grid."""
+        """Return the physical x, y of a logical core. Raises HostError outside of the grid."""
         rows, columns = self.grid
         if not (0 <= row < rows and 0 <= column < columns):
             raise HostError(f"{self.name}: core [{row}, {column}] is outside of the grid {rows}x{columns}")
         return self.worker_columns[column], self.worker_rows[row]
 
     def logical(self, x: int, y: int) -> tuple[int, int]:
-        """Logical row, column of a physical core. Raises HostError where no worker is."""
+        """Return the logical row and column of a physical core. Raises HostError if it is no worker core."""
         if x not in self.worker_columns or y not in self.worker_rows:
             raise HostError(f"{self.name}: {x}-{y} is not a worker core")
         return self.worker_rows.index(y), self.worker_columns.index(x)
 
     def label(self, row: int, column: int) -> str:
-        """How reports name a core: physical `x-y` (PERF 1)."""
+        """Return the name of a core in reports: its physical `x-y` (PERF 1)."""
         x, y = self.physical(row, column)
         return f"{x}-{y}"
 
     def source(self, field: str) -> str:
-        """Where a field's value comes from."""
+        """Return the source of a field's value."""
         return _content(self.name)[field]["from"]
 
     def with_grid(self, rows: int, columns: int) -> "Device":
-        """The chip with its first rows and columns only. Raises HostError for more than it has."""
-        most = self.grid
-        if not (1 <= rows <= most[0] and 1 <= columns <= most[1]):
-            raise HostError(f"{self.name}: a grid of {rows}x{columns} is not within {most[0]}x{most[1]}")
+        """Return the chip with its first rows and columns only. Raises HostError for more than it has."""
+        limit = self.grid
+        if not (1 <= rows <= limit[0] and 1 <= columns <= limit[1]):
+            raise HostError(f"{self.name}: a grid of {rows}x{columns} is not within {limit[0]}x{limit[1]}")
         return replace(self, worker_rows=self.worker_rows[:rows], worker_columns=self.worker_columns[:columns])
 
     def harvested(self, rows: Collection[int]) -> "Device":
-        """The chip without the given physical rows (PERF 1, Harvesting).
+        """Return the chip without the given physical rows (PERF 1, Harvesting).
 
         grayskull loses exactly those; wormhole_b0 renumbers its rows and so loses as many of the last ones.
-        Raises HostError for a row without workers, UnsupportedError where nothing is published.
+        Raises HostError for a row without workers, and UnsupportedError for a chip whose harvesting is not published.
         """
         for row in rows:
             if row not in self.worker_rows:
-                raise HostError(f"{self.name}: row {row} has no worker cores; rows are {_listed(self.worker_rows)}")
+                rows_text = ", ".join(map(str, self.worker_rows))
+                raise HostError(f"{self.name}: row {row} has no worker cores; rows are {rows_text}")
         lost = len(set(rows))
         if lost and self.harvesting == "none":
             raise UnsupportedError(f"{self.name}: nothing is published about harvesting; give a grid instead")
         if lost == len(self.worker_rows):
             raise HostError(f"{self.name}: no row would be left")
-        exact = self.harvesting == "exact"
-        kept = self.worker_rows[: len(self.worker_rows) - lost]
-        return replace(self, worker_rows=tuple(y for y in self.worker_rows if y not in rows) if exact else kept)
+        if self.harvesting == "exact":
+            worker_rows = tuple(y for y in self.worker_rows if y not in rows)
+        else:
+            worker_rows = self.worker_rows[: len(self.worker_rows) - lost]
+        return replace(self, worker_rows=worker_rows)
 
 
 def rows_of_mask(mask: int) -> tuple[int, ...]:
-    """Physical rows of a harvesting mask, bit n for row n. Bits 0, 6 and 12 upward are illegal (PERF 1)."""
+    """Return the physical rows of a harvesting mask, bit n for row n (PERF 1). Raises HostError for a negative mask
+    and for the illegal bits 0, 6 and 12 upward."""
     rows = tuple(bit for bit in range(mask.bit_length()) if mask >> bit & 1)
     wrong = [row for row in rows if row in (0, 6) or row >= 12]
     if mask < 0 or wrong:
-        raise HostError(
-            f"harvesting mask {mask:#x}: {f'bit {wrong[0]} is' if wrong else 'negative numbers are'} illegal"
-        )
+        if wrong:
+            problem = f"bit {wrong[0]} is"
+        else:
+            problem = "negative numbers are"
+        raise HostError(f"harvesting mask {mask:#x}: {problem} illegal")
     return rows
 
 
 @cache
 def device(arch: str) -> Device:
-    """The unharvested chip. Raises HostError for an architecture without a table."""
+    """Return the unharvested chip of an architecture. Raises HostError for an architecture without a table."""
     name = _SAME.get(arch, arch)
     if name not in DEVICES:
         raise HostError(f"no device table for '{arch}'; there are {', '.join(DEVICES)}")
@@ -188,17 +199,14 @@ def _value(key: str, value: Any) -> Any:
         return tuple(map(_core, value))
     if key == "dram_cores":
         return tuple(tuple(map(_core, channel)) for channel in value)
-    return _frozen(value)
+    return _as_tuples(value)
 
 
-def _frozen(value: Any) -> Any:
-    return tuple(map(_frozen, value)) if isinstance(value, list) else value  # pyright: ignore[reportUnknownArgumentType, reportUnknownVariableType]
+def _as_tuples(value: Any) -> Any:
+    """Return a value with tuples in place of all lists."""
+    return tuple(map(_as_tuples, value)) if isinstance(value, list) else value  # pyright: ignore[reportUnknownArgumentType, reportUnknownVariableType]
 
 
 def _core(label: str) -> Core:
     x, _, y = label.partition("-")
     return int(x), int(y)
-
-
-def _listed(rows: Collection[int]) -> str:
-    return ", ".join(map(str, rows))

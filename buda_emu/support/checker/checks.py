@@ -1,4 +1,4 @@
-"""Checks: functions that find where a rule is broken, run so that one defect gives one rule."""
+"""Checks of rules: functions that look for breaches, run in an order in which one defect breaks one rule only."""
 
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence, Set
 from dataclasses import replace
@@ -15,14 +15,16 @@ MAX_SEARCHES = 50
 
 
 MAX_FINDINGS = 1000
-"""So many are told of a document, or of a section of it, and then no more is looked for."""
+"""Number of findings of a document, or of a section of it, after which checking stops."""
 TOO_MANY = "there are more than {:,} findings: nothing after this one is looked for"
 
 
 class TooManyFindingsError(Exception):
-    """The document is nothing by any measure: reading or judging it stops. Never leaves the room of its kind.
+    """Raised to stop reading or checking a document that has more findings than are reported. Caught in the room of the
+    document's kind.
 
-    `last`: the finding that says so, in the place of what was found next."""
+    `last` is the finding that says so, at the place of the first finding that was left out.
+    """
 
     def __init__(self, last: Diagnostic) -> None:
         super().__init__(last.message)
@@ -31,7 +33,7 @@ class TooManyFindingsError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """What a check yields: where, what is wrong (without the object's name), what to do about it.
+    """A result of a check: the place, what is wrong there (without the object's name), and a hint.
 
     A hint that takes a search through all names is a function, which is called for the first few findings only.
     """
@@ -42,15 +44,16 @@ class Finding:
     within: str = ""
     """The part of the object that it is about, as it is named in the message: `op s4` of a fused op."""
     about: Hashable = None
-    """What a check of the whole document speaks of here: rules that have this one in `unless` keep silent about it."""
+    """The part of the document that this is about: rules with this one in `unless` are silent about it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """One check of a rule.
+    """A function that checks one rule.
 
-    `basic` ones run first: what fails one is not looked at further (no follow-on findings). `unless`: rules that say
-    the same more exactly; the check is skipped where one of them was broken. `kinds`: of objects that it looks at.
+    `basic` checks run first, and an object that fails one is not checked further, so that no finding follows from
+    another. `unless` holds ids of rules that say the same more exactly; where one of them is broken, the check is
+    skipped. `kinds` are the kinds of objects that the check looks at, None for all.
     """
 
     rule: Rule
@@ -61,16 +64,16 @@ class Check:
 
 
 def in_order(checks: Sequence[Check]) -> tuple[Check, ...]:
-    """The checks so that each comes after those whose findings make it superfluous, else as they were given."""
-    makers: dict[str, list[Check]] = {}
+    """Return the checks ordered so that each comes after those whose findings make it superfluous, else as given."""
+    checks_of: dict[str, list[Check]] = {}
     for check in checks:
-        makers.setdefault(check.rule.id, []).append(check)
+        checks_of.setdefault(check.rule.id, []).append(check)
     ranks: dict[str, int] = {}
 
     def rank(rule: str) -> int:
         if rule not in ranks:
             ranks[rule] = 0  # a circle of rules ends here
-            others = {other for check in makers[rule] for other in check.unless if other in makers}
+            others = set[str]().union(*(check.unless for check in checks_of[rule])) & checks_of.keys()
             ranks[rule] = max((rank(other) + 1 for other in others), default=0)
         return ranks[rule]
 
@@ -78,31 +81,31 @@ def in_order(checks: Sequence[Check]) -> tuple[Check, ...]:
 
 
 class Checker:
-    """Turns what checks find into diagnostics of one document; `found` has them in the order of finding. `most`: how
-    many errors are enough, None for no limit."""
+    """Turns the findings of checks into `diagnostics` of one document, in the order of finding."""
 
     def __init__(
         self,
         path: str,
         strict: bool = False,
-        found: Iterable[Diagnostic] = (),
+        diagnostics: Iterable[Diagnostic] = (),
         read: Set[str] = frozenset(),
-        most: int | None = None,
+        most_errors: int | None = None,
     ) -> None:
-        """`read`: ids of rules that reading found broken somewhere in the document. What a check with one of them in
-        its `unless` finds is left out; its object counts as broken all the same."""
+        """`read`: ids of rules that reading found broken somewhere in the document. A finding of a check that has one
+        of them in its `unless` is left out; its object counts as broken all the same. `most_errors`: number of errors
+        after which the checker stops, None for no limit."""
         self.path = path
         self.strict = strict
         self.read = read
-        self.found = list(found)
-        self.errors = any(item.severity == "error" for item in self.found)
-        self._left = most  # errors that may still come
+        self.diagnostics = list(diagnostics)
+        self.errors = any(diagnostic.severity == "error" for diagnostic in self.diagnostics)
+        self._left = most_errors  # errors that may still come
         self._seen: set[tuple[str, Place, str]] = set()
         self._searches = 0
 
     def check(self, checks: Iterable[Check], *subject: Any, name: str = "") -> Set[str]:
-        """Hold one object, by its name in messages, against checks `in_order`; the ids of the rules that it breaks.
-        Raises TooManyFindingsError."""
+        """Hold an object, named `name` in messages, against checks `in_order`, and return the ids of the rules that it
+        breaks. Raises TooManyFindingsError."""
         broken: set[str] = set()
         for check in checks:
             if broken and not check.unless.isdisjoint(broken):
@@ -111,44 +114,52 @@ class Checker:
             for finding in check.run(*subject):
                 broken.add(check.rule.id)
                 if follows:
-                    self.errors = True  # it stays one that is not told
+                    self.errors = True  # the object is broken although no finding is added
                 else:
                     self.report(check.rule, finding, name)
         return broken
 
     def report(self, rule: Rule, finding: Finding, name: str = "") -> None:
-        """Add one finding. What was found before at the same place, of a copy of the object, is not said again. Raises
-        TooManyFindingsError where there are errors enough."""
+        """Add a finding as a diagnostic, unless an equal one was added for the same place, of a copy of the object.
+        Raises TooManyFindingsError after `most` errors."""
         key = (rule.id, finding.place, finding.message)
         if key in self._seen:
             return
         self._seen.add(key)
-        part = (f"{name}, {finding.within}" if name else finding.within) if finding.within else name
-        message = f"{part}: {finding.message}" if part else finding.message
+        subject = ", ".join(filter(None, (name, finding.within)))
+        message = f"{subject}: {finding.message}" if subject else finding.message
         severity = rule.at(self.strict)
         if severity == "error":
-            self.errors = True
-            if self._left == 0:
-                said = TOO_MANY.format(MAX_FINDINGS)
-                raise TooManyFindingsError(Diagnostic.at(finding.place, self.path, rule.id, severity, said))
-            self._left = self._left - 1 if self._left is not None else None
+            self._count_error(rule, finding)
         hint = finding.hint
         if not isinstance(hint, str):
             self._searches += 1
             hint = hint() if self._searches <= MAX_SEARCHES else ""
-        self.found.append(Diagnostic.at(finding.place, self.path, rule.id, severity, message, hint or rule.fix))
+        self.diagnostics.append(Diagnostic.at(finding.place, self.path, rule.id, severity, message, hint or rule.fix))
+
+    def _count_error(self, rule: Rule, finding: Finding) -> None:
+        """Count one error more. Raises TooManyFindingsError where no more are reported."""
+        self.errors = True
+        if self._left is None:
+            return
+        if self._left == 0:
+            message = TOO_MANY.format(MAX_FINDINGS)
+            raise TooManyFindingsError(Diagnostic.at(finding.place, self.path, rule.id, "error", message))
+        self._left -= 1
 
 
 class RecordingChecker(Checker):
-    """Notes which rules are asked of something at all."""
+    """A checker that also records which rules were applied to at least one object."""
 
-    def __init__(self, path: str, strict: bool, read: Set[str], most: int | None, asked: set[str]) -> None:
-        """`asked`: gets their ids."""
-        super().__init__(path, strict, read=read, most=most)
-        self._asked = asked
+    def __init__(
+        self, path: str, strict: bool, read: Set[str], most_errors: int | None, applied_rules: set[str]
+    ) -> None:
+        """`applied_rules`: the set to which the ids of the applied rules are added."""
+        super().__init__(path, strict, read=read, most_errors=most_errors)
+        self._asked = applied_rules
 
     def check(self, checks: Iterable[Check], *subject: Any, name: str = "") -> Set[str]:
-        """See `Checker`."""
+        """Hold an object against checks as `Checker.check` does, and record each rule whose check runs."""
         return super().check((replace(check, run=partial(self._ask, check)) for check in checks), *subject, name=name)
 
     def _ask(self, check: Check, *subject: Any) -> Iterable[Finding]:
@@ -156,9 +167,9 @@ class RecordingChecker(Checker):
         return check.run(*subject)
 
 
-def require_few(found: Sequence[Diagnostic], place: Place, path: str, rule: str, severity: Severity) -> None:
-    """Raises TooManyFindingsError where there is no room for one more."""
-    if len(found) >= MAX_FINDINGS:
+def require_few(diagnostics: Sequence[Diagnostic], place: Place, path: str, rule: str, severity: Severity) -> None:
+    """Raise TooManyFindingsError where a list of findings is full."""
+    if len(diagnostics) >= MAX_FINDINGS:
         raise TooManyFindingsError(Diagnostic.at(place, path, rule, severity, TOO_MANY.format(MAX_FINDINGS)))
 
 
@@ -166,7 +177,7 @@ F = TypeVar("F", bound=Callable[..., Iterable[Finding]])
 
 
 class RuleBook:
-    """A registry, filled while the files of a room are imported and only read afterwards.
+    """The registry of the rules of one kind of document, filled while the files of its room are imported.
 
     `kind` names the documents in messages, `prefix` begins the ids of the rules, `stages` explains their `stage`.
     """
@@ -201,7 +212,8 @@ class RuleBook:
         stage: str = "",
         strict: Severity | None = None,
     ) -> Rule:
-        """Enter a rule without a function: what is found while a document is read. The fields are those of `Rule`."""
+        """Enter a rule that is checked while a document is read, without a function of its own. The fields are those of
+        `Rule`."""
         return self.add(
             Rule(
                 id=id,
@@ -227,12 +239,12 @@ class RuleBook:
         unless: Iterable[str] = (),
         **fields: Any,
     ) -> Callable[[F], F]:
-        """Decorator: enter a rule and the function that checks it; `fields` are the keywords of `declare`."""
+        """Decorate the function that checks a new rule; `fields` are the keywords of `declare`."""
         self.declare(id, severity, summary, **fields)
         return self.check(id, basic=basic, unless=unless)
 
     def check(self, id: str, *, basic: bool = False, unless: Iterable[str] = ()) -> Callable[[F], F]:
-        """Decorator: one more function for a rule that was entered before (`Check` says what the keywords mean)."""
+        """Decorate one more function that checks an existing rule; the keywords are fields of `Check`."""
 
         def attach(function: F) -> F:
             self._checks.append(Check(self._rules[id], function, basic, frozenset(unless)))
@@ -248,32 +260,38 @@ class RuleBook:
     def diagnostic(
         self, path: str, rule: str, place: Place, message: str, hint: str = "", *, strict: bool = False
     ) -> Diagnostic:
-        """A finding of a reader. Without a hint it carries the rule's fix."""
-        known = self._rules[rule]
-        return Diagnostic.at(place, path, rule, known.at(strict), message, hint or known.fix)
+        """Return a diagnostic of a rule that a reader found broken. Without a hint it carries the rule's fix."""
+        declaration = self._rules[rule]
+        return Diagnostic.at(place, path, rule, declaration.at(strict), message, hint or declaration.fix)
 
     def run(
-        self, *subject: Any, path: str = "", strict: bool = False, found: Iterable[Diagnostic] = ()
+        self, *subject: Any, path: str = "", strict: bool = False, reading_findings: Iterable[Diagnostic] = ()
     ) -> list[Diagnostic]:
-        """Every finding about a document, sorted by place; each check is called with `subject`.
+        """Return all findings about a document, sorted by place; each check is called with `subject`.
 
-        `found` are findings from reading. Basic checks come first; when one of them or of `found` is an error, the
-        others are not run. A check is not run when a rule of its `unless` was broken by the document as a whole
-        (`Finding.about` is None), and what it finds about something that broke such a rule is left out.
+        `reading_findings` are findings from reading. Basic checks come first; when one of them or of `reading_findings`
+        is an error, the others are not run. A check is not run when a rule of its `unless` was broken by the document
+        as a whole (`Finding.about` is None), and what it finds about something that broke such a rule is left out.
         """
-        checker = Checker(path, strict, found)
+        checker = Checker(path, strict, reading_findings)
         broken: dict[str, set[Hashable]] = {}
-        for item in checker.found:
-            broken.setdefault(item.rule, set()).add(None)
+        for diagnostic in checker.diagnostics:
+            broken.setdefault(diagnostic.rule, set()).add(None)
         for basic in (True, False):
             if checker.errors and not basic:
                 break
-            for check in in_order([item for item in self._checks if item.basic == basic]):
-                silent = {about for rule in check.unless for about in broken.get(rule, ())}
-                if None in silent:
-                    continue
-                for finding in check.run(*subject):
-                    if finding.about is None or finding.about not in silent:
-                        broken.setdefault(check.rule.id, set()).add(finding.about)
-                        checker.report(check.rule, finding)
-        return sorted(checker.found, key=lambda item: item.order)
+            for check in in_order([check for check in self._checks if check.basic == basic]):
+                _run_check(check, subject, broken, checker)
+        return sorted(checker.diagnostics, key=lambda diagnostic: diagnostic.order)
+
+
+def _run_check(check: Check, subject: tuple[Any, ...], broken: dict[str, set[Hashable]], checker: Checker) -> None:
+    """Run a check of a whole document, unless a rule of its `unless` is broken. `broken`: by rule, what broke it; None
+    stands for the document."""
+    silent = set[Hashable]().union(*(broken.get(rule, ()) for rule in check.unless))
+    if None in silent:
+        return
+    for finding in check.run(*subject):
+        if finding.about is None or finding.about not in silent:
+            broken.setdefault(check.rule.id, set()).add(finding.about)
+            checker.report(check.rule, finding)

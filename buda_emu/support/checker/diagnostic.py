@@ -1,6 +1,5 @@
-"""A finding about a document: its rule, its place (a line, a JSON pointer, or a byte offset), its reason and its
-likely fix.
-"""
+"""A finding about a document: its rule, its place (a line, a JSON pointer, or a byte offset), its reason and its likely
+fix."""
 
 from typing import Literal, Protocol, TypeAlias
 
@@ -10,7 +9,7 @@ from buda_emu.support.records import dataclass
 
 @dataclass(frozen=True, slots=True)
 class TextPlace:
-    """In a text: line and column count from 1, `end_column` is one past the last character on the line."""
+    """A place in a text. Line and column count from 1; `end_column` is one past the last character on the line."""
 
     line: int
     column: int = 1
@@ -19,14 +18,14 @@ class TextPlace:
 
 @dataclass(frozen=True, slots=True)
 class ByteOffset:
-    """In a binary file: bytes from its beginning, and what stands there (`DmaHint.size_in_bytes`)."""
+    """A place in a binary file: bytes from its beginning, and the element there (`DmaHint.size_in_bytes`)."""
 
     offset: int
     element: str = ""
 
 
 class Marked(Protocol):
-    """Anything that knows its line and columns, such as a node of a tree that was read."""
+    """An object that has a line and columns, such as a node of a parsed tree."""
 
     @property
     def line(self) -> int: ...  # noqa: D102
@@ -69,7 +68,7 @@ class Diagnostic:
 
     @classmethod
     def at(cls, place: Place, path: str, rule: str, severity: Severity, message: str, hint: str = "") -> "Diagnostic":
-        """A finding at a place of any kind."""
+        """Return a diagnostic at a place of any kind."""
         if isinstance(place, str):
             return cls(path, rule, severity, message, hint=hint, pointer=place)
         if isinstance(place, ByteOffset):
@@ -87,6 +86,14 @@ class Diagnostic:
 
     @property
     def order(self) -> tuple[object, ...]:
-        """What findings of one document are sorted by: their place, then the rule. Numbers in pointers are numbers."""
-        steps = [(not step.isdecimal(), int(step) if step.isdecimal() else 0, step) for step in self.pointer.split("/")]
-        return self.line, self.column, -1 if self.offset is None else self.offset, steps, self.rule
+        """The sort key of the findings of one document: their place, then the rule. Numbers in pointers sort as
+        numbers."""
+        offset = -1 if self.offset is None else self.offset
+        return self.line, self.column, offset, [_step_order(step) for step in self.pointer.split("/")], self.rule
+
+
+def _step_order(step: str) -> tuple[bool, int, str]:
+    """Return the sort key of one step of a JSON pointer: numbers by value, before all names."""
+    if step.isdecimal():
+        return False, int(step), step
+    return True, 0, step

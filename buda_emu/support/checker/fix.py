@@ -13,8 +13,8 @@ from buda_emu.support.records import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Edit:
-    """`text` takes the place of what stands from line and column, which count from 1, to before `end_column` of
-    `end_line`."""
+    """A replacement of text: `text` takes the place of the characters from line and column, which count from 1, to
+    before `end_column` of `end_line`."""
 
     line: int
     column: int
@@ -25,8 +25,8 @@ class Edit:
 
 @dataclass(frozen=True, slots=True)
 class Fix:
-    """Edits that remove a finding. `safe`: the document was refused for it, and there is one thing that was meant; of
-    others somebody should look at the result."""
+    """Edits that remove a finding. `safe`: the document was refused for it, and only one correction can be meant; the
+    outcome of any other fix should be looked at."""
 
     title: str
     safe: bool
@@ -35,8 +35,8 @@ class Fix:
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """`replace`: the word `key` by `text`; `put`: `text` as the value of `key`, in the map of the finding's place;
-    `remove`: the entry that the finding's place is in."""
+    """A correction before its place in the text is determined. `replace`: the word `key` by `text`; `put`: `text` as
+    the value of `key`, in the map at the finding's place; `remove`: the entry that contains the finding's place."""
 
     kind: Literal["replace", "put", "remove"]
     key: str = ""
@@ -45,55 +45,60 @@ class Change:
 
 
 class Proposal(str):
-    """A hint that says exactly what to change; it is a text like any other hint, and pickled as one."""
+    """A hint that says exactly what to change. It is a text like any other hint, and pickled as one."""
 
     __slots__ = ("change",)
     change: Change
 
     def __new__(cls, hint: str, change: Change) -> "Proposal":
-        """The hint's text, and what it means."""
-        made = super().__new__(cls, hint)
-        made.change = change
-        return made
+        """Make a hint from its text and the change that it describes."""
+        proposal = super().__new__(cls, hint)
+        proposal.change = change
+        return proposal
 
     def __reduce__(self) -> tuple[Any, ...]:
         return str, (str(self),)
 
 
 def replacing(hint: str, word: str, text: str, *, safe: bool = True) -> Proposal:
-    """A hint to write `text` for `word`."""
+    """Return a hint to write `text` for `word`."""
     return Proposal(hint, Change("replace", word, text, safe))
 
 
 def putting(hint: str, key: str, text: str, *, safe: bool = True) -> Proposal:
-    """A hint to write `key: text`, where nothing or something else stands."""
+    """Return a hint to write `key: text`, where `key` is absent or has another value."""
     return Proposal(hint, Change("put", key, text, safe))
 
 
 def removing(hint: str, *, safe: bool = True) -> Proposal:
-    """A hint to leave out what the finding is about."""
+    """Return a hint to leave out the entry that the finding is about."""
     return Proposal(hint, Change("remove", safe=safe))
 
 
-def applied(lines: Iterable[str], fixes: Iterable[Fix]) -> tuple[str, list[Fix]]:
-    """The text of these lines, their ends included, after the edits of the fixes, and the fixes that were made: one
+def apply_fixes(lines: Iterable[str], fixes: Iterable[Fix]) -> tuple[str, list[Fix]]:
+    """Apply fixes to lines, which have their line ends, and return the new text and the fixes that were applied. A fix
     that meets an earlier one is left out."""
     lines = list(lines)
     starts = [0]
     for line in lines:
         starts.append(starts[-1] + len(line))
     text = "".join(lines)
-    taken: list[tuple[int, int, str]] = []
-    made: list[Fix] = []
+    replacements: list[tuple[int, int, str]] = []
+    applied_fixes: list[Fix] = []
     for fix in fixes:
         spans = [
             (starts[edit.line - 1] + edit.column - 1, starts[edit.end_line - 1] + edit.end_column - 1, edit.text)
             for edit in fix.edits
         ]
-        if any(start <= other[1] and other[0] <= end for start, end, _ in spans for other in taken):
+        if any(_meets_any(span, replacements) for span in spans):
             continue
-        taken += spans
-        made.append(fix)
-    for start, end, new in sorted(taken, reverse=True):
+        replacements += spans
+        applied_fixes.append(fix)
+    for start, end, new in sorted(replacements, reverse=True):
         text = text[:start] + new + text[end:]
-    return text, made
+    return text, applied_fixes
+
+
+def _meets_any(span: tuple[int, int, str], others: Iterable[tuple[int, int, str]]) -> bool:
+    """Return whether a replaced range overlaps or touches one of the others."""
+    return any(span[0] <= end and start <= span[1] for start, end, _ in others)

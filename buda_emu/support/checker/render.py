@@ -1,6 +1,7 @@
-"""Findings as text, JSON with its schema, annotations and SARIF."""
+"""The output formats of findings: text, JSON with its schema, GitHub annotations and SARIF."""
 
 import os
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -21,128 +22,147 @@ _GITHUB = {"error": "error", "warning": "warning", "note": "notice"}
 
 
 def with_source_lines(diagnostics: Iterable[Diagnostic], lines: Sequence[str]) -> list[Diagnostic]:
-    """The findings with the text of their line."""
-    return [
-        replace(item, source_line=lines[item.line - 1]) if 0 < item.line <= len(lines) else item for item in diagnostics
-    ]
+    """Return the findings with the text of their line in `source_line`, where the line exists."""
+    complete: list[Diagnostic] = []
+    for diagnostic in diagnostics:
+        if 0 < diagnostic.line <= len(lines):
+            complete.append(replace(diagnostic, source_line=lines[diagnostic.line - 1]))
+        else:
+            complete.append(diagnostic)
+    return complete
 
 
 def render(diagnostics: Sequence[Diagnostic], screen: Screen = _PLAIN) -> str:
-    """Every finding with its source line and a range of carets, and a last line that counts."""
-    return "\n".join([*(render_one(item, screen) for item in diagnostics), summary(diagnostics)])
+    """Return every finding with its source line and a range of carets, and a last line with counts."""
+    return "\n".join([*(render_one(diagnostic, screen) for diagnostic in diagnostics), summary(diagnostics)])
 
 
-def render_one(item: Diagnostic, screen: Screen = _PLAIN) -> str:
-    """One finding: `path:line:col: error[V013]: message (hint)`, the source line, carets under the place.
+def render_one(diagnostic: Diagnostic, screen: Screen = _PLAIN) -> str:
+    """Return a finding as text: `path:line:col: error[V013]: message (hint)`, the source line, carets under the place.
 
     A JSON pointer or a byte offset takes the place of line and column.
     """
-    place = screen.paint(":".join(filter(None, (item.path, item.where))), "bold")
-    severity = screen.paint(item.severity, "bold", _COLOURS[item.severity])
-    head = f"{place}: {severity}[{screen.paint(item.rule, 'bold')}]: {one_line(_said(item))}"
-    line = item.source_line
-    return head if not line or line.isspace() else f"{head}\n{_excerpt(item, screen)}"
+    place = screen.paint(":".join(filter(None, (diagnostic.path, diagnostic.where))), "bold")
+    severity = screen.paint(diagnostic.severity, "bold", _COLOURS[diagnostic.severity])
+    head = f"{place}: {severity}[{screen.paint(diagnostic.rule, 'bold')}]: {one_line(_message_with_hint(diagnostic))}"
+    line = diagnostic.source_line
+    if not line or line.isspace():
+        return head
+    return f"{head}\n{_excerpt(diagnostic, screen)}"
 
 
-def _said(item: Diagnostic) -> str:
-    return f"{item.message} ({item.hint})" if item.hint else item.message
+def _message_with_hint(diagnostic: Diagnostic) -> str:
+    if not diagnostic.hint:
+        return diagnostic.message
+    return f"{diagnostic.message} ({diagnostic.hint})"
 
 
-def _excerpt(item: Diagnostic, screen: Screen) -> str:
-    line = item.source_line.rstrip()
-    gutter = f"{item.line:3} | "
-    most = MAX_SOURCE
+def _excerpt(diagnostic: Diagnostic, screen: Screen) -> str:
+    """Return the source line of a finding, cut to the width of the screen, and a line with carets under its place."""
+    line = diagnostic.source_line.rstrip()
+    gutter = f"{diagnostic.line:3} | "
+    width = MAX_SOURCE
     if screen.columns is not None:
         line = line.replace("\t", " ")  # nobody knows how wide the terminal draws one
         room = screen.columns - len(gutter)
-        most = MAX_SOURCE if len(line) <= room else min(MAX_SOURCE, room - 2 * len(_CUT))
-    start = min(item.column - 1, len(line))
-    end = max(start + 1, min(item.end_column - 1, len(line)))
+        if len(line) > room:
+            width = min(MAX_SOURCE, room - 2 * len(_CUT))
+    start = min(diagnostic.column - 1, len(line))
+    end = max(start + 1, min(diagnostic.end_column - 1, len(line)))
     # Of a very long line only the surroundings of the place are shown.
-    left = 0 if len(line) <= most else max(0, min(start - most // 3, len(line) - most))
-    shown = line[left : left + most]
+    left = 0
+    if len(line) > width:
+        left = max(0, min(start - width // 3, len(line) - width))
+    excerpt = line[left : left + width]
     prefix = _CUT if left else ""
-    suffix = _CUT if left + most < len(line) else ""
-    blank = "".join("\t" if character == "\t" else " " for character in line[left:start])
-    carets = screen.paint("^" * (min(end, left + most) - start), "bold", _COLOURS[item.severity])
+    suffix = _CUT if left + width < len(line) else ""
+    blank = re.sub(r"[^\t]", " ", line[left:start])
+    carets = screen.paint("^" * (min(end, left + width) - start), "bold", _COLOURS[diagnostic.severity])
     margin = f"{' ' * (len(gutter) - 2)}| "
     first = screen.paint(gutter, "blue")
     second = screen.paint(margin, "blue")
-    return f"{first}{prefix}{shown}{suffix}\n{second}{' ' * len(prefix)}{blank}{carets}"
+    return f"{first}{prefix}{excerpt}{suffix}\n{second}{' ' * len(prefix)}{blank}{carets}"
 
 
 def counts(diagnostics: Iterable[Diagnostic]) -> dict[str, int]:
-    """How many findings there are of each severity."""
-    found = dict.fromkeys(SEVERITIES, 0)
-    for item in diagnostics:
-        found[item.severity] += 1
-    return {str(name): count for name, count in found.items()}
+    """Count the findings of each severity."""
+    totals = dict.fromkeys(SEVERITIES, 0)
+    for diagnostic in diagnostics:
+        totals[diagnostic.severity] += 1
+    return {str(name): count for name, count in totals.items()}
 
 
 def summary(diagnostics: Sequence[Diagnostic]) -> str:
-    """`2 errors, 1 warning`, and what to do next."""
-    both = ", ".join(plural(count, word) for word, count in counts(diagnostics).items() if count)
-    return f"{both}; `buda-emu explain {diagnostics[0].rule}` tells more" if both else "no findings"
+    """Return a line such as `2 errors, 1 warning`, with the command that explains the first rule."""
+    totals = ", ".join(plural(count, word) for word, count in counts(diagnostics).items() if count)
+    if not totals:
+        return "no findings"
+    return f"{totals}; `buda-emu explain {diagnostics[0].rule}` tells more"
 
 
 def as_json(diagnostics: Sequence[Diagnostic]) -> dict[str, Any]:
-    """The findings as plain data, with a version of the form. Of a place only what is known: a finding below a JSON
-    pointer has `pointer` and line 0, one at a byte `offset` and `element`."""
+    """Return the findings as plain data with a schema version. A place has the fields that apply: a finding at a JSON
+    pointer has `pointer` and line 0, one in a binary file has `offset` and `element`."""
     number = counts(diagnostics)
     return {
         "schema_version": RESULT_VERSION,
         **{f"{name}s": number[name] for name in SEVERITIES},
-        "diagnostics": [_plain(item) for item in diagnostics],
+        "diagnostics": [_plain(diagnostic) for diagnostic in diagnostics],
     }
 
 
-def _plain(item: Diagnostic) -> dict[str, Any]:
+def _plain(diagnostic: Diagnostic) -> dict[str, Any]:
     content: dict[str, Any] = {
-        "path": item.path,
-        "line": item.line,
-        "column": item.column,
-        "end_column": item.end_column,
-        "rule": item.rule,
-        "severity": item.severity,
-        "message": item.message,
-        "hint": item.hint,
+        "path": diagnostic.path,
+        "line": diagnostic.line,
+        "column": diagnostic.column,
+        "end_column": diagnostic.end_column,
+        "rule": diagnostic.rule,
+        "severity": diagnostic.severity,
+        "message": diagnostic.message,
+        "hint": diagnostic.hint,
     }
-    if item.pointer:
-        content["pointer"] = item.pointer
-    if item.offset is not None:
-        content["offset"] = item.offset
-    if item.element:
-        content["element"] = item.element
-    if item.fix is not None:
-        edits = [{name: getattr(edit, name) for name in EDIT} for edit in item.fix.edits]
-        content["fix"] = {"title": item.fix.title, "safe": item.fix.safe, "edits": edits}
+    if diagnostic.pointer:
+        content["pointer"] = diagnostic.pointer
+    if diagnostic.offset is not None:
+        content["offset"] = diagnostic.offset
+    if diagnostic.element:
+        content["element"] = diagnostic.element
+    if diagnostic.fix is not None:
+        edits = [{name: getattr(edit, name) for name in EDIT} for edit in diagnostic.fix.edits]
+        content["fix"] = {"title": diagnostic.fix.title, "safe": diagnostic.fix.safe, "edits": edits}
     return content
 
 
 def as_github(diagnostics: Sequence[Diagnostic]) -> str:
-    """One workflow command for each finding: an annotation at the line in GitHub's views."""
+    """Return one workflow command for each finding, which GitHub shows as an annotation at the line."""
     return "\n".join(map(_annotation, diagnostics))
 
 
-def _annotation(item: Diagnostic) -> str:
+def _annotation(diagnostic: Diagnostic) -> str:
+    """Return the workflow command of one finding."""
     place = ""
-    said = _said(item)
-    if item.line:
-        place = f"line={item.line},col={item.column},endColumn={max(item.end_column, item.column)},"
-    elif item.where:
-        said = f"{item.where}: {said}"
-    head = f"::{_GITHUB[item.severity]} file={_escape(item.path, True)},{place}title={item.rule}"
-    return f"{head}::{_escape(said, False)}"
+    message = _message_with_hint(diagnostic)
+    if diagnostic.line:
+        place = (
+            f"line={diagnostic.line},col={diagnostic.column},endColumn={max(diagnostic.end_column, diagnostic.column)},"
+        )
+    elif diagnostic.where:
+        message = f"{diagnostic.where}: {message}"
+    head = f"::{_GITHUB[diagnostic.severity]} file={_escape(diagnostic.path, True)},{place}title={diagnostic.rule}"
+    return f"{head}::{_escape(message, False)}"
 
 
 def _escape(text: str, in_property: bool) -> str:
     text = plain(text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A"))
-    return text.replace(":", "%3A").replace(",", "%2C") if in_property else text
+    if in_property:
+        return text.replace(":", "%3A").replace(",", "%2C")
+    return text
 
 
 def as_sarif(diagnostics: Sequence[Diagnostic], rules: Mapping[str, Rule], version: str) -> dict[str, Any]:
-    """The findings as a SARIF 2.1.0 log, which forges and editors read; `rules`: those that were broken, by id."""
-    used = sorted({item.rule for item in diagnostics})
+    """Return the findings as a SARIF 2.1.0 log, which forges and editors read. `rules` holds the broken rules by id."""
+    used = sorted({diagnostic.rule for diagnostic in diagnostics})
     return {
         "$schema": "https://json.schemastore.org/sarif-2.1.0.json",
         "version": "2.1.0",
@@ -156,7 +176,7 @@ def as_sarif(diagnostics: Sequence[Diagnostic], rules: Mapping[str, Rule], versi
                     }
                 },
                 "columnKind": "unicodeCodePoints",
-                "results": [_sarif_result(item) for item in diagnostics],
+                "results": [_sarif_result(diagnostic) for diagnostic in diagnostics],
             }
         ],
     }
@@ -172,26 +192,33 @@ def _sarif_rule(rule: Rule) -> dict[str, Any]:
     return {**content, "help": {"text": text}} if text else content
 
 
-def _sarif_result(item: Diagnostic) -> dict[str, Any]:
+def _sarif_result(diagnostic: Diagnostic) -> dict[str, Any]:
     from urllib.parse import quote
 
     # By its bytes: a name that is no UTF-8 has an address, too.
-    where: dict[str, Any] = {"artifactLocation": {"uri": quote(os.fsencode(item.path))}}
-    if item.line:
-        region: dict[str, Any] = {"startLine": item.line, "startColumn": max(item.column, 1)}
-        if item.end_column > item.column:
-            region["endColumn"] = item.end_column
-        if item.source_line:
-            region["snippet"] = {"text": item.source_line}
-        where["region"] = region
-    elif item.offset is not None and item.offset >= 0:
-        where["region"] = {"byteOffset": item.offset}
-    location: dict[str, Any] = {"physicalLocation": where}
-    named = item.pointer or item.element
-    if named:
-        location["logicalLocations"] = [{"fullyQualifiedName": named}]
-    result = {"ruleId": item.rule, "level": item.severity, "message": {"text": _said(item)}, "locations": [location]}
-    return result | ({"fixes": [_sarif_fix(item.fix, where["artifactLocation"])]} if item.fix is not None else {})
+    physical: dict[str, Any] = {"artifactLocation": {"uri": quote(os.fsencode(diagnostic.path))}}
+    if diagnostic.line:
+        region: dict[str, Any] = {"startLine": diagnostic.line, "startColumn": max(diagnostic.column, 1)}
+        if diagnostic.end_column > diagnostic.column:
+            region["endColumn"] = diagnostic.end_column
+        if diagnostic.source_line:
+            region["snippet"] = {"text": diagnostic.source_line}
+        physical["region"] = region
+    elif diagnostic.offset is not None and diagnostic.offset >= 0:
+        physical["region"] = {"byteOffset": diagnostic.offset}
+    location: dict[str, Any] = {"physicalLocation": physical}
+    name = diagnostic.pointer or diagnostic.element
+    if name:
+        location["logicalLocations"] = [{"fullyQualifiedName": name}]
+    result: dict[str, Any] = {
+        "ruleId": diagnostic.rule,
+        "level": diagnostic.severity,
+        "message": {"text": _message_with_hint(diagnostic)},
+        "locations": [location],
+    }
+    if diagnostic.fix is not None:
+        result["fixes"] = [_sarif_fix(diagnostic.fix, physical["artifactLocation"])]
+    return result
 
 
 def _sarif_fix(fix: Fix, file: Mapping[str, Any]) -> dict[str, Any]:
@@ -224,8 +251,9 @@ _FIX = {"title": _TEXT, "safe": {"type": "boolean"}, "edits": {"type": "array", 
 _OPTIONAL = {"pointer": _TEXT, "offset": {"type": "integer"}, "element": _TEXT, "fix": {"$ref": "#/$defs/fix"}}
 
 
-def schema(verb: str = "check", **asked: Any) -> dict[str, Any]:
-    """Of one object for all documents that a verb checked; `files` is of the command, as is what it was `asked`."""
+def findings_schema(verb: str = "check", **fields: Any) -> dict[str, Any]:
+    """Return the JSON schema of the findings of all documents that a verb of the command checked. `fields`: schemas of
+    further fields that the command adds, such as its arguments."""
     counts = {f"{name}s": _COUNT for name in SEVERITIES}
     file = {"path": _TEXT, "kind": _TEXT, "accepted": {"type": "boolean"}}
     return {
@@ -236,13 +264,13 @@ def schema(verb: str = "check", **asked: Any) -> dict[str, Any]:
             "schema_version": {"const": RESULT_VERSION},
             **counts,
             "diagnostics": {"type": "array", "items": {"$ref": "#/$defs/finding"}},
-            **asked,
+            **fields,
             "files": {
                 "type": "array",
                 "items": {"type": "object", "properties": {**file, "verdict": _TEXT}, "required": list(file)},
             },
         },
-        "required": ["schema_version", *counts, "diagnostics", *asked],
+        "required": ["schema_version", *counts, "diagnostics", *fields],
         "$defs": {
             "finding": {"type": "object", "properties": {**_NEEDED, **_OPTIONAL}, "required": list(_NEEDED)},
             "fix": {"type": "object", "properties": _FIX, "required": list(_FIX)},

@@ -14,11 +14,11 @@ D = TypeVar("D", covariant=True)
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """What a check may be asked for; each kind of document looks at what means something to it.
+    """The options of a check; each kind of document looks at those that apply to it.
 
-    `arch`: one of the kind's architectures; `cache`: take what a netlist was read as from the user's caches, and keep
-    it there; `cluster`: path of the description of a netlist's chips, for `strict` alone; `frontend`: path of the
-    network that a schedule computes; `runtime`: the driver's version that judges a package.
+    `arch`: one of the kind's architectures; `cache`: read a parsed netlist from the user's caches, and keep it there;
+    `cluster`: path of the description of a netlist's chips, for `strict` alone; `frontend`: path of the network that a
+    schedule computes; `runtime`: the driver's version that judges a package.
     """
 
     strict: bool = False
@@ -31,45 +31,51 @@ class Options:
 
 @dataclass(frozen=True, slots=True)
 class CheckResult(Generic[D]):
-    """What was found, sorted by place. `document`: what was read, None where it could not be read, and for netlists
-    where a rule refuses it."""
+    """The findings of a check, sorted by place. `document`: the parsed document; None where it could not be read, and
+    for netlists that a rule refuses."""
 
     document: D | None
     diagnostics: tuple[Diagnostic, ...]
 
     @property
     def ok(self) -> bool:
-        """Whether the document is accepted: no finding is an error."""
-        return not any(item.severity == "error" for item in self.diagnostics)
+        """True where the document is accepted: no finding is an error."""
+        return not any(diagnostic.severity == "error" for diagnostic in self.diagnostics)
 
     @property
     def verdict(self) -> str:
-        """In the words of what takes such documents, a driver's for instance; "" where accepted or not says all."""
+        """The verdict in the words of the program that takes such documents, a driver for instance; "" where accepted
+        or not says all."""
         return ""
 
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """Ids of rules, or their beginnings.
+    """A choice of findings by ids of rules, or by beginnings of ids.
 
-    `select`: only these, all where it is empty; `ignore`: not these; `error`: these are errors. What refuses a document
-    is told in any case.
+    `select`: report only these, or all where it is empty; `ignore`: do not report these; `error`: report these as
+    errors. A finding for which a document is refused is reported in any case.
     """
 
     select: tuple[str, ...] = ()
     ignore: tuple[str, ...] = ()
     error: tuple[str, ...] = ()
 
-    def applied(self, found: Iterable[Diagnostic], refuses: Callable[[str], bool]) -> list[Diagnostic]:
-        """The findings that are told. `refuses`: whether a rule's findings are errors even where nobody is strict."""
+    def filter_findings(self, diagnostics: Iterable[Diagnostic], refuses: Callable[[str], bool]) -> list[Diagnostic]:
+        """Return the findings to report, with their severity. `refuses` tells of a rule's id whether its findings are
+        errors even in a check that is not strict."""
         if not (self.select or self.ignore or self.error):
-            return list(found)
-        return [
-            replace(item, severity="error") if _begins(item.rule, self.error) else item
-            for item in found
-            if refuses(item.rule)
-            or ((not self.select or _begins(item.rule, self.select)) and not _begins(item.rule, self.ignore))
-        ]
+            return list(diagnostics)
+        reported: list[Diagnostic] = []
+        for diagnostic in diagnostics:
+            rule = diagnostic.rule
+            selected = not self.select or _begins(rule, self.select)
+            if not refuses(rule) and (not selected or _begins(rule, self.ignore)):
+                continue
+            if _begins(rule, self.error):
+                diagnostic = replace(diagnostic, severity="error")
+            reported.append(diagnostic)
+        return reported
 
 
 def _begins(rule: str, beginnings: Iterable[str]) -> bool:
@@ -81,8 +87,8 @@ Steps: TypeAlias = Generator[None, None, T]
 """What is iterated for its steps; its result is what it returns."""
 
 
-def finished(steps: Steps[T]) -> T:
-    """The result, all steps being made at once."""
+def run_steps(steps: Steps[T]) -> T:
+    """Run all steps of a generator and return its result."""
     while True:
         try:
             next(steps)

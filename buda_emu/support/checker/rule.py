@@ -25,12 +25,19 @@ class Rule:
     strict: Severity | None = None
 
     def at(self, strict: bool = False) -> Severity:
-        """The severity of a finding."""
-        return self.strict or self.severity if strict else self.severity
+        """Return the severity of a finding in a check that is `strict` or not."""
+        if strict and self.strict is not None:
+            return self.strict
+        return self.severity
 
     @property
     def explanation(self) -> str:
-        """What `explain` prints below summary and stage, in paragraphs: reason, example, where the rule stands."""
-        example = [f"Wrong: {self.wrong}", f"Right: {self.right}"] if self.wrong else []
-        source = [f"Stated in {self.source}."] if self.source else []
-        return "\n\n".join([*filter(None, (self.why,)), *example, *source])
+        """The paragraphs that `explain` prints below summary and stage: reason, example, source of the rule."""
+        paragraphs: list[str] = []
+        if self.why:
+            paragraphs.append(self.why)
+        if self.wrong:
+            paragraphs += [f"Wrong: {self.wrong}", f"Right: {self.right}"]
+        if self.source:
+            paragraphs.append(f"Stated in {self.source}.")
+        return "\n\n".join(paragraphs)

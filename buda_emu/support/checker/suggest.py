@@ -1,8 +1,8 @@
 """Near words: the one matcher for every "did you mean ...?".
 
-In this order: the same word but for case, hyphens and letters that look alike; another system's word for the same; the
-only word that begins with it; the word that fewest slips of the keyboard away (Damerau and Levenshtein: a letter more,
-less, other, or two exchanged). When two are equally near, nobody knows which was meant, and none is suggested.
+Words are tried in this order: the same word but for case, hyphens and letters that look alike; a synonym from another
+system; the only word that begins with it; the word with the smallest distance (Damerau and Levenshtein: a letter more,
+less, other, or two exchanged). Where two are equally near, none is suggested.
 """
 
 from collections.abc import Iterable, Mapping
@@ -34,32 +34,40 @@ SYNONYMS: Mapping[str, tuple[str, ...]] = MappingProxyType(
 
 
 def nearest(word: str, words: Iterable[str]) -> str:
-    """The word that was most likely meant, "" when none is near or several are."""
+    """Return the word that was most likely meant, or "" where none is near or several are."""
     if not word or len(word) > _MAX_WORD:
         return ""
-    known = list(words)
-    return _same(word, known) or _synonym(word, known) or _beginning(word, known) or _closest(word, known)
+    candidates = list(words)
+    return (
+        _same(word, candidates)
+        or _synonym(word, candidates)
+        or _beginning(word, candidates)
+        or _closest(word, candidates)
+    )
 
 
 def near(word: str, words: Iterable[str]) -> str:
-    """`did you mean 'x'?` with the nearest of `words`, or "" when none is near, or the word is one that is not legal in
-    its place."""
-    found = nearest(word, words)
-    return replacing(f"did you mean '{found}'?", word, found) if found not in ("", word) else ""
+    """Return the hint `did you mean 'x'?` with the nearest of `words`, or "" where none is near, or where `word` itself
+    is among them and only illegal in its place."""
+    suggestion = nearest(word, words)
+    if suggestion in ("", word):
+        return ""
+    return replacing(f"did you mean '{suggestion}'?", word, suggestion)
 
 
-def ranked(word: str, words: Iterable[str], count: int = 3) -> list[str]:
-    """At most so many near words, the nearest first, for a list of choices."""
+def rank_words(word: str, words: Iterable[str], count: int = 3) -> list[str]:
+    """Return at most `count` near words, the nearest first, for a list of choices."""
     word = word[:_MAX_WORD]
-    slips = {name: distance(_folded(word), _folded(name), 3) for name in _candidates(word, list(words))}
-    close = [name for name in slips if slips[name] <= _allowed(word, name)]
+    slips = {name: distance(_fold(word), _fold(name), 3) for name in _candidates(word, list(words))}
+    close = [name for name in slips if slips[name] <= _slip_limit(word, name)]
     return sorted(close, key=lambda name: (slips[name], name))[:count]
 
 
-def distance(first: str, second: str, most: int) -> int:
-    """Slips between two words: letters more, less or other, and exchanged neighbours. `most` + 1: more than `most`."""
-    if abs(len(first) - len(second)) > most:
-        return most + 1
+def distance(first: str, second: str, limit: int) -> int:
+    """Return the number of slips between two words: letters more, less or other, and exchanged neighbours. Counting
+    stops above `limit`, and `limit` + 1 is returned."""
+    if abs(len(first) - len(second)) > limit:
+        return limit + 1
     before: list[int] = []
     row = list(range(len(second) + 1))
     for i, left in enumerate(first, 1):
@@ -71,48 +79,49 @@ def distance(first: str, second: str, most: int) -> int:
             if i > 1 and j > 1 and left == second[j - 2] and first[i - 2] == right:
                 slips = min(slips, last[j - 2] + 1)
             row.append(slips)
-        if min(row) > most and min(before) > most:
-            return most + 1
-    return min(row[-1], most + 1)
+        if min(row) > limit and min(before) > limit:
+            return limit + 1
+    return min(row[-1], limit + 1)
 
 
-def _folded(word: str) -> str:
+def _fold(word: str) -> str:
+    """Return a word in lower case with letters that look alike made equal."""
     return word.lower().translate(_ALIKE)
 
 
-def _allowed(word: str, name: str) -> int:
-    """Slips that still leave no doubt: none in two letters, one in three, three in nine and more."""
+def _slip_limit(word: str, name: str) -> int:
+    """Return the number of slips that leave no doubt: none in two letters, one in three, three in nine and more."""
     return min(max(len(word), len(name)) // 3, 3)
 
 
-def _same(word: str, known: list[str]) -> str:
-    folded = _folded(word)
-    found = [name for name in known if _folded(name) == folded]
-    return found[0] if found else ""
+def _same(word: str, words: list[str]) -> str:
+    folded = _fold(word)
+    return next((name for name in words if _fold(name) == folded), "")
 
 
-def _synonym(word: str, known: list[str]) -> str:
+def _synonym(word: str, words: list[str]) -> str:
     others = SYNONYMS.get(word.lower().replace("-", "_"), ())
-    found = [name for name in known if name.lower() in others]
-    return found[0] if len(found) == 1 else ""
+    matches = [name for name in words if name.lower() in others]
+    return matches[0] if len(matches) == 1 else ""
 
 
-def _beginning(word: str, known: list[str]) -> str:
+def _beginning(word: str, words: list[str]) -> str:
     if len(word) < _LEAST_BEGINNING:
         return ""
     lower = word.lower()
-    found = {name for name in known if name.lower().startswith(lower)}
-    return found.pop() if len(found) == 1 else ""
+    matches = {name for name in words if name.lower().startswith(lower)}
+    return matches.pop() if len(matches) == 1 else ""
 
 
-def _closest(word: str, known: list[str]) -> str:
-    folded = _folded(word)
+def _closest(word: str, words: list[str]) -> str:
+    """Return the word with the fewest slips within `_slip_limit`; "" where there is none, or a second one as near."""
+    folded = _fold(word)
     best = ""
     least = len(word) + 1
-    for name in _candidates(word, known):
-        allowed = min(_allowed(word, name), least)
-        slips = distance(folded, _folded(name), allowed)
-        if slips < least and slips <= allowed:
+    for name in _candidates(word, words):
+        limit = min(_slip_limit(word, name), least)
+        slips = distance(folded, _fold(name), limit)
+        if slips < least and slips <= limit:
             best = name
             least = slips
         elif slips == least and name != best:
@@ -120,10 +129,11 @@ def _closest(word: str, known: list[str]) -> str:
     return best
 
 
-def _candidates(word: str, known: list[str]) -> list[str]:
-    """The words worth comparing: of about the same length, and of very many those that share the beginning or end."""
-    found = [name for name in known if abs(len(name) - len(word)) <= _allowed(word, name)]
-    if len(found) > _MAX_CANDIDATES:
+def _candidates(word: str, words: list[str]) -> list[str]:
+    """Return the words worth comparing: those of about the same length, and of very many only those with the same two
+    first or last letters."""
+    near = [name for name in words if abs(len(name) - len(word)) <= _slip_limit(word, name)]
+    if len(near) > _MAX_CANDIDATES:
         ends = (word[:2], word[-2:])
-        found = [name for name in found if name[:2] == ends[0] or name[-2:] == ends[1]][:_MAX_CANDIDATES]
-    return found
+        near = [name for name in near if name[:2] == ends[0] or name[-2:] == ends[1]][:_MAX_CANDIDATES]
+    return near

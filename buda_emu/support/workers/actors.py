@@ -1,6 +1,6 @@
 """Workers that each take one item and work on it for long, all at the same time: the parts of one machine.
 
-They talk to each other and to whoever started them by connections of their own, not through a scheduler.
+They talk to each other and to the process that started them by connections of their own, not through a scheduler.
 """
 
 from collections.abc import Sequence
@@ -8,14 +8,14 @@ from typing import Any
 
 from buda_emu.support.errors import BudaError
 from buda_emu.support.workers.job import Job, Lost, Workers
-from buda_emu.support.workers.pool import Process, died
+from buda_emu.support.workers.pool import Process, death_reason
 
 _FATE_SECONDS = 3.0
 
 
 class Actors:
-    """One worker for each item, in their order. Close it: that ends them at once. Raises OSError where no process can
-    be started, and what `dask_cluster.Cluster` raises."""
+    """A group of workers, one for each item, in the order of the items. Closing it ends them at once. Raises OSError
+    where no process can be started, and the errors of `dask_cluster.Cluster`."""
 
     def __init__(self, job: Job, items: Sequence[Any], workers: Workers) -> None:
         self._processes: list[Process] = []
@@ -24,35 +24,37 @@ class Actors:
             from buda_emu.support.workers.dask_cluster import Cluster
 
             self._cluster = Cluster(job, workers.dask, None, {})
-            for item in items:
-                self._cluster.send(item)
+            for work_item in items:
+                self._cluster.send(work_item)
             return
         try:
-            for item in items:
+            for work_item in items:
                 self._processes.append(Process(job))
-                self._processes[-1].send(item, {})
+                self._processes[-1].send(work_item, {})
         except OSError:
             self.close()
             raise
 
     def has_ended(self, number: int) -> bool:
-        """Whether a worker runs no more."""
+        """Return whether the worker of that number has stopped running."""
         if self._cluster is not None:
-            return bool(self._cluster.has_answered(number))
+            return bool(self._cluster.is_done(number))
         return self._processes[number].has_ended
 
     def fate(self, number: int) -> str:
-        """How a worker ended that has ended, in words; "" where it is not known."""
+        """Return in words how a worker ended; "" where that is not known."""
         if self._cluster is not None:
             answer = self._cluster.answer_of(number, _FATE_SECONDS)
         else:
             answer = _answer(self._processes[number])
         if isinstance(answer, Lost):
             return answer.text
-        return "" if answer is None or answer[0] else str(answer[1])
+        if answer is None or answer[0]:
+            return ""
+        return str(answer[1])
 
     def close(self) -> None:
-        """End them all."""
+        """End all workers at once."""
         for process in self._processes:
             process.end()
         self._processes.clear()
@@ -61,12 +63,12 @@ class Actors:
 
 
 def _answer(process: Process) -> tuple[bool, BudaError | None] | Lost | None:
-    """What a process said last, or how it died; None where it has not ended."""
+    """Return the answer of a process, or how it died; None where it has not ended."""
     try:
         while process.connection.poll(_FATE_SECONDS):
             data = process.connection.recv_bytes()
             if data != b"ready":
                 return process.answer(data)
     except (EOFError, OSError):
-        return Lost("crashed", died(process.end(grace=0.5)), 0.0)
+        return Lost("crashed", death_reason(process.end(grace=0.5)), 0.0)
     return None

@@ -1,6 +1,5 @@
-"""A worker process: `python -m buda_emu.support.workers.child FD`, FD being its end of a pipe. Items in, results out,
-until whoever started it is gone.
-"""
+"""A worker process: `python -m buda_emu.support.workers.child FD`, where FD is its end of a pipe. It takes items and
+returns results until the process that started it is gone."""
 
 import signal
 
@@ -17,21 +16,24 @@ from typing import Any, NoReturn  # noqa: E402
 
 from buda_emu.support.errors import BudaError, HostError, InternalError  # noqa: E402
 from buda_emu.support.screen import clean_streams  # noqa: E402
-from buda_emu.support.workers.job import Job, Work, resolved  # noqa: E402
+from buda_emu.support.workers.job import Job, Work, insert_shared_values  # noqa: E402
 from buda_emu.support.workers.wire import (  # noqa: E402
     look_in,
-    packed,
-    unpacked,
+    pack,
+    unpack,
 )
 
 
 def serve(connection: Connection) -> None:
-    """The first message is the job and the folder of its files ("" where they lie where they always did), all others
-    are items with the shared values that are new in them. Each is answered by (True, result) or (False, BudaError);
-    other errors end the process, a message that is none and a job that is not one of `JOBS` among them."""
+    """Work on items until the connection closes.
+
+    The first message is the job and the folder of its files ("" where they are at their own paths); all others are
+    items with the shared values that are new in them. Each item is answered by (True, result) or (False, BudaError).
+    Other errors end the process; so do bytes that are not a message, and a job that is not one of `JOBS`.
+    """
     Thread(target=_end_with_parent, args=(connection,), daemon=True).start()
     with suppress(EOFError, OSError):
-        job, folder = unpacked(connection.recv_bytes())
+        job, folder = unpack(connection.recv_bytes())
         if not isinstance(job, Job):
             raise HostError("the first message to a worker is its job")
         job.load()
@@ -41,28 +43,29 @@ def serve(connection: Connection) -> None:
         work: Work | None = None
         values: dict[int, Any] = {}
         while True:
-            new, item = unpacked(connection.recv_bytes())
-            values.update((number, unpacked(data)) for number, data in new.items())
+            new, work_item = unpack(connection.recv_bytes())
+            values.update((number, unpack(data)) for number, data in new.items())
             try:
                 work = work or job.work()
-                answer = True, work(resolved(item, values))
+                answer = True, work(insert_shared_values(work_item, values))
             except BudaError as error:
                 answer = False, error
-            connection.send_bytes(_packed(answer))
+            connection.send_bytes(_pack_answer(answer))
 
 
-def _packed(answer: tuple[bool, object]) -> bytes:
-    """Errors with something that cannot travel go as their text."""
+def _pack_answer(answer: tuple[bool, object]) -> bytes:
+    """Return an answer as bytes. An error that holds a value which cannot be sent is replaced by its text."""
     try:
-        return packed(answer)
+        return pack(answer)
     except TypeError:
         if answer[0]:
             raise
-        return packed((False, InternalError(f"{type(answer[1]).__name__}: {answer[1]}")))
+        return pack((False, InternalError(f"{type(answer[1]).__name__}: {answer[1]}")))
 
 
 def _end_with_parent(connection: Connection) -> None:
-    """Work that hangs must not outlive whoever asked for it and was killed."""
+    """End this process when the other end of the pipe is closed: work that hangs must not outlive a caller that was
+    killed."""
     watched = select.poll()
     watched.register(connection.fileno(), 0)  # nothing but that the other end is closed
     watched.poll()
@@ -70,7 +73,7 @@ def _end_with_parent(connection: Connection) -> None:
 
 
 def run(number: int) -> NoReturn:
-    """The process: serve at this end of the pipe. What it says of an error is as clean as what the command says."""
+    """Serve at this end of the pipe as the whole process. Error text is cleaned like all output of the command."""
     with clean_streams():
         try:
             serve(Connection(number))

@@ -1,8 +1,8 @@
 """Jobs on an existing Dask cluster, with the promises of `pool.py`: each slot of the cluster works on items in a child
 process of its own (`dask_plugin.py`), so one that crashes or hangs costs its item only.
 
-Connections are encrypted and certificates asked for as the user's configuration of Dask says
-(`distributed.comm.tls`, docs/run/workers.md).
+Connections are encrypted and certificates asked for as the user's configuration of Dask says (`distributed.comm.tls`,
+docs/run/workers.md).
 """
 
 import asyncio
@@ -18,20 +18,21 @@ from buda_emu.support.errors import HostError
 from buda_emu.support.version import __version__
 from buda_emu.support.workers.job import Job, Lost, shares
 from buda_emu.support.workers.pool import Answer
-from buda_emu.support.workers.wire import packed, unpacked
+from buda_emu.support.workers.wire import pack, unpack
 
 CONNECT_SECONDS: Final = 5
 NO_WORKERS_SECONDS: Final = 30
-"""For which a cluster may be without workers: whoever started them starts new ones within this time, or never."""
+"""Time for which a cluster may be without workers: its owner starts new ones within this time, or never."""
 _LOOK_SECONDS: Final = 1
 _TO_BE_DONE: Final = ("pending", "lost")  # what Dask says of tasks
 _AHEAD: Final = 4  # items that wait at the scheduler for each thread of the cluster
 
 
 @contextmanager
-def connected(address: str) -> Generator[Any, None, None]:
-    """A client of the cluster whose scheduler is at `address` (tcp://host:8786). Raises HostError when Dask is not
-    installed, the cluster is not there, has no workers or runs another version of buda_emu."""
+def connect(address: str) -> Generator[Any, None, None]:
+    """Give a client of the cluster whose scheduler is at `address` (tcp://host:8786), and close it after the block.
+    Raises HostError when Dask is not installed, or when the cluster is not there, has no workers or runs another
+    version of buda_emu."""
     client = _connect(address)
     try:
         _check_workers(client, address)
@@ -41,6 +42,7 @@ def connected(address: str) -> Generator[Any, None, None]:
 
 
 def _connect(address: str) -> Any:
+    """Return a client for the scheduler at `address`, after a short attempt to reach it."""
     try:
         import distributed
         from distributed.security import Security
@@ -48,7 +50,8 @@ def _connect(address: str) -> Any:
         raise HostError("--dask needs the package distributed: pip install 'buda-emu[dask]'") from None
 
     async def identity() -> dict[str, Any]:
-        """A client that finds nobody would try for long after it has been given up."""
+        """Ask the scheduler for its identity with a time limit; a client would try for long after the caller gave
+        up."""
         security: Any = Security()
         how: dict[str, Any] = {"timeout": CONNECT_SECONDS, "connection_args": security.get_connection_args("client")}
         scheduler: Any = distributed.rpc(address, **how)
@@ -67,28 +70,31 @@ def _connect(address: str) -> Any:
 
 
 def _check_workers(client: Any, address: str) -> None:
-    """Raises HostError unless there are workers with this version of buda_emu."""
+    """Raise HostError unless there are workers and all have this version of buda_emu."""
     versions: dict[str, str | BaseException] = client.run(version, on_error="return")
     if not versions:
         raise HostError(f"the Dask cluster at {address} has no workers")
-    for worker, found in versions.items():
-        if isinstance(found, BaseException):
-            raise HostError(f"Dask worker {worker} cannot use buda-emu: {type(found).__name__}: {found}")
-        if found != __version__:
+    for worker, installed in versions.items():
+        if isinstance(installed, BaseException):
+            raise HostError(f"Dask worker {worker} cannot use buda-emu: {type(installed).__name__}: {installed}")
+        if installed != __version__:
             raise HostError(
-                f"Dask worker {worker} has buda-emu {found}, this is buda-emu {__version__}: install the same there"
+                f"Dask worker {worker} has buda-emu {installed}, this is buda-emu {__version__}: install the same there"
             )
 
 
 def version() -> str:
-    """Of buda_emu where this is run."""
+    """Return the version of buda_emu in the process that calls this."""
     return __version__
 
 
 class Cluster:
-    """One job on the cluster whose scheduler is at `address`. What a Dask worker did when it was lost is done again on
-    another one, as often as the scheduler's `allowed-failures` says, and has then crashed. `values`: what items share,
-    packed, by number; they go from worker to worker. Raises HostError as `connected` does."""
+    """A job on the cluster whose scheduler is at `address`.
+
+    An item of a Dask worker that was lost is done again on another one, as often as the scheduler's `allowed-failures`
+    says, and counts as crashed after that. `values` holds the packed values that items share, by number; they go from
+    worker to worker. Raises HostError as `connect` does.
+    """
 
     def __init__(self, job: Job, address: str, timeout: float | None, values: Mapping[int, bytes]) -> None:
         self._timeout = timeout
@@ -100,29 +106,29 @@ class Cluster:
         self._mark = uuid4().hex  # two users of one cluster must not share children or results
         contents = {path: Path(path).read_bytes() for path in job.files}
         self._stack = ExitStack()
-        self._client = self._stack.enter_context(connected(address))
+        self._client = self._stack.enter_context(connect(address))
 
         from buda_emu.support.workers.dask_plugin import Children  # is there: connected() says when distributed is not
 
-        self._client.register_plugin(Children(self._mark, packed(job), contents), name=self._mark)
+        self._client.register_plugin(Children(self._mark, pack(job), contents), name=self._mark)
 
     def close(self) -> None:
-        """Cancel what is left, and end all children."""
+        """Cancel all unfinished items, and end all children."""
         with self._stack, suppress(Exception):  # the cluster may be gone: what went wrong before is the error
             self._client.cancel([*self._futures.values(), *self._scattered.values()])
             self._futures.clear()
             self._client.unregister_worker_plugin(self._mark)
 
     def answers(self, items: Iterable[Any]) -> Generator[tuple[int, Answer], None, None]:
-        """The answer to each item, as they come, with its number. Leaving it cancels what is left."""
+        """Give the number and the answer of each item as it is done. Leaving the loop early closes the cluster."""
         numbered = enumerate(items)
-        most = _AHEAD * max(1, self.slots)
+        limit = _AHEAD * max(1, self.slots)
         first = self._sent
         done = False
         try:
             waiting = next(numbered, None)
             while waiting is not None or self._futures:
-                while waiting is not None and len(self._futures) < most:
+                while waiting is not None and len(self._futures) < limit:
                     self.send(waiting[1])
                     waiting = next(numbered, None)
                 number = self._next()
@@ -141,29 +147,32 @@ class Cluster:
 
     @property
     def slots(self) -> int:
-        """Threads of the cluster."""
+        """The number of threads of the cluster."""
         return sum(self._client.nthreads().values())
 
     def answer_of(self, number: int, seconds: float) -> Answer | None:
-        """The answer to the item of this number since the start; None where there is none within so many seconds."""
+        """Return the answer to the item of this number since the start, or None where there is none within
+        `seconds`."""
         with suppress(TimeoutError):
             self._futures[number].exception(timeout=seconds)
-        return None if self._futures[number].status == "pending" else _answer(self._futures[number])
+        if self._futures[number].status == "pending":
+            return None
+        return _answer(self._futures[number])
 
-    def has_answered(self, number: int) -> bool:
-        """Whether the item of this number since the start is done, or lost."""
+    def is_done(self, number: int) -> bool:
+        """Return whether the item of this number since the start is done, or lost."""
         return self._futures[number].status != "pending"
 
-    def send(self, item: Any) -> None:
-        """One item, of which nothing is told but by `answers` or `answer_of`."""
+    def send(self, work_item: Any) -> None:
+        """Send an item to the cluster. Its answer comes from `answers` or `answer_of`."""
         from buda_emu.support.workers.dask_plugin import answer_in_child
 
         number = self._sent
         self._sent = self._sent + 1
-        for value in shares(item):
+        for value in shares(work_item):
             if value not in self._scattered:
                 self._scattered[value] = self._client.scatter(self._values[value], direct=True, hash=False)
-        args = packed(item), self._mark, self._timeout, *(self._scattered[value] for value in shares(item))
+        args = pack(work_item), self._mark, self._timeout, *(self._scattered[value] for value in shares(work_item))
         future = self._client.submit(answer_in_child, *args, key=f"buda-emu-{self._mark}-{number}", pure=False)
         self._futures[number] = future
         self._note_when_done(number)
@@ -175,7 +184,7 @@ class Cluster:
         self._futures[number].add_done_callback(done)
 
     def _next(self) -> int | None:
-        """The number of an item that is done; None when the cluster has lost all its workers."""
+        """Return the number of an item that is done, or None when the cluster has lost all its workers."""
         alone_since = None
         while True:
             with suppress(Empty):
@@ -194,7 +203,7 @@ class Cluster:
 
 def _answer(future: Any) -> Answer:
     if future.status == "finished":
-        return unpacked(future.result())
+        return unpack(future.result())
     if future.status == "error":
         error = future.exception()
         text = f"its Dask worker was lost, or could not run it ({type(error).__name__}: {error})"
@@ -204,13 +213,13 @@ def _answer(future: Any) -> Answer:
 
 
 def processes_of(address: str) -> int:
-    """Worker processes of a cluster. Raises HostError as `connected` does."""
-    with connected(address) as client:
+    """Return the number of worker processes of a cluster. Raises HostError as `connect` does."""
+    with connect(address) as client:
         return len(client.nthreads())
 
 
 def own_address(address: str) -> str:
-    """Of this machine, as the scheduler's reaches it. Raises OSError."""
+    """Return the address at which the scheduler at `address` reaches this machine. Raises OSError."""
     from distributed.comm.addressing import get_address_host
     from distributed.utils import get_ip
 

@@ -1,6 +1,6 @@
-"""What runs on a Dask worker: items in child processes, because a worker's threads can be neither stopped nor saved
-from a crash. Children are kept for many items; there are at most as many as the worker has threads.
-"""
+"""The part of a job that runs on a Dask worker: items in child processes, because a worker's threads can be neither
+stopped nor saved from a crash. Children are kept for many items; there are at most as many as the worker has
+threads."""
 
 import shutil
 import time
@@ -14,12 +14,12 @@ from distributed import WorkerPlugin, get_worker
 from buda_emu.support.errors import HostError
 from buda_emu.support.workers import wire
 from buda_emu.support.workers.job import Job, Lost, shares
-from buda_emu.support.workers.pool import START_SECONDS, Process, died, late
-from buda_emu.support.workers.wire import packed, unpacked
+from buda_emu.support.workers.pool import START_SECONDS, Process, death_reason, timeout_reason
+from buda_emu.support.workers.wire import pack, unpack
 
 
 class Children(WorkerPlugin):  # type: ignore[misc]  # distributed carries no type information
-    """The child processes of one Dask worker for one job. The contents of the job's files travel with it."""
+    """The child processes of one Dask worker for one job. The contents of the job's files travel with this object."""
 
     def __init__(self, mark: str, job: bytes, contents: dict[str, bytes]) -> None:
         self.name = mark
@@ -27,13 +27,14 @@ class Children(WorkerPlugin):  # type: ignore[misc]  # distributed carries no ty
         self._contents = contents
 
     def setup(self, worker: Any) -> None:
-        """When the worker gets to know the plugin."""
-        job = unpacked(self._job)
+        """Unpack and check the job, and write its files, when the plugin is registered on the worker."""
+        job = unpack(self._job)
         if not isinstance(job, Job):
             raise HostError("workers are told a job first")
         job.check()
-        self._folder = str(Path(worker.local_directory) / self.name) if self._contents else ""
-        if self._folder:
+        self._folder = ""
+        if self._contents:
+            self._folder = str(Path(worker.local_directory) / self.name)
             wire.write(self._contents, Path(self._folder))
         self._made = job
         self._idle: list[_Child] = []
@@ -41,7 +42,7 @@ class Children(WorkerPlugin):  # type: ignore[misc]  # distributed carries no ty
         self._lock = Lock()
 
     def teardown(self, worker: Any) -> None:  # noqa: ARG002 - Dask's interface
-        """When the work or the worker ends."""
+        """End all children when the job or the worker ends."""
         with self._lock:
             for child in self._all:
                 child.end()
@@ -50,14 +51,14 @@ class Children(WorkerPlugin):  # type: ignore[misc]  # distributed carries no ty
         if self._folder:
             shutil.rmtree(self._folder, ignore_errors=True)
 
-    def answer(self, item: Any, values: Mapping[int, bytes], timeout: float | None) -> Any:
-        """To one item, with the values that it shares with others."""
+    def answer(self, work_item: Any, values: Mapping[int, bytes], timeout: float | None) -> Any:
+        """Return the answer of a free child to an item. `values`: packed values that the item shares with others."""
         with self._lock:
             child = self._idle.pop() if self._idle else None
             if child is None:
                 child = _Child(self._made, self._folder)
                 self._all.append(child)
-        answer = child.answer(item, values, timeout)
+        answer = child.answer(work_item, values, timeout)
         with self._lock:
             if child.alive:
                 self._idle.append(child)
@@ -66,23 +67,23 @@ class Children(WorkerPlugin):  # type: ignore[misc]  # distributed carries no ty
         return answer
 
 
-def answer_in_child(item: bytes, mark: str, timeout: float | None, *values: bytes) -> bytes:
-    """The task: runs on a thread of the worker. `values`: what the item shares with others, in their order."""
+def answer_in_child(work_item: bytes, mark: str, timeout: float | None, *values: bytes) -> bytes:
+    """Answer a packed item on a thread of the Dask worker. `values`: the shared values of the item, in its order."""
     plugin: Any = get_worker().plugins[mark]
-    found = unpacked(item)
-    return packed(plugin.answer(found, dict(zip(shares(found), values, strict=True)), timeout))
+    content = unpack(work_item)
+    return pack(plugin.answer(content, dict(zip(shares(content), values, strict=True)), timeout))
 
 
 class _Child:
-    """A process that works on one item after the other."""
+    """A child process that works on one item after the other."""
 
     def __init__(self, job: Job, folder: str) -> None:
         self._process = Process(job, folder)
         self._ready = False
         self.alive = True
 
-    def answer(self, item: Any, values: Mapping[int, bytes], timeout: float | None) -> tuple[bool, Any] | Lost:
-        """To one item: what the process says, or that it crashed or was late."""
+    def answer(self, work_item: Any, values: Mapping[int, bytes], timeout: float | None) -> tuple[bool, Any] | Lost:
+        """Return the answer of the process to an item, or `Lost` where it crashed or was late."""
         start = time.monotonic()
         try:
             if not self._ready:
@@ -93,15 +94,15 @@ class _Child:
                 self._process.is_ready()
                 self._ready = True
                 start = time.monotonic()
-            self._process.send(item, values)
+            self._process.send(work_item, values)
             if self._process.connection.poll(timeout):
                 return self._process.receive()
         except (EOFError, OSError):
-            return Lost("crashed", died(self.end(grace=0.5)), time.monotonic() - start)
+            return Lost("crashed", death_reason(self.end(grace=0.5)), time.monotonic() - start)
         self.end()
-        return Lost("timeout", late(timeout or 0.0), time.monotonic() - start)
+        return Lost("timeout", timeout_reason(timeout or 0.0), time.monotonic() - start)
 
     def end(self, grace: float = 0.0) -> int:
-        """Take the process down; its exit code."""
+        """End the process and return its exit code."""
         self.alive = False
         return self._process.end(grace)

@@ -18,66 +18,69 @@ JOBS: Final = frozenset(
         "buda_emu.foreign.gemini.sweep:timer",
         "buda_emu.testing.injection.campaign:injector",
         "buda_emu.emulator.distributed.part:holder",
-        "buda_emu.emulator.op_errors.numerics:taker",
+        "buda_emu.emulator.op_errors.numerics:analyse_op_job",
         "buda_emu.testing.verify.runs.run_case:runner",
     )
 )
-"""All that a worker can be asked to do: who sends a job, and the process that does it, look here."""
+"""All functions that a job may name. Both the sender of a job and the process that runs it look here."""
 
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """Work by name, so that no code travels: `make`, "module:function" and one of `JOBS`, is called once in each worker
-    process with `about`, and gives the function that takes the items. `files`: paths that the work reads; on a cluster
-    they travel by content (`files.py`). `about`, items and results are what `wire.py` lets pass."""
+    """Work given by name, so that no code travels.
+
+    `make`, "module:function" and one of `JOBS`, is called once in each worker process with `about`, and returns the
+    function that takes the items. `files` are paths that the work reads; on a cluster their contents travel. `about`,
+    items and results are values that `wire.py` can send.
+    """
 
     make: str
     about: Any = None
     files: tuple[str, ...] = ()
 
     def check(self) -> None:
-        """Raises HostError for a job that is not one of `JOBS`."""
+        """Raise HostError for a job that is not one of `JOBS`."""
         if self.make not in JOBS:
             raise HostError(f"{self.make} is no work of buda-emu")
 
     def load(self) -> Callable[[Any], Work]:
-        """What `make` names. Raises HostError as `check`; nothing is imported before."""
+        """Import and return the function that `make` names. Raises HostError as `check` does, before any import."""
         self.check()
         module, _, name = self.make.partition(":")
         return getattr(import_module(module), name)
 
     def work(self) -> Work:
-        """The function that takes the items. Raises what `make` does, and as `load`."""
+        """Return the function that takes the items. Raises the errors of `make`, and of `load`."""
         return self.load()(self.about)
 
 
 @dataclass(frozen=True, slots=True)
 class Shared:
-    """In an item, a tuple, in place of a value that many items have: it goes to each worker once
+    """A placeholder in an item, which is a tuple, for a value that many items have; the value goes to each worker once
     (`JobPool.share`)."""
 
     number: int
 
 
-def resolved(item: Any, values: Mapping[int, Any]) -> Any:
-    """An item with the shared values in place of what stands for them."""
-    if not isinstance(item, tuple):
-        return item
-    parts = cast("tuple[Any, ...]", item)
+def insert_shared_values(work_item: Any, values: Mapping[int, Any]) -> Any:
+    """Return an item with the shared values in place of their placeholders."""
+    if not isinstance(work_item, tuple):
+        return work_item
+    parts = cast("tuple[Any, ...]", work_item)
     return tuple(values[part.number] if isinstance(part, Shared) else part for part in parts)
 
 
-def shares(item: Any) -> list[int]:
-    """The numbers of the shared values in an item."""
-    if not isinstance(item, tuple):
+def shares(work_item: Any) -> list[int]:
+    """Return the numbers of the shared values in an item."""
+    if not isinstance(work_item, tuple):
         return []
-    parts = cast("tuple[Any, ...]", item)
+    parts = cast("tuple[Any, ...]", work_item)
     return [part.number for part in parts if isinstance(part, Shared)]
 
 
 @dataclass(frozen=True, slots=True)
 class Workers:
-    """`count` processes of this machine, or those of the Dask cluster whose scheduler is at `dask`
+    """A choice of workers: `count` processes of this machine, or those of the Dask cluster whose scheduler is at `dask`
     (tcp://host:8786, tls://host:8786)."""
 
     count: int = 1
@@ -89,18 +92,20 @@ class Workers:
 
     @property
     def alone(self) -> bool:
-        """Nothing to share work with."""
+        """True where there is one worker only, this machine's."""
         return self.count == 1 and self.dask is None
 
     @property
     def title(self) -> str:
-        """As printed."""
-        return f"on {self.dask}" if self.dask is not None else plural(self.count, "worker")
+        """The workers in words: `2 workers`, or `on tcp://host:8786`."""
+        if self.dask is not None:
+            return f"on {self.dask}"
+        return plural(self.count, "worker")
 
 
 @dataclass(frozen=True, slots=True)
 class Lost:
-    """An item whose worker gave no result: it died, or took too long."""
+    """An item without a result, because its worker died or took too long."""
 
     kind: Literal["crashed", "timeout"]
     text: str

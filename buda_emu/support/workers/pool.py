@@ -1,7 +1,7 @@
 """Jobs on processes of this machine: an item that crashes or hangs its worker costs that item only.
 
-Processes are spawned, never forked, and kept for many items. The pool is our own: `concurrent.futures` gives up as
-a whole when one process dies.
+Processes are spawned, never forked, and kept for many items. The pool is our own: `concurrent.futures` gives up as a
+whole when one process dies.
 """
 
 import os
@@ -19,25 +19,25 @@ from typing import Any, Final, Literal
 from buda_emu.support.errors import InternalError
 from buda_emu.support.records import dataclass
 from buda_emu.support.workers.job import Job, Lost, shares
-from buda_emu.support.workers.wire import packed, unpacked
+from buda_emu.support.workers.wire import pack, unpack
 
 START_SECONDS: Final = 120.0
-"""For a worker to import what it needs."""
+"""Time limit for a worker to import all it needs."""
 _LAST_STANDARD: Final = 2  # standard error's descriptor
 _MODULE: Final = "buda_emu.support.workers.child"
 
 
 class Process:
-    """One process; it has its job from the start. Raises OSError when none can be started, and HostError for a job that
-    is not one of `JOBS`."""
+    """A worker process, which has its job from the start. Raises OSError when none can be started, and HostError for a
+    job that is not one of `JOBS`."""
 
     def __init__(self, job: Job, folder: str = "") -> None:
-        """`folder`: of the job's files on another machine."""
+        """`folder`: the folder with the job's files, where it runs on another machine than the caller."""
         job.check()
         self._has: set[int] = set()
-        self.connection, there = Pipe()
-        number = there.fileno()
-        path = os.pathsep.join(item or os.getcwd() for item in sys.path)  # noqa: PTH109
+        self.connection, child_end = Pipe()
+        number = child_end.fileno()
+        path = os.pathsep.join(entry or os.getcwd() for entry in sys.path)  # noqa: PTH109
         try:
             self._process = subprocess.Popen(
                 [sys.executable, "-P", "-m", _MODULE, str(number)],
@@ -49,43 +49,44 @@ class Process:
             self.connection.close()
             raise
         finally:
-            there.close()
+            child_end.close()
         with suppress(OSError):  # one that died in between is seen when it is read from
-            self.connection.send_bytes(packed((job, folder)))
+            self.connection.send_bytes(pack((job, folder)))
 
     @property
     def number(self) -> int:
-        """Of the process."""
+        """The process id of the worker."""
         return self._process.pid
 
     @property
     def has_ended(self) -> bool:
-        """Whether it runs no more."""
+        """True where the process has stopped running."""
         return self._process.poll() is not None
 
     def is_ready(self) -> None:
-        """Take what it says when it has started. Raises EOFError or OSError when it is dead."""
+        """Receive the message of a process that has started. Raises EOFError or OSError when it is dead."""
         self.connection.recv_bytes()
 
-    def send(self, item: Any, values: Mapping[int, bytes]) -> None:
-        """Give it an item, and of the packed `values` that it shares with others those that it has not had. One that is
-        dead is found out by `receive`."""
-        new = {number: values[number] for number in shares(item) if number not in self._has}
+    def send(self, work_item: Any, values: Mapping[int, bytes]) -> None:
+        """Send an item, and those of the packed `values` it shares that the process has not had. A dead process is
+        noticed by `receive`."""
+        new = {number: values[number] for number in shares(work_item) if number not in self._has}
         self._has.update(new)
         with suppress(OSError):
-            self.connection.send_bytes(packed((new, item)))
+            self.connection.send_bytes(pack((new, work_item)))
 
     def receive(self) -> tuple[bool, Any]:
-        """Its answer: (True, result) or (False, BudaError). Raises EOFError or OSError when it is dead."""
+        """Return the next answer: (True, result) or (False, BudaError). Raises EOFError or OSError when the process is
+        dead."""
         return self.answer(self.connection.recv_bytes())
 
     @staticmethod
     def answer(data: bytes) -> tuple[bool, Any]:
-        """An answer that was received."""
-        return unpacked(data)
+        """Return the answer that a message holds."""
+        return unpack(data)
 
     def end(self, grace: float = 0.0) -> int:
-        """Take it down, after `grace` seconds in which it may die by itself; its exit code."""
+        """End the process, after `grace` seconds in which it may exit by itself, and return its exit code."""
         self.connection.close()
         with suppress(subprocess.TimeoutExpired):
             return self._process.wait(grace)
@@ -94,7 +95,7 @@ class Process:
 
 
 def _handed_over() -> list[int]:
-    """Descriptors of files that whoever started this process handed over: /dev/fd/63 is the same file in a worker."""
+    """Return the descriptors of files that this process inherited: /dev/fd/63 must be the same file in a worker."""
     try:
         names = os.listdir("/proc/self/fd")  # noqa: PTH208 - numbers, not paths
     except OSError:  # no such list on this system
@@ -103,24 +104,25 @@ def _handed_over() -> list[int]:
 
 
 def _is_file(number: int) -> bool:
+    """Return whether a descriptor is an inherited regular file."""
     try:
         return stat.S_ISREG(os.fstat(number).st_mode) and os.get_inheritable(number)
     except OSError:
         return False
 
 
-def died(code: int) -> str:
-    """What is said of an item whose process ended without its result."""
-    return f"its worker process died ({how_it_ended(code)})"
+def death_reason(code: int) -> str:
+    """Return the reason that is reported for an item whose process ended without a result."""
+    return f"its worker process died ({describe_exit_code(code)})"
 
 
-def late(timeout: float) -> str:
-    """What is said of an item that was not done in time."""
+def timeout_reason(timeout: float) -> str:
+    """Return the reason that is reported for an item that was not done in time."""
     return f"took longer than {timeout:g} s"
 
 
-def how_it_ended(code: int) -> str:
-    """An exit code in words."""
+def describe_exit_code(code: int) -> str:
+    """Return an exit code in words: a signal's name, or the number."""
     if code < 0:
         with suppress(ValueError):
             return f"signal {signal.Signals(-code).name}"
@@ -135,7 +137,7 @@ _Item = tuple[int, Any]
 
 @dataclass(slots=True)
 class _Worker:
-    """`item` is the number of the one it works on, None while it starts or there is none for it."""
+    """A process of a pool. `item` is the number of its present item, None while it starts or has none."""
 
     process: Process
     since: float
@@ -144,8 +146,8 @@ class _Worker:
 
 
 class Pool:
-    """Processes of one job. `values`: what items share, packed, by number; it may grow. One that is `closed` does no
-    more work."""
+    """Worker processes of one job. `values` holds the packed values that items share, by number; it may grow. A pool
+    that is `closed` does no more work."""
 
     def __init__(self, job: Job, count: int, timeout: float | None, values: Mapping[int, bytes]) -> None:
         self._job = job
@@ -161,9 +163,11 @@ class Pool:
         self.closed = False
 
     def answers(self, items: Iterable[Any]) -> Generator[tuple[int, Answer], None, None]:
-        """The answer to each item, as they come, with its number. Raises InternalError when no process can be started;
-        leaving it ends all that work."""
-        self._items, self._next, self._are_left = enumerate(items), None, not self.closed
+        """Give the number and the answer of each item as it is done. Raises InternalError when no process can be
+        started. Leaving the loop early closes the pool."""
+        self._items = enumerate(items)
+        self._next = None
+        self._are_left = not self.closed
         done = False
         try:
             for worker in self._workers:
@@ -172,11 +176,7 @@ class Pool:
             if len(self._workers) < self._count and self._first is not None:
                 self.start()
             while self._next is not None or self._are_left or self._working:
-                ready = set(wait([worker.process.connection for worker in self._workers], self._seconds_left()))
-                for worker in list(self._workers):
-                    if worker.process.connection in ready:
-                        self._attend(worker)
-                self._end_the_late()
+                self._wait()
                 yield from self._answers
                 self._answers.clear()
             done = True
@@ -184,14 +184,22 @@ class Pool:
             if not done or self.closed:
                 self.close()
 
+    def _wait(self) -> None:
+        """Wait for messages and deadlines of the workers, and handle them."""
+        ready = set(wait([worker.process.connection for worker in self._workers], self._seconds_left()))
+        for worker in list(self._workers):
+            if worker.process.connection in ready:
+                self._attend(worker)
+        self._end_the_late()
+
     def start(self) -> None:
-        """All processes, so that they are ready when there are items."""
+        """Start all processes, so that they are ready when there are items."""
         while not self.closed and len(self._workers) < self._count and self._start():
             pass
 
     @property
     def _first(self) -> _Item | None:
-        """The item that is given next: asked for when there is somebody to take it, no earlier."""
+        """The next item to be worked on. It is asked for when there is a worker to take it, no earlier."""
         if self._next is None and self._are_left:
             self._next = next(self._items, None)
             self._are_left = self._next is not None
@@ -199,10 +207,11 @@ class Pool:
 
     @property
     def _working(self) -> bool:
+        """True where a worker has an item."""
         return any(worker.item is not None for worker in self._workers)
 
     def close(self) -> None:
-        """Take every worker down for good; from another thread, too, whereupon `answers` ends."""
+        """End all workers for good. May be called from another thread, whereupon `answers` ends."""
         self.closed = True
         self._next = None
         self._are_left = False
@@ -212,26 +221,32 @@ class Pool:
         self._answers.clear()
 
     def _start(self) -> bool:
+        """Start a process; return whether that was possible."""
         try:
             process = Process(self._job)
         except OSError as error:  # no processes or no memory left
-            self._not_started(f"could not start ({error.strerror or error})")
+            self._report_failed_start(f"could not start ({error.strerror or error})")
             return False
         self._workers.append(_Worker(process, time.monotonic()))
         return True
 
     def _seconds_left(self) -> float | None:
-        """Until the first deadline."""
+        """Return the seconds until the first deadline, None where there is none."""
         deadline = min((self._deadline(worker) for worker in self._workers), default=0.0)
-        return None if deadline == float("inf") else max(0.0, deadline - time.monotonic())
+        if deadline == float("inf"):
+            return None
+        return max(0.0, deadline - time.monotonic())
 
     def _deadline(self, worker: _Worker) -> float:
+        """Return the time (`time.monotonic`) at which a worker is late with starting or with its item."""
         if not worker.started:
             return worker.since + START_SECONDS
-        return worker.since + self._timeout if worker.item is not None else float("inf")
+        if worker.item is None:
+            return float("inf")
+        return worker.since + self._timeout
 
     def _attend(self, worker: _Worker) -> None:
-        """A worker is ready, has an answer, or is dead."""
+        """Handle a message or the death of a worker, and give it the next item."""
         try:
             if worker.started:
                 answer = worker.process.receive()
@@ -246,36 +261,40 @@ class Pool:
         self._give(worker)
 
     def _give(self, worker: _Worker) -> None:
+        """Give a worker the next item, if there is one."""
         worker.item = None
         if self._first is None:
             return
-        (worker.item, item) = self._first
+        (worker.item, work_item) = self._first
         self._next = None
         worker.since = time.monotonic()
-        worker.process.send(item, self._values)
+        worker.process.send(work_item, self._values)
 
     def _lost(self, worker: _Worker) -> None:
+        """Handle the death of a worker."""
         code = worker.process.end(grace=0.5)
         if not worker.started:
             self._workers.remove(worker)
-            self._not_started(f"could not start ({how_it_ended(code)})")
+            self._report_failed_start(f"could not start ({describe_exit_code(code)})")
             return
-        self._without(worker, "crashed", died(code), time.monotonic() - worker.since)
+        self._without(worker, "crashed", death_reason(code), time.monotonic() - worker.since)
 
     def _without(self, worker: _Worker, kind: Literal["crashed", "timeout"], text: str, seconds: float) -> None:
-        """What a worker that is gone worked on is lost."""
+        """Remove a worker that is gone, and report its item as lost."""
         self._workers.remove(worker)
         if worker.item is not None:
             self._answers.append((worker.item, Lost(kind, text, seconds)))
         self._replace()
 
     def _replace(self) -> None:
+        """Start a process in place of one that is gone, if there are items for it."""
         if self._first is not None:
             self._start()
 
-    def _not_started(self, how: str) -> None:
-        """It costs one item, so that a machine that can start no more processes comes to an end. As long as none has
-        ever started, the others may; raises InternalError when none does."""
+    def _report_failed_start(self, how: str) -> None:
+        """Report a process that could not be started. It costs an item, so that a machine that can start no more
+        processes comes to an end. As long as none has ever started, the others may; raises InternalError when none
+        does."""
         if not self._any_started:
             if not self._workers:
                 raise InternalError(f"a worker process {how}")
@@ -286,11 +305,12 @@ class Pool:
         self._replace()
 
     def _end_the_late(self) -> None:
-        now = time.monotonic()
-        for worker in [item for item in self._workers if self._deadline(item) <= now]:
+        """End all workers that are past their deadline."""
+        current_time = time.monotonic()
+        for worker in [worker for worker in self._workers if self._deadline(worker) <= current_time]:
             worker.process.end()
             if worker.started:
-                self._without(worker, "timeout", late(self._timeout), now - worker.since)
+                self._without(worker, "timeout", timeout_reason(self._timeout), current_time - worker.since)
             else:
                 self._workers.remove(worker)
-                self._not_started(f"did not start within {START_SECONDS:.0f} s")
+                self._report_failed_start(f"did not start within {START_SECONDS:.0f} s")

@@ -9,9 +9,9 @@ from threading import Lock, Thread
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from buda_emu.support.errors import InternalError
-from buda_emu.support.workers.job import Job, Lost, Shared, Work, Workers, resolved
+from buda_emu.support.workers.job import Job, Lost, Shared, Work, Workers, insert_shared_values
 from buda_emu.support.workers.pool import Pool
-from buda_emu.support.workers.wire import packed
+from buda_emu.support.workers.wire import pack
 
 if TYPE_CHECKING:
     from buda_emu.support.workers.dask_cluster import Cluster
@@ -19,15 +19,16 @@ if TYPE_CHECKING:
 
 R = TypeVar("R")
 OnLost = Callable[[int, Lost], Any]
-"""What the result of an item is (by its number) whose worker gave none."""
+"""Makes the result of an item, by its number, that was lost with its worker."""
 
 
 class JobPool:
-    """Workers that are kept for several rounds of items of one job; they start with the first. Close it."""
+    """Workers that are kept for several rounds of items of one job. They start with the first round, and closing the
+    pool ends them."""
 
     def __init__(self, job: Job, workers: Workers, timeout: float | None = None, *, isolated: bool = False) -> None:
-        """A single worker is this process, or with `isolated` one of its own. `timeout`: seconds for each item, on
-        workers."""
+        """A single worker is this process, or with `isolated` a process of its own. `timeout`: seconds for each item,
+        on workers."""
         self.workers = workers
         self._job = job
         self._timeout = timeout
@@ -39,19 +40,19 @@ class JobPool:
         self._closed = False
 
     def share(self, value: Any) -> Shared:
-        """What stands in items, which are tuples then, for a value that many of them have."""
+        """Return a placeholder for a value that many items have; the items are tuples that contain it."""
         number = self._shared
         self._shared = self._shared + 1
-        self._values[number] = value if self._here else packed(value)
+        self._values[number] = value if self._here else pack(value)
         return Shared(number)
 
     def start(self) -> None:
-        """Processes of this machine before there are items for them."""
+        """Start the processes of this machine before there are items for them."""
         if not self._here and self.workers.dask is None:
             self._pool().start()
 
     def close(self) -> None:
-        """End all workers at once, and forget what was shared; from another thread, too."""
+        """End all workers at once, and forget all shared values. May be called from another thread."""
         self._closed = True
         self._values.clear()
         if self._hands is not None:
@@ -59,31 +60,37 @@ class JobPool:
             self._hands = None
 
     def spread(self, items: Iterable[Any], on_lost: OnLost | None = None) -> Generator[tuple[int, Any], None, None]:
-        """The number and the result of each item as it is done; items are asked for when there is somebody to take
-        them. Leaving or closing it ends all workers: use `contextlib.closing`.
+        """Give the number and the result of each item as it is done. Items are asked for when there is a worker to take
+        them. Leaving or closing the generator ends all workers: use `contextlib.closing`.
 
-        Raises the BudaError that an item raises; without `on_lost` InternalError for one whose worker died twice; and
-        what `pool.py` and `dask_cluster.py` raise where there are no workers.
+        Raises the BudaError that an item raises; without `on_lost` InternalError for an item whose worker died twice;
+        and the errors of `pool.py` and `dask_cluster.py` where there are no workers.
         """
         if self._here:
             self._work = work = self._work or self._job.work()
-            for number, item in enumerate(items):
-                yield number, work(resolved(item, self._values))
+            for number, work_item in enumerate(items):
+                yield number, work(insert_shared_values(work_item, self._values))
             return
         self._closed = False
-        given: dict[int, Any] = {}  # for one more try
+        retained: dict[int, Any] = {}  # for one more try
         again: list[int] = []
-        with closing(self._answers(items if on_lost is not None else _noted(items, given))) as answers:
+        if on_lost is None:
+            items = _remember(items, retained)
+        with closing(self._answers(items)) as answers:
             for number, answer in answers:
                 if isinstance(answer, Lost) and on_lost is None:
                     again.append(number)
                     continue
-                given.pop(number, None)
+                retained.pop(number, None)
                 yield number, _result(number, answer, on_lost)
         if again and not self._closed:
-            with closing(self._answers([given[number] for number in again])) as answers:
-                for place, answer in answers:
-                    yield again[place], _result(again[place], answer, None)
+            yield from self._retry(again, retained)
+
+    def _retry(self, numbers: list[int], items: dict[int, Any]) -> Generator[tuple[int, Any], None, None]:
+        """Work once more on the items whose workers died."""
+        with closing(self._answers([items[number] for number in numbers])) as answers:
+            for place, answer in answers:
+                yield numbers[place], _result(numbers[place], answer, None)
 
     def _answers(self, items: Iterable[Any]) -> Generator[tuple[int, Any], None, None]:
         if self.workers.dask is None:
@@ -109,18 +116,21 @@ def spread(
     on_lost: OnLost | None = None,
     isolated: bool = False,
 ) -> Generator[tuple[int, Any], None, None]:
-    """One round of a pool of its own: see `JobPool`."""
+    """Give the number and the result of each item as it is done, on workers for this call alone: see `JobPool`."""
     with closing(JobPool(job, workers, timeout, isolated=isolated)) as pool:
         yield from pool.spread(items, on_lost)
 
 
-def _noted(items: Iterable[Any], given: dict[int, Any]) -> Generator[Any, None, None]:
-    for number, item in enumerate(items):
-        given[number] = item
-        yield item
+def _remember(items: Iterable[Any], memory: dict[int, Any]) -> Generator[Any, None, None]:
+    """Give the items, and remember each by its number."""
+    for number, work_item in enumerate(items):
+        memory[number] = work_item
+        yield work_item
 
 
 def _result(number: int, answer: Any, on_lost: OnLost | None) -> Any:
+    """Return the result in an answer, or that of `on_lost` for an item that was lost. Raises the BudaError of the
+    item."""
     if isinstance(answer, Lost):
         if on_lost is None:
             raise InternalError(f"item {number} of the work: {answer.text}, and so did the one that tried it again")
@@ -132,7 +142,7 @@ def _result(number: int, answer: Any, on_lost: OnLost | None) -> Any:
 
 
 def in_order(results: Generator[tuple[int, R], None, None]) -> Generator[R, None, None]:
-    """The results alone, in the order of the items; what is done early waits."""
+    """Give the results alone, in the order of the items; a result that is early waits."""
     early: dict[int, R] = {}
     place = 0
     with closing(results):
@@ -144,14 +154,16 @@ def in_order(results: Generator[tuple[int, R], None, None]) -> Generator[R, None
 
 
 _LOOK_SECONDS: Final = 0.05
-"""How often it is looked whether the others have ended."""
+"""Time between two looks whether the other workers have ended."""
 _TURN_SECONDS: Final = 2e-4
-"""That a thread computes before one that waits has its turn: 5 ms as a rule, and an answer takes several turns."""
+"""Time that a thread computes before a waiting one has its turn. Python's default is 5 ms, and an answer takes several
+turns."""
 
 
 @contextmanager
 def short_turns() -> Generator[None]:
-    """While a thread serves workers beside one that computes: they do not wait long for what they do next."""
+    """Shorten the turns of Python's threads during the block, so that a thread that serves workers does not wait long
+    for one that computes."""
     before = sys.getswitchinterval()
     sys.setswitchinterval(min(before, _TURN_SECONDS))
     try:
@@ -161,8 +173,9 @@ def short_turns() -> Generator[None]:
 
 
 def spread_with_caller(job: Job, items: Iterable[Any], workers: Workers) -> Generator[tuple[int, Any], None, None]:
-    """As `spread`, where no item can crash or hang a process; on a cluster this process only waits. Raises the
-    BudaError that an item raises, and InternalError as `spread` does."""
+    """Give numbers and results as `spread` does, with this process as one of the workers. For items that cannot crash
+    or hang a process. On a cluster this process only waits. Raises the BudaError of an item, and InternalError as
+    `spread` does."""
     if workers.alone or workers.dask is not None:
         yield from spread(job, items, workers)
         return
@@ -170,8 +183,8 @@ def spread_with_caller(job: Job, items: Iterable[Any], workers: Workers) -> Gene
     try:
         work = job.work()
         others.start()
-        while (mine := others.take()) is not None:
-            yield mine[0], work(mine[1])
+        while (numbered := others.take()) is not None:
+            yield numbered[0], work(numbered[1])
             yield from others.results(wait=False)
         yield from others.results(wait=True)
     finally:
@@ -179,7 +192,7 @@ def spread_with_caller(job: Job, items: Iterable[Any], workers: Workers) -> Gene
 
 
 class _Others:
-    """The other workers, served on a thread of their own."""
+    """The workers besides the caller, served on a thread of their own."""
 
     def __init__(self, job: Job, items: Iterable[Any], count: int) -> None:
         self._items = enumerate(items)
@@ -190,30 +203,32 @@ class _Others:
         self._thread = Thread(target=self._serve, daemon=True)
 
     def start(self) -> None:
-        """Let them work."""
+        """Start the thread that serves the workers."""
         self._thread.start()
 
     def take(self) -> tuple[int, Any] | None:
-        """The next item that nobody has, with its number."""
+        """Return the next item that nobody has, with its number; None where there is none."""
         with self._lock:
-            return None if self._closed else next(self._items, None)
+            if self._closed:
+                return None
+            return next(self._items, None)
 
     def results(self, *, wait: bool) -> Iterator[tuple[int, Any]]:
-        """What they have done by now, or with `wait` all of it. Raises what went wrong."""
+        """Give the results that have arrived, or with `wait` all of them. Raises the error that ended the thread."""
         while not self._are_done:
             try:
-                found = self._done.get(block=wait)
+                entry = self._done.get(block=wait)
             except Empty:
                 return
-            if found is None:
+            if entry is None:
                 self._are_done = True
                 return
-            if isinstance(found, BaseException):
-                raise found
-            yield found
+            if isinstance(entry, BaseException):
+                raise entry
+            yield entry
 
     def close(self) -> None:
-        """End them at once, those too that are just being started."""
+        """End all workers at once, those too that are just being started."""
         self._closed = True
         self._pool.close()
         while self._thread.is_alive():
@@ -223,14 +238,14 @@ class _Others:
     def _serve(self) -> None:
         numbers: list[int] = []
 
-        def theirs() -> Iterator[Any]:
-            while (found := self.take()) is not None:
-                numbers.append(found[0])
-                yield found[1]
+        def take_items() -> Iterator[Any]:
+            while (numbered := self.take()) is not None:
+                numbers.append(numbered[0])
+                yield numbered[1]
 
         try:
             with short_turns():
-                for place, result in self._pool.spread(theirs()):
+                for place, result in self._pool.spread(take_items()):
                     self._done.put((numbers[place], result))
             self._done.put(None)
         except BaseException as error:  # noqa: BLE001 - it is raised where results are waited for

@@ -1,11 +1,11 @@
-"""What travels between processes: plain values, arrays, and objects of the classes that `NAMES` lists, as bytes.
+"""Messages between processes: plain values, arrays, and objects of the classes that `NAMES` lists, as bytes.
 
 A message is its head, which is JSON, and the bytes of arrays and of `bytes` after it. Reading one makes objects of
-listed classes field by field; no function is named in it and no method is called, so whoever wrote it runs no code.
+listed classes field by field; no function is named in it and no method is called, so no sender can run code here.
 
-In the head text, integers, finite floats, True, False and None stand for themselves. All else is a list of a word that
-says what it is and its parts. Such values are numbered in the order in which they begin, and `["again", number]` is the
-same object once more. Keys of maps and members of sets are written without numbers, so each is as long as it looks.
+In the head text, integers, finite floats, True, False and None stand for themselves. Every other value is a list of a
+word for its type and its parts. Such values are numbered in the order in which they begin, and `["again", number]` is
+the same object once more. Keys of maps and members of sets are written without numbers, so each is as long as it looks.
 """
 
 import json
@@ -50,7 +50,7 @@ NAMES: Final[Mapping[str, str]] = {
     "buda_emu.emulator.inputs.input_used": "InputUsed",
     "buda_emu.emulator.inputs.reference": "ContentFiles DirectoryFiles",
     "buda_emu.emulator.op_errors.numerics_result": "NewValue OpError Repair",
-    "buda_emu.emulator.op_errors.op_apart": "Parts",
+    "buda_emu.emulator.op_errors.op_apart": "OpFindings",
     "buda_emu.emulator.op_errors.op_variants": "Ideal",
     "buda_emu.foreign.gemini.sweep": "Point",
     "buda_emu.foreign.vpux.model": "VpuxDiagnostic",
@@ -89,67 +89,86 @@ _Kinds = tuple[type[Any], ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Listed:
-    """A class of the list. `fields`: names, in their order; `kinds`: for each the classes of which its value is, as
-    far as the declaration says, None where it may be anything."""
+class ListedClass:
+    """A class whose objects may be sent. `fields`: their names, in order; `kinds`: for each the classes of its values,
+    as far as the declaration says, None where it may be anything."""
 
     title: str
     kind: type[Any]
     fields: tuple[str, ...]
     kinds: tuple[_Kinds | None, ...]
 
-    def values(self, item: Any, unset: Any) -> list[Any]:
-        """Those of an object's fields, `unset` for a slot without one."""
-        return [getattr(item, name, unset) for name in self.fields]
+    def values(self, instance: Any, unset: Any) -> list[Any]:
+        """Return the values of an object's fields, with `unset` for a slot without a value."""
+        return [getattr(instance, name, unset) for name in self.fields]
 
-    def fill(self, item: Any, values: list[Any], unset: Any) -> None:
-        """Give an object of `kind.__new__` its fields. Raises TypeError for values that are not declared so."""
+    def fill(self, instance: Any, values: list[Any], unset: Any) -> None:
+        """Set the fields of an object of `kind.__new__`. Raises TypeError for a value that is not of the declared
+        class."""
         for name, kinds, value in zip(self.fields, self.kinds, values, strict=True):
             if value is unset:
                 continue
             if kinds is not None and not isinstance(value, kinds):
                 raise TypeError(f"{self.title}.{name} cannot be a {type(value).__name__}")
-            object.__setattr__(item, name, value)
+            object.__setattr__(instance, name, value)
 
 
 @cache
-def listed(title: str) -> Listed:
-    """By "module:Name". Raises TypeError for a class that is not on the list; nothing is imported for it."""
+def class_by_title(title: str) -> ListedClass:
+    """Return the listed class with the title "module:Name". Raises TypeError for a class that is not on the list;
+    nothing is imported for it."""
     module, _, name = title.partition(":")
     if name not in NAMES.get(module, "").split():
         raise TypeError(f"{title} does not travel between workers")
-    return _described(title, getattr(import_module(module), name))
+    return _describe(title, getattr(import_module(module), name))
 
 
 @cache
-def listed_class(kind: type[Any]) -> Listed:
-    """The same for a class itself, of an exception the nearest. Raises TypeError."""
+def class_by_type(kind: type[Any]) -> ListedClass:
+    """Return the description of a class, or of an exception's nearest base on the list. Raises TypeError where there is
+    none."""
     nearest = kind.__mro__ if issubclass(kind, BudaError) else (kind,)
     for base in nearest:
         if base.__qualname__ in NAMES.get(base.__module__, "").split():
-            return listed(f"{base.__module__}:{base.__qualname__}")
+            return class_by_title(f"{base.__module__}:{base.__qualname__}")
     raise TypeError(f"{kind.__module__}:{kind.__qualname__} does not travel between workers")
 
 
-def _described(title: str, kind: type[Any]) -> Listed:
+def _describe(title: str, kind: type[Any]) -> ListedClass:
+    """Return the description of a class: its fields, and their classes where it is a dataclass."""
     if is_dataclass(kind):
         declared = fields(kind)
-        return Listed(title, kind, tuple(item.name for item in declared), tuple(_kinds(item.type) for item in declared))
+        names = tuple(field.name for field in declared)
+        return ListedClass(title, kind, names, tuple(_kinds(field.type) for field in declared))
     names = tuple(getattr(kind, "_fields", kind.__dict__.get("__slots__", ())))
-    return Listed(title, kind, names, (None,) * len(names))
+    return ListedClass(title, kind, names, (None,) * len(names))
 
 
 def _kinds(declared: Any) -> _Kinds | None:
-    """The classes of which a value declared so may be; None where the declaration is no limit that can be looked at."""
+    """Return the classes of which a value with this annotation may be; None where `isinstance` cannot check the
+    annotation."""
     origin = get_origin(declared)
     if origin in (Union, UnionType):
-        parts = [_kinds(part) for part in get_args(declared)]
-        return None if None in parts else tuple(kind for part in parts if part is not None for kind in part)
+        return _kinds_of_union(get_args(declared))
     if origin is Literal:
         words: tuple[Any, ...] = get_args(declared)
         return tuple(cast("type[Any]", type(word)) for word in words)
-    kind = NoneType if declared is None else origin or declared
-    return _kinds_of_class(kind) if isinstance(kind, type) else None
+    if declared is None:
+        return (NoneType,)
+    kind = origin or declared
+    if not isinstance(kind, type):
+        return None
+    return _kinds_of_class(kind)
+
+
+def _kinds_of_union(members: tuple[Any, ...]) -> _Kinds | None:
+    kinds: list[type[Any]] = []
+    for member in members:
+        classes = _kinds(member)
+        if classes is None:
+            return None
+        kinds += classes
+    return tuple(kinds)
 
 
 def _kinds_of_class(kind: type[Any]) -> _Kinds | None:
@@ -159,47 +178,51 @@ def _kinds_of_class(kind: type[Any]) -> _Kinds | None:
         isinstance(None, kind)
     except TypeError:  # a protocol or a typed dict
         return None
-    return None if kind.__module__.partition(".")[0] == "numpy" else (kind,)
+    if kind.__module__.partition(".")[0] == "numpy":
+        return None
+    return (kind,)
 
 
 Buffer = bytes | bytearray | memoryview
 _DTYPE: Final = re.compile(r"[<>|][biufc][0-9]{1,2}")
 _HEAD_SIZE: Final = struct.Struct("<Q")
 _UNSET: Final[Any] = object()
-"""In place of a slot without a value."""
+"""Stands for a slot without a value."""
 _NOT_YET: Final[Any] = object()
-"""In place of a value whose parts are being read."""
+"""Stands for a value whose parts are being read."""
 _BROKEN: Final = (
     ValueError, TypeError, KeyError, IndexError, AttributeError, OverflowError, RecursionError, struct.error
 )  # fmt: skip
 
 
 class MessageError(HostError):
-    """Bytes that are not a message between processes of this package."""
+    """Raised for bytes that are not a message between processes of this package."""
 
 
-def packed(value: Any) -> bytes:
-    """A value as bytes. Raises TypeError for what cannot travel."""
-    head, buffers = in_parts(value)
+def pack(value: Any) -> bytes:
+    """Return a value as the bytes of a message. Raises TypeError for a value that cannot be sent."""
+    head, buffers = split_message(value)
     return b"".join((_HEAD_SIZE.pack(len(head)), head, *buffers))
 
 
-def unpacked(data: Buffer) -> Any:
-    """The value again. Raises MessageError for bytes that are not a message, and for what may not travel."""
+def unpack(data: Buffer) -> Any:
+    """Return the value of a message. Raises MessageError for bytes that are not a message, and for classes that may not
+    be sent."""
     message = memoryview(data)
     try:
         start = _HEAD_SIZE.size
         end = start + _HEAD_SIZE.unpack(message[:start])[0]
-        return from_parts(message[start:end], _parts_of(message[end:]))
+        return join_message(message[start:end], _parts_of(message[end:]))
     except struct.error as error:
         raise MessageError(f"a message between workers cannot be read: {error}") from None
 
 
-def in_parts(value: Any) -> tuple[bytes, list[memoryview]]:
-    """A value as its head and the memory of arrays, which is not copied. Raises TypeError for what cannot travel."""
+def split_message(value: Any) -> tuple[bytes, list[memoryview]]:
+    """Return a value as the head of a message and the memory of its arrays, which is not copied. Raises TypeError for a
+    value that cannot be sent."""
     writer = _Writer()
     try:
-        content = writer.written(value, True)
+        content = writer.encode(value, True)
     except RecursionError:
         raise TypeError("a value is nested too deep to travel between workers") from None
     sizes = [buffer.nbytes for buffer in writer.buffers]
@@ -207,15 +230,15 @@ def in_parts(value: Any) -> tuple[bytes, list[memoryview]]:
     return json.dumps(head, separators=(",", ":"), allow_nan=False).encode(), writer.buffers
 
 
-def from_parts(head: Buffer, buffers: Callable[[list[int]], Sequence[memoryview]]) -> Any:
-    """The value of a head; `buffers` gives the memory of its arrays, of which it is told the sizes. Raises
+def join_message(head: Buffer, buffers: Callable[[list[int]], Sequence[memoryview]]) -> Any:
+    """Return the value of a head; `buffers` returns the memory of its arrays for a list of their sizes. Raises
     MessageError."""
     try:
-        content = json.loads(str(head, "utf-8"), parse_constant=_refused)
+        content = json.loads(str(head, "utf-8"), parse_constant=_refuse_constant)
         sizes, names, value = (content[name] for name in ("sizes", "classes", "value"))
         if not all(type(size) is int and size >= 0 for size in sizes):
             raise ValueError("a size is no number of bytes")
-        return _Reader([listed(name) for name in names], buffers(sizes)).read(value, True)
+        return _Reader([class_by_title(name) for name in names], buffers(sizes)).read(value, True)
     except _BROKEN as error:
         reason = str(error) if isinstance(error, (ValueError, TypeError)) else type(error).__name__
         raise MessageError(f"a message between workers cannot be read: {reason}") from None
@@ -225,30 +248,32 @@ def _parts_of(memory: memoryview) -> Callable[[list[int]], list[memoryview]]:
     def parts(sizes: list[int]) -> list[memoryview]:
         if sum(sizes) != memory.nbytes:
             raise ValueError(f"it has {memory.nbytes} bytes of arrays, and says {sum(sizes)}")
-        found: list[memoryview] = []
+        buffers: list[memoryview] = []
         start = 0
         for size in sizes:
-            found.append(memoryview(bytearray(memory[start : start + size])))
+            buffers.append(memoryview(bytearray(memory[start : start + size])))
             start += size
-        return found
+        return buffers
 
     return parts
 
 
-def _refused(word: str) -> Any:
+def _refuse_constant(word: str) -> Any:
     raise ValueError(f"{word} is not a number of JSON")
 
 
 # ----------------------------------------------------------------------------------------------------------- writing
 class _Writer:
+    """Writes a value as JSON and collects the memory of its arrays."""
+
     def __init__(self) -> None:
         self.buffers: list[memoryview] = []
         self.classes: dict[str, int] = {}
         self._numbers: dict[int, int] = {}
         self._written: list[Any] = []  # so that no other object gets its address meanwhile
 
-    def written(self, value: Any, shared: bool) -> Any:
-        """A value as it stands in the head; `shared`: the same object may stand there again."""
+    def encode(self, value: Any, shared: bool) -> Any:
+        """Return a value in the form that stands in the head. `shared`: the same object may stand there again."""
         kind = cast("type[Any]", type(value))
         if value is None or kind in (str, int, bool) or (kind is float and math.isfinite(value)):
             return value
@@ -261,54 +286,63 @@ class _Writer:
             self._numbers[id(value)] = len(self._written)
             self._written.append(value)
         if kind in (list, tuple):
-            return [kind.__name__, *(self.written(part, shared) for part in value)]
+            return [kind.__name__, *(self.encode(part, shared) for part in value)]
         return _WRITERS.get(kind, _Writer.write_other)(self, value, shared)
 
     def write_map(self, value: Mapping[Any, Any], shared: bool) -> Any:
-        keys = [self.written(key, False) for key in value]
-        return ["dict", keys, [self.written(part, shared) for part in value.values()]]
+        """Write a map as a list of its keys and a list of its values."""
+        keys = [self.encode(key, False) for key in value]
+        return ["dict", keys, [self.encode(part, shared) for part in value.values()]]
 
     def write_set(self, value: "set[Any] | frozenset[Any]", _shared: bool) -> Any:
-        return [type(value).__name__, *(self.written(part, False) for part in value)]
+        """Write a set as a list of its members."""
+        return [type(value).__name__, *(self.encode(part, False) for part in value)]
 
     def write_float(self, value: float, _shared: bool) -> Any:
+        """Write a float as the hexadecimal digits of its 8 bytes."""
         return ["float", struct.pack("<d", value).hex()]
 
     def write_complex(self, value: complex, _shared: bool) -> Any:
+        """Write a complex number as the hexadecimal digits of its 16 bytes."""
         return ["complex", struct.pack("<dd", value.real, value.imag).hex()]
 
     def write_range(self, value: range, _shared: bool) -> Any:
+        """Write a range as its start, stop and step."""
         return ["range", value.start, value.stop, value.step]
 
     def write_bytes(self, value: Buffer, _shared: bool) -> Any:
-        return [type(value).__name__, self._kept(memoryview(value).cast("B"))]
+        """Write bytes as the number of their buffer."""
+        return [type(value).__name__, self._add_buffer(memoryview(value).cast("B"))]
 
     def write_other(self, value: Any, shared: bool) -> Any:
-        """Arrays and numbers of numpy, texts that are more than a text, paths, errors, objects."""
+        """Write an array or number of numpy, an instance of a subclass of `str`, a path, an error or an object."""
         if "numpy" in sys.modules and isinstance(value, (np.ndarray, np.generic)):
             return self._array(cast("Any", value))
         if isinstance(value, str):
             return ["str", str(value)]
         if isinstance(value, PurePath):
             return ["path", str(value)]
-        of = listed_class(cast("type[Any]", type(value)))
+        of = class_by_type(cast("type[Any]", type(value)))
         number = self.classes.setdefault(of.title, len(self.classes))
         if isinstance(value, BudaError):
-            state = [self.written(part, shared) for part in (list(value.args), dict(value.__dict__))]
+            state = [self.encode(part, shared) for part in (list(value.args), dict(value.__dict__))]
             return ["error", number, *state]
-        return ["object", number, *(self.written(part, shared) for part in of.values(value, _UNSET))]
+        return ["object", number, *(self.encode(part, shared) for part in of.values(value, _UNSET))]
 
     def _array(self, value: "np.ndarray[Any, Any] | np.generic") -> Any:
+        """Write an array as the number of its buffer, its dtype and its shape. Raises TypeError for other arrays than
+        plain ones."""
         if isinstance(value, np.ndarray) and type(value) not in (np.ndarray, np.memmap):
             raise TypeError(f"a {type(value).__name__} does not travel between workers")
         array = np.asarray(value, order="C")
         if not _DTYPE.fullmatch(array.dtype.str):
             raise TypeError(f"an array of {array.dtype} does not travel between workers")
         word = "array" if isinstance(value, np.ndarray) else "number"
-        buffer = self._kept(array.reshape(-1).view(np.uint8).data)
+        buffer = self._add_buffer(array.reshape(-1).view(np.uint8).data)
         return [word, buffer, array.dtype.str, list(array.shape)]
 
-    def _kept(self, memory: memoryview) -> int:
+    def _add_buffer(self, memory: memoryview) -> int:
+        """Add memory to the message and return its number."""
         self.buffers.append(memory)
         return len(self.buffers) - 1
 
@@ -327,13 +361,15 @@ _WRITERS: Final[Mapping[type[Any], Callable[[_Writer, Any, bool], Any]]] = {
 
 # ----------------------------------------------------------------------------------------------------------- reading
 class _Reader:
-    def __init__(self, classes: Sequence[Listed], buffers: Sequence[memoryview]) -> None:
+    """Makes values from the head of a message and the memory of its arrays."""
+
+    def __init__(self, classes: Sequence[ListedClass], buffers: Sequence[memoryview]) -> None:
         self._classes = classes
         self._buffers = buffers
         self.values: list[Any] = []
 
     def read(self, content: Any, shared: bool) -> Any:
-        """The value of what stands in a head. Raises any of `_BROKEN`."""
+        """Return the value that the head describes. Raises any of `_BROKEN`."""
         if type(content) is not list:
             if type(content) is dict:
                 raise ValueError("a value is a map of JSON")
@@ -352,6 +388,7 @@ class _Reader:
         return place.put(_READERS[word](self, parts, place))
 
     def _again(self, number: Any, shared: bool) -> Any:
+        """Return a value that was read before, by its number."""
         if not shared or type(number) is not int or not 0 <= number < len(self.values):
             raise ValueError("it names a value that is not there")
         if self.values[number] is _NOT_YET:
@@ -359,21 +396,22 @@ class _Reader:
         return self.values[number]
 
     def _each(self, parts: Sequence[Any], place: "_Place") -> "list[Any]":
+        """Return the values of several parts."""
         return [self.read(part, place.shared) for part in parts]
 
     def read_list(self, parts: Sequence[Any], place: "_Place") -> Any:
-        found: list[Any] = place.put([])
-        found.extend(self._each(parts, place))
-        return found
+        result: list[Any] = place.put([])
+        result.extend(self._each(parts, place))
+        return result
 
     def read_tuple(self, parts: Sequence[Any], place: "_Place") -> Any:
         return tuple(self._each(parts, place))
 
     def read_map(self, parts: Sequence[Any], place: "_Place") -> Any:
-        found: dict[Any, Any] = place.put({})
+        result: dict[Any, Any] = place.put({})
         keys = [self.read(key, False) for key in parts[0]]
-        found.update(zip(keys, self._each(parts[1], place), strict=True))
-        return found
+        result.update(zip(keys, self._each(parts[1], place), strict=True))
+        return result
 
     def read_set(self, parts: Sequence[Any], _place: "_Place") -> Any:
         return {self.read(part, False) for part in parts}
@@ -414,6 +452,7 @@ class _Reader:
         return self.read_array(parts, place)[()]
 
     def read_object(self, parts: Sequence[Any], place: "_Place") -> Any:
+        """Make an object of a listed class field by field, without a call of its `__init__`."""
         of = self._class(parts[0])
         if issubclass(of.kind, BudaError):
             raise TypeError("an error is no object")
@@ -423,11 +462,12 @@ class _Reader:
             if len(values) != len(of.fields):
                 raise ValueError(f"{of.title} has {len(of.fields)} fields")
             return cast("Any", tuple).__new__(kind, values)
-        item = place.put(object.__new__(kind))
-        of.fill(item, self._each(parts[1:], place), _UNSET)
-        return item
+        instance = place.put(object.__new__(kind))
+        of.fill(instance, self._each(parts[1:], place), _UNSET)
+        return instance
 
     def read_error(self, parts: Sequence[Any], place: "_Place") -> Any:
+        """Make an exception of a listed class, without a call of its `__init__`."""
         of = self._class(parts[0])
         if not issubclass(of.kind, BudaError):
             raise TypeError(f"{of.title} is no error")
@@ -436,19 +476,21 @@ class _Reader:
         error.__dict__.update(state)
         return error
 
-    def _class(self, number: Any) -> Listed:
+    def _class(self, number: Any) -> ListedClass:
+        """Return the class of that number in the head."""
         if type(number) is not int or not 0 <= number < len(self._classes):
             raise ValueError("it names a class that is not there")
         return self._classes[number]
 
     def _buffer(self, number: Any) -> memoryview:
+        """Return the memory of that number in the message."""
         if type(number) is not int or not 0 <= number < len(self._buffers):
             raise ValueError("it names an array that is not there")
         return self._buffers[number]
 
 
 class _Place:
-    """Where a value that is being read stands among those that may stand in a message again; -1: nowhere."""
+    """The number of a value that is being read, among those that may stand in a message again; -1: none."""
 
     __slots__ = ("_number", "_reader", "shared")
 
@@ -458,13 +500,15 @@ class _Place:
         self.shared = number >= 0
 
     def put(self, value: Any) -> Any:
-        """The value, or one that is filled later, so that its parts can name it."""
+        """Enter a value under its number, complete or still to be filled, so that its parts can refer to it, and return
+        it."""
         if self.shared:
             self._reader.values[self._number] = value
         return value
 
 
 def _text(value: Any) -> str:
+    """Return a text. Raises TypeError for any other value."""
     if not isinstance(value, str):
         raise TypeError("a text is none")
     return value
@@ -491,26 +535,27 @@ _READERS: Final[Mapping[str, Callable[[_Reader, Sequence[Any], _Place], Any]]] =
 
 
 _PLACES: Final[dict[str, str]] = {}
-"""Of a process on another machine: where each file of its job lies."""
+"""The path of the copy of each file of the job, in a process on another machine."""
 
 
-def here(path: str) -> str:
-    """Where a file of the job lies for this process: on the machine that has it, where it always did."""
+def local_path(path: str) -> str:
+    """Return the path of a job's file for this process: its own path on the machine that has it, else that of the
+    copy."""
     return _PLACES.get(path, path)
 
 
 def names(paths: Sequence[str]) -> dict[str, str]:
-    """The name of each file in the folder; suffixes tell kinds of files apart, so they stay."""
+    """Return the name of each file in the folder of copies; suffixes tell kinds of files apart, so they stay."""
     return {path: f"{number}{PurePath(path).suffix}" for number, path in enumerate(paths)}
 
 
 def write(contents: Mapping[str, bytes], folder: Path) -> None:
-    """Put files by path into the folder, which is made."""
+    """Write the contents of files, by path, into a folder, which is made."""
     folder.mkdir(parents=True, exist_ok=True)
     for path, name in names(list(contents)).items():
         (folder / name).write_bytes(contents[path])
 
 
 def look_in(folder: str, paths: Sequence[str]) -> None:
-    """Find the files of a job in this folder from now on."""
+    """Read the files of a job from copies in this folder from now on."""
     _PLACES.update({path: str(Path(folder) / name) for path, name in names(paths).items()})

@@ -1,9 +1,8 @@
-"""Features of the netlist language: all that there are, from the tables of `spec`, and those that one netlist
-exercises.
-"""
+"""Features of the netlist language: all that the tables of `spec` list, and those that one netlist exercises."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cache
+from itertools import chain
 from typing import Final
 
 from buda_emu.netlist import rules
@@ -19,6 +18,8 @@ from buda_emu.netlist.model import (
     Op,
     Pad,
     Param,
+    Queue,
+    QueueSettings,
     Tm,
     VarInst,
 )
@@ -27,7 +28,7 @@ from buda_emu.netlist.yaml_reader import UnreadableError, decode
 from buda_emu.spec.attributes import ATTRIBUTES
 from buda_emu.spec.blocking import LEGAL_TILE_DIMS
 from buda_emu.spec.formats import NETLIST_FORMATS
-from buda_emu.spec.ops import OP_TYPES
+from buda_emu.spec.ops import OP_TYPES, OpType
 from buda_emu.spec.varinst import OPCODES
 
 FIDELITIES: Final = ("LoFi", "HiFi2", "HiFi3", "HiFi4")
@@ -56,18 +57,11 @@ STRUCTURE: Final = (
 
 @cache
 def lists() -> Mapping[str, tuple[str, ...]]:
-    """By subject the names of all that there is: what the reference refuses is left out."""
+    """Return the names of all features by subject. Features that the reference refuses are left out."""
     running = [op for op in OP_TYPES.values() if op.runs and OP_TYPES.is_own(op.name)]
-    attributes = [
-        f"{op.name} {name}" + (f"={word}" if word else "")
-        for op in running
-        for name, spec in ATTRIBUTES.items()
-        if spec.is_legal_on(op.name) and (not spec.everywhere or spec.has_effect) and _is_of(name, op.name)
-        for word in (spec.words if spec.words and name != "sfpu_op" else ("",))
-    ]
     return {
         "op types": tuple(op.name for op in running),
-        "attributes": tuple(attributes),
+        "attributes": tuple(_attribute_names(running)),
         "results in a format": tuple(NETLIST_FORMATS[: NETLIST_FORMATS.index("RawUInt8")]),
         "operands in a format": NETLIST_FORMATS,
         "queues in a format": NETLIST_FORMATS,
@@ -82,8 +76,21 @@ def lists() -> Mapping[str, tuple[str, ...]]:
     }
 
 
+def _attribute_names(op_types: Iterable[OpType]) -> Iterator[str]:
+    """Yield `OP ATTRIBUTE`, or `OP ATTRIBUTE=WORD` for each word, for attributes with a meaning on an op type."""
+    for op in op_types:
+        for name, spec in ATTRIBUTES.items():
+            without_effect = spec.everywhere and not spec.has_effect
+            if without_effect or not spec.is_legal_on(op.name) or not _has_meaning(name, op.name):
+                continue
+            if spec.words and name != "sfpu_op":
+                yield from (f"{op.name} {name}={word}" for word in spec.words)
+            else:
+                yield f"{op.name} {name}"
+
+
 _OF_PRODUCTS: Final = frozenset(("m_k", "u_kt", "bias", "accumulate", "sfpu_op", "zero_point"))
-"""Attributes that every op may have, and that say something on few."""
+"""Attributes that every op may have, and that have a meaning on few."""
 _ON: Final[Mapping[str, tuple[str, ...]]] = {
     "m_k": ("matmul", "depthwise", "reduce"), "u_kt": ("matmul", "reduce"), "bias": ("matmul", "depthwise"),
     "accumulate": ("matmul",), "sfpu_op": ("matmul",),
@@ -91,8 +98,8 @@ _ON: Final[Mapping[str, tuple[str, ...]]] = {
 }  # fmt: skip
 
 
-def _is_of(name: str, op_type: str) -> bool:
-    """Whether an attribute says something on an op type."""
+def _has_meaning(name: str, op_type: str) -> bool:
+    """Return whether an attribute has a meaning on an op type."""
     if name == "vector":
         return OP_TYPES[op_type].has("vector unit")
     if name.startswith("relu"):
@@ -104,9 +111,9 @@ _NO_PAD: Final = Pad()
 
 
 def features(netlist: Netlist) -> dict[str, frozenset[str]]:
-    """By subject what the netlist has; nothing that the lists do not know."""
-    known = lists()
-    return {name: frozenset(find(netlist)) & frozenset(known[name]) for name, find in _FINDERS.items()}
+    """Return the features of a netlist by subject; only names that are in the lists."""
+    names = lists()
+    return {subject: frozenset(find(netlist)) & frozenset(names[subject]) for subject, find in _FINDERS.items()}
 
 
 def _ops(netlist: Netlist) -> Iterator[Op]:
@@ -118,8 +125,10 @@ def _attributes(netlist: Netlist) -> Iterator[str]:
     for op in _ops(netlist):
         for name in op.attributes.given:
             value = getattr(op.attributes, name)
-            words = ATTRIBUTES[name].words
-            yield f"{op.type} {name}={value}" if words and name != "sfpu_op" else f"{op.type} {name}"
+            if ATTRIBUTES[name].words and name != "sfpu_op":
+                yield f"{op.type} {name}={value}"
+            else:
+                yield f"{op.type} {name}"
 
 
 def _fidelities(netlist: Netlist) -> Iterator[str]:
@@ -130,18 +139,20 @@ def _fidelities(netlist: Netlist) -> Iterator[str]:
 
 def _tms(netlist: Netlist) -> Iterator[str]:
     for op in _ops(netlist):
-        yield from (_tm(tm) for tms in op.input_tms for tm in tms)
+        yield from map(_tm, chain.from_iterable(op.input_tms))
         yield from ("input pad" for pad in op.input_pad if pad != _NO_PAD)
         yield from ("input unpad" for pad in op.input_unpad if pad != _NO_PAD)
     for fused in netlist.fused_ops.values():
-        for schedule in fused.schedules:
-            yield from (_tm(tm) for step in schedule for tms in step.input_tms for tm in tms)
+        for step in chain.from_iterable(fused.schedules):
+            yield from map(_tm, chain.from_iterable(step.input_tms))
     if any(queue.input_tms for queue in netlist.queues.values()):
         yield "on a queue"
 
 
 def _tm(tm: Tm) -> str:
-    return f"{tm.name} {tm.args[0]}" if tm.name in ("broadcast", "tile_broadcast") else tm.name
+    if tm.name in ("broadcast", "tile_broadcast"):
+        return f"{tm.name} {tm.args[0]}"
+    return tm.name
 
 
 def _grids(netlist: Netlist) -> Iterator[str]:
@@ -181,30 +192,33 @@ def _instructions(netlist: Netlist) -> Iterator[str]:
 def _settings(netlist: Netlist) -> Iterator[str]:
     for program in netlist.programs.values():
         for step in program.instructions:
-            for setting in step.queue_settings if isinstance(step, Execute) else ():
-                for name in ("prologue", "epilogue", "zero", "read_only"):
-                    if getattr(setting, name).lower() not in ("false", "0", ""):
-                        yield name
-                pointers = (setting.rd_ptr_global, setting.rd_ptr_local, setting.wr_ptr_global)
-                yield "variable pointer" if any("$" in text for text in pointers) else "literal pointer"
-                queue = netlist.queues.get(setting.queue)
-                usual = ("0", "0", "0") if queue is not None and queue.is_ram else ("1", "0", "1")
-                names = ("rd_ptr_autoinc", "global_rdptr_autoinc", "global_wrptr_autoinc")
-                for name, text in zip(names, usual, strict=True):
-                    if getattr(setting, name) not in (text, ""):
-                        yield name
+            if isinstance(step, Execute):
+                for setting in step.queue_settings:
+                    yield from _setting(setting, netlist.queues.get(setting.queue))
+
+
+def _setting(setting: QueueSettings, queue: Queue | None) -> Iterator[str]:
+    """Yield the flags that are set, the kind of the pointers, and the increments that differ from the defaults."""
+    for name in ("prologue", "epilogue", "zero", "read_only"):
+        if getattr(setting, name).lower() not in ("false", "0", ""):
+            yield name
+    pointers = (setting.rd_ptr_global, setting.rd_ptr_local, setting.wr_ptr_global)
+    yield "variable pointer" if any("$" in text for text in pointers) else "literal pointer"
+    defaults = ("0", "0", "0") if queue is not None and queue.is_ram else ("1", "0", "1")
+    names = ("rd_ptr_autoinc", "global_rdptr_autoinc", "global_wrptr_autoinc")
+    for name, default in zip(names, defaults, strict=True):
+        if getattr(setting, name) not in (default, ""):
+            yield name
 
 
 def _queues(netlist: Netlist) -> Iterator[str]:
-    read = {name for op in _ops(netlist) for name in op.inputs}
+    read = set(chain.from_iterable(op.inputs for op in _ops(netlist)))
     views: dict[tuple[object, ...], int] = {}
     for queue in netlist.queues.values():
+        yield _writer(queue, read)
         if queue.is_ram:
-            yield "ram of the host" if queue.host_fed else "ram of an op"
             key = (queue.target_device, queue.loc, queue.buffers)
             views[key] = views.get(key, 0) + 1
-        else:
-            yield "from the host" if queue.host_fed else "between graphs" if queue.name in read else "of an op"
         if queue.loc == "host":
             yield "in host memory"
         if queue.layout == "flat":
@@ -215,16 +229,22 @@ def _queues(netlist: Netlist) -> Iterator[str]:
         yield f"tile {high}x{wide}"
     if any(count > 1 for count in views.values()):
         yield "several views"
-    if any(
-        isinstance(step, VarInst) and step.opcode == "incwrap"
-        for program in netlist.programs.values()
-        for step in program.instructions
-    ):
+    steps = chain.from_iterable(program.instructions for program in netlist.programs.values())
+    if any(isinstance(step, VarInst) and step.opcode == "incwrap" for step in steps):
         yield "wraps"
 
 
+def _writer(queue: Queue, read: set[str]) -> str:
+    """Return the feature that names who writes a queue or a ram."""
+    if queue.is_ram:
+        return "ram of the host" if queue.host_fed else "ram of an op"
+    if queue.host_fed:
+        return "from the host"
+    return "between graphs" if queue.name in read else "of an op"
+
+
 def _structure(netlist: Netlist) -> Iterator[str]:
-    found: Mapping[str, bool] = {
+    conditions: Mapping[str, bool] = {
         "several graphs": len(netlist.graphs) > 1,
         "several programs": len(netlist.programs) > 1,
         "several chips": len({graph.target_device for graph in netlist.graphs.values()}) > 1,
@@ -236,7 +256,7 @@ def _structure(netlist: Netlist) -> Iterator[str]:
         "untilized output": any(op.untilize_output for op in _ops(netlist)),
         "several inputs of an epoch": any(graph.input_count > 1 for graph in netlist.graphs.values()),
     }
-    yield from (name for name, there in found.items() if there)
+    yield from (name for name, holds in conditions.items() if holds)
 
 
 _FINDERS: Final[Mapping[str, Callable[[Netlist], Iterator[str]]]] = {
@@ -252,33 +272,35 @@ _FINDERS: Final[Mapping[str, Callable[[Netlist], Iterator[str]]]] = {
     "queue settings": _settings,
     "queues": _queues,
     "structure": _structure,
-    "op types in fused ops": lambda netlist: (
-        step.type for fused in netlist.fused_ops.values() for schedule in fused.schedules for step in schedule
-    ),
+    "op types in fused ops": lambda netlist: _step_types(netlist),
 }
-"""One for each list; op types of other packages are in no list."""
+"""Functions that find the features of a netlist by subject; op types of other packages are in no list."""
+
+
+def _step_types(netlist: Netlist) -> Iterator[str]:
+    for fused in netlist.fused_ops.values():
+        yield from (step.type for step in chain.from_iterable(fused.schedules))
 
 
 @cache
 def asked_of_objects() -> tuple[str, ...]:
-    """Ids of the rules that are asked of objects; the others are found where something is read or made."""
+    """Return the ids of the rules that are asked of objects; the others are found where something is read or made."""
     return tuple(sorted({check.rule.id for kind in registry.EVERY_KIND for check in kind.all}))
 
 
 @cache
 def found_by_check() -> tuple[str, ...]:
-    """Ids of the rules that `check` finds broken without `--strict`."""
+    """Return the ids of the rules that `check` finds broken without `--strict`."""
     return tuple(name for name in rules.RULES if name not in rules.NOT_CHECKED | rules.ROUTED)
 
 
 def outcomes(text: bytes, path: str, arch: str | None) -> Mapping[str, tuple[str, ...]]:
-    """By list the rules that the text of a netlist passes, and those that it breaks; others are not asked of it."""
+    """Return by list the rules that the text of a netlist passes, and those that it breaks; others do not apply."""
     asked: set[str] = set()
     try:
-        _, _, found = check_text(
-            decode(text), path, arch.lower() if arch is not None else None, strict=False, asked=asked
-        )
+        arch_name = arch.lower() if arch is not None else None
+        _, _, diagnostics = check_text(decode(text), path, arch_name, strict=False, asked=asked)
     except UnreadableError as error:
-        found = [error.diagnostic(path)]
-    broken = {item.rule for item in found}
+        diagnostics = [error.diagnostic(path)]
+    broken = {diagnostic.rule for diagnostic in diagnostics}
     return {"rules passed": tuple(sorted(asked - broken)), "rules broken": tuple(sorted(broken))}

@@ -18,7 +18,7 @@ from buda_emu.testing.coverage.features import features, lists
 
 @cache
 def every_list() -> Mapping[str, tuple[str, ...]]:
-    """Those of the language, and those of what the checker asks and what a run does."""
+    """Return the names of all lists: those of the language, of the checker's rules, and of the steps of a run."""
     from buda_emu.testing.coverage.features import asked_of_objects, found_by_check
     from buda_emu.testing.coverage.run_features import EVENTS, device_steps
 
@@ -33,20 +33,20 @@ def every_list() -> Mapping[str, tuple[str, ...]]:
 
 @dataclass(slots=True)
 class Coverage:
-    """How many netlists exercise each name of each list."""
+    """Counts of the netlists that exercise each name of each list."""
 
     netlists: int = 0
     counts: dict[str, dict[str, int]] = field(default_factory=lambda: {name: {} for name in every_list()})
 
     def add(self, netlist: Netlist) -> list[str]:
-        """Counts what one netlist more has of the language; what none before it had, as `list: name`."""
+        """Count the features of one more netlist; return the names that no netlist before it had, as `list: name`."""
         return self.count(features(netlist))
 
-    def count(self, found: Mapping[str, Iterable[str]]) -> list[str]:
-        """Counts what one netlist more was found to exercise; what none before it had, as `list: name`."""
+    def count(self, exercised: Mapping[str, Iterable[str]]) -> list[str]:
+        """Count what one more netlist exercises, by list; return the names that none before it had, as `list: name`."""
         new: list[str] = []
         self.netlists += 1
-        for subject, names in found.items():
+        for subject, names in exercised.items():
             counts = self.counts[subject]
             for name in sorted(names):
                 if name not in counts:
@@ -55,31 +55,32 @@ class Coverage:
         return new
 
     def merge(self, other: "Coverage") -> None:
-        """Adds the counts of netlists that were tested elsewhere."""
+        """Add the counts of netlists that were tested elsewhere."""
         self.netlists += other.netlists
-        for subject, counts in other.counts.items():
-            mine = self.counts[subject]
-            for name, count in counts.items():
-                mine[name] = mine.get(name, 0) + count
+        for subject, other_counts in other.counts.items():
+            counts = self.counts[subject]
+            for name, count in other_counts.items():
+                counts[name] = counts.get(name, 0) + count
 
     def missing(self, subject: str) -> list[str]:
-        """What no netlist exercises, in the order of the list."""
+        """Return the names that no netlist exercises, in the order of the list."""
         return [name for name in every_list()[subject] if name not in self.counts[subject]]
 
     @property
     def percent(self) -> float:
-        """Of all names of the lists of the language."""
-        there = sum(len(self.counts[subject]) for subject in lists())
-        return 100 * there / sum(map(len, lists().values()))
+        """The percentage of all names of the lists of the language that are exercised."""
+        exercised = sum(len(self.counts[subject]) for subject in lists())
+        return 100 * exercised / sum(map(len, lists().values()))
 
     def rows(self) -> Iterator[tuple[str, int, int, list[str]]]:
-        """Of each list: its subject, names that are exercised, names in all, those that are not."""
+        """Yield, for each list, its subject, the number of exercised names, the number of names, and the missing
+        names."""
         for subject, names in every_list().items():
             missing = self.missing(subject)
             yield subject, len(names) - len(missing), len(names), missing
 
     def as_json(self) -> dict[str, Any]:
-        """Plain data, with `schema_version`."""
+        """Return the counts and missing names as plain data, with `schema_version`."""
         return {
             "schema_version": RESULT_VERSION,
             "netlists": self.netlists,
@@ -89,53 +90,53 @@ class Coverage:
         }
 
 
-def of_netlists(netlists: Iterable[Netlist]) -> Coverage:
-    """What they exercise together."""
-    found = Coverage()
+def coverage_of(netlists: Iterable[Netlist]) -> Coverage:
+    """Return the coverage of several netlists together."""
+    coverage = Coverage()
     for netlist in netlists:
-        found.add(netlist)
-    return found
+        coverage.add(netlist)
+    return coverage
 
 
 def read(path: "str | PathLike[str]") -> Coverage:
-    """What `as_json` was written to. Raises HostError for another file, and one of another version."""
-    content = read_object(read_whole(path, 16), os.fspath(path), _WHAT, _FIX)
+    """Read a coverage that `as_json` was written to. Raises HostError for another file, or one of another version."""
+    content = read_object(read_whole(path, 16), os.fspath(path), _CONTENT, _FIX)
     version = content.get("schema_version")
     if "counts" in content and version != RESULT_VERSION:
         raise HostError(f"{path}: schema version {version}, this version reads {RESULT_VERSION}")
     try:
         netlists = _natural(content.get("netlists"), "netlists", 1 << 53)
-        found = Coverage(netlists)
+        coverage = Coverage(netlists)
         for subject, names in _object(content.get("counts"), "counts").items():
-            if subject not in found.counts:
+            if subject not in coverage.counts:
                 raise ValueError(f"this version has no list {subject!r}")
-            found.counts[subject] = _counts(names, subject, netlists)
+            coverage.counts[subject] = _counts(names, subject, netlists)
     except ValueError as error:
-        raise HostError(f"{path}: not {_WHAT}: {error}: {_FIX}") from None
-    return found
+        raise HostError(f"{path}: not {_CONTENT}: {error}: {_FIX}") from None
+    return coverage
 
 
-_WHAT: Final = "a coverage that this version's `test --coverage` wrote"
+_CONTENT: Final = "a coverage that this version's `test --coverage` wrote"
 _FIX: Final = "write it again"
 
 
 def _counts(names: Any, subject: str, netlists: int) -> dict[str, int]:
-    """How many of so many netlists exercise each name of a list. Raises ValueError for what is none of it: counted
-    elsewhere means counted by the same lists."""
-    known = every_list()[subject]
-    found: dict[str, int] = {}
+    """Read the counts of one list, none above the number of netlists. Raises ValueError for other content: counts made
+    with other lists cannot be merged."""
+    legal_names = every_list()[subject]
+    counts: dict[str, int] = {}
     for name, count in _object(names, f"counts of {subject}").items():
-        if name not in known:
+        if name not in legal_names:
             raise ValueError(f"this version has no {name!r} in the list {subject!r}")
-        found[name] = _natural(count, f"the count of {subject}: {name}", netlists)
-        if not found[name]:
+        counts[name] = _natural(count, f"the count of {subject}: {name}", netlists)
+        if not counts[name]:
             raise ValueError(f"the count of {subject}: {name} is 0")
-    return found
+    return counts
 
 
-def _natural(value: Any, name: str, most: int) -> int:
-    if type(value) is not int or not 0 <= value <= most:
-        raise ValueError(f"{name}: not a number from 0 to {most}")
+def _natural(value: Any, name: str, maximum: int) -> int:
+    if type(value) is not int or not 0 <= value <= maximum:
+        raise ValueError(f"{name}: not a number from 0 to {maximum}")
     return value
 
 

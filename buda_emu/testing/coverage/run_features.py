@@ -1,4 +1,4 @@
-"""Features that a run exercises: what it does with queues and rams, and the units of a core that its ops use."""
+"""Features that a run exercises: events of its queues and rams, and the units of a core that its ops use."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -36,27 +36,28 @@ EVENTS: Final = (
 
 
 class Noting(Listener):
-    """Watches one machine from its making to its end. `events`: of `EVENTS`; `steps`: of `units.device_steps`."""
+    """A listener that records the features of one machine's runs: `events` are names of `EVENTS`, `steps` of
+    `device_steps()`."""
 
     def __init__(self, emulator: Emulator) -> None:
-        """Begins."""
+        """Begin to listen to a machine before its first run."""
         self.events: set[str] = set()
         self.steps: set[str] = set()
         self._emulator = emulator
         self._in_epoch = False
         self._pushed: dict[str, int] = {}
-        """The last slot of each."""
+        """The slot of the last push by queue."""
         self._read: dict[str, int] = {}
+        """The slot of the last read by queue."""
         self._written: set[tuple[str, int]] = set()
         emulator.add_listener(self)
         emulator.record(self._chunk, self._units() if emulator.precision == "device" else None)
 
     def _units(self) -> "partial[KernelUnits]":
-
         return partial(NotingUnits, steps=self.steps)
 
-    def exercised(self) -> dict[str, tuple[str, ...]]:
-        """By list what the run had of it."""
+    def exercised_features(self) -> dict[str, tuple[str, ...]]:
+        """Return by list the names that the run exercised."""
         return {"queues and rams": tuple(sorted(self.events)), "device steps": tuple(sorted(self.steps))}
 
     def epoch_start(self, graphs: tuple[str, ...], inputs: int) -> None:  # noqa: ARG002
@@ -89,14 +90,14 @@ class Noting(Listener):
         self._note("queue: pop by " + by, ("queue: empty again", empty))
 
     def _chunk(self, plan: Plan, chunk: Chunk) -> None:  # noqa: ARG002
-        """Inputs are about to run; their pointers have moved."""
+        """Record the reads of inputs that are about to run, after their pointers moved."""
         self._note("", ("inputs together", chunk.inputs > 1))
         for queue, slots in chunk.reads.items():
             channel = self._emulator.channels[queue]
             for slot in slots:
                 self._reads(queue, channel, slot)
-            both = isinstance(channel, Ram) and bool(set(slots) & set(chunk.writes.get(queue, ())))
-            self._note("", ("ram: read and written by one input", both))
+            rewritten = isinstance(channel, Ram) and bool(set(slots) & set(chunk.writes.get(queue, ())))
+            self._note("", ("ram: read and written by one input", rewritten))
 
     def _reads(self, queue: str, channel: Fifo | Ram, slot: int) -> None:
         last = self._read.get(queue, -1)
@@ -113,13 +114,14 @@ class Noting(Listener):
 
 
 def _wraps(last: int, slot: int, step: int, entries: int) -> bool:
-    """Whether a pointer went beyond the last slot, and was not set back: from the slots before and after."""
+    """Return whether a pointer went beyond the last slot by its own step: a pointer that was set back has another
+    distance."""
     return slot < last and (slot - last) % entries == max(step, 1) % entries
 
 
 _CORES: Final[tuple[Core, ...]] = ("wormhole_b0", "grayskull", "blackhole")
 _FORMATS: Final = tuple(name for name in NETLIST_FORMATS if name != "UInt16")
-"""Numbers of rows and columns, which are UInt16, go past the units."""
+"""Formats that pass the units: UInt16, the format of row and column numbers, does not."""
 _MODES: Final[tuple[DstMode, ...]] = ("bf16", "fp16", "fp32", "int32")
 _STEPS: Final = (
     "halves", "copy to Dst", "add", "subtract", "add onto Dst", "multiply", "multiply onto Dst", "exact beside singles",
@@ -127,30 +129,30 @@ _STEPS: Final = (
     "add in L1", "relu min in the packer", "relu max in the packer", "integer copy to Dst", "integer subtract",
     "integer multiply", "integer matmul",
 )  # fmt: skip
-"""Of integers the matrix unit adds none: the vector unit does, and gradients of integers are refused (V095, V102)."""
+"""Steps of units. Integers are added by the vector unit, and their gradients are refused (V095, V102)."""
 
 
 @cache
 def device_steps() -> tuple[str, ...]:
-    """All that a netlist reaches: steps of units, functions of the vector unit, and the ways of formats into registers
-    and out of Dst that a core has."""
+    """Return all steps that a netlist can reach: steps of units, functions of the vector unit, and the conversions of
+    formats into registers and out of Dst that a core has."""
     functions = (f"function {name}" for name in FUNCTIONS)
     return (*_STEPS, *functions, *dict.fromkeys((*_unpacks(), *_packs())))
 
 
 def _unpacks() -> list[str]:
-    """Of each format the registers that it may be unpacked to."""
-    found: list[str] = []
+    """Return the unpacks of each format to the registers that it may be unpacked to."""
+    steps: list[str] = []
     for df in _FORMATS:
         for acc in ("", "Float32", "Int32"):
             for between in ("Float16", "Float16_b"):
-                found.append(_unpack(df, op_registers((df,), between, between, acc, "blackhole").inputs[0]))
-    return found
+                steps.append(_unpack(df, op_registers((df,), between, between, acc, "blackhole").inputs[0]))
+    return steps
 
 
 def _packs() -> list[str]:
-    """Of each mode of Dst the formats that some core packs it to."""
-    found: list[str] = []
+    """Return the packs of each mode of Dst to the formats that some core packs it to."""
+    steps: list[str] = []
     for core in _CORES:
         for mode in _MODES:
             for df in _FORMATS:
@@ -158,8 +160,8 @@ def _packs() -> list[str]:
                     intermediate(mode, df, mode == "int32", core)
                 except UnsupportedError:
                     continue
-                found.append(_pack(mode, df))
-    return found
+                steps.append(_pack(mode, df))
+    return steps
 
 
 def _unpack(df: str, register: str) -> str:
@@ -172,15 +174,15 @@ def _pack(mode: DstMode, df: str) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NotingUnits(KernelUnits):
-    """The kernels; `steps` gets the names of what they do."""
+    """The compiled kernels of a core's units; every call adds its name to `steps`."""
 
     steps: set[str] = field(default_factory=set[str])
 
     def halves(self, tiles: Bits, register: str, parallel: Parallel) -> U32 | None:
-        found = KernelUnits.halves(self, tiles, register, parallel)
-        if found is not None:
+        words = KernelUnits.halves(self, tiles, register, parallel)
+        if words is not None:
             self.steps.update(("halves", _unpack(tiles.df, register)))
-        return found
+        return words
 
     def unpack(self, tiles: Bits, register: str, out: U32 | None = None) -> U32:
         self.steps.add(_unpack(tiles.df, register))
@@ -191,14 +193,17 @@ class NotingUnits(KernelUnits):
         return KernelUnits.copy(self, words, register, mode)
 
     def add(self, a: U32, b: U32, register: str, mode: DstMode, subtract: bool = False, dst: U32 | None = None) -> U32:
-        self._note("add onto Dst" if dst is not None else "subtract" if subtract else "add", register)
+        step = "subtract" if subtract else "add"
+        if dst is not None:
+            step = "add onto Dst"
+        self._note(step, register)
         return KernelUnits.add(self, a, b, register, mode, subtract, dst)
 
     def left_by_singles(self, left_out: NDArray[np.bool_]) -> list[tuple[int, int]]:
-        found = KernelUnits.left_by_singles(self, left_out)
-        if found:
+        ranges = KernelUnits.left_by_singles(self, left_out)
+        if ranges:
             self.steps.add("exact beside singles")
-        return found
+        return ranges
 
     def multiply(self, a: U32, b: U32, register: str, mode: DstMode, fidelity: str, dst: U32 | None = None) -> U32:
         integer = REGISTERS[register] is None
@@ -219,10 +224,11 @@ class NotingUnits(KernelUnits):
     ) -> Callable[[Bits, int, int], None] | None:
         return self._picks("pick lines into L1", picking, KernelUnits.l1_picker(self, picking, fidelity, mode, df))
 
-    def _picks(self, step: str, picking: Picking, found: Any) -> Any:
-        if found is not None:
+    def _picks(self, step: str, picking: Picking, picker: Any) -> Any:
+        """Record the step unless there is no kernel for it, and return the kernel."""
+        if picker is not None:
             self.steps.update((step, _unpack(picking.source.df, picking.register)))
-        return found
+        return picker
 
     def pool(self, source: Words, dst: U32, start: int, stop: int, dim: Dim, mode: DstMode) -> None:
         self.steps.add(f"pool {dim}")

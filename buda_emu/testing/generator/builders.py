@@ -5,26 +5,26 @@ from buda_emu.spec.blocking import FULL_TILE, Blocking, Shape
 from buda_emu.spec.formats import FORMATS, NETLIST_FORMATS, is_integer, is_raw
 from buda_emu.spec.ops import OP_TYPES, OpType
 from buda_emu.testing.generator.draft import Formats, NetlistDraft, NoRoomError, Operand, any_shape
-from buda_emu.testing.generator.operands import chosen, in_ublock, operand, operands
+from buda_emu.testing.generator.operands import draw_formats, draw_operand, operand_formats, tiles_in_ublock
 
 
 def quantization(draft: NetlistDraft, op_type: str) -> None:
-    """Any of the three ops of the family."""
+    """Add one of the three ops of the quantization family."""
     if draft.arch.name == "grayskull":
         raise NoRoomError
     draw = draft.draw
     source = ("Float32",) if op_type == "quantization" else ("Int32", "Int8")
     formats = Formats("Float32" if op_type == "dequantization" else "Int8", "Int32", "Int32")
     shape = any_shape(draft)
-    sources = (operand(draft, shape, source), operand(draft, shape, ("Float32",)))
+    sources = (draw_operand(draft, shape, source), draw_operand(draft, shape, ("Float32",)))
     attributes: dict[str, object] = {}
     if draw.chance(70):
         attributes["zero_point"] = float(draw.integer(-3, 9))
-    draft.add(op_type, sources, draft.blocking(shape, in_ublock(draft, formats)), formats, attributes=attributes)
+    draft.add(op_type, sources, draft.blocking(shape, tiles_in_ublock(draft, formats)), formats, attributes=attributes)
 
 
 def conversion(draft: NetlistDraft, op_type: str) -> None:
-    """A copy of Float32 to any format through any Dst: to integers, opaque words, other floats, or as integers."""
+    """Add a copy of Float32 to any format through any Dst: to integers, opaque words, other floats, or as integers."""
     if draft.arch.name == "grayskull" or draft.tile != FULL_TILE:
         raise NoRoomError
     draw = draft.draw
@@ -33,12 +33,12 @@ def conversion(draft: NetlistDraft, op_type: str) -> None:
     out = draw.pick([name for name in NETLIST_FORMATS if name not in left_out])
     acc = draw.pick(("Float32", "Int32", *(() if is_integer(out) else ("Float16", "Float16_b"))))
     formats = Formats(out, acc, acc)
-    sources = (operand(draft, shape, ("Float32",)),)
-    draft.add(op_type, sources, draft.blocking(shape, in_ublock(draft, formats)), formats)
+    sources = (draw_operand(draft, shape, ("Float32",)),)
+    draft.add(op_type, sources, draft.blocking(shape, tiles_in_ublock(draft, formats)), formats)
 
 
 def elementwise(draft: NetlistDraft, op_type: str) -> None:
-    """A copy or arithmetic of integers, or of opaque words where the op only copies."""
+    """Add a copy or arithmetic of integers, or of opaque words where the op only copies."""
     if draft.arch.name == "grayskull" or draft.tile != FULL_TILE:
         raise NoRoomError
     draw = draft.draw
@@ -50,30 +50,31 @@ def elementwise(draft: NetlistDraft, op_type: str) -> None:
     if is_raw(source[0]):
         source = (draw.pick([spec.name for spec in FORMATS.values() if spec.kind == "raw"]),)
         formats = Formats(source[0], "Float16_b", "Float16_b")
-    sources = [operand(draft, shape, source) for _ in range(declared.inputs[0])]
-    draft.add(op_type, sources, draft.blocking(shape, in_ublock(draft, formats)), formats)
+    sources = [draw_operand(draft, shape, source) for _ in range(declared.inputs[0])]
+    draft.add(op_type, sources, draft.blocking(shape, tiles_in_ublock(draft, formats)), formats)
 
 
 KEEP_POSITIVE = ("nop", "datacopy", "add", "multiply", "maximum", "sqrt", "reciprocal", "exp", "square", "abs",
                   "sigmoid", "dropout", "power")  # fmt: skip
-"""Results of operands that are not negative are not negative."""
+"""Ops whose results are not negative where no operand is."""
 ALWAYS_POSITIVE = ("square", "abs", "sigmoid")
+"""Ops whose results are never negative."""
 
 
 def unary(draft: NetlistDraft, op_type: str) -> None:
-    """A function of one operand, or a copy."""
+    """Add a function of one operand, or a copy."""
     declared = OP_TYPES[op_type]
     if declared.has("Int32 sums of floats") and draft.draw.sometimes(4, "conversion"):
         return conversion(draft, op_type)
     if not declared.has("vector unit") and draft.draw.sometimes(12, "integers"):
         return elementwise(draft, op_type)
     gradient = _may_sum(draft, declared)
-    formats = chosen(draft, gradient=gradient)
+    formats = draw_formats(draft, gradient=gradient)
     shape = any_shape(draft)
-    source = operand(
+    source = draw_operand(
         draft,
         shape,
-        operands(draft),
+        operand_formats(draft),
         transposed=declared.transposed == 0,
         positive=declared.has("takes positive numbers"),
     )
@@ -82,37 +83,39 @@ def unary(draft: NetlistDraft, op_type: str) -> None:
 
 
 def binary(draft: NetlistDraft, op_type: str) -> None:
-    """Arithmetic of two operands."""
+    """Add arithmetic of two operands."""
     declared = OP_TYPES[op_type]
     if draft.draw.sometimes(12, "integers"):
         return elementwise(draft, op_type)
     gradient = _may_sum(draft, declared)
-    formats = chosen(draft, gradient=gradient)
+    formats = draw_formats(draft, gradient=gradient)
     shape = any_shape(draft)
     may_transpose = declared.transposed == 0 and draft.arch.name != "grayskull" and not gradient
     sources = (
-        operand(draft, shape, operands(draft), transposed=may_transpose),
-        operand(draft, shape, operands(draft)),
+        draw_operand(draft, shape, operand_formats(draft), transposed=may_transpose),
+        draw_operand(draft, shape, operand_formats(draft)),
     )
     return _add(draft, declared, sources, shape, formats, extras(draft), gradient=gradient)
 
 
 def _may_sum(draft: NetlistDraft, declared: OpType) -> bool:
-    """Whether the op adds to its result of before (NETLIST V031, V095)."""
-    on_grayskull = declared.has("sums gradients on grayskull")
-    may = on_grayskull if draft.arch.name == "grayskull" or declared.one_input else not declared.has("no gradient")
-    return may and draft.draw.sometimes(8, "gradient op", "gradient_op", "zero")
+    """Draw whether the op adds to its previous result, where it can (NETLIST V031, V095)."""
+    if draft.arch.name == "grayskull" or declared.one_input:
+        possible = declared.has("sums gradients on grayskull")
+    else:
+        possible = not declared.has("no gradient")
+    return possible and draft.draw.sometimes(8, "gradient op", "gradient_op", "zero")
 
 
 def ethernet(draft: NetlistDraft, op_type: str) -> None:
-    """A copy over the link to the other chip, whose graph reads it (NETLIST V159, V366)."""
+    """Add a copy over the link to the other chip, whose graph reads it (NETLIST V159, V366)."""
     if draft.chips == 1 or draft.graph.chip != 0 or (draft.graph.ops and draft.draw.chance(50)):
         raise NoRoomError
-    formats = chosen(draft)
+    formats = draw_formats(draft)
     shape = any_shape(draft)
-    source = operand(draft, shape, operands(draft), shaped=False)
+    source = draw_operand(draft, shape, operand_formats(draft), shaped=False)
     formats = Formats(source.value.df, formats.intermed, formats.acc)
-    blocking = draft.blocking(shape, in_ublock(draft, formats), one_core=True)
+    blocking = draft.blocking(shape, tiles_in_ublock(draft, formats), one_core=True)
     attributes: dict[str, object] = {"ingress_channels": (0,), "egress_channels": (0,), "dest_device": 1}
     draft.add(
         op_type,
@@ -135,54 +138,54 @@ def _add(
     *,
     gradient: bool = False,
 ) -> None:
-    blocking = draft.blocking(shape, in_ublock(draft, formats))
-    kept = declared.name in KEEP_POSITIVE and all(source.value.positive for source in sources)
+    blocking = draft.blocking(shape, tiles_in_ublock(draft, formats))
+    stays_positive = declared.name in KEEP_POSITIVE and all(source.value.positive for source in sources)
     capped = attributes.get("relu_mode") == "max"
-    positive = declared.name in ALWAYS_POSITIVE or (kept and not capped)
+    positive = declared.name in ALWAYS_POSITIVE or (stays_positive and not capped)
     fields: dict[str, object] = {"gradient_op": True} if gradient else {}
     draft.add(declared.name, sources, blocking, formats, attributes=attributes, positive=positive, fields=fields)
 
 
 def _function(draft: NetlistDraft, declared: OpType) -> dict[str, object]:
-    """Attributes of vector functions, and those that only this one has."""
+    """Draw the attributes of vector functions, and those that only this function has."""
     draw = draft.draw
-    found: dict[str, object] = {}
+    attributes: dict[str, object] = {}
     if declared.has("vector unit") and draw.sometimes(25, "approximate_mode"):
-        found["approximate_mode"] = draw.chance(50)
+        attributes["approximate_mode"] = draw.chance(50)
     if declared.has("vector unit") and draw.sometimes(15, "vector"):
-        found["vector"] = _vector(draft)
-    own = {"p": (0.0, 0.25, 0.5), "seed": (0, 7), "slope": (0.1, 0.01, 1.5), "exp": (2, 3)}
+        attributes["vector"] = _vector(draft)
+    values = {"p": (0.0, 0.25, 0.5), "seed": (0, 7), "slope": (0.1, 0.01, 1.5), "exp": (2, 3)}
     for name in declared.attributes:
-        if name in own and (draw.sometimes(60, name) or name == "exp"):
-            found[name] = draw.pick(own[name])
+        if name in values and (draw.sometimes(60, name) or name == "exp"):
+            attributes[name] = draw.pick(values[name])
     if "sfpu_execution_thread" in declared.attributes and draw.sometimes(10, "sfpu_execution_thread"):
         words = ("math",) if draft.arch.name == "grayskull" else ATTRIBUTES["sfpu_execution_thread"].words
-        found["sfpu_execution_thread"] = draw.pick(words)
-    return found
+        attributes["sfpu_execution_thread"] = draw.pick(words)
+    return attributes
 
 
 def _vector(draft: NetlistDraft) -> str:
-    """Any, on whole tiles (NETLIST V059)."""
+    """Draw a vector mode; tiles that are not full have the one along their full side (NETLIST V059)."""
     if draft.tile == FULL_TILE:
         return draft.draw.pick(ATTRIBUTES["vector"].words)
     return "c" if draft.tile[0] == FULL_TILE[0] else "r"
 
 
 def extras(draft: NetlistDraft) -> dict[str, object]:
-    """Attributes that any op may have: relu, stochastic rounding in its words, broadcasts that stay in L1."""
+    """Draw attributes that any op may have: relu, and stochastic rounding that is off."""
     draw = draft.draw
-    found: dict[str, object] = {}
+    attributes: dict[str, object] = {}
     if draw.sometimes(12, "relu_en", "relu_threshold", "relu_mode"):
-        found["relu_en"] = True
-        found["relu_threshold"] = draw.pick((0.0, 0.5, 1.5))
-        found["relu_mode"] = draw.pick(ATTRIBUTES["relu_mode"].words)
+        attributes["relu_en"] = True
+        attributes["relu_threshold"] = draw.pick((0.0, 0.5, 1.5))
+        attributes["relu_mode"] = draw.pick(ATTRIBUTES["relu_mode"].words)
     if draw.chance(3):
-        found["stoch_rnd_mode"] = "none"
-    return found
+        attributes["stoch_rnd_mode"] = "none"
+    return attributes
 
 
 def reduce(draft: NetlistDraft, op_type: str) -> None:
-    """The maximum along rows, columns or t."""
+    """Add a maximum along rows, columns or t."""
     draw = draft.draw
     on_device = tuple(word for word in ATTRIBUTES["dim"].words if word != "rc")  # NETLIST V331
     dim = draw.pick(ATTRIBUTES["dim"].words if "rc" in draw.wanted else on_device)
@@ -194,23 +197,23 @@ def reduce(draft: NetlistDraft, op_type: str) -> None:
     if dim == "z":
         many = draw.pick((2, 3))
         attributes["z"] = many
-        formats = chosen(draft)
+        formats = draw_formats(draft)
         formats = Formats(formats.out, formats.out, formats.acc)
         shape = (t, rows, cols)
         source = (t * many, rows, cols)
         accepted: tuple[str, ...] = (formats.out,)
     else:
         attributes |= {"m_k": m_k, "u_kt": u_kt}
-        formats = chosen(draft, sums=m_k > 1)
+        formats = draw_formats(draft, sums=m_k > 1)
         down = many if "r" in dim else rows
         across = many if "c" in dim else cols
         shape = (t, 1 if "r" in dim else rows, 1 if "c" in dim else cols)
         source = (t, down, across)
-        accepted = operands(draft)
+        accepted = operand_formats(draft)
     if draft.graph.family == "a" and formats.acc == "Float32":  # NETLIST V039
         formats = Formats(formats.out, formats.intermed, "Float16")
-    operand_0 = operand(draft, source, accepted)
-    blocking = draft.blocking(shape, in_ublock(draft, formats), order="r")
+    operand_0 = draw_operand(draft, source, accepted)
+    blocking = draft.blocking(shape, tiles_in_ublock(draft, formats), order="r")
     if dim == "r":
         blocking = Blocking(
             grid_size=(1, blocking.grid_size[1]),
@@ -220,24 +223,24 @@ def reduce(draft: NetlistDraft, op_type: str) -> None:
             ublock_order="r",
         )
     positive = operand_0.value.positive
-    more = extras(draft)
+    extra_attributes = extras(draft)
     draft.add(
         op_type,
         (operand_0,),
         blocking,
         formats,
-        attributes=attributes | more,
-        positive=positive and "relu_mode" not in more,
+        attributes=attributes | extra_attributes,
+        positive=positive and "relu_mode" not in extra_attributes,
     )
 
 
 def splice(draft: NetlistDraft, op_type: str) -> None:
-    """Slices of t, or ublocks, of several operands one after the other."""
+    """Add a splice of slices of t, or of ublocks, of several operands one after the other."""
     draw = draft.draw
     count = draw.integer(1, 3)
-    df = draw.pick(operands(draft))
+    df = draw.pick(operand_formats(draft))
     by_t = draw.chance(60)
-    formats = chosen(draft, out=(df,))
+    formats = draw_formats(draft, out=(df,))
     formats = Formats(df, df, formats.acc)
     t, rows, cols = any_shape(draft)
     rounds = draw.pick((1, 1, 2))
@@ -247,71 +250,71 @@ def splice(draft: NetlistDraft, op_type: str) -> None:
     total = sum(lengths) * rounds
     if by_t:
         shape = (total, rows, cols)
-        sources = [operand(draft, (unit, rows, cols), (df,)) for unit in units]
-        blocking = draft.blocking(shape, in_ublock(draft, formats))
+        sources = [draw_operand(draft, (unit, rows, cols), (df,)) for unit in units]
+        blocking = draft.blocking(shape, tiles_in_ublock(draft, formats))
     else:
         blocking = Blocking(
             grid_size=(1, 1), t=t, mblock=(1, total), ublock=(1, draw.pick((1, 2))), ublock_order=draw.pick("rc")
         )
-        sources = [operand(draft, (t, 1, unit * blocking.ublock[1]), (df,)) for unit in units]
+        sources = [draw_operand(draft, (t, 1, unit * blocking.ublock[1]), (df,)) for unit in units]
     triples = tuple(
         (number, (skip, length, length)) for number, (skip, length) in enumerate(zip(skipped, lengths, strict=True))
     )
     attributes: dict[str, object] = {"granularity": "t" if by_t else "ublock", "inputs": triples}
-    positive = all(item.value.positive for item in sources)
+    positive = all(source.value.positive for source in sources)
     draft.add(op_type, sources, blocking, formats, attributes=attributes, positive=positive)
 
 
 def embedding(draft: NetlistDraft, op_type: str) -> None:
-    """Rows of a table, by number."""
+    """Add a lookup of rows of a table by their numbers."""
     draw = draft.draw
     t = 1
     blocks = draw.integer(1, 2)
     cols = draw.integer(1, 3)
-    df = draw.pick([name for name in operands(draft) if name in ("Float16_b", "Float16", "Float32")])
-    formats = chosen(draft, out=(df,))
+    df = draw.pick([name for name in operand_formats(draft) if name in ("Float16_b", "Float16", "Float32")])
+    formats = draw_formats(draft, out=(df,))
     formats = Formats(df, df, formats.acc)
-    table = operand(draft, (1, draw.integer(1, 3), cols), (df,), shaped=False, source="flat")
-    indices = operand(draft, (1, 1, 1), ("RawUInt32",), shaped=False, source="own stream")
-    width = draw.divisor(cols, in_ublock(draft, formats))
+    table = draw_operand(draft, (1, draw.integer(1, 3), cols), (df,), shaped=False, source="flat")
+    indices = draw_operand(draft, (1, 1, 1), ("RawUInt32",), shaped=False, source="own stream")
+    width = draw.divisor(cols, tiles_in_ublock(draft, formats))
     blocking = Blocking(grid_size=(1, 1), t=t, mblock=(blocks, cols // width), ublock=(1, width), ublock_order="r")
     draft.add(op_type, (table, indices), blocking, formats, attributes={"num_indices": 32 * blocks})
 
 
 def tilizer(draft: NetlistDraft, op_type: str) -> None:
-    """Rows of a flat queue as tiles."""
+    """Add a conversion of the rows of a flat queue to tiles."""
     shape = any_shape(draft)
-    df = draft.draw.pick([name for name in operands(draft) if name in ("Float16_b", "Float16", "Float32")])
-    formats = chosen(draft)
-    source = operand(draft, shape, (df,), shaped=False, source="flat")
-    found = draft.document.queues[source.value.name].blocking
-    wide = found.cols if found.cols <= in_ublock(draft, formats) else 1
+    df = draft.draw.pick([name for name in operand_formats(draft) if name in ("Float16_b", "Float16", "Float32")])
+    formats = draw_formats(draft)
+    source = draw_operand(draft, shape, (df,), shaped=False, source="flat")
+    queue_blocking = draft.document.queues[source.value.name].blocking
+    wide = queue_blocking.cols if queue_blocking.cols <= tiles_in_ublock(draft, formats) else 1
     blocking = Blocking(
         grid_size=(1, 1), t=shape[0], mblock=(shape[1], shape[2] // wide), ublock=(1, wide), ublock_order="r"
     )
-    if found.ublock[0] > 1 or found.cells > 1:
+    if queue_blocking.ublock[0] > 1 or queue_blocking.cells > 1:
         raise NoRoomError
     draft.add(op_type, (source,), blocking, formats, positive=True)
 
 
 def topk(draft: NetlistDraft, op_type: str) -> None:
-    """The greatest of each row, or where they stand."""
+    """Add a selection of the greatest elements of each row, or of their places."""
     draw = draft.draw
     k = draw.pick((1, 4, 8, 16, 32, 64))
     sort = draw.pick(("max", "argmax"))
     cols = max(2, draw.pick((1, 2, 4)), 2 * k // 32)
     t = draw.pick((1, 1, 2))
     rows = draw.pick((1, 1, 2))
-    df = draw.pick([name for name in operands(draft) if name in ("Float16_b", "Float16")])
+    df = draw.pick([name for name in operand_formats(draft) if name in ("Float16_b", "Float16")])
     accepted = ("RawUInt32", "UInt16") if sort == "max" else ("UInt16",)
-    values = operand(draft, (t, rows, cols), (df,), shaped=False)
-    numbers = operand(draft, (t, rows, cols), accepted, shaped=False, source="own")
+    values = draw_operand(draft, (t, rows, cols), (df,), shaped=False)
+    numbers = draw_operand(draft, (t, rows, cols), accepted, shaped=False, source="own")
     out = df if sort == "max" else numbers.value.df
     formats = Formats(out, df, df)
     wide = -(-k // 32)
     blocking = Blocking(grid_size=(1, 1), t=t, mblock=(rows, 1), ublock=(1, wide), ublock_order="r")
     attributes: dict[str, object] = {"k": k, "sort": sort, "m_k": 1, "u_kt": cols}
-    if cols > in_ublock(draft, formats) or wide > cols:
+    if cols > tiles_in_ublock(draft, formats) or wide > cols:
         raise NoRoomError
     if draw.chance(15):
         attributes["kreduce"] = True

@@ -10,7 +10,7 @@ from buda_emu.spec.ops import OP_TYPES
 from buda_emu.support.records import dataclass
 from buda_emu.testing.generator.builders import ALWAYS_POSITIVE, KEEP_POSITIVE, extras
 from buda_emu.testing.generator.draft import Formats, NetlistDraft, NoRoomError, Operand, any_shape
-from buda_emu.testing.generator.operands import chosen, in_ublock, operand, operands
+from buda_emu.testing.generator.operands import draw_formats, draw_operand, operand_formats, tiles_in_ublock
 
 _OF_SPARSE: Final = frozenset(
     ("identity", "num_sparse_tiles", "num_columns", "indices_len", "fracture_factor", "starting_row", "act_t",
@@ -20,66 +20,67 @@ _OF_INTEGERS: Final = frozenset(("requant", "dequant", "zero_point"))
 
 
 def matmul(draft: NetlistDraft, op_type: str) -> None:
-    """A product: of floats, of integers, or with sparse tiles."""
+    """Add a product: of floats, of integers, or with sparse tiles."""
     kind = draft.draw.integer(0, 9)
-    wanted = draft.draw.wanted
-    if kind < 2 or _OF_SPARSE & wanted:
+    preferred = draft.draw.wanted
+    if kind < 2 or _OF_SPARSE & preferred:
         _sparse(draft, op_type)
-    elif (kind < 4 or _OF_INTEGERS & wanted) and draft.arch.name != "grayskull":
+    elif (kind < 4 or _OF_INTEGERS & preferred) and draft.arch.name != "grayskull":
         _of_integers(draft, op_type)
     else:
         _dense(draft, op_type)
 
 
 def _inner(draft: NetlistDraft) -> tuple[int, int]:
-    """m_k and u_kt."""
+    """Draw m_k and u_kt."""
     return draft.draw.pick((1, 1, 2, 3)), draft.draw.pick((1, 1, 2, 4))
 
 
 def _dense(draft: NetlistDraft, op_type: str) -> None:
+    """Add a product of floats, with a bias, an accumulation over t or a gradient now and then."""
     draw = draft.draw
     t, rows, cols = any_shape(draft)
     m_k, u_kt = _inner(draft)
     summed = draw.pick((2, 3)) if t < 3 and draw.sometimes(15, "accumulate", "z") else 1
     bias = draw.sometimes(35, "bias")
     gradient = summed == 1 and not bias and draw.sometimes(10, "gradient op", "zero")
-    formats = chosen(draft, sums=m_k > 1 or bias or summed > 1, gradient=gradient)
+    formats = draw_formats(draft, sums=m_k > 1 or bias or summed > 1, gradient=gradient)
     inner = m_k * u_kt
     sources = [
-        operand(draft, (t * summed, rows, inner), operands(draft)),
-        operand(draft, (t * summed, inner, cols), operands(draft), transposed=not gradient),
+        draw_operand(draft, (t * summed, rows, inner), operand_formats(draft)),
+        draw_operand(draft, (t * summed, inner, cols), operand_formats(draft), transposed=not gradient),
     ]
     attributes: dict[str, object] = {"m_k": m_k, "u_kt": u_kt}
     if summed > 1:
         attributes |= {"accumulate": True, "z": summed}
     if bias:
         attributes["bias"] = True
-        sources.append(operand(draft, (t, rows, cols), operands(draft)))
+        sources.append(draw_operand(draft, (t, rows, cols), operand_formats(draft)))
     if draw.sometimes(10, "sfpu_op"):
         attributes["sfpu_op"] = "gelu"
     if draw.sometimes(10, "min_buffer_input"):
         attributes["min_buffer_input"] = draw.integer(0, 1)
     formats = _sums_in_l1(draft, formats, attributes)
     attributes |= extras(draft)
-    blocking = draft.blocking((t, rows, cols), in_ublock(draft, formats), order="r")
-    positive = (
-        all(item.value.positive for item in sources) and "relu_mode" not in attributes and "sfpu_op" not in attributes
-    )
+    blocking = draft.blocking((t, rows, cols), tiles_in_ublock(draft, formats), order="r")
+    changes_sign = "relu_mode" in attributes or "sfpu_op" in attributes
+    positive = all(source.value.positive for source in sources) and not changes_sign
     fields: dict[str, object] = {"gradient_op": True} if gradient else {}
     draft.add(op_type, sources, blocking, formats, attributes=attributes, positive=positive, fields=fields)
 
 
 def _sums_in_l1(draft: NetlistDraft, formats: Formats, attributes: dict[str, object]) -> Formats:
-    """Now and then blocks are added up in L1 (NETLIST V092)."""
-    held = formats.intermed in ("Float32", "Float16_b") and draft.arch.name != "grayskull"
-    if not held or not draft.draw.sometimes(20, "l1_acc"):
+    """Draw whether blocks are added up in L1, and return the formats for that (NETLIST V092)."""
+    possible = formats.intermed in ("Float32", "Float16_b") and draft.arch.name != "grayskull"
+    if not possible or not draft.draw.sometimes(20, "l1_acc"):
         return formats
     attributes["l1_acc"] = True
-    return Formats(formats.out, formats.intermed, formats.acc if formats.acc == formats.intermed else "Float16_b")
+    acc = formats.acc if formats.acc == formats.intermed else "Float16_b"
+    return Formats(formats.out, formats.intermed, acc)
 
 
 def _of_integers(draft: NetlistDraft, op_type: str) -> None:
-    """Int8 operands summed in Int32; scaled to Float32, or to Int8 again, or left as they are."""
+    """Add a product of Int8 summed in Int32; scaled to Float32, or to Int8 again, or left unscaled."""
     draw = draft.draw
     t, rows, cols = any_shape(draft)
     m_k, u_kt = _inner(draft)
@@ -87,24 +88,25 @@ def _of_integers(draft: NetlistDraft, op_type: str) -> None:
     bias = draw.chance(50)
     end = draw.pick(("", "requant", "dequant"))
     sources = [
-        operand(draft, (t, rows, inner), ("Int8",)),
-        operand(draft, (t, inner, cols), ("Int8",)),
+        draw_operand(draft, (t, rows, inner), ("Int8",)),
+        draw_operand(draft, (t, inner, cols), ("Int8",)),
     ]
     attributes: dict[str, object] = {"m_k": m_k, "u_kt": u_kt}
     if bias:
         attributes["bias"] = True
-        sources.append(operand(draft, (t, rows, cols), ("Int32",)))
+        sources.append(draw_operand(draft, (t, rows, cols), ("Int32",)))
     if end:
         attributes[end] = True
         attributes["zero_point"] = float(draw.integer(0, 5))
-        sources.append(operand(draft, (t, rows, cols), ("Float32",)))
+        sources.append(draw_operand(draft, (t, rows, cols), ("Float32",)))
     formats = Formats({"": "Int32", "requant": "Int8", "dequant": "Float32"}[end], "Int32", "Int32")
-    blocking = draft.blocking((t, rows, cols), in_ublock(draft, formats), order="r")
+    blocking = draft.blocking((t, rows, cols), tiles_in_ublock(draft, formats), order="r")
     draft.add(op_type, sources, blocking, formats, attributes=attributes)
 
 
 def _sparse(draft: NetlistDraft, op_type: str) -> None:
-    """Tiles of operand 1 picked by tiles of operand 0, as a stream of indices says (NETLIST 5.2)."""
+    """Add a product whose tiles of operand 1 are picked by tiles of operand 0, as a stream of indices tells (NETLIST
+    5.2)."""
     draw = draft.draw
     t, rows, cols = any_shape(draft)
     tiles = draw.integer(1, 4)
@@ -112,9 +114,9 @@ def _sparse(draft: NetlistDraft, op_type: str) -> None:
     m_k = draw.integer(1, 3)
     u_kt = draw.integer(1, 2)
     act_t = draw.pick((1, t))
-    own: dict[str, object] = {}
-    formats = _sums_in_l1(draft, chosen(draft, sums=True), own)
-    blocking = draft.blocking((t, rows, cols), in_ublock(draft, formats), order="r")
+    l1_attributes: dict[str, object] = {}
+    formats = _sums_in_l1(draft, draw_formats(draft, sums=True), l1_attributes)
+    blocking = draft.blocking((t, rows, cols), tiles_in_ublock(draft, formats), order="r")
     if blocking.block_rows * u_kt > 64:
         raise NoRoomError
     down, across = blocking.grid_size
@@ -128,17 +130,17 @@ def _sparse(draft: NetlistDraft, op_type: str) -> None:
         "sparse_ublock_idx_bits": 5,
         "act_t": act_t,
         "fracture_factor": 1,
-        **own,
+        **l1_attributes,
     }
-    formats_of_sparse = [name for name in operands(draft) if name != "Float32"]
+    formats_of_sparse = [name for name in operand_formats(draft) if name != "Float32"]
     sources = [
-        operand(draft, (1, down, tiles * across), formats_of_sparse, shaped=False),
-        operand(draft, (act_t, m_k * u_kt, cols), operands(draft), shaped=False),
-        operand(draft, (1, down, index_tiles), ("RawUInt32",), shaped=False, source="own"),
+        draw_operand(draft, (1, down, tiles * across), formats_of_sparse, shaped=False),
+        draw_operand(draft, (act_t, m_k * u_kt, cols), operand_formats(draft), shaped=False),
+        draw_operand(draft, (1, down, index_tiles), ("RawUInt32",), shaped=False, source="own"),
     ]
     if draw.chance(25):
         attributes["bias"] = True
-        sources.append(operand(draft, (t, rows, cols), operands(draft)))
+        sources.append(draw_operand(draft, (t, rows, cols), operand_formats(draft)))
     draft.add(op_type, sources, blocking, formats, attributes=attributes)
     tiles = sources[0].value
     if tiles.is_queue and draft.document.queues[tiles.name].host_fed and draw.sometimes(30, "sparse"):
@@ -146,28 +148,28 @@ def _sparse(draft: NetlistDraft, op_type: str) -> None:
 
 
 def depthwise(draft: NetlistDraft, op_type: str) -> None:
-    """Blocks of columns, each times its own row of weights (OPS 6.3)."""
+    """Add a product of blocks of columns, each with its own row of weights (OPS 6.3)."""
     draw = draft.draw
     t, rows, cols = any_shape(draft)
     m_k = draw.integer(1, 3)
     bias = draw.sometimes(35, "bias")
-    formats = chosen(draft, sums=True)
-    found = draft.blocking((t, rows, cols), in_ublock(draft, formats), order="r")
+    formats = draw_formats(draft, sums=True)
+    base = draft.blocking((t, rows, cols), tiles_in_ublock(draft, formats), order="r")
     blocking = Blocking(
-        grid_size=(found.grid_size[0], 1),
+        grid_size=(base.grid_size[0], 1),
         t=t,
-        mblock=(found.mblock[0], cols // found.ublock[1]),
-        ublock=found.ublock,
+        mblock=(base.mblock[0], cols // base.ublock[1]),
+        ublock=base.ublock,
         ublock_order="r",
     )
     sources = [
-        operand(draft, (t, rows, cols * m_k), operands(draft)),
-        operand(draft, (t, m_k, cols), operands(draft)),
+        draw_operand(draft, (t, rows, cols * m_k), operand_formats(draft)),
+        draw_operand(draft, (t, m_k, cols), operand_formats(draft)),
     ]
     attributes: dict[str, object] = {"m_k": m_k, "u_kt": 1}
     if bias:
         attributes["bias"] = True
-        sources.append(operand(draft, (t, rows, cols), operands(draft)))
+        sources.append(draw_operand(draft, (t, rows, cols), operand_formats(draft)))
     if draw.sometimes(15, "min_buffer_input"):
         attributes["min_buffer_input"] = 0
     draft.add(op_type, sources, blocking, formats, attributes=attributes | extras(draft))
@@ -178,15 +180,18 @@ _INTERMEDIATES = 8
 _ON_INTEGERS = tuple(name for name, op in OP_TYPES.items() if op.family == "quantization")
 
 
-def fused(draft: NetlistDraft, op_type: str) -> None:
-    """A new definition, used once."""
+def fused_op(draft: NetlistDraft, op_type: str) -> None:
+    """Add a fused op with a new definition, which only this op uses."""
     draw = draft.draw
-    formats = chosen(draft, sums=True)
+    formats = draw_formats(draft, sums=True)
     shape = any_shape(draft)
-    begin = draw.pick(("", "", "reduce", "matmul", *(() if draft.arch.name == "grayskull" else _ON_INTEGERS)))
+    beginnings = ("", "", "reduce", "matmul")
+    if draft.arch.name != "grayskull":
+        beginnings = (*beginnings, *_ON_INTEGERS)
+    begin = draw.pick(beginnings)
     if begin in _ON_INTEGERS:
         formats = Formats("Float32" if begin == "dequantization" else "Int8", "Int32", "Int32")
-    blocking = draft.blocking(shape, in_ublock(draft, formats), order="r")
+    blocking = draft.blocking(shape, tiles_in_ublock(draft, formats), order="r")
     chain = _Chain(draft, shape, blocking)
     if begin in _ON_INTEGERS:
         chain.of_integers(begin)
@@ -209,7 +214,7 @@ def fused(draft: NetlistDraft, op_type: str) -> None:
 
 @dataclass(slots=True)
 class _Chain:
-    """Sub-ops, each of which reads what the one before it wrote."""
+    """Sub-ops of a fused op, each of which reads what the one before it wrote."""
 
     draft: NetlistDraft
     shape: Shape
@@ -217,16 +222,16 @@ class _Chain:
     sources: list[Operand] = field(default_factory=list[Operand])
     schedules: list[list[SubOp]] = field(default_factory=lambda: [[]])
     used: int = 0
-    """Intermediates."""
+    """Number of intermediates."""
     kept: int = 0
-    """Operands that only the first sub-op reads, of other shapes."""
+    """Number of operands that only the first sub-op reads, of other shapes."""
     last: str = ""
-    """Where the result of the last sub-op is."""
+    """Name of the buffer with the result of the last sub-op."""
     positive: bool = False
-    """No element of that is below zero."""
+    """True where no element of that result is below zero."""
 
     def step(self, *, last: bool) -> None:
-        """One sub-op more; the last one writes the result."""
+        """Add a sub-op; the last one writes the result."""
         draw = self.draft.draw
         two = draw.chance(50)
         kind = draw.pick([name for name in OP_TYPES if self._may_stand(name, two, last)])
@@ -236,12 +241,7 @@ class _Chain:
             self.schedules.append([])
         if two:
             inputs.append(self.source())
-        beside = () if OP_TYPES[kind].has("no gradient") else ("dest",)
-        output = "output" if last else draw.pick((*beside, f"intermed{self.used}"))
-        if output.startswith("intermed"):
-            if self.used == _INTERMEDIATES:
-                output = "dest"
-            self.used += output != "dest"
+        output = "output" if last else self._draw_output(kind)
         tms: tuple[tuple[Tm, ...], ...] = ((),) * len(inputs)
         if kind in ("add", "subtract", "multiply") and draw.chance(20):
             tms = ((), (Tm("tile_broadcast", (draw.pick("rc"),)),))
@@ -251,12 +251,23 @@ class _Chain:
         if "exp" in OP_TYPES[kind].attributes:
             attributes["exp"] = draw.pick((2, 3))
         self._add(kind, inputs, output, self.blocking.mblock, self.blocking.ublock, popped, tms, attributes)
-        kept = not two and self.positive and kind in KEEP_POSITIVE
+        stays_positive = not two and self.positive and kind in KEEP_POSITIVE
         self.last = output
-        self.positive = (kind in ALWAYS_POSITIVE or kept) and attributes.get("relu_mode") != "max"
+        self.positive = (kind in ALWAYS_POSITIVE or stays_positive) and attributes.get("relu_mode") != "max"
+
+    def _draw_output(self, kind: str) -> str:
+        """Draw where a sub-op before the last writes its result: to dest or to the next intermediate."""
+        next_intermediate = f"intermed{self.used}"
+        buffers = (next_intermediate,) if OP_TYPES[kind].has("no gradient") else ("dest", next_intermediate)
+        output = self.draft.draw.pick(buffers)
+        if output == next_intermediate and self.used == _INTERMEDIATES:
+            return "dest"
+        self.used += output != "dest"
+        return output
 
     def _may_stand(self, name: str, two: bool, last: bool) -> bool:
-        """Whether an op type is the next link: floats in, floats out, of a sign that it takes (NETLIST V133)."""
+        """Return whether an op type can be the next sub-op: floats in, floats out, of a sign that it takes (NETLIST
+        V133)."""
         declared = OP_TYPES[name]
         return (
             declared.in_fused
@@ -268,11 +279,11 @@ class _Chain:
         )
 
     def product(self) -> None:
-        """A matmul, whose result the others go on with."""
+        """Begin with a matmul, whose result the other sub-ops go on with."""
         inner = self.draft.draw.integer(1, 2)
         t, rows, cols = self.shape
         for shape in ((t, rows, inner), (t, inner, cols)):
-            self.sources.append(operand(self.draft, shape, operands(self.draft)))
+            self.sources.append(draw_operand(self.draft, shape, operand_formats(self.draft)))
         self._add(
             "matmul",
             ["input0", "input1"],
@@ -289,12 +300,12 @@ class _Chain:
         self.kept = 2
 
     def of_integers(self, last: str) -> None:
-        """Quantised numbers: combined and scaled, or floats made such (NETLIST V141)."""
+        """Add sub-ops that combine and scale quantised numbers, or quantise floats (NETLIST V141)."""
         draft = self.draft
         blocks = (self.blocking.mblock, self.blocking.ublock)
 
         def source(df: str) -> str:
-            self.sources.append(operand(draft, self.shape, (df,)))
+            self.sources.append(draw_operand(draft, self.shape, (df,)))
             return f"input{len(self.sources) - 1}"
 
         first = source("Float32" if last == "quantization" else "Int8")
@@ -309,7 +320,7 @@ class _Chain:
         self._add(last, [first, source("Float32")], "output", *blocks, popped, ((), ()), {})
 
     def less_maximum(self) -> None:
-        """The operand less the maximum of its rows, as a softmax begins."""
+        """Begin with the operand less the maximum of its rows, like a softmax."""
         first = self.source()
         width = self.blocking.ublock
         self._add(
@@ -331,10 +342,10 @@ class _Chain:
         self.last = "dest"
 
     def source(self) -> str:
-        """An operand of the fused op: one that it has, or a new one."""
+        """Return an operand of the fused op: one that it already has, or a new one."""
         draw = self.draft.draw
         if len(self.sources) == self.kept or (len(self.sources) < 6 and draw.chance(70)):
-            self.sources.append(operand(self.draft, self.shape, operands(self.draft)))
+            self.sources.append(draw_operand(self.draft, self.shape, operand_formats(self.draft)))
             return f"input{len(self.sources) - 1}"
         return f"input{draw.integer(self.kept, len(self.sources) - 1)}"
 
@@ -349,10 +360,9 @@ class _Chain:
         tms: tuple[tuple[Tm, ...], ...],
         attributes: dict[str, object],
     ) -> None:
-        found = replace(Attributes(), given=frozenset(attributes), **attributes)  # type: ignore[arg-type]  # by their table
-        name = f"step_{sum(map(len, self.schedules))}"
-        made = SubOp(
-            name=name,
+        record = replace(Attributes(), given=frozenset(attributes), **attributes)  # type: ignore[arg-type]  # by their table
+        sub_op = SubOp(
+            name=f"step_{sum(map(len, self.schedules))}",
             type=kind,
             inputs=tuple(inputs),
             output=output,
@@ -360,6 +370,6 @@ class _Chain:
             ublock=ublock,
             pop=popped,
             input_tms=tms,
-            attributes=found,
+            attributes=record,
         )
-        self.schedules[-1].append(made)
+        self.schedules[-1].append(sub_op)

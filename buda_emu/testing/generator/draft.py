@@ -1,7 +1,9 @@
-"""A netlist while it grows: queues with room in DRAM, graphs with free cores, and what ops may read."""
+"""A netlist while it grows: queues with their places in DRAM, graphs with free cores, and the values that ops may
+read."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import field, replace
+from itertools import chain, product
 from random import Random
 from typing import Final, TypeVar
 
@@ -24,50 +26,53 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class Draw:
-    """A source of choices."""
+    """A source of random choices, which prefers the `wanted` words."""
 
     random: Random
     wanted: frozenset[str] = frozenset()
-    """What is taken more often than not where it is among the choices: what coverage lacks."""
+    """Words that are mostly taken where they are among the choices: those that coverage lacks."""
 
-    def integer(self, least: int, most: int) -> int:
-        """One of least, ..., most."""
-        return self.random.randint(least, most)
+    def integer(self, lowest: int, highest: int) -> int:
+        """Return an integer from `lowest` to `highest`, both included."""
+        return self.random.randint(lowest, highest)
 
-    def pick(self, items: Sequence[T]) -> T:
-        """One of them."""
-        liked = [item for item in items if isinstance(item, str) and item in self.wanted] if self.wanted else []
+    def pick(self, choices: Sequence[T]) -> T:
+        """Return one of the choices, mostly a wanted one where there are any."""
+        liked: list[T] = []
+        if self.wanted:
+            liked = [choice for choice in choices if isinstance(choice, str) and choice in self.wanted]
         if liked and self.chance(80):
-            items = liked
-        return items[self.random.randint(0, len(items) - 1)]
+            choices = liked
+        return choices[self.random.randint(0, len(choices) - 1)]
 
     def chance(self, percent: int) -> bool:
-        """Yes in so many of a hundred cases."""
+        """Return True in `percent` of a hundred cases."""
         return self.random.randint(0, 99) < percent
 
     def sometimes(self, percent: int, *words: str) -> bool:
-        """Yes in so many of a hundred cases, mostly where one of the words is wanted."""
+        """Return True in `percent` of a hundred cases, in most cases where one of the words is wanted."""
         return self.chance(70 if self.wanted.intersection(words) else percent)
 
-    def divisor(self, number: int, most: int | None = None) -> int:
-        """One of the divisors of a number, none above `most`."""
-        limit = number if most is None else min(number, most)
-        return self.pick([item for item in range(1, limit + 1) if number % item == 0])
+    def divisor(self, number: int, maximum: int | None = None) -> int:
+        """Return one of the divisors of a number, none above `maximum`."""
+        limit = number if maximum is None else min(number, maximum)
+        return self.pick([candidate for candidate in range(1, limit + 1) if number % candidate == 0])
 
 
 FIRST_ADDRESS: Final = 0x10000000
-"""In DRAM; what is below belongs to the backend (NETLIST V153)."""
+"""First address for queues in DRAM; the bytes below belong to the backend (NETLIST V153)."""
 _HOST_BYTES: Final = (1 << 30) - (1 << 27)
-"""Of channel 0 of the host's memory that queues may have (NETLIST V156)."""
+"""Bytes of channel 0 of the host's memory that queues may have (NETLIST V156)."""
 
 
 class NoRoomError(Exception):
-    """The op that was begun does not fit the netlist: another is drawn in its place."""
+    """The op that was begun does not fit the netlist: another one is drawn in its place."""
 
 
 @dataclass(frozen=True, slots=True)
 class Value:
-    """What an op may read: a queue, or an op of the same graph. `shape`: (t, tile rows, tile columns).
+    """A value that an op may read: a queue, or the result of an op of the same graph. `shape` is (t, tile rows, tile
+    columns).
 
     `positive`: no element is below zero or NaN, as functions such as sqrt demand. `flat`: stored row by row.
     """
@@ -89,7 +94,7 @@ class OpenGraph:
     input_count: int
     free: set[tuple[int, int]]
     family: str
-    """b or a: which formats of 8-bit or 5-bit exponents its ops use (FORMATS 2)."""
+    """The family of formats that its ops use: b with 8-bit exponents, a with 5-bit ones (FORMATS 2)."""
     ops: list[Op] = field(default_factory=list[Op])
     values: list[Value] = field(default_factory=list[Value])
     read: set[str] = field(default_factory=set[str])
@@ -99,7 +104,7 @@ class OpenGraph:
 
 @dataclass(slots=True)
 class NetlistDraft:
-    """The netlist. `most_tiles`: of one operand or result."""
+    """A netlist while ops are added. `most_tiles` limits the tiles of one operand or result."""
 
     draw: Draw
     arch: Arch
@@ -109,32 +114,32 @@ class NetlistDraft:
     constants: set[str] = field(default_factory=set[str])
     """Queues that a graph reads the same entry of for every input."""
     stepped: set[str] = field(default_factory=set[str])
-    """Rams of an entry for each input: their pointers move on by themselves (NETLIST 4.2)."""
+    """Rams with an entry for each input: their pointers move on by themselves (NETLIST 4.2)."""
     strided: set[str] = field(default_factory=set[str])
-    """Queues of which every second entry is read."""
+    """Queues of which only every second entry is read."""
     sparse: list[str] = field(default_factory=list[str])
     """Queues of tiles with one element in each row, as test-config has it (NETLIST 5.1)."""
     chips: int = 1
     tile: tuple[int, int] = FULL_TILE
-    """Of everything in the netlist."""
+    """The tile size of all ops and queues."""
     ends: dict[tuple[int, int], int] = field(default_factory=dict[tuple[int, int], int])
-    """By chip, -1 for the host, and channel: the first free byte."""
+    """The first free byte by chip, -1 for the host, and channel."""
     count: int = 0
     rounds: int = 1
-    """Executes of each graph: streams and results have entries for all of them."""
+    """Number of executes of each graph: streams and results have entries for all of them."""
 
     @staticmethod
     def new(draw: Draw, arch: str, most_tiles: int) -> "NetlistDraft":
-        """An empty netlist for one architecture."""
+        """Return an empty netlist for one architecture."""
         return NetlistDraft(draw, ARCHS[arch], most_tiles, Document("generated.yaml", arch, (arch,)))
 
     @property
     def graph(self) -> OpenGraph:
-        """The one that ops are added to."""
+        """The graph that ops are added to."""
         return self.graphs[-1]
 
     def name(self, word: str) -> str:
-        """A name that nothing has yet."""
+        """Return a name that nothing has yet."""
         self.count += 1
         return f"{word}_{self.count}"
 
@@ -151,8 +156,8 @@ class NetlistDraft:
         layout: str = "tilized",
         input_tms: tuple[Tm, ...] = (),
     ) -> Queue:
-        """A new queue of the open graph's chip, in DRAM, or, of the chip at the host, now and then in the host's, where
-        no embedding or tilizer reads it (V082)."""
+        """Add a queue of the open graph's chip, in DRAM. A queue of the chip at the host is now and then in the host's
+        memory, where no embedding or tilizer reads it (V082). Raises NoRoomError where a channel is full."""
         name = self.name(word)
         chip = self.graph.chip
         height, width = blocking.tile_dim
@@ -170,7 +175,7 @@ class NetlistDraft:
             self.ends[place, channel] = start + size
             buffers.append(Buffer(channel, start))
             channel = (channel + 1) % channels
-        made = Queue(
+        queue = Queue(
             name=name,
             written_name=name,
             input=source,
@@ -184,14 +189,18 @@ class NetlistDraft:
             layout=layout,
             input_tms=input_tms,
         )
-        self.document.queues[name] = made
-        return made
+        self.document.queues[name] = queue
+        return queue
 
     # ------------------------------------------------------------------------------------------------------- ops
     def blocking(self, shape: Shape, most_in_ublock: int, *, order: str = "", one_core: bool = False) -> Blocking:
-        """A way to cut a result of this shape into cores and blocks. Raises NoRoomError where no core is free."""
+        """Draw how a result of this shape is cut into cores and blocks."""
         t, rows, cols = shape
-        down, across = (1, 1) if one_core else (self.draw.divisor(rows, 3), self.draw.divisor(cols, 3))
+        down = 1
+        across = 1
+        if not one_core:
+            down = self.draw.divisor(rows, 3)
+            across = self.draw.divisor(cols, 3)
         high = rows // down
         wide = cols // across
         ublock_rows = self.draw.divisor(high, most_in_ublock)
@@ -205,19 +214,20 @@ class NetlistDraft:
         )
 
     def place(self, blocking: Blocking) -> tuple[tuple[int, int], bool]:
-        """Cores for a blocking: where they begin, and whether rows and columns of the grid are exchanged."""
+        """Draw free cores for a blocking: return the first core, and whether rows and columns of the grid are
+        exchanged.
+
+        Raises NoRoomError where no free rectangle is large enough.
+        """
         transposed = self.draw.chance(15)
-        rows, cols = blocking.grid_size[::-1] if transposed else blocking.grid_size
-        places = [
-            (row, col)
-            for row, col in sorted(self.graph.free)
-            if all((row + r, col + c) in self.graph.free for r in range(rows) for c in range(cols))
-        ]
+        rows, cols = blocking.grid_size
+        grid = (cols, rows) if transposed else (rows, cols)
+        places = [first for first in sorted(self.graph.free) if _cores(first, grid) <= self.graph.free]
         if not places:
             raise NoRoomError
-        row, col = self.draw.pick(places)
-        self.graph.free -= {(row + r, col + c) for r in range(rows) for c in range(cols)}
-        return (row, col), transposed
+        first = self.draw.pick(places)
+        self.graph.free -= _cores(first, grid)
+        return first, transposed
 
     def add(
         self,
@@ -230,17 +240,20 @@ class NetlistDraft:
         positive: bool = False,
         fields: dict[str, object] | None = None,
     ) -> Op:
-        """Adds an op to the open graph, and its result to what further ops may read."""
+        """Add an op to the open graph, and its result to the values that further ops may read.
+
+        Raises NoRoomError where the result is too large or no cores are free.
+        """
         t, rows, cols = blocking.shape
         if t * rows * cols > self.most_tiles:
             raise NoRoomError
         attributes = attributes or {}
-        found = Attributes(given=frozenset(attributes), **attributes)  # type: ignore[arg-type]  # as their table has them
-        more = dict(fields or {})
+        record = Attributes(given=frozenset(attributes), **attributes)  # type: ignore[arg-type]  # typed by table
+        changes = dict(fields or {})
         loc: tuple[int, ...] = ()
-        if not more.pop("on_ethernet", False):
+        if not changes.pop("on_ethernet", False):
             loc, transposed = self.place(blocking)
-            more["grid_transpose"] = transposed
+            changes["grid_transpose"] = transposed
         buffers = [2] + [4] * (blocking.t % 2 == 0 or blocking.t == 1) + [1]
         name = self.name(op_type)
         op = Op(
@@ -251,40 +264,41 @@ class NetlistDraft:
             target_device=self.graph.chip,
             grid_loc=loc,
             blocking=blocking,
-            inputs=tuple(item.value.name for item in operands),
-            in_df=tuple(item.value.df for item in operands),
+            inputs=tuple(operand.value.name for operand in operands),
+            in_df=tuple(operand.value.df for operand in operands),
             out_df=formats.out,
             intermed_df=formats.intermed,
             acc_df=formats.acc,
             math_fidelity=self._fidelity(operands),
             buf_size_mb=self.draw.pick(buffers),
-            input_tms=tuple(item.tms for item in operands),
-            input_unpad=tuple(item.unpad for item in operands),
-            input_pad=tuple(item.pad for item in operands),
-            attributes=found,
+            input_tms=tuple(operand.tms for operand in operands),
+            input_unpad=tuple(operand.unpad for operand in operands),
+            input_pad=tuple(operand.pad for operand in operands),
+            attributes=record,
         )
-        op = evolve(op, **more)
+        op = evolve(op, **changes)
         self.graph.ops.append(op)
         self.graph.read |= set(op.inputs)
         self.graph.values.append(Value(name, blocking.shape, formats.out, is_queue=False, positive=positive))
         return op
 
     def _fidelity(self, operands: "Sequence[Operand]") -> str:
-        """Any; the highest for integers (NETLIST V102)."""
-        if any(is_integer(item.value.df) for item in operands):
+        """Draw a fidelity; integers have the highest (NETLIST V102)."""
+        if any(is_integer(operand.value.df) for operand in operands):
             return "HiFi4"
         return self.draw.pick(("LoFi", "HiFi2", "HiFi3", "HiFi4"))
 
     def close(self) -> None:
-        """The open graph is whole: into the document with it."""
+        """Put the open graph, which is complete, into the document."""
         graph = self.graph
-        made = Graph(name=graph.name, target_device=graph.chip, input_count=graph.input_count, ops=tuple(graph.ops))
-        self.document.graphs[graph.name] = made
+        self.document.graphs[graph.name] = Graph(
+            name=graph.name, target_device=graph.chip, input_count=graph.input_count, ops=tuple(graph.ops)
+        )
 
 
 @dataclass(frozen=True, slots=True)
 class Operand:
-    """A value and what shapes it."""
+    """A value, with the TMs and the padding that shape it for an op."""
 
     value: Value
     tms: tuple[Tm, ...] = ()
@@ -305,11 +319,11 @@ _SIZES = (1, 1, 1, 2, 2, 3, 4)
 
 
 def any_shape(draft: NetlistDraft) -> Shape:
-    """(t, tile rows, tile columns): often that of something that is there, so that ops come to follow each other."""
+    """Draw a shape (t, tile rows, tile columns): often that of a value of the graph, so that ops follow each other."""
     draw = draft.draw
-    there = [value.shape for value in draft.graph.values]
-    if there and draw.chance(60):
-        return draw.pick(there)
+    shapes = [value.shape for value in draft.graph.values]
+    if shapes and draw.chance(60):
+        return draw.pick(shapes)
     t, rows, cols = (draw.pick(_SIZES) for _ in range(3))
     while t * rows * cols > draft.most_tiles:
         t = max(1, t // 2)
@@ -320,48 +334,61 @@ def any_shape(draft: NetlistDraft) -> Shape:
 
 _VALUES: Final = {"bool": (True,), "int": (1, 2), "float": (0.5, 0.0, 2.0)}
 _BESIDE: Final = {"relu_threshold": {"relu_en": True}, "relu_mode": {"relu_en": True}}
-"""What gives an attribute its meaning."""
+"""Attributes that give another one its meaning."""
+
+
+def _cores(first: tuple[int, int], grid: tuple[int, int]) -> set[tuple[int, int]]:
+    rows = range(first[0], first[0] + grid[0])
+    cols = range(first[1], first[1] + grid[1])
+    return set(product(rows, cols))
 
 
 def with_attribute(draw: Draw, document: Document) -> "tuple[Document, Netlist] | str":
-    """The document, loaded, with one more attribute of one of its ops; or, where that is refused, `name: rules`."""
+    """Add an attribute to one of the ops: return the new document and the loaded netlist, or `name: rules` where it is
+    refused, or "" where no attribute can be added."""
     op = draw.pick(list(_ops(document)))
     name = draw.pick([name for name in lists()["attributes"] if _may_come_late(name, op, document)] or [""])
     if not name:
         return ""
     _, attribute, word = parts(name)
+    values = {**_BESIDE.get(attribute, {}), attribute: word or _value(draw, attribute, op)}
+    written = op.attributes.given | values.keys()
+    new = evolve(op, attributes=replace(op.attributes, given=written, **values))
+    changed = replace(document, graphs=dict(document.graphs))
+    graph = changed.graphs[op.graph]
+    changed.graphs[op.graph] = evolve(graph, ops=tuple(new if old is op else old for old in graph.ops))
+    checked = check_text(document_text(changed), document.path, document.arch_name)
+    if checked.netlist is not None:
+        return changed, checked.netlist
+    rules = {diagnostic.rule for diagnostic in checked.diagnostics if diagnostic.severity == "error"}
+    return f"{name}: {', '.join(sorted(rules))}"
+
+
+def _value(draw: Draw, attribute: str, op: Op) -> object:
     kind = ATTRIBUTES[attribute].kind
-    value = word or ((0,) * op.blocking.cells if kind == "ints" else draw.pick(_VALUES[kind]))
-    values = {**_BESIDE.get(attribute, {}), attribute: value}
-    given = op.attributes.given | values.keys()
-    new = evolve(op, attributes=replace(op.attributes, given=given, **values))
-    made = replace(document, graphs=dict(document.graphs))
-    graph = made.graphs[op.graph]
-    made.graphs[op.graph] = evolve(graph, ops=tuple(new if item is op else item for item in graph.ops))
-    found = check_text(document_text(made), document.path, document.arch_name)
-    if found.netlist is not None:
-        return made, found.netlist
-    return f"{name}: {', '.join(sorted({item.rule for item in found.diagnostics if item.severity == 'error'}))}"
+    if kind == "ints":
+        return (0,) * op.blocking.cells
+    return draw.pick(_VALUES[kind])
 
 
 def parts(name: str) -> tuple[str, str, str]:
-    """Op type, attribute and word of a name of coverage."""
+    """Return op type, attribute and word of a name of coverage."""
     op_type, _, written = name.partition(" ")
     attribute, _, word = written.partition("=")
     return op_type, attribute, word
 
 
 def _may_come_late(name: str, op: Op, document: Document) -> bool:
-    """Whether an attribute changes neither operands nor shape of an op, and is not yet there. What a fused op has is
-    read by sub-ops that may have it."""
+    """Return whether an op does not have an attribute yet that changes neither its operands nor its shape. An attribute
+    of a fused op must not have a meaning on its sub-ops."""
     op_type, attribute, _ = parts(name)
     if op_type != op.type or attribute in op.attributes.given:
         return False
     spec = ATTRIBUTES[attribute]
     if not OP_TYPES[op_type].has("sub-ops"):
         return not spec.has_effect or attribute.startswith("relu")
-    schedules = document.fused_ops[op.attributes.fused_op_id].schedules
-    return not any(spec.is_legal_on(step.type) and not spec.everywhere for steps in schedules for step in steps)
+    steps = chain.from_iterable(document.fused_ops[op.attributes.fused_op_id].schedules)
+    return not any(spec.is_legal_on(step.type) and not spec.everywhere for step in steps)
 
 
 def _ops(document: Document) -> Iterator[Op]:

@@ -1,9 +1,10 @@
-"""One netlist from one seed: graphs of ops that follow each other, queues between them, a program."""
+"""Random netlists by seed: graphs of ops that follow each other, queues between them, and programs."""
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import chain, product
 from random import Random
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 from buda_emu.netlist import nodes
 from buda_emu.netlist.load import check_text
@@ -43,35 +44,40 @@ from buda_emu.testing.generator.builders import (
     topk,
     unary,
 )
-from buda_emu.testing.generator.builders_of_products import depthwise, fused, matmul
+from buda_emu.testing.generator.builders_of_products import depthwise, fused_op, matmul
 from buda_emu.testing.generator.draft import Draw, NetlistDraft, NoRoomError, OpenGraph, with_attribute
 from buda_emu.testing.generator.operands import value_of
 
 
 @dataclass(frozen=True, slots=True)
 class Rounds:
-    """How often the graphs run: in a loop, in two nested ones, or one time after the other without a loop."""
+    """The number of times that the graphs run: in a loop, in two nested ones, or one time after the other without a
+    loop."""
 
     outer: int
     inner: int
     parameter: bool
-    """The inner count is `$p_loop_count`."""
+    """True where the inner count is `$p_loop_count`."""
     looped: bool
     split: bool
-    """Every graph has a program of its own."""
+    """True where every graph has a program of its own."""
 
     @property
     def count(self) -> int:
-        """Executes of each graph."""
+        """The number of executes of each graph."""
         return self.outer * self.inner
 
 
 def draw_rounds(draft: NetlistDraft) -> Rounds:
-    """From one round to six."""
+    """Draw from one round to six."""
     draw = draft.draw
     looped = draw.chance(75)
-    outer = draw.pick((1, 1, 1, 2)) if looped else 1
-    inner = draw.pick((1, 2, 3)) if looped else draw.pick((1, 1, 2))
+    if looped:
+        outer = draw.pick((1, 1, 1, 2))
+        inner = draw.pick((1, 2, 3))
+    else:
+        outer = 1
+        inner = draw.pick((1, 1, 2))
     return Rounds(
         outer=outer,
         inner=inner,
@@ -82,7 +88,7 @@ def draw_rounds(draft: NetlistDraft) -> Rounds:
 
 
 def add_programs(draft: NetlistDraft, rounds: Rounds) -> None:
-    """Gives queues their entries and writes the program that runs all graphs, or one for each."""
+    """Give queues their entries, and write the program that runs all graphs, or one for each graph."""
     sizes = {queue.name: _entries(draft, queue, rounds) for queue in draft.document.queues.values()}
     for queue, entries in sizes.items():
         draft.document.queues[queue] = evolve(draft.document.queues[queue], entries=entries)
@@ -94,11 +100,15 @@ def add_programs(draft: NetlistDraft, rounds: Rounds) -> None:
 
 
 def _entries(draft: NetlistDraft, queue: Queue, rounds: Rounds) -> int:
-    """A constant keeps its one; the host fills a stream before the program runs and empties results after it."""
+    """Return the entries that a queue needs. Constants and rams have theirs already; the host fills a stream before the
+    program runs, and empties results after it."""
     if queue.name in draft.constants or queue.type == "ram":
         return queue.entries
-    between = not rounds.split and not queue.host_fed and any(queue.name in graph.read for graph in draft.graphs)
-    return (2 if queue.name in draft.strided else 1) * queue.entries * (1 if between else rounds.count)
+    stride = 2 if queue.name in draft.strided else 1
+    is_read = any(queue.name in graph.read for graph in draft.graphs)
+    if is_read and not queue.host_fed and not rounds.split:
+        return stride * queue.entries
+    return stride * queue.entries * rounds.count
 
 
 def _pointer(inputs: int, entries: int) -> tuple[str, str]:
@@ -106,55 +116,73 @@ def _pointer(inputs: int, entries: int) -> tuple[str, str]:
 
 
 def _instructions(draft: NetlistDraft, rounds: Rounds, graphs: list[OpenGraph]) -> Iterator[Instruction]:
+    """Yield the instructions of a program that executes graphs in rounds."""
     draw = draft.draw
     pointers: dict[tuple[str, str], tuple[int, int]] = {}
     executes = [_execute(draft, graph, pointers) for graph in graphs]
     if rounds.parameter:
         yield Param(names=(LOOP,))
     count = LOOP if rounds.parameter else str(rounds.inner)
-    computed = [("$rounds", "0")] if rounds.looped and not rounds.parameter and draw.chance(40) else []
+    computed = rounds.looped and not rounds.parameter and draw.chance(40)
     kind = draw.pick(("var", "var", "staticvar"))
-    constant = [("$c_one", "1")] if computed and kind == "var" and draw.sometimes(30, "c_one") else []
-    variables = [(name, "0") for pair in pointers for name in pair] + computed + constant
-    if variables:
-        yield Declare(kind=kind, variables=tuple(variables))
-    if kind == "staticvar":  # a second run of the program starts where this one ends
-        yield from (VarInst(out=name, opcode="set", args=("0",)) for name, _ in variables)
+    has_constant = computed and kind == "var" and draw.sometimes(30, "c_one")
+    yield from _declarations(kind, pointers, computed, has_constant)
     if computed:
         opcode, before = draw.pick((("add", ("0",)), ("mul", ("1",)), ("inc", ())))
-        if constant:
+        if has_constant:
             opcode = "mul"
             before = ("$c_one",)
         yield VarInst(out="$rounds", opcode=opcode, args=(*before, count))
         count = "$rounds"
-    dynamic = _dynamic(draft) if not rounds.split and draw.sometimes(25, "allocate_queue") else ()
+    dynamic: tuple[str, ...] = ()
+    if not rounds.split and draw.sometimes(25, "allocate_queue"):
+        dynamic = _dynamic(draft)
     if dynamic:
         yield Allocate(queues=dynamic)
-    body = [*executes, *_moved(pointers)]
-    if rounds.looped:
-        if rounds.outer > 1:
-            yield Loop(count=str(rounds.outer))
-        yield Loop(count=count)
-        yield from body
-        yield EndLoop()
-        if rounds.outer > 1:
-            yield EndLoop()
-    else:
-        for _ in range(rounds.count):
-            yield from body
+    yield from _rounds(rounds, count, [*executes, *_pointer_steps(pointers)])
     if dynamic:
         yield Deallocate(queues=dynamic)
 
 
-def _moved(pointers: dict[tuple[str, str], tuple[int, int]]) -> Iterator[Instruction]:
-    """Each pair of pointers on by the inputs of an execute, modulo twice the entries (NETLIST 4.1)."""
-    for (local, over), (inputs, entries) in pointers.items():
-        for name in (local, over):
+def _declarations(
+    kind: Literal["var", "staticvar"], pointers: Iterable[tuple[str, str]], computed: bool, has_constant: bool
+) -> Iterator[Instruction]:
+    """Yield the declaration of pointers, of the computed count and of a constant, and the reset of static variables."""
+    variables = [(name, "0") for name in chain.from_iterable(pointers)]
+    if computed:
+        variables.append(("$rounds", "0"))
+    if has_constant:
+        variables.append(("$c_one", "1"))
+    if variables:
+        yield Declare(kind=kind, variables=tuple(variables))
+    if kind == "staticvar":  # a second run of the program starts with the values that this one leaves
+        yield from (VarInst(out=name, opcode="set", args=("0",)) for name, _ in variables)
+
+
+def _rounds(rounds: Rounds, count: str, body: list[Instruction]) -> Iterator[Instruction]:
+    """Yield the body in its loops, or as often as it runs."""
+    if not rounds.looped:
+        for _ in range(rounds.count):
+            yield from body
+        return
+    if rounds.outer > 1:
+        yield Loop(count=str(rounds.outer))
+    yield Loop(count=count)
+    yield from body
+    yield EndLoop()
+    if rounds.outer > 1:
+        yield EndLoop()
+
+
+def _pointer_steps(pointers: dict[tuple[str, str], tuple[int, int]]) -> Iterator[Instruction]:
+    """Yield the steps of each pair of pointers by the inputs of an execute, modulo twice the entries (NETLIST 4.1)."""
+    for pair, (inputs, entries) in pointers.items():
+        for name in pair:
             yield VarInst(out=name, opcode="incwrap", args=(str(inputs), str(2 * entries)))
 
 
 def _dynamic(draft: NetlistDraft) -> tuple[str, ...]:
-    """Queues between graphs, which may come and go (NETLIST 3.6)."""
+    """Return the queues between graphs, which may be allocated and deallocated (NETLIST 3.6)."""
     queues = draft.document.queues.values()
     return tuple(
         queue.name
@@ -164,6 +192,7 @@ def _dynamic(draft: NetlistDraft) -> tuple[str, ...]:
 
 
 def _execute(draft: NetlistDraft, graph: OpenGraph, pointers: dict[tuple[str, str], tuple[int, int]]) -> Execute:
+    """Return the execute of a graph with the settings of its queues; adds the pointers that it uses to `pointers`."""
     gradients = {op.name for op in graph.ops if op.gradient_op}
     settings: list[QueueSettings] = []
     for queue in draft.document.queues.values():
@@ -190,17 +219,9 @@ def _execute(draft: NetlistDraft, graph: OpenGraph, pointers: dict[tuple[str, st
 def _reading(
     draft: NetlistDraft, graph: OpenGraph, queue: Queue, pointers: dict[tuple[str, str], tuple[int, int]]
 ) -> QueueSettings:
+    """Return the settings of a queue that a graph reads; adds the pointers that it uses to `pointers`."""
     if queue.name in draft.constants:
-        local, written = ("", "0") if queue.type == "ram" else ("0", "")
-        kept = queue.type == "ram" and draft.draw.chance(30)
-        return QueueSettings(
-            queue=queue.name,
-            prologue="true",
-            rd_ptr_global="0",
-            rd_ptr_local=local,
-            wr_ptr_global=written,
-            read_only="true" if kept else "false",
-        )
+        return _constant_settings(draft, queue)
     if queue.name in draft.stepped:
         return QueueSettings(queue=queue.name, rd_ptr_global="0", wr_ptr_global="0", global_rdptr_autoinc="1")
     stride = 2 if queue.name in draft.strided else 1
@@ -218,14 +239,27 @@ def _reading(
     )
 
 
+def _constant_settings(draft: NetlistDraft, queue: Queue) -> QueueSettings:
+    is_ram = queue.type == "ram"
+    read_only = is_ram and draft.draw.chance(30)
+    return QueueSettings(
+        queue=queue.name,
+        prologue="true",
+        rd_ptr_global="0",
+        rd_ptr_local="" if is_ram else "0",
+        wr_ptr_global="0" if is_ram else "",
+        read_only="true" if read_only else "false",
+    )
+
+
 Builder = Callable[[NetlistDraft, str], None]
 _OF_FAMILY: Final[Mapping[str, Builder]] = {
     "matmul": matmul, "depthwise": depthwise, "binary": binary, "quantization": quantization, "unary": unary,
     "sfpu": unary, "reduce": reduce, "splice": splice, "embedding": embedding, "tilizer": tilizer, "topk": topk,
-    "fused": fused, "ethernet": ethernet,
+    "fused": fused_op, "ethernet": ethernet,
 }  # fmt: skip
 GENERATED: Final = tuple(name for name, op in OP_TYPES.items() if op.family in _OF_FAMILY and OP_TYPES.is_own(name))
-"""Op types that are drawn from."""
+"""Op types that the generator draws from."""
 _MOST_TRIES = 200
 _TILES: Final = {f"{high}x{wide}": (high, wide) for high, wide in LEGAL_TILE_DIMS}
 _UNTILIZED = ("Float16", "Float16_b", "Float32")
@@ -233,7 +267,7 @@ _UNTILIZED = ("Float16", "Float16_b", "Float32")
 
 @dataclass(frozen=True, slots=True)
 class Budget:
-    """How large a netlist becomes: ops in all, graphs (epochs), tiles of one tensor, inputs of an epoch."""
+    """The size of a netlist: at most so many ops in all, graphs (epochs), tiles of one tensor, inputs of an epoch."""
 
     ops: int = 6
     graphs: int = 2
@@ -243,8 +277,8 @@ class Budget:
 
 @dataclass(frozen=True, slots=True)
 class Generated:
-    """A valid netlist and its text. `tries`: how many were drawn for it, the last of which had no errors. `refused`:
-    attributes that it may not have, with the rules that say so."""
+    """A valid netlist and its text. `tries` is the number of netlists that were drawn for it, the last of which had no
+    errors; `refused` are attributes that it may not have, with the rules that refuse them."""
 
     text: str
     netlist: Netlist
@@ -260,51 +294,45 @@ def generate(
     op_types: Sequence[str] = GENERATED,
     wanted: Collection[str] = (),
 ) -> Generated:
-    """A netlist without findings that refuse it; the same for the same seed. `op_types`: those that ops are drawn of.
-    `wanted`: words of the language that it has more likely than others (`steering.py`).
+    """Generate a netlist that no rule refuses; the same for the same seed.
 
-    Raises HostError for an op type that is not known, and where none of many tries was valid.
+    Ops are drawn from `op_types`. `wanted` are words of the language that the netlist has more likely than others
+    (`steering.py`).
+
+    Raises HostError for an op type that the generator does not have, and where none of many tries was valid.
     """
     unknown = [name for name in op_types if name not in GENERATED]
     if unknown or not op_types:
         raise HostError(f"op types {', '.join(unknown) or '(none)'}: known are {', '.join(GENERATED)}")
     draw = Draw(seed if isinstance(seed, Random) else Random(seed), frozenset(wanted))
     for tries in range(1, _MOST_TRIES + 1):
-        draft = _drawn(draw, arch, budget or Budget(), op_types)
+        draft = _draw_netlist(draw, arch, budget or Budget(), op_types)
         if draft is None:
             continue
         text = document_text(draft.document)
-        found = check_text(text, "generated.yaml", arch)
-        if found.netlist is not None:
-            return _decorated(draw, draft.document, Generated(text, found.netlist, tries))
+        checked = check_text(text, "generated.yaml", arch)
+        if checked.netlist is not None:
+            return _add_attributes(draw, draft.document, Generated(text, checked.netlist, tries))
     raise HostError(f"no valid netlist of {', '.join(op_types)} for {arch} in {_MOST_TRIES} tries")
 
 
-def _decorated(draw: Draw, document: Document, made: Generated) -> Generated:
-    """The netlist with attributes that no builder draws."""
+def _add_attributes(draw: Draw, document: Document, generated: Generated) -> Generated:
+    """Return the netlist with a few attributes that no builder draws."""
     refused: list[str] = []
     for _ in range(draw.pick((0, 1, 1, 2, 3))):
-        found = with_attribute(draw, document)
-        if isinstance(found, str):
-            refused += [found] if found else []
-        else:
-            document, netlist = found
-            made = replace(made, text=document_text(document), netlist=netlist)
-    return replace(made, refused=tuple(refused))
+        attempt = with_attribute(draw, document)
+        if not isinstance(attempt, str):
+            document, netlist = attempt
+            generated = replace(generated, text=document_text(document), netlist=netlist)
+        elif attempt:
+            refused.append(attempt)
+    return replace(generated, refused=tuple(refused))
 
 
-def _drawn(draw: Draw, arch: str, budget: Budget, op_types: Sequence[str]) -> NetlistDraft | None:
-    """One attempt; None where not one op found its place."""
+def _draw_netlist(draw: Draw, arch: str, budget: Budget, op_types: Sequence[str]) -> NetlistDraft | None:
+    """Draw a netlist, which need not be valid; None where not one op fits."""
     draft = NetlistDraft.new(draw, arch, budget.tiles)
-    only_links = all(OP_TYPES[name].has("Ethernet") for name in op_types)
-    small = [
-        name for name in op_types if OP_TYPES[name].has("tile by tile") and OP_TYPES[name].family != "quantization"
-    ]
-    if arch != "grayskull" and small and draw.sometimes(10, *_TILES):
-        draft.tile = _TILES[draw.pick(tuple(_TILES))]
-        op_types = small
-    elif budget.graphs > 1 and draw.chance(100 if only_links else 12):
-        draft.chips = 2
+    op_types = _draw_setting(draft, budget, op_types)
     rounds = draw_rounds(draft)
     inputs = draw.integer(1, budget.inputs)
     draft.rounds = rounds.count
@@ -328,28 +356,52 @@ def _drawn(draw: Draw, arch: str, budget: Budget, op_types: Sequence[str]) -> Ne
     return draft
 
 
+def _draw_setting(draft: NetlistDraft, budget: Budget, op_types: Sequence[str]) -> Sequence[str]:
+    """Draw small tiles or a second chip now and then; return the op types that are possible with it."""
+    draw = draft.draw
+    only_links = all(OP_TYPES[name].has("Ethernet") for name in op_types)
+    small = [name for name in op_types if _takes_small_tiles(name)]
+    if draft.arch.name != "grayskull" and small and draw.sometimes(10, *_TILES):
+        draft.tile = _TILES[draw.pick(tuple(_TILES))]
+        return small
+    if budget.graphs > 1 and draw.chance(100 if only_links else 12):
+        draft.chips = 2
+    return op_types
+
+
+def _takes_small_tiles(op_type: str) -> bool:
+    return OP_TYPES[op_type].has("tile by tile") and OP_TYPES[op_type].family != "quantization"
+
+
 def _open(draft: NetlistDraft, number: int, inputs: int) -> None:
-    """A new graph, which may read what graphs before it stored and what the host gave those. The second of two graphs
-    on two chips reads the ops of the first, too: both run as one (NETLIST 1.8)."""
+    """Open a graph. It may read the queues that the graph before it could read or stored, without constants where there
+    are two chips. The second of two graphs on two chips also reads the ops of the first: both run as one (NETLIST 1.8).
+    """
     rows, cols = draft.arch.grid
-    free = {(row, col) for row in range(rows) for col in range(cols)}
     before = draft.graphs[-1] if draft.graphs else None
     family = before.family if before is not None else draft.draw.pick("bbba")
-    graph = OpenGraph(name=f"graph_{number}", chip=number % draft.chips, input_count=inputs, free=free, family=family)
+    graph = OpenGraph(
+        name=f"graph_{number}",
+        chip=number % draft.chips,
+        input_count=inputs,
+        free=set(product(range(rows), range(cols))),
+        family=family,
+    )
     draft.graphs.append(graph)
     if before is None:
         return
-    graph.values += [
-        value for value in before.values if value.is_queue and (draft.chips == 1 or value.name not in draft.constants)
-    ]
+    queues = [value for value in before.values if value.is_queue]
+    graph.values += [value for value in queues if draft.chips == 1 or value.name not in draft.constants]
     if graph.chip > before.chip:
         tiled = {op.name for op in before.ops if not op.untilize_output and not op.gradient_op}
         graph.values += [value for value in before.values if value.name in tiled]
 
 
 def _add_op(draft: NetlistDraft, op_types: Sequence[str]) -> None:
-    """One op; where it finds no room, another is drawn."""
-    links = [name for name in op_types if OP_TYPES[name].has("Ethernet")] if draft.chips > 1 else []
+    """Add an op; where it finds no room, another one is drawn, a few times."""
+    links: list[str] = []
+    if draft.chips > 1:
+        links = [name for name in op_types if OP_TYPES[name].has("Ethernet")]
     for _ in range(8):
         name = draft.draw.pick(links if links and draft.draw.chance(10) else op_types)
         queues = dict(draft.document.queues)
@@ -360,52 +412,64 @@ def _add_op(draft: NetlistDraft, op_types: Sequence[str]) -> None:
             _OF_FAMILY[OP_TYPES[name].family](draft, name)
             return
         except NoRoomError:
-            draft.document.queues, draft.document.fused_ops = queues, fused_ops
+            draft.document.queues = queues
+            draft.document.fused_ops = fused_ops
             draft.graph.values = values
             draft.constants = constants
 
 
 def _store(draft: NetlistDraft, *, last: bool) -> None:
-    """Queues for results: of every op that nothing reads, and of some that something does."""
+    """Add queues for results: of every op that no other reads, and of some that another reads."""
     draw = draft.draw
     graph = draft.graph
     for number, op in enumerate(graph.ops):
         read = op.name in graph.read
         if read and not draw.chance(20) and not op.gradient_op:
             continue
-        blocking = op.blocking
         if op.gradient_op:
-            draft.queue("sum", blocking, op.out_df, source=op.name, kind="ram", entries=1)
+            draft.queue("sum", op.blocking, op.out_df, source=op.name, kind="ram", entries=1)
             continue
-        if not read and draw.sometimes(8, "in place") and _written_in_place(draft, op):
+        if not read and draw.sometimes(8, "in place") and _write_in_place(draft, op):
             continue
-        flat = not read and _may_untilize(op) and draw.chance(15)
-        if flat:
+        if not read and _may_untilize(op) and draw.chance(15):
             graph.ops[number] = evolve(op, untilize_output=True)
-            blocking = _one_buffer(blocking)
-        if not flat and not read and draw.chance(8):
-            ram = draft.queue("out", blocking, op.out_df, source=op.name, kind="ram", entries=graph.input_count)
+            blocking = _one_buffer(op.blocking)
+            draft.queue("out", blocking, op.out_df, source=op.name, entries=graph.input_count)
+            continue
+        if not read and draw.chance(8):
+            ram = draft.queue("out", op.blocking, op.out_df, source=op.name, kind="ram", entries=graph.input_count)
             draft.stepped.add(ram.name)
             continue
-        tms: tuple[Tm, ...] = ()
-        if not flat and blocking.t > 1 and draw.chance(15):
-            t, rows, cols = blocking.shape
-            tms = (Tm("hstack", (t,)),)
-            blocking = Blocking(grid_size=(1, 1), t=1, mblock=(rows, cols * t), ublock=(1, 1), ublock_order="r")
-        queue = draft.queue("out", blocking, op.out_df, source=op.name, entries=graph.input_count, input_tms=tms)
-        if not flat and not last and draw.chance(80):
-            graph.values.append(value_of(queue))
+        _store_tiles(draft, op, last=last)
 
 
-def _written_in_place(draft: NetlistDraft, op: Op) -> bool:
-    """Whether the op now writes a ram that its graph alone reads, as an optimizer does with weights."""
+def _store_tiles(draft: NetlistDraft, op: Op, *, last: bool) -> None:
+    """Add a queue of tiles for an op's result, stacked along the columns now and then."""
+    draw = draft.draw
+    blocking = op.blocking
+    tms: tuple[Tm, ...] = ()
+    if blocking.t > 1 and draw.chance(15):
+        t, rows, cols = blocking.shape
+        tms = (Tm("hstack", (t,)),)
+        blocking = Blocking(grid_size=(1, 1), t=1, mblock=(rows, cols * t), ublock=(1, 1), ublock_order="r")
+    entries = draft.graph.input_count
+    queue = draft.queue("out", blocking, op.out_df, source=op.name, entries=entries, input_tms=tms)
+    if not last and draw.chance(80):
+        draft.graph.values.append(value_of(queue))
+
+
+def _write_in_place(draft: NetlistDraft, op: Op) -> bool:
+    """Make the op write a ram that its graph alone reads, like an optimizer does with weights; return whether there is
+    such a ram."""
     graph = draft.graph
     queues = draft.document.queues
-    others = {name for other in draft.graphs[:-1] for name in other.read} | {queue.alias for queue in queues.values()}
+    others = set(chain.from_iterable(other.read for other in draft.graphs[:-1]))
+    others |= {queue.alias for queue in queues.values()}
     positive = any(value.positive for value in graph.values if value.name == op.name)
+    layout = (op.out_df, op.blocking.shape, op.blocking.cells)
     for name in sorted(graph.read & draft.constants - others):
         ram = queues[name]
-        alike = (ram.df, ram.blocking.shape, ram.blocking.cells) == (op.out_df, op.blocking.shape, op.blocking.cells)
+        alike = (ram.df, ram.blocking.shape, ram.blocking.cells) == layout
         if ram.type == "ram" and not ram.alias and alike and positive:
             queues[name] = evolve(ram, input=op.name, blocking=op.blocking)
             graph.values = [value for value in graph.values if value.name != name]
@@ -414,40 +478,39 @@ def _written_in_place(draft: NetlistDraft, op: Op) -> bool:
 
 
 def _may_untilize(op: Op) -> bool:
-    """NETLIST V029, V030, V096."""
+    """Return whether an op may write its result row by row (NETLIST V029, V030, V096)."""
     attributes = op.attributes
-    whole = attributes.m_k <= 1 and attributes.dim != "z"
-    return op.out_df in _UNTILIZED and op.blocking.ublock_order == "r" and whole
+    one_block = attributes.m_k <= 1 and attributes.dim != "z"
+    return op.out_df in _UNTILIZED and op.blocking.ublock_order == "r" and one_block
 
 
 def _one_buffer(blocking: Blocking) -> Blocking:
-    """The whole of it in one place, as an op that untilizes writes it (NETLIST V071, V077)."""
-    (down, across) = blocking.grid_size
-    (m, n) = blocking.mblock
-    ublock = blocking.ublock
+    """Return the blocking of a result that an op untilizes, which is in one buffer (NETLIST V071, V077)."""
+    down, across = blocking.grid_size
+    rows, cols = blocking.mblock
     return Blocking(
         grid_size=(1, 1),
         t=blocking.t,
-        mblock=(m * down, n * across),
-        ublock=ublock,
+        mblock=(rows * down, cols * across),
+        ublock=blocking.ublock,
         ublock_order="r",
         tile_dim=blocking.tile_dim,
     )
 
 
 def _may_be_copied(draft: NetlistDraft) -> bool:
-    """Whether everything may stand on a list of chips: a name of an alias stays as it is, and copies of a queue in host
-    memory are all of the first chip (NETLIST 1.7)."""
+    """Return whether everything may be put on a list of chips. The name of an alias stays unchanged on all of them,
+    and copies of a queue in host memory all belong to the first chip (NETLIST 1.7)."""
     queues = draft.document.queues.values()
     return draft.chips == 1 and not any(queue.alias or queue.loc == "host" for queue in queues)
 
 
 def _set_tiles(draft: NetlistDraft) -> None:
-    """Everything in tiles of the netlist's size."""
+    """Give every op and queue the netlist's tile size."""
     document = draft.document
 
-    def cut(item: SourcedT) -> SourcedT:
-        return evolve(item, blocking=replace(getattr(item, "blocking"), tile_dim=draft.tile))  # noqa: B009
+    def cut(record: SourcedT) -> SourcedT:
+        return evolve(record, blocking=replace(getattr(record, "blocking"), tile_dim=draft.tile))  # noqa: B009
 
     document.queues = {name: cut(queue) for name, queue in document.queues.items()}
     for name, graph in document.graphs.items():
@@ -455,7 +518,8 @@ def _set_tiles(draft: NetlistDraft) -> None:
 
 
 def _set_rounds(draft: NetlistDraft, rounds: Rounds) -> None:
-    """Programs, and what a test is to know: what `$p_loop_count` is (NETLIST 3.7), and which inputs are sparse."""
+    """Add the programs, and a test-config with the value of `$p_loop_count` (NETLIST 3.7) and the inputs that are
+    sparse."""
     add_programs(draft, rounds)
     config: dict[str, Any] = {}
     if rounds.parameter:
@@ -467,7 +531,7 @@ def _set_rounds(draft: NetlistDraft, rounds: Rounds) -> None:
 
 
 def _node(content: Any) -> nodes.Node:
-    """Of YAML: mappings and words."""
+    """Return a YAML node of nested mappings of strings."""
     if isinstance(content, str):
         return nodes.Scalar(content, True, 0, 0, 0)
     return nodes.Mapping([(_node(key), _node(value)) for key, value in content.items()], 0, 0, 0)

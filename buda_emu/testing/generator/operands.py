@@ -1,6 +1,5 @@
-"""Operands: a shape that an op asks for, out of what is there or of a new queue, through TMs and padding (NETLIST 1.6,
-OPS 7).
-"""
+"""Operands: a shape that an op asks for, from a value of the graph or a new queue, through TMs and padding (NETLIST
+1.6, OPS 7)."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -18,11 +17,11 @@ _MOST_STEPS = 2
 
 
 Source = Literal["any", "own", "own stream", "flat"]
-"""Where an operand comes from: anything that fits; a queue for this op alone, whose content only it understands (row
+"""The source of an operand: any value that fits; a queue for this op alone, whose content only it understands (row
 numbers, encodings), as a constant or a stream; a stream that is stored row by row."""
 
 
-def operand(
+def draw_operand(
     draft: NetlistDraft,
     shape: Shape,
     formats: Sequence[str],
@@ -32,20 +31,17 @@ def operand(
     positive: bool = False,
     source: Source = "any",
 ) -> Operand:
-    """Something of `shape` (t, tile rows, tile columns) in one of `formats`. `shaped`: TMs and padding may make it of
-    another one; `transposed`: a transpose, too; `positive`: no element is below zero."""
+    """Return an operand of `shape` (t, tile rows, tile columns) in one of `formats`.
+
+    `shaped`: TMs and padding may make it from another shape, with `transposed` a transpose, too. `positive`: no element
+    is below zero. Raises NoRoomError where the value would be too large.
+    """
     draw = draft.draw
     tms: list[Tm] = []
     pad = Pad()
     unpad = Pad()
-    if shaped and draw.chance(10) and max(shape[1:]) > 1:
-        rows, cols = (draw.integer(0, size - 1) for size in shape[1:])
-        if rows + cols:
-            pad = Pad(rt=rows, ct=cols, value=draw.pick((0.0, 1.0, 0.25)))
-            if draw.chance(30):  # the same as the last of the TMs (OPS 7.3)
-                tms = [Tm("pad", (pad.rt, pad.ct, pad.value))]
-                pad = Pad()
-            shape = (shape[0], shape[1] - rows, shape[2] - cols)
+    if shaped:
+        shape, pad, tms = _draw_padding(draft, shape)
     steps = draw.integer(0, _MOST_STEPS) if shaped else 0
     for _ in range(steps):
         may_transpose = transposed and draft.tile == FULL_TILE and not any(tm.name == "transpose" for tm in tms)
@@ -58,9 +54,9 @@ def operand(
         shape = (shape[0], shape[1] + unpad.rt, shape[2] + unpad.ct)
     if shape[0] * shape[1] * shape[2] > 2 * draft.most_tiles:
         raise NoRoomError
-    found = _there(draft, shape, formats, positive, source)
-    if found and draw.chance(75):
-        value = draw.pick(found)
+    values = _matching_values(draft, shape, formats, positive, source)
+    if values and draw.chance(75):
+        value = draw.pick(values)
     else:
         value = _queue_value(draft, shape, draw.pick(formats), source)
         if not source.startswith("own"):
@@ -68,20 +64,34 @@ def operand(
     return Operand(value, tuple(tms), unpad, pad)
 
 
-def _there(draft: NetlistDraft, shape: Shape, formats: Sequence[str], positive: bool, source: Source) -> list[Value]:
-    """Values of the open graph that would do."""
+def _draw_padding(draft: NetlistDraft, shape: Shape) -> tuple[Shape, Pad, list[Tm]]:
+    """Draw a padding to `shape` now and then, as padding or as a TM; return the shape before it with both."""
+    draw = draft.draw
+    if not draw.chance(10) or max(shape[1:]) <= 1:
+        return shape, Pad(), []
+    rows, cols = (draw.integer(0, size - 1) for size in shape[1:])
+    if not rows and not cols:
+        return shape, Pad(), []
+    pad = Pad(rt=rows, ct=cols, value=draw.pick((0.0, 1.0, 0.25)))
+    before = (shape[0], shape[1] - rows, shape[2] - cols)
+    if draw.chance(30):  # the same as the last of the TMs (OPS 7.3)
+        return before, Pad(), [Tm("pad", (pad.rt, pad.ct, pad.value))]
+    return before, pad, []
+
+
+def _matching_values(
+    draft: NetlistDraft, shape: Shape, formats: Sequence[str], positive: bool, source: Source
+) -> list[Value]:
+    """Return the values of the open graph that can be the operand."""
     if source.startswith("own"):
         return []
     flat = source == "flat"
-    return [
-        value
-        for value in draft.graph.values
-        if value.shape == shape and value.df in formats and value.flat == flat and (value.positive or not positive)
-    ]
+    values = [value for value in draft.graph.values if value.shape == shape and value.df in formats]
+    return [value for value in values if value.flat == flat and (value.positive or not positive)]
 
 
 def _sources(draft: NetlistDraft, shape: Shape, transposed: bool) -> Iterator[tuple[Tm, Shape]]:
-    """TMs that make the shape, each with the shape that it makes it of."""
+    """Yield the TMs that can make the shape, each with the shape that it makes it from."""
     t, rows, cols = shape
     divisor = draft.draw.divisor
     if t > 1:
@@ -105,11 +115,15 @@ def _sources(draft: NetlistDraft, shape: Shape, transposed: bool) -> Iterator[tu
 
 
 def _queue_value(draft: NetlistDraft, shape: Shape, df: str, source: Source) -> Value:
-    """A new queue that the host fills, as something to read: a stream of inputs, or a constant (prologue)."""
+    """Add a queue that the host fills, a stream of inputs or a constant (prologue), and return it as a value."""
     draw = draft.draw
     t, rows, cols = shape
     layout = "flat" if source == "flat" else "tilized"
-    down, across = (1, 1) if source == "flat" else (draw.divisor(rows, 2), draw.divisor(cols, 2))
+    down = 1
+    across = 1
+    if source != "flat":
+        down = draw.divisor(rows, 2)
+        across = draw.divisor(cols, 2)
     high = draw.divisor(rows // down)
     wide = draw.divisor(cols // across)
     blocking = Blocking(
@@ -120,22 +134,22 @@ def _queue_value(draft: NetlistDraft, shape: Shape, df: str, source: Source) -> 
         ublock_order=draw.pick("rc"),
     )
     if source in ("any", "own") and draw.chance(50):
-        made = draft.queue("c", blocking, df, kind=draw.pick(("queue", "ram")), entries=1, layout=layout)
-        draft.constants.add(made.name)
-        if made.is_ram and source == "any" and draw.sometimes(15, "alias", "several views"):
-            made = _view(draft, made)
-    else:
-        kind = "ram" if source == "any" and draw.chance(8) else "queue"
-        made = draft.queue("x", blocking, df, kind=kind, entries=draft.graph.input_count, layout=layout)
-        if kind == "ram":
-            draft.stepped.add(made.name)
-        elif source == "any" and draw.chance(5):
-            draft.strided.add(made.name)
-    return value_of(made)
+        queue = draft.queue("c", blocking, df, kind=draw.pick(("queue", "ram")), entries=1, layout=layout)
+        draft.constants.add(queue.name)
+        if queue.is_ram and source == "any" and draw.sometimes(15, "alias", "several views"):
+            queue = _view(draft, queue)
+        return value_of(queue)
+    kind = "ram" if source == "any" and draw.chance(8) else "queue"
+    queue = draft.queue("x", blocking, df, kind=kind, entries=draft.graph.input_count, layout=layout)
+    if kind == "ram":
+        draft.stepped.add(queue.name)
+    elif source == "any" and draw.chance(5):
+        draft.strided.add(queue.name)
+    return value_of(queue)
 
 
 def _view(draft: NetlistDraft, base: Queue) -> Queue:
-    """Another ram in the same bytes, with blocks of its own (NETLIST 1.10, 4.5)."""
+    """Add another ram in the same bytes, with blocks of its own (NETLIST 1.10, 4.5)."""
     name = draft.name("view")
     order = "c" if base.blocking.ublock_order == "r" else "r"
     view = evolve(
@@ -147,7 +161,7 @@ def _view(draft: NetlistDraft, base: Queue) -> Queue:
 
 
 def value_of(queue: Queue) -> Value:
-    """A queue of the netlist as something to read."""
+    """Return a queue of the netlist as a value that ops may read."""
     return Value(
         queue.name,
         queue.blocking.shape,
@@ -158,32 +172,40 @@ def value_of(queue: Queue) -> Value:
     )
 
 
-_OPERANDS: Final = {
-    family: tuple(
-        spec.name
-        for spec in FORMATS.values()
-        if spec.netlist_legal and spec.kind in ("float", "block") and (spec.family or "a") == family
-    )
-    for family in ("a", "b")
-}
-"""By family; Fp8_e4m3 is packed as Lf8 is."""
+def _formats_of_family(family: str) -> tuple[str, ...]:
+    """Return the floating-point formats of a family; Fp8_e4m3, which has none, is packed like Lf8 of family a."""
+    floats = [spec for spec in FORMATS.values() if spec.netlist_legal and spec.kind in ("float", "block")]
+    return tuple(spec.name for spec in floats if (spec.family or "a") == family)
+
+
+_OPERANDS: Final = {"a": _formats_of_family("a"), "b": _formats_of_family("b")}
 _SUMS: Final = {"b": ("Float16_b", "Float32", "Bfp8_b"), "a": ("Float16", "Bfp8")}
 
 
-def operands(draft: NetlistDraft) -> tuple[str, ...]:
-    """Formats that operands of the open graph may have; 4-bit exponents are blackhole's (FORMATS 6.5)."""
-    names = _OPERANDS[draft.graph.family]
-    return names if draft.arch.name == "blackhole" else tuple(name for name in names if FORMATS[name].family)
+def operand_formats(draft: NetlistDraft) -> tuple[str, ...]:
+    """Return the formats that operands of the open graph may have; 4-bit exponents are blackhole's (FORMATS 6.5)."""
+    return _on_arch(_OPERANDS[draft.graph.family], draft.arch)
 
 
-def chosen(draft: NetlistDraft, *, out: tuple[str, ...] = (), sums: bool = False, gradient: bool = False) -> Formats:
-    """Formats of an op of the open graph: results in one of `out`; `sums`: it keeps partial sums between blocks;
-    `gradient`: it adds to its result of before."""
+def _on_arch(names: tuple[str, ...], arch: Arch) -> tuple[str, ...]:
+    """Return the formats that an architecture has: only blackhole has those with 4-bit exponents (FORMATS 6.5)."""
+    if arch.name == "blackhole":
+        return names
+    return tuple(name for name in names if FORMATS[name].family)
+
+
+def draw_formats(
+    draft: NetlistDraft, *, out: tuple[str, ...] = (), sums: bool = False, gradient: bool = False
+) -> Formats:
+    """Draw the formats of an op of the open graph, with a result in one of `out` where any are named.
+
+    `sums`: the op has partial sums between blocks. `gradient`: it adds to its previous result.
+    """
     draw = draft.draw
     family = draft.graph.family
     arch = draft.arch
     acc = draw.pick(_accumulators(family, arch))
-    legal = out or operands(draft)
+    legal = out or operand_formats(draft)
     if sums and arch.name == "grayskull":  # V090
         legal = [name for name in legal if name in (*A_FORMATS, *B_FORMATS, "Float32")]
     result = draw.pick(legal)
@@ -194,19 +216,27 @@ def chosen(draft: NetlistDraft, *, out: tuple[str, ...] = (), sums: bool = False
     if not out and not sums and draw.sometimes(8, "other family"):  # only the packer knows of it (DEVICE_NUMERICS 4.1)
         result = draw.pick(_of_other_family(draft))
         between = _SUMS[family][0]
-    if sums and arch.name == "grayskull":
-        between = result if result in _SUMS[family] else _SUMS[family][0]
-    if sums and acc == "Float32" and family == "b":
-        between = "Float32"
+    if sums:
+        between = _legal_sums(between, result, acc, draft)
     return Formats(result, between, acc)
 
 
+def _legal_sums(between: str, result: str, acc: str, draft: NetlistDraft) -> str:
+    """Return a format that partial sums may have, `between` where it is legal."""
+    family = draft.graph.family
+    if acc == "Float32" and family == "b":
+        return "Float32"
+    if draft.arch.name != "grayskull":
+        return between
+    return result if result in _SUMS[family] else _SUMS[family][0]
+
+
 def _of_other_family(draft: NetlistDraft) -> tuple[str, ...]:
-    """Formats that no op of the open graph reads; Grayskull changes the exponents of 16-bit results only."""
+    """Return formats that no op of the open graph reads; Grayskull changes the exponents of 16-bit results only."""
     names = _OPERANDS["a" if draft.graph.family == "b" else "b"]
     if draft.arch.name == "grayskull":
         return tuple(name for name in names if name in ("Float16", "Float16_b"))
-    return names if draft.arch.name == "blackhole" else tuple(name for name in names if FORMATS[name].family)
+    return _on_arch(names, draft.arch)
 
 
 def _accumulators(family: str, arch: Arch) -> tuple[str, ...]:
@@ -216,6 +246,6 @@ def _accumulators(family: str, arch: Arch) -> tuple[str, ...]:
     return (usual, usual, "", "Float32")
 
 
-def in_ublock(draft: NetlistDraft, formats: Formats) -> int:
-    """Tiles of a ublock that fit dest (V040)."""
+def tiles_in_ublock(draft: NetlistDraft, formats: Formats) -> int:
+    """Return the number of tiles of a ublock that fit dest (V040)."""
     return draft.arch.dest_tiles // (2 if formats.acc in ("Float32", "Int32") else 1)

@@ -1,4 +1,4 @@
-"""Netlists that have what coverage lacks (docs/stress/generate-netlists.md)."""
+"""Generation of netlists with the features that a coverage lacks (docs/stress/generate-netlists.md)."""
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import field
@@ -21,11 +21,12 @@ from buda_emu.testing.verify.runs.run_case import run_case
 EVERY: Final = (DEFAULT_ARCH, *(name for name, arch in ARCHS.items() if arch.documented and name != DEFAULT_ARCH))
 _TINY: Final = Budget(ops=2, graphs=1, tiles=6, inputs=2)
 _STRIDE: Final = 101
-"""Neighbours in a list do not follow each other: a prime number, which does not divide that of the names."""
+"""Distance in the list of two names that follow each other, so that neighbours do not: a prime number, which does not
+divide the number of names."""
 _ALIKE: Final = ("relu_threshold", "relu_mode", "sfpu_execution_thread")
-"""Attributes that say the same on every op type: other draws bring them."""
+"""Attributes with the same meaning on every op type: other draws bring them."""
 _OF_RUNS: Final = ("queues and rams", "device steps")
-"""Lists of what a run does: netlists are drawn that may do it, and run as `buda-emu test` does."""
+"""Lists of events of a run: netlists are drawn that may have them, and run as `buda-emu test` does."""
 _HINTS: Final[Mapping[str, tuple[tuple[str, ...], tuple[str, ...]]]] = {
     "add onto Dst": (("add", "subtract"), ("gradient op",)),
     "multiply onto Dst": (("multiply",), ("gradient op",)),
@@ -46,7 +47,7 @@ _HINTS: Final[Mapping[str, tuple[tuple[str, ...], tuple[str, ...]]]] = {
     "function integer_maximum": (("maximum",), ("integers",)),
     "ram: read and written by one input": (GENERATED, ("in place",)),
 }
-"""Op types and words that bring what runs do; of the others the name says it."""
+"""Op types and words that bring an event of a run, where its name does not contain them."""
 _OF_DST: Final[Mapping[str, tuple[str, ...]]] = {
     "bf16": ("b", "Float16_b", "other family"), "fp16": ("a", "Float16", "other family"), "fp32": ("Float32",),
     "int32": ("Int32",),
@@ -56,8 +57,8 @@ _OF_DST: Final[Mapping[str, tuple[str, ...]]] = {
 
 @dataclass(slots=True)
 class Steering:
-    """What is drawn for a coverage: each name that it lacks of the language, and of what runs do, is tried a number of
-    times, on each architecture."""
+    """The search for netlists that a coverage lacks: each missing name, of the language and of runs, is tried a number
+    of times, on each architecture."""
 
     coverage: Coverage
     archs: Sequence[str] = EVERY
@@ -65,81 +66,95 @@ class Steering:
     tries: int = 150
     budget: Budget | None = None
     unreached: dict[str, tuple[str, ...]] = field(default_factory=dict[str, tuple[str, ...]])
-    """`list: name` that no try brought, with the rules that refused those that had it."""
+    """Names, as `list: name`, that no try brought, with the rules that refused the tries that had them."""
 
     def netlists(self) -> Iterator[Generated]:
-        """Valid netlists, each of which has or does something that no netlist of the coverage did; it is added."""
+        """Yield valid netlists, each with a feature or an event that no netlist of the coverage had; each is added to
+        the coverage."""
         for subject in (*lists(), *_OF_RUNS):
             for name in self.coverage.missing(subject):
                 if name not in self.coverage.counts[subject]:
                     yield from self._for(subject, name)
 
     def _for(self, subject: str, name: str) -> Iterator[Generated]:
-        """The first netlist with the name. Where it is an attribute, whoever refuses it is kept."""
-        types, wanted = _wish(subject, name)
+        """Yield the first netlist with the name, or record that there was none, with the rules that refused it."""
+        types, preferred = _wish(subject, name)
         rules: set[str] = set()
         for number in range(self.tries * len(self.archs)):
             arch = self.archs[number % len(self.archs) if subject in _OF_RUNS else number // self.tries]
             try:
-                made = generate(self.seed + number, arch=arch, budget=self.budget, op_types=types, wanted=wanted)
+                generated = generate(
+                    self.seed + number, arch=arch, budget=self.budget, op_types=types, wanted=preferred
+                )
             except HostError:  # ops that this architecture does not have
                 continue
-            found: Mapping[str, Collection[str]] = features(made.netlist)
-            if subject in _OF_RUNS or name in found[subject]:
-                found = {**found, **self._run(made)}
-                if name in found[subject]:
-                    self.coverage.count(found)
-                    yield made
+            exercised: Mapping[str, Collection[str]] = features(generated.netlist)
+            if subject in _OF_RUNS or name in exercised[subject]:
+                exercised = {**exercised, **self._run(generated)}
+                if name in exercised[subject]:
+                    self.coverage.count(exercised)
+                    yield generated
                     return
-            rules |= {rule for item in made.refused if item.startswith(f"{name}: ") for rule in _rules(item)}
+            for refusal in generated.refused:
+                if refusal.startswith(f"{name}: "):
+                    rules.update(_rules(refusal))
         self.unreached[f"{subject}: {name}"] = tuple(sorted(rules))
 
-    def _run(self, made: Generated) -> Mapping[str, Collection[str]]:
-        """By list what a run does, as `test --coverage` counts it; nothing where the coverage has all of that."""
+    def _run(self, generated: Generated) -> Mapping[str, Collection[str]]:
+        """Run a netlist and return its events by list, as `test --coverage` counts them; nothing where none is
+        lacking."""
         if not any(self.coverage.missing(subject) for subject in _OF_RUNS):
             return {}
         settings = Settings(coverage=True, cache=False)
-        case = Case("generated.yaml", "generated.yaml", made.text.encode(), settings=settings)
+        case = Case("generated.yaml", "generated.yaml", generated.text.encode(), settings=settings)
         return {**dict.fromkeys(_OF_RUNS, ()), **run_case(case).exercised}
 
 
 def evenly(number: int, *, seed: int = 0, archs: Sequence[str] = EVERY, budget: Budget = _TINY) -> Generated:
-    """Netlist `number` of a series of tiny ones, in which every op type, fidelity and attribute that changes numbers
-    has its turn, each together with a format, a TM and another attribute, on one architecture after the other: as many
-    that are drawn at will leave rare ones out for long."""
+    """Generate netlist `number` of a series of tiny ones, on one architecture after the other.
+
+    Every op type, fidelity and attribute that changes numbers has its turn, each together with a format, a TM and
+    another attribute. A series that is drawn without such turns leaves rare ones out for long.
+    """
     wishes = _wishes()
     turn, place = divmod(number, len(wishes))
     name, types = wishes[(place * _STRIDE + 7 * turn) % len(wishes)]
     arch = archs[(number + turn) % len(archs)]
     draw = Draw(Random(f"{seed} {number}"))
     df = draw.pick(lists()["operands in a format"])
-    own = draw.pick([*OP_TYPES[types[0]].attributes, ""])
-    more = {own, df, FORMATS[df].family or "", draw.pick(lists()["structure"]), *_words(draw.pick(lists()["TMs"]))}
-    wanted = _words(name) | more
+    attribute = draw.pick([*OP_TYPES[types[0]].attributes, ""])
+    structure = draw.pick(lists()["structure"])
+    preferred = _words(name) | _words(draw.pick(lists()["TMs"])) | {attribute, df, FORMATS[df].family or "", structure}
     try:
-        return generate(draw.random, arch=arch, budget=budget, op_types=types, wanted=wanted)
+        return generate(draw.random, arch=arch, budget=budget, op_types=types, wanted=preferred)
     except HostError:  # an op that this architecture does not have
         return generate(draw.random, arch=arch, budget=budget)
 
 
 def _wish(subject: str, name: str) -> tuple[Sequence[str], frozenset[str]]:
-    """Op types to draw from and words to prefer, for a name of a list."""
-    wanted = _words(name)
+    """Return op types to draw from and words to prefer, for a name of a list."""
+    preferred = _words(name)
     if name in _HINTS:
-        types, more = _HINTS[name]
-        return types, wanted.union(more)
+        types, hints = _HINTS[name]
+        return types, preferred.union(hints)
     if name.startswith("pack "):
         _, mode, _, df = name.split()
-        return ("nop", "exp"), wanted.union(_OF_DST[mode], (_way(df, mode),))
+        return ("nop", "exp"), preferred.union(_OF_DST[mode], (_way(df, mode),))
     if name.startswith("unpack "):
         _, df, _, register = name.split()
-        return ("nop", "exp", "add"), wanted | {FORMATS[df].family or "a", "Float32" * (register == "Tf32"), _way(df)}
-    types = [word for word in wanted if word in GENERATED and subject in ("op types", "attributes", "fidelities")]
-    return ["fused_op"] if subject == "op types in fused ops" else types or GENERATED, wanted
+        return ("nop", "exp", "add"), preferred | {
+            FORMATS[df].family or "a",
+            "Float32" * (register == "Tf32"),
+            _way(df),
+        }
+    if subject == "op types in fused ops":
+        return ["fused_op"], preferred
+    types = [word for word in preferred if word in GENERATED and subject in ("op types", "attributes", "fidelities")]
+    return types or GENERATED, preferred
 
 
 def _way(df: str, mode: str = "") -> str:
-    """What a copy to or from a format is called where only copies do it."""
+    """Return the word for a copy to or from a format that only copies handle; "" for other formats."""
     if mode in ("fp32", "int32") or (mode and is_raw(df)):
         return "conversion"
     return "integers" if is_raw(df) or is_integer(df) else ""
@@ -147,14 +162,14 @@ def _way(df: str, mode: str = "") -> str:
 
 @cache
 def _wishes() -> list[tuple[str, tuple[str, ...]]]:
-    """Names, and the op types that have them."""
-    found: list[tuple[str, tuple[str, ...]]] = [(name, ("fused_op",)) for name in lists()["op types in fused ops"]]
+    """Return names of coverage with the op types that have them; op types come three times."""
+    wishes: list[tuple[str, tuple[str, ...]]] = [(name, ("fused_op",)) for name in lists()["op types in fused ops"]]
     for subject in (*["op types"] * 3, "fidelities", "attributes"):
         for name in lists()[subject]:
             op_type, attribute, _ = parts(name)
             if not attribute.startswith(_ALIKE):
-                found.append((name, (op_type,)))
-    return found
+                wishes.append((name, (op_type,)))
+    return wishes
 
 
 def _rules(refused: str) -> list[str]:
@@ -162,5 +177,5 @@ def _rules(refused: str) -> list[str]:
 
 
 def _words(name: str) -> frozenset[str]:
-    """What the generator is to prefer, wherever it has the choice."""
+    """Return the words of a name of coverage, which the generator is to prefer where it has the choice."""
     return frozenset([name, *name.replace("=", " ").split()])

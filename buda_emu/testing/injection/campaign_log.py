@@ -1,8 +1,7 @@
 """The log of a campaign in its folder: one JSON object on each line, so that an interrupted campaign goes on.
 
 The first line is the identity of the campaign (`buda_emu.support.identity`), each line after it an effect. A log of
-another identity is refused, and so is a line that is no effect of this campaign: nothing of it would be known to be
-true.
+another identity is refused, and so is a line that is no effect of this campaign: such a log would not be trustworthy.
 """
 
 import json
@@ -22,7 +21,7 @@ _FIX_HEAD: Final = "give another folder, or remove this file"
 
 
 class UnknownEffectError(HostError):
-    """An effect of an earlier run is none of this campaign. `number`: that of its fault."""
+    """An error for an effect of an earlier run that is none of this campaign. `number` is the number of its fault."""
 
     def __init__(self, number: int, reason: str) -> None:
         super().__init__(f"fault {number}: {reason}")
@@ -31,10 +30,10 @@ class UnknownEffectError(HostError):
 
 
 class CampaignLog:
-    """The log in a folder, which is made if need be. `known`: effects that an earlier run has found.
+    """The log in a folder, which is created if need be. `known` are the effects that earlier runs wrote.
 
-    Raises HostError, which names file and line, for the log of another campaign and for a line that is damaged. The
-    last line of a run that was killed may be cut: it is left out.
+    Raises HostError, which names file and line, for the log of another campaign and for a damaged line. The last line
+    of a run that was killed may be cut: it is left out.
     """
 
     def __init__(self, folder: Path, identity: Mapping[str, Any]) -> None:
@@ -43,17 +42,18 @@ class CampaignLog:
         self._lines: dict[int, int] = {}
         folder.mkdir(parents=True, exist_ok=True)
         self.known = self._read()
-        text = "".join(f"{json.dumps(item)}\n" for item in (self._head, *(effect.as_json() for effect in self.known)))
+        records = [self._head, *(effect.as_json() for effect in self.known)]
+        text = "".join(f"{json.dumps(record)}\n" for record in records)
         write_file(self.path, lambda stream: stream.write(text.encode()))
 
     def append(self, effects: Sequence[Effect]) -> None:
-        """Write further effects. Raises OSError."""
+        """Write further effects to the end of the log. Raises OSError."""
         text = "".join(f"{json.dumps(effect.as_json())}\n" for effect in effects)
         with self.path.open("ab", buffering=0) as stream:
             stream.write(text.encode())
 
-    def located(self, error: UnknownEffectError) -> HostError:
-        """The error about an effect that was read from here, with file and line."""
+    def locate(self, error: UnknownEffectError) -> HostError:
+        """Return the error about an effect of this log with the effect's file and line."""
         return HostError(f"{self.path}:{self._lines[error.number]}: {error}: {_FIX}")
 
     def _read(self) -> list[Effect]:
@@ -62,21 +62,21 @@ class CampaignLog:
             return []
         first, *lines = data.split(b"\n")
         if lines and not (lines[-1] and _is_json(lines[-1])):
-            lines.pop()  # cut, or what follows the last line feed
+            lines.pop()  # a line that was cut, or nothing after the last line feed
         head = read_object(first, f"{self.path}:1", "the first line of a campaign's log", _FIX_HEAD)
         if differs := differences(head, self._head):
             named = ", ".join(differs)
             raise HostError(f"{self.path} is of another campaign: it differs in {named}: {_FIX_HEAD}")
-        found: dict[int, Effect] = {}
+        effects: dict[int, Effect] = {}
         for number, line in enumerate(lines, 2):
             effect = self._effect(line, f"{self.path}:{number}")
-            if found.setdefault(effect.fault.number, effect) != effect:
+            if effects.setdefault(effect.fault.number, effect) != effect:
                 earlier = self._lines[effect.fault.number]
                 raise HostError(
                     f"{self.path}:{number}: line {earlier} says something else of fault {effect.fault.number}: {_FIX}"
                 )
             self._lines.setdefault(effect.fault.number, number)
-        return list(found.values())
+        return list(effects.values())
 
     @staticmethod
     def _effect(line: bytes, place: str) -> Effect:

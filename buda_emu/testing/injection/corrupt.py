@@ -1,4 +1,4 @@
-"""Applies a fault to a value."""
+"""Application of a fault to a value."""
 
 from collections.abc import Callable
 from random import Random
@@ -21,35 +21,49 @@ OTHER_FORMAT = {
     "Float16": "Float16_b", "Float16_b": "Float16", "Bfp8": "Bfp8_b", "Bfp8_b": "Bfp8", "Bfp4": "Bfp4_b",
     "Bfp4_b": "Bfp4", "Bfp2": "Bfp2_b", "Bfp2_b": "Bfp2", "Lf8": "Fp8_e4m3", "Fp8_e4m3": "Lf8",
 }  # fmt: skip
-"""What bits may be taken for: the format of the same width whose exponent is another."""
+"""Formats whose bits may be taken for each other: of the same width, with another exponent."""
 
 
 def spoils(fault: Fault, trace: Trace, seed: int) -> dict[int, Spoil]:
-    """For each node of a fault what happens to its value."""
-    arithmetic = trace.arithmetic
+    """Return, for each node of a fault, the function that changes its value."""
     if fault.place in INSIDE:
         (hit,) = fault.nodes
         return {hit: lambda _: _inside(trace, hit, fault)}
+    if fault.kind == "entry":
+        return _spoil_entries(fault, trace)
+    if fault.kind == "core":
+        return _spoil_core(fault, trace, seed)
+    return dict.fromkeys(fault.nodes, _spoil_bits(fault, trace, seed))
+
+
+def _spoil_bits(fault: Fault, trace: Trace, seed: int) -> Spoil:
+    """Return the function that changes bits or tiles of a value, the same for all nodes of the fault."""
+    arithmetic = trace.arithmetic
     if fault.kind == "flip":
-        return {node: lambda value: _at(arithmetic, value, fault, _flip) for node in fault.nodes}
+        return lambda value: _at(arithmetic, value, fault, _flip)
     if fault.kind == "burst":
         masks = burst_masks(fault.df, seed)
-        return {
-            node: lambda value: _at(arithmetic, value, fault, lambda bits, _: _burst(bits, fault, masks))
-            for node in fault.nodes
-        }
+        return lambda value: _at(arithmetic, value, fault, lambda bits, _: _burst(bits, fault, masks))
     if fault.kind == "packet":
-        return {node: lambda value: _packet(arithmetic, value, fault) for node in fault.nodes}
+        return lambda value: _packet(arithmetic, value, fault)
     if fault.kind == "format":
-        return {node: lambda value: _as_other(arithmetic, value, fault.df) for node in fault.nodes}
-    if fault.kind == "entry":
-        first, second = (trace.nodes[node].value for node in fault.nodes)
-        found: dict[int, Spoil] = {fault.nodes[1]: lambda _: first}
-        return found if fault.how == "twice" else {fault.nodes[0]: lambda _: second, **found}
-    op = _op_of(trace, fault.nodes[0])
-    tiles = tiles_of_core(op.blocking, fault.core or (0, 0))
-    if fault.kind == "stuck":
-        return {node: lambda value: _stuck(arithmetic, value, fault, tiles) for node in fault.nodes}
+        return lambda value: _as_other(arithmetic, value, fault.df)
+    tiles = tiles_of_core(_op_of(trace, fault.nodes[0]).blocking, fault.core or (0, 0))
+    return lambda value: _stuck(arithmetic, value, fault, tiles)
+
+
+def _spoil_entries(fault: Fault, trace: Trace) -> dict[int, Spoil]:
+    """Put the first of two entries in the place of the second, and where they are swapped the second in the first's."""
+    first, second = (trace.nodes[node].value for node in fault.nodes)
+    changes: dict[int, Spoil] = {fault.nodes[1]: lambda _: first}
+    if fault.how != "twice":
+        changes = {fault.nodes[0]: lambda _: second, **changes}
+    return changes
+
+
+def _spoil_core(fault: Fault, trace: Trace, seed: int) -> dict[int, Spoil]:
+    arithmetic = trace.arithmetic
+    tiles = tiles_of_core(_op_of(trace, fault.nodes[0]).blocking, fault.core or (0, 0))
     noise = Random(seed)
     return {
         node: lambda value, before=before: _dead(arithmetic, value, before, fault.how, tiles, noise)
@@ -58,20 +72,20 @@ def spoils(fault: Fault, trace: Trace, seed: int) -> dict[int, Spoil]:
 
 
 def _inside(trace: Trace, node: int, fault: Fault) -> Value:
-    """The op's result where one of its units is hit."""
+    """Return the op's result with one of its units hit."""
     from buda_emu.testing.injection.inside_op import WatchedUnits
 
     assert isinstance(trace.arithmetic, OnDevice)
-    return trace.remade(node, WatchedUnits(trace.arithmetic.core, fault=fault))
+    return trace.recompute(node, WatchedUnits(trace.arithmetic.core, fault=fault))
 
 
 def burst_noise(seed: int) -> int:
-    """Which of the bits of a burst change, as a number: the lowest bit is the first that is stored."""
+    """Return the bits of a burst that change, as a number whose lowest bit is the first that is stored."""
     return int.from_bytes(Random(seed).randbytes(FLIT_BYTES), "little")
 
 
 def burst_masks(df: str, seed: int) -> NDArray[np.unsignedinteger[Any]]:
-    """The same by datum."""
+    """Return the bits of a burst that change, as one mask for each datum."""
     width = FORMATS[df].bits
     noise = burst_noise(seed)
     masks = [noise >> place & ((1 << width) - 1) for place in range(0, 8 * FLIT_BYTES, width)]
@@ -85,7 +99,7 @@ def _op_of(trace: Trace, node: int) -> Op:
 
 
 def tiles_of_core(blocking: Blocking, core: tuple[int, int]) -> Numbers:
-    """The numbers of the tiles of a result that one core of its grid makes (OPS 2)."""
+    """Return the numbers of the tiles of a result that one core of its grid makes (OPS 2)."""
     t, rows, cols = blocking.shape
     numbers = np.arange(t * rows * cols).reshape(t, rows, cols)
     row = core[0] * blocking.block_rows
@@ -94,7 +108,7 @@ def tiles_of_core(blocking: Blocking, core: tuple[int, int]) -> Numbers:
 
 
 def _before(trace: Trace, nodes: tuple[int, ...]) -> list[Value | None]:
-    """For each the value of the same op for the input before."""
+    """Return, for each node, the value of the same op for the input before it; None for the first input."""
     op = _op_of(trace, nodes[0])
     steps = ((node, node.step) for node in trace.nodes[: nodes[0]])
     earlier = [node.value for node, step in steps if isinstance(step, Run) and step.op.name == op.name]
@@ -103,22 +117,24 @@ def _before(trace: Trace, nodes: tuple[int, ...]) -> list[Value | None]:
 
 
 def _at(arithmetic: Arithmetic, value: Value, fault: Fault, change: Callable[[Bits, Fault], None]) -> Value:
-    """The value with the bits of one tile changed; datums that keep their value keep their bits, too."""
-    which = (slice(0, 1), slice(fault.tile, fault.tile + 1))
-    bits = arithmetic.bits(value[which], fault.df)
+    """Return the value with the bits of one tile changed; datums that represent the same number have the same bits."""
+    place = (slice(0, 1), slice(fault.tile, fault.tile + 1))
+    bits = arithmetic.bits(value[place], fault.df)
     before = arithmetic.value(bits.copy())
     change(bits, fault)
-    return _put(value, which, before, arithmetic.value(bits))
+    return _put(value, place, before, arithmetic.value(bits))
 
 
-def _put(value: Value, which: tuple[slice, ...], before: Value, after: Value) -> Value:
-    found = value.copy()
-    if isinstance(found, Bits):
-        found.assign(which, after)
-        return found
+def _put(value: Value, place: tuple[slice, ...], before: Value, after: Value) -> Value:
+    """Return a copy of the value with `after` in a place. Of floats only elements that differ from `before` change, as
+    the value may have more bits than the format."""
+    changed = value.copy()
+    if isinstance(changed, Bits):
+        changed.assign(place, after)
+        return changed
     differ = before.view(np.uint32) != after.view(np.uint32)
-    found[which] = np.where(differ, after, found[which])
-    return found
+    changed[place] = np.where(differ, after, changed[place])
+    return changed
 
 
 def _flip(bits: Bits, fault: Fault) -> None:
@@ -148,21 +164,21 @@ def _stuck(arithmetic: Arithmetic, value: Value, fault: Fault, tiles: Numbers) -
 
 def _as_other(arithmetic: Arithmetic, value: Value, df: str) -> Value:
     bits = arithmetic.bits(value, df)
-    taken = Bits(OTHER_FORMAT[df], bits.datums, bits.exponents).values()
-    return arithmetic.value(Bits.encoded(df, np.ascontiguousarray(taken, np.float32)))
+    misread = Bits(OTHER_FORMAT[df], bits.datums, bits.exponents).values()
+    return arithmetic.value(Bits.encode(df, np.ascontiguousarray(misread, np.float32)))
 
 
 def _packet(arithmetic: Arithmetic, value: Value, fault: Fault) -> Value:
     if fault.how == "part lost":
-        return _at(arithmetic, value, fault, _emptied)
+        return _at(arithmetic, value, fault, _clear)
     if fault.how == "twice":
         source = value[0:1, fault.tile - 1 : fault.tile]
     else:
-        source = _as_held(arithmetic, value, np.zeros((1, 1, 1024), np.float32))
+        source = _in_form_of(arithmetic, value, np.zeros((1, 1, 1024), np.float32))
     return _with_tiles(value, np.array([fault.tile]), source)
 
 
-def _emptied(bits: Bits, fault: Fault) -> None:
+def _clear(bits: Bits, fault: Fault) -> None:
     bits.datums[0, 0, flit_of(fault.df, fault.datum)] = 0
 
 
@@ -173,19 +189,21 @@ def _dead(arithmetic: Arithmetic, value: Value, before: Value | None, how: str, 
     if how == "noise":
         words = np.frombuffer(noise.randbytes(numbers.size), np.uint8).reshape(numbers.shape)
         numbers = words.astype(np.float32) / np.float32(64) - np.float32(2)
-    return _with_tiles(value, tiles, _as_held(arithmetic, value, numbers))
+    return _with_tiles(value, tiles, _in_form_of(arithmetic, value, numbers))
 
 
-def _as_held(arithmetic: Arithmetic, value: Value, numbers: NDArray[np.float32]) -> Value:
-    """float32[1, n, 1024] in the form of `value`."""
-    return arithmetic.value(Bits.encoded(value.df, numbers)) if isinstance(value, Bits) else numbers
+def _in_form_of(arithmetic: Arithmetic, value: Value, numbers: NDArray[np.float32]) -> Value:
+    """Return float32[1, n, 1024] in the form of `value`, bits of its format or floats."""
+    if isinstance(value, Bits):
+        return arithmetic.value(Bits.encode(value.df, numbers))
+    return numbers
 
 
 def _with_tiles(value: Value, tiles: Numbers, source: Value) -> Value:
-    """A copy with other tiles in some places."""
-    found = value.copy()
-    if isinstance(found, Bits):
-        found.assign((slice(0, 1), tiles), source)
+    """Return a copy with other tiles in some places."""
+    changed = value.copy()
+    if isinstance(changed, Bits):
+        changed.assign((slice(0, 1), tiles), source)
     else:
-        found[0:1, tiles] = source
-    return found
+        changed[0:1, tiles] = source
+    return changed

@@ -1,4 +1,4 @@
-"""Draws the faults of a campaign, and finds in the recorded run what a fault names."""
+"""Faults of a campaign at random, and the values of the recorded run that a fault names."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
@@ -20,15 +20,15 @@ from buda_emu.testing.injection.trace import Node
 from buda_emu.testing.injection.values import OnDevice
 
 OF_RUN: Final = ("lost", "added")
-"""What happens to an entry that changes how many a queue holds: a whole run is made for it."""
+"""Changes of an entry that change how many a queue holds: they need a run of their own."""
 TIMED: Final[frozenset[Kind]] = frozenset(("clock", "link"))
-"""Kinds that change times and no values."""
+"""Kinds of faults that change times and no values."""
 
 
 class Draw:
-    """Faults of a recorded run. `kinds`: what is drawn, each as often, but for `left_out`, which have nothing to hit;
-    `burst`: bits of a flip, neighbours unless `scatter`; `by`: parts of the sites, or the kinds, that get equally
-    many faults in turn."""
+    """A source of faults of a recorded run. `kinds` are drawn equally often, but for `left_out`, which have nothing to
+    hit; `burst` is the number of bits of a flip, neighbours unless `scatter`; `by` names the parts of the sites, or
+    the kinds, that get equally many faults in turn."""
 
     def __init__(
         self, sites: Sites, kinds: Sequence[Kind], burst: int = 1, by: Strata = "", *, scatter: bool = False
@@ -42,32 +42,37 @@ class Draw:
         self._trace = sites.trace
         self._in_memory: dict[str, Weighted] = {}
         self.strata = sites.strata(by)
-        self._kinds: list[Kind] = [kind for kind in kinds if self._made(kind, 0, Random(0)) is not None]
+        self._kinds: list[Kind] = [kind for kind in kinds if self._draw_kind(kind, 0, Random(0)) is not None]
         self.left_out: list[Kind] = [kind for kind in kinds if kind not in self._kinds]
 
     @property
     def shares(self) -> dict[str, float]:
-        """By stratum, its share of all that can be hit; empty without strata."""
+        """The share of all that can be hit by stratum; empty without strata."""
+        if not self._by:
+            return {}
         if self._by == "kind":
             return {kind: 1 / len(self._kinds) for kind in self._kinds}
-        return {part.name: part.share for part in self.strata} if self._by else {}
+        return {part.name: part.share for part in self.strata}
 
     def fault(self, number: int, seed: int) -> Fault:
-        """Fault `number` of a campaign: the same for the same arguments. Raises HostError where nothing can be hit."""
+        """Return fault `number` of a campaign, the same for the same arguments. Raises HostError where nothing can be
+        hit."""
         if not self._kinds:
-            what = f" in {self.sites.only}" if self.sites.only else ""
-            raise HostError(f"kind {', '.join(self.left_out)}: there is nothing{what} that such a fault can hit")
+            scope = f" in {self.sites.only}" if self.sites.only else ""
+            raise HostError(f"kind {', '.join(self.left_out)}: there is nothing{scope} that such a fault can hit")
         random = Random(seed_of(seed, number))
-        drawn = random.randrange(len(self._kinds))
-        kind = self._kinds[number % len(self._kinds) if self._by == "kind" else drawn]
-        found = self._made(kind, number, random)
-        assert found is not None
+        index = random.randrange(len(self._kinds))
         if self._by == "kind":
-            found = replace(found, stratum=kind)
-        return self.resolved(found)
+            index = number % len(self._kinds)
+        kind = self._kinds[index]
+        fault = self._draw_kind(kind, number, random)
+        assert fault is not None
+        if self._by == "kind":
+            fault = replace(fault, stratum=kind)
+        return self.resolve(fault)
 
-    def _made(self, kind: Kind, number: int, random: Random) -> Fault | None:
-        """A fault of a kind; None where it can hit nothing."""
+    def _draw_kind(self, kind: Kind, number: int, random: Random) -> Fault | None:
+        """Draw a fault of a kind; None where it can hit nothing."""
         make: Mapping[Kind, Callable[[], Fault | None]] = {
             "flip": lambda: self._flip(number, random),
             "burst": lambda: self._burst_of(number, random),
@@ -84,9 +89,11 @@ class Draw:
 
     # ------------------------------------------------------------------------------------------------------- bits
     def _part(self, number: int) -> Stratum | None:
-        """The sites of fault `number`; None where there are none."""
-        part = self.strata[number % len(self.strata)] if self.strata else None
-        return part if part is not None and part.sites.total else None
+        """Return the stratum that fault `number` hits; None where it has no sites."""
+        if not self.strata:
+            return None
+        part = self.strata[number % len(self.strata)]
+        return part if part.sites.total else None
 
     def _flip(self, number: int, random: Random) -> Fault | None:
         part = self._part(number)
@@ -105,25 +112,30 @@ class Draw:
         if self._scatter:
             others = [other for other in range(width) if other != bit]
             bits = tuple(sorted((bit, *random.sample(others, min(len(others), self._burst - 1)))))
-        made = self._at(number, "flip", site)
-        return replace(made, tile=tile, datum=datum, bits=bits, exponent=exponent, step=step, stratum=part.name)
+        fault = self._at(number, "flip", site)
+        return replace(fault, tile=tile, datum=datum, bits=bits, exponent=exponent, step=step, stratum=part.name)
 
     def _burst_of(self, number: int, random: Random) -> Fault | None:
-        """What goes through a unit goes datum by datum: a stratum of such places has one datum flipped."""
+        """Draw a burst in memory. A unit processes one datum after the other, so that a stratum of units has one datum
+        flipped."""
         part = self._part(number)
-        outside = None if part is None else self._outside(part)
-        if part is None or outside is None:
-            return None if part is None or not self._by else self._flip(number, random)
+        if part is None:
+            return None
+        outside = self._outside(part)
+        if outside is None:
+            return self._flip(number, random) if self._by else None
         site = outside.draw(random)
-        made = self._at(number, "burst", site)
+        fault = self._at(number, "burst", site)
         tile = random.randrange(site.tiles)
-        return replace(made, tile=tile, datum=random.randrange(1024), how="noise", stratum=part.name)
+        return replace(fault, tile=tile, datum=random.randrange(1024), how="noise", stratum=part.name)
 
     def _outside(self, part: Stratum) -> Weighted | None:
-        """Its sites that are not units, None where there are none."""
+        """Return the sites of a stratum that are not units; None where there are none."""
         if part.name not in self._in_memory:
-            self._in_memory[part.name] = Weighted.of([site for site in part.sites.items if site.place not in INSIDE])
-        return self._in_memory[part.name] if self._in_memory[part.name].items else None
+            sites = [site for site in part.sites.items if site.place not in INSIDE]
+            self._in_memory[part.name] = Weighted.of(sites)
+        outside = self._in_memory[part.name]
+        return outside if outside.items else None
 
     def _packet(self, number: int, random: Random) -> Fault | None:
         if not self.sites.places["operand"].items:
@@ -136,17 +148,19 @@ class Draw:
 
     # ------------------------------------------------------------------------------------------------------ cores
     def _stuck(self, number: int, random: Random) -> Fault | None:
-        found = self._of_core(number, "stuck", random)
-        if found is None:
+        fault = self._of_core(number, "stuck", random)
+        if fault is None:
             return None
-        return replace(found, bits=(random.randrange(FORMATS[found.df].bits),), how=str(random.randrange(2)))
+        return replace(fault, bits=(random.randrange(FORMATS[fault.df].bits),), how=str(random.randrange(2)))
 
     def _core(self, number: int, random: Random) -> Fault | None:
-        found = self._of_core(number, "core", random)
-        return None if found is None else replace(found, how=("zero", "stale", "noise")[random.randrange(3)])
+        fault = self._of_core(number, "core", random)
+        if fault is None:
+            return None
+        return replace(fault, how=("zero", "stale", "noise")[random.randrange(3)])
 
     def _of_core(self, number: int, kind: Kind, random: Random) -> Fault | None:
-        """An op from one input on, and one core of it."""
+        """Draw an op from one input on, and one core of it."""
         if not self.sites.places["l1"].items:
             return None
         site = self.sites.places["l1"].draw(random)
@@ -158,37 +172,42 @@ class Draw:
     # ----------------------------------------------------------------------------------------------------- queues
     def _entry(self, number: int, random: Random) -> Fault | None:
         pairs = self._pairs
-        lost = self._losable
-        choices = (["twice", "swapped"] if pairs else []) + (["lost", "added"] if lost else [])
+        losable = self._losable
+        choices: list[str] = []
+        if pairs:
+            choices += ["twice", "swapped"]
+        if losable:
+            choices += ["lost", "added"]
         if not choices:
             return None
         how = choices[random.randrange(len(choices))]
         if how in OF_RUN:
-            inputs, queue, place = lost[random.randrange(len(lost))]
+            inputs, queue, place = losable[random.randrange(len(losable))]
             return self._of_queue(number, "entry", queue, entry=inputs, tile=place, how=how)
         second = pairs[random.randrange(len(pairs))]
         return replace(self._of_queue(number, "entry", second.queue, entry=self._entry_of(second)), how=how)
 
     @cached_property
     def _pairs(self) -> list[Node]:
-        """Entries of queues that are read, or whose predecessors are, the second of each pair."""
+        """The second of each pair of entries that follow each other in a queue, where one of them is read."""
         last: dict[str, Node] = {}
-        found: list[Node] = []
+        pairs: list[Node] = []
         for node in self.sites.entries:
             before = last.get(node.queue)
             if before is not None and before.value.shape == node.value.shape and (before.readers or node.readers):
-                found.append(node)
+                pairs.append(node)
             last[node.queue] = node
-        return found
+        return pairs
 
     @cached_property
     def _losable(self) -> list[tuple[int, str, int]]:
         """(inputs that ran before, queue, place between its pointers) of entries that the host or an op pushes."""
-        asked = {node.queue for node in self.sites.entries}
-        trace = self._trace
-        begun = [(0, queue, place) for queue, slots in trace.begun.items() for place in range(len(slots))]
-        pushed = [(inputs, queue, held - 1) for inputs, queue, held in trace.pushed]
-        return [item for item in (*begun, *pushed) if item[1] in asked]
+        queues = {node.queue for node in self.sites.entries}
+        entries: list[tuple[int, str, int]] = []
+        for queue, slots in self._trace.begun.items():
+            entries += [(0, queue, place) for place in range(len(slots))]
+        entries += [(inputs, queue, occupancy - 1) for inputs, queue, occupancy in self._trace.pushed]
+        return [entry for entry in entries if entry[1] in queues]
 
     def _pointer(self, number: int, random: Random) -> Fault | None:
         queues = sorted({node.queue for node in self.sites.entries})
@@ -202,9 +221,11 @@ class Draw:
         return self._of_queue(number, "pointer", queue, entry=inputs, bits=(bit,), how=how)
 
     def _pointers(self, queue: str) -> tuple[tuple[str, ...], int]:
-        """What pointers it has, and how many values one of them."""
+        """Return the pointers that a queue has, and the number of values that each of them can have."""
         declared = self._trace.netlist.queues[queue]
-        return (POINTERS[:2], declared.entries) if declared.is_ram else (POINTERS, 2 * declared.entries)
+        if declared.is_ram:
+            return POINTERS[:2], declared.entries
+        return POINTERS, 2 * declared.entries
 
     def _format(self, number: int, random: Random) -> Fault | None:
         queues = sorted({node.queue for node in self.sites.entries if node.df in OTHER_FORMAT})
@@ -290,24 +311,19 @@ class Draw:
     def _entry_of(self, node: Node) -> int:
         return self.sites.ordinals[node.number]
 
-    def resolved(self, fault: Fault) -> Fault:
-        """With `nodes` and `reader`. Raises HostError for a fault that the run does not have."""
+    def resolve(self, fault: Fault) -> Fault:
+        """Return the fault with `nodes` and `reader`. Raises HostError for a fault that the run does not have."""
         if fault.kind not in KINDS:
             raise HostError(f"fault {fault.number}: kind {fault.kind!r} is not one of {', '.join(KINDS)}")
         if fault.kind in TIMED:
-            _require(fault, fault.how in FACTORS, f"how {fault.how!r} is not one of {', '.join(FACTORS)}")
-            _require(
-                fault, fault.kind == "clock" or fault.where in LINKS, f"link {fault.where!r} is not one of {LINKS}"
-            )
-            _require(fault, fault.kind == "link" or 0 <= fault.entry < self._executes, f"execute {fault.entry}")
-            return fault
+            return self._check_time_fault(fault)
         numbers = self.sites.numbers.get(fault.where)
         if not numbers:
             hint = near(fault.where, self.sites.numbers)
             hint = f" ({hint})" if hint else ""
             raise HostError(f"fault {fault.number}: the run has no values of {fault.where!r}{hint}")
         if fault.kind == "pointer" or (fault.kind == "entry" and fault.how in OF_RUN):
-            return self._of_run(fault)
+            return self._check_of_run(fault)
         if fault.kind == "format":
             return self._with_format(fault, numbers)
         count = len(numbers)
@@ -315,18 +331,25 @@ class Draw:
         node = self._trace.nodes[numbers[fault.entry]]
         if fault.kind in ("stuck", "core"):
             _require(fault, isinstance(node.step, Run), f"{fault.where} is not an op")
-            return replace(self._known(fault, node), nodes=tuple(numbers[fault.entry :]))
+            return replace(self._complete(fault, node), nodes=tuple(numbers[fault.entry :]))
         if fault.kind == "entry":
             _require(fault, fault.entry > 0, "entry 0 has none before it")
-            return replace(self._known(fault, node), nodes=(numbers[fault.entry - 1], node.number))
+            return replace(self._complete(fault, node), nodes=(numbers[fault.entry - 1], node.number))
         return self._with_bits(fault, node)
+
+    def _check_time_fault(self, fault: Fault) -> Fault:
+        is_clock = fault.kind == "clock"
+        _require(fault, fault.how in FACTORS, f"how {fault.how!r} is not one of {', '.join(FACTORS)}")
+        _require(fault, is_clock or fault.where in LINKS, f"link {fault.where!r} is not one of {LINKS}")
+        _require(fault, not is_clock or 0 <= fault.entry < self._executes, f"execute {fault.entry}")
+        return fault
 
     def _with_format(self, fault: Fault, numbers: Sequence[int]) -> Fault:
         node = self._trace.nodes[numbers[0]]
         _require(fault, node.df in OTHER_FORMAT, f"{node.df} has no other format of its width")
-        return replace(self._known(fault, node), nodes=tuple(numbers))
+        return replace(self._complete(fault, node), nodes=tuple(numbers))
 
-    def _of_run(self, fault: Fault) -> Fault:
+    def _check_of_run(self, fault: Fault) -> Fault:
         netlist = self._trace.netlist
         inputs = self._trace.inputs
         _require(fault, fault.where in netlist.queues, f"{fault.where} is not a queue")
@@ -341,8 +364,8 @@ class Draw:
             _require(fault, bool(fault.bits), "no bit of the pointer is given")
         return fault
 
-    def _known(self, fault: Fault, node: Node) -> Fault:
-        """With what the run says of it, where the fault does not."""
+    def _complete(self, fault: Fault, node: Node) -> Fault:
+        """Return the fault with format, op type and tensor, from the run where the fault does not have them."""
         op_type = node.step.op.type if isinstance(node.step, Run) else "queue"
         return replace(
             fault, df=fault.df or node.df, op_type=fault.op_type or op_type, tensor=fault.tensor or name_of(node)
@@ -357,26 +380,33 @@ class Draw:
             _require(fault, 0 <= fault.operand < len(node.inputs), f"{fault.where} has no operand {fault.operand}")
             reader = node.number
             node = self._trace.nodes[node.inputs[fault.operand]]
-            op = self._trace.nodes[reader].step
-            assert isinstance(op, Run)
-            fault = replace(fault, op_type=op.op.type)
+            step = self._trace.nodes[reader].step
+            assert isinstance(step, Run)
+            fault = replace(fault, op_type=step.op.type)
         else:
             _require(fault, is_op != (fault.place == "dram"), f"place {fault.place} is not one of {fault.where}")
-        fault = replace(self._known(fault, node), nodes=(node.number,), reader=reader)
+        fault = replace(self._complete(fault, node), nodes=(node.number,), reader=reader)
         if fault.place not in INSIDE:
             tiles = node.value.shape[1]
             _require(fault, 0 <= fault.tile < tiles, f"tile {fault.tile}: there are {tiles}")
         elif not isinstance(self._trace.arithmetic, OnDevice):
             raise HostError(f"fault {fault.number}: place {fault.place} is one of precision device")
-        _require(fault, fault.df in FORMATS, f"format {fault.df!r} is not known")
-        exponent = fault.exponent and is_block(fault.df)
-        most = 64 if exponent else 1024
-        width = exponent_bits(fault.df) if exponent else FORMATS[fault.df].bits
-        if fault.kind != "packet" or fault.how == "part lost":
-            _require(fault, 0 <= fault.datum < most, f"datum {fault.datum}: there are {most}")
-        if fault.kind == "flip":
-            _require(fault, bool(fault.bits) and max(fault.bits) < width, f"bits {fault.bits}: there are {width}")
+        _check_datum(fault)
         return fault
+
+
+def _check_datum(fault: Fault) -> None:
+    """Raise HostError unless format, datum and bits of a fault exist."""
+    _require(fault, fault.df in FORMATS, f"format {fault.df!r} is not known")
+    count = 1024
+    width = FORMATS[fault.df].bits
+    if fault.exponent and is_block(fault.df):
+        count = 64
+        width = exponent_bits(fault.df)
+    if fault.kind != "packet" or fault.how == "part lost":
+        _require(fault, 0 <= fault.datum < count, f"datum {fault.datum}: there are {count}")
+    if fault.kind == "flip":
+        _require(fault, bool(fault.bits) and max(fault.bits) < width, f"bits {fault.bits}: there are {width}")
 
 
 def _require(fault: Fault, holds: bool, problem: str) -> None:

@@ -1,4 +1,4 @@
-"""The description of a fault: which value, where in it, and what happens to it there."""
+"""The description of a fault: the value, the place in it, and the change there."""
 
 import reprlib
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -40,13 +40,17 @@ FLIT_BYTES: Final = 32
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """One fault. `number`: of a campaign; `place`: "" where no value is hit; `where`: the op or queue; `entry`: which
-    of its values, in the order in which the run makes them, or of a pointer fault how many inputs ran before; `tensor`:
-    the op or queue whose value it is; `operand`: the op `where` alone sees it, as this operand. `tile`: of the value,
-    inside of an op the how manieth that goes through the unit; `datum`: of the tile, or the group of 16 whose exponent
-    it is; `bits`: from the lowest; `core`: (row, column) in the op's grid; `step`: an instruction of the vector unit;
-    `how`: what happens, in a word; `stratum`: from which it was drawn. `nodes` and `reader`, found from these: values
-    of the trace that change, and what alone sees them."""
+    """One fault of a campaign.
+
+    `number`: of the campaign; `place`: "" where no value is hit; `where`: the op or queue; `entry`: the position of
+    its value among those of `where`, in the order of the run, or for a pointer fault the number of inputs that ran
+    before; `tensor`: the op or queue whose value it is; `operand`: only the op `where` sees the fault, as this
+    operand.
+    `tile`: of the value, or inside of an op the position among the tiles that go through the unit; `datum`: of the
+    tile, or the group of 16 whose exponent it is; `bits`: from the lowest; `core`: (row, column) in the op's grid;
+    `step`: an instruction of the vector unit; `how`: the change in a word; `stratum`: the part that it was drawn from.
+    `nodes` and `reader` are found from these: values of the trace that change, and the only reader that sees it.
+    """
 
     number: int
     kind: Kind
@@ -70,13 +74,15 @@ class Fault:
 
     @property
     def bit_name(self) -> str:
-        """Of the first bit: sign, exponent, mantissa, shared exponent, or its number."""
+        """The field of the first bit: sign, exponent, mantissa, shared exponent, or its number."""
         if not self.bits:
             return ""
-        return "shared exponent" if self.exponent else field_of(self.df, self.bits[0]) if self.df else ""
+        if self.exponent:
+            return "shared exponent"
+        return field_of(self.df, self.bits[0]) if self.df else ""
 
     def as_json(self) -> dict[str, Any]:
-        """Plain data: all that a campaign of given faults needs."""
+        """Return plain data with all that a campaign of given faults needs."""
         return {
             "number": self.number,
             "kind": self.kind,
@@ -100,22 +106,25 @@ class Fault:
 
     @staticmethod
     def from_json(content: Mapping[str, Any]) -> "Fault":
-        """What `as_json` wrote, or the part of it that says something; `nodes` and `reader` are left out. Raises
-        ValueError that names the key whose value is none that a fault has."""
+        """Read a fault from the content that `as_json` wrote, or from a part of it, without `nodes` and `reader`.
+
+        Raises ValueError that names the key whose value no fault has.
+        """
         if "kind" not in content:
             raise ValueError("the key 'kind' is missing")
-        given: dict[str, Any] = {name: value for name, value in content.items() if name in FIELDS}
-        for name, value in given.items():
+        values: dict[str, Any] = {name: value for name, value in content.items() if name in FIELDS}
+        for name, value in values.items():
             FIELDS[name].require(name, value)
-        given = {"number": 0, "place": "", "where": "", "op_type": "", "df": "", **given}
-        given["bits"] = tuple(given.get("bits", ()))
-        given["core"] = tuple(given["core"]) if given.get("core") is not None else None
-        return Fault(**given)
+        values = {"number": 0, "place": "", "where": "", "op_type": "", "df": "", **values}
+        values["bits"] = tuple(values.get("bits", ()))
+        core = values.get("core")
+        values["core"] = None if core is None else tuple(core)
+        return Fault(**values)
 
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """What the value of a key may be: a test, and the words for it."""
+    """The legal values of a key in JSON: a test, and the words for it."""
 
     holds: Callable[[Any], bool]
     words: str
@@ -126,20 +135,20 @@ class Field:
             raise ValueError(f"{name} {reprlib.repr(value)} is not {self.words}")
 
 
-def number_from(least: int) -> Field:
-    """A whole number of at least so much, and of no more than 63 bits."""
-    return Field(lambda value: type(value) is int and least <= value < _MOST, f"a whole number from {least} on")
+def number_from(minimum: int) -> Field:
+    """Return the field of an integer of at least `minimum` and at most 63 bits."""
+    return Field(lambda value: type(value) is int and minimum <= value < _MOST, f"a whole number from {minimum} on")
 
 
-def words_of(known: Collection[str]) -> Field:
-    """One of some words."""
-    return Field(lambda value: isinstance(value, str) and value in known, f"one of {', '.join(filter(None, known))}")
+def words_of(words: Collection[str]) -> Field:
+    """Return the field of a text that is one of some words."""
+    return Field(lambda value: isinstance(value, str) and value in words, f"one of {', '.join(filter(None, words))}")
 
 
-def _are_numbers(value: Any, most: int) -> bool:
-    """Whether a value is a list of whole numbers from 0 to below `most`."""
+def _are_numbers(value: Any, limit: int) -> bool:
+    """Return whether a value is a list of integers from 0 to below `limit`."""
     numbers = cast("Sequence[Any]", value) if isinstance(value, list | tuple) else (None,)
-    return all(type(number) is int and 0 <= number < most for number in numbers)
+    return all(type(number) is int and 0 <= number < limit for number in numbers)
 
 
 _MOST: Final = 1 << 63
@@ -172,12 +181,13 @@ FIELDS: Final[Mapping[str, Field]] = {
 
 
 def exponent_bits(df: str) -> int:
-    """Bits of a shared exponent that say something."""
+    """Return the number of bits of a shared exponent that have a meaning in a format."""
     return 5 if FORMATS[df].family == "a" else 8
 
 
 def field_of(df: str, bit: int) -> str:
-    """What a bit of a datum is: the sign is the highest, then exponent, then mantissa (FORMATS 3, 4)."""
+    """Return the name of the field that a bit of a datum is in: the sign is the highest, then exponent, then mantissa
+    (FORMATS 3, 4)."""
     spec = FORMATS[df]
     if spec.kind == "raw" or df.startswith("U"):
         return f"bit {bit}"
@@ -189,19 +199,19 @@ def field_of(df: str, bit: int) -> str:
 
 
 def bits_of_tile(df: str) -> int:
-    """Bits of a tile that a flip may hit: its datums, and the exponents that they share."""
+    """Return the number of bits of a tile that a flip may hit: its datums, and the exponents that they share."""
     return 1024 * FORMATS[df].bits + (64 * exponent_bits(df) if is_block(df) else 0)
 
 
 def bit_at(df: str, hit: int) -> tuple[int, int, bool]:
-    """Bit `hit` of the `bits_of_tile`: datum or group, bit of it, and whether it is of a shared exponent."""
-    width = FORMATS[df].bits
-    exponent = hit >= 1024 * width
-    datum, bit = divmod(hit - 1024 * width if exponent else hit, exponent_bits(df) if exponent else width)
-    return datum, bit, exponent
+    """Return the place of bit `hit` of the `bits_of_tile`: datum or group, bit in it, whether an exponent is hit."""
+    datum_bits = 1024 * FORMATS[df].bits
+    if hit < datum_bits:
+        return *divmod(hit, FORMATS[df].bits), False
+    return *divmod(hit - datum_bits, exponent_bits(df)), True
 
 
 def flit_of(df: str, datum: int) -> slice:
-    """The datums that lie in the same 32 bytes of a tile."""
+    """Return the slice of the datums that are in the same 32 bytes of a tile as a datum."""
     count = 8 * FLIT_BYTES // FORMATS[df].bits
     return slice(datum // count * count, datum // count * count + count)

@@ -1,6 +1,6 @@
-"""Faults inside an op of precision "device": Dst, registers of the vector unit, what the packer gives.
+"""Faults inside an op of precision "device": in Dst, in registers of the vector unit, in the output of the packer.
 
-The op runs once more on the kernels, with the ways cut off that spare a unit, and one unit's result is changed.
+The op runs once more on the kernels, without the shortcuts that spare a unit, and one unit's result is changed.
 """
 
 from collections.abc import Callable
@@ -13,7 +13,7 @@ from buda_emu.arithmetic.formats.bits import U32
 from buda_emu.arithmetic.formats.stored import Bits
 from buda_emu.arithmetic.tensix.functions.table import Bound
 from buda_emu.arithmetic.tensix.functions.vector_unit import NumpyUnit
-from buda_emu.arithmetic.tensix.lanes import DstMode, VectorMode, load, store, touched
+from buda_emu.arithmetic.tensix.lanes import DstMode, VectorMode, load, store, touched_mask
 from buda_emu.emulator.ops.base import Parallel
 from buda_emu.emulator.ops.on_device.kernel_units import KernelUnits
 from buda_emu.emulator.ops.on_device.reference_units import ReferenceUnits
@@ -21,13 +21,13 @@ from buda_emu.emulator.ops.on_device.units import PackedAs, Picking, Spill
 from buda_emu.testing.injection.fault import INSIDE, Fault, Place
 
 _HELD_AS = {"bf16": "Float16_b", "fp16": "Float16", "fp32": "Float32", "int32": "Int32"}
-"""The format whose bits the datums of Dst have."""
+"""The format of Dst's datums, by the mode of Dst."""
 
 
 @dataclass(frozen=True, slots=True)
 class Visit:
-    """Tiles that go through a unit in one call, and as what; `steps`: instructions of the vector unit that write a
-    register."""
+    """Tiles that go through a unit in one call, and their format there; `steps` counts the instructions of the vector
+    unit that write a register."""
 
     place: Place
     first: int
@@ -38,28 +38,28 @@ class Visit:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WatchedUnits(KernelUnits):
-    """The kernels, with the bits of the others: every tile goes through the packer. `visits`: what went through which
-    unit; `fault`: what is changed, where there is one."""
+    """The kernels without shortcuts, so that every tile goes through the packer, with the same bits. `visits` records
+    the tiles that go through each unit; `fault`, where there is one, changes a tile."""
 
     fault: Fault | None = None
     visits: list[Visit] = field(default_factory=list[Visit])
     counts: dict[Place, int] = field(default_factory=lambda: dict.fromkeys(INSIDE, 0))
 
     def halves(self, tiles: Bits, register: str, parallel: Parallel) -> None:
-        """See `Units`."""
+        """Refuse this shortcut of `Units`: None sends the tiles through the units."""
 
     def picker(self, picking: Picking, fidelity: str, mode: DstMode, spill: Spill | None) -> None:
-        """See `Units`."""
+        """Refuse this shortcut of `Units`: None sends the tiles through the units."""
 
     def l1_picker(self, picking: Picking, fidelity: str, mode: DstMode, df: str) -> None:
-        """See `Units`."""
+        """Refuse this shortcut of `Units`: None sends the tiles through the units."""
 
     def recode(self, tiles: Bits, out: Bits) -> None:
-        """See `Units`: through Dst."""
+        """Recode tiles through Dst, without the shortcut of the kernels."""
         ReferenceUnits.recode(self, tiles, out)  # pyright: ignore[reportArgumentType] - it asks for units, not for their kind
 
-    def _seen(self, place: Place, tiles: int, df: str, steps: Callable[[], int] = lambda: 1) -> int | None:
-        """The tile of this call that the fault hits."""
+    def _visit(self, place: Place, tiles: int, df: str, steps: Callable[[], int] = lambda: 1) -> int | None:
+        """Record a visit of a unit; return the tile of this call that the fault hits, None where it hits none."""
         first = self.counts[place]
         self.counts[place] = first + tiles
         if self.fault is None:
@@ -69,26 +69,28 @@ class WatchedUnits(KernelUnits):
         return hit if self.fault.place == place and 0 <= hit < tiles else None
 
     def pack(self, dst: U32, to: PackedAs, out: Bits | None = None) -> Bits:
-        hit = self._seen("dst", len(dst), _HELD_AS[to.mode])
+        hit = self._visit("dst", len(dst), _HELD_AS[to.mode])
         if hit is not None and self.fault is not None:
             dst = dst.copy()
             dst.reshape(len(dst), -1)[hit, self.fault.datum] ^= _mask(self.fault)
         packed = KernelUnits.pack(self, dst, to, out)
-        hit = self._seen("packer", len(dst), to.df)
+        hit = self._visit("packer", len(dst), to.df)
         if hit is not None and self.fault is not None:
-            codes = packed.datums if not self.fault.exponent or packed.exponents is None else packed.exponents
+            codes = packed.datums
+            if self.fault.exponent and packed.exponents is not None:
+                codes = packed.exponents
             codes[hit, self.fault.datum] ^= codes.dtype.type(_mask(self.fault))
         return packed
 
     def function(self, bound: Bound, mode: DstMode, *images: U32, vector: VectorMode = "rc") -> U32:
         out = KernelUnits.function(self, bound, mode, *images, vector=vector)
-        hit = self._seen("sfpu", len(out), "Float32", lambda: _computed(bound, mode, images, 0, 0, None)[1])
+        hit = self._visit("sfpu", len(out), "Float32", lambda: _compute_datum(bound, mode, images, 0, 0, None)[1])
         fault = self.fault
         if hit is not None and fault is not None:
             row, column = divmod(fault.datum, 32)
-            if touched(vector, bound.whole_faces)[row, column]:
-                found, _ = _computed(bound, mode, images, hit, fault.datum, fault)
-                out.reshape(len(out), -1)[hit, fault.datum] = found
+            if touched_mask(vector, bound.whole_faces)[row, column]:
+                datum, _ = _compute_datum(bound, mode, images, hit, fault.datum, fault)
+                out.reshape(len(out), -1)[hit, fault.datum] = datum
         return out
 
 
@@ -96,15 +98,17 @@ def _mask(fault: Fault) -> np.uint32:
     return np.uint32(sum(1 << bit for bit in fault.bits))
 
 
-def _computed(
+def _compute_datum(
     bound: Bound, mode: DstMode, images: tuple[U32, ...], tile: int, datum: int, fault: Fault | None
 ) -> tuple[np.uint32, int]:
-    """One datum's result by the definition, and how many instructions wrote a register; one of them is hit."""
+    """Compute one datum of a vector function by definition, with a fault in one instruction's result.
+
+    Returns the datum with the number of instructions that wrote a register.
+    """
     reads, writes = bound.modes(mode)
-    lanes = [
-        load(image.reshape(len(image), -1)[tile, datum : datum + 1], own)
-        for image, own in zip(images, reads, strict=True)
-    ]
+    lanes: list[Any] = []
+    for image, read_mode in zip(images, reads, strict=True):
+        lanes.append(load(image.reshape(len(image), -1)[tile, datum : datum + 1], read_mode))
     unit = _HitUnit(NumpyUnit(bound.blackhole), fault)
     with np.errstate(all="ignore"):
         result = store(bound.define(unit, *lanes), writes)
@@ -112,7 +116,7 @@ def _computed(
 
 
 class _HitUnit:
-    """A vector unit in which a register loses bits right after an instruction has written it; conditions are none."""
+    """A vector unit in which a register loses bits right after an instruction wrote it. Conditions are never hit."""
 
     def __init__(self, unit: NumpyUnit, fault: Fault | None) -> None:
         self._unit = unit

@@ -1,5 +1,5 @@
-"""Machines that run the programs of a netlist from the start: clean ones that are recorded, and those with a fault in a
-queue's pointers or fill, which decide what is read at all and whether a program goes on."""
+"""Machines that run the programs of a netlist from the start: clean ones that are recorded, and machines with a fault
+in a queue's pointers or fill, which decide what is read at all and whether a program goes on."""
 
 from collections.abc import Callable, Generator, Mapping
 from contextlib import closing, contextmanager
@@ -21,13 +21,13 @@ from buda_emu.testing.injection.trace import Trace, beyond
 from buda_emu.testing.injection.values import Arithmetic, Floats, OnDevice, Value
 
 Fill = Callable[[Emulator, int], object]
-"""Pushes a machine's inputs; those that are generated from a seed."""
+"""A function that pushes a machine's inputs; generated inputs come from the seed."""
 POINTERS: Final = ("rd", "wr", "local")
-"""Of a queue; a ram has no local one."""
+"""The pointers of a queue; a ram has no local one."""
 
 
 class _Epochs(Listener):
-    """Tells a trace where executes begin."""
+    """A listener that tells a trace where executes begin."""
 
     def __init__(self, trace: "list[Trace]") -> None:
         self._trace = trace
@@ -40,7 +40,7 @@ class _Epochs(Listener):
 
 @dataclass(frozen=True, slots=True)
 class Machines:
-    """What is needed to run programs, by name with their parameters. `made_up`: inputs come from a seed."""
+    """The settings of a run: programs by name with their parameters. With `made_up`, inputs come from a seed."""
 
     netlist: Netlist
     fill: Fill
@@ -50,14 +50,13 @@ class Machines:
     made_up: bool = True
 
     def arithmetic(self) -> Arithmetic:
-        """Of the precision."""
+        """Return the arithmetic of the precision."""
         if self.precision != "device":
             return Floats()
-
         return OnDevice(core_of(self.netlist.arch_name))
 
     @contextmanager
-    def _filled(self, listeners: tuple[Listener, ...], seed: int) -> Generator[Emulator]:
+    def _open_machine(self, listeners: tuple[Listener, ...], seed: int) -> Generator[Emulator]:
         emulator = Emulator(
             self.netlist, self.precision, 1, inputs_at_once=1, memory_limit=self.memory_limit, listeners=listeners
         )
@@ -71,11 +70,10 @@ class Machines:
             emulator.run(name, parameters)
         emulator.record(None)
 
-    def recorded(self, seed: int = 0) -> Trace:
-        """Every value of a clean run. Raises as a run does, and UnsupportedError where all values do not fit the
-        memory."""
+    def record_run(self, seed: int = 0) -> Trace:
+        """Record every value of a clean run. Raises the errors of a run, UnsupportedError where memory ends."""
         traces: list[Trace] = []
-        with self._filled((_Epochs(traces),), seed) as emulator:
+        with self._open_machine((_Epochs(traces),), seed) as emulator:
             trace = Trace(emulator, self.arithmetic(), self.memory_limit)
             traces.append(trace)
             trace.begun = windows(emulator)
@@ -84,17 +82,21 @@ class Machines:
             trace.left = windows(emulator)
         return trace
 
-    def spoilt(self, fault: Fault, clean: Trace, outputs: Mapping[tuple[str, int], int]) -> "Left":
-        """What a run leaves in which the fault is made after `fault.entry` inputs. `outputs`: values of the clean run,
-        by queue and slot. Raises what stops the program; an op waits for ever, too, for an entry that the pointers do
-        not hold (NETLIST 4.1 device pointer pair), unless the clean run reads such entries of that queue."""
-        with self._filled((), 0) as emulator:
-            made = [0]
+    def run_with_fault(self, fault: Fault, clean: Trace, outputs: Mapping[tuple[str, int], int]) -> "Left":
+        """Run with the fault made after `fault.entry` inputs, and return the memory that the run leaves.
+
+        `outputs` are values of the clean run, by queue and slot. Raises the errors that stop a program. An op also
+        waits for ever for an entry that the pointers do not hold (NETLIST 4.1, device pointer pair), unless the clean
+        run reads such entries of that queue.
+        """
+        with self._open_machine((), 0) as emulator:
+            inputs = 0
 
             def step() -> None:
-                if made[0] == fault.entry:
+                nonlocal inputs
+                if inputs == fault.entry:
                     spoil(emulator, fault)
-                made[0] += 1
+                inputs += 1
 
             def recorder(plan: Plan, chunk: Chunk) -> None:  # noqa: ARG001
                 for queue in sorted(beyond(emulator.channels, chunk) - clean.beyond):
@@ -105,33 +107,36 @@ class Machines:
             step()
             self._run(emulator, recorder)
             arithmetic = self.arithmetic()
-            found = dict[int, Value]()
+            values = dict[int, Value]()
             for (queue, slot), number in outputs.items():
                 channel = emulator.channels[queue]
                 if channel.view.label(slot):
-                    found[number] = arithmetic.read(channel, slot, flat=False)
-            return Left(found, windows(emulator))
+                    values[number] = arithmetic.read(channel, slot, flat=False)
+            return Left(values, windows(emulator))
 
 
 @dataclass(frozen=True, slots=True)
 class Left:
-    """What a run left: values of the outputs that were written, by the number of the clean ones, and `windows`."""
+    """The memory that a run left: values of the written outputs, by the number of the clean ones, and `windows`."""
 
     values: Mapping[int, Value]
     windows: Mapping[str, tuple[int, ...]]
 
 
 def windows(emulator: Emulator) -> dict[str, tuple[int, ...]]:
-    """By queue the slots between its pointers: what the host finds in it."""
+    """Return by queue the slots between its pointers: the entries that the host finds in it."""
     return {name: tuple(channel.window()) for name, channel in emulator.channels.items() if isinstance(channel, Fifo)}
 
 
 def spoil(emulator: Emulator, fault: Fault) -> None:
-    """Make a fault of kind "pointer", or lose an entry. Raises ProgramError for a ram's pointer outside of it."""
+    """Change a pointer, or lose or double an entry of a queue. Raises ProgramError for a pointer outside of its ram."""
     channel = emulator.channels[fault.where]
     if fault.kind == "entry":
         assert isinstance(channel, Fifo)
-        _lose(channel, fault.tile) if fault.how == "lost" else _double(channel, fault.tile)
+        if fault.how == "lost":
+            _lose(channel, fault.tile)
+        else:
+            _double(channel, fault.tile)
     elif isinstance(channel, Fifo):
         ring = channel.ring
         name = fault.how
@@ -143,7 +148,7 @@ def spoil(emulator: Emulator, fault: Fault) -> None:
 
 
 def _lose(channel: Fifo, place: int) -> None:
-    """The entry at a place of the window is gone, and those after it move up."""
+    """Remove the entry at a place of the window; those after it move up."""
     slots = channel.window()
     for slot, after in zip(slots[place:], slots[place + 1 :], strict=False):
         _copy(channel, after, slot)
@@ -151,8 +156,8 @@ def _lose(channel: Fifo, place: int) -> None:
 
 
 def _double(channel: Fifo, place: int) -> None:
-    """The entry at a place of the window comes once more after itself, and those after it move down. Raises
-    ProgramError where there is no room."""
+    """Insert the entry at a place of the window once more after itself; those after it move down. Raises ProgramError
+    where there is no room."""
     channel.next_write()
     slots = channel.window()
     for slot, after in reversed(list(zip(slots[place:], slots[place + 1 :], strict=False))):
@@ -160,7 +165,7 @@ def _double(channel: Fifo, place: int) -> None:
 
 
 def _copy(channel: Fifo, source: int, target: int) -> None:
-    """What one slot holds to another."""
+    """Copy the content of one slot to another."""
     view = channel.view
     if isinstance(view, BitView):
         view.write_bits([target], view.read_bits([source]).copy(), view.label(source))

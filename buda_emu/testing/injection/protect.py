@@ -1,4 +1,5 @@
-"""Protection to try, codes on words of memory and bounds on what ops give: what each makes of a fault, and costs."""
+"""Protection to try: codes on words of memory, and bounds on the results of ops. For each, its effect on a fault and
+its cost."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any, Final, Literal, get_args
@@ -23,15 +24,18 @@ PROTECTION_TEXTS: Final = {
     "range": "results of ops are clipped to the range that clean runs have; a NaN becomes the nearest bound to 0",
 }
 CLEAN_RUNS: Final = 4
-"""Runs that ranges are learned from, if inputs are random."""
+"""Number of runs that ranges are learned from, if inputs are random."""
 _WORD: Final = 32
 _CODE_BITS: Final[Mapping[str, int]] = {"parity": 1, "ecc": 7}
 
 
 def in_memory(protection: Protection, fault: Fault, seed: int) -> After | None:
-    """What a code makes of a fault, None where it sees nothing. Values are protected where they lie, in DRAM and L1:
-    what is wrong before it is written there is written with a code that fits. A word with three flips looks to SECDED
-    like one with one flip, so an odd number of them passes."""
+    """Return the effect of a code on a fault, None where it notices nothing.
+
+    Values are protected where they are stored, in DRAM and L1: a value that is wrong before it is written there is
+    written with a code that fits. A word with three flips looks to SECDED like one with one flip, so that an odd number
+    of flips passes.
+    """
     if fault.kind not in ("flip", "burst") or fault.place not in ("dram", "l1"):
         return None
     flips = [len(fault.bits)] if fault.kind == "flip" else _flips(seed)
@@ -43,7 +47,7 @@ def in_memory(protection: Protection, fault: Fault, seed: int) -> After | None:
 
 
 def _flips(seed: int) -> list[int]:
-    """Of each word of a burst."""
+    """Return the number of flips in each word of a burst."""
     noise = burst_noise(seed)
     words: list[int] = []
     while noise:
@@ -53,7 +57,7 @@ def _flips(seed: int) -> list[int]:
 
 
 class Ranges:
-    """Bounds of what each op gives, learned from clean runs."""
+    """Bounds of each op's results, learned from clean runs."""
 
     def __init__(self, traces: Iterable[Trace]) -> None:
         self._of: dict[str, tuple[np.float32, np.float32]] = {}
@@ -69,33 +73,33 @@ class Ranges:
             low, high = self._of.get(op, (np.float32(np.inf), np.float32(-np.inf)))
             self._of[op] = min(low, finite.min()), max(high, finite.max())
 
-    def clipped(self, node: Node, value: Value) -> Value:
-        """What an op gave, within the bounds of its clean runs."""
+    def clip(self, node: Node, value: Value) -> Value:
+        """Clip an op's result to the bounds of its clean runs. Elements that the fault did not reach do not change."""
         low, high = self._of.get(name_of(node), (np.float32(-np.inf), np.float32(np.inf)))
-        found = self._arithmetic.floats(value)
+        floats = self._arithmetic.floats(value)
         with np.errstate(all="ignore"):
-            outside = ~((found >= low) & (found <= high))
+            outside = ~((floats >= low) & (floats <= high))
         clean = self._arithmetic.floats(node.value)
-        outside &= found.view(np.uint32) != clean.view(np.uint32)
+        outside &= floats.view(np.uint32) != clean.view(np.uint32)
         if not outside.any():
             return value
         nearest = np.float32(min(max(0.0, float(low)), float(high)))
-        inside = np.where(outside, np.clip(np.where(np.isnan(found), nearest, found), low, high), found)
+        inside = np.where(outside, np.clip(np.where(np.isnan(floats), nearest, floats), low, high), floats)
         if not isinstance(value, Bits):
             return inside.astype(np.float32)
-        made = value.copy()
+        clipped = value.copy()
         tiles = np.flatnonzero(outside.any(axis=-1)[0])
-        made.assign((slice(0, 1), tiles), Bits.encoded(value.df, np.ascontiguousarray(inside[:, tiles], np.float32)))
-        return made
+        clipped.assign((slice(0, 1), tiles), Bits.encode(value.df, np.ascontiguousarray(inside[:, tiles], np.float32)))
+        return clipped
 
 
 def cost(protection: Protection, sites: Sites, times: Times) -> Cost:
-    """What a protection costs."""
+    """Return the bits that a protection adds to a run, and the time of the run with it."""
     ops = {name_of(node): node for node in sites.trace.nodes if isinstance(node.step, Run)}
     entries = {(node.queue, node.slot): node for node in sites.trace.nodes if node.queue}
-    held = sum(node.value.shape[1] * bits_of_tile(node.df) for node in (*ops.values(), *entries.values()))
+    memory = sum(node.value.shape[1] * bits_of_tile(node.df) for node in (*ops.values(), *entries.values()))
     if protection != "range":
         share = _CODE_BITS[protection] / _WORD
-        return Cost(round(held * share), share, times.with_wider_words(share))
+        return Cost(round(memory * share), share, times.with_wider_words(share))
     bounds = sum(2 * _WORD * node.step.op.blocking.cells for node in ops.values() if isinstance(node.step, Run))
-    return Cost(bounds, bounds / held if held else 0.0, times.with_bounds())
+    return Cost(bounds, bounds / memory if memory else 0.0, times.with_bounds())

@@ -14,7 +14,7 @@ from buda_emu.testing.injection.fault import TEXT, Fault, Field, number_from, wo
 Outcome = Literal["masked", "tolerable", "corrupt", "not finite", "deadlock", "stopped", "late"]
 OUTCOMES: Final[tuple[Outcome, ...]] = get_args(Outcome)
 After = Literal["masked", "tolerable", "corrupt", "not finite", "deadlock", "stopped", "late", "corrected", "detected"]
-"""What is left of a fault by a protection."""
+"""The effect that remains of a fault under a protection."""
 OUTCOME_TEXTS: Final = {
     "masked": "all outputs have the bits of the clean run",
     "tolerable": "outputs differ, but each entry still has the required PCC; or the run takes longer, within the bound",
@@ -32,17 +32,20 @@ _Z: Final = 1.959964  # two-sided 95 %
 
 
 def column(outcome: str) -> str:
-    """An outcome as a key."""
+    """Return an outcome as a key of JSON."""
     return outcome.replace(" ", "_")
 
 
 @dataclass(frozen=True, slots=True)
 class Effect:
-    """What one fault did. `pcc`: the least of the output entries that differ; `max_error`: relative to the root mean
-    square of the entry; `tiles`: output tiles that differ; `computed`: values that were computed again; `error`: what
-    stopped the run, or is wrong beside values; `top1`: the least share of an output entry's rows whose largest element
-    is where it was; `maps`: by output the tiles that differ in any entry, as a hexadecimal number whose lowest bit is
-    tile 0; `ratio`: of the time to that of the clean run; `after`: by protection what is left."""
+    """The effect of one fault.
+
+    `pcc`: the least of the output entries that differ; `max_error`: relative to the root mean square of the entry;
+    `tiles`: output tiles that differ; `computed`: values that were computed again; `error`: the reason why the run
+    stopped, or a fault beside values; `top1`: the least share of an output entry's rows whose largest element is in
+    its place; `maps`: by output the tiles that differ in any entry, as a hexadecimal number whose lowest bit is tile
+    0; `ratio`: of the time to that of the clean run; `after`: the remaining effect by protection.
+    """
 
     fault: Fault
     outcome: Outcome
@@ -59,11 +62,11 @@ class Effect:
 
     @property
     def failed(self) -> bool:
-        """Without protection."""
+        """Return whether the outcome without protection is a failure."""
         return self.outcome in FAILURES
 
     def as_json(self) -> dict[str, Any]:
-        """Plain data."""
+        """Return plain data with the keys of the fault and of the effect."""
         return {
             **self.fault.as_json(),
             "outcome": self.outcome,
@@ -81,8 +84,8 @@ class Effect:
 
     @staticmethod
     def from_json(content: Mapping[str, Any]) -> "Effect":
-        """What `as_json` wrote; nodes, which a replay finds again, are left out. Raises ValueError that names the key
-        which is missing, or whose value is none that an effect has."""
+        """Read an effect from the content that `as_json` wrote; nodes, which a replay finds again, are left out.
+        Raises ValueError that names the key that is missing, or whose value no effect has."""
         missing = next((name for name in (*FAULT_FIELDS, *FIELDS) if name not in content), None)
         if missing is not None:
             raise ValueError(f"the key {missing!r} is missing")
@@ -96,7 +99,7 @@ def _is_number(value: Any) -> bool:
 
 
 def _maps_texts(value: Any, holds: Callable[[str], bool]) -> bool:
-    """Whether a value is an object whose values are texts that `holds` takes."""
+    """Return whether a value is an object whose values are texts that `holds` accepts."""
     texts = cast("Mapping[Any, Any]", value).values() if isinstance(value, Mapping) else (None,)
     return all(isinstance(text, str) and holds(text) for text in texts)
 
@@ -128,8 +131,8 @@ FIELDS: Final[Mapping[str, Field]] = {
 
 @dataclass(frozen=True, slots=True)
 class Share:
-    """How many of so many faults failed, and between which shares the true one lies with 95 % (Wilson's interval).
-    `weights`: of strata with their counts, where faults were drawn by strata: (weight, faults, failures)."""
+    """The number of faults and of failures, with Wilson's interval of 95 % for the true share. `weights` are (weight,
+    faults, failures) of strata, where faults were drawn by strata."""
 
     name: str
     faults: int
@@ -139,7 +142,7 @@ class Share:
 
     @property
     def share(self) -> float:
-        """Failures of faults; of strata as their weights say."""
+        """The share of faults that fail, weighted by the strata where there are any."""
         if self.weights:
             total = sum(weight for weight, _, _ in self.weights)
             return sum(weight * failures / faults for weight, faults, failures in self.weights) / total
@@ -147,8 +150,8 @@ class Share:
 
     @property
     def interval(self) -> tuple[float, float]:
-        """Wilson's score interval, which holds for few faults, too, and for shares near 0 and 1. Of strata that of as
-        many faults, drawn from all, as would give the same variance."""
+        """Wilson's score interval, which also holds for few faults and for shares near 0 and 1. With strata it is that
+        of the number of faults, drawn from all, that would have the same variance."""
         if not self.weights:
             return wilson(self.failures, self.faults)
         share = self.share
@@ -162,7 +165,7 @@ class Share:
         return wilson(share * count, count)
 
     def as_json(self) -> dict[str, Any]:
-        """Plain data."""
+        """Return counts, share and interval as plain data."""
         low, high = self.interval
         return {
             "name": self.name,
@@ -176,40 +179,41 @@ class Share:
 
 
 def wilson(successes: float, count: float) -> tuple[float, float]:
-    """Wilson's score interval of a share, 95 %."""
+    """Return Wilson's score interval of a share at 95 %."""
     if not count:
         return 0.0, 1.0
     share = successes / count
     square = _Z * _Z
     middle = (share + square / (2 * count)) / (1 + square / count)
     half = _Z / (1 + square / count) * sqrt(share * (1 - share) / count + square / (4 * count * count))
-    low = middle - half
-    high = middle + half
-    return 0.0 if successes == 0 else max(0.0, low), 1.0 if successes == count else min(1.0, high)
+    low = 0.0 if successes == 0 else max(0.0, middle - half)
+    high = 1.0 if successes == count else min(1.0, middle + half)
+    return low, high
 
 
 def shares(effects: Iterable[Effect], name: Callable[[Fault], str]) -> list[Share]:
-    """Counts by a property of faults, the worst first; faults that have none of it are left out."""
+    """Count effects by a property of their faults, the worst first; faults without the property are left out."""
     groups: dict[str, list[Effect]] = {}
     for effect in effects:
-        if found := name(effect.fault):
-            groups.setdefault(found, []).append(effect)
-    made = [share_of(key, group) for key, group in groups.items()]
-    return sorted(made, key=lambda item: (-item.share, item.name))
+        key = name(effect.fault)
+        if key:
+            groups.setdefault(key, []).append(effect)
+    counted = [share_of(key, group) for key, group in groups.items()]
+    return sorted(counted, key=lambda share: (-share.share, share.name))
 
 
 def share_of(name: str, effects: Sequence[Effect], strata: Mapping[str, float] | None = None) -> Share:
-    """Counts of some effects. `strata`: the weights of those that the faults were drawn from."""
-    counts = {column(outcome): sum(item.outcome == outcome for item in effects) for outcome in OUTCOMES}
+    """Count effects by outcome. `strata` are the weights of the strata that the faults were drawn from."""
+    counts = {column(outcome): sum(effect.outcome == outcome for effect in effects) for outcome in OUTCOMES}
     weights: list[tuple[float, int, int]] = []
     for stratum, weight in (strata or {}).items():
-        own = [item for item in effects if item.fault.stratum == stratum]
-        if own:
-            weights.append((weight, len(own), sum(item.failed for item in own)))
+        of_stratum = [effect for effect in effects if effect.fault.stratum == stratum]
+        if of_stratum:
+            weights.append((weight, len(of_stratum), sum(effect.failed for effect in of_stratum)))
     return Share(
         name=name,
         faults=len(effects),
-        failures=sum(item.failed for item in effects),
+        failures=sum(effect.failed for effect in effects),
         counts=counts,
         weights=tuple(weights),
     )
@@ -227,30 +231,33 @@ TABLES: Final[Mapping[str, Callable[[Fault], str]]] = {
     "op type": lambda fault: fault.op_type,
     "format": lambda fault: fault.df if _of_bits(fault) else "",
     "field": lambda fault: f"{fault.df} {fault.bit_name}" if _of_bits(fault) else "",
-    "bit": lambda fault: (
-        f"{fault.df} {'exponent ' if fault.exponent else ''}{fault.bits[0]}" if _of_bits(fault) else ""
-    ),
+    "bit": lambda fault: _bit(fault) if _of_bits(fault) else "",
 }
-"""By what faults are counted; by formats and bits only flips are."""
+"""Properties by which faults are counted; by formats and bits only flips are."""
+
+
+def _bit(fault: Fault) -> str:
+    exponent = "exponent " if fault.exponent else ""
+    return f"{fault.df} {exponent}{fault.bits[0]}"
 
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """`bits`: that are added to those that a run holds; `share`: of these; `time`: of the run, as a ratio to without it
-    by the timing model, None where time is not modelled."""
+    """The cost of a protection. `bits` are added to those that a run holds, `share` is their share of these; `time` is
+    the ratio of the run's time by the timing model, None where time is not modelled."""
 
     bits: int
     share: float
     time: float | None
 
     def as_json(self) -> dict[str, Any]:
-        """Plain data."""
+        """Return the cost as plain data."""
         return {"bits": self.bits, "share": self.share, "time": self.time}
 
 
 @dataclass(frozen=True, slots=True)
 class Guarded:
-    """What a protection saves: faults by what is left of each, and how many fail still."""
+    """The faults under a protection: their number by the remaining effect, and how many still fail."""
 
     name: str
     counts: Mapping[str, int]
@@ -259,7 +266,7 @@ class Guarded:
     cost: Cost
 
     def as_json(self) -> dict[str, Any]:
-        """Plain data."""
+        """Return the counts and the cost as plain data."""
         return {
             "name": self.name,
             "failures_before": self.before,
@@ -271,9 +278,12 @@ class Guarded:
 
 @dataclass(frozen=True, slots=True)
 class Campaign:
-    """Effects of all faults of a campaign, in the order of their numbers. `bit_hours`: bits of DRAM and L1 times the
-    hours that one run holds them by the timing model; `strata`: the weights of those that faults were drawn from;
-    `costs`: by protection; `left_out`: kinds that were asked for, and that have nothing to hit here."""
+    """Effects of all faults of a campaign, in the order of their numbers.
+
+    `bit_hours`: bits of DRAM and L1 times the hours that one run holds them by the timing model; `strata`: the weights
+    of the strata that faults were drawn from; `costs`: by protection; `left_out`: kinds that were asked for, and that
+    have nothing to hit here.
+    """
 
     netlist: str
     arch: str
@@ -288,33 +298,33 @@ class Campaign:
     left_out: tuple[str, ...] = ()
 
     def total(self) -> Share:
-        """All faults together."""
+        """Count all faults together."""
         return share_of("all", self.effects, self.strata)
 
     def table(self, name: str) -> list[Share]:
-        """Counts by one of `TABLES`."""
+        """Count the faults by one of the properties in `TABLES`."""
         return shares(self.effects, TABLES[name])
 
     def outcomes(self) -> tuple[Outcome, ...]:
-        """Those of values, and of the others those that there are."""
-        there = {effect.outcome for effect in self.effects}
-        return tuple(name for place, name in enumerate(OUTCOMES) if place < _ALWAYS or name in there)
+        """Return the outcomes of values, and those of the others that occur."""
+        occurring = {effect.outcome for effect in self.effects}
+        return tuple(name for place, name in enumerate(OUTCOMES) if place < _ALWAYS or name in occurring)
 
     def protection(self) -> list[Guarded]:
-        """What each protection that was tried saves."""
+        """Count, for each protection that was tried, the faults by the effect that remains."""
         before = sum(effect.failed for effect in self.effects)
-        found: list[Guarded] = []
+        rows: list[Guarded] = []
         for name, cost in self.costs.items():
             counts: dict[str, int] = {}
             for effect in self.effects:
-                left = effect.after.get(name, effect.outcome)
-                counts[column(left)] = counts.get(column(left), 0) + 1
+                remaining = effect.after.get(name, effect.outcome)
+                counts[column(remaining)] = counts.get(column(remaining), 0) + 1
             failures = sum(effect.after.get(name, effect.outcome) in FAILURES for effect in self.effects)
-            found.append(Guarded(name=name, counts=counts, failures=failures, before=before, cost=cost))
-        return found
+            rows.append(Guarded(name=name, counts=counts, failures=failures, before=before, cost=cost))
+        return rows
 
     def as_json(self) -> dict[str, Any]:
-        """Everything, with `schema_version`."""
+        """Return all effects and tables as plain data, with `schema_version`."""
         return {
             "schema_version": RESULT_VERSION,
             "netlist": self.netlist,
@@ -327,7 +337,7 @@ class Campaign:
             "left_out": list(self.left_out),
             "total": self.total().as_json(),
             "strata": dict(self.strata),
-            "protection": [item.as_json() for item in self.protection()],
+            "protection": [row.as_json() for row in self.protection()],
             "tables": {name: [share.as_json() for share in self.table(name)] for name in TABLES},
             "faults": [effect.as_json() for effect in self.effects],
         }

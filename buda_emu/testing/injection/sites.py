@@ -1,9 +1,9 @@
-"""Where a recorded run can be hit: places by the bits that the chip holds there and how long it holds them."""
+"""Sites of a recorded run that can be hit, weighted by the bits that the chip holds there and for how long."""
 
 from bisect import bisect_right
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import field
-from itertools import accumulate
+from itertools import accumulate, chain
 from random import Random
 from typing import Final, Literal, get_args
 
@@ -11,7 +11,7 @@ from buda_emu.emulator.runtime.graph.steps import Push, Run
 from buda_emu.spec.formats import FORMATS, is_block
 from buda_emu.support.errors import HostError
 from buda_emu.support.records import dataclass
-from buda_emu.testing.injection.fault import Place, bits_of_tile, exponent_bits
+from buda_emu.testing.injection.fault import INSIDE, PLACES, Place, bits_of_tile, exponent_bits
 from buda_emu.testing.injection.trace import Node, Trace
 from buda_emu.testing.injection.values import OnDevice
 
@@ -22,9 +22,9 @@ _LANES: Final = 32
 
 @dataclass(frozen=True, slots=True)
 class Site:
-    """Some tiles that bits may flip in. `node`: the value, or that of the op whose unit they go through; `reader` and
-    `operand`: who alone sees it; `first`: the first of the tiles; `df`: their format; `steps`: instructions of the
-    vector unit; `weight`: bits times cycles."""
+    """Some tiles in which bits may flip. `node` is the value, or that of the op whose unit they go through; `reader`
+    and `operand` name the only op that sees the fault; `first` is the first of the tiles; `df` their format; `steps`
+    counts instructions of the vector unit; `weight` is bits times cycles."""
 
     place: Place
     node: int
@@ -39,31 +39,31 @@ class Site:
 
 @dataclass(slots=True)
 class Weighted:
-    """Sites to draw from, each as often as its weight says."""
+    """Sites to draw from, each as often as its weight tells."""
 
     items: list[Site] = field(default_factory=list[Site])
     sums: list[float] = field(default_factory=list[float])
 
     @staticmethod
     def of(sites: Sequence[Site]) -> "Weighted":
-        """Those without weight are left out."""
-        kept = [site for site in sites if site.weight > 0]
-        return Weighted(kept, list(accumulate(site.weight for site in kept)))
+        """Return the sites with their sums of weights, without sites of weight 0."""
+        weighted = [site for site in sites if site.weight > 0]
+        return Weighted(weighted, list(accumulate(site.weight for site in weighted)))
 
     @property
     def total(self) -> float:
-        """All weights."""
+        """The sum of all weights."""
         return self.sums[-1] if self.sums else 0.0
 
     def draw(self, random: Random) -> Site:
-        """One of them."""
+        """Draw one of the sites."""
         return self.items[min(bisect_right(self.sums, random.random() * self.total), len(self.items) - 1)]
 
 
 @dataclass(frozen=True, slots=True)
 class Stratum:
-    """A part of the sites from which equally many faults are drawn as from each other part. `share`: of all bits times
-    cycles; `bit`: that flips, of a datum or a shared exponent; None: any."""
+    """A part of the sites from which equally many faults are drawn as from each other part. `share` is its share of
+    all bits times cycles; `bit` is the bit that flips, of a datum or a shared exponent, None for any."""
 
     name: str
     share: float
@@ -72,10 +72,13 @@ class Stratum:
 
 
 class Sites:
-    """Where values of a run can be hit. `cycles`: by the graphs of an execute its modelled cycles, and those of one
-    input: what lies in DRAM is there from the execute that wrote it to the last that reads it, what lies in L1 for one
-    input, an operand for as long; of Dst a ublock on each core, of the packer a tile, of the vector unit one register.
-    `only`: an op or a queue, "" for all; `places`: where bits flip."""
+    """The sites of a run that can be hit.
+
+    `cycles` are the modelled cycles of an execute, and of one input, by the execute's graphs. A value in DRAM can be
+    hit from the execute that wrote it to the last that reads it, a value or an operand in L1 during one input; Dst
+    holds a ublock on each core, the packer a tile, the vector unit one register. `only` is an op or a queue, "" for
+    all; `places` are those where bits flip.
+    """
 
     def __init__(
         self,
@@ -87,31 +90,30 @@ class Sites:
         self.trace = trace
         self.only = only
         durations = [cycles.get(graphs, (1.0, 1.0)) for graphs in trace.epochs]
-        self._starts = [0.0, *accumulate(whole for whole, _ in durations)]
-        self._of_input = [one for _, one in durations]
-        self.numbers = numbered(trace)
-        self.ordinals = {number: place for numbers in self.numbers.values() for place, number in enumerate(numbers)}
-        """By number of a value, the how manieth of its op or queue it is."""
+        self._starts = [0.0, *accumulate(of_execute for of_execute, _ in durations)]
+        self._of_input = [of_input for _, of_input in durations]
+        self.numbers = number_values(trace)
+        self.ordinals: dict[int, int] = {}
+        """The position of a value among those of its op or queue, by the value's number."""
+        for numbers in self.numbers.values():
+            self.ordinals |= {number: place for place, number in enumerate(numbers)}
         nodes = [node for node in trace.nodes if node.df in FORMATS and (not self.only or name_of(node) == self.only)]
         self.entries = [node for node in nodes if node.step is None or isinstance(node.step, Push)]
         self.results = [node for node in nodes if isinstance(node.step, Run)]
-        held = {
-            "dram": [self._site("dram", node, self._lifetime(node)) for node in self.entries],
-            "l1": [self._site("l1", node, self._of_input[node.epoch]) for node in self.results],
-        }
-        self.bit_cycles = sum(site.weight for sites in held.values() for site in sites)
-        """Bits times cycles of DRAM and L1: what a rate of upsets for a bit and an hour is multiplied by."""
-        inside = list(self._inside()) if not {"dst", "sfpu", "packer"}.isdisjoint(places) else []
+        dram = [self._site("dram", node, self._lifetime(node)) for node in self.entries]
+        l1 = [self._site("l1", node, self._of_input[node.epoch]) for node in self.results]
+        self.bit_cycles = sum(site.weight for site in (*dram, *l1))
+        """Bits times cycles of DRAM and L1, which a rate of upsets for a bit and an hour is multiplied by."""
         self.places: dict[Place, Weighted] = {
-            "dram": Weighted.of(held["dram"]),
-            "l1": Weighted.of(held["l1"]),
+            "dram": Weighted.of(dram),
+            "l1": Weighted.of(l1),
             "operand": Weighted.of(list(self._operands(nodes))),
-            **{
-                place: Weighted.of([site for site in inside if site.place == place])
-                for place in ("dst", "sfpu", "packer")
-            },
         }
-        self.all = Weighted.of([site for place in places for site in self.places[place].items])
+        inside = [] if INSIDE.isdisjoint(places) else list(self._inside())
+        for place in PLACES:
+            if place in INSIDE:
+                self.places[place] = Weighted.of([site for site in inside if site.place == place])
+        self.all = Weighted.of(list(chain.from_iterable(self.places[place].items for place in places)))
 
     def _site(self, place: Place, node: Node, cycles: float) -> Site:
         tiles = node.value.shape[1]
@@ -120,50 +122,56 @@ class Sites:
         )
 
     def _operands(self, nodes: Sequence[Node]) -> Iterator[Site]:
-        """Everything that an op unpacks."""
+        """Yield a site for every operand that an op unpacks."""
         for node in nodes:
             for reader in node.readers:
-                other = self.trace.nodes[reader]
-                if isinstance(other.step, Run):
-                    tiles = node.value.shape[1]
-                    weight = tiles * bits_of_tile(node.df) * self._of_input[other.epoch]
-                    for operand, source in enumerate(other.inputs[: len(other.inputs) - other.sums]):
-                        if source == node.number:
-                            yield Site(
-                                place="operand",
-                                node=source,
-                                df=node.df,
-                                tiles=tiles,
-                                weight=weight,
-                                reader=reader,
-                                operand=operand,
-                            )
+                reading_node = self.trace.nodes[reader]
+                if isinstance(reading_node.step, Run):
+                    yield from self._operands_of(reading_node, node)
+
+    def _operands_of(self, reader: Node, node: Node) -> Iterator[Site]:
+        """Yield a site for each operand of an op that is this value. The sum of a gradient op is not unpacked."""
+        tiles = node.value.shape[1]
+        weight = tiles * bits_of_tile(node.df) * self._of_input[reader.epoch]
+        for operand, source in enumerate(reader.inputs[: len(reader.inputs) - reader.sums]):
+            if source == node.number:
+                yield Site(
+                    place="operand",
+                    node=source,
+                    df=node.df,
+                    tiles=tiles,
+                    weight=weight,
+                    reader=reader.number,
+                    operand=operand,
+                )
 
     def _inside(self) -> Iterator[Site]:
-        """Dst, packer and vector unit, which the ops of precision "device" have; each op runs once to count tiles."""
+        """Yield sites in Dst, packer and vector unit of the ops of precision "device"; each op runs once to count
+        tiles."""
         from buda_emu.testing.injection.inside_op import Visit, WatchedUnits
 
         arithmetic = self.trace.arithmetic
         if not isinstance(arithmetic, OnDevice):
             raise HostError("places dst, sfpu and packer are those of precision device (--precision device)")
-        known: dict[tuple[str, int], list[Visit]] = {}
+        visits_by_op: dict[tuple[str, int], list[Visit]] = {}
         for node in self.results:
             assert isinstance(node.step, Run)
-            key = node.step.op.name, len(node.inputs)
-            if key not in known:
+            key = (node.step.op.name, len(node.inputs))
+            if key not in visits_by_op:
                 units = WatchedUnits(arithmetic.core)
-                self.trace.remade(node.number, units)
-                known[key] = units.visits
+                self.trace.recompute(node.number, units)
+                visits_by_op[key] = units.visits
+            visits = visits_by_op[key]
             blocking = node.step.op.blocking
             cycles = blocking.cells * self._of_input[node.epoch]
-            for visit in known[key]:
+            for visit in visits:
                 width = FORMATS[visit.df].bits
                 bits = {
                     "dst": blocking.ublock[0] * blocking.ublock[1] * 1024 * width,
                     "sfpu": _LANES * width,
                     "packer": bits_of_tile(visit.df),
                 }[visit.place]
-                share = visit.tiles / sum(other.tiles for other in known[key] if other.place == visit.place)
+                share = visit.tiles / sum(other.tiles for other in visits if other.place == visit.place)
                 yield Site(
                     place=visit.place,
                     node=node.number,
@@ -175,15 +183,15 @@ class Sites:
                 )
 
     def _lifetime(self, node: Node) -> float:
-        """Cycles from when it is written (an entry of the host: from the beginning) to when it is last read; what the
-        host reads at the end is there until the end."""
+        """Return the cycles from when an entry is written (by the host: from the beginning) to when it is last read. An
+        entry that no op reads stays until the end, where the host reads it."""
         begin = 0.0 if node.step is None else self._starts[node.epoch + 1]
         end = self._starts[-1] if not node.readers else self._starts[node.last_epoch + 1]
         return max(end - begin, self._of_input[node.epoch])
 
     # ----------------------------------------------------------------------------------------------------- strata
     def strata(self, by: Strata) -> list[Stratum]:
-        """The sites in parts, in the order of their names; all together where nothing is asked."""
+        """Return the sites in parts, in the order of their names; one part with all for "" and "kind"."""
         if by in ("", "kind"):
             return [Stratum("", 1.0, self.all)]
         if by == "bit":
@@ -196,8 +204,8 @@ class Sites:
         parts: dict[str, list[Site]] = {}
         for site in self.all.items:
             parts.setdefault(names[by](site), []).append(site)
-        made = [(name, Weighted.of(sites)) for name, sites in sorted(parts.items())]
-        return [Stratum(name, sites.total / self.all.total, sites) for name, sites in made]
+        weighted_parts = [(name, Weighted.of(sites)) for name, sites in sorted(parts.items())]
+        return [Stratum(name, sites.total / self.all.total, sites) for name, sites in weighted_parts]
 
     def _by_bit(self) -> Iterator[Stratum]:
         parts: dict[str, list[Site]] = {}
@@ -205,22 +213,24 @@ class Sites:
             parts.setdefault(site.df, []).append(site)
         for df, sites in parts.items():
             weighted = Weighted.of(sites)
-            whole = weighted.total / self.all.total / bits_of_tile(df)
+            share_of_bit = weighted.total / self.all.total / bits_of_tile(df)
             for bit in range(FORMATS[df].bits):
-                yield Stratum(f"{df} {bit:02}", 1024 * whole, weighted, (bit, False))
-            for bit in range(exponent_bits(df) if is_block(df) else 0):
-                yield Stratum(f"{df} exponent {bit}", 64 * whole, weighted, (bit, True))
+                yield Stratum(f"{df} {bit:02}", 1024 * share_of_bit, weighted, (bit, False))
+            if is_block(df):
+                for bit in range(exponent_bits(df)):
+                    yield Stratum(f"{df} exponent {bit}", 64 * share_of_bit, weighted, (bit, True))
 
 
 def name_of(node: Node) -> str:
-    """Of the op that made it, else of the queue that it lies in."""
+    """Return the name of the op that made a value, else of the queue that it is in."""
     return node.step.op.name if isinstance(node.step, Run) else node.queue
 
 
-def numbered(trace: Trace) -> dict[str, list[int]]:
-    """By op and by queue the numbers of their values, in the order in which the run made them."""
-    found: dict[str, list[int]] = {}
+def number_values(trace: Trace) -> dict[str, list[int]]:
+    """Return the numbers of the values of each op and queue, in the order in which the run made them."""
+    numbers: dict[str, list[int]] = {}
     for node in trace.nodes:
-        if name := name_of(node):
-            found.setdefault(name, []).append(node.number)
-    return found
+        name = name_of(node)
+        if name:
+            numbers.setdefault(name, []).append(node.number)
+    return numbers

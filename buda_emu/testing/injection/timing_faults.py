@@ -1,4 +1,5 @@
-"""Time: how long what lies where by the timing model, what a slower clock or link does, and what protection costs."""
+"""Times by the timing model: how long values stay in a memory, and the effects of a slower clock or link and of
+protection."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import field, replace
@@ -18,16 +19,16 @@ from buda_emu.support.records import dataclass
 from buda_emu.testing.injection.fault import Fault
 
 FACTORS: Final = ("90 %", "75 %", "50 %", "25 %")
-"""What is left of a clock or of a bandwidth."""
+"""The rest of a clock or of a bandwidth that a fault leaves."""
 LINKS: Final = ("dram_gbps", "noc_bytes", "link_bytes", "port_bytes", "eth_gbps")
-"""Bandwidths of `WHAT_IF`."""
+"""The bandwidths among the quantities of `WHAT_IF`."""
 _DRAM: Final = "dram_gbps"
 
 
 @dataclass(frozen=True, slots=True)
 class Slower:
-    """What a fault makes of the time of a run: a ratio to the clean one, and bounds of `performance-check` that are
-    missed only now."""
+    """The effect of a fault on the time of a run: a ratio to the clean run, and the bounds of `performance-check` that
+    only the slower run misses."""
 
     ratio: float
     missed: tuple[str, ...]
@@ -35,7 +36,7 @@ class Slower:
 
 @dataclass(slots=True)
 class Times:
-    """The programs of a netlist in time. `executes`: graphs of each execute, in the order of the run."""
+    """The programs of a netlist in time. `executes` are the graphs of each execute, in the order of the run."""
 
     netlist: Netlist
     programs: Sequence[Program]
@@ -46,7 +47,7 @@ class Times:
     )
 
     def _run(self, **what_if: float) -> PerfRun | None:
-        """None where no time is modelled."""
+        """Model the run once for each change of the chip; None where no time is modelled."""
         key = tuple(sorted(what_if.items()))
         if key not in self._runs:
             try:
@@ -56,18 +57,21 @@ class Times:
         return self._runs[key]
 
     def cycles(self) -> dict[tuple[str, ...], tuple[float, float]]:
-        """By graphs, the modelled cycles of one execute, and of one input; empty where they are not modelled."""
+        """Return the modelled cycles of one execute, and of one input, by graphs; empty where they are not modelled."""
         run = self._run()
-        found = () if run is None else run.epochs
-        return {epoch.graphs: (float(epoch.timing.total), float(epoch.pace)) for epoch in found}
+        if run is None:
+            return {}
+        return {epoch.graphs: (float(epoch.timing.total), float(epoch.pace)) for epoch in run.epochs}
 
     def hours_of_a_cycle(self) -> float:
-        """By the chip's clock; 0 where no time is modelled."""
+        """Return the hours that a cycle of the chip's clock takes; 0 where no time is modelled."""
         run = self._run()
-        return 0.0 if run is None else run.seconds(1.0) / 3600
+        if run is None:
+            return 0.0
+        return run.seconds(1.0) / 3600
 
     def slower(self, fault: Fault) -> Slower:
-        """Of a fault of kind "clock" or "link". Raises HostError where no time is modelled."""
+        """Return the effect of a fault of kind "clock" or "link". Raises HostError where no time is modelled."""
         name = "clock" if fault.kind == "clock" else fault.where
         clean = self._run()
         slow = self._run(**{name: self._today(name) * float(fault.how[:-2]) / 100})
@@ -76,40 +80,44 @@ class Times:
         first = max(0, fault.entry)
         before = self._seconds(clean)
         after = self._seconds(slow)
-        ratio = (sum(before[:first]) + sum(after[first:])) / sum(before) if before else 1.0
-        return Slower(ratio, tuple(sorted(self._missed(slow) - self._missed(clean))))
+        ratio = 1.0
+        if before:
+            ratio = (sum(before[:first]) + sum(after[first:])) / sum(before)
+        return Slower(ratio, tuple(sorted(self._missed_bounds(slow) - self._missed_bounds(clean))))
 
     def _today(self, name: str) -> float:
-        """What the chip has of a quantity of `WHAT_IF`."""
+        """Return the value that the chip has for a quantity of `WHAT_IF`."""
         base, factor, _ = WHAT_IF[name]
         return getattr(speed(device(self.netlist.arch_name), {}), base) / factor
 
     def _seconds(self, run: PerfRun) -> list[float]:
-        """Of each execute."""
-        epochs = {epoch.graphs: epoch for epoch in run.epochs}
-        return [run.seconds(run.setup + epochs[graphs].cycles) if graphs in epochs else 0.0 for graphs in self.executes]
+        """Return the seconds of each execute; 0 for one that the model leaves out."""
+        seconds = {epoch.graphs: run.seconds(run.setup + epoch.cycles) for epoch in run.epochs}
+        return [seconds.get(graphs, 0.0) for graphs in self.executes]
 
-    def _missed(self, run: PerfRun) -> set[str]:
+    def _missed_bounds(self, run: PerfRun) -> set[str]:
         checks = read_performance_checks(self.netlist.path, self.netlist.sections)
+        results = [result for result in evaluate(self.netlist, run, checks) if not result.passed]
         return {
-            f"{item.config} {item.graph} {item.target} {item.bound.metric}".replace("  ", " ")
-            for item in evaluate(self.netlist, run, checks)
-            if not item.passed
+            f"{result.config} {result.graph} {result.target} {result.bound.metric}".replace("  ", " ")
+            for result in results
         }
 
     # ----------------------------------------------------------------------------------------------- protection
     def with_wider_words(self, added: float) -> float | None:
-        """The time of the run where DRAM moves so many bits more for each bit, as a ratio; None: not modelled."""
+        """Return the ratio of the run's time where DRAM moves `added` bits more for each bit; None where no time is
+        modelled."""
         return self._ratio(self._run(**{_DRAM: self._today(_DRAM) / (1 + added)}))
 
     def with_bounds(self) -> float | None:
-        """The time of the run where each core compares each element of its results with two bounds, as a ratio."""
+        """Return the ratio of the run's time where each core compares each element of its results with two bounds;
+        None where no time is modelled."""
         clean = self._run()
         if clean is None:
             return None
         total = sum(epoch.runs * (clean.setup + epoch.cycles) for epoch in clean.epochs)
-        more = sum(epoch.runs * epoch.timing.inputs * self._longer(epoch) for epoch in clean.epochs)
-        return 1 + more / total if total else 1.0
+        added = sum(epoch.runs * epoch.timing.inputs * self._longer(epoch) for epoch in clean.epochs)
+        return 1 + added / total if total else 1.0
 
     def _ratio(self, run: PerfRun | None) -> float | None:
         clean = self._run()
@@ -120,14 +128,15 @@ class Times:
         return after / before if before else 1.0
 
     def _longer(self, epoch: EpochReport) -> float:
-        """Cycles by which the slowest op of an epoch grows beyond its pace."""
+        """Return the cycles by which the slowest op of an epoch, with its comparisons, exceeds the epoch's pace."""
         ops = self.netlist.ops
-        paces = [timing.cost.cycles + 2 * _compared(self.netlist, ops[timing.op]) for timing in epoch.timing.ops]
+        paces = [timing.cost.cycles + 2 * _comparison(self.netlist, ops[timing.op]) for timing in epoch.timing.ops]
         return max(0.0, max(paces, default=0.0) - epoch.pace)
 
 
-def _compared(netlist: Netlist, op: Op) -> float:
-    """Cycles of one pass of the vector unit that compares a core's results: what lrelu takes longer than a copy."""
+def _comparison(netlist: Netlist, op: Op) -> float:
+    """Return the cycles of one pass of the vector unit that compares a core's results: the difference of lrelu, which
+    compares, to a copy."""
     blocking = op.blocking
     call = OpCall(
         op_type="lrelu",

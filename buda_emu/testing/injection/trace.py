@@ -1,13 +1,15 @@
 """A clean run as a graph of values, and the propagation of one changed value.
 
-Each entry of a queue that was there before, each result of an op for one input, and each entry that it was stored in is
-a node. Nodes are numbered in the order in which the machine made them, so what depends on a node has a higher number.
+Each entry of a queue that was there before, each result of an op for one input, and each entry that a result was
+stored in is a node. Nodes are numbered in the order in which the machine made them, so that a node that depends on
+another has the higher number.
 """
 
 from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import field
 from heapq import heappop, heappush
+from itertools import chain
 from typing import TYPE_CHECKING
 
 from buda_emu.emulator.memory.channel import Fifo, Ram
@@ -22,15 +24,16 @@ if TYPE_CHECKING:  # what only precision "device" needs is loaded for a fault in
     from buda_emu.testing.injection.inside_op import WatchedUnits
 
 Spoil = Callable[[Value], Value]
-"""What a fault makes of a value: another one, or the same."""
+"""The change of a value by a fault; it may return the same value."""
 Guard = Callable[["Node", Value], Value]
-"""What a protection makes of an op's result: another one, or the same."""
+"""The change of an op's result by a protection; it may return the same value."""
 
 
 @dataclass(slots=True)
 class Node:
-    """One value. `step`: what made it, None for an entry that was there. `inputs`: nodes that it is made of, operands
-    in order; a gradient op has its sum so far as the last. `queue`: of an entry; `df`: the format that it is in."""
+    """One value. `step` made it, None for an entry that was there before. `inputs` are the nodes that it was made
+    from, operands in order; a gradient op has its previous sum as the last. `queue` and `slot` are those of an entry;
+    `df` is the format that it is in."""
 
     number: int
     step: "Run | Convert | Push | Joined | None"
@@ -38,103 +41,102 @@ class Node:
     value: Value
     df: str
     epoch: int
-    """Executes of graphs before it."""
+    """Number of executes of graphs before it."""
     queue: str = ""
     slot: int = -1
     sums: bool = False
-    """The last of `inputs` is what a gradient op adds its result to."""
+    """True where the last of `inputs` is the sum that a gradient op adds its result to."""
     readers: list[int] = field(default_factory=list[int])
     last_epoch: int = -1
-    """When it was last read."""
+    """The epoch in which it was last read."""
 
 
 @dataclass(frozen=True, slots=True)
 class Joined:
-    """An entry of a ram that lies where other views of the same memory wrote (NETLIST 1.10): `parts` are its z-slices
-    in order, each an input and a slice of that, of `tiles` tiles."""
+    """A step that joins an entry of a ram from parts that other views of the same memory wrote (NETLIST 1.10). `parts`
+    are its z-slices in order, each an input and a slice of that input, of `tiles` tiles."""
 
     parts: tuple[tuple[int, int], ...]
     tiles: int
 
 
 class Trace:
-    """Records what a machine does (`Emulator.record`), one input at a time, and recomputes parts of it."""
+    """A record of a machine's run (`Emulator.record`), one input at a time, that can recompute parts of it."""
 
     def __init__(self, emulator: Emulator, arithmetic: Arithmetic, most_bytes: int) -> None:
         self.nodes: list[Node] = []
         self.epochs: list[tuple[str, ...]] = []
-        """Graphs of each execute."""
+        """The graphs of each execute."""
         self.arithmetic = arithmetic
         self._emulator = emulator
         self._left = most_bytes
         self._at: dict[tuple[str, int], int] = {}
-        """By queue and slot, the node that is there."""
+        """The node that is in a slot, by queue and slot."""
         self._sums: dict[str, int] = {}
-        """By gradient op that no ram keeps the sum of, the last one."""
+        """The last result of each gradient op; it is the sum where no ram holds one."""
         self.inputs = 0
-        """How many ran."""
+        """Number of inputs that ran."""
         self.pushed: list[tuple[int, str, int]] = []
-        """For each push into a queue: inputs until then with its own, the queue, and how many entries it then holds."""
+        """Each push into a queue: inputs so far with its own, the queue, and the number of entries after the push."""
         self.beyond: set[str] = set()
-        """Queues of which entries are read that do not lie between their pointers."""
+        """Queues of which entries are read that are not between their pointers."""
         self.begun: Mapping[str, tuple[int, ...]] = {}
+        """The slots between the pointers of each queue before the run."""
         self.left: Mapping[str, tuple[int, ...]] = {}
-        """By queue the slots between its pointers before and after the run."""
-
+        """The slots between the pointers of each queue after the run."""
         self.netlist = emulator.netlist
         stores = Counter(id(channel.view.store) for channel in emulator.channels.values())
-        self._shared = {name for name, item in emulator.channels.items() if stores[id(item.view.store)] > 1}
+        self._shared = {name for name, channel in emulator.channels.items() if stores[id(channel.view.store)] > 1}
         self._slices: dict[tuple[int, int], tuple[int, int]] = {}
-        """By store and z-slice of it, of rams with several views, the node that is there and the slice of that."""
+        """The node and its slice in each z-slice of rams with several views, by store and z-slice."""
 
     # ------------------------------------------------------------------------------------------------- recording
     def __call__(self, plan: Plan, chunk: Chunk) -> None:
-        """A chunk is about to run. Raises UnsupportedError for more inputs than one, and where memory ends."""
+        """Record a chunk that is about to run. Raises UnsupportedError for several inputs, and where memory ends."""
         if chunk.inputs != 1:
             raise UnsupportedError("a run is recorded one input at a time (Emulator(inputs_at_once=1))")
         channels = self._emulator.channels
         self.inputs += 1
         self.beyond |= beyond(channels, chunk)
-        here: dict[int, int] = {}
+        numbers: dict[int, int] = {}  # of nodes, by the plan's number of the value
         for step in plan.steps:
             match step:
                 case Read():
-                    here[step.value] = self._entry(step, channels[step.queue], chunk.reads[step.queue][0])
+                    numbers[step.value] = self._entry(step, channels[step.queue], chunk.reads[step.queue][0])
                 case Convert():
-                    here[step.value] = self._add(step, (here[step.source],), step.format)
+                    numbers[step.value] = self._add(step, (numbers[step.source],), step.format)
                 case Run():
-                    here[step.value] = self._op(step, plan, chunk, here)
+                    numbers[step.value] = self._op(step, plan, chunk, numbers)
                 case Same():
                     pass
         for push in plan.pushes:
             slot = chunk.writes[push.queue][0]
-            number = self._add(push, (here[push.value],), self.netlist.queues[push.queue].df)
+            number = self._add(push, (numbers[push.value],), self.netlist.queues[push.queue].df)
             channel = channels[push.queue]
-            self._lies(number, channel, slot)
+            self._put(number, channel, slot)
             if isinstance(channel, Fifo):
                 self.pushed.append((self.inputs, push.queue, channel.ring.occupancy))
 
     def epoch(self, graphs: tuple[str, ...]) -> None:
-        """An execute begins: all nodes from now on are of it."""
+        """Begin an execute: all nodes from now on belong to it."""
         self.epochs.append(graphs)
 
     def _entry(self, step: Read, channel: Fifo | Ram, slot: int) -> int:
-        """The node of an entry: the one that was stored there, or a new one if something else is there now."""
+        """Return the node of an entry: the one that was stored there, or a new one if the slot holds something else."""
         value = self.arithmetic.read(channel, slot, flat=step.flat)
-        shared = step.queue in self._shared
-        number = self._joined(channel, slot, value) if shared else self._at.get((step.queue, slot))
+        if step.queue in self._shared:
+            number = self._join(channel, slot, value)
+        else:
+            number = self._at.get((step.queue, slot))
         if number is None or not self._is(number, value):
-            number = self._new(
-                Node(
-                    number=0, step=None, inputs=(), value=value, df=self.netlist.queues[step.queue].df, epoch=self._now
-                )
-            )
-            self._lies(number, channel, slot)
+            df = self.netlist.queues[step.queue].df
+            number = self._new(Node(number=0, step=None, inputs=(), value=value, df=df, epoch=self._now))
+            self._put(number, channel, slot)
         self.nodes[number].last_epoch = self._now
         return number
 
-    def _lies(self, number: int, channel: Fifo | Ram, slot: int) -> None:
-        """A node is what an entry holds from now on."""
+    def _put(self, number: int, channel: Fifo | Ram, slot: int) -> None:
+        """Record that a slot holds a node from now on."""
         node = self.nodes[number]
         node.queue = channel.name
         node.slot = slot
@@ -143,51 +145,53 @@ class Trace:
             for place, at in enumerate(sorted(channel.view.slices(slot))):
                 self._slices[at] = number, place
 
-    def _joined(self, channel: Fifo | Ram, slot: int, value: Value) -> int | None:
-        """The node of an entry that others may have written parts of; None where nobody has written any. Raises
-        UnsupportedError where they have other formats."""
+    def _join(self, channel: Fifo | Ram, slot: int, value: Value) -> int | None:
+        """Return the node of an entry of which other views may have written parts; None where no part was written.
+
+        Raises UnsupportedError where the parts are in other formats.
+        """
         places = sorted(channel.view.slices(slot))
         if not any(at in self._slices for at in places):
             return None
         df = self.netlist.queues[channel.name].df
         unknown = [place for place, at in enumerate(places) if at not in self._slices]
-        if unknown:  # what the host has put there
+        if unknown:  # the host wrote these
             number = self._new(
                 Node(number=0, step=None, inputs=(), value=value, df=df, epoch=self._now, queue=channel.name, slot=slot)
             )
             self._slices |= {places[place]: (number, place) for place in unknown}
-        found = [self._slices[at] for at in places]
-        if any(self.nodes[number].df != df for number, _ in found):
+        parts = [self._slices[at] for at in places]
+        if any(self.nodes[number].df != df for number, _ in parts):
             raise UnsupportedError(f"ram {channel.name}: views in different formats (NETLIST 1.10) are not recorded")
-        numbers = tuple(dict.fromkeys(number for number, _ in found))
+        numbers = tuple(dict.fromkeys(number for number, _ in parts))
         size = value.shape[1] // len(places)
-        if found == [(numbers[0], place) for place in range(self.nodes[numbers[0]].value.shape[1] // size)]:
+        if parts == [(numbers[0], place) for place in range(self.nodes[numbers[0]].value.shape[1] // size)]:
             return numbers[0]
-        return self._add(Joined(tuple((numbers.index(number), place) for number, place in found), size), numbers, df)
+        return self._add(Joined(tuple((numbers.index(number), place) for number, place in parts), size), numbers, df)
 
     def finish(self) -> None:
-        """The run is over: what the host finds in rams with several views is what was written last."""
+        """End the record: read the last values of rams with several views, as the host does after the run."""
         for queue, slot in [place for place in self._at if place[0] in self._shared]:
             self._at[queue, slot] = self._entry(Read(queue, -1), self._emulator.channels[queue], slot)
 
     def _is(self, number: int, value: Value) -> bool:
-        known = self.nodes[number].value
-        return known.shape == value.shape and self.arithmetic.equal(known, value)
+        recorded = self.nodes[number].value
+        return recorded.shape == value.shape and self.arithmetic.equal(recorded, value)
 
-    def _op(self, step: Run, plan: Plan, chunk: Chunk, here: Mapping[int, int]) -> int:
-        inputs = tuple(here[value] for value in step.inputs)
-        sums = step.op.gradient_op
-        if sums:
-            before = self._sum_before(step, chunk)
-            inputs, sums = (inputs, False) if before is None else ((*inputs, before), True)
+    def _op(self, step: Run, plan: Plan, chunk: Chunk, numbers: Mapping[int, int]) -> int:
+        inputs = tuple(numbers[value] for value in step.inputs)
+        before = self._sum_before(step, chunk) if step.op.gradient_op else None
+        if before is not None:
+            inputs = (*inputs, before)
         df = plan.labels[step.value] if step.device is not None else step.op.out_df
-        number = self._add(step, inputs, df, plan.tiles[step.value], sums=sums)
+        number = self._add(step, inputs, df, plan.tiles[step.value], sums=before is not None)
         if step.op.gradient_op:
             self._sums[step.op.name] = number
         return number
 
     def _sum_before(self, step: Run, chunk: Chunk) -> int | None:
-        """What a gradient op adds to: the entry of its ram, else its own last result; None where a sum begins."""
+        """Return the node that a gradient op adds to: the entry of its ram, else its own last result; None where a sum
+        begins."""
         channels = self._emulator.channels
         fed = [(queue, channels[queue]) for queue in step.fed]
         if any(channel.zero for _, channel in fed):
@@ -195,7 +199,9 @@ class Trace:
         for queue, channel in fed:
             if isinstance(channel, Ram):
                 slot = chunk.writes[queue][0]
-                return self._entry(Read(queue, -1), channel, slot) if channel.view.label(slot) else None
+                if not channel.view.label(slot):
+                    return None
+                return self._entry(Read(queue, -1), channel, slot)
         return self._sums.get(step.op.name)
 
     def _add(
@@ -208,7 +214,7 @@ class Trace:
         sums: bool = False,
     ) -> int:
         node = Node(number=0, step=step, inputs=inputs, value=None, df=df, epoch=self._now, sums=sums)
-        node.value = self._made(node, [self.nodes[number].value for number in inputs], tiles)
+        node.value = self._compute(node, [self.nodes[number].value for number in inputs], tiles)
         number = self._new(node)
         for source in dict.fromkeys(inputs):
             self.nodes[source].readers.append(number)
@@ -229,12 +235,13 @@ class Trace:
     def _now(self) -> int:
         return len(self.epochs) - 1
 
-    def remade(self, number: int, units: "WatchedUnits") -> Value:
-        """The clean run's op once more, on these units (precision "device")."""
+    def recompute(self, number: int, units: "WatchedUnits") -> Value:
+        """Compute the clean run's op once more, on these units (precision "device")."""
         node = self.nodes[number]
-        return self._made(node, [self.nodes[source].value for source in node.inputs], units=units)
+        return self._compute(node, [self.nodes[source].value for source in node.inputs], units=units)
 
-    def _made(self, node: Node, inputs: list[Value], tiles: int = 0, units: "WatchedUnits | None" = None) -> Value:
+    def _compute(self, node: Node, inputs: list[Value], tiles: int = 0, units: "WatchedUnits | None" = None) -> Value:
+        """Compute a node's value from the values of its inputs."""
         match node.step:
             case Run():
                 previous = inputs.pop() if node.sums else None
@@ -243,34 +250,36 @@ class Trace:
             case Convert():
                 return self.arithmetic.convert(node.step, inputs[0])
             case Push():
-                return self.arithmetic.arranged(node.step, inputs[0])
+                return self.arithmetic.arrange(node.step, inputs[0])
             case Joined():
                 size = node.step.tiles
                 parts = [inputs[of][:, place * size : (place + 1) * size] for of, place in node.step.parts]
-                return self.arithmetic.joined(parts)
+                return self.arithmetic.join(parts)
             case None:
                 raise AssertionError("an entry that was there is not made")
 
     # --------------------------------------------------------------------------------------------------- changing
     def outputs(self) -> dict[tuple[str, int], int]:
-        """By queue and slot, the nodes that the host reads at the end: queues and rams that ops fill, without queues
-        that ops read."""
+        """Return by queue and slot the nodes that the host reads at the end: of queues and rams that ops fill, without
+        queues that ops read. Where ops read all queues, all count."""
         netlist = self.netlist
-        read = {name for op in netlist.ops.values() for name in op.inputs}
-        made = {place: number for place, number in self._at.items() if not netlist.queues[place[0]].host_fed}
-        found = {
-            (name, slot): number
-            for (name, slot), number in made.items()
-            if netlist.queues[name].is_ram or name not in read
-        }
-        return found or made
+        read = set(chain.from_iterable(op.inputs for op in netlist.ops.values()))
+        filled = {place: number for place, number in self._at.items() if not netlist.queues[place[0]].host_fed}
+        outputs: dict[tuple[str, int], int] = {}
+        for (name, slot), number in filled.items():
+            if netlist.queues[name].is_ram or name not in read:
+                outputs[name, slot] = number
+        return outputs or filled
 
-    def changed(
+    def propagate(
         self, spoils: Mapping[int, Spoil], seen_by: int | None = None, operand: int = -1, guard: Guard | None = None
     ) -> tuple[dict[int, Value], int]:
-        """What becomes of the run where the values of some nodes are spoilt: all nodes that differ, and how many were
-        computed. `seen_by`: only this reader sees it, as its operand number `operand`. `guard` is asked for each result
-        of an op that may differ. Raises what an op raises."""
+        """Spoil the values of some nodes and compute the nodes that they reach again.
+
+        Returns the new values of all nodes that differ, and the number of nodes that were computed. With `seen_by`,
+        only this reader sees the spoilt value, as its operand number `operand`. `guard` is applied to each result of
+        an op that may differ. Raises the errors that an op raises.
+        """
         nodes = self.nodes
         arithmetic = self.arithmetic
         differ: dict[int, Value] = {}
@@ -285,7 +294,7 @@ class Trace:
                 (spoil,) = spoils.values()
                 inputs[operand] = spoil(inputs[operand])
             if node.number == seen_by or not differ.keys().isdisjoint(node.inputs):
-                value = self._made(node, inputs)
+                value = self._compute(node, inputs)
                 computed += 1
             if seen_by is None and node.number in spoils:
                 value = spoils[node.number](value)
@@ -302,14 +311,14 @@ class Trace:
 
 
 def beyond(channels: Mapping[str, Fifo | Ram], chunk: Chunk) -> set[str]:
-    """Queues of which one input, whose pointers have moved, reads an entry that is not between them."""
-    found: set[str] = set()
+    """Return the queues of which one input, whose pointers have moved, reads an entry that is not between them."""
+    queues: set[str] = set()
     for queue, slots in chunk.reads.items():
         channel = channels[queue]
         if isinstance(channel, Fifo):
             ring = channel.ring
             popped = channel.global_rdptr_autoinc
-            held = {ring.slot(ring.rd - popped + place) for place in range(ring.occupancy + popped)}
-            if not held.issuperset(slots):
-                found.add(queue)
-    return found
+            between = {ring.slot(ring.rd - popped + place) for place in range(ring.occupancy + popped)}
+            if not between.issuperset(slots):
+                queues.add(queue)
+    return queues

@@ -1,4 +1,4 @@
-"""How values are computed, stored and compared in each precision: float32 tiles, or the bits of their formats."""
+"""Computation, storage and comparison of values in each precision: float32 tiles, or the bits of their formats."""
 
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -24,10 +24,10 @@ Value = Any
 
 
 class Arithmetic(Protocol):
-    """What a trace needs of a precision. All values are of one input."""
+    """The functions of a precision that a trace uses. All values are of one input."""
 
     def read(self, channel: Fifo | Ram, slot: int, *, flat: bool) -> Value:
-        """A copy of an entry; `flat`: the host's data row by row, where the machine keeps that."""
+        """Return a copy of an entry; with `flat` the host's data row by row, where the machine has that."""
         ...
 
     def run(
@@ -39,36 +39,36 @@ class Arithmetic(Protocol):
         df: str,
         units: "WatchedUnits | None" = None,
     ) -> Value:
-        """The result of an op; on the device on the units of a core that are given. Raises ProgramError and
-        UnsupportedError as the machine does."""
+        """Return the result of an op; on the device on the given units of a core. Raises ProgramError and
+        UnsupportedError like the machine."""
         ...
 
     def convert(self, step: Convert, source: Value) -> Value:
-        """A copy truncated to a format."""
+        """Return a copy truncated to a format."""
         ...
 
-    def arranged(self, step: Push, value: Value) -> Value:
-        """What is stored of a result."""
+    def arrange(self, step: Push, value: Value) -> Value:
+        """Return the entry that is stored for a result."""
         ...
 
-    def joined(self, parts: list[Value]) -> Value:
-        """Tiles of several values, one after the other."""
+    def join(self, parts: list[Value]) -> Value:
+        """Return the tiles of several values, one after the other."""
         ...
 
     def bits(self, value: Value, df: str) -> Bits:
-        """A copy as the bits of a format [1, tiles]."""
+        """Return a copy as the bits of a format [1, tiles]."""
         ...
 
     def value(self, bits: Bits) -> Value:
-        """What those bits stand for."""
+        """Return the value that bits of a format stand for."""
         ...
 
     def equal(self, a: Value, b: Value) -> bool:
-        """Bit by bit."""
+        """Return whether two values have the same bits."""
         ...
 
     def floats(self, value: Value) -> Tiles:
-        """What the host reads: float32[1, tiles, 1024]."""
+        """Return the value as the host reads it: float32[1, tiles, 1024]."""
         ...
 
 
@@ -98,18 +98,18 @@ class Floats:
         convert(out, step.format, serial, truncate=True)
         return out
 
-    def arranged(self, step: Push, value: Tiles) -> Tiles:
+    def arrange(self, step: Push, value: Tiles) -> Tiles:
         if step.map is None:
             return value
         out = np.empty((1, step.map.index.size, 1024), np.float32)
         execute.arrange(step.map, value, out, serial)
         return out
 
-    def joined(self, parts: list[Tiles]) -> Tiles:
+    def join(self, parts: list[Tiles]) -> Tiles:
         return np.concatenate(parts, axis=1)
 
     def bits(self, value: Tiles, df: str) -> Bits:
-        return Bits.encoded(df, value)
+        return Bits.encode(df, value)
 
     def value(self, bits: Bits) -> Tiles:
         return np.ascontiguousarray(bits.values(), np.float32)
@@ -148,19 +148,19 @@ class OnDevice:
         if step.device is None:
             raise UnsupportedError(f"op {step.op.name} is not planned for precision device")
         out = Bits.empty(df, 1, tiles)
-        own = units or KernelUnits(self.core, lend=lambda count: np.empty(count, np.float32))
-        run(step.device, inputs, out, previous, own, serial)
+        units_of_core = units or KernelUnits(self.core, lend=lambda count: np.empty(count, np.float32))
+        run(step.device, inputs, out, previous, units_of_core, serial)
         return out
 
     def convert(self, step: Convert, source: Bits) -> Bits:
         raise UnsupportedError(f"precision device does not convert tensors between ops ({step.format}, {source.df})")
 
-    def arranged(self, step: Push, value: Bits) -> Bits:
+    def arrange(self, step: Push, value: Bits) -> Bits:
         from buda_emu.emulator.runtime.graph.device_run import arrange
 
         return value if step.map is None else arrange(step.map, value)
 
-    def joined(self, parts: list[Bits]) -> Bits:
+    def join(self, parts: list[Bits]) -> Bits:
         size = parts[0].shape[1]
         out = Bits.empty(parts[0].df, 1, size * len(parts))
         for number, part in enumerate(parts):
@@ -174,8 +174,9 @@ class OnDevice:
         return bits
 
     def equal(self, a: Bits, b: Bits) -> bool:
-        same = np.array_equal(a.datums, b.datums)
-        return same and (a.exponents is None or b.exponents is None or np.array_equal(a.exponents, b.exponents))
+        if not np.array_equal(a.datums, b.datums):
+            return False
+        return a.exponents is None or b.exponents is None or np.array_equal(a.exponents, b.exponents)
 
     def floats(self, value: Bits) -> Tiles:
         return value.values()

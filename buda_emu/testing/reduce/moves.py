@@ -1,14 +1,14 @@
-"""What may be smaller in a netlist, the largest steps first. A move offers documents that may be invalid: the search
-loads each before it is tried.
-"""
+"""Moves that make a netlist smaller, the largest steps first. A move offers documents that may be invalid: the search
+loads each before it is tried."""
 
 from collections import abc
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import field, replace
 from functools import partial
+from itertools import chain
 from typing import Any, Final
 
-from buda_emu.netlist.build import contracted
+from buda_emu.netlist.build import contract
 from buda_emu.netlist.model import (
     Allocate,
     Buffer,
@@ -38,52 +38,54 @@ from buda_emu.spec.blocking import FULL_TILE, Blocking
 from buda_emu.spec.ops import OP_TYPES
 from buda_emu.support.records import dataclass
 
-_FIRST_ADDRESS = 0x10000000  # where netlists whose queues are all in host memory have none in DRAM
+_FIRST_ADDRESS = 0x10000000  # of a queue in DRAM where all other queues are in host memory
 
 
 def without_ops(netlist: Netlist, gone: Collection[str]) -> Document:
-    """The netlist without the ops of these written names, tidied."""
-    document = contracted(netlist)
+    """Return the netlist without the ops of these written names, tidied."""
+    document = contract(netlist)
     ends = _Ends(netlist, document, frozenset(gone))
     for name, graph in document.graphs.items():
-        kept = tuple(ends.kept(op, graph) for op in graph.ops if op.name not in gone)
-        document.graphs[name] = evolve(graph, ops=kept)
-    document.queues |= ends.made
+        ops = tuple(ends.connect(op, graph) for op in graph.ops if op.name not in gone)
+        document.graphs[name] = evolve(graph, ops=ops)
+    document.queues |= ends.queues
     document.queue_devices |= ends.devices
     return tidy(document, ends.settings)
 
 
 @dataclass(slots=True)
 class _Ends:
-    """The cut ends of a netlist."""
+    """The cut ends of a netlist from which ops were removed, and the queues that replace what is missing."""
 
     netlist: Netlist
     document: Document
     gone: frozenset[str]
-    made: dict[str, Queue] = field(default_factory=dict[str, Queue])
+    queues: dict[str, Queue] = field(default_factory=dict[str, Queue])
     devices: dict[str, tuple[int, ...]] = field(default_factory=dict[str, tuple[int, ...]])
     settings: dict[str, list[QueueSettings]] = field(default_factory=dict[str, list[QueueSettings]])
-    """By graph: what its executes say of the rams that were made for it."""
+    """Settings of new rams for the executes of each graph."""
     ops: dict[str, Op] = field(default_factory=dict[str, Op])
     used: set[str] = field(default_factory=set[str])
-    """Ops whose result still goes somewhere: to an op that stays, or to a queue."""
+    """Names that something still uses: ops and queues that a remaining op reads, and ops that a queue takes."""
     free: dict[int, int] = field(default_factory=dict[int, int])
-    """By DRAM channel: the first byte after all buffers."""
+    """The first byte after all buffers of each DRAM channel."""
 
     def __post_init__(self) -> None:
-        self.ops |= {op.name: op for graph in self.document.graphs.values() for op in graph.ops}
-        self.used |= {name for op in self.ops.values() if op.name not in self.gone for name in op.inputs}
+        self.ops |= {op.name: op for op in _ops_of(self.document)}
+        for op in self.ops.values():
+            if op.name not in self.gone:
+                self.used.update(op.inputs)
         self.used |= {queue.input for queue in self.document.queues.values()}
         for queue in self.document.queues.values():
             for buffer in queue.buffers if queue.loc == "dram" else ():
                 end = buffer.address + buffer_bytes(queue, self.netlist)
                 self.free[buffer.channel] = max(self.free.get(buffer.channel, 0), end)
         for name, queue in self.document.queues.items():
-            if queue.input in self.gone and name in self.used:  # an op that stays reads it: the host fills it now
-                self.made[name] = evolve(queue, input="HOST", input_tms=(), layout="tilized")
+            if queue.input in self.gone and name in self.used:  # an op that stays reads it: the host fills it instead
+                self.queues[name] = evolve(queue, input="HOST", input_tms=(), layout="tilized")
 
-    def kept(self, op: Op, graph: Graph) -> Op:
-        """The op with operands that exist, and a queue for its result where nothing else takes it."""
+    def connect(self, op: Op, graph: Graph) -> Op:
+        """Return an op that stays with operands that exist, and add a queue for its result where nothing takes it."""
         inputs = tuple(self._operand(name, graph) if name in self.gone else name for name in op.inputs)
         if op.name not in self.used:
             op = evolve(op, untilize_output=False)
@@ -91,17 +93,17 @@ class _Ends:
         return evolve(op, inputs=inputs)
 
     def _operand(self, name: str, graph: Graph) -> str:
-        """The ram that stands for the result of an op that is gone."""
+        """Return the ram that replaces the result of an op that is gone; add it at first use."""
         ram = f"in_{name}"
-        if ram not in self.made:
+        if ram not in self.queues:
             self._queue(ram, self.ops[name], graph, "HOST", "ram")
             setting = QueueSettings(queue=ram, prologue="true", rd_ptr_global="0", wr_ptr_global="0")
             self.settings.setdefault(graph.name, []).append(setting)
         return ram
 
     def _queue(self, name: str, op: Op, graph: Graph, source: str, kind: str) -> None:
-        """One of the op's shape and format, in DRAM."""
-        made = Queue(
+        """Add a queue or ram of the op's shape and format, in DRAM."""
+        queue = Queue(
             name=name,
             written_name=name,
             input=source,
@@ -116,37 +118,41 @@ class _Ends:
         channel = min(self.free, default=0)
         start = self.free.get(channel, _FIRST_ADDRESS)
         buffers: list[Buffer] = []
-        for _ in range(max(1, made.blocking.cells)):
+        for _ in range(max(1, queue.blocking.cells)):
             buffers.append(Buffer(channel, align_up(start, alignment)))
-            start = buffers[-1].address + buffer_bytes(made, self.netlist)
+            start = buffers[-1].address + buffer_bytes(queue, self.netlist)
         self.free[channel] = start
-        self.made[name] = evolve(made, buffers=tuple(buffers))
+        self.queues[name] = evolve(queue, buffers=tuple(buffers))
         if graph.name in self.document.graph_devices:
             self.devices[name] = self.document.graph_devices[graph.name]
 
 
 def tidy(document: Document, settings: Mapping[str, list[QueueSettings]] | None = None) -> Document:
-    """The document without what nothing uses any more: graphs without ops, executes of graphs that are gone, queues
-    that nothing fills or reads, fused ops, loops around nothing, programs that execute nothing. `settings` are added
-    to the executes of the graphs that they name."""
-    graphs = document.graphs = {name: graph for name, graph in document.graphs.items() if graph.ops}
-    ops = [op for graph in graphs.values() for op in graph.ops]
-    queues = document.queues = _used_queues(document.queues, ops)
+    """Remove everything from the document that nothing uses any more: graphs without ops, executes of graphs that are
+    gone, queues that nothing fills or reads, fused ops, loops around nothing, programs that execute nothing.
+
+    `settings` are added to the executes of the graphs that they name.
+    """
+    document.graphs = {name: graph for name, graph in document.graphs.items() if graph.ops}
+    graphs = document.graphs
+    ops = _ops_of(document)
+    document.queues = _used_queues(document.queues, ops)
+    queues = document.queues
     fused = {str(op.attributes.fused_op_id) for op in ops if op.has("sub-ops")}
-    document.fused_ops = {name: item for name, item in document.fused_ops.items() if name in fused}
+    document.fused_ops = {name: definition for name, definition in document.fused_ops.items() if name in fused}
     document.queue_devices = {name: chips for name, chips in document.queue_devices.items() if name in queues}
     document.graph_devices = {name: chips for name, chips in document.graph_devices.items() if name in graphs}
     of_graph = {name: _queues_of(graph, queues) for name, graph in graphs.items()}
 
-    def own(execute: Execute) -> Execute:
-        kept = [setting for setting in execute.queue_settings if setting.queue in of_graph[execute.graph]]
-        known = {setting.queue for setting in kept}
-        made = (settings or {}).get(execute.graph, ())
-        kept += [setting for setting in made if setting.queue in queues and setting.queue not in known]
-        return evolve(execute, queue_settings=tuple(kept))
+    def set_queues(execute: Execute) -> Execute:
+        old = [setting for setting in execute.queue_settings if setting.queue in of_graph[execute.graph]]
+        names = {setting.queue for setting in old}
+        added = (settings or {}).get(execute.graph, ())
+        new = [setting for setting in added if setting.queue in queues and setting.queue not in names]
+        return evolve(execute, queue_settings=(*old, *new))
 
     for name, program in list(document.programs.items()):
-        steps = list(_steps(program, graphs, queues, own))
+        steps = list(_steps(program, graphs, queues, set_queues))
         document.programs[name] = evolve(program, instructions=tuple(_without_empty_loops(steps)))
     if any(map(executes, document.programs.values())):
         document.programs = {name: program for name, program in document.programs.items() if executes(program)}
@@ -155,54 +161,56 @@ def tidy(document: Document, settings: Mapping[str, list[QueueSettings]] | None 
 
 
 def executes(program: Program) -> bool:
-    """Whether a program runs any graph."""
+    """Return whether a program runs any graph."""
     return any(isinstance(instruction, Execute) for instruction in program.instructions)
 
 
 def _used_queues(queues: Mapping[str, Queue], ops: Collection[Op]) -> dict[str, Queue]:
-    """Those that an op fills or reads, and rams of which one that is read is another view."""
+    """Return the queues that an op fills or reads, and the rams of which a used ram is another view."""
     names = {op.name for op in ops}
-    read = {name for op in ops for name in op.inputs}
-    read |= {name for op in ops for pair in op.forked_dram_inputs for name in pair}
+    read = set(chain.from_iterable(op.inputs for op in ops))
+    for op in ops:
+        read.update(chain.from_iterable(op.forked_dram_inputs))
     read |= {queue.alias for name, queue in queues.items() if name in read or queue.input in names}
     return {name: queue for name, queue in queues.items() if queue.input in names or (queue.host_fed and name in read)}
 
 
 def _queues_of(graph: Graph, queues: Mapping[str, Queue]) -> set[str]:
-    """Those that a graph's executes may set."""
+    """Return the queues that a graph's executes may set: those that its ops read or fill."""
     ops = {op.name for op in graph.ops}
-    found = {name for op in graph.ops for name in op.inputs if name in queues}
-    return found | {name for name, queue in queues.items() if queue.input in ops}
+    read = set(chain.from_iterable(op.inputs for op in graph.ops))
+    return {name for name, queue in queues.items() if name in read or queue.input in ops}
 
 
 def _steps(
-    program: Program, graphs: Collection[str], queues: Collection[str], own: Callable[[Execute], Execute]
+    program: Program, graphs: Collection[str], queues: Collection[str], set_queues: Callable[[Execute], Execute]
 ) -> Iterator[Instruction]:
+    """Yield the instructions of a program whose graphs and queues still exist."""
     for instruction in program.instructions:
         if isinstance(instruction, Execute):
             if instruction.graph in graphs:
-                yield own(instruction)
+                yield set_queues(instruction)
         elif isinstance(instruction, Allocate | Deallocate):
-            kept = tuple(name for name in instruction.queues if name in queues)
-            if kept:
-                yield evolve(instruction, queues=kept)
+            names = tuple(name for name in instruction.queues if name in queues)
+            if names:
+                yield evolve(instruction, queues=names)
         else:
             yield instruction
 
 
 def _without_empty_loops(steps: list[Instruction]) -> list[Instruction]:
-    """Loops whose body executes nothing change no tensor; what they count goes with them."""
+    """Remove loops whose body executes nothing: they change no tensor, and the counters in them go with them."""
     starts: list[int] = []
-    found: list[Instruction] = []
+    instructions: list[Instruction] = []
     for step in steps:
-        found.append(step)
+        instructions.append(step)
         if isinstance(step, Loop):
-            starts.append(len(found) - 1)
+            starts.append(len(instructions) - 1)
         elif isinstance(step, EndLoop) and starts:
             start = starts.pop()
-            if not any(isinstance(item, Execute) for item in found[start:]):
-                del found[start:]
-    return found
+            if not any(isinstance(instruction, Execute) for instruction in instructions[start:]):
+                del instructions[start:]
+    return instructions
 
 
 Move = Callable[[Netlist], Iterator[Document]]
@@ -211,8 +219,8 @@ _ALL = "all"
 
 
 def fewer_ops(netlist: Netlist) -> Iterator[Document]:
-    """Without runs of ops: halves, quarters, and so on to single ones."""
-    names = [op.name for op in _ops_of(contracted(netlist))]
+    """Offer the netlist without runs of ops: halves, quarters, and so on to single ones."""
+    names = [op.name for op in _ops_of(contract(netlist))]
     size = len(names) - 1
     while size:
         for start in range(0, len(names), size):
@@ -224,44 +232,51 @@ def fewer_ops(netlist: Netlist) -> Iterator[Document]:
 
 
 def fewer_programs(netlist: Netlist) -> Iterator[Document]:
-    """One program of those that execute something; without each of them. Graphs that none executes go."""
-    written = contracted(netlist)
+    """Offer one program of those that execute something, and all without one. Graphs that none executes go."""
+    written = contract(netlist)
     names = [name for name, program in written.programs.items() if executes(program)]
-    for kept in [[name] for name in names] + [[name for name in names if name != gone] for gone in names]:
-        if not 0 < len(kept) < len(written.programs):
+    selections = [[name] for name in names]
+    for gone in names:
+        selections.append([name for name in names if name != gone])
+    for selection in selections:
+        if not 0 < len(selection) < len(written.programs):
             continue
-        steps = [step for name in kept for step in written.programs[name].instructions]
+        steps = chain.from_iterable(written.programs[name].instructions for name in selection)
         run = {step.graph for step in steps if isinstance(step, Execute)}
-        gone = [op.name for name, graph in written.graphs.items() if name not in run for op in graph.ops]
-        document = without_ops(netlist, gone)
-        document.programs = {name: program for name, program in document.programs.items() if name in kept}
-        document.program_order = [name for name in document.program_order if name in kept]
+        gone_ops: list[str] = []
+        for name, graph in written.graphs.items():
+            if name not in run:
+                gone_ops += [op.name for op in graph.ops]
+        document = without_ops(netlist, gone_ops)
+        document.programs = {name: program for name, program in document.programs.items() if name in selection}
+        document.program_order = [name for name in document.program_order if name in selection]
         yield document
 
 
 def fewer_instructions(netlist: Netlist) -> Iterator[Document]:
-    """Loops that run once or not at all, single instructions left out, parameters and variables by their values."""
-    for name, program in contracted(netlist).programs.items():
+    """Offer loops that run once or not at all, programs without single instructions, and literals in place of
+    parameters and variables."""
+    for name, program in contract(netlist).programs.items():
         steps = program.instructions
 
         def changed(new: Iterable[Instruction | None], name: str = name) -> Document:
-            document = contracted(netlist)
-            kept = tuple(step for step in new if step is not None)
-            document.programs[name] = evolve(document.programs[name], instructions=kept)
+            document = contract(netlist)
+            instructions = tuple(step for step in new if step is not None)
+            document.programs[name] = evolve(document.programs[name], instructions=instructions)
             return tidy(document)
 
         yield changed(None if isinstance(step, Loop | EndLoop) else step for step in steps)
         yield changed(None if isinstance(step, VarInst) else step for step in steps)
         for number, step in enumerate(steps):
             if isinstance(step, Loop) and step.count != "1":
-                yield changed(evolve(step, count="1") if at == number else other for at, other in enumerate(steps))
+                yield changed([*steps[:number], evolve(step, count="1"), *steps[number + 1 :]])
             if not isinstance(step, Loop | EndLoop):
-                yield changed(None if at == number else other for at, other in enumerate(steps))
+                yield changed([*steps[:number], *steps[number + 1 :]])
         yield changed(map(_with_literals, steps))
 
 
 def _with_literals(step: Instruction) -> Instruction | None:
-    """An execute whose pointers are literals; no variables any more."""
+    """Replace the variables of an execute by literals. Instructions that declare or change variables go: None."""
     if isinstance(step, Declare | Param | VarInst):
         return None
     if not isinstance(step, Execute):
@@ -279,27 +294,30 @@ def _with_literals(step: Instruction) -> Instruction | None:
 
 
 def fewer_queues(netlist: Netlist) -> Iterator[Document]:
-    """Without queues of results that something else takes, too; without each operand that an op need not have."""
-    document = contracted(netlist)
+    """Offer the netlist without queues of results that something else takes, too, and with one host-fed queue in place
+    of another of the same shape."""
+    document = contract(netlist)
     fed: dict[str, list[str]] = {}
     for name, queue in document.queues.items():
         fed.setdefault(queue.input, []).append(name)
-    read = {name for op in netlist.ops.values() for name in op.inputs}
+    read = set(chain.from_iterable(op.inputs for op in netlist.ops.values()))
     for name, queue in document.queues.items():
         if not queue.host_fed and name not in read and (queue.input in read or len(fed[queue.input]) > 1):
-            made = contracted(netlist)
-            del made.queues[name]
-            yield tidy(made)
+            smaller_document = contract(netlist)
+            del smaller_document.queues[name]
+            yield tidy(smaller_document)
     for name, source in _same_operands(document):
         yield _ops(netlist, lambda op, old=name, new=source: _reading(op, old, new))
 
 
 def _reading(op: Op, old: str, new: str) -> Op:
-    return evolve(op, inputs=tuple(new if name == old else name for name in op.inputs)) if old in op.inputs else op
+    if old not in op.inputs:
+        return op
+    return evolve(op, inputs=tuple(new if name == old else name for name in op.inputs))
 
 
 def _same_operands(document: Document) -> Iterator[tuple[str, str]]:
-    """Pairs of host-fed queues of one shape, of which the first could be the second."""
+    """Yield pairs of host-fed queues of one shape, of which the first can be replaced by the second."""
     first: dict[tuple[Any, ...], str] = {}
     for name, queue in document.queues.items():
         if queue.host_fed:
@@ -310,9 +328,10 @@ def _same_operands(document: Document) -> Iterator[tuple[str, str]]:
 
 
 def fewer_inputs(netlist: Netlist) -> Iterator[Document]:
-    """One input of each epoch, then half of them; queues of as many entries."""
+    """Offer one input of each epoch, then half of them, with as many entries in the queues or with the old number of
+    inputs."""
     for of_graphs, of_queues in ((1, 1), (None, 1), (2, 2), (None, 2)):
-        document = contracted(netlist)
+        document = contract(netlist)
         for name, graph in document.graphs.items():
             document.graphs[name] = evolve(graph, input_count=_fewer(graph.input_count, of_graphs))
         for name, queue in document.queues.items():
@@ -321,34 +340,39 @@ def fewer_inputs(netlist: Netlist) -> Iterator[Document]:
 
 
 def _fewer(count: int, part: int | None) -> int:
-    """1, or half of a count; None: as many."""
-    return count if part is None else 1 if part == 1 else max(1, count // part)
+    """Return 1 for part 1, half of a count for part 2, the count itself for None."""
+    if part is None:
+        return count
+    return 1 if part == 1 else max(1, count // part)
 
 
 def fewer_cores(netlist: Netlist) -> Iterator[Document]:
-    """Every op and queue on one core and in one buffer; then each by itself."""
+    """Offer every op and queue on one core and in one buffer; then each by itself."""
 
-    def whole(blocking: Blocking) -> Blocking:
-        (rows, cols) = blocking.grid_size
-        (m, n) = blocking.mblock
+    def merge(blocking: Blocking) -> Blocking:
+        rows, cols = blocking.grid_size
+        m, n = blocking.mblock
         return replace(blocking, grid_size=(1, 1), mblock=(m * rows, n * cols))
 
-    yield _all(netlist, whole)
-    yield from _each(netlist, whole)
+    yield _all(netlist, merge)
+    yield from _each(netlist, merge)
 
 
 def smaller(netlist: Netlist) -> Iterator[Document]:
-    """t, rows and columns: each size that occurs becomes one, or half, wherever it occurs."""
-    shapes = [item.blocking.shape for item in (*netlist.queues.values(), *netlist.ops.values())]
+    """Offer smaller t, rows and columns: each size that occurs becomes one, or half, wherever it occurs."""
+    shapes = [record.blocking.shape for record in (*netlist.queues.values(), *netlist.ops.values())]
     for axis in range(3):
         for size in sorted({shape[axis] for shape in shapes if shape[axis] > 1}, reverse=True):
             for new in dict.fromkeys((1, size // 2)):
                 for axes in ((axis,), (1, 2)):
-                    yield _all(netlist, partial(_resized, axes=axes, size=size, new=new))
+                    yield _all(netlist, partial(_resize, axes=axes, size=size, new=new))
 
 
-def _resized(blocking: Blocking, axes: tuple[int, ...], size: int, new: int) -> Blocking:
-    """A blocking whose axes of `size` (t, rows, columns: 0 to 2) have `new` tiles, in one ublock of one core."""
+def _resize(blocking: Blocking, axes: tuple[int, ...], size: int, new: int) -> Blocking:
+    """Return a blocking whose axes of `size` (t, rows, columns: 0 to 2) have `new` tiles on one core.
+
+    Ublocks stay where they fit, else they become one tile.
+    """
     for axis in axes:
         if blocking.shape[axis] != size:
             continue
@@ -357,27 +381,30 @@ def _resized(blocking: Blocking, axes: tuple[int, ...], size: int, new: int) -> 
             continue
         at = axis - 1
         parts = {name: list(getattr(blocking, name)) for name in ("grid_size", "mblock", "ublock")}
-        parts["grid_size"][at], parts["mblock"][at], parts["ublock"][at] = 1, new, 1
-        if size % (parts["ublock"][at] * new) == 0 and blocking.ublock[at] <= new and new % blocking.ublock[at] == 0:
-            parts["mblock"][at], parts["ublock"][at] = new // blocking.ublock[at], blocking.ublock[at]
+        ublock = 1
+        if size % new == 0 and blocking.ublock[at] <= new and new % blocking.ublock[at] == 0:
+            ublock = blocking.ublock[at]
+        parts["grid_size"][at] = 1
+        parts["mblock"][at] = new // ublock
+        parts["ublock"][at] = ublock
         blocking = replace(blocking, **{name: tuple(values) for name, values in parts.items()})
     return blocking
 
 
 def simpler_ops(netlist: Netlist) -> Iterator[Document]:
-    """Attributes, TMs and fields of ops as they are where nobody writes them: everywhere, then one op at a time."""
+    """Offer ops with default attributes, TMs and fields: everywhere, then one op at a time."""
     yield _ops(netlist, _plain_op)
-    for op in _ops_of(contracted(netlist)):
+    for op in _ops_of(contract(netlist)):
         for new in _simpler(op):
-            yield _ops(netlist, lambda item, new=new: new if item.name == new.name else item)
+            yield _ops(netlist, lambda old, new=new: new if old.name == new.name else old)
 
 
 def _ops_of(document: Document) -> list[Op]:
-    return [op for graph in document.graphs.values() for op in graph.ops]
+    return list(chain.from_iterable(graph.ops for graph in document.graphs.values()))
 
 
 def _plain_op(op: Op) -> Op:
-    """Without what changes no shape."""
+    """Return the op with defaults for all fields that do not change its shape."""
     return evolve(
         op,
         untilize_output=False,
@@ -390,25 +417,15 @@ def _plain_op(op: Op) -> Op:
 
 
 def _simpler(op: Op) -> Iterator[Op]:
+    """Yield the op without single fields, TMs, paddings, attributes, or its last optional operand."""
     plain = _plain_op(op)
     if plain != op:
         yield plain
-    if any(op.input_tms):
-        yield evolve(op, input_tms=((),) * len(op.inputs))
-        for number, tms in enumerate(op.input_tms):
-            for at in range(len(tms)):
-                new = (*tms[:at], *tms[at + 1 :])
-                yield evolve(op, input_tms=(*op.input_tms[:number], new, *op.input_tms[number + 1 :]))
+    yield from _without_tms(op)
     if any(pad != Pad() for pad in (*op.input_pad, *op.input_unpad)):
         none = (Pad(),) * len(op.inputs)
         yield evolve(op, input_pad=none, input_unpad=none)
-    given = op.attributes.given
-    for name in sorted(given, key=list(ATTRIBUTES).index):
-        without = replace(op.attributes, given=given - {name}, **{name: ATTRIBUTES[name].default})
-        yield evolve(op, attributes=without)
-    if {"m_k", "u_kt"} <= given and op.attributes.m_k * op.attributes.u_kt > 1:
-        yield evolve(op, attributes=replace(op.attributes, m_k=1, u_kt=1))
-        yield evolve(op, attributes=replace(op.attributes, m_k=1, u_kt=op.attributes.m_k * op.attributes.u_kt))
+    yield from _without_attributes(op)
     if len(op.inputs) > 1 and OP_TYPES[op.type].inputs[0] < len(op.inputs):
         yield evolve(
             op,
@@ -417,14 +434,36 @@ def _simpler(op: Op) -> Iterator[Op]:
             input_tms=op.input_tms[:-1],
             input_pad=op.input_pad[:-1],
             input_unpad=op.input_unpad[:-1],
-            attributes=replace(op.attributes, given=given - {"bias"}, bias=False),
+            attributes=replace(op.attributes, given=op.attributes.given - {"bias"}, bias=False),
         )
 
 
+def _without_tms(op: Op) -> Iterator[Op]:
+    if not any(op.input_tms):
+        return
+    yield evolve(op, input_tms=((),) * len(op.inputs))
+    for number, tms in enumerate(op.input_tms):
+        for at in range(len(tms)):
+            new = (*tms[:at], *tms[at + 1 :])
+            yield evolve(op, input_tms=(*op.input_tms[:number], new, *op.input_tms[number + 1 :]))
+
+
+def _without_attributes(op: Op) -> Iterator[Op]:
+    """Yield the op without single attributes, and with the inner dimension of a product in one step."""
+    written = op.attributes.given
+    for name in sorted(written, key=list(ATTRIBUTES).index):
+        yield evolve(op, attributes=replace(op.attributes, given=written - {name}, **{name: ATTRIBUTES[name].default}))
+    inner = op.attributes.m_k * op.attributes.u_kt
+    if {"m_k", "u_kt"} <= written and inner > 1:
+        yield evolve(op, attributes=replace(op.attributes, m_k=1, u_kt=1))
+        yield evolve(op, attributes=replace(op.attributes, m_k=1, u_kt=inner))
+
+
 def plainer_formats(netlist: Netlist) -> Iterator[Document]:
-    """Everything in one format and fidelity; then each format that occurs."""
+    """Offer everything in one format, then each format that occurs replaced by it, then everything in one fidelity."""
     formats = {queue.df for queue in netlist.queues.values()}
-    formats |= {name for op in netlist.ops.values() for name in (*op.in_df, op.out_df, op.intermed_df, op.acc_df)}
+    for op in netlist.ops.values():
+        formats.update((*op.in_df, op.out_df, op.intermed_df, op.acc_df))
     for old in (_ALL, *sorted(formats - {_PLAIN_FORMAT, ""})):
         yield _in_formats(netlist, old)
     yield _ops(netlist, lambda op: evolve(op, math_fidelity="HiFi3"))
@@ -449,41 +488,42 @@ def _in_formats(netlist: Netlist, old: str) -> Document:
 
 
 def simpler_queues(netlist: Netlist) -> Iterator[Document]:
-    """Queues of full tiles, tilized, without TMs; a netlist for one chip and one architecture."""
+    """Offer queues of full tiles, tilized, without TMs; and a netlist for one chip and one architecture."""
 
     def plain(queue: Queue) -> Queue:
         return evolve(queue, input_tms=(), layout="tilized", read_ports=(), write_ports=(), alias="")
 
-    document = contracted(netlist)
+    document = contract(netlist)
     document.queues = {name: plain(queue) for name, queue in document.queues.items()}
     yield document
     yield _all(netlist, lambda blocking: replace(blocking, tile_dim=FULL_TILE))
-    document = contracted(netlist)
+    document = contract(netlist)
     document.queue_devices = {}
     document.graph_devices = {}
     document.queues = {name: evolve(queue, target_device=0) for name, queue in document.queues.items()}
     document.graphs = {name: evolve(graph, target_device=0) for name, graph in document.graphs.items()}
     yield document
-    document = contracted(netlist)
+    document = contract(netlist)
     document.archs = (netlist.arch_name,)
     yield document
 
 
 def fewer_sections(netlist: Netlist) -> Iterator[Document]:
-    """Without test-config, performance-check and sections of other programs: all, each, then the entries of each."""
+    """Offer the netlist without test-config, performance-check and other sections: all, each, then the entries of
+    each."""
     for gone in (list(netlist.sections), *([name] for name in netlist.sections)):
-        document = contracted(netlist)
+        document = contract(netlist)
         document.sections = {name: node for name, node in document.sections.items() if name not in gone}
         yield document
     for name, node in netlist.sections.items():
         for smaller_node in _without_entries(node):
-            document = contracted(netlist)
+            document = contract(netlist)
             document.sections[name] = smaller_node
             yield document
 
 
 def _without_entries(node: Node) -> Iterator[Node]:
-    """A map without each of its pairs, then the same in the maps that it holds."""
+    """Yield a map without each of its pairs, then with the maps that it holds shortened in the same way."""
     if not isinstance(node, MappingNode):
         return
     for at, (key, value) in enumerate(node.pairs):
@@ -495,36 +535,36 @@ def _without_entries(node: Node) -> Iterator[Node]:
 
 
 def _ops(netlist: Netlist, change: Callable[[Op], Op]) -> Document:
-    document = contracted(netlist)
+    document = contract(netlist)
     for name, graph in document.graphs.items():
         document.graphs[name] = evolve(graph, ops=tuple(map(change, graph.ops)))
     return tidy(document)
 
 
 def _all(netlist: Netlist, change: Callable[[Blocking], Blocking]) -> Document:
-    """Every blocking changed; buffers and inner dimensions follow."""
-    document = contracted(netlist)
+    """Change every blocking; buffers and inner dimensions follow."""
+    document = contract(netlist)
     document.queues = {name: _with(queue, change(queue.blocking)) for name, queue in document.queues.items()}
     for name, graph in document.graphs.items():
         ops = tuple(evolve(op, blocking=change(op.blocking)) for op in graph.ops)
         document.graphs[name] = evolve(graph, ops=ops)
-    shapes = {item.name: item.blocking for item in (*document.queues.values(), *_ops_of(document))}
+    shapes = {record.name: record.blocking for record in (*document.queues.values(), *_ops_of(document))}
     for name, graph in document.graphs.items():
         document.graphs[name] = evolve(graph, ops=tuple(_with_inner(op, shapes) for op in graph.ops))
     return document
 
 
 def _each(netlist: Netlist, change: Callable[[Blocking], Blocking]) -> Iterator[Document]:
-    for name in contracted(netlist).queues:
-        document = contracted(netlist)
+    for name in contract(netlist).queues:
+        document = contract(netlist)
         queue = document.queues[name]
         if change(queue.blocking) != queue.blocking:
             document.queues[name] = _with(queue, change(queue.blocking))
             yield document
-    for op in _ops_of(contracted(netlist)):
+    for op in _ops_of(contract(netlist)):
         new = evolve(op, blocking=change(op.blocking))
         if new != op:
-            yield _ops(netlist, lambda item, new=new: new if item.name == new.name else item)
+            yield _ops(netlist, lambda old, new=new: new if old.name == new.name else old)
 
 
 def _with(queue: Queue, blocking: Blocking) -> Queue:
@@ -532,12 +572,16 @@ def _with(queue: Queue, blocking: Blocking) -> Queue:
 
 
 def _with_inner(op: Op, shapes: abc.Mapping[str, Blocking]) -> Op:
-    """The op with an inner dimension that is the first operand's columns, where it has one and no TMs change it."""
+    """Return the op with an inner dimension that fits its first operand, where it has one and no TMs change it."""
     inner = {"m_k", "u_kt"} <= op.attributes.given
     source = shapes.get(op.inputs[0]) if op.inputs else None
     if not inner or source is None or op.input_tms[0] or op.attributes.identity:
         return op
-    along = source.rows if op.attributes.dim == "r" else source.t if op.attributes.dim == "z" else source.cols
+    along = source.cols
+    if op.attributes.dim == "r":
+        along = source.rows
+    elif op.attributes.dim == "z":
+        along = source.t
     if op.attributes.m_k * op.attributes.u_kt == along:
         return op
     return evolve(op, attributes=replace(op.attributes, m_k=1, u_kt=along))
@@ -556,4 +600,4 @@ MOVES: Final[tuple[tuple[str, Move], ...]] = (
     ("formats", plainer_formats),
     ("queue fields", simpler_queues),
 )
-"""In the order in which they are tried: each makes the next ones cheaper."""
+"""All moves in the order in which they are tried: each makes the next ones cheaper."""

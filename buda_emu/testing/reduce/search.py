@@ -1,4 +1,4 @@
-"""The smallest netlist on which a command still fails, by greedy steps.
+"""Search by greedy steps for the smallest netlist on which a command still fails.
 
 The result depends neither on the number of workers nor on the machine: of the candidates that are tried together, the
 first one in their order that still fails is taken, and the others are thrown away.
@@ -25,7 +25,7 @@ from buda_emu.support.version import RESULT_VERSION
 from buda_emu.testing.reduce.moves import MOVES, Move
 
 PLACE: Final = "{}"
-"""Where the file's name goes in a command; a command without it gets the name at its end."""
+"""The place of the file's name in a command; a command without it gets the name at its end."""
 _UNSAFE: Final = re.compile(r"[^A-Za-z0-9_.,+@%:/=-]")
 """A character that a shell may read as something else than itself, within quotes of either kind or without."""
 _LONGEST_NAME: Final = 100
@@ -33,25 +33,29 @@ _LONGEST_NAME: Final = 100
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """How the command ended: its exit code, negative for a signal; None where it took longer than it may."""
+    """The end of a command: its exit code, negative for a signal; None where it exceeded the time limit."""
 
     code: int | None
 
     @property
     def fails(self) -> bool:
-        """Anything but success."""
+        """Return whether the command ended in any way but success."""
         return self.code != 0
 
     def __str__(self) -> str:
         if self.code is None:
             return "no end within the time limit"
-        return f"signal {-self.code}" if self.code < 0 else f"exit code {self.code}"
+        if self.code < 0:
+            return f"signal {-self.code}"
+        return f"exit code {self.code}"
 
 
 class Trials:
-    """Runs a shell command on texts. Each trial has a folder of its own, where the file bears the netlist's name with
-    `_` for each character that a shell may not read as itself: a command is free to put the place of the name in quotes
-    of its own. The folder and all processes of the command are gone when the trial ends.
+    """A runner of a shell command on texts.
+
+    Each trial has a folder of its own, where the file bears the netlist's name with `_` for each character that a
+    shell may not read as itself: a command is free to put the place of the name in quotes of its own. The folder and
+    all processes of the command are gone when the trial ends.
 
     Raises HostError where the folder of temporary files has such a character.
     """
@@ -72,7 +76,7 @@ class Trials:
         self._running: set[subprocess.Popen[bytes]] = set()
 
     def run(self, texts: Sequence[str]) -> list[Outcome]:
-        """How the command ends on each, in their order; as many at once as there are workers."""
+        """Run the command on each text, as many at once as there are workers; return the outcomes in order."""
         self.count += len(texts)
         return list(self._pool.map(self._run, texts))
 
@@ -104,14 +108,14 @@ class Trials:
             self._running.discard(process)
 
     def close(self) -> None:
-        """Ends what still runs."""
+        """End the processes that still run."""
         for process in tuple(self._running):
             _kill(process)
         self._pool.shutdown(cancel_futures=True)
 
 
 def _kill(process: "subprocess.Popen[bytes]") -> None:
-    """The process and all that it started, which is a session of its own."""
+    """Kill the process and all that it started, which are in a session of their own."""
     with suppress(ProcessLookupError, PermissionError):
         os.killpg(process.pid, signal.SIGKILL)
 
@@ -121,7 +125,7 @@ Progress = Callable[["Step"], object]
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """Where a reduction stands. `text`: the smallest netlist that still fails; `move`: what is being tried."""
+    """The state of a reduction. `text` is the smallest netlist that still fails; `move` is being tried."""
 
     text: str
     netlist: Netlist
@@ -132,7 +136,7 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class Reduction:
-    """What a reduction found. `outcome`: how the command ends on the netlist, before as after."""
+    """The result of a reduction. `outcome` is the end of the command, the same before and after."""
 
     text: str
     netlist: Netlist
@@ -141,28 +145,17 @@ class Reduction:
     trials: int
     steps: int
     interrupted: bool
-    """By Ctrl-C."""
+    """True where Ctrl-C ended the search."""
     finished: bool
-    """No move makes it smaller; False where it was interrupted or had used its trials."""
+    """True where no move makes it smaller; False where the search was interrupted or had used its trials."""
 
     def sizes(self) -> list[tuple[str, int, int]]:
-        """What is counted in a netlist, before and after."""
-        both = (self.original, self.netlist)
-        counts = [
-            {
-                "ops": len(netlist.ops),
-                "queues": len(netlist.queues),
-                "graphs": len(netlist.graphs),
-                "instructions": sum(len(program.instructions) for program in netlist.programs.values()),
-                "tiles of an input": sum(op.blocking.cells * op.blocking.tiles_per_core for op in netlist.ops.values()),
-                "characters": len(netlist_text(netlist)),
-            }
-            for netlist in both
-        ]
-        return [(name, before, counts[1][name]) for name, before in counts[0].items()]
+        """Return each figure of the netlist with its value before and after."""
+        after = _sizes(self.netlist)
+        return [(name, before, after[name]) for name, before in _sizes(self.original).items()]
 
     def to_json(self) -> dict[str, Any]:
-        """Plain data, with `schema_version`."""
+        """Return the figures as plain data, with `schema_version`."""
         sizes = {name.replace(" ", "_"): {"before": before, "after": after} for name, before, after in self.sizes()}
         return {
             "schema_version": RESULT_VERSION,
@@ -175,6 +168,17 @@ class Reduction:
         }
 
 
+def _sizes(netlist: Netlist) -> dict[str, int]:
+    return {
+        "ops": len(netlist.ops),
+        "queues": len(netlist.queues),
+        "graphs": len(netlist.graphs),
+        "instructions": sum(len(program.instructions) for program in netlist.programs.values()),
+        "tiles of an input": sum(op.blocking.cells * op.blocking.tiles_per_core for op in netlist.ops.values()),
+        "characters": len(netlist_text(netlist)),
+    }
+
+
 def reduce_netlist(
     netlist: Netlist,
     trials: Trials,
@@ -183,15 +187,28 @@ def reduce_netlist(
     most_trials: int | None = None,
     progress: Progress | None = None,
 ) -> Reduction:
-    """Shrink a netlist as long as the command of `trials` ends as it does on the whole of it (`any_failure`: as long as
-    it fails at all). Ctrl-C ends the search with what it has. Raises HostError if the command does not fail on the
-    netlist, or not on the same netlist as it is printed here, without comments."""
+    """Shrink a netlist as long as the command of `trials` ends like on the original (`any_failure`: as long as it
+    fails at all).
+
+    Ctrl-C ends the search with the smallest netlist so far. Raises HostError if the command does not fail on the
+    netlist as it is printed here, without comments.
+    """
     arch = netlist.arch_name
     text = netlist_text(netlist)
     (outcome,) = trials.run([text])
     if not outcome.fails:
         raise HostError("the command succeeds on the netlist (printed without comments): there is nothing to reduce")
-    search = _Search(trials, arch, outcome, any_failure, most_trials, progress, text, netlist, {text})
+    search = _Search(
+        trials=trials,
+        arch=arch,
+        outcome=outcome,
+        any_failure=any_failure,
+        most_trials=most_trials,
+        progress=progress,
+        text=text,
+        netlist=netlist,
+        seen={text},
+    )
     end = search.run()
     return Reduction(
         text=search.text,
@@ -216,11 +233,11 @@ class _Search:
     text: str
     netlist: Netlist
     seen: set[str]
-    """Texts that were tried; those that did not fail then do not fail later."""
+    """Texts that were tried; a text that did not fail once is not tried again."""
     steps: int = 0
 
     def run(self) -> Literal["all", "trials", "interrupted"]:
-        """Try all moves until none makes the netlist smaller; how it ended."""
+        """Try all moves until none makes the netlist smaller; return why the search ended."""
         try:
             while True:
                 before = self.steps
@@ -235,13 +252,14 @@ class _Search:
             return "interrupted"
 
     def _step(self, name: str, move: Move) -> bool:
-        """Take the first candidate of a move that still fails; whether there was one."""
+        """Take the first candidate of a move that still fails; return whether there was one."""
         self._tell(name)
         candidates = self._candidates(move)
         while batch := list(islice(candidates, self.trials.workers)):
             if self.most_trials is not None and self.trials.count + len(batch) > self.most_trials:
                 raise _OutOfTrials
-            for (text, netlist), outcome in zip(batch, self.trials.run([text for text, _ in batch]), strict=True):
+            outcomes = self.trials.run([text for text, _ in batch])
+            for (text, netlist), outcome in zip(batch, outcomes, strict=True):
                 if outcome == self.outcome or (self.any_failure and outcome.fails):
                     self.text = text
                     self.netlist = netlist
@@ -252,7 +270,7 @@ class _Search:
         return False
 
     def _candidates(self, move: Move) -> Iterator[tuple[str, Netlist]]:
-        """Valid netlists that are new and not longer than the one at hand."""
+        """Yield valid netlists that are new and not longer than the present one."""
         for document in move(self.netlist):
             text = document_text(document)
             if text in self.seen or len(text) > len(self.text):
@@ -269,5 +287,5 @@ class _Search:
             )
 
 
-class _OutOfTrials(Exception):  # noqa: N818 - not an error: the search has had its share
+class _OutOfTrials(Exception):  # noqa: N818 - not an error: the search used all its trials
     """No further trial is allowed."""

@@ -1,4 +1,4 @@
-"""Does an output hold: the comparisons of a test-config (NETLIST 5.3)."""
+"""The comparisons of a test-config, which decide whether an output holds (NETLIST 5.3)."""
 
 from collections.abc import Iterator
 from typing import Any, Final, Literal
@@ -18,7 +18,8 @@ NEAR_INFINITY = 2.0**126
 
 
 def close(a: Floats, b: Floats, atol: float, rtol: float) -> Flags:
-    """Element by element: |a - b| <= atol + rtol * max(|a|, |b|), in float64 (the elements are float32 or integers).
+    """Compare element by element: |a - b| <= atol + rtol * max(|a|, |b|), in float64 (the elements are float32 or
+    integers).
 
     Two NaN match, one does not; an infinity matches itself and finite values of its sign near the end of float32.
     """
@@ -38,7 +39,7 @@ def close(a: Floats, b: Floats, atol: float, rtol: float) -> Flags:
 
 
 def equal(a: Floats, b: Floats) -> Flags:
-    """Element by element: the same value, where NaN equals NaN."""
+    """Compare element by element for the same value, where NaN equals NaN."""
     return (a == b) | (np.isnan(a) & np.isnan(b))
 
 
@@ -49,21 +50,24 @@ CONSTANT_DEVIATION: Final = 1e-5  # in place of a standard deviation of zero
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
-    """What a PCC is judged by."""
+    """The bounds that a PCC is judged by."""
 
     check_pcc: float
     atol: float
     rtol: float
 
 
-def cleaned(values: Floats, *, nan_is_zero: bool) -> Floats:
-    """Infinities become the largest float32; NaN becomes 0 where the flat comparison looks."""
+def replace_special(values: Floats, *, nan_is_zero: bool) -> Floats:
+    """Replace infinities by the largest float32, and with `nan_is_zero`, as in the flat comparison, NaN by 0."""
     result = np.clip(values, -FLT_MAX, FLT_MAX)
-    return np.where(np.isnan(result), 0.0, result) if nan_is_zero else result
+    if not nan_is_zero:
+        return result
+    return np.where(np.isnan(result), 0.0, result)
 
 
 def pcc(a: Floats, b: Floats, count: int) -> tuple[Floats, Flags]:
-    """The coefficient of each row of a and b [rows, elements], and where all three rounding cases fired.
+    """Return the PCC of each row of a and b [rows, elements], and where all three rounding cases of the vendor's
+    formula occur.
 
     `count` divides the sums: the number of elements, or more where the vendor's loops leave some out.
     """
@@ -72,7 +76,7 @@ def pcc(a: Floats, b: Floats, count: int) -> tuple[Floats, Flags]:
 
 
 def _correlation(a: Floats, b: Floats, count: int) -> tuple[Floats, Flags, Floats, Floats]:
-    """`pcc`, and the means of a and b."""
+    """Return the results of `pcc`, and the means of a and b."""
     with np.errstate(all="ignore"):
         mean_a = _sum(a) / count
         mean_b = _sum(b) / count
@@ -84,10 +88,10 @@ def _correlation(a: Floats, b: Floats, count: int) -> tuple[Floats, Flags, Float
 
 
 def passes(a: Floats, b: Floats, count: int, bounds: Bounds, constant: Flags, *, signed: bool) -> tuple[Flags, Floats]:
-    """The verdict on each row, and the coefficient that it rests on.
+    """Return the verdict on each row, and the PCC that it rests on.
 
-    `constant`: rows in which both inputs are constant. `signed`: the tolerance of constants follows the sign of the
-    mean of b, as the vendor's does; else its magnitude.
+    `constant` marks rows in which both inputs are constant. With `signed`, the tolerance of constants follows the sign
+    of the mean of b, like the vendor's; else its magnitude.
     """
     with np.errstate(all="ignore"):
         value, rounded, mean_a, mean_b = _correlation(a, b, count)
@@ -101,12 +105,12 @@ def passes(a: Floats, b: Floats, count: int, bounds: Bounds, constant: Flags, *,
 
 
 def _sum(values: Floats) -> Floats:
-    """Of each row, one element after the other."""
+    """Sum each row, one element after the other."""
     return np.add.accumulate(values, axis=-1)[..., -1]
 
 
 def _not_negative(mean_of_product: Floats, product_of_means: Floats) -> tuple[Floats, Flags]:
-    """E[xy] - E[x]E[y], and where a negative one is a matter of rounding, which makes it zero."""
+    """Return E[xy] - E[x]E[y], with 0 where it is negative by rounding only, and a mask of these places."""
     difference = mean_of_product - product_of_means
     ratio = product_of_means / mean_of_product
     rounding = (difference < 0) & (ratio >= 1) & (ratio <= LIMIT)
@@ -124,12 +128,12 @@ Array = NDArray[Any]
 CHUNKS: Final = 8  # of a flat Exact or AllClose
 SLICE: Final = 1024  # elements of a flat AllCloseHw: as many as a tile has, but not a tile
 TILE: Final = 32  # rows and columns of the vendor's tile, of whatever tile_dim
-_BLOCK: Final = 1 << 20  # elements that are looked at together
+_BLOCK: Final = 1 << 20  # elements that are compared together
 
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """Whether an output holds; `reason` is one line that says which check failed, where and by how much, else ""."""
+    """The verdict on an output; `reason` is one line that names the failed check, the place and the amount, else ""."""
 
     passed: bool
     reason: str = ""
@@ -138,23 +142,23 @@ class Verdict:
 def compare(
     expected: Array, observed: Array, comparison: Comparison, tile_dim: tuple[int, int], mode: Mode = "vendor"
 ) -> Verdict:
-    """Compare one output. Raises NetlistError for a comparison without legal type, words or bounds, HostError when
-    the shapes differ."""
+    """Compare one output. Raises NetlistError for a comparison without legal type, words or bounds, HostError when the
+    shapes differ."""
     check(comparison)
     if expected.shape != observed.shape:
         raise HostError(f"expected has shape {list(expected.shape)}, observed {list(observed.shape)}")
     if mode == "strict":
         return _strict(expected, observed, comparison, tile_dim)
     if comparison.method.lower() == "tilizedtensor" or comparison.verbosity.lower() == "verbose":
-        return _tilized(expected, observed, comparison, tile_dim)
+        return _compare_tiles(expected, observed, comparison, tile_dim)
     return _flat(expected.reshape(-1), observed.reshape(-1), comparison)
 
 
 def check(comparison: Comparison) -> None:
-    """Raises NetlistError for what the vendor's harness refuses when a comparison is used (NETLIST 5.3)."""
+    """Raise NetlistError for a comparison that the vendor's harness refuses when it is used (NETLIST 5.3)."""
     for field, words in (("type", COMPARISON_TYPES), ("verbosity", VERBOSITIES), ("method", METHODS)):
         word = getattr(comparison, field)
-        if word.lower() not in {known.lower() for known in words}:
+        if word.lower() not in {legal.lower() for legal in words}:
             raise NetlistError(f"comparison-config: {field} is {word or 'not given'!r}, known: {', '.join(words)}")
     for field in ("atol", "rtol"):
         value = getattr(comparison, field)
@@ -174,11 +178,11 @@ def _flat(expected: Array, observed: Array, comparison: Comparison) -> Verdict:
     size = len(expected)
     exact = comparison.type.lower() == "exact"
     for number in range(CHUNKS):
-        first = number * size // CHUNKS  # chunks of equal length: up to 7 elements are never looked at
+        first = number * size // CHUNKS  # chunks of equal length: up to 7 elements are never compared
         end = first + size // CHUNKS
-        mismatches, where = _mismatches(expected[first:end], observed[first:end], comparison)
+        mismatches, place = _mismatches(expected[first:end], observed[first:end], comparison)
         if exact and mismatches:
-            text = f"{mismatches} of {end - first} differ, the first is element {first + where}"
+            text = f"{mismatches} of {end - first} differ, the first is element {first + place}"
             return Verdict(False, f"Exact, elements {first}..{end - 1}: {text}")
         if not exact and not _share(mismatches, end - first) >= comparison.check_pct:
             text = _pct_text(mismatches, end - first, comparison)
@@ -187,8 +191,8 @@ def _flat(expected: Array, observed: Array, comparison: Comparison) -> Verdict:
 
 
 def _mismatches(expected: Array, observed: Array, comparison: Comparison) -> tuple[int, int]:
-    """How many elements of a flat stretch do not match, and the first of them."""
-    found = 0
+    """Return the number of elements of a flat stretch that do not match, and the first of them, -1 for none."""
+    count = 0
     first = -1
     for start in range(0, len(expected), _BLOCK):
         a = _doubles(expected[start : start + _BLOCK])
@@ -197,8 +201,8 @@ def _mismatches(expected: Array, observed: Array, comparison: Comparison) -> tup
         wrong = int(matches.size - np.count_nonzero(matches))
         if wrong and first < 0:
             first = start + int(np.argmin(matches))
-        found += wrong
-    return found, first
+        count += wrong
+    return count, first
 
 
 def _matches(a: Floats, b: Floats, comparison: Comparison, *, nan_equals_nan: bool) -> Flags:
@@ -208,20 +212,20 @@ def _matches(a: Floats, b: Floats, comparison: Comparison, *, nan_equals_nan: bo
 
 
 def _flat_slices(expected: Array, observed: Array, comparison: Comparison) -> Verdict:
-    """AllCloseHw: consecutive slices, the last one short where the vendor reads past the end."""
+    """Compare consecutive slices by AllCloseHw, the last one short where the vendor reads past the end."""
     size = len(expected)
-    whole = size - size % SLICE
+    full = size - size % SLICE
     step = _BLOCK // SLICE * SLICE
-    stretches = [(first, min(first + step, whole), SLICE) for first in range(0, whole, step)]
-    if whole < size:
-        stretches.append((whole, size, size - whole))
+    stretches = [(first, min(first + step, full), SLICE) for first in range(0, full, step)]
+    if full < size:
+        stretches.append((full, size, size - full))
     for first, end, length in stretches:
         a = _doubles(expected[first:end]).reshape(-1, length)
         b = _doubles(observed[first:end]).reshape(-1, length)
         mismatches = length - np.count_nonzero(close(a, b, comparison.atol, comparison.rtol), axis=1)
         enough = (length - mismatches) / length >= comparison.check_pct
-        clean_a = cleaned(a, nan_is_zero=True)
-        clean_b = cleaned(b, nan_is_zero=True)
+        clean_a = replace_special(a, nan_is_zero=True)
+        clean_b = replace_special(b, nan_is_zero=True)
         constant = (clean_a == clean_a[:, :1]).all(axis=1) & (clean_b == clean_b[:, :1]).all(axis=1)
         correlated, values = passes(clean_a, clean_b, length, _bounds(comparison), constant, signed=True)
         good = enough & correlated
@@ -236,25 +240,26 @@ def _flat_slices(expected: Array, observed: Array, comparison: Comparison) -> Ve
     return Verdict(True)
 
 
-def _tilized(expected: Array, observed: Array, comparison: Comparison, tile_dim: tuple[int, int]) -> Verdict:
-    """Tile by tile of 32x32 cells; those beyond a smaller tile_dim are zeros on both sides.
+def _compare_tiles(expected: Array, observed: Array, comparison: Comparison, tile_dim: tuple[int, int]) -> Verdict:
+    """Compare tile by tile of 32x32 cells; cells beyond a smaller tile_dim are zeros on both sides.
 
-    The vendor's loops end before the upper bound of a range, so its last row and column are never looked at, while
-    the number that shares and sums are divided by includes them. Exact has no ranges and looks at every cell.
+    The vendor's loops end before the upper bound of a range, so its last row and column are never compared, while the
+    number that shares and sums are divided by includes them. Exact has no ranges and compares every cell.
     """
     exact = comparison.type.lower() == "exact"
     rows = comparison.check_tile_rows_range
     cols = comparison.check_tile_cols_range
-    kept = (slice(rows[0] - 1, rows[1] - 1), slice(cols[0] - 1, cols[1] - 1))
+    compared_rows = slice(rows[0] - 1, rows[1] - 1)
+    compared_cols = slice(cols[0] - 1, cols[1] - 1)
     count = TILE * TILE if exact else (rows[1] - rows[0] + 1) * (cols[1] - cols[0] + 1)
     for block in tile_blocks(expected, observed, tile_dim):
-        full_a = _embedded(block.a)
-        full_b = _embedded(block.b)
+        full_a = _embed(block.a)
+        full_b = _embed(block.b)
         first_a = full_a[:, :1, 0]
         first_b = full_b[:, :1, 0]
         if not exact:
-            full_a = full_a[:, kept[0], kept[1]]
-            full_b = full_b[:, kept[0], kept[1]]
+            full_a = full_a[:, compared_rows, compared_cols]
+            full_b = full_b[:, compared_rows, compared_cols]
         a = full_a.reshape(block.tiles, -1)
         b = full_b.reshape(block.tiles, -1)
         result = _tile_verdicts(a, b, count, comparison, (first_a, first_b), signed=True)
@@ -275,8 +280,9 @@ def _strict(expected: Array, observed: Array, comparison: Comparison, tile_dim: 
 
 
 def _strict_whole(expected: Array, observed: Array, comparison: Comparison, tile_dim: tuple[int, int]) -> Verdict:
-    """AllClose over all elements inside the ranges together."""
-    mismatches = size = 0
+    """Compare all elements inside the ranges together by AllClose."""
+    mismatches = 0
+    size = 0
     for block in tile_blocks(expected, observed, tile_dim):
         a, b = block.inside(comparison)
         size += a.size
@@ -287,7 +293,8 @@ def _strict_whole(expected: Array, observed: Array, comparison: Comparison, tile
 
 
 def tiles_that_hold(a: Floats, b: Floats, comparison: Comparison) -> Flags:
-    """Which tiles [tiles, cells] hold by themselves in the plain meaning."""
+    """Return which tiles of [tiles, cells] hold by themselves in the plain meaning, without the vendor's
+    peculiarities."""
     matches = _matches(a, b, comparison, nan_equals_nan=True)
     cells = a.shape[1]
     if comparison.type.lower() == "exact":
@@ -301,9 +308,9 @@ def tiles_that_hold(a: Floats, b: Floats, comparison: Comparison) -> Flags:
 def _tile_pcc(
     a: Floats, b: Floats, count: int, comparison: Comparison, first: tuple[Floats, Floats], *, signed: bool
 ) -> tuple[Flags, Floats]:
-    clean = [cleaned(values, nan_is_zero=False) for values in (a, b, *first)]
+    clean = [replace_special(values, nan_is_zero=False) for values in (a, b, *first)]
     constant = (clean[0] == clean[2]).all(axis=1) & (clean[1] == clean[3]).all(axis=1)
-    if not signed:  # in the plain meaning what is equal correlates, however little it varies
+    if not signed:  # in the plain meaning equal tiles correlate, however little they vary
         constant |= (clean[0] == clean[1]).all(axis=1)
     if not clean[0].shape[1]:  # a range of one row or column: the vendor's sums stay 0
         clean[0] = clean[1] = np.zeros((len(a), 1))
@@ -313,7 +320,8 @@ def _tile_pcc(
 def _tile_verdicts(
     a: Floats, b: Floats, count: int, comparison: Comparison, first: tuple[Floats, Floats], *, signed: bool
 ) -> tuple[int, str] | None:
-    """The first tile of [tiles, cells] that does not hold, and why. `first`: the cells that constants are judged by."""
+    """Return the first tile of [tiles, cells] that does not hold, and the reason; None where all hold. `first` are the
+    cells that constants are judged by."""
     matches = _matches(a, b, comparison, nan_equals_nan=True)
     mismatches = a.shape[1] - np.count_nonzero(matches, axis=1)
     if comparison.type.lower() == "exact":
@@ -338,7 +346,7 @@ def _tile_verdicts(
 
 @dataclass(frozen=True, slots=True)
 class TileBlock:
-    """Some rows of tiles: float64 [tile rows, height, tile columns, width] of both sides."""
+    """Some rows of tiles of both sides: float64 [tile rows, height, tile columns, width]."""
 
     a: Floats
     b: Floats
@@ -347,22 +355,23 @@ class TileBlock:
 
     @property
     def tiles(self) -> int:
-        """How many."""
+        """The number of tiles in the block."""
         return self.a.shape[0] * self.a.shape[2]
 
     def inside(self, comparison: Comparison) -> tuple[Floats, Floats]:
-        """The cells inside the ranges: [tiles, cells]. A range that a small tile does not reach keeps its last cell."""
+        """Return the cells inside the ranges, [tiles, cells]. Where a tile is too small for a range, its last cell is
+        in it."""
         rows = _reach(comparison.check_tile_rows_range, self.a.shape[1])
         cols = _reach(comparison.check_tile_cols_range, self.a.shape[3])
         return flat_tiles(self.a[:, rows, :, cols]), flat_tiles(self.b[:, rows, :, cols])
 
     def place(self, tile: int) -> str:
-        """Of one of its tiles, for people."""
+        """Return the place of one of the tiles as text."""
         entry, t, row, col = self.index(tile)
         return f"entry {entry}, t {t}, tile [{row}, {col}]"
 
     def index(self, tile: int) -> tuple[int, int, int, int]:
-        """Entry, t, row and column of one of its tiles."""
+        """Return entry, t, row and column of one of the tiles."""
         row, col = divmod(tile, self.shape[3])
         entry_t, r = divmod(self.first_row + row, self.shape[2])
         entry, t = divmod(entry_t, self.shape[1])
@@ -375,13 +384,13 @@ def _reach(bounds: tuple[int, int], size: int) -> slice:
 
 
 def flat_tiles(block: Floats) -> Floats:
-    """[tile rows, height, tile columns, width] -> [tiles, cells]."""
+    """Reshape [tile rows, height, tile columns, width] to [tiles, cells]."""
     rows, height, cols, width = block.shape
     return block.transpose(0, 2, 1, 3).reshape(rows * cols, height * width)
 
 
 def tile_blocks(expected: Array, observed: Array, tile_dim: tuple[int, int]) -> Iterator[TileBlock]:
-    """Both sides, some rows of tiles at a time, in order."""
+    """Yield both sides, some rows of tiles at a time, in order."""
     height, width = tile_dim
     entries, t, rows, cols = expected.shape
     shape = (entries, t, rows // height, cols // width)
@@ -392,8 +401,8 @@ def tile_blocks(expected: Array, observed: Array, tile_dim: tuple[int, int]) -> 
         yield TileBlock(_doubles(a[first : first + step]), _doubles(b[first : first + step]), first, shape)
 
 
-def _embedded(block: Floats) -> Floats:
-    """Tiles of 32x32 cells [tiles, 32, 32]; a smaller tile stands at the top left, as in the vendor's."""
+def _embed(block: Floats) -> Floats:
+    """Return tiles of 32x32 cells [tiles, 32, 32]; a smaller tile is at the top left, like in the vendor's."""
     rows, height, cols, width = block.shape
     tiles = block.transpose(0, 2, 1, 3).reshape(rows * cols, height, width)
     if (height, width) == (TILE, TILE):
@@ -408,7 +417,7 @@ def _doubles(array: Array) -> Floats:
 
 
 def _share(mismatches: int, count: int) -> float:
-    """Of elements that match; of none, all do."""
+    """Return the share of elements that match; 1 where there are none."""
     return (count - mismatches) / count if count else 1.0
 
 

@@ -1,6 +1,5 @@
-"""Two runs of a netlist side by side, compared at every tensor: which op goes wrong first, and why the chip's answer
-differs from the ideal one (docs/run/numerics.md).
-"""
+"""Two runs of a netlist side by side, compared at every tensor: they show which op goes wrong first, and why the
+chip's result differs from the ideal one (docs/run/numerics.md)."""
 
 from collections.abc import Callable, Mapping, Sequence
 from math import prod
@@ -21,7 +20,7 @@ from buda_emu.support.records import dataclass
 from buda_emu.testing.verify.result import FirstBad, OpResult, ValueStats, refusals
 
 Array = NDArray[Any]
-_BLOCK: Final = 512  # tiles that are looked at together
+_BLOCK: Final = 512  # tiles that are compared together
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,9 +48,9 @@ def run_pair(
 ) -> PerOp:
     """Run the programs in `precision` and in `expected` side by side on the inputs that `fill` pushes.
 
-    `reference` gives an op's results from outside, [inputs, t, rows, cols], or None: they then stand for the expected
-    ones. `threshold`: PCC below which an op is bad. `memory_limit`: bytes of each run. `note` is given the machine that
-    runs in `precision`. Raises what a run raises.
+    `reference` returns an op's results from outside, [inputs, t, rows, cols], or None: they then replace the expected
+    ones. `threshold` is the PCC below which an op is bad, `memory_limit` the bytes of each run. `note` receives the
+    machine that runs in `precision`. Raises the errors of a run.
     """
     tally = _Tallies(netlist, reference, expected)
     meeting = Rendezvous(tally.look)
@@ -81,7 +80,7 @@ def run_pair(
 
 
 class _Meeting(Side):
-    """Takes entries of queues to the meeting, too."""
+    """A side of the rendezvous that also takes entries of queues to it."""
 
     def queue_value(self, queue: str, tiles: Tiles, inputs: int) -> None:  # noqa: ARG002 - always 1 here
         self._meeting.meet(self._side, ("queue", queue), tiles)
@@ -105,9 +104,10 @@ class _Tally:
         self._tile_dim = tile_dim
 
     def add(self, expected: Tiles, observed: Tiles) -> None:
-        """One input more: float32[..., 1024] tiles of both sides."""
+        """Add the tiles of one more input, float32[..., 1024] of both sides."""
         self.inputs += 1
-        a, b = (tiles.reshape(-1, 32, 32) for tiles in (expected, observed))
+        a = expected.reshape(-1, 32, 32)
+        b = observed.reshape(-1, 32, 32)
         for first in range(0, len(a), _BLOCK):
             self._add(a[first : first + _BLOCK], b[first : first + _BLOCK])
 
@@ -115,25 +115,23 @@ class _Tally:
         height, width = self._tile_dim
         larger = np.where(np.abs(observed) > np.abs(expected), observed, expected)
         unit = ulp(larger, self.format)[:, :height, :width]
-        a, b = (_numbers(tiles[:, :height, :width], self.format) for tiles in (expected, observed))
+        a = _numbers(expected[:, :height, :width], self.format)
+        b = _numbers(observed[:, :height, :width], self.format)
         finite_a = np.isfinite(a)
         finite_b = np.isfinite(b)
         self.size += a.size
         self.not_finite[0] += a.size - int(np.count_nonzero(finite_a))
         self.not_finite[1] += a.size - int(np.count_nonzero(finite_b))
         self.zeros += b.size - int(np.count_nonzero(b))
-        both = finite_a & finite_b
-        if not both.all():
-            seen = b[finite_b]
-            a = a[both]
-            b = b[both]
-            unit = unit[both]
-        else:
-            seen = b
-        if seen.size:
-            low = float(seen.min())
-            high = float(seen.max())
-            self.range = (low, high) if self.range is None else (min(low, self.range[0]), max(high, self.range[1]))
+        finite = finite_a & finite_b
+        finite_observed = b
+        if not finite.all():
+            finite_observed = b[finite_b]
+            a = a[finite]
+            b = b[finite]
+            unit = unit[finite]
+        if finite_observed.size:
+            self._extend_range(float(finite_observed.min()), float(finite_observed.max()))
         if a.size:
             self.moments.add(a, b)
             self.largest_expected = max(self.largest_expected, float(np.abs(a).max()))
@@ -141,8 +139,14 @@ class _Tally:
             self.error.add(error)
             self.ulps.add(error / unit)
 
+    def _extend_range(self, low: float, high: float) -> None:
+        if self.range is not None:
+            low = min(low, self.range[0])
+            high = max(high, self.range[1])
+        self.range = (low, high)
+
     def stats(self, name: str, kind: str, shape: tuple[int, ...]) -> ValueStats:
-        """What the observed side looked like."""
+        """Return the figures of the observed side."""
         low, high = self.range or (None, None)
         count = self.moments.count
         return ValueStats(
@@ -160,7 +164,7 @@ class _Tally:
         )
 
     def share(self, number: int) -> float:
-        """Of all elements; 0 where results from outside had no entry to hold any against."""
+        """Return the share of all elements; 0 where results from outside had no entry to compare with."""
         return number / self.size if self.size else 0.0
 
 
@@ -173,7 +177,7 @@ class _Largest:
         self._count = 0
 
     def add(self, values: NDArray[np.float64]) -> None:
-        """Some more of them."""
+        """Add some more numbers."""
         largest = float(values.max())
         self.max = largest if self.max is None else max(self.max, largest)
         self._sum += float(values.sum())
@@ -181,12 +185,14 @@ class _Largest:
 
     @property
     def mean(self) -> float | None:
-        """Of all of them."""
-        return self._sum / self._count if self._count else None
+        """The mean of all numbers; None where there are none."""
+        if not self._count:
+            return None
+        return self._sum / self._count
 
 
 def _numbers(tiles: Tiles, format_name: str) -> NDArray[np.float64]:
-    """As float64; the words of raw formats as the integers that they are."""
+    """Return tiles as float64; the words of raw formats as integers."""
     if is_raw(format_name):
         return np.ascontiguousarray(tiles).view(np.uint32).astype(np.float64)
     return tiles.astype(np.float64)
@@ -203,17 +209,17 @@ class _Tallies:
         self._tallies: dict[Key, _Tally] = {}
 
     def look(self, key: Key, expected: Tiles, observed: Tiles) -> None:
-        """Both sides of one tensor (`Rendezvous`)."""
+        """Add both sides of one tensor to its figures (`Rendezvous`)."""
         tally = self._tallies.get(key)
         outside = self._expected_from_outside(key)
         if tally is None:
-            item: Op | Queue = self._netlist.ops[key[1]] if key[0] == "op" else self._netlist.queues[key[1]]
+            record: Op | Queue = self._netlist.ops[key[1]] if key[0] == "op" else self._netlist.queues[key[1]]
             source = "reference" if outside is not None else self._expected
-            format_name = item.out_df if isinstance(item, Op) else item.df
-            tally = self._tallies[key] = _Tally(format_name, item.blocking.tile_dim, source)
+            format_name = record.out_df if isinstance(record, Op) else record.df
+            tally = self._tallies[key] = _Tally(format_name, record.blocking.tile_dim, source)
         if outside is not None:
             if tally.inputs >= len(outside):
-                return  # nothing to hold further inputs against
+                return  # further inputs have nothing to compare with
             entry = np.ascontiguousarray(outside[tally.inputs : tally.inputs + 1]).view(np.float32)
             expected = tilize(entry, self._netlist.ops[key[1]].blocking.tile_dim)
         tally.add(expected, observed)
@@ -226,10 +232,12 @@ class _Tallies:
         return self._outside[key[1]]
 
     def results(self) -> tuple[OpResult, ...]:
-        """Every op in the order of its first result."""
-        graphs = {op.name: graph.name for graph in self._netlist.graphs.values() for op in graph.ops}
-        found = [(name, tally) for (kind, name), tally in self._tallies.items() if kind == "op"]
-        return tuple(self._result(index, name, graphs[name], tally) for index, (name, tally) in enumerate(found))
+        """Return the figures of every op in the order of its first result."""
+        graphs: dict[str, str] = {}
+        for graph in self._netlist.graphs.values():
+            graphs |= dict.fromkeys((op.name for op in graph.ops), graph.name)
+        tallies = [(name, tally) for (kind, name), tally in self._tallies.items() if kind == "op"]
+        return tuple(self._result(index, name, graphs[name], tally) for index, (name, tally) in enumerate(tallies))
 
     def _result(self, index: int, name: str, graph: str, tally: _Tally) -> OpResult:
         op = self._netlist.ops[name]
@@ -253,17 +261,17 @@ class _Tallies:
         )
 
     def first_bad(self, ops: Sequence[OpResult], threshold: float) -> FirstBad | None:
-        """The first op past the threshold, with what it was given."""
+        """Return the first op past the threshold, with the figures of its operands; None where there is none."""
         for op in ops:
             reason = self._complaint(op, threshold)
             if reason:
-                found = (self._operand(name) for name in op.operands)
+                operands = (self._operand(name) for name in op.operands)
                 return FirstBad(
                     op=op.name,
                     index=op.index,
                     threshold=threshold,
                     reason=reason,
-                    inputs=tuple(stats for stats in found if stats),
+                    inputs=tuple(stats for stats in operands if stats),
                 )
         return None
 
@@ -281,7 +289,7 @@ class _Tallies:
         return ""
 
     def _operand(self, name: str) -> ValueStats | None:
-        """An op's input: a queue that was read, or the op that feeds it."""
+        """Return the figures of an op's input: of a queue that was read, or of the op that feeds it."""
         queue = self._netlist.queues.get(name)
         if queue is not None and ("queue", name) in self._tallies:
             return self._tallies["queue", name].stats(name, queue.type, queue.blocking.element_shape)

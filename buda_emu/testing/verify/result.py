@@ -39,7 +39,7 @@ STATUSES: Final[Mapping[Status, str]] = {
 
 @dataclass(frozen=True, slots=True)
 class TilePlace:
-    """A tile of an output."""
+    """The place of a tile in an output."""
 
     entry: int
     t: int
@@ -52,11 +52,12 @@ class TilePlace:
 
 @dataclass(frozen=True, slots=True)
 class OutputDetail:
-    """What pictures of one output need.
+    """The data of the pictures of one output.
 
-    `tile_error` float64[R, C]: largest absolute error of each tile position over all entries and t; each cell stands
-    for `cell` (rows, cols) tiles where an output has more than 64 positions in a direction. NaN: nothing finite there.
-    `histogram`: (lower bound, count) of absolute errors, in decades; lower bound 0 counts exact equality.
+    `tile_error` float64[R, C] is the largest absolute error of each tile position over all entries and t, NaN where
+    nothing is finite; each cell covers `cell` (rows, cols) tiles where an output has more than 64 positions in a
+    direction. `histogram` has (lower bound, count) of absolute errors, in decades; lower bound 0 counts exact
+    equality.
     """
 
     tile_error: "NDArray[np.float64]"
@@ -66,7 +67,8 @@ class OutputDetail:
 
 @dataclass(frozen=True, slots=True)
 class OutputResult:
-    """One compared output. `reason` is "" when it passed, else one line: which check failed, where, by how much."""
+    """One compared output. `reason` is "" when it passed, else one line that names the failed check, the place and the
+    amount."""
 
     queue: str
     kind: str  # "queue" or "ram"
@@ -92,7 +94,7 @@ class OutputResult:
 
 @dataclass(frozen=True, slots=True)
 class ValueStats:
-    """What a tensor looked like in the observed run, and how far it was from the expected one already."""
+    """The figures of a tensor in the observed run, and its distance from the expected one."""
 
     name: str
     kind: str  # "queue", "ram" or "op"
@@ -109,10 +111,10 @@ class ValueStats:
 
 @dataclass(frozen=True, slots=True)
 class OpResult:
-    """One op's result in the observed run against the expected one, over all inputs of all epochs that ran it.
+    """The results of one op in the observed run against the expected ones, over all inputs of all epochs that ran it.
 
-    `max_ulp`, `mean_ulp`: distance in units of the last place of `format` at the value of larger magnitude (1 for
-    integers).
+    `max_ulp` and `mean_ulp` are distances in units of the last place of `format` at the value of larger magnitude (1
+    for integers).
     """
 
     index: int  # in execution order, from 0
@@ -135,7 +137,7 @@ class OpResult:
 
 @dataclass(frozen=True, slots=True)
 class FirstBad:
-    """The first op in execution order past the threshold: why, and what its inputs looked like."""
+    """The first op in execution order past the threshold, the reason, and the figures of its inputs."""
 
     op: str
     index: int
@@ -159,7 +161,7 @@ class PerformanceResult:
 
 @dataclass(frozen=True, slots=True)
 class CaseResult:
-    """One tested netlist. `message`: for every status but passed and failed, what happened (may have several lines)."""
+    """One tested netlist. `message` explains every status but passed and failed, and may have several lines."""
 
     netlist: str  # as given on the command line: can be pasted back
     status: Status
@@ -178,16 +180,16 @@ class CaseResult:
     ops: tuple[OpResult, ...] = ()
     first_bad: FirstBad | None = None
     performance: tuple[PerformanceResult, ...] = ()
-    warnings: tuple[str, ...] = ()  # what the observed run does not do as the chip would
+    warnings: tuple[str, ...] = ()  # differences of the observed run from a run on the chip
     stopped: Mapping[str, Any] | None = None  # where and why a program stopped (docs/run/stopped-programs.md)
     exercised: Mapping[str, tuple[str, ...]] = field(default_factory=dict[str, tuple[str, ...]])
-    """By list of docs/stress/coverage.md what it exercises, where that was asked for."""
+    """The exercised features by list of docs/stress/coverage.md, where that was asked for."""
     command: str = ""  # how to run this one again
     from_cache: bool = False  # nothing changed since it was tested; `seconds` are of that time
 
     @property
     def failed_outputs(self) -> tuple[OutputResult, ...]:
-        """Those that do not hold."""
+        """The outputs that do not hold."""
         return tuple(output for output in self.outputs if not output.passed)
 
 
@@ -200,12 +202,12 @@ class TestRun:
     cases: tuple[CaseResult, ...]
     version: str
     seconds: float
-    settings: Mapping[str, Any]  # what was asked for, JSON-ready
+    settings: Mapping[str, Any]  # the settings of the invocation, JSON-ready
 
 
 @contextmanager
 def refusals(precision: Precision) -> Generator[None, None, None]:
-    """An UnsupportedError of a run in that precision says how the netlist may run otherwise."""
+    """Add a hint about another precision to an UnsupportedError of a run in precision "device"."""
     try:
         yield
     except UnsupportedError as error:
@@ -218,13 +220,13 @@ def refusals(precision: Precision) -> Generator[None, None, None]:
 
 @contextmanager
 def rounding_warnings() -> Generator[list[str], None, None]:
-    """The list is filled, at the end, with the texts of StochasticRoundingWarnings, each once; other warnings go on."""
-    told: list[str] = []
+    """Collect StochasticRoundingWarnings: at the end the list holds each text once. Other warnings are passed on."""
+    texts: list[str] = []
     with warnings.catch_warnings(record=True) as recorded:
         warnings.simplefilter("always", StochasticRoundingWarning)
-        yield told
-    for item in recorded:
-        if not issubclass(item.category, StochasticRoundingWarning):
-            warnings.warn_explicit(item.message, item.category, item.filename, item.lineno)
-        elif str(item.message) not in told:
-            told.append(str(item.message))
+        yield texts
+    for warning in recorded:
+        if not issubclass(warning.category, StochasticRoundingWarning):
+            warnings.warn_explicit(warning.message, warning.category, warning.filename, warning.lineno)
+        elif str(warning.message) not in texts:
+            texts.append(str(warning.message))

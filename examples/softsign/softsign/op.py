@@ -6,7 +6,7 @@ import numpy as np
 
 from buda_emu.arithmetic.kernels.tiles.gather import gather_tiles
 from buda_emu.emulator.ops.base import OpCall, Parallel, Tiles, implements
-from buda_emu.emulator.ops.common import arranged, blank, items, kept_dims, kernel_operand, require_operands
+from buda_emu.emulator.ops.common import arrange_tiles, blank, items, kernel_operand, require_operands, unblanked_dims
 from buda_emu.spec.blocking import Shape
 
 
@@ -25,11 +25,11 @@ class Softsign:
 
     def reference(self, call: OpCall, inputs: Sequence[Tiles]) -> Tiles:
         """The definition; see `buda_emu.emulator.ops.base`."""
-        x = arranged(call, 0, inputs[0])
-        return blank(x / (np.float32(1) + np.abs(x)), kept_dims(call))
+        x = arrange_tiles(call, 0, inputs[0])
+        return blank(x / (np.float32(1) + np.abs(x)), unblanked_dims(call))
 
     def run(self, call: OpCall, inputs: Sequence[Tiles], out: Tiles, parallel: Parallel) -> None:
         """Tiles are gathered by a kernel that stands, and computed where they then lie."""
         source, index, pad_value, arrange = kernel_operand(call, 0, inputs)
-        parallel(gather_tiles, items(out), out, source, index, pad_value, arrange, kept_dims(call))
+        parallel(gather_tiles, items(out), out, source, index, pad_value, arrange, unblanked_dims(call))
         out /= np.float32(1) + np.abs(out)

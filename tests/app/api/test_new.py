@@ -6,7 +6,7 @@ import pytest
 
 from buda_emu.app.api.new import FORMATS, new
 from buda_emu.app.cli.main import main
-from buda_emu.netlist.formatter import formatted
+from buda_emu.netlist.formatter import format_text
 from buda_emu.netlist.load import check_text
 from buda_emu.support.errors import HostError
 
@@ -22,7 +22,7 @@ def test_any_words_give_a_sound_netlist(seed):
     arch, df = chosen.choice(ARCHS), chosen.choice(FORMATS)
     text = new(words, arch=arch, df=df, inputs=chosen.randint(1, 4))
     assert check_text(text, "new", arch, strict=True).diagnostics == ()
-    assert formatted(text) == text
+    assert format_text(text) == text
 
 
 @pytest.mark.parametrize(

@@ -24,13 +24,13 @@ from buda_emu.support.screen import (
     CleanStream,
     Screen,
     clean_streams,
+    escape_controls,
     harmless,
     lines_of,
     note_names,
     on_one_line,
     plain,
     printing_on,
-    shown,
 )
 from shared_files import ROOT
 
@@ -62,7 +62,7 @@ def test_whatever_turns_the_direction_of_writing_is_escaped():
     turning = [character for character in invisible if BIDI.search(unicodedata.name(character))]
     assert len(turning) == 12  # as many as Unicode lists under Bidi_Control
     for character in turning:
-        for clean in (shown, plain, on_one_line):
+        for clean in (escape_controls, plain, on_one_line):
             assert clean(f"a{character}b") == f"a\\u{ord(character):04x}b"
 
 

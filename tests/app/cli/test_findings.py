@@ -82,12 +82,12 @@ def test_what_is_bound_to_fail_is_an_error_at_its_place(verb, broken, said, tmp_
 
 
 def test_what_no_program_executes_is_no_error(tmp_path):
-    from buda_emu.emulator.inputs.entries import chosen_programs
+    from buda_emu.emulator.inputs.entries import select_programs
     from buda_emu.emulator.inputs.prepared import require_runnable
 
     netlist = be.load(written(tmp_path, size=(2, 1)))
     with pytest.raises(NetlistError, match="V179"):
-        require_runnable(netlist, chosen_programs(netlist, ["run"]))
+        require_runnable(netlist, select_programs(netlist, ["run"]))
     require_runnable(netlist, [])
 
 

@@ -85,7 +85,7 @@ def tables(monkeypatch):
 
         return drawn
 
-    monkeypatch.setattr(drawn_table, "drawn", noted(drawn_table.drawn))
+    monkeypatch.setattr(drawn_table, "drawn", noted(drawn_table.draw_table))
     monkeypatch.setattr(plain_table, "plain", noted(plain_table.plain))
     return found
 

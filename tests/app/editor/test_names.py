@@ -101,10 +101,12 @@ def _hold(path):
     if "&" not in text and "*" not in text:
         assert uses == _used(netlist)
     for kind, table in (("graph", netlist.graphs), ("fused op", netlist.fused_ops), ("program", netlist.programs)):
-        written = {name.text for name in names.defined(kind)}
+        written = {name.text for name in names.definitions(kind)}
         assert written == set(table) or any("." in key for key in table)
-    assert {name.text for name in names.defined("op")} == {op.written_name for op in netlist.ops.values()}
-    assert {name.text for name in names.defined("queue")} == {queue.written_name for queue in netlist.queues.values()}
+    assert {name.text for name in names.definitions("op")} == {op.written_name for op in netlist.ops.values()}
+    assert {name.text for name in names.definitions("queue")} == {
+        queue.written_name for queue in netlist.queues.values()
+    }
     return True
 
 
@@ -153,6 +155,6 @@ def test_a_broken_entry_hides_nothing_but_itself():
     text = (ROOT / "netlists/attention.yaml").read_text().replace("inputs: [q, k],", "inputs: [q, k,", 1)
     tree = TreeReader().read(text)
     assert tree.problem is not None
-    names = {name.text for name in Names(tree.root).defined("op")}
+    names = {name.text for name in Names(tree.root).definitions("op")}
     assert {"q", "k", "v", "scaled", "residual"} <= names
     assert "dots" not in names

@@ -8,11 +8,11 @@ import pytest
 
 from buda_emu.app.editor.completion import complete
 from buda_emu.app.editor.hover import hover
-from buda_emu.app.editor.outline import coloured, foldings, hints, parts
+from buda_emu.app.editor.outline import foldings, hints, parts, semantic_tokens
 from buda_emu.app.editor.place import place_at
 from buda_emu.app.editor.text import OpenText
 from buda_emu.app.editor.tree import TreeReader
-from buda_emu.netlist.formatter import formatted
+from buda_emu.netlist.formatter import format_text
 from buda_emu.netlist.yaml_reader import UnreadableError
 from shared_files import ROOT
 
@@ -94,11 +94,11 @@ def _ask_everything(content, chance):
             complete(text, line, column)
             hover(text, line, column)
             text.names.at(line, column)
-    for answers in (parts(text), foldings(text), coloured(text), hints(text, 1, lines)):
+    for answers in (parts(text), foldings(text), semantic_tokens(text), hints(text, 1, lines)):
         for _ in answers:
             pass
     with suppress(UnreadableError):
-        formatted(content)
+        format_text(content)
 
 
 @pytest.mark.parametrize("size", [QUICK, pytest.param(SIZE, marks=pytest.mark.slow)])

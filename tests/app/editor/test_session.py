@@ -159,9 +159,9 @@ def test_quick_fixes_format_and_fix_all():
         edits = await client.text_document_formatting_async(
             lsp.DocumentFormattingParams(lsp.TextDocumentIdentifier(uri), lsp.FormattingOptions(2, True))
         )
-        from buda_emu.netlist.formatter import formatted
+        from buda_emu.netlist.formatter import format_text
 
-        assert edited(wrong, edits) == formatted(wrong)
+        assert edited(wrong, edits) == format_text(wrong)
 
     converse(talk, wrong)
 

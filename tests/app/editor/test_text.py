@@ -89,8 +89,8 @@ def test_what_did_not_change_is_not_read_again():
     documents = []
     for text in (whole, whole.replace("entries: 2", "entries: 3", 1), whole):
         root = reader.read(text).root
-        reader.kept.next()
-        documents.append(read_document(root, str(first), None, reader.kept))
+        reader.cache.next()
+        documents.append(read_document(root, str(first), None, reader.cache))
     one, other, again = documents
     assert sum(one.queues[name] is not queue for name, queue in other.queues.items()) == 1
     assert sum(other.queues[name] is not queue for name, queue in again.queues.items()) == 1

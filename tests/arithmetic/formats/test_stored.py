@@ -21,13 +21,13 @@ def same(one, other):
 @pytest.mark.tiny
 @pytest.mark.parametrize("df", NETLIST_FORMATS)
 def test_parts_and_copies(df):
-    bits = Bits.encoded(df, TILES)
+    bits = Bits.encode(df, TILES)
     assert bits.datums.dtype == datum_type(df)
     assert bits.nbytes == 6 * stored_tile_bytes(df)
     assert (len(bits), bits.shape) == (2, (2, 3))
     assert (bits.exponents is not None) == is_block(df)
-    same(bits.rows(), Bits.encoded(df, TILES.reshape(6, 1024)))
-    same(bits[1], Bits.encoded(df, TILES[1]))
+    same(bits.rows(), Bits.encode(df, TILES.reshape(6, 1024)))
+    same(bits[1], Bits.encode(df, TILES[1]))
     copy = bits.copy()
     same(copy, bits)
     assert not np.shares_memory(copy.datums, bits.datums)
@@ -35,11 +35,11 @@ def test_parts_and_copies(df):
     assert (empty.datums.shape, empty.datums.dtype) == (bits.datums.shape, bits.datums.dtype)
     empty.assign(slice(0, 1), bits[1:])
     empty.assign(1, bits[0])
-    same(empty, Bits.encoded(df, TILES[::-1]))
+    same(empty, Bits.encode(df, TILES[::-1]))
     if copy.exponents is not None:
         assert not np.shares_memory(copy.exponents, bits.exponents)
         copy.exponents[...] = 0
-        same(bits, Bits.encoded(df, TILES))
+        same(bits, Bits.encode(df, TILES))
 
 
 @pytest.mark.tiny
@@ -66,4 +66,4 @@ def test_the_types_that_hold_datums():
 @pytest.mark.parametrize("df", ["Float16_b", "Bfp8_b", "Bfp4"])
 def test_values_are_those_that_the_host_reads(df):
     expected = quantise(df, TILES.reshape(-1, 32, 32)).reshape(TILES.shape)
-    assert np.array_equal(Bits.encoded(df, TILES).values(), expected)
+    assert np.array_equal(Bits.encode(df, TILES).values(), expected)

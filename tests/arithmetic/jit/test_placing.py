@@ -51,7 +51,7 @@ def test_both_loaders_give_the_same_function(file: Path, by_llvm: bool, monkeypa
         llvm = loading._placed_by_llvm
         patched.setattr(loading, "_placed_by_llvm", lambda *given: used.append("llvm") or llvm(*given))
         if by_llvm:
-            patched.setattr(placing, "placed", lambda *_: None)
+            patched.setattr(placing, "place_object", lambda *_: None)
         call = loading.load(parts(file)[0], "module", "work")
     assert used == ["llvm"] * by_llvm
     array = np.arange(16, dtype=np.float32)
@@ -63,11 +63,11 @@ def test_both_loaders_give_the_same_function(file: Path, by_llvm: bool, monkeypa
 
 def test_what_is_not_understood_is_left_to_llvm(file: Path) -> None:
     _, symbol, code = parts(file)
-    assert placing.placed(code, symbol, loading.OBJECTS) is not None
+    assert placing.place_object(code, symbol, loading.OBJECTS) is not None
     for wrong in (b"", b"text", code[:100], code[:-300], b"\x7fELF\x01" + code[5:], code[:18] + b"\xb7" + code[19:]):
-        assert placing.placed(wrong, symbol, loading.OBJECTS) is None
-    assert placing.placed(code, "another", loading.OBJECTS) is None
-    assert placing.placed(code, symbol, {}) is None  # buda_emu.ndarray and others are nowhere
+        assert placing.place_object(wrong, symbol, loading.OBJECTS) is None
+    assert placing.place_object(code, "another", loading.OBJECTS) is None
+    assert placing.place_object(code, symbol, {}) is None  # buda_emu.ndarray and others are nowhere
 
 
 def test_an_altered_file_is_put_somewhere_or_refused(file: Path) -> None:
@@ -78,13 +78,13 @@ def test_an_altered_file_is_put_somewhere_or_refused(file: Path) -> None:
         changed = bytearray(code)
         for position in random.integers(0, len(code), 4):
             changed[position] = random.integers(256)
-        placed = placing.placed(bytes(changed), symbol, loading.OBJECTS)
+        placed = placing.place_object(bytes(changed), symbol, loading.OBJECTS)
         assert placed is None or placed > 0
 
 
 def test_memory_with_code_cannot_be_written(file: Path) -> None:
     _, symbol, code = parts(file)
-    address = placing.placed(code, symbol, loading.OBJECTS)
+    address = placing.place_object(code, symbol, loading.OBJECTS)
     assert address is not None
     for line in Path("/proc/self/maps").read_text().splitlines():
         first, last = (int(number, 16) for number in line.split()[0].split("-"))

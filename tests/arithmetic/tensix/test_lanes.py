@@ -5,7 +5,7 @@ from buda_emu.arithmetic.tensix.functions.elementary import cast_to_fp16, from_s
 from buda_emu.arithmetic.tensix.functions.programs import record
 from buda_emu.arithmetic.tensix.functions.table import bind, reference
 from buda_emu.arithmetic.tensix.functions.vector_unit import NumpyUnit
-from buda_emu.arithmetic.tensix.lanes import greater, lane_positions, load, store, to_float, to_integer, touched
+from buda_emu.arithmetic.tensix.lanes import greater, lane_positions, load, store, to_float, to_integer, touched_mask
 from buda_emu.support.errors import UnsupportedError
 from device_vectors import mismatches, needs_vectors, vectors
 from lane_words import KINDS, datums
@@ -21,7 +21,7 @@ def by_kernel(program, words, load_mode="int32", store_mode="int32"):
     """Any number of words through the kernel, in whole tiles."""
     image = np.resize(words.reshape(-1), (-(-words.size // 1024), 32, 32))
     out = np.empty_like(image)
-    program.run(image, out, touched("rc"), load_mode, store_mode)
+    program.run(image, out, touched_mask("rc"), load_mode, store_mode)
     return out.reshape(-1)[: words.size].reshape(words.shape)
 
 
@@ -120,13 +120,13 @@ def test_integers_in_sign_and_magnitude():
 
 @pytest.mark.tiny
 def test_what_vector_modes_reach():
-    assert touched("rc").all()
-    assert touched("r")[:4].all()
-    assert not touched("r")[4:].any()
-    assert touched("c")[:, :16].all()
-    assert not touched("c")[:, 16:].any()
+    assert touched_mask("rc").all()
+    assert touched_mask("r")[:4].all()
+    assert not touched_mask("r")[4:].any()
+    assert touched_mask("c")[:, :16].all()
+    assert not touched_mask("c")[:, 16:].any()
     with pytest.raises(UnsupportedError, match="vector mode 'x'"):
-        touched("x")
+        touched_mask("x")
 
 
 @pytest.mark.tiny

@@ -89,7 +89,7 @@ def both(
     index[5] = -1
     index.flags.writeable = False
     units = KernelUnits(core)
-    pad = units.unpack(Bits.encoded(df, np.full((1, 1024), 0.75, np.float32)), register)[0, 0]
+    pad = units.unpack(Bits.encode(df, np.full((1, 1024), 0.75, np.float32)), register)[0, 0]
     picking = Picking(picks_of(weights, weight, act_row, ends), acts, index, pad, transposed, register, 2, 2)
     pick = units.picker(picking, fidelity, mode, spill)
     assert pick is not None

@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from buda_emu.arithmetic.tensor.mapped import FileMappings, giving_back, map_bytes
+from buda_emu.arithmetic.tensor.mapped import FileMappings, map_bytes, page_releaser
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="only Linux says what memory is")
 
@@ -46,7 +46,7 @@ def test_pages_go_back_and_contents_stay(tmp_path: Path, mode: str) -> None:
     before = _resident()
     total = int(array.sum(dtype=np.uint64))
     assert _resident() - before > 48 << 20
-    giving_back(array, shared=mode == "r")()
+    page_releaser(array, shared=mode == "r")()
     assert _resident() - before < 16 << 20
     assert int(array.sum(dtype=np.uint64)) == total
 

@@ -6,15 +6,15 @@ from typing import Any
 import numpy as np
 import pytest
 
-from buda_emu.arithmetic.tensor.host import scattered
-from buda_emu.arithmetic.tensor.referenced import Referenced, as_array, joined, referenced
+from buda_emu.arithmetic.tensor.host import scatter
+from buda_emu.arithmetic.tensor.referenced import Referenced, as_array, concatenate, reference_to
 
 Step = Callable[[Any], Any]
 
 
 def source(shape: tuple[int, ...], seed: int = 0) -> tuple[np.ndarray[Any, Any], Referenced]:
     array = np.random.default_rng(seed).standard_normal(shape).astype(np.float32)
-    return array, referenced(array, "w")
+    return array, reference_to(array, "w")
 
 
 STEPS: dict[str, tuple[tuple[int, ...], Step]] = {
@@ -33,8 +33,8 @@ STEPS: dict[str, tuple[tuple[int, ...], Step]] = {
     "factor from the left": ((5, 9), lambda x: np.arange(5, dtype=np.float32).reshape(5, 1) * x),
     "beside": ((5, 9), lambda x: np.concatenate([x, np.ones((2, 9), np.float32), x], 0)),
     "by function": ((5, 9), lambda x: np.reshape(np.transpose(x), (3, 15))),
-    "scattered": ((5, 9), lambda x: scattered(x, (8, 16), (np.array([7, 1, 2, 3, 0]), slice(2, 11)))),
-    "chain": ((24, 32), lambda x: scattered(x.T * np.arange(24, dtype=np.float32), (40, 32),
+    "scattered": ((5, 9), lambda x: scatter(x, (8, 16), (np.array([7, 1, 2, 3, 0]), slice(2, 11)))),
+    "chain": ((24, 32), lambda x: scatter(x.T * np.arange(24, dtype=np.float32), (40, 32),
                                             (slice(0, 32), slice(3, 27))).reshape(40, 4, 8).transpose(1, 0, 2)[None]),
 }  # fmt: skip
 
@@ -80,14 +80,14 @@ def test_anything_else_reads_the_array() -> None:
 def test_bfloat16_is_float32() -> None:
     array = np.random.default_rng(0).standard_normal((6, 8)).astype(np.float32)
     halves = (array.view(np.uint32) >> 16).astype(np.uint16)
-    found = referenced(halves, "w", bfloat16=True)
+    found = reference_to(halves, "w", bfloat16=True)
     assert found.dtype == np.float32
     assert np.array_equal(found, (halves.astype(np.uint32) << 16).view(np.float32))
 
 
 def test_equal_steps_on_the_same_memory_are_equal() -> None:
     array, reference = source((6, 8))
-    again, other = referenced(array, "w"), source((6, 8), 1)[1]
+    again, other = reference_to(array, "w"), source((6, 8), 1)[1]
     assert reference.T[1:].key == again.T[1:].key
     others = reference.T, reference[1:], reference[:-1], reference * 2, other
     assert len({item.key for item in (reference, *others)}) == 6
@@ -97,7 +97,7 @@ def test_equal_steps_on_the_same_memory_are_equal() -> None:
 def test_bound(value: float, within: bool, nan: bool) -> None:
     array, _ = source((6, 8))
     array[2, 3] = value
-    found = referenced(array, "w")
+    found = reference_to(array, "w")
     assert found.is_within(8.0) is within
     assert found.has_nan() is nan
     assert found[:2].is_within(8.0), "the bound is that of the file, the elements tell"
@@ -112,7 +112,7 @@ def test_only_what_is_asked_for_is_read() -> None:
             return super().__getitem__(key)
 
     array = np.zeros((64, 32), np.float32).view(Told)
-    referenced(array, "w").T.reshape(4, 8, 64)[2:3].read((slice(0, 1), slice(3, 5), slice(0, 64)))
+    reference_to(array, "w").T.reshape(4, 8, 64)[2:3].read((slice(0, 1), slice(3, 5), slice(0, 64)))
     assert read[0] == (slice(0, 64), slice(19, 21))  # what follows are picks of it
 
 
@@ -120,7 +120,7 @@ def test_arrays_stay_arrays() -> None:
     array, reference = source((2, 2))
     assert as_array(reference) is reference
     assert as_array(array) is array
-    assert isinstance(scattered(array, (3, 3), (slice(0, 2), slice(0, 2))), np.ndarray)
-    assert joined([reference, array]).shape == (4, 2)
+    assert isinstance(scatter(array, (3, 3), (slice(0, 2), slice(0, 2))), np.ndarray)
+    assert concatenate([reference, array]).shape == (4, 2)
     with pytest.raises(ValueError, match=r"4 elements of w do not have the shape \[3, 2\]"):
         reference.reshape(3, 2)

@@ -17,7 +17,7 @@ from buda_emu.compiler.search.placer import place
 from buda_emu.compiler.target import Target
 from fused_tiles import fuse
 
-TARGET = Target.named("wormhole_b0", "Float16_b", "HiFi3")
+TARGET = Target.from_names("wormhole_b0", "Float16_b", "HiFi3")
 ONE = (1, 1, 1)
 
 
@@ -132,7 +132,7 @@ def test_an_exponential_ends_a_fused_op_and_a_maximum_never_touches_dest():
 def test_grayskull_reads_dest_as_operand_0_only():
     def made(arch):
         graph = tiles(("d", "square", "x"), ("y", "subtract", "m", "d"))
-        return fuse_chains(graph, Target.named(arch, "Float16_b", "HiFi3")).ops["y"].steps[0].output
+        return fuse_chains(graph, Target.from_names(arch, "Float16_b", "HiFi3")).ops["y"].steps[0].output
 
     assert made("grayskull") == "intermed0"
     assert made("blackhole") == "dest"
@@ -184,7 +184,7 @@ def test_values_are_the_same_with_and_without(arch):
     graph = b.graph
     graph.outputs = [Output("y", last.name, "float32")]
     graph = core_graph(graph)
-    target, inputs = Target.named(arch, "Float16_b", "HiFi3"), {"x": rng.standard_normal((33, 40), np.float32)}
+    target, inputs = Target.from_names(arch, "Float16_b", "HiFi3"), {"x": rng.standard_normal((33, 40), np.float32)}
     found = []
     for change in (lambda made, _: made, fuse):
         compiled = CompiledModel(graph, place(change(lower(graph, target), target), target), "g")

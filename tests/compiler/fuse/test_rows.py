@@ -197,6 +197,6 @@ def test_thousands_of_ops_that_follow_each_other_are_looked_through_quickly():
         if n % 2:
             graph.ops[f"m{n}"] = TileOp(f"m{n}", "add", [Use(f"a{n}"), Use(f"a{n - 1}")], (1, 1, 2))
     begin = time.process_time()
-    target = Target.named("wormhole_b0", "Float16_b", "HiFi3")
+    target = Target.from_names("wormhole_b0", "Float16_b", "HiFi3")
     assert len(fuse_rows(graph, lambda _: target).ops) == 4500
     assert time.process_time() - begin < 10

@@ -12,18 +12,18 @@ from buda_emu.compiler.graph.graph import Graph, Output
 from buda_emu.compiler.graph.registry import front_ops
 from buda_emu.compiler.graph.sparse import Sparse
 from buda_emu.compiler.graph.spec import CORE, FRONT, check_graph
-from buda_emu.compiler.lower.layout import ordered, reshaped, standard
+from buda_emu.compiler.lower.layout import dense_layout, reshape_layout, standard
 from buda_emu.compiler.lower.lower import lower
 from buda_emu.compiler.lower.picker import Counts, Cut, PickTable
 from buda_emu.compiler.passes.clean import cse, dce, decompose
 from buda_emu.compiler.passes.folding import gelu
 from buda_emu.compiler.pipeline import core_graph
 from buda_emu.compiler.target import Target
-from buda_emu.compiler.train.compile_training import probabilities
+from buda_emu.compiler.train.compile_training import softmax_from_logarithm
 from buda_emu.emulator.ops.matmul_sparse import Encoding
 from buda_emu.support.errors import InternalError
 
-WORMHOLE = Target.named("wormhole_b0", "Float16_b", "HiFi3")
+WORMHOLE = Target.from_names("wormhole_b0", "Float16_b", "HiFi3")
 
 
 def started(*shape, decomposed=False):
@@ -79,7 +79,7 @@ def test_products_of_constants_do_not_depend_on_blas():
 def test_the_exponential_of_a_logarithm_of_shares_is_the_shares():
     b, x = started(2, 3)
     logarithm = b.log_softmax(x, dim=0)
-    graph = probabilities(ended(b, b.add(logarithm, b.exp(logarithm)), b.exp(x)))
+    graph = softmax_from_logarithm(ended(b, b.add(logarithm, b.exp(logarithm)), b.exp(x)))
     assert ops(graph) == ["log_softmax", "softmax", "add", "exp"]
     softmax = next(node for node in graph if node.op == "softmax")
     assert softmax.inputs == ("x",)
@@ -117,10 +117,10 @@ def test_every_op_is_core_with_shape_and_reference_or_made_of_others():
 
 def test_a_reshape_of_a_layout_moves_nothing():
     layout = standard((4, 6, 8))
-    split = reshaped(layout, (2, 2, 6, 4, 2))
+    split = reshape_layout(layout, (2, 2, 6, 4, 2))
     assert split is not None
     np.testing.assert_array_equal(split.place("zrc").ravel(), layout.place("zrc").ravel())
-    assert reshaped(ordered((6, 4), [], [0], [1]), (4, 6)) is None
+    assert reshape_layout(dense_layout((6, 4), [], [0], [1]), (4, 6)) is None
 
 
 @settings(max_examples=25, deadline=None)

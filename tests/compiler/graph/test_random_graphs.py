@@ -246,7 +246,7 @@ def matrix(m, y, name):
     count = m.pick([1, 31, 33])
     rows = m.rng.integers(0, count, 2 * y.shape[dim])
     weights = m.rng.random(rows.size).astype(np.float32) / 8
-    found = Sparse.of((count, y.shape[dim]), rows, np.tile(np.arange(y.shape[dim]), 2), weights).merged()
+    found = Sparse.of((count, y.shape[dim]), rows, np.tile(np.arange(y.shape[dim]), 2), weights).merge_duplicates()
     if name == "linear":
         return m.b.linear(y, dim=dim, matrix=found)
     return m.b.resize(y, matrices=((dim, found),))
@@ -356,7 +356,7 @@ def holds(graph, arch="wormhole_b0", fused=True):
     """No findings, and numpy's values."""
     if any(node.op == "to_int8" for node in graph) and arch == "grayskull":
         arch = "blackhole"  # which has such ops
-    target, inputs = Target.named(arch, "Float16_b", "HiFi3"), inputs_of(graph)
+    target, inputs = Target.from_names(arch, "Float16_b", "HiFi3"), inputs_of(graph)
     with np.errstate(all="ignore"):
         expected = evaluate(graph, inputs)
     made = core_graph(graph, target)

@@ -10,10 +10,10 @@ pytestmark = pytest.mark.filterwarnings("ignore::FutureWarning", "ignore::Deprec
 
 from torch.utils._pytree import tree_flatten, tree_unflatten  # noqa: E402
 
-from buda_emu.compiler.importers.from_torch.core_aten import core_overloads, coverage  # noqa: E402
+from buda_emu.compiler.importers.from_torch.core_aten import core_overloads, list_coverage  # noqa: E402
 from drawn_aten import arguments_of  # noqa: E402 - it needs torch
 
-PLACES = {name: place for name, place, _ in coverage()}
+PLACES = {name: place for name, place, _ in list_coverage()}
 OVERLOADS = {str(op): op for overloads in core_overloads().values() for op in overloads}
 OF_SIZES = {word for word, op in OVERLOADS.items() if op._opname.startswith("sym_")}
 """They give numbers, which no program has whose sizes are known."""

@@ -2,7 +2,7 @@
 
 import pytest
 
-from buda_emu.compiler.graph.builder import kept_name, safe_name
+from buda_emu.compiler.graph.builder import host_name, safe_name
 
 
 @pytest.mark.parametrize(
@@ -21,4 +21,4 @@ from buda_emu.compiler.graph.builder import kept_name, safe_name
 def test_letters_that_a_netlist_has_and_no_word_of_yaml(text, name, kept):
     """What the host sees keeps the model's name where its letters allow."""
     assert safe_name(text) == name
-    assert kept_name(text) == kept
+    assert host_name(text) == kept

@@ -13,7 +13,7 @@ import pytest
 import buda_emu as be
 from buda_emu.app.cli.main import main
 from buda_emu.compiler.generate.programs import CompiledPrograms
-from buda_emu.emulator.image.host_plan import Given, HostPlan, HostStep, Result
+from buda_emu.emulator.image.host_plan import HostPlan, HostStep, PlanInput, Result
 from buda_emu.emulator.inputs.host_parts import HostParts
 
 onnx = pytest.importorskip("onnx")
@@ -317,9 +317,9 @@ def test_a_step_of_the_host_that_refuses_made_up_values_is_not_timed():
     image = SimpleNamespace(
         path="m.tti",
         host_file=lambda _: helper.make_model(graph).SerializeToString(),
-        model=SimpleNamespace(host=HostPlan((Given("x", "x", (4,), "float32"),), (), {}, (step,)), outputs=()),
+        model=SimpleNamespace(host=HostPlan((PlanInput("x", "x", (4,), "float32"),), (), {}, (step,)), outputs=()),
     )
-    (found,) = HostParts(image).timed(seed=0)
+    (found,) = HostParts(image).time_steps(seed=0)
     assert str(found).startswith("y = Relu: not measured: on the host: y: Relu gives [4], not the [3]")
 
 

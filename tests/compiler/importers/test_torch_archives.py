@@ -20,8 +20,8 @@ torch = pytest.importorskip("torch")
 
 from buda_emu.compiler.importers.from_torch.archive import (  # noqa: E402
     OF_FILES,
-    checked_archive,
-    fault_of,
+    find_fault,
+    read_checked_archive,
 )
 
 pytestmark = pytest.mark.filterwarnings("ignore::FutureWarning", "ignore::DeprecationWarning", "ignore::UserWarning")
@@ -126,7 +126,7 @@ def test_pickles_run_nothing(members, tmp_path):
     ],
 )  # fmt: skip
 def test_expressions_of_sizes_are_taken(text):
-    assert fault_of({"expr_str": text}) == ""
+    assert find_fault({"expr_str": text}) == ""
 
 
 @pytest.mark.parametrize(
@@ -332,7 +332,7 @@ def test_guards_are_not_handed_to_torch(members, tmp_path):
     """torch makes Python functions of them; a file may have some."""
     mark = tmp_path / "run"
     case = changed(members, "models/model.json", lambda it: it.update(guards_code=[f"open({str(mark)!r}, 'w')"]))
-    assert torch.export.load(checked_archive(written(case, tmp_path / "m.pt2")))._guards_code == []
+    assert torch.export.load(read_checked_archive(written(case, tmp_path / "m.pt2")))._guards_code == []
 
 
 def test_no_operator_of_files_is_let_through():
@@ -474,7 +474,7 @@ def test_drawn_archives_run_nothing(seeds, members, tmp_path):
     for seed in seeds:
         with_members(drawn_pairs(random.Random(seed), members, evil), path)
         try:
-            archive = checked_archive(path)
+            archive = read_checked_archive(path)
         except HostError:
             continue
         with contextlib.suppress(Exception):  # a member is missing, or its bytes are not a tensor's

@@ -16,7 +16,7 @@ pytest.importorskip("onnx")
 MODELS = sorted((SHARED / "compile" / "onnx").glob("*.onnx"))
 ALWAYS = ("mlp", "lenet", "dlrm")
 EVERY = [pytest.param(path, marks=() if path.stem in ALWAYS else pytest.mark.slow, id=path.stem) for path in MODELS]
-WORMHOLE = Target.named("wormhole_b0", "Float16_b", "HiFi3")
+WORMHOLE = Target.from_names("wormhole_b0", "Float16_b", "HiFi3")
 SMALL = """core "g":
   x = input {label: "x"} : float32[2, 3] from "x"
   y = exp(x) : float32[2, 3]
@@ -27,7 +27,9 @@ SMALL = """core "g":
 @pytest.mark.parametrize("path", EVERY)
 @pytest.mark.parametrize("arch", ["wormhole_b0", "grayskull"])
 def test_every_pass_of_a_model_leaves_what_its_text_says(path, arch):
-    context = Context(Target.named(arch, "Float16_b", "HiFi3"), Objective.named("default", "throughput", 1, None))
+    context = Context(
+        Target.from_names(arch, "Float16_b", "HiFi3"), Objective.from_options("default", "throughput", 1, None)
+    )
     forms = [Ir(FRONT, read_model(path, None))]
     for name, step in zip(NAMES, (*PASSES, None), strict=True):
         text, arrays = print_file(file_of(name, forms, context))

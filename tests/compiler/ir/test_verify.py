@@ -187,7 +187,7 @@ def test_broken_ir_is_refused_or_does_no_harm(count):
         text, arrays = texts[rng.choice(list(texts))]
         edited = broken(rng, text)
         try:
-            compilation.resumed(parse_file(edited, arrays))
+            compilation.resume(parse_file(edited, arrays))
         except InternalError as error:
             pytest.fail(f"{error}:\n{_difference(text, edited)}")
         except BudaError:

@@ -66,15 +66,15 @@ def test_windows_that_others_undercut_are_not_offered():
     graph = conv_graph((1, 3, 64, 64), (7, 7), (2, 2), ((3, 3), (3, 3)), cout=64)
     (conv,) = (node for node in graph if node.op == "conv")
     for arch, df in (("wormhole_b0", "Float16_b"), ("grayskull", "Bfp8_b")):
-        found = room.offered(graph, conv, Target.named(arch, df, "LoFi"))
+        found = room.offer_cuts(graph, conv, Target.from_names(arch, df, "LoFi"))
         assert 1 < len(found) <= room.OFFERS
         assert all(cut is not None for cut in found)  # 49 taps of three channels are never the quickest
-        assert len(room.host_windows(graph, Target.named(arch, df, "LoFi"))) == len(found)
+        assert len(room.host_windows(graph, Target.from_names(arch, df, "LoFi"))) == len(found)
 
 
 def test_a_first_convolution_of_one_tap_is_left_to_the_device():
     graph = conv_graph((1, 64, 32, 32), (1, 1), (1, 1), ((0, 0), (0, 0)))
-    first, *_ = room.host_windows(graph, Target.named("wormhole_b0", "Bfp8_b", "LoFi"))
+    first, *_ = room.host_windows(graph, Target.from_names("wormhole_b0", "Bfp8_b", "LoFi"))
     assert first.nodes == graph.nodes
 
 

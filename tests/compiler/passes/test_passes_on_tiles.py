@@ -15,7 +15,7 @@ FEEDS = """
 PRODUCT = '      p = matmul(x, w) : [1, 1, 1] with {inner: 2, source: "p"}\n'
 EXP = '      y = exp(p) : [1, 1, 1] with {source: "y"}\n'
 OUT = '      output out {label: "y", op: "y", view: (1, 8, 32), host_shape: (8, 32), dtype: "float32"}\n'
-BLOCKS = Context(Target.named("wormhole_b0", "Bfp8_b", "HiFi3"))
+BLOCKS = Context(Target.from_names("wormhole_b0", "Bfp8_b", "HiFi3"))
 
 
 def test_a_product_and_a_function_are_lowered():

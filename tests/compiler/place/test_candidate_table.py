@@ -9,7 +9,7 @@ from buda_emu.compiler.target import Precision, Target
 
 SHAPE, HOST = (1, 1, 40), (1, 32, 1280)
 WIDE = Precision("Float16_b")
-TARGET = Target.named("grayskull", "Bfp8_b", "HiFi3", "")
+TARGET = Target.from_names("grayskull", "Bfp8_b", "HiFi3", "")
 
 
 def fused(name, intermediates):

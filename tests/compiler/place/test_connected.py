@@ -22,7 +22,7 @@ from buda_emu.compiler.search.wiring import Way, connected, ways
 from buda_emu.compiler.target import Target
 from vendor_router import ARCHS, needs_vendor_router, refusal
 
-TARGET = Target.named("wormhole_b0", "Float16_b", "HiFi3", "")
+TARGET = Target.from_names("wormhole_b0", "Float16_b", "HiFi3", "")
 SHAPE = (1, 10, 8)
 
 
@@ -108,9 +108,9 @@ def attention():
 def test_a_softmax_goes_from_core_to_core_and_the_report_says_how(monkeypatch):
     monkeypatch.setattr(pipeline, "fuse_spreads", lambda tiles: tiles)  # a maximum has a reader more, which spreads it
     compilation = Compilation.of(CompileOptions(df="Bfp8_b", fidelity="LoFi", microbatch=64))
-    compiled = CompiledModel(*compilation.placed(attention()))
+    compiled = CompiledModel(*compilation.place(attention()))
     monkeypatch.setattr(improve, "ways", lambda *_: [])
-    before = CompiledModel(*compilation.placed(attention()))
+    before = CompiledModel(*compilation.place(attention()))
     assert len(before.placement.detours) > len(compiled.placement.detours)
     assert sum(compiled.perf().run.programs().values()) < sum(before.perf().run.programs().values())
     (told,) = [part for part in compiled.report().split("\n\n") if "chosen by streams" in part]
@@ -128,4 +128,4 @@ def test_a_softmax_goes_from_core_to_core_and_the_report_says_how(monkeypatch):
 @pytest.mark.parametrize("arch", ARCHS)
 def test_the_vendor_takes_grids_that_are_chosen_by_streams(arch, tmp_path):
     compilation = Compilation.of(CompileOptions(arch=arch, df="Bfp8_b", fidelity="LoFi", microbatch=64))
-    assert refusal(CompiledModel(*compilation.placed(attention())).text, arch, tmp_path) == ""
+    assert refusal(CompiledModel(*compilation.place(attention())).text, arch, tmp_path) == ""

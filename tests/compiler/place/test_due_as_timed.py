@@ -31,7 +31,7 @@ def made() -> Made:
         weights = b.constant(rng.standard_normal((512, 512)).astype(np.float32))
         x = b.alias(b.matmul(b.exp(x), weights), f"p{n}")
     b.graph.outputs = [Output("y", x.name, "float32")]
-    (form,) = Compilation.of(CompileOptions()).stopped(b.graph, "state_formats").forms
+    (form,) = Compilation.of(CompileOptions()).run_until(b.graph, "state_formats").forms
     assert form.tiles is not None
     table = CandidateTable.of(form.tiles, DEFAULT)
     decisions = SingleInput.of(table, 0.94).decisions()

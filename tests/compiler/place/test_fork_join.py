@@ -148,7 +148,7 @@ def made(images, rows, effort="default"):
     last = b.subtract(y, b.reduce_largest(y, axes=[0]))
     b.graph.outputs = [Output("out", last.name, "float32")]
     compilation = Compilation.of(CompileOptions(effort=effort))
-    return CompiledModel(*compilation.placed(b.graph))
+    return CompiledModel(*compilation.place(b.graph))
 
 
 def test_a_model_is_given_room_in_l1():

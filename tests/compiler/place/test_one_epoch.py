@@ -15,7 +15,7 @@ from buda_emu.compiler.target import ONE_BY_ONE, Objective, Target
 
 SHAPE = (1, 4, 8)
 FEW = 8  # cores of an op, so that twelve ops find room
-TARGET = Target.named("wormhole_b0", "Float16_b", "HiFi3", "")
+TARGET = Target.from_names("wormhole_b0", "Float16_b", "HiFi3", "")
 
 
 @pytest.fixture(scope="module")

@@ -24,7 +24,7 @@ def test_cores_that_are_free_go_where_each_gains_most():
         ops=[SimpleNamespace(name="a"), SimpleNamespace(name="b")],
         index={"a": 0, "b": 1},
         best=best,
-        target=Target.named("wormhole_b0", "Float16_b", "HiFi3"),
+        target=Target.from_names("wormhole_b0", "Float16_b", "HiFi3"),
     )
     decisions = {"a": PlacementDecision(best[0][0], 3, 0, (0, 0)), "b": PlacementDecision(best[1][0], 3, 0, (0, 1))}
     found = widened(line, decisions)

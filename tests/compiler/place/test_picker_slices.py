@@ -59,7 +59,7 @@ def small_recipe(kibibytes, arch="wormhole_b0", grid=(2, 2), **options):
 
 def on_small_chip(graph, kibibytes, arch="wormhole_b0", grid=(2, 2), **options):
     """Compiled for it."""
-    return CompiledModel(*small_recipe(kibibytes, arch, grid, **options).placed(graph))
+    return CompiledModel(*small_recipe(kibibytes, arch, grid, **options).place(graph))
 
 
 def pickers(compiled):
@@ -83,7 +83,7 @@ def taken(compiled, arch, folder):
 def test_what_fits_no_grid_gives_other_slices_with_the_same_bits(kind, room, effort, grid, arch, tmp_path):
     graph = image(kind)
     compiled = on_small_chip(graph, room, arch, grid, effort=effort)
-    whole = CompiledModel(*Compilation.of(CompileOptions(microbatch=2, arch=arch, effort="low")).placed(image(kind)))
+    whole = CompiledModel(*Compilation.of(CompileOptions(microbatch=2, arch=arch, effort="low")).place(image(kind)))
     assert max(r * c for _, r, c in pickers(compiled)) < max(r * c for _, r, c in pickers(whole))
     x = np.random.default_rng(1).standard_normal(SHAPES[kind]).astype(np.float32)
     (found,) = compiled.run({"x": x})
@@ -96,9 +96,7 @@ def test_what_fits_no_grid_gives_other_slices_with_the_same_bits(kind, room, eff
 def test_many_slices_of_few_rows_are_put_below_each_other(tmp_path):
     """961 slices of 2 tile rows: a core had 30752 strips to hold."""
     graph = image("flat")
-    compiled = CompiledModel(
-        *Compilation.of(CompileOptions(arch="grayskull", effort="low", microbatch=2)).placed(graph)
-    )
+    compiled = CompiledModel(*Compilation.of(CompileOptions(arch="grayskull", effort="low", microbatch=2)).place(graph))
     assert pickers(compiled)[0] == (31, 62, 1)
     x = np.random.default_rng(1).standard_normal(SHAPES["flat"]).astype(np.float32)
     np.testing.assert_allclose(
@@ -116,7 +114,7 @@ def test_the_first_convolution_of_a_residual_network_alone(arch, tmp_path):
     y = b.conv(b.input("x", (1, 3, 224, 224), "float32"), w, strides=(2, 2), pads=((3, 3),) * 2, dilations=(1, 1))
     b.graph.outputs = [Output("y", y.name, "float32")]
     compiled = CompiledModel(
-        *Compilation.of(CompileOptions(arch=arch, df="Bfp8_b", fidelity="LoFi", microbatch=64)).placed(b.graph)
+        *Compilation.of(CompileOptions(arch=arch, df="Bfp8_b", fidelity="LoFi", microbatch=64)).place(b.graph)
     )
     (output,) = compiled.placement.tiles.outputs.values()
     assert compiled.placement.ops[output.op].op.shape == (1, 2, 392)
@@ -128,7 +126,7 @@ def test_taps_of_slices_are_shared_out_over_several_pickers():
     """Each slice of the product has all taps, so each part has some taps of each slice."""
     compilation = small_recipe(120, effort="low")
     graph = image("conv")
-    made = compilation.stopped(graph, "stream_rows").forms[0]
+    made = compilation.run_until(graph, "stream_rows").forms[0]
     table = CandidateTable.of(made.tiles, compilation.device)
     parts = fractured(table, 1, 0.001)
     assert sum("table" in op.attrs for op in parts.ops.values()) > sum("table" in op.attrs for op in table.ops)
@@ -147,10 +145,10 @@ def test_a_table_in_other_slices_picks_the_same_rows(t, rows, together):
     whole = dense(table).reshape(t, rows)
     for count in (2, 4):
         grouped = whole.reshape(t // together, together, count, rows // count).swapaxes(1, 2)
-        np.testing.assert_array_equal(dense(table.sliced(count, together)), grouped.reshape(t * count, -1))
+        np.testing.assert_array_equal(dense(table.slice_rows(count, together)), grouped.reshape(t * count, -1))
     if t > 1:
-        np.testing.assert_array_equal(dense(table.gathered(3)), whole.reshape(t // 3, rows * 3))
-    twice = dense(table.repeated(2, inner))
+        np.testing.assert_array_equal(dense(table.gather_slices(3)), whole.reshape(t // 3, rows * 3))
+    twice = dense(table.repeat_slices(2, inner))
     assert twice.shape == (2 * t, rows)
     for part, (number, row) in product(range(2), np.ndindex(t, rows)):  # slice s of the operand: 2 s and 2 s + 1
         cell = {((2 * (at // inner) + part) * inner + at % inner, which) for at, which in whole[number, row]}

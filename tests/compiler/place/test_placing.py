@@ -9,7 +9,7 @@ from buda_emu.compiler.place.blocks import CoreGrid
 from buda_emu.compiler.search.evaluate import judged
 from buda_emu.compiler.target import Objective
 from buda_emu.netlist.load import check_text
-from buda_emu.netlist.variants import of_microbatch
+from buda_emu.netlist.variants import resize_microbatch
 from buda_emu.performance.timing.model import model_netlist
 
 onnx = pytest.importorskip("onnx")
@@ -157,7 +157,7 @@ def test_a_round_of_one_has_the_results_of_a_round_of_many(stack, x):
 
 def test_the_microbatch_of_a_netlist_is_changed_everywhere(stack):
     netlist = compile_model(stack, microbatch=8, effort="low").netlist
-    single = of_microbatch(netlist, 1)
+    single = resize_microbatch(netlist, 1)
     direct = check_text(compile_model(stack, microbatch=1, effort="low").text).netlist
     assert {graph.input_count for graph in single.graphs.values()} == {1}
     fed = [queue for queue in direct.queues.values() if queue.type == "queue" and queue.entries > 1]
@@ -181,8 +181,8 @@ def test_wrong_words_are_refused(stack, options, message):
 
 
 def test_words_become_an_aim():
-    assert Objective.named("high", "latency", 2, None) == Objective("high", "latency", 2, 1)
-    assert Objective.named("low", "throughput", 1, 5) == Objective("low", "throughput", 1, 5, firm=True)
+    assert Objective.from_options("high", "latency", 2, None) == Objective("high", "latency", 2, 1)
+    assert Objective.from_options("low", "throughput", 1, 5) == Objective("low", "throughput", 1, 5, firm=True)
 
 
 def test_the_report_names_the_limits_and_what_each_epoch_waits_for(stack):
@@ -217,7 +217,7 @@ def test_a_slow_picker_is_cut_whatever_product_reads_it(groups, monkeypatch):
 
     graph = one_line(groups=groups)
     monkeypatch.setattr(forms, "FRACTURES", (0.0,))
-    compiled = CompiledModel(*Compilation.of(CompileOptions(microbatch=1)).placed(graph))
+    compiled = CompiledModel(*Compilation.of(CompileOptions(microbatch=1)).place(graph))
     products = [placed.op for placed in compiled.placement.ops.values() if placed.op.name.count(".part.")]
     assert {op.type for op in products} == {"matmul" if groups == 1 else "depthwise"}
     assert len(products) == 9

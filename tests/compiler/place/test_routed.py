@@ -15,7 +15,7 @@ from buda_emu.compiler.place.routed import make_routable
 from buda_emu.compiler.target import Target
 
 onnx = pytest.importorskip("onnx")
-WORMHOLE = Target.named("wormhole_b0", "Float16_b", "HiFi3", "")
+WORMHOLE = Target.from_names("wormhole_b0", "Float16_b", "HiFi3", "")
 
 
 def placement(*ops):

@@ -28,7 +28,7 @@ def heads(count=4, rows=32, columns=256, width=32):
 
 
 def tiles_of(graph):
-    return Compilation.of(CompileOptions()).stopped(graph, "state_formats").forms[0].tiles
+    return Compilation.of(CompileOptions()).run_until(graph, "state_formats").forms[0].tiles
 
 
 @pytest.mark.parametrize("count", [2, 4])
@@ -59,9 +59,9 @@ def test_the_values_are_the_same(count):
     given = {name: rng.standard_normal(graph[name].shape).astype(np.float32) for name in graph.inputs}
     expected = evaluate(graph, given)[graph.outputs[0].value]
     compilation = Compilation.of(CompileOptions(effort="low"))
-    file = compilation.stopped(graph, "state_formats")
+    file = compilation.run_until(graph, "state_formats")
     forms = tuple(replace(form, tiles=stacked(form.tiles, count)) for form in file.forms)
-    compiled = CompiledModel(*compilation.resumed(replace(file, forms=forms)))
+    compiled = CompiledModel(*compilation.resume(replace(file, forms=forms)))
     assert [item for item in compiled.check(strict=True) if item.severity == "error"] == []
     (found,) = compiled.run(given)
     np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-5)

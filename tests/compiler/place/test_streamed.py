@@ -39,7 +39,7 @@ def small(kibibytes, **options):
 def test_what_fits_no_grid_runs_in_slices_with_the_same_values(effort, rows, room):
     graph = tall(rows)
     compilation = small(room, effort=effort, microbatch=2)
-    compiled = CompiledModel(*compilation.placed(graph))
+    compiled = CompiledModel(*compilation.place(graph))
     ops = [placed.op for placed in compiled.placement.ops.values()]
     assert any(op.type == "matmul" and op.shape[0] > 1 for op in ops)
     assert all(fits(compilation.device, op) for op in ops)
@@ -47,7 +47,7 @@ def test_what_fits_no_grid_runs_in_slices_with_the_same_values(effort, rows, roo
     x = np.random.default_rng(1).standard_normal((rows, 64)).astype(np.float32)
     (found,) = compiled.run({"x": x})
     np.testing.assert_allclose(found, evaluate(graph, {"x": x})[graph.outputs[0].value], rtol=1e-4, atol=1e-5)
-    whole = CompiledModel(*Compilation.of(CompileOptions(microbatch=2, effort=effort)).placed(tall(rows)))
+    whole = CompiledModel(*Compilation.of(CompileOptions(microbatch=2, effort=effort)).place(tall(rows)))
     np.testing.assert_array_equal(whole.run({"x": x})[0], found)
 
 
@@ -62,7 +62,7 @@ def heads(rows=256, size=32, count=2):
 
 def test_a_product_in_slices_repeats_what_each_slice_has_of_its_own():
     graph, compilation = heads(), small(64, effort="low")
-    compiled = CompiledModel(*compilation.placed(graph))
+    compiled = CompiledModel(*compilation.place(graph))
     products = [placed.op for placed in compiled.placement.ops.values() if placed.op.type == "matmul"]
     counts = [(op, op.shape[0] // 2) for op in products if op.shape[0] > 2]
     assert any(op.uses[1].tms[-2:] == (("broadcast", "r", count), ("vslice", count)) for op, count in counts)
@@ -76,13 +76,13 @@ def test_a_product_in_slices_repeats_what_each_slice_has_of_its_own():
 
 def test_where_all_ops_have_room_nothing_changes():
     compilation = Compilation.of(CompileOptions())
-    tiles = compilation.stopped(tall(), "state_formats").forms[0].tiles
+    tiles = compilation.run_until(tall(), "state_formats").forms[0].tiles
     assert streamed(tiles, compilation.device) is tiles
 
 
 def test_slices_are_stacked_for_who_reads_them_whole():
     compilation = small(160)
-    tiles = streamed(compilation.stopped(tall(), "state_formats").forms[0].tiles, compilation.device)
+    tiles = streamed(compilation.run_until(tall(), "state_formats").forms[0].tiles, compilation.device)
     sliced = {op.name: op.shape[0] for op in tiles.ops.values() if op.shape[0] > 1}
     assert sliced
     for op in tiles.ops.values():
@@ -96,7 +96,7 @@ def test_what_cannot_be_cut_is_refused_as_ever():
     x = b.input("x", (32, 65536), "float32")
     b.graph.outputs = [Output("y", b.sigmoid(x).name, "float32")]
     with pytest.raises(be.UnsupportedError, match="no grid of wormhole_b0 has room"):
-        small(40).placed(b.graph)
+        small(40).place(b.graph)
 
 
 def test_slices_make_a_single_input_quicker_and_change_no_bit(monkeypatch):
@@ -116,7 +116,7 @@ def test_slices_make_a_single_input_quicker_and_change_no_bit(monkeypatch):
 
     def compiled():
         return CompiledModel(
-            *Compilation.of(CompileOptions(objective="latency", df="Bfp8_b", fidelity="LoFi")).placed(network())
+            *Compilation.of(CompileOptions(objective="latency", df="Bfp8_b", fidelity="LoFi")).place(network())
         )
 
     x = np.random.default_rng(1).standard_normal((256, 512)).astype(np.float32)

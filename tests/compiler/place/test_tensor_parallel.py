@@ -55,7 +55,7 @@ def shared(graph, chips, monkeypatch, **options):
 
     monkeypatch.setattr(placer, "WORTH", (0.0,))
     monkeypatch.setattr(model, "epoch_load", lambda *_: EpochLoad(()))
-    return CompiledModel(*compilation(chips=chips, objective="latency", **options).placed(graph))
+    return CompiledModel(*compilation(chips=chips, objective="latency", **options).place(graph))
 
 
 def chips_of(compiled):
@@ -64,7 +64,7 @@ def chips_of(compiled):
 
 @pytest.mark.parametrize(("chips", "gated"), [(2, True), (4, False)])
 def test_each_chip_has_its_share_and_the_bits_are_those_of_one(chips, gated, monkeypatch):
-    (expected,) = CompiledModel(*compilation(objective="latency").placed(network(gated=gated)))(given())
+    (expected,) = CompiledModel(*compilation(objective="latency").place(network(gated=gated)))(given())
     compiled = shared(network(gated=gated), chips, monkeypatch)
     assert compiled.check(strict=True) == ()
     assert set(chips_of(compiled).values()) == set(range(chips))
@@ -111,7 +111,7 @@ def test_what_is_element_wise_between_products_stays_on_its_chip(monkeypatch):
 def test_a_product_in_slices_is_shared_out_by_slices(chips, monkeypatch):
     monkeypatch.setattr(matmul, "WIDE", 8 * TILE)
     monkeypatch.setattr(matmul, "SHARING", 2)
-    (expected,) = CompiledModel(*compilation(objective="latency").placed(network(rows=40)))(given(40))
+    (expected,) = CompiledModel(*compilation(objective="latency").place(network(rows=40)))(given(40))
     compiled = shared(network(rows=40), chips, monkeypatch)
     assert compiled.check(strict=True) == ()
     parts = [placed.op for placed in compiled.placement.ops.values() if placed.op.name.endswith(".part.0")]
@@ -124,14 +124,14 @@ def test_as_many_rounds_of_inputs_as_were_asked_for(monkeypatch):
     compiled = shared(network(), 2, monkeypatch, microbatch=3)
     assert compiled.check(strict=True) == ()
     many = given(12)
-    one = CompiledModel(*compilation(objective="latency").placed(network()))
+    one = CompiledModel(*compilation(objective="latency").place(network()))
     np.testing.assert_array_equal(compiled(many)[0], one(many)[0])
 
 
 def test_it_is_taken_where_the_model_says_that_one_input_is_quicker():
     """Constants of some MiB, which one chip's DRAM is busy with."""
     one, two = (
-        CompiledModel(*compilation(chips=chips, objective="latency").placed(network(1024, 4096))) for chips in (1, 2)
+        CompiledModel(*compilation(chips=chips, objective="latency").place(network(1024, 4096))) for chips in (1, 2)
     )
     assert two.placement.chips == 2
     assert one.perf().cycles > 1.25 * two.perf().cycles  # loading the epochs included, which takes as long
@@ -142,14 +142,14 @@ def test_it_is_taken_where_the_model_says_that_one_input_is_quicker():
 def test_a_layer_that_exceeds_the_memory_of_a_chip_is_shared_out(effort):
     own = compilation(chips=2, effort=effort, microbatch=2)
     small = replace(own.device.arch, dram_channel_bytes=0x10000000 + (1 << 20))  # above what the backend keeps
-    compiled = CompiledModel(*replace(own, device=replace(own.device, arch=small)).placed(network(1024, 4096)))
+    compiled = CompiledModel(*replace(own, device=replace(own.device, arch=small)).place(network(1024, 4096)))
     assert compiled.placement.chips == 2
     used = [placed for placed in compiled.placement.ops.values() if placed.op.type == "matmul"]
     assert {placed.chip for placed in used} == {0, 1}
     assert compiled.check(strict=True) == ()
     alone = replace(compilation(effort=effort), device=replace(own.device, arch=small))
     with pytest.raises(be.UnsupportedError, match="DRAM of one wormhole_b0 is full"):
-        alone.placed(network(1024, 4096))
+        alone.place(network(1024, 4096))
     assert "limit: math alone" in compiled.report()
 
 
@@ -157,10 +157,10 @@ def test_what_has_no_columns_to_share_stays_as_it_is():
     b = Builder(Graph("g"))
     x = b.input("x", (64, 64), "float32")
     b.graph.outputs = [Output("y", b.matmul(x, b.sigmoid(x)).name, "float32")]
-    target = Target.named("wormhole_b0", "Float16_b", "HiFi3")
-    tiles = compilation().stopped(b.graph, "state_formats").forms[0].tiles
+    target = Target.from_names("wormhole_b0", "Float16_b", "HiFi3")
+    tiles = compilation().run_until(b.graph, "state_formats").forms[0].tiles
     assert across(tiles, target, 2, 0.0) is tiles
-    found = place(tiles, target, Objective.named("default", "latency", 2, None))  # cut over two, as ever
+    found = place(tiles, target, Objective.from_options("default", "latency", 2, None))  # cut over two, as ever
     assert found.stages <= 2
 
 

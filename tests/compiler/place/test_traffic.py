@@ -20,7 +20,7 @@ def test_an_input_is_read_once_by_each_op_and_what_stays_in_l1_once_a_round():
     x = b.input("x", (64, 96), "float32")
     product = b.matmul(x, b.constant(np.random.default_rng(0).standard_normal((96, 96), np.float32)))
     b.graph.outputs = [Output("y", b.add(b.exp(product), x).name, "float32")]
-    target = Target.named("wormhole_b0", "Float16_b", "HiFi3")
+    target = Target.from_names("wormhole_b0", "Float16_b", "HiFi3")
     found = place(fuse(lower(core_graph(b.graph), target), target), target)
     assert found.epochs == 1
     readers = {}

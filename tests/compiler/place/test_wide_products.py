@@ -26,7 +26,7 @@ def test_slices_are_put_side_by_side_again(monkeypatch, shape, width, slices):
     product = b.matmul(x, b.constant(rng.standard_normal((40, width), np.float32) / 6))
     b.graph.outputs = [Output("y", b.add(product, b.constant(rng.standard_normal(width, np.float32))).name, "float32")]
     graph = core_graph(b.graph)
-    target = Target.named("wormhole_b0", "Float32", "HiFi4")
+    target = Target.from_names("wormhole_b0", "Float32", "HiFi4")
     tiles = fuse(lower(graph, target), target)
     (sliced,) = (op for op in tiles.ops.values() if op.name.endswith(".matmul"))
     assert sliced.shape[0] == slices
@@ -62,7 +62,7 @@ def test_only_slices_that_go_out_as_they_are_have_those_of_one_part(after, slice
         "softmax": lambda: b.softmax(product),
     }[after]()
     b.graph.outputs = [Output("y", last.name, "float32")]
-    tiles = lower(core_graph(b.graph), Target.named("wormhole_b0", "Float32", "HiFi4"))
+    tiles = lower(core_graph(b.graph), Target.from_names("wormhole_b0", "Float32", "HiFi4"))
     assert next(op for op in tiles.ops.values() if op.name.endswith(".matmul")).shape[0] == slices
 
 
@@ -72,7 +72,7 @@ def test_slices_that_are_an_output_go_to_the_host_one_by_one(monkeypatch):
     b = Builder(Graph("g"), decompose=False)
     product = b.matmul(b.input("x", (3, 40), "float32"), b.constant(rng.standard_normal((40, 385), np.float32)))
     b.graph.outputs = [Output("y", product.name, "float32")]
-    graph, target = core_graph(b.graph), Target.named("wormhole_b0", "Float32", "HiFi4")
+    graph, target = core_graph(b.graph), Target.from_names("wormhole_b0", "Float32", "HiFi4")
     tiles = fuse(lower(graph, target), target)
     (output,) = tiles.outputs.values()
     assert (output.slices, output.view) == (7, (1, 3, 385))
@@ -91,4 +91,6 @@ def test_few_columns_are_one_product():
     product = b.matmul(b.input("x", (3, 40), "float32"), b.constant(np.ones((40, matmul.WIDE), np.float32)))
     b.graph.outputs = [Output("y", product.name, "float32")]
     graph = core_graph(b.graph)
-    assert lower(graph, Target.named("wormhole_b0", "Float16_b", "HiFi3")).shape_of(product.name + ".matmul")[0] == 1
+    assert (
+        lower(graph, Target.from_names("wormhole_b0", "Float16_b", "HiFi3")).shape_of(product.name + ".matmul")[0] == 1
+    )

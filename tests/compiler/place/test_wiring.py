@@ -32,7 +32,7 @@ def criss_cross():
     for n in range(1, 12):
         ops[f"op{n}"] = TileOp(f"op{n}", "add", [Use(f"op{n - 1}"), Use(f"op{n * 5 % n}")], SHAPE)
     tiles = TileGraph(ops, inputs={"a": InputQueue("a", "a", SHAPE, (1, 64, 96))})
-    target = Target.named("grayskull", "Float16_b", "HiFi3", "")
+    target = Target.from_names("grayskull", "Float16_b", "HiFi3", "")
     decisions = first_decisions(tiles, target, 1)
     assert {decision.epoch for decision in decisions.values()} == {0}
     return tiles, target, decisions

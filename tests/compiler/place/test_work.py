@@ -59,7 +59,7 @@ def test_a_search_says_how_far_it_is_and_ends_with_the_best_so_far_when_it_is_as
     work = found.placement.work
     assert asked == [True, False]
     assert work.words().endswith("the search was ended by Ctrl-C, with the best so far")
-    assert work.told
+    assert work.is_notable
     assert not work.end()
     assert found.check(strict=True) == ()
     assert found.perf().cycles <= compile_model(stack, microbatch=1, effort="low").perf().cycles
@@ -67,7 +67,7 @@ def test_a_search_says_how_far_it_is_and_ends_with_the_best_so_far_when_it_is_as
 
 def test_high_effort_says_what_it_searched_and_gained(stack):
     work = compile_model(stack, effort="high").placement.work
-    assert work.told
+    assert work.is_notable
     assert {trial.effort for trial in work.trials} == {"default", "high"} or work.at_bound
     assert "high effort searched" in work.words() or work.at_bound
 

@@ -12,7 +12,7 @@ from buda_emu.compiler.graph.builder import Builder
 from buda_emu.compiler.graph.graph import FORWARD, Graph, Output
 from buda_emu.compiler.graph.spec import CORE, check_graph
 from buda_emu.compiler.place.memory import DRAM_BASE, MemoryFullError, buffer_bytes
-from buda_emu.compiler.train.activation_memory import AGAIN, Crossing, _work, between_programs, fitted
+from buda_emu.compiler.train.activation_memory import AGAIN, Crossing, _work, between_programs, fit_activations
 
 torch = pytest.importorskip("torch")
 pytestmark = pytest.mark.filterwarnings("ignore::FutureWarning", "ignore::DeprecationWarning", "ignore::UserWarning")
@@ -45,7 +45,7 @@ def test_as_little_is_computed_again_as_tiles_allow():
     for tiles in range(4):
         again = crossing.within(tiles)
         assert len(again) >= 4 - tiles, tiles
-        check_graph(crossing.applied(again), CORE, "recompute")
+        check_graph(crossing.apply(again), CORE, "recompute")
     assert crossing.within(0) == tuple(links)
 
 
@@ -73,7 +73,7 @@ def test_work_is_tiles_through_the_math_unit_and_a_view_nearly_none():
 
 def test_copies_stand_where_they_are_read_and_belong_to_the_backward_pass():
     graph, links = chain()
-    made = Crossing(graph).applied(tuple(links))
+    made = Crossing(graph).apply(tuple(links))
     of = made.programs()
     assert {of[name] for name in links} == {FORWARD}
     assert {of[name + AGAIN] for name in links} == {"bwd_0"}
@@ -85,7 +85,7 @@ def test_copies_stand_where_they_are_read_and_belong_to_the_backward_pass():
 def test_a_gradient_that_is_a_value_of_the_forward_pass_is_computed_again_too():
     graph, links = chain(2)
     graph.outputs.append(Output("grad_acc_q", links[0], "float32", "bwd_0", "grad_acc_q", accumulate=True))
-    made = Crossing(graph).applied(Crossing(graph).within(0))
+    made = Crossing(graph).apply(Crossing(graph).within(0))
     assert made.outputs[-1].value == links[0] + AGAIN
     assert made.outputs[0].value == links[-1]
 
@@ -102,7 +102,7 @@ def test_states_that_the_forward_pass_overwrites_are_stored():
     graph.outputs.insert(1, Output("seen", kept.name, "float32", FORWARD, "seen"))
     crossing = Crossing(graph)
     assert links[0] in crossing.within(1)
-    made = crossing.applied(crossing.within(0))
+    made = crossing.apply(crossing.within(0))
     of = made.programs()
     assert {made[name].op for node in made if of.get(node.name) == "bwd_0" for name in node.inputs} >= {"state"}
 
@@ -153,13 +153,13 @@ def test_what_does_not_fit_the_chip_is_computed_again():
     from buda_emu.compiler.train.compile_training import training_graph
 
     torch.manual_seed(0)
-    choices = Choices.named("cross_entropy", "sgd", None, 0.1, 64)
+    choices = Choices.from_options("cross_entropy", "sgd", None, 0.1, 64)
 
     def graph():
         return training_graph(Net(), (torch.randn(2, 1, 6, 6),), None, choices)
 
     compilation = Compilation.of(CompileOptions(effort="low"))
-    (_, found, _), stored = fitted(compilation, graph(), 64, None)
+    (_, found, _), stored = fit_activations(compilation, graph(), 64, None)
     assert stored.again == ()
     arch = compilation.device.arch
     queues = [queue for queue in found.queues.values() if queue.loc == "dram"]
@@ -167,13 +167,13 @@ def test_what_does_not_fit_the_chip_is_computed_again():
     small = replace(arch, dram_channel_bytes=DRAM_BASE + int(0.8 * taken / arch.dram_channels))
     compilation = replace(compilation, device=replace(compilation.device, arch=small))
     with pytest.raises(MemoryFullError):
-        compilation.placed(graph(), entries=64)
-    _, spared = fitted(compilation, graph(), 64, None)
+        compilation.place(graph(), entries=64)
+    _, spared = fit_activations(compilation, graph(), 64, None)
     assert spared.again
     assert spared.bytes < stored.bytes
     none = replace(compilation.device.arch, dram_channel_bytes=DRAM_BASE)
     with pytest.raises(be.UnsupportedError, match="is full"):
-        fitted(replace(compilation, device=replace(compilation.device, arch=none)), graph(), 64, None)
+        fit_activations(replace(compilation, device=replace(compilation.device, arch=none)), graph(), 64, None)
 
 
 class Remembering(torch.nn.Module):

@@ -3,7 +3,7 @@
 import pytest
 
 import buda_emu as be
-from buda_emu.emulator.distributed.part import cut, shared_out
+from buda_emu.emulator.distributed.part import balance, cut
 from shared_files import ROOT
 from small_netlists import execute, fifo_settings, graph, op, program, queue, text
 
@@ -11,10 +11,10 @@ TWO_CHIPS = str(ROOT / "netlists/two_chips.yaml")
 
 
 def test_units_are_shared_out_evenly_and_in_their_order():
-    assert shared_out([1, 1, 1, 1], 2) == [0, 0, 1, 1]
-    assert shared_out([5, 1, 1, 1], 2) == [0, 1, 1, 1]
-    assert shared_out([1, 1], 5) == [0, 1]
-    assert shared_out([3], 4) == [0]
+    assert balance([1, 1, 1, 1], 2) == [0, 0, 1, 1]
+    assert balance([5, 1, 1, 1], 2) == [0, 1, 1, 1]
+    assert balance([1, 1], 5) == [0, 1]
+    assert balance([3], 4) == [0]
 
 
 def test_a_queue_is_kept_by_who_reads_and_who_writes_it():

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from buda_emu.emulator.distributed.machines import RESTARTS, WorkerLostError, lasting
+from buda_emu.emulator.distributed.machines import RESTARTS, WorkerLostError, run_with_restarts
 
 
 class Parts:
@@ -34,7 +34,7 @@ class Parts:
 
     def run(self, *, is_local=True):
         told = []
-        return lasting(lambda: nullcontext(self), self.work, told.append, is_local=is_local), told
+        return run_with_restarts(lambda: nullcontext(self), self.work, told.append, is_local=is_local), told
 
 
 def test_a_part_that_is_lost_while_it_saves_saves_again():

@@ -239,7 +239,7 @@ def test_tensors_are_pushed_in_the_order_of_the_netlist(tmp_path):
     content["compiled_graph_state"]["post_const_eval_parameters"] = {"a": entry, **parameters}
     image = load(tmp_path, content, files | rest)
     assert list(image.tensors) == ["c", "a", "w"]
-    assert [(held.queue, held.slot) for held in image.held()] == [("c", None), ("w", 0), ("a", 0)]
+    assert [(held.queue, held.slot) for held in image.initial_tensors()] == [("c", None), ("w", 0), ("a", 0)]
 
 
 def test_one_tensor_for_the_copies_of_a_queue_on_several_chips(tmp_path):

@@ -62,7 +62,7 @@ def test_the_same_results_from_the_file(tmp_path, precision, df, form):
     path = write(tmp_path / "w.tti", packed(source(df), {"w": W}, form))
     image = be.load_image(path)
     assert image.lent_queues == {"w"}
-    (held,) = image.held()
+    (held,) = image.initial_tensors()
     assert isinstance(held.array, Referenced)
     assert np.array_equal(held.array, image.tensor("w"))
     limit = LITTLE if precision != "device" else 6_920_000  # w has 1.66 MiB in Bfp8_b
@@ -75,7 +75,7 @@ def test_the_same_results_from_the_file(tmp_path, precision, df, form):
 def test_every_box_of_a_mapped_tensor(tmp_path):
     path = write(tmp_path / "w.tti", packed(source("Bfp8_b", ", ublock_order: c"), {"w": W}, "BACKEND_TILIZED"))
     image = be.load_image(path)
-    (held,), whole = image.held(), image.tensor("w")
+    (held,), whole = image.initial_tensors(), image.tensor("w")
     for top, bottom, left, right in ((0, 32, 0, 1280), (5, 70, 31, 33), (640, 641, 9, 700)):
         box = (slice(0, 1), slice(0, 1), slice(top, bottom), slice(left, right))
         assert np.array_equal(held.array.read(box), whole[box])
@@ -136,7 +136,7 @@ def test_an_image_that_is_overwritten_between_two_runs(tmp_path, form, set_back)
 @pytest.mark.parametrize("form", ["BACKEND", "BACKEND_TILIZED"])
 def test_an_image_that_is_overwritten_while_a_box_is_decoded(tmp_path, monkeypatch, form):
     path = write(tmp_path / "w.tti", packed(source(), {"w": W}, form))
-    (held,) = be.load_image(path).held()
+    (held,) = be.load_image(path).initial_tensors()
     states = [FileState.of(path)]
     monkeypatch.setattr(FileState, "of", lambda _: states.pop() if states else FileState(0, 0, 0, 0, 0))
     with pytest.raises(ImageError, match=r"another file has its name.*\[image-changed"):

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import buda_emu as be
-from buda_emu.arithmetic.tensor.referenced import referenced
+from buda_emu.arithmetic.tensor.referenced import reference_to
 from buda_emu.emulator.image.pack import Contents, write_image
 from buda_emu.netlist.load import check_text
 from buda_emu.spec.formats import NETLIST_FORMATS, is_raw
@@ -272,7 +272,7 @@ def test_an_array_by_reference_gives_the_same_bytes_strip_by_strip(monkeypatch, 
     whole = packed(source, {"r": array}, form, container)
     read = []
     given_back = []
-    reference = referenced(array, "w", lambda: given_back.append(True)).each(
+    reference = reference_to(array, "w", lambda: given_back.append(True)).each(
         "told", lambda part: read.append(part.size) or part, 10.0
     )
     monkeypatch.setattr("buda_emu.emulator.image.pack.BLOCK", 32 * 96)

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from buda_emu.emulator.image.rules import RULES, ImageError
-from buda_emu.support.checker.text import shown
+from buda_emu.support.checker.text import short_line
 from shared_files import ROOT
 
 
@@ -29,5 +29,5 @@ def test_a_message_names_archive_member_problem_rule_and_what_to_do():
 
 
 def test_names_from_images_are_shown_on_one_short_line():
-    assert shown("a" * 500) == "a" * 160 + "..."
-    assert shown("a\nb\ud800") == "a\\nb\\ud800"
+    assert short_line("a" * 500) == "a" * 160 + "..."
+    assert short_line("a\nb\ud800") == "a\\nb\\ud800"

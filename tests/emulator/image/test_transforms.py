@@ -5,7 +5,7 @@ import pytest
 
 import buda_emu as be
 from buda_emu.app.api.run_netlist import run_netlist
-from buda_emu.emulator.image.tensors import _batch, _joined
+from buda_emu.emulator.image.tensors import _check_batch, _join_outputs
 from buda_emu.support.errors import HostError, UnsupportedError
 from small_images import bin_entry as entry
 from small_images import members, netlist_text, parts, tar_bytes, values, write
@@ -356,14 +356,14 @@ def test_without_a_role_an_output_is_as_it_is(tmp_path):
 )  # fmt: skip
 def test_the_outermost_dimension_may_be_a_multiple(given, stated, good):
     if good:
-        _batch("x", np.zeros(given), stated)
+        _check_batch("x", np.zeros(given), stated)
         return
     with pytest.raises(HostError, match=r"x: shape .*the image states"):
-        _batch("x", np.zeros(given), stated)
+        _check_batch("x", np.zeros(given), stated)
 
 
 @pytest.mark.parametrize("dim", [4, 5, -5])
 def test_outputs_have_four_dimensions(dim):
     arrays = {name: np.zeros((2, 1, 3, 4)) for name in "ab"}
     with pytest.raises(HostError, match=f"cannot be concatenated along dimension {dim}"):
-        _joined("ab", arrays, dim, 1)
+        _join_outputs("ab", arrays, dim, 1)

@@ -45,7 +45,7 @@ def test_the_host_reads_what_its_push_was_rounded_to(df):
 
 def test_memory_that_grows_keeps_its_bits():
     q, _ = view("Bfp8_b", entries=1000, limit=1 << 24)
-    bits = Bits.encoded("Bfp8_b", values(3))
+    bits = Bits.encode("Bfp8_b", values(3))
     q.write_bits([0], bits, "Bfp8_b")
     first = q.bits(0, 1)
     assert q.holds_bits(0, first)
@@ -65,7 +65,7 @@ def test_memory_goes_to_the_next_store():
 def test_slots_in_any_order():
     q, _ = view("Float16_b")
     for slot in range(4):
-        q.write_bits([slot], Bits.encoded("Float16_b", values(slot)), "Float16_b")
+        q.write_bits([slot], Bits.encode("Float16_b", values(slot)), "Float16_b")
     found = q.read_bits([3, 0])
     assert np.array_equal(found[0].datums, q.bits(3, 1)[0].datums)
     assert np.array_equal(found[1].datums, q.bits(0, 1)[0].datums)

@@ -26,7 +26,7 @@ PHASES_RUN = PHASES["HiFi3"]
 
 def bits(seed, *shape, df="Float16_b"):
     values = np.random.default_rng(seed).normal(0, 1, (1, int(np.prod(shape)), 1024)).astype(np.float32)
-    return Bits.encoded(df, values)
+    return Bits.encode(df, values)
 
 
 def device(
@@ -292,7 +292,7 @@ def test_relu_on_dest_has_no_threshold_below_its_smallest(acc, df, mode, thresho
     values = np.resize(np.float32([2.0**-13, 2.0**-14, -1, 0.25, 0.5, 3, 0, 2.0**-12]), (1, 1, 1024))
     relu = {"relu_en": True, "relu_mode": mode, "relu_threshold": threshold}
     steps = [sub("nop", "input0", "dest", **relu), sub("nop", "dest", "output")]
-    found = fused_relu({"out_df": df, "intermed_df": df, "acc_df": acc}, steps, Bits.encoded(df, values))
+    found = fused_relu({"out_df": df, "intermed_df": df, "acc_df": acc}, steps, Bits.encode(df, values))
     limit = max(threshold, 2.0**-15) if threshold > 2.0**-14 else 2.0**-15
     given = values.reshape(-1)
     expected = np.where(given < limit, 0, given) if mode == "min" else np.clip(given, 0, limit)
@@ -303,7 +303,7 @@ def test_relu_on_dest_has_no_threshold_below_its_smallest(acc, df, mode, thresho
 
 def test_the_packers_relu_of_a_fused_op_has_the_threshold_in_bits_of_family_a_from_any_dest():
     """DEVICE_NUMERICS 10: 6: 0.5 is 0x3800 there, which beside fp32 words is 2^-15."""
-    x = Bits.encoded("Float16_b", np.resize(np.float32([2.0**-13, 0.25, 0.75, -1]), (1, 1, 1024)))
+    x = Bits.encode("Float16_b", np.resize(np.float32([2.0**-13, 0.25, 0.75, -1]), (1, 1, 1024)))
     steps = [sub("nop", "input0", "output", relu_en=True, relu_mode="max", relu_threshold=0.5)]
     formats = {"intermed_df": "Float32", "acc_df": "Float32"}
     found = fused_relu({"out_df": "Float16", **formats}, steps, x)

@@ -64,7 +64,7 @@ def test_identity_matmul_that_adds_in_l1(out_df: str):
 def test_a_datacopy_keeps_what_its_units_hold(df: str):
     example = FAMILIES["unary"]("datacopy")[0]
     call = DeviceExample(replace(example, values=("plain",)), Formats("wormhole_b0", df, df, df, df, "HiFi4")).call()
-    bits = Bits.encoded(df, np.random.default_rng(0).normal(0, 2, (1, 4, 1024)).astype(np.float32))
+    bits = Bits.encode(df, np.random.default_rng(0).normal(0, 2, (1, 4, 1024)).astype(np.float32))
     assert np.array_equal(reference(call, [bits]).datums, bits.datums)
 
 

@@ -36,9 +36,9 @@ def test_kernels_equal_their_definition(name, seed, monkeypatch):
     reference = {"conv": convolution.conv_reference, "depthwise": convolution.depthwise_reference}
 
     def plain(call, what, x, kernel, where, scale):
-        return convolution.finished(reference[what](x, kernel, where), scale).astype(call.output().dtype)
+        return convolution.finish_sums(reference[what](x, kernel, where), scale).astype(call.output().dtype)
 
-    monkeypatch.setattr(convolution, "_computed", plain)
+    monkeypatch.setattr(convolution, "_compute_outputs", plain)
     assert np.array_equal(fast["y"], twin.run(feeds_of(twin, seed))["y"])
 
 
@@ -46,7 +46,7 @@ def test_kernels_equal_their_definition(name, seed, monkeypatch):
 @settings(deadline=None)
 @given(st.integers(-(1 << 31) + 1, (1 << 31) - 1), st.integers(1 << 30, (1 << 31) - 1), st.integers(-31, 0))
 def test_the_kernels_rescaling_is_the_definition(total, q, e):
-    want = int(rounding.scaled(total, rounding.Multiplier(q, e))) + 3
+    want = int(rounding.apply_multiplier(total, rounding.Multiplier(q, e))) + 3
     got = run_rescaled(np.int64(total), np.int64(q), np.int64(e))
     assert got == max(min(want, 255), 0)
 

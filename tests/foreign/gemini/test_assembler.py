@@ -4,7 +4,7 @@ import pytest
 
 from buda_emu import HostError, ProgramError
 from buda_emu.foreign import gemini
-from buda_emu.foreign.gemini.time.assembler import parse, read_assembler
+from buda_emu.foreign.gemini.time.assembler import parse_literal, read_assembler
 from buda_emu.support.errors import ScheduleError
 from gemini_schedules import edited, put, schedule
 
@@ -118,7 +118,7 @@ def test_what_is_needed(tmp_path):
     ],
 )
 def test_values(text, value):
-    assert parse(text) == value
+    assert parse_literal(text) == value
 
 
 @pytest.mark.parametrize(
@@ -139,7 +139,7 @@ def test_values(text, value):
 )
 def test_what_is_no_value(text):
     with pytest.raises(ValueError, match=r"."):
-        parse(text)
+        parse_literal(text)
 
 
 @pytest.mark.parametrize(

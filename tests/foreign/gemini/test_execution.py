@@ -13,7 +13,7 @@ from buda_emu.foreign import gemini
 from buda_emu.foreign.gemini import execution_network
 from buda_emu.foreign.gemini.boxes import Box
 from buda_emu.foreign.gemini.execution import L2, Fault, weight_image
-from buda_emu.foreign.gemini.execution_network import hashes, seeded_input, seeded_weights
+from buda_emu.foreign.gemini.execution_network import hash_values, seeded_input, seeded_weights
 from buda_emu.foreign.gemini.model import Tensor
 from buda_emu.support.errors import ScheduleError
 from gemini_schedules import EXPECTED, NAMES, drop, edited, network, put, schedule
@@ -197,7 +197,7 @@ def test_seeded_values_by_hand():
         return h ^ h >> 16
 
     want = [fmix((crc32(b"c/weight") ^ 7) + i * 0x9E3779B9 & 0xFFFFFFFF) for i in range(5)]
-    assert hashes("c/weight", 7, 5).tolist() == want
+    assert hash_values("c/weight", 7, 5).tolist() == want
     values, scale, bias = seeded_weights("c", (1, 5, 1, 1), 7)
     assert values.reshape(-1).tolist() == [(h >> 24) % 255 - 127 for h in want]
     assert (scale.dtype, bias.dtype) == (np.float32, np.float32)

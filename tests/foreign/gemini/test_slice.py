@@ -4,7 +4,7 @@ import pytest
 
 from buda_emu import HostError
 from buda_emu.foreign import gemini
-from buda_emu.foreign.gemini.slice import chosen_layers, slice_layers
+from buda_emu.foreign.gemini.slice import choose_layers, slice_layers
 from buda_emu.support.errors import ScheduleError
 from gemini_schedules import NAMES, drop, edited, network, schedule
 
@@ -34,9 +34,9 @@ def test_all_layers_are_the_schedule_but_for_its_order():
 
 def test_choosing_layers():
     ir = gemini.load(schedule("ring_wrap"))
-    assert chosen_layers(ir, ["c1..a1", "fc"]) == ["c1", "c2", "a1", "fc"]
+    assert choose_layers(ir, ["c1..a1", "fc"]) == ["c1", "c2", "a1", "fc"]
     with pytest.raises(HostError, match="no layer 'c3'"):
-        chosen_layers(ir, ["c3"])
+        choose_layers(ir, ["c3"])
     with pytest.raises(HostError, match="no layer is chosen"):
         slice_layers(ir, [])
     with pytest.raises(ScheduleError, match="breaks rules"):

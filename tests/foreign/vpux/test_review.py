@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from buda_emu.foreign import vpux
-from buda_emu.foreign.vpux.arguments import flat, pack
+from buda_emu.foreign.vpux.arguments import flatten, pack
 from buda_emu.foreign.vpux.execute.run import RunResult
 from buda_emu.support.errors import HostError, ProgramError, UnsupportedError
 from vpux_documents import document, rules
@@ -205,7 +205,7 @@ def test_lists_that_double_through_aliases_are_refused() -> None:
     with pytest.raises(ProgramError, match="more than 65536 values") as caught:
         run(aliases + called("softmax", [F16], F16, "#a60"))
     assert caught.value.rule == "X046"
-    assert flat([1, [2, (3, [])], 4]) == [1, 2, 3, 4]
+    assert flatten([1, [2, (3, [])], 4]) == [1, 2, 3, 4]
 
 
 def test_a_layout_of_another_dialect_is_not_passed_over() -> None:

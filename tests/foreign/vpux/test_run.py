@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from buda_emu.foreign import vpux
 from buda_emu.foreign.vpux.execute.invocation import device_address
-from buda_emu.foreign.vpux.execute.memory import stimulus
+from buda_emu.foreign.vpux.execute.memory import make_stimulus
 from buda_emu.foreign.vpux.execute.run import RunResult
 from buda_emu.foreign.vpux.pressure import barrier_pressure
 from buda_emu.foreign.vpux.schedule import CostModel
@@ -96,7 +96,7 @@ def test_what_is_not_given_is_the_stimulus_however_it_is_drawn() -> None:
     of = document().function("main").arguments[0].type
     assert of is not None
     whole = np.random.Generator(np.random.PCG64(__import__("zlib").crc32(b"main:0"))).integers(-512, 513, of.shape)
-    assert stimulus("main", 0, of).tolist() == (whole / 128.0).astype(np.float16).tolist()
+    assert make_stimulus("main", 0, of).tolist() == (whole / 128.0).astype(np.float16).tolist()
 
 
 def test_refused_and_unreadable_documents() -> None:

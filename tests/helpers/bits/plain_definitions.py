@@ -7,7 +7,7 @@ import numpy as np
 
 from buda_emu.app.api.run_netlist import run_netlist
 from buda_emu.emulator.inputs.feed import push
-from buda_emu.emulator.inputs.prepared import Chosen, prepared
+from buda_emu.emulator.inputs.prepared import RunChoice, prepare_run
 from buda_emu.emulator.ops.on_device.reference_units import ReferenceUnits
 from buda_emu.emulator.ops.operands import convert, relu_in_place
 from buda_emu.emulator.runtime.emulator import Emulator
@@ -55,7 +55,7 @@ def outputs(text, precision, arch=None, seed=None):
     if seed is None:
         return bits(netlist, precision)
     try:
-        ready = prepared(netlist, Chosen())
+        ready = prepare_run(netlist, RunChoice())
         with Emulator(netlist, precision) as emulator, np.errstate(all="ignore"):
             push(emulator, awkward_inputs(netlist, seed))
             for program in ready.bodies:

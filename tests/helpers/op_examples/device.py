@@ -92,7 +92,7 @@ class DeviceExample:
         """Sources as stored bits, [w, tiles] each."""
         values = sources_of(self.example, entries, seed)
         return [
-            Bits.encoded(operand.label, _fitting(operand.label, value).reshape(len(value), -1, 1024))
+            Bits.encode(operand.label, _fitting(operand.label, value).reshape(len(value), -1, 1024))
             for operand, value in zip(call.op.operands, values, strict=True)
         ]
 
@@ -146,7 +146,7 @@ def outcome(example: DeviceExample, entries: Sequence[int], seed: int = 1) -> st
     if example.gradient:
         t, rows, cols = result_shape(call)
         values = np.random.default_rng(seed + 1).normal(0, 2, (1, t * rows * cols, 1024)).astype(np.float32)
-        previous = Bits.encoded(call.op.out_df, values)
+        previous = Bits.encode(call.op.out_df, values)
     expected = _attempt(call, inputs, previous, ReferenceUnits(call.core), serial)
     found = _attempt(call, inputs, previous, KernelUnits(call.core), uneven)
     for bits, before in zip(inputs, kept, strict=True):

@@ -197,7 +197,7 @@ def test_only_classes_of_a_netlist_can_be_named() -> None:
     ):
         payload = f"c{name}\n.".encode()
         with pytest.raises(pickle.UnpicklingError, match="not part of a netlist"):
-            pickled.unpickled(memoryview(len(payload).to_bytes(8, "little") + payload), b"")
+            pickled.unpickle_result(memoryview(len(payload).to_bytes(8, "little") + payload), b"")
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="POSIX permissions")

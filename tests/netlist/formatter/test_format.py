@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from buda_emu.netlist.formatter import Layout, formatted, read_spans
+from buda_emu.netlist.formatter import Layout, format_text, read_spans
 from buda_emu.netlist.load import check_text
 from buda_emu.netlist.printer import netlist_text
 from buda_emu.netlist.yaml_reader import UnreadableError, decode
@@ -37,7 +37,7 @@ programs:
 
 """
     assert (
-        formatted(before)
+        format_text(before)
         == """devices:
   arch: [grayskull, wormhole_b0] # both
 
@@ -84,8 +84,8 @@ programs:
     ],
 )
 def test_each_rule(before, after):
-    assert formatted(before) == after
-    assert formatted(after) == after
+    assert format_text(before) == after
+    assert format_text(after) == after
 
 
 @pytest.mark.parametrize(
@@ -102,13 +102,13 @@ def test_each_rule(before, after):
 )
 def test_what_is_no_netlist_is_said_as_check_says_it(text, said):
     with pytest.raises(UnreadableError, match=re.escape(said)):
-        formatted(text)
+        format_text(text)
 
 
 @pytest.mark.parametrize("path", OWN, ids=lambda path: path.stem)
 def test_own_netlists_stay_what_they_are(path):
     _hold(path)
-    assert formatted(path.read_text()) == path.read_text()
+    assert format_text(path.read_text()) == path.read_text()
 
 
 @pytest.mark.parametrize("path", VALID[::12])
@@ -125,8 +125,8 @@ def test_public_netlists_stay_what_they_are(path):
 def _hold(path):
     """The formatted text loads as an equal netlist with the same comments, and is not changed again."""
     before = decode(path.read_bytes())
-    after = formatted(before)
-    assert formatted(after) == after
+    after = format_text(before)
+    assert format_text(after) == after
     assert [line.split("#", 1)[1].rstrip() for line in after.splitlines() if "#" in line] == [
         line.split("#", 1)[1].rstrip() for line in re.split("\r\n|\n|\r", before) if "#" in line
     ]
@@ -147,7 +147,7 @@ def _hold(path):
 def test_what_the_printer_writes_has_this_layout(path):
     netlist = check_text(path.read_text(), str(path)).netlist
     printed = netlist_text(netlist)
-    assert [line for line in formatted(printed).splitlines() if line] == printed.splitlines()
+    assert [line for line in format_text(printed).splitlines() if line] == printed.splitlines()
 
 
 def test_the_text_before_a_place_is_not_searched_for_each_place():
@@ -166,4 +166,4 @@ def test_the_text_before_a_place_is_not_searched_for_each_place():
 
 def test_a_comment_after_a_break_of_another_kind_stands_where_it_stood():
     text = "a:\n  b: 1\x85  # of b\rc: 2\n"
-    assert formatted(text) == "a:\n  b: 1\n  # of b\n\nc: 2\n"
+    assert format_text(text) == "a:\n  b: 1\n  # of b\n\nc: 2\n"

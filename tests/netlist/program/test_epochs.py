@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import buda_emu as be
-from buda_emu.emulator.inputs.entries import walked
+from buda_emu.emulator.inputs.entries import walk_programs
 from buda_emu.netlist.load import check_text
 from buda_emu.netlist.model import Netlist
 from buda_emu.performance.timing.model import epochs
@@ -72,4 +72,4 @@ def test_what_counts_inputs_stops_where_the_run_does() -> None:
         b.ADD, ("", B, B.replace("rd_ptr_global: $z", "rd_ptr_global: $zz")), ("", "    - loop: $p_n\n", "")
     )
     with pytest.raises(ProgramError, match=r"instruction 4 \(execute, line \d+\): .*unknown variable \$zz"):
-        walked(wrong, list(wrong.programs.values()), {"$p_n": "1"})
+        walk_programs(wrong, list(wrong.programs.values()), {"$p_n": "1"})

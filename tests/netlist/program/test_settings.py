@@ -88,24 +88,24 @@ def of_two(*, rd="$rd", prologue="false"):
 
 def test_those_of_an_execute_are_the_same_objects_until_a_variable_changes():
     own, values = of_two(), variables(rd=1, other=0)
-    first = list(own.evaluated(values))
+    first = list(own.evaluate_all(values))
     assert [(prepared.queue, found.rd_ptr_local) for prepared, found in first] == [("a", 1), ("q", 0)]
     values.assign("$other", 1)
-    assert all(a is b for a, b in zip(own.evaluated(values), first, strict=True))
+    assert all(a is b for a, b in zip(own.evaluate_all(values), first, strict=True))
     values.assign("$rd", 2)
-    assert [found.rd_ptr_local for _, found in own.evaluated(values)] == [2, 0]
-    assert [found.rd_ptr_local for _, found in own.evaluated(variables(rd=1))] == [1, 0]
+    assert [found.rd_ptr_local for _, found in own.evaluate_all(values)] == [2, 0]
+    assert [found.rd_ptr_local for _, found in own.evaluate_all(variables(rd=1))] == [1, 0]
 
 
 def test_an_error_comes_when_its_queue_is_reached():
     own = of_two(prologue="$p")
     values = variables(rd=1, p=1)
-    assert [found.prologue for _, found in own.evaluated(values)] == [False, True]
+    assert [found.prologue for _, found in own.evaluate_all(values)] == [False, True]
     values = Variables()
     values.begin_run({"$p": "1"})
     values.bind_param("$p")
     values.declare("$rd", Kind.LOCAL, 1)
-    found = iter(own.evaluated(values))
+    found = iter(own.evaluate_all(values))
     assert next(found)[0].queue == "a"
     with pytest.raises(ProgramError, match="may not be the parameter"):  # the same values, of another kind
         next(found)

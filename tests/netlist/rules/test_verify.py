@@ -10,7 +10,7 @@ from buda_emu.netlist.model import Netlist
 from buda_emu.netlist.rules.verify import verifying
 from buda_emu.support.checker import Diagnostic
 from buda_emu.support.checker.checks import MAX_SEARCHES
-from buda_emu.support.checker.result import finished
+from buda_emu.support.checker.result import run_steps
 from netlist.rules import bases as b
 from netlist.rules.cases import edited
 
@@ -26,7 +26,7 @@ def accepted(text: str) -> Netlist:
 
 
 def verified(netlist: Netlist, skip: Set[str] = frozenset()) -> list[Diagnostic]:
-    return finished(verifying(netlist, skip=skip))
+    return run_steps(verifying(netlist, skip=skip))
 
 
 def test_an_accepted_netlist_has_no_findings() -> None:

@@ -6,7 +6,7 @@ import pytest
 
 from buda_emu.netlist import test_config as performance_check
 from buda_emu.netlist.load import check_text
-from buda_emu.netlist.test_config import findings, merged, read_defaults, read_test_config
+from buda_emu.netlist.test_config import findings, merge_defaults, read_defaults, read_test_config
 from buda_emu.netlist.yaml_reader import read_tree
 from buda_emu.spec.test_config import Comparison, Stimulus
 from buda_emu.support.errors import NetlistError
@@ -90,7 +90,7 @@ def test_a_netlist_wins_key_by_key_over_the_defaults():
         "test-config: {test-args: {a: 2, b: 3}, stimulus-config: {type: StepRowwise, overrides: "
         "{q: {type: StepColumnwise}, r: {type: StepColumnwise}}}, comparison-config: {type: Exact}}"
     )
-    both = merged(own, other)
+    both = merge_defaults(own, other)
     assert both.args == {"a": "1", "b": "3"}
     assert both.default_stimulus == Stimulus("steprowwise")
     assert both.named_stimulus("q") == Stimulus("step")

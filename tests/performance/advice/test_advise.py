@@ -11,10 +11,10 @@ from buda_emu.app.api.run_netlist import run_netlist
 from buda_emu.app.cli.main import main
 from buda_emu.netlist.load import check, check_bytes
 from buda_emu.performance.advice.accuracy import Accuracy
-from buda_emu.performance.advice.edits import merged
+from buda_emu.performance.advice.edits import merge_edits
 from buda_emu.performance.advice.moves import MOVES
-from buda_emu.performance.advice.patch import checked
-from buda_emu.performance.advice.search import Found, Search, _without_idle_steps
+from buda_emu.performance.advice.patch import check_patch
+from buda_emu.performance.advice.search import Found, Search, _drop_idle_steps
 from buda_emu.support.errors import HostError, NetlistError
 from shared_files import CORPUS, ROOT, needs_corpus
 
@@ -42,7 +42,7 @@ def test_what_is_said_is_what_a_fresh_perf_says(name, tmp_path):
     assert [report.pace for report in found.after.reports] == paces(be.perf(new))
     assert found.after.slowest <= found.before.slowest
     for item in found.found.alone:
-        text, result = checked(data, netlist, merged(item.proposal.edits))
+        text, result = check_patch(data, netlist, merge_edits(item.proposal.edits))
         new.write_bytes(text)
         fresh = be.perf(new)
         assert fresh.epochs[item.epoch].pace == item.after < item.before
@@ -82,11 +82,11 @@ def test_a_step_that_makes_the_programs_slower_is_none():
 def test_the_last_steps_count_only_where_they_gain():
     (start, used, idle) = (SimpleNamespace(cycles=cycles) for cycles in (1_000.0, 900.0, 899.99))
     found = Found(start, idle, taken=[("a", None), ("b", None)], steps=[used, idle])
-    _without_idle_steps(found)
+    _drop_idle_steps(found)
     assert (found.best, found.taken, found.steps) == (used, [("a", None)], [used])
     idle = SimpleNamespace(cycles=999.99)
     found = Found(start, idle, taken=[("a", None)], steps=[idle])
-    _without_idle_steps(found)
+    _drop_idle_steps(found)
     assert (found.best, found.taken, found.steps) == (start, [], [])
 
 

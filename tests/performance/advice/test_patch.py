@@ -4,8 +4,8 @@ import pytest
 
 from buda_emu.netlist.load import check_bytes
 from buda_emu.netlist.model import Buffer
-from buda_emu.performance.advice.edits import Edit, edited
-from buda_emu.performance.advice.patch import UnwritableError, checked, patched
+from buda_emu.performance.advice.edits import Edit, apply_edits
+from buda_emu.performance.advice.patch import UnwritableError, check_patch, patch_text
 from shared_files import ROOT
 from small_netlists import execute, fifo_settings, graph, op, program, queue, text
 
@@ -68,14 +68,14 @@ def test_values_change_and_comments_stay():
         Edit("op", "product", ("attributes", "u_kt"), 4),
         Edit("queue", "out", ("dram",), (Buffer(5, 0x20000000), Buffer(0, 0x20000000))),
     ]
-    new, result = checked(MATMUL, netlist, edits)
+    new, result = check_patch(MATMUL, netlist, edits)
     lines = changed_lines(MATMUL, new)
     assert len(lines) == 3
     assert lines[0].endswith(b"dram: [[5, 0x20000000], [0, 0x20000000]]}")
     assert b"math_fidelity: LoFi," in lines[1]
     assert b"{m_k: 2, u_kt: 4, bias: true" in lines[2]
     assert result.netlist.ops["product"].attributes.u_kt == 4
-    assert patched(MATMUL, netlist, []) == MATMUL
+    assert patch_text(MATMUL, netlist, []) == MATMUL
 
 
 @pytest.mark.parametrize("newline", [b"\n", b"\r\n"])
@@ -89,7 +89,7 @@ def test_blocks_lists_over_lines_and_quotes(newline, mark):
         Edit("op", "n", ("math_fidelity",), "LoFi"),
         Edit("op", "n", ("attributes", "approximate_mode"), True),
     ]
-    new, result = checked(data, netlist, edits)
+    new, result = check_patch(data, netlist, edits)
     assert result.netlist.ops["n"].grid_loc == (3, 2)
     assert result.netlist.ops["n"].attributes.approximate_mode
     assert new.startswith(mark)
@@ -103,7 +103,7 @@ def test_a_key_is_added_to_a_map_on_one_line():
     programs = [program("p", execute("g", fifo_settings("a")))]
     data = text([queue("a"), queue("o", "n")], [graph("g", op("n", "exp", ["a"]))], programs).encode()
     netlist = loaded(data)
-    new, result = checked(data, netlist, [Edit("op", "n", ("attributes", "approximate_mode"), True)])
+    new, result = check_patch(data, netlist, [Edit("op", "n", ("attributes", "approximate_mode"), True)])
     assert b", attributes: {approximate_mode: true}}" in new
     assert result.ok
 
@@ -113,20 +113,20 @@ def test_a_value_that_others_share_is_not_written():
     netlist = loaded(several)
     assert len(netlist.ops) == 2
     with pytest.raises(UnwritableError, match="other objects share"):
-        checked(several, netlist, [Edit("op", next(iter(netlist.ops)), ("math_fidelity",), "LoFi")])
+        check_patch(several, netlist, [Edit("op", next(iter(netlist.ops)), ("math_fidelity",), "LoFi")])
 
 
 def test_an_alias_is_refused():
     data = BLOCK.replace(b"dram: [[0, 0x10000000]]", b"dram: &d [[0, 0x10000000]]")
     data = data.replace(b"dram: [[1, 0x10000000]]", b"dram: *d")
-    _, result = checked(data, loaded(data), [Edit("queue", "o", ("dram",), (Buffer(3, 0x10000000),))])
+    _, result = check_patch(data, loaded(data), [Edit("queue", "o", ("dram",), (Buffer(3, 0x10000000),))])
     assert not result.ok
 
 
 def test_a_comment_inside_of_a_value_is_not_lost():
     data = BLOCK.replace(b"        1,\n", b"        1,  # rows ]\n")
     with pytest.raises(UnwritableError, match="a comment is inside of grid_size of n"):
-        checked(data, loaded(data), [Edit("op", "n", ("grid_size",), (1, 1))])
+        check_patch(data, loaded(data), [Edit("op", "n", ("grid_size",), (1, 1))])
 
 
 def test_graphs_of_several_chips_are_edited_together_or_not_at_all():
@@ -134,7 +134,7 @@ def test_graphs_of_several_chips_are_edited_together_or_not_at_all():
     netlist = loaded(data)
     for name, own in netlist.ops.items():
         try:
-            _, result = checked(data, netlist, [Edit("op", name, ("buf_size_mb",), own.buf_size_mb + 2)])
+            _, result = check_patch(data, netlist, [Edit("op", name, ("buf_size_mb",), own.buf_size_mb + 2)])
         except UnwritableError:
             continue
         assert result.netlist.ops[name].buf_size_mb == own.buf_size_mb + 2
@@ -144,9 +144,9 @@ def test_two_edits_of_one_place_and_what_is_not_there():
     netlist = loaded(MATMUL)
     twice = [Edit("op", "product", ("t",), 1), Edit("op", "product", ("t",), 2)]
     with pytest.raises(UnwritableError, match="two edits meet"):
-        patched(MATMUL, netlist, twice)
+        patch_text(MATMUL, netlist, twice)
     with pytest.raises(UnwritableError, match="there is no"):
-        patched(MATMUL, netlist, [Edit("op", "product", ("t", "below"), 1)])
+        patch_text(MATMUL, netlist, [Edit("op", "product", ("t", "below"), 1)])
 
 
 def test_what_an_edited_netlist_is():
@@ -157,7 +157,7 @@ def test_what_an_edited_netlist_is():
         Edit("op", "product", ("in_df",), ("Bfp8_b",) * 3),
         Edit("queue", "weights", ("df",), "Bfp4_b"),
     ]
-    new = edited(netlist, edits)
+    new = apply_edits(netlist, edits)
     assert new.ops["product"].blocking.grid_size == (1, 1)
     assert new.ops["product"].input_tms[2][0].args == ("r", 2)
     assert new.ops["product"].in_df == ("Bfp8_b",) * 3

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from buda_emu.performance.routing.pipes.core_budget import TILE_HEADERS, CoreBudget, PipeNeeds
-from buda_emu.performance.routing.pipes.core_use import CoreUse, _received
+from buda_emu.performance.routing.pipes.core_use import CoreUse, _count_source_changes
 from buda_emu.performance.routing.pipes.edge import EdgeMap, EdgePipe
 from buda_emu.performance.routing.streams.counting import _times
 
@@ -35,7 +35,7 @@ def test_only_so_many_gathers_that_multicast_are_spread(wide: int, streams: int)
 def test_a_reader_receives_anew_where_the_core_changes(cores: tuple[int, ...], received: int) -> None:
     tiles = (np.array(cores, np.int64) + 1) << 40
     edge = EdgeMap(1, False, [EdgePipe(tiles, [(0, 0), (1, 0)], [False, False])], (1, 2), (2, 1))
-    assert _received(edge) == {0: received, 1: received}
+    assert _count_source_changes(edge) == {0: received, 1: received}
 
 
 @pytest.mark.parametrize(("sizes", "headers"), [((2080,), 0), ((2080, 4128), 1), ((2080, 4128, 4128), 1)])

@@ -2,7 +2,7 @@
 
 import pytest
 
-from buda_emu.performance.routing.streams.rational import Walk, in_order, walked
+from buda_emu.performance.routing.streams.rational import Walk, in_order, run_walk
 from buda_emu.performance.routing.streams.route import route
 from small_pipes import Pipes
 
@@ -59,4 +59,4 @@ def test_a_walk_is_given_what_its_own_calls_return() -> None:
     def depth(number: int) -> Walk[int]:
         return 1 + (yield depth(number - 1)) if number else 0
 
-    assert walked(depth(100_000)) == 100_000
+    assert run_walk(depth(100_000)) == 100_000

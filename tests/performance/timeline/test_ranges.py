@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from buda_emu.performance.timeline import Ring
-from buda_emu.performance.timeline.tasks import ByteSet, covered, pieces
+from buda_emu.performance.timeline.tasks import ByteSet, pieces, union_length
 from buda_emu.support.errors import HostError
 
 RANGE = st.tuples(st.integers(0, 40), st.integers(0, 40)).map(sorted)
@@ -28,7 +28,7 @@ def test_a_byte_set_is_a_set_of_bytes(ranges, asked):
 
 @given(st.lists(RANGE))
 def test_bytes_of_several_ranges_are_counted_once(ranges):
-    assert covered((low, high) for low, high in ranges) == len({byte for pair in ranges for byte in range(*pair)})
+    assert union_length((low, high) for low, high in ranges) == len({byte for pair in ranges for byte in range(*pair)})
 
 
 @given(st.integers(0, 9), st.integers(1, 9), st.data())

@@ -8,7 +8,7 @@ import pytest
 
 import buda_emu as be
 from buda_emu.performance.timing.epoch.critical import critical_steps
-from buda_emu.performance.timing.epoch.pipeline import filled, steady
+from buda_emu.performance.timing.epoch.pipeline import extend_until_full, steady
 from buda_emu.report.pages.perf import perf_page
 from buda_emu.report.test_report import Picture, html_page, write_report
 from report.browsing import in_browser, opened, opens_all, problems, settled
@@ -317,7 +317,7 @@ def test_big_netlists(browser, big_pages, path):
         order = sorted(found.epochs, key=lambda epoch: -epoch.cycles * epoch.runs)
         assert len(views) == len(order)
         for epoch, view in zip(order, views, strict=True):
-            stretch = steady(filled(epoch.timing, epoch.bottleneck.name), epoch.bottleneck.name)
+            stretch = steady(extend_until_full(epoch.timing, epoch.bottleneck.name), epoch.bottleneck.name)
             parts = next(op.parts for op in epoch.timing.ops if op.op == stretch.op)
             own = view["slices"][view["lanes"].index(stretch.op)]
             whole = Counter(item["name"] for item in own if view["from"] <= item["start"] and item["end"] <= view["to"])

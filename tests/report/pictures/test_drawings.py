@@ -12,7 +12,7 @@ from buda_emu.report.pages.perf import roofline_chart
 from buda_emu.report.pages.timeline import timeline_page
 from buda_emu.report.pictures.epoch_picture import THREADS, run_picture
 from buda_emu.report.pictures.floorplan import TITLE, Panel
-from buda_emu.report.pictures.grid_svg import FAMILIES, _arranged, grid_svg, width_of
+from buda_emu.report.pictures.grid_svg import FAMILIES, _arrange, grid_svg, width_of
 from buda_emu.report.sweep import sweep_chart
 from example_netlists import DIRECTORY
 from report.drawn import pipeline
@@ -51,7 +51,7 @@ def panel(width, height):
 
 def test_panels_stand_in_rows_one_gap_apart():
     """Three of one height fit into a row about as wide as all are high; the next begins below the highest."""
-    places, width, height = _arranged([panel(100, 100), panel(60, 200), panel(90, 50), panel(250, 80)])
+    places, width, height = _arrange([panel(100, 100), panel(60, 200), panel(90, 50), panel(250, 80)])
     margin = places[0][0]
     (first, second, third, fourth) = places
     gap = second[0] - first[0] - 100

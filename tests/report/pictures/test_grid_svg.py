@@ -7,7 +7,7 @@ import pytest
 import buda_emu as be
 from buda_emu.performance.routing.streams.model import CoreUse, Place
 from buda_emu.report.pictures import grid_svg as core_use
-from buda_emu.report.pictures.grid_svg import FAMILIES, clean, fitted, grid_svg, number, text, width_of
+from buda_emu.report.pictures.grid_svg import FAMILIES, clean, fit_text, grid_svg, number, text, width_of
 from example_netlists import DIRECTORY
 
 SVG = "{http://www.w3.org/2000/svg}"
@@ -76,7 +76,7 @@ def test_every_op_has_a_colour_that_the_legend_explains():
 @pytest.mark.parametrize("name", ["short", "a_long_name_of_an_op_that_fits_nowhere", "日本語の名前がここにある", ""])
 @pytest.mark.parametrize("width", [0, 5, 20, 60, 400])
 def test_texts_fit_their_boxes(name, width):
-    short = fitted(name, width, 10)
+    short = fit_text(name, width, 10)
     assert width_of(short, 10) <= width
     if width_of(name, 10) <= width:
         assert short == name
@@ -109,7 +109,7 @@ def test_bars_of_a_core_are_red_from_nine_tenths_on():
             blob_bytes=0,
             available_bytes=1000,
         )
-        root = ElementTree.fromstring(core_use.drawn(use, "wormhole_b0", 0, 0, 120))
+        root = ElementTree.fromstring(core_use.draw_use(use, "wormhole_b0", 0, 0, 120))
         rects = [element for element in root.iter("rect") if element.get("class") != "bg-track"]
         return [(element.get("class"), float(element.get("width"))) for element in rects]
 

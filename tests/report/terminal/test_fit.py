@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from rich.cells import cell_len
 
 from buda_emu.report.terminal.plain_table import Column, cut, fit
-from buda_emu.report.terminal.text import table, wrapped
+from buda_emu.report.terminal.text import table, wrap
 from buda_emu.support.screen import LEAST_COLUMNS, Screen, printing_on
 
 WORDS = st.text(st.characters(codec="utf-8", exclude_categories=["C", "M", "Z"]), min_size=1, max_size=60)
@@ -125,7 +125,7 @@ def test_widths():
 @pytest.mark.parametrize(("columns", "lines"), [(None, 1), (200, 1), (40, 3)])
 def test_sentences_go_on_on_the_next_line_of_a_terminal(columns, lines):
     with printing_on(Screen(columns)):
-        text = wrapped("op exponentials works 14,272 of the 14,272 cycles of an input: it sets the pace")
+        text = wrap("op exponentials works 14,272 of the 14,272 cycles of an input: it sets the pace")
     assert len(text.splitlines()) == lines
     assert all(line.startswith("  ") for line in text.splitlines()[1:])
 
@@ -134,5 +134,5 @@ def test_a_sentence_breaks_only_at_blanks():
     """A path that is longer than the terminal can still be copied."""
     path = "netlists/a-long-name/" * 3
     with printing_on(Screen(40)):
-        lines = wrapped(f"the netlist {path} is refused").splitlines()
+        lines = wrap(f"the netlist {path} is refused").splitlines()
     assert path in [line.strip() for line in lines]

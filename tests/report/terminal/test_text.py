@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from buda_emu.report.terminal.drawn_table import drawn
+from buda_emu.report.terminal.drawn_table import draw_table
 from buda_emu.report.terminal.plain_table import plain
 from buda_emu.report.terminal.text import correlation, number, percent, shape, table
 from buda_emu.support.screen import Screen
@@ -24,7 +24,7 @@ def test_a_plain_table_is_what_the_library_draws(data):
     screen = Screen(data.draw(st.sampled_from([None, 40, 60])), data.draw(st.booleans()))
     found = plain(headers, rows, right, marked, screen)
     if found is not None:
-        assert found == drawn(headers, rows, right, prose, frozenset(), marked, screen)
+        assert found == draw_table(headers, rows, right, prose, frozenset(), marked, screen)
 
 
 def test_what_is_no_plain_table():

@@ -82,7 +82,7 @@ def test_errors_of_reading_stop_the_rest() -> None:
         yield Finding("b", "m")
 
     read = rules.diagnostic("net.json", "G001", "0", "no list")
-    assert rules.run(path="net.json", found=[read]) == [read]
+    assert rules.run(path="net.json", reading_findings=[read]) == [read]
     assert [item.rule for item in rules.run()] == ["G002"]
 
 

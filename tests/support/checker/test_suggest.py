@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from buda_emu.support.checker.suggest import SYNONYMS, distance, near, nearest, ranked
+from buda_emu.support.checker.suggest import SYNONYMS, distance, near, nearest, rank_words
 
 
 @pytest.mark.parametrize(
@@ -43,7 +43,7 @@ def test_near_is_a_question() -> None:
 
 
 def test_several_choices_come_nearest_first() -> None:
-    assert ranked("queue_12", ["queue_13", "queue_1", "queue_1234", "ram"]) == ["queue_1", "queue_13", "queue_1234"]
+    assert rank_words("queue_12", ["queue_13", "queue_1", "queue_1234", "ram"]) == ["queue_1", "queue_13", "queue_1234"]
 
 
 def test_synonyms_are_mutual() -> None:
@@ -75,7 +75,7 @@ def test_distance_is_that_of_the_definition(first: str, second: str, most: int) 
 @given(st.text(max_size=70), st.lists(st.text(max_size=20), max_size=100))
 def test_what_is_suggested_is_a_known_word(word: str, words: list[str]) -> None:
     assert nearest(word, words) in {"", *words}
-    assert set(ranked(word, words)) <= set(words)
+    assert set(rank_words(word, words)) <= set(words)
 
 
 def test_many_names_take_no_time() -> None:
@@ -93,11 +93,11 @@ def test_a_beginning_of_three_letters_tells_a_word_and_one_of_two_does_not():
 
 
 def test_choices_may_have_as_many_slips_as_are_allowed():
-    assert ranked("abcdef", ["abcdxy", "abcxyz"]) == ["abcdxy"]  # two slips in six letters, not three
-    assert ranked("abc", ["abx", "axy"]) == ["abx"]
-    assert ranked("abcdefghi", ["abcdefxyz"]) == ["abcdefxyz"]
-    assert ranked("abcdefghijkl", ["abcdefghwxyz"]) == []  # never four
-    assert ranked("word", ["ward", "worn", "wor", "cord"]) == ["cord", "ward", "wor"]  # as near: by the alphabet
+    assert rank_words("abcdef", ["abcdxy", "abcxyz"]) == ["abcdxy"]  # two slips in six letters, not three
+    assert rank_words("abc", ["abx", "axy"]) == ["abx"]
+    assert rank_words("abcdefghi", ["abcdefxyz"]) == ["abcdefxyz"]
+    assert rank_words("abcdefghijkl", ["abcdefghwxyz"]) == []  # never four
+    assert rank_words("word", ["ward", "worn", "wor", "cord"]) == ["cord", "ward", "wor"]  # as near: by the alphabet
 
 
 @pytest.mark.parametrize("most", range(6))

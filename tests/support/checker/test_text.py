@@ -2,7 +2,7 @@
 
 import pytest
 
-from buda_emu.support.checker.text import one_line, plural, quoted, shown
+from buda_emu.support.checker.text import one_line, plural, quote, short_line
 from shared_files import ROOT
 
 
@@ -12,17 +12,17 @@ from shared_files import ROOT
      ("abcdef", 5, "'ab...'")],
 )  # fmt: skip
 def test_a_quoted_text_is_no_longer_than_its_limit(text, limit, expected):
-    assert quoted(text, limit) == expected
-    assert quoted("b" * 41) == repr("b" * 37 + "...")
+    assert quote(text, limit) == expected
+    assert quote("b" * 41) == repr("b" * 37 + "...")
 
 
 def test_a_shown_name_is_short_and_printable():
-    assert shown("a" * 160) == "a" * 160
-    assert shown("a" * 161) == "a" * 160 + "..."
-    assert shown("") == ""
-    assert shown(12) == "12"
-    assert shown("naïve") == "naïve"
-    assert shown("a\x1b[31m\n") == r"a\x1b[31m\n"
+    assert short_line("a" * 160) == "a" * 160
+    assert short_line("a" * 161) == "a" * 160 + "..."
+    assert short_line("") == ""
+    assert short_line(12) == "12"
+    assert short_line("naïve") == "naïve"
+    assert short_line("a\x1b[31m\n") == r"a\x1b[31m\n"
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ import pytest
 
 from buda_emu.support.errors import HostError
 from buda_emu.support.workers.job import Job
-from buda_emu.support.workers.wire import packed
+from buda_emu.support.workers.wire import pack
 from buda_emu.testing.verify.runs.collect import Case
 from buda_emu.testing.verify.runs.run_all import CASES
 from report.results import nop
@@ -24,7 +24,7 @@ HANGING = Case("endless.yaml", "endless.yaml", endless().encode())
 
 @pytest.fixture
 def children(tmp_path):
-    found = Children("mark", packed(CASES), {})
+    found = Children("mark", pack(CASES), {})
     found.setup(SimpleNamespace(local_directory=str(tmp_path)))
     yield found
     found.teardown(None)
@@ -84,7 +84,7 @@ def test_a_child_that_the_end_of_the_work_took_is_gone_already(children, monkeyp
 
 
 def test_files_of_the_job_lie_there_while_it_runs(tmp_path):
-    children = Children("mark", packed(CASES), {"somewhere/a.txt": b"text"})
+    children = Children("mark", pack(CASES), {"somewhere/a.txt": b"text"})
     children.setup(SimpleNamespace(local_directory=str(tmp_path)))
     assert [path.read_bytes() for path in (tmp_path / "mark").iterdir()] == [b"text"]
     children.teardown(None)
@@ -92,6 +92,6 @@ def test_files_of_the_job_lie_there_while_it_runs(tmp_path):
 
 
 def test_other_work_is_refused(tmp_path):
-    children = Children("mark", packed(Job("os:system")), {})
+    children = Children("mark", pack(Job("os:system")), {})
     with pytest.raises(HostError, match="os:system is no work of buda-emu"):
         children.setup(SimpleNamespace(local_directory=str(tmp_path)))

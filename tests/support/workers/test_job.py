@@ -3,7 +3,7 @@
 import pytest
 
 from buda_emu.support.errors import HostError
-from buda_emu.support.workers.job import Shared, Workers, resolved, shares
+from buda_emu.support.workers.job import Shared, Workers, insert_shared_values, shares
 
 
 def test_one_worker_of_this_machine_is_alone():
@@ -20,5 +20,5 @@ def test_one_worker_of_this_machine_is_alone():
 def test_shared_values_stand_in_items():
     item = (Shared(3), "a", Shared(1))
     assert shares(item) == [3, 1]
-    assert resolved(item, {1: "one", 3: "three"}) == ("three", "a", "one")
-    assert (shares("a"), resolved("a", {})) == ([], "a")
+    assert insert_shared_values(item, {1: "one", 3: "three"}) == ("three", "a", "one")
+    assert (shares("a"), insert_shared_values("a", {})) == ([], "a")

@@ -14,7 +14,7 @@ import pytest
 from buda_emu.support.errors import InternalError
 from buda_emu.support.workers import pool
 from buda_emu.support.workers.job import Job, Workers
-from buda_emu.support.workers.pool import how_it_ended
+from buda_emu.support.workers.pool import describe_exit_code
 from buda_emu.testing.verify.runs.collect import Case
 from buda_emu.testing.verify.runs.run_all import run_all
 from case_functions import until
@@ -248,4 +248,4 @@ def test_workers_do_not_outlive_a_pool_that_is_killed(program):
     [(3, "exit code 3"), (-9, "signal SIGKILL"), (-11, "signal SIGSEGV"), (-250, "exit code -250")],
 )
 def test_how_it_ended(code, words):
-    assert how_it_ended(code) == words
+    assert describe_exit_code(code) == words

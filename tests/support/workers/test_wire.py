@@ -24,7 +24,7 @@ from buda_emu.support.workers import wire as classes
 from buda_emu.support.workers.actors import Actors
 from buda_emu.support.workers.dask_cluster import Cluster
 from buda_emu.support.workers.job import JOBS, Job, Lost, Shared, Workers
-from buda_emu.support.workers.wire import MessageError, packed, unpacked
+from buda_emu.support.workers.wire import MessageError, pack, unpack
 from buda_emu.testing.verify.runs.run_all import CASES
 from shared_files import ROOT
 
@@ -49,7 +49,7 @@ def head_of(data):
 
 @pytest.mark.parametrize("value", VALUES, ids=range(len(VALUES)))
 def test_values_arrive_as_they_were(value):
-    back = unpacked(packed(value))
+    back = unpack(pack(value))
     assert back == value
     assert type(back) is type(value)
 
@@ -57,27 +57,27 @@ def test_values_arrive_as_they_were(value):
 def test_arrays_arrive_with_their_bits():
     nans = np.array([0x7FC00001, 0xFFC12345], np.uint32).view(np.float32)
     arrays = [nans, np.arange(6, dtype=">i2").reshape(2, 3).T, np.zeros((0, 3), np.float16), np.array(True)]
-    for array, back in zip(arrays, unpacked(packed(arrays)), strict=True):
+    for array, back in zip(arrays, unpack(pack(arrays)), strict=True):
         assert (back.dtype, back.shape, back.tobytes()) == (array.dtype, array.shape, array.tobytes())
         assert back.flags.writeable
-    number = unpacked(packed(np.float64(2)))
+    number = unpack(pack(np.float64(2)))
     assert (type(number), number) == (np.float64, 2)
-    assert struct.pack("<d", unpacked(packed(-math.nan))) == struct.pack("<d", -math.nan)
+    assert struct.pack("<d", unpack(pack(-math.nan))) == struct.pack("<d", -math.nan)
 
 
 def test_the_same_object_stays_one():
     part = [1]
-    back = unpacked(packed({"a": part, "b": (part, part)}))
+    back = unpack(pack({"a": part, "b": (part, part)}))
     assert back["a"] is back["b"][0] is back["b"][1]
     loop = []
     loop.append(loop)
-    back = unpacked(packed(loop))
+    back = unpack(pack(loop))
     assert back[0] is back
 
 
 def test_netlists_travel_with_their_places():
     netlist = load(str(ROOT / "netlists/attention.yaml"))
-    back = unpacked(packed(netlist))
+    back = unpack(pack(netlist))
     assert (back.graphs, back.queues, back.programs) == (netlist.graphs, netlist.queues, netlist.programs)
     name, op = next(iter(netlist.ops.items()))
     assert back.ops[name].source.mark == op.source.mark
@@ -88,13 +88,13 @@ def test_errors_travel_with_what_they_hold():
     timeout = HostTimeoutError("late", 3)
     stopped = ProgramError("full", kind="full", queue="q")
     for error in (HostError("a"), NetlistError("b"), timeout, stopped):
-        back = unpacked(packed(error))
+        back = unpack(pack(error))
         assert (type(back), str(back), back.__dict__) == (type(error), str(error), error.__dict__)
 
     class OtherError(HostError):
         """Not on the list."""
 
-    assert type(unpacked(packed(OtherError("c")))) is HostError
+    assert type(unpack(pack(OtherError("c")))) is HostError
 
 
 @pytest.mark.parametrize(
@@ -102,13 +102,13 @@ def test_errors_travel_with_what_they_hold():
 )
 def test_what_does_not_travel_is_refused_by_who_sends_it(value):
     with pytest.raises(TypeError, match="does not travel between workers"):
-        packed([value])
+        pack([value])
 
 
 def test_the_list_has_plain_data_only():
     for module, names in classes.NAMES.items():
         for name in names.split():
-            kind = classes.listed(f"{module}:{name}").kind
+            kind = classes.class_by_title(f"{module}:{name}").kind
             assert "__reduce__" not in vars(kind), kind
             assert not hasattr(kind, "__del__"), kind
             if issubclass(kind, BudaError):
@@ -153,7 +153,7 @@ def test_a_pickle_is_not_a_message(mark):
         data = pickle.dumps(bomb)
         for framed in (data, HEAD.pack(len(data)) + data):
             with pytest.raises(MessageError, match="a message between workers cannot be read"):
-                unpacked(framed)
+                unpack(framed)
     assert not mark.exists()
 
 
@@ -184,7 +184,7 @@ STRANGE = (
 @pytest.mark.parametrize("value", STRANGE, ids=range(len(STRANGE)))
 def test_strange_messages_are_refused(value):
     with pytest.raises(MessageError):
-        unpacked(message(value))
+        unpack(message(value))
 
 
 @pytest.mark.parametrize(
@@ -201,20 +201,20 @@ def test_strange_messages_are_refused(value):
 )
 def test_classes_that_are_not_listed_are_refused(name):
     with pytest.raises(MessageError, match="a message between workers cannot be read"):
-        unpacked(message(["object", 0, "x"], [name]))
+        unpack(message(["object", 0, "x"], [name]))
 
 
 def test_fields_are_checked():
     for values in ([], ["os:system"], ["crashed", "text", 0.5, 1], [3, "text", 0.5], ["crashed", ["list"], 0.5]):
         with pytest.raises(MessageError):
-            unpacked(message(["object", 0, *values], ["buda_emu.support.workers.job:Lost"]))
+            unpack(message(["object", 0, *values], ["buda_emu.support.workers.job:Lost"]))
 
 
 def test_deep_and_large_messages_end_in_an_error():
     deep = b'{"sizes":[],"classes":[],"value":' + b"[" * 100_000
     for data in (HEAD.pack(len(deep)) + deep, HEAD.pack(1 << 63), message(1, sizes=[1 << 60]), message(1, sizes=[-1])):
         with pytest.raises(MessageError):
-            unpacked(data)
+            unpack(data)
 
 
 def test_a_key_is_as_long_as_it_looks():
@@ -223,7 +223,7 @@ def test_a_key_is_as_long_as_it_looks():
     for number in range(30):
         value = ["tuple", value, ["again", number]]
     with pytest.raises(MessageError):
-        unpacked(message(["dict", [value], [1]]))
+        unpack(message(["dict", [value], [1]]))
 
 
 def parts_of(value, found):
@@ -267,7 +267,7 @@ def drawn_messages(seed, mark):
         "subprocess:Popen",
         f"touch {mark}",
     ]
-    data = packed(draw.choice(values))
+    data = pack(draw.choice(values))
     if draw.random() < 0.3:
         spoilt = bytearray(data)
         for _ in range(draw.randrange(1, 6)):
@@ -295,11 +295,11 @@ def test_drawn_messages_run_no_code_and_end_in_a_clear_error(seed, mark, monkeyp
     refused = 0
     for data in messages:
         with suppress(MessageError):
-            unpacked(data)
+            unpack(data)
             continue
         refused += 1
         with pytest.raises(MessageError, match="a message between workers cannot be read: "):
-            unpacked(data)
+            unpack(data)
     assert refused > 5
     assert not called
     assert not mark.exists()

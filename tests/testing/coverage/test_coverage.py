@@ -10,7 +10,7 @@ from buda_emu.app.cli.main import main
 from buda_emu.spec.ops import OP_TYPES
 from buda_emu.testing import generate
 from buda_emu.testing.coverage.features import features, lists
-from buda_emu.testing.coverage.report import Coverage, every_list, of_netlists, read
+from buda_emu.testing.coverage.report import Coverage, coverage_of, every_list, read
 from example_netlists import DIRECTORY
 from shared_files import ROOT
 
@@ -52,7 +52,7 @@ def test_every_feature_is_of_a_list():
 
 def test_counts_merge_and_are_read_again(tmp_path):
     netlists = [be.load(path) for path in EXAMPLES]
-    whole, first, second = of_netlists(netlists), of_netlists(netlists[:4]), of_netlists(netlists[4:])
+    whole, first, second = coverage_of(netlists), coverage_of(netlists[:4]), coverage_of(netlists[4:])
     path = tmp_path / "coverage.json"
     path.write_text(json.dumps(second.as_json()))
     first.merge(read(path))
@@ -99,7 +99,7 @@ def test_the_verb(tmp_path, capsys):
 
 
 def test_generated_netlists_exercise_most_without_being_asked_to():
-    found = of_netlists(generate(seed).netlist for seed in range(200))
+    found = coverage_of(generate(seed).netlist for seed in range(200))
     assert found.missing("op types") == []
     assert found.missing("grids") == []
     assert found.percent > 80

@@ -89,7 +89,7 @@ def test_a_fault_in_an_input_is_a_run_with_that_input(tmp_path, precision):
     found = bench(path, precision, places=("dram",), only="x")
     for number in range(12):
         fault = found.fault(number)
-        changed, _ = found.trace.changed(spoils(fault, found.trace, 0))
+        changed, _ = found.trace.propagate(spoils(fault, found.trace, 0))
         (node,) = fault.nodes
         emulator = be.Emulator(be.load(path), precision)
         values = {
@@ -110,7 +110,7 @@ def test_a_flipped_sign_is_a_negation(tmp_path):
     found = bench(sums(tmp_path), places=("dram",), only="x")
     (node,) = found.fault(0).nodes
     fault = Fault(0, "flip", "dram", "x", "queue", "Float32", (node,), tile=0, datum=5, bits=(31,))
-    changed, _ = found.trace.changed(spoils(fault, found.trace, 0))
+    changed, _ = found.trace.propagate(spoils(fault, found.trace, 0))
     clean = found.trace.nodes[node].value.reshape(-1)
     differ = np.flatnonzero(changed[node].reshape(-1) != clean)
     assert differ.tolist() == [5]
@@ -122,7 +122,7 @@ def test_what_nobody_reads_is_not_corrupted(tmp_path):
     nothing but that."""
     found = bench(sums(tmp_path), places=("dram",), only="spare")
     for number in range(10):
-        changed, computed = found.trace.changed(spoils(found.fault(number), found.trace, 0))
+        changed, computed = found.trace.propagate(spoils(found.fault(number), found.trace, 0))
         assert computed == 0
         assert {found.trace.nodes[node].queue for node in changed} <= {"spare"}
 
@@ -137,7 +137,7 @@ def test_a_dead_core_takes_its_own_tiles_and_no_others(precision):
     seen = set()
     for number in range(12):
         fault = found.fault(number)
-        changed, _ = found.trace.changed(spoils(fault, found.trace, number))
+        changed, _ = found.trace.propagate(spoils(fault, found.trace, number))
         own = set(tiles_of_core(blocking, fault.core).tolist())
         seen.add(fault.core)
         for node in fault.nodes:

@@ -42,7 +42,7 @@ def test_the_script_makes_the_same_outputs(tmp_path, number):
     values = [float(told[told.index(f"(buda) print {name}") + 1]) for name in asked]
     found = bench("attention", places=("dram", "l1"))
     fault = found.fault(number)
-    changed, _ = found.trace.changed(spoils(fault, found.trace, 0))
+    changed, _ = found.trace.propagate(spoils(fault, found.trace, 0))
     nodes = [found.trace.outputs()["out", slot] for slot in range(4)]
     expected = [float(np.mean(changed.get(node, found.trace.nodes[node].value), dtype=np.float64)) for node in nodes]
     clean = [float(np.mean(found.trace.nodes[node].value, dtype=np.float64)) for node in nodes]

@@ -28,7 +28,7 @@ def test_watched_units_have_the_bits_of_the_machine(name):
     arithmetic = found.trace.arithmetic
     for node in runs(found):
         units = WatchedUnits(arithmetic.core)
-        assert arithmetic.equal(found.trace.remade(node.number, units), node.value), name_of(node)
+        assert arithmetic.equal(found.trace.recompute(node.number, units), node.value), name_of(node)
         tiles = [visit.tiles for visit in units.visits if visit.place == "packer"]
         if node.step.op.type != "ethernet_datacopy":  # it moves tiles, and computes nothing
             assert sum(tiles) >= node.value.shape[1], name_of(node)
@@ -49,7 +49,7 @@ def chain(tmp_path):
 
 def spoilt(found, fault):
     """The op's result before and after, as bits of its datums."""
-    fault = found._draw.resolved(fault)
+    fault = found._draw.resolve(fault)
     (node,) = fault.nodes
     value = spoils(fault, found.trace, 0)[node](found.trace.nodes[node].value)
     return found.trace.nodes[node].value.datums.reshape(-1), value.datums.reshape(-1)

@@ -37,7 +37,7 @@ def two_graphs(tmp_path):
 
 def effect(found, kind, where, **more):
     fault = Fault(0, kind, "dram", where, "queue", B, **more)
-    return found._effect(found._draw.resolved(fault), None)
+    return found._effect(found._draw.resolve(fault), None)
 
 
 @pytest.mark.parametrize("precision", ["format", "device"])
@@ -65,8 +65,8 @@ def test_later_entries_move_up(tmp_path):
     np.savez(tmp_path / "in.npz", x=values)
     found = Maker(Subject(str(path), inputs=str(tmp_path / "in.npz")), Settings())()
     (number,) = found._comparison.outputs.values()
-    fault = found._draw.resolved(Fault(0, "entry", "dram", "x", "queue", B, entry=0, tile=0, how="lost"))
-    left = found._machines.spoilt(fault, found.trace, found._comparison.outputs)
+    fault = found._draw.resolve(Fault(0, "entry", "dram", "x", "queue", B, entry=0, tile=0, how="lost"))
+    left = found._machines.run_with_fault(fault, found.trace, found._comparison.outputs)
     assert (found.trace.nodes[number].value == 1).all()
     assert (left.values[number] == 2).all()
 
@@ -111,8 +111,8 @@ def test_an_entry_that_is_added_shifts_those_after_it(tmp_path):
     values = np.stack([np.full((1, 32, 32), number, np.float32) for number in (1, 2)])
     np.savez(tmp_path / "in.npz", x=values)
     found = Maker(Subject(str(path), inputs=str(tmp_path / "in.npz")), Settings())()
-    fault = found._draw.resolved(Fault(0, "entry", "dram", "x", "queue", B, entry=0, tile=0, how="added"))
-    left = found._machines.spoilt(fault, found.trace, found._comparison.outputs)
+    fault = found._draw.resolve(Fault(0, "entry", "dram", "x", "queue", B, entry=0, tile=0, how="added"))
+    left = found._machines.run_with_fault(fault, found.trace, found._comparison.outputs)
     assert [float(value.max()) for value in left.values.values()] == [1.0, 1.0]
     assert len(left.windows["x"]) == 3
     full = bench(two_graphs(tmp_path))
@@ -155,6 +155,6 @@ def test_what_one_view_wrote_another_reads(tmp_path, precision):
     found = bench(str(path), precision)
     for entry in (0, 1):
         fault = Fault(0, "flip", "dram", "whole", "queue", B, entry=entry, tile=0, datum=5, bits=(15,))
-        made = found._effect(found._draw.resolved(fault), None)
+        made = found._effect(found._draw.resolve(fault), None)
         assert made.outcome != "masked"
         assert made.maps == {"whole": "1", "z": f"{1 << entry:x}"}

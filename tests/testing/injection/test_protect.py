@@ -46,7 +46,7 @@ def test_ranges_leave_clean_runs_alone_and_make_failures_fewer(precision):
     ranges = Ranges([found.trace])
     for node in found.trace.nodes:
         if node.step is not None:
-            assert ranges.clipped(node, node.value) is node.value
+            assert ranges.clip(node, node.value) is node.value
     before = sum(item.failed for item in made)
     after = sum(item.after.get("range", item.outcome) in FAILURES for item in made)
     assert before >= 5
@@ -61,7 +61,7 @@ def test_nan_becomes_the_bound_nearest_to_zero():
     clean = node.value
     every = [other.value for other in found.trace.nodes if name_of(other) == name_of(node)]
     low, high = min(item.min() for item in every), max(item.max() for item in every)
-    inside = Ranges([found.trace]).clipped(node, value)
+    inside = Ranges([found.trace]).clip(node, value)
     assert inside[0, 0, :3].tolist() == [min(max(0.0, low), high), high, low]
     assert np.array_equal(inside[0, 0, 3:], clean[0, 0, 3:])
 
@@ -71,9 +71,9 @@ def test_an_op_that_never_gave_a_number_has_no_bounds():
     node = next(node for node in found.trace.nodes if node.step is not None)
     ranges = Ranges([found.trace])
     value = node.value * 1e6
-    assert ranges.clipped(node, value) is not value
+    assert ranges.clip(node, value) is not value
     del ranges._of[name_of(node)]
-    assert ranges.clipped(node, value) is value
+    assert ranges.clip(node, value) is value
 
 
 def test_costs():

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import buda_emu as be
-from buda_emu.emulator.inputs.numpy_files import copied_bytes
+from buda_emu.emulator.inputs.numpy_files import host_copy_bytes
 from buda_emu.emulator.memory.host import parse_size
 from small_netlists import execute, fifo_settings, graph, op, program, queue, text
 
@@ -117,13 +117,13 @@ def test_the_peak_of_runs_with_large_entries(tmp_path: Path, side: int, limit: s
 def test_copies_of_files_are_foreseen(tmp_path: Path) -> None:
     np.save(tmp_path / "a.npy", np.zeros((10, 32, 32), np.float32))
     size = 40960
-    assert 2 * size <= copied_bytes(tmp_path) < 2 * size + 1024
+    assert 2 * size <= host_copy_bytes(tmp_path) < 2 * size + 1024
     np.save(tmp_path / "a.npy", np.zeros((10, 32, 32), np.int8))
-    assert copied_bytes(tmp_path) == size + size // 4
+    assert host_copy_bytes(tmp_path) == size + size // 4
     (tmp_path / "b.npy").write_bytes(b"broken")
-    assert copied_bytes(tmp_path) == size + size // 4
+    assert host_copy_bytes(tmp_path) == size + size // 4
     np.savez(tmp_path / "c.npz", a=np.zeros(1000, np.float32), b=np.zeros(1000, np.float32))
-    assert copied_bytes(tmp_path) >= 8000 + size + size // 4
+    assert host_copy_bytes(tmp_path) >= 8000 + size + size // 4
     for i in range(3):
         (tmp_path / f"d.{i}.bin").write_bytes(bytes(100_000))
-    assert copied_bytes(tmp_path) == 8000 + 600_000
+    assert host_copy_bytes(tmp_path) == 8000 + 600_000

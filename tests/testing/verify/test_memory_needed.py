@@ -8,8 +8,8 @@ import pytest
 
 import buda_emu as be
 from buda_emu.app.api.run_netlist import run_netlist
-from buda_emu.emulator.inputs.entries import walked
-from buda_emu.emulator.inputs.prepared import bytes_held, foreseen, require_memory
+from buda_emu.emulator.inputs.entries import walk_programs
+from buda_emu.emulator.inputs.prepared import held_bytes, require_memory, try_walk
 from buda_emu.emulator.op_errors.numerics import explain
 from buda_emu.netlist.load import check_text
 from buda_emu.netlist.model import Netlist
@@ -45,7 +45,9 @@ QUEUES = [queue("a", entries=8), queue("w", kind="ram", entries=3), queue("o", "
 
 def held(queues: list[str], loops: int, **options: Any) -> dict[str, int]:
     found = netlist(queues)
-    tiles = bytes_held(found, walked(found, list(found.programs.values()), {"$p_loop_count": str(loops)}), **options)
+    tiles = held_bytes(
+        found, walk_programs(found, list(found.programs.values()), {"$p_loop_count": str(loops)}), **options
+    )
     return {name: count // TILE for name, count in tiles.items()}
 
 
@@ -68,9 +70,9 @@ def test_bits_take_what_their_formats_take() -> None:
     )
     found = check_text(content).netlist
     assert found is not None
-    steps = walked(found, list(found.programs.values()), {})
-    assert bytes_held(found, steps, as_bits=True) == {"a": 1088, "w": 3 * 1088, "o": TILE}
-    assert bytes_held(found, steps) == {"a": TILE, "w": 3 * TILE, "o": TILE}  # else every tile is of float32
+    steps = walk_programs(found, list(found.programs.values()), {})
+    assert held_bytes(found, steps, as_bits=True) == {"a": 1088, "w": 3 * 1088, "o": TILE}
+    assert held_bytes(found, steps) == {"a": TILE, "w": 3 * TILE, "o": TILE}  # else every tile is of float32
     assert require_memory(found, steps, 5 * 1088 + TILE, as_bits=True)
     with pytest.raises(UnsupportedError):
         require_memory(found, steps, 5 * 1088 + TILE)
@@ -91,7 +93,7 @@ def test_host_copies_of_entries_above_a_part_count_five_times() -> None:
     found = check_text(source).netlist
     assert found is not None
     with pytest.raises(UnsupportedError, match=r"at least 32.* in queues and rams and 40.* of host copies"):
-        require_memory(found, walked(found, list(found.programs.values()), {}), 1)
+        require_memory(found, walk_programs(found, list(found.programs.values()), {}), 1)
 
 
 def test_two_views_of_one_memory_count_once() -> None:
@@ -104,7 +106,7 @@ def test_no_run_takes_less(loops: int) -> None:
     """What is foreseen is what the memory of a machine counts in the end."""
     found = netlist(QUEUES)
     values = {"$p_loop_count": str(loops)}
-    total = sum(bytes_held(found, walked(found, list(found.programs.values()), values)).values())
+    total = sum(held_bytes(found, walk_programs(found, list(found.programs.values()), values)).values())
 
     def run(limit: int) -> int:
         with be.Emulator(found, threads=1, memory_limit=limit) as emulator:
@@ -120,7 +122,7 @@ def test_no_run_takes_less(loops: int) -> None:
 
 def test_the_error_says_what_needs_how_much() -> None:
     found = netlist(QUEUES)
-    steps = foreseen(found, list(found.programs.values()), {"$p_loop_count": "3"})
+    steps = try_walk(found, list(found.programs.values()), {"$p_loop_count": "3"})
     assert require_memory(found, steps, 11 * TILE) == 11 * TILE
     with pytest.raises(UnsupportedError) as caught:
         require_memory(found, steps, 11 * TILE - 1)
@@ -139,7 +141,7 @@ def test_the_error_says_what_needs_how_much() -> None:
 def test_without_a_limit_it_is_what_the_machine_has(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("buda_emu.emulator.memory.host.available_memory", lambda: 8 * TILE)
     found = netlist(QUEUES)
-    steps = foreseen(found, list(found.programs.values()), {"$p_loop_count": "1"})
+    steps = try_walk(found, list(found.programs.values()), {"$p_loop_count": "1"})
     with pytest.raises(UnsupportedError, match=r"is 24\.0 KiB \(75% of the memory that is available now\)"):
         require_memory(found, steps, None)
     assert require_memory(found, None, None) == 6 * TILE
@@ -147,7 +149,7 @@ def test_without_a_limit_it_is_what_the_machine_has(monkeypatch: pytest.MonkeyPa
 
 def test_programs_that_fail_without_data_are_left_to_the_run() -> None:
     found = netlist(QUEUES)
-    assert foreseen(found, list(found.programs.values()), {"$p_loop_count": "0"}) is None
+    assert try_walk(found, list(found.programs.values()), {"$p_loop_count": "0"}) is None
 
 
 def test_a_word_is_said_before_programs_are_walked(root: Path) -> None:
@@ -172,7 +174,7 @@ def test_results_do_not_depend_on_the_limit_or_on_who_watches(root: Path) -> Non
     assert (
         told[-1][0]
         == told[-1][1]
-        == walked(
+        == walk_programs(
             found,
             list(found.programs.values()),
             {name: value for item in plain.programs for name, value in item.parameters.items()},

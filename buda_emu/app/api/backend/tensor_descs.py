@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 from weakref import WeakValueDictionary
 
 from buda_emu.app.api.backend.enums import DataFormat, format_value, format_word
-from buda_emu.support.unmasked import require_unmasked
+from buda_emu.support.unmasked import refuse_masked_arrays
 
 if TYPE_CHECKING:
     import numpy as np
@@ -340,7 +340,7 @@ def _array_memory(tensor: Any) -> _Allocation:
     """The memory of a numpy array or of another object with a buffer."""
     import numpy as np
 
-    require_unmasked(tensor, "tensor")
+    refuse_masked_arrays(tensor, "tensor")
     try:
         array: NDArray[Any] = np.asarray(tensor if hasattr(tensor, "__array_interface__") else memoryview(tensor))
     except TypeError as error:

@@ -15,10 +15,10 @@ from buda_emu.compiler.compilation import CompileOptions
 from buda_emu.compiler.compile import compile as compile_model
 from buda_emu.compiler.compile import compile_from, compile_until
 from buda_emu.compiler.compiled import CompiledModel
-from buda_emu.compiler.graph.builder import shown_name
+from buda_emu.compiler.graph.builder import printable_name
 from buda_emu.compiler.ir.text import print_file, write_ir
 from buda_emu.compiler.parted import PartedModel, compile_in_parts
-from buda_emu.compiler.pipeline import NAMES, Observer, known
+from buda_emu.compiler.pipeline import NAMES, Observer, require_pass_name
 from buda_emu.emulator.image.host_plan import DeviceStep
 from buda_emu.report.terminal.text import table
 from buda_emu.support.checker.text import plural
@@ -68,9 +68,11 @@ def _interrupted(observer: Observer) -> None:
 def _observer(args: argparse.Namespace, progress: Progress) -> Observer:
     """What `--print-after`, `--verify-each` and `--time-passes` ask for; with --memory-limit it says what will be
     needed. Raises HostError for a name of no pass."""
-    printed = NAMES if "all" in args.print_after else [known(name, "--print-after") for name in args.print_after]
+    printed = (
+        NAMES if "all" in args.print_after else [require_pass_name(name, "--print-after") for name in args.print_after]
+    )
     if args.stop_after:
-        known(args.stop_after, "--stop-after")
+        require_pass_name(args.stop_after, "--stop-after")
 
     def foreseen(words: str) -> None:
         if args.memory_limit and not args.quiet:
@@ -167,8 +169,8 @@ def summary(compiled: CompiledModel) -> str:
     ]
     for item in compiled.io.inputs:
         what = "indices" if item.indices else f"{list(item.shape)} {item.dtype}"
-        lines.append(f"  input {shown_name(item.label)}: {what} -> queue {item.queue}")
-    lines += [f"  output {shown_name(item.label)}: {list(item.shape)} {item.dtype}" for item in compiled.io.outputs]
-    if placement.work.told:
+        lines.append(f"  input {printable_name(item.label)}: {what} -> queue {item.queue}")
+    lines += [f"  output {printable_name(item.label)}: {list(item.shape)} {item.dtype}" for item in compiled.io.outputs]
+    if placement.work.is_notable:
         lines.append(f"  {placement.work.words()}")
     return "\n".join(lines)

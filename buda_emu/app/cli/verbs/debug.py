@@ -22,7 +22,7 @@ from buda_emu.app.debugger.session import Session
 from buda_emu.emulator.image.opened import is_image, open_file
 from buda_emu.emulator.memory.host import usable_processors
 from buda_emu.report.machine_readable.strict import strict
-from buda_emu.report.terminal.text import wrapped
+from buda_emu.report.terminal.text import wrap
 from buda_emu.support.errors import BudaError, Exit, HostError
 from buda_emu.support.files import read_whole
 from buda_emu.support.screen import current
@@ -176,7 +176,7 @@ def coloured(found: Answer) -> Iterator[str]:
     sentences go on on a further line."""
     screen = current()
     for whole in found.lines:
-        line = wrapped(whole, _below(whole, screen.columns)) if found.kind == "help" else whole
+        line = wrap(whole, _below(whole, screen.columns)) if found.kind == "help" else whole
         if found.kind in ("list", "stop", "graph") and screen.columns is not None and len(line) > screen.columns:
             line = f"{line[: screen.columns - 3]}..."
         if found.kind == "stop" and line.startswith(("breakpoint ", "interrupted")):

@@ -63,7 +63,7 @@ def main(args: argparse.Namespace) -> int:
             progress=lambda done, count, took: progress.bar(done, count, took, "faults"),
         )
     except UnknownEffectError as error:
-        raise error if log is None else log.located(error) from None
+        raise error if log is None else log.locate(error) from None
     progress.clear()
     if not args.quiet:
         say_lines(campaign_lines(found, args.top))

@@ -13,7 +13,7 @@ from buda_emu.netlist.load import holds_sections
 from buda_emu.support.checker.diagnostic import SEVERITIES
 from buda_emu.support.checker.render import counts
 from buda_emu.support.checker.result import Options
-from buda_emu.support.checker.text import plural, shown
+from buda_emu.support.checker.text import plural, short_line
 from buda_emu.support.errors import DocumentError, Exit, HostError
 
 
@@ -39,7 +39,7 @@ def _about(name: str) -> dict[str, Any]:
     as a whole."""
     kind = kind_of(name)
     result = kind.check(name, Options())
-    found = chosen().applied(result.diagnostics, refuses)
+    found = chosen().filter_findings(result.diagnostics, refuses)
     summary: Mapping[str, int | str] = {}
     with suppress(DocumentError):
         summary = kind.load(name).summary()
@@ -58,4 +58,4 @@ def _lines(file: dict[str, Any]) -> Iterator[str]:
     yield f"{file['path']}: {words}, {', '.join([verdict, *found])}{hint}"
     width = max(map(len, file["summary"]), default=0)
     for name, value in file["summary"].items():
-        yield f"  {name:{width}}  {f'{value:,}' if isinstance(value, int) else shown(value)}".rstrip()
+        yield f"  {name:{width}}  {f'{value:,}' if isinstance(value, int) else short_line(value)}".rstrip()

@@ -6,7 +6,7 @@ from buda_emu.app.cli.findings import tell_findings
 from buda_emu.app.cli.output import Progress, complain, say_lines, write_json
 from buda_emu.app.cli.shared_arguments import workers_of
 from buda_emu.emulator.image.opened import open_file
-from buda_emu.emulator.inputs.entries import chosen_programs
+from buda_emu.emulator.inputs.entries import select_programs
 from buda_emu.emulator.inputs.prepared import require_runnable
 from buda_emu.emulator.memory.host import usable_processors
 from buda_emu.emulator.op_errors.numerics import explain
@@ -21,7 +21,7 @@ def main(args: argparse.Namespace) -> int:
     opened = open_file(args.file, args.arch, cache=args.cache, allow_pickle=args.allow_pickle)
     netlist = opened.to_run
 
-    require_runnable(netlist, chosen_programs(netlist, args.program))
+    require_runnable(netlist, select_programs(netlist, args.program))
     if not args.quiet:
         progress.clear()
         tell_findings(netlist.diagnostics, args.file)

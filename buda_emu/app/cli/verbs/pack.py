@@ -13,7 +13,7 @@ from buda_emu.emulator.inputs.numpy_files import map_npy, npz_of
 from buda_emu.netlist.load import load
 from buda_emu.support.checker.text import plural
 from buda_emu.support.errors import HostError
-from buda_emu.support.files import unchanged
+from buda_emu.support.files import change_guard
 from buda_emu.support.version import __version__
 
 
@@ -59,7 +59,7 @@ def _tensors(directory: Path) -> tuple[dict[str, NDArray[Any]], list[Callable[[]
         if twice:
             raise HostError(f"pack: {path} holds {twice[0]}, which another file of {directory} holds too")
         found |= arrays
-        checks.append(unchanged(path))
+        checks.append(change_guard(path))
     if not found:
         raise HostError(f"pack: no .npy or .npz file in {directory}")
     return found, checks

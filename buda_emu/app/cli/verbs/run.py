@@ -80,7 +80,7 @@ def _run(args: argparse.Namespace, progress: Progress, opened: "Opened", load_se
     # numpy and the kernels: only for a netlist that is sound
     from buda_emu.app.api.run_netlist import run_netlist
     from buda_emu.arithmetic.jit.kernel import cache_folder, compilations
-    from buda_emu.emulator.inputs.entries import chosen_programs
+    from buda_emu.emulator.inputs.entries import select_programs
     from buda_emu.emulator.inputs.prepared import require_runnable
     from buda_emu.testing.verify.result import rounding_warnings
 
@@ -88,7 +88,7 @@ def _run(args: argparse.Namespace, progress: Progress, opened: "Opened", load_se
         from buda_emu.performance.timing.model import require_places
 
         require_places(netlist, board(args.board).chip)
-    require_runnable(netlist, chosen_programs(netlist, args.program))
+    require_runnable(netlist, select_programs(netlist, args.program))
     if not args.quiet:
         progress.clear()
         tell_findings(netlist.diagnostics, args.file)

@@ -153,7 +153,7 @@ def _run(args: argparse.Namespace, cases: list[Case], workers: int, console: Con
     interrupted = False
     try:
         for number in range(len(cases)):
-            known = verdicts.known(number) if verdicts is not None else None
+            known = verdicts.find(number) if verdicts is not None else None
             if known is None:
                 continue
             on_known(number, known)

@@ -31,18 +31,18 @@ class History:
     def __init__(self, checkpoints: Checkpoints, limit: int = DEFAULT_LIMIT) -> None:
         self._checkpoints = checkpoints
         self._limit = limit
-        self._kept: list[Kept] = []
+        self._add_buffer: list[Kept] = []
         self._cost = 0.0
         self._next = 0.0  # when another one is due
         self._left = 0.0  # how long after the program goes on
 
     def __len__(self) -> int:
-        return len(self._kept)
+        return len(self._add_buffer)
 
     @property
     def bytes(self) -> int:
         """Held by all checkpoints; what they share counts once."""
-        pieces = {id(piece): piece.nbytes for kept in self._kept for piece in kept.state.pieces()}
+        pieces = {id(piece): piece.nbytes for kept in self._add_buffer for piece in kept.state.pieces()}
         return sum(pieces.values())
 
     def goes_on(self) -> None:
@@ -60,11 +60,11 @@ class History:
     def take(self, position: Position, program: int, *, running: bool) -> None:
         """Keep the state now, unless it is kept already."""
         start = perf_counter()
-        if self._kept and self._kept[-1].position >= position:
+        if self._add_buffer and self._add_buffer[-1].position >= position:
             self._next = start + max(_LEAST_SECONDS, _TIMES * self._cost)
             return
-        before = self._kept[-1].state if self._kept else None
-        self._kept.append(Kept(position, program, self._checkpoints.take(before, running=running)))
+        before = self._add_buffer[-1].state if self._add_buffer else None
+        self._add_buffer.append(Kept(position, program, self._checkpoints.take(before, running=running)))
         self._thin()
         end = perf_counter()
         self._cost = end - start
@@ -73,20 +73,22 @@ class History:
 
     def _thin(self) -> None:
         """The first and the last stay; of those between, every other one goes, from the oldest half."""
-        while len(self._kept) > 2 and (len(self._kept) > MOST or self.bytes - self._first_bytes() > self._limit):
-            half = max(2, len(self._kept) // 2)
-            del self._kept[1:half:2]
+        while len(self._add_buffer) > 2 and (
+            len(self._add_buffer) > MOST or self.bytes - self._first_bytes() > self._limit
+        ):
+            half = max(2, len(self._add_buffer) // 2)
+            del self._add_buffer[1:half:2]
 
     def _first_bytes(self) -> int:
-        return sum(piece.nbytes for piece in self._kept[0].state.pieces())
+        return sum(piece.nbytes for piece in self._add_buffer[0].state.pieces())
 
     def before(self, position: Position) -> Kept:
         """The last one at or before a position."""
-        return next(kept for kept in reversed(self._kept) if kept.position <= position)
+        return next(kept for kept in reversed(self._add_buffer) if kept.position <= position)
 
     def forget_after(self, position: Position) -> None:
         """What comes after is going to be another."""
-        self._kept = [kept for kept in self._kept if kept.position <= position]
+        self._add_buffer = [kept for kept in self._add_buffer if kept.position <= position]
 
     def restore(self, kept: Kept) -> None:
         """Bring the machine there; no program may run."""
@@ -95,7 +97,7 @@ class History:
     def before_write(self, store: TileStore, position: Position) -> None:
         """The host is going to change memory, at a position; what programs do not change was not copied till now."""
         contents = None
-        for kept in self._kept:
+        for kept in self._add_buffer:
             if kept.position > position:
                 return
             contents = self._checkpoints.keep_before_write(kept.state, store, contents)

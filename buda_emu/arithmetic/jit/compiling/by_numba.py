@@ -57,7 +57,7 @@ expressions on whole arrays, of which numba makes loops: to look for them takes 
 @global_compiler_lock
 @no_collections()  # numba makes very many objects that live as long as the process
 def machine_code(kernel: Helper, arguments: Iterable[Any]) -> bytes:
-    """Machine code for such arguments, for `loading.load`."""
+    """Compile a kernel for arguments of these kinds, and return machine code for `loading.load`."""
     for room in INTRINSICS:
         import_module(room)
     dispatcher = _dispatcher(kernel)
@@ -76,16 +76,16 @@ def machine_code(kernel: Helper, arguments: Iterable[Any]) -> bytes:
 def _object(codegen: Any, module: Any, compiled: Any, symbol: str) -> bytes:
     linked = llvm.parse_assembly(str(module))
     linked.link_in(compiled.library._get_module_for_linking(), preserve=True)
-    for item in (*linked.functions, *linked.global_variables):
-        if not item.is_declaration and item.name != symbol:
-            item.linkage = "internal"
+    for global_value in (*linked.functions, *linked.global_variables):
+        if not global_value.is_declaration and global_value.name != symbol:
+            global_value.linkage = "internal"
     builder = llvm.create_pass_builder(codegen._tm, llvm.create_pipeline_tuning_options(speed_level=1))
     passes = llvm.create_new_module_pass_manager()
     passes.add_global_dead_code_eliminate_pass()
     passes.add_always_inliner_pass()
     passes.run(linked, builder)
     linked.verify()
-    declared = {item.name for item in linked.functions if item.is_declaration}
+    declared = {global_value.name for global_value in linked.functions if global_value.is_declaration}
     foreign = {name for name in declared - _C_LIBRARY if not name.startswith(("llvm.", "Py"))}
     if foreign:
         raise InternalError(f"kernel {compiled.fndesc.qualname} needs {', '.join(sorted(foreign))} of numba's runtime")
@@ -102,7 +102,8 @@ def _dispatcher(function: Helper) -> Any:
 
 
 def _called(call_template: Callable[..., Any], kinds: Iterable[Any], kws: Any) -> Any:
-    """Once for all values of an argument: numba would compile a function again for a constant True or 0."""
+    """Call a template with the general types of arguments: numba would compile a function again for a constant True or
+    0."""
     return call_template(tuple(map(types.unliteral, kinds)), kws)
 
 
@@ -113,12 +114,13 @@ def _typeof_helper(value: Helper, _context: Any) -> Any:
 
 # ---------------------------------------------------------------------------------------------- numba, but for its end
 class _Library(JITCodeLibrary):
-    """Code of one function, optimised, that others link: numba would make machine code of each by itself, too."""
+    """The optimised code of one function, for others to link: numba would make machine code of each by itself, too."""
 
     def _optimize_functions(self, ll_module: Any) -> None:
-        """As numba does, but for functions that are only declared: to begin with one takes longer than most passes.
+        """Optimise defined functions only, which numba does for declared ones, too: to begin with one takes longer than
+        most passes.
 
-        Neither does the code of intrinsics need them before it is optimised with the rest.
+        Nor does the code of intrinsics need these passes before it is optimised with the rest.
         """
         codegen: Any = self._codegen
         ll_module.data_layout = codegen._data_layout
@@ -148,7 +150,7 @@ class _Lowering(NativeLowering):
 
 
 class _NoLifetimes(FunctionPass):
-    """Stands before a step of numba's, which looks afterwards where every variable lives: only generators need it."""
+    """A base of numba's steps that leaves out the analysis of where variables live: only generators need it."""
 
     def run_pass(self, state: Any) -> Any:
         if state.func_ir.is_generator:
@@ -157,7 +159,7 @@ class _NoLifetimes(FunctionPass):
         return True
 
     def changed(self, function: Any) -> Any:
-        """What the step itself does."""
+        """Return the function as the step changes it."""
         raise NotImplementedError
 
 
@@ -201,7 +203,7 @@ _OWN: Final = {
 
 
 class _Passes(PassManager):
-    """Numba's steps, one after the other, without putting down for each what it was called with."""
+    """Numba's steps, run one after the other, without a record of the arguments of each."""
 
     def _runPass(  # noqa: N802 # pyright: ignore[reportIncompatibleVariableOverride]
         self, _index: int, pss: Any, internal_state: Any
@@ -213,10 +215,10 @@ class _Passes(PassManager):
 
 
 class _Types(Context):
-    """What numba knows of types, but for its rules of operators on whole arrays: it would try them for numbers, too."""
+    """Numba's typing context without the rules of operators on whole arrays, which it would try for numbers, too."""
 
-    def __init__(self, known: Context) -> None:  # pyright: ignore[reportMissingSuperCall]
-        self.__dict__ = known.__dict__  # what either learns, both know
+    def __init__(self, context: Context) -> None:  # pyright: ignore[reportMissingSuperCall]
+        self.__dict__ = context.__dict__  # what either learns, both know
 
     def _lookup_global(self, gv: Any) -> Any:
         return _without_arrays(super()._lookup_global(gv))
@@ -227,10 +229,11 @@ _own_types: Final = cache(_Types)
 
 @cache
 def _without_arrays(kind: Any) -> Any:
+    """Return a function type without the rules of operators on whole arrays."""
     rules: Any = kind.templates if type(kind) is types.Function else ()
     arrays: Any = NumpyRulesArrayOperator
-    own = [_refusal(kind.typing_key) if issubclass(rule, arrays) else rule for rule in rules]
-    return types.Function(own) if own != [*rules] else kind
+    templates = [_refusal(kind.typing_key) if issubclass(rule, arrays) else rule for rule in rules]
+    return types.Function(templates) if templates != [*rules] else kind
 
 
 def _refusal(operation: Any) -> type[AbstractTemplate]:

@@ -41,7 +41,7 @@ _C_ORDER, _F_ORDER, _ALIGNED, _WRITABLE = 0x1, 0x2, 0x100, 0x400  # NPY_ARRAY_..
 
 
 def emit_entry_point(context: Any, module: Any, symbol: str, kernel: Any, *, shares: bool) -> None:
-    """`PyObject *symbol(PyObject *, PyObject *const *arguments, Py_ssize_t count)` for what numba compiled.
+    """Emit `PyObject *symbol(PyObject *, PyObject *const *arguments, Py_ssize_t count)` for a compiled kernel.
 
     `shares`: its first arguments are those of `thread_team.claimed`.
     """
@@ -50,12 +50,14 @@ def emit_entry_point(context: Any, module: Any, symbol: str, kernel: Any, *, sha
     call_convention = context.call_conv
     kind = call_convention.get_function_type(kernel.restype, kernel.argtypes)
     native = ir.Function(module, kind, kernel.llvm_func_name)
-    job = _Job(context, module, f"{symbol}_helper", kernel, native) if shares else None
+    job = None
+    if shares:
+        job = _Job(context, module, f"{symbol}_helper", kernel, native)
     _EntryPoint(context, builder, function.append_basic_block("other")).emit(function.args, kernel, native, job)
 
 
 class _Job:
-    """A kernel in the job slot of a thread team (`jit/job_slot.py`)."""
+    """The code around a kernel whose items threads share: its job in the slot of a thread team (`jit/job_slot.py`)."""
 
     def __init__(self, context: Any, module: Any, symbol: str, kernel: Any, native: Any) -> None:
         self.context = context
@@ -67,27 +69,28 @@ class _Job:
         self.code = self.code_of_helper(module, symbol, kernel, native)
 
     def code_of_helper(self, module: Any, symbol: str, kernel: Any, native: Any) -> Any:
-        """`int64 symbol(int64 arguments)`: the kernel with what the owner has put there; what it raised, or 0."""
+        """Emit `int64 symbol(int64 arguments)`: the kernel with the arguments that the owner has stored. It returns the
+        address of the exception that it raised, or 0."""
         function = ir.Function(module, ir.FunctionType(_SIZE, [_SIZE]), symbol)
         builder: Builder = ir.IRBuilder(function.append_basic_block())
-        given = builder.inttoptr(function.args[0], self.kind.as_pointer())
-        values = [builder.load(cgutils.gep_inbounds(builder, given, 0, n)) for n in range(len(kernel.argtypes))]
+        stored = builder.inttoptr(function.args[0], self.kind.as_pointer())
+        values = [builder.load(cgutils.gep_inbounds(builder, stored, 0, n)) for n in range(len(kernel.argtypes))]
         status, _ = self.context.call_conv.call_function(builder, native, kernel.restype, kernel.argtypes, values)
         builder.ret(builder.select(status.is_error, builder.ptrtoint(status.excinfoptr, _SIZE), _SIZE(0)))
         return function
 
     def open(self, builder: Builder, slot: Value, values: Any) -> None:
-        """Helpers may come."""
-        given = builder.bitcast(word_place(builder, slot, _SIZE(job_slot.ARGUMENTS)), self.kind.as_pointer())
+        """Emit the opening of the job: store its arguments, and let helpers enter."""
+        stored = builder.bitcast(word_place(builder, slot, _SIZE(job_slot.ARGUMENTS)), self.kind.as_pointer())
         for number, value in enumerate((values[0], _SIZE(job_slot.HELPING), *values[2:])):
-            builder.store(value, cgutils.gep_inbounds(builder, given, 0, number))
+            builder.store(value, cgutils.gep_inbounds(builder, stored, 0, number))
         builder.store(builder.ptrtoint(self.code, _SIZE), word_place(builder, slot, _SIZE(job_slot.CODE)))
         emit_add(builder, slot, _SIZE(job_slot.INSIDE), _SIZE(job_slot.OPEN))
         emit_add(builder, slot, _SIZE(job_slot.NUMBER), _SIZE(1))
 
     def shut(self, builder: Builder, slot: Value, failed: Value) -> None:
-        """No further helpers may come. Where the owner's part failed, nobody claims further items. Wait a while for
-        helpers who are there."""
+        """Emit the end of the job: no further helpers may enter, and where the owner's part failed, nobody claims
+        further items. Wait a while for the helpers inside."""
         with builder.if_then(failed, likely=False):
             emit_add(builder, slot, _SIZE(job_slot.CLAIMED), emit_read(builder, slot, _SIZE(job_slot.PARTS)))
         emit_add(builder, slot, _SIZE(job_slot.INSIDE), _SIZE(-job_slot.OPEN))
@@ -99,14 +102,16 @@ class _Job:
 
 
 class _EntryPoint:
+    """Emits the body of an entry point."""
+
     def __init__(self, context: Any, builder: Builder, other: Any) -> None:
         self.context = context
         self.builder = builder
         self.other = other
 
-    def emit(self, given: Any, kernel: Any, native: Any, job: _Job | None) -> None:
+    def emit(self, parameters: Any, kernel: Any, native: Any, job: _Job | None) -> None:
         builder = self.builder
-        _, arguments, count = given
+        _, arguments, count = parameters
         self.require(builder.icmp_signed("==", count, _SIZE(len(kernel.argtypes))))
         places = [builder.gep(arguments, [_SIZE(number)]) for number in range(len(kernel.argtypes))]
         values = [self.value(builder.load(place), kind) for place, kind in zip(places, kernel.argtypes, strict=True)]
@@ -127,15 +132,15 @@ class _EntryPoint:
             builder.ret(_POINTER(None))
         builder.ret(self.result(result, types.unliteral(kernel.restype)))
         builder.position_at_end(self.other)
-        builder.ret(self.call("Py_NewRef", _POINTER, self.known("NotImplemented")))
+        builder.ret(self.call("Py_NewRef", _POINTER, self.object_address("NotImplemented")))
 
     # --------------------------------------------------------------------------------------------------------- turns
     def turn(self) -> Value:
-        """The address of the word by which threads take turns (`machine_code/loading.py`), as a number."""
-        return self.field(self.known("turn"), _ARRAY_DATA, _SIZE)
+        """Return the address of the word of `machine_code/loading.py`, as a number."""
+        return self.field(self.object_address("turn"), _ARRAY_DATA, _SIZE)
 
     def give_turn(self) -> None:
-        """It is free, where somebody may wait for it."""
+        """Emit the release of this thread's turn, where another may wait for it."""
         builder = self.builder
         address = self.turn()
         seen = emit_read(builder, address, _SIZE(0))
@@ -144,7 +149,7 @@ class _EntryPoint:
             builder.cmpxchg(word, _SIZE(loading.TAKEN), _SIZE(loading.FREE), "seq_cst", "monotonic")
 
     def take_turn(self) -> None:
-        """Wait for it a while, where threads take turns."""
+        """Emit a limited wait for this thread's turn, where threads take turns."""
         builder = self.builder
         address = self.turn()
         word = word_place(builder, address, _SIZE(0))
@@ -160,97 +165,100 @@ class _EntryPoint:
 
     # ------------------------------------------------------------------------------------------------ pieces of code
     def call(self, name: str, kind: Any, *arguments: Value) -> Value:
-        """A call of a C function of CPython."""
+        """Emit a call of a C function of CPython."""
         declared = ir.FunctionType(kind, [argument.type for argument in arguments])
         return self.builder.call(cgutils.get_or_insert_function(self.builder.module, declared, name), arguments)
 
-    def known(self, name: str) -> Value:
-        """The address of one of `loading.OBJECTS`."""
+    def object_address(self, name: str) -> Value:
+        """Return the address of one of `loading.OBJECTS`."""
         name = f"buda_emu.{name}"
-        found = self.builder.module.globals.get(name)
-        return found or ir.GlobalVariable(self.builder.module, _BYTE, name)
+        address = self.builder.module.globals.get(name)
+        return address or ir.GlobalVariable(self.builder.module, _BYTE, name)
 
-    def field(self, thing: Value, offset: int, kind: Any) -> Value:
-        place = self.builder.gep(thing, [_SIZE(offset)])
+    def field(self, pointer: Value, offset: int, kind: Any) -> Value:
+        place = self.builder.gep(pointer, [_SIZE(offset)])
         return self.builder.load(self.builder.bitcast(place, kind.as_pointer()))
 
     def require(self, holds: Value) -> None:
-        """From here on it holds; where not, others are to serve these arguments."""
+        """Emit a test: code that follows runs where it holds, else the arguments are left to other machine code."""
         block = self.builder.append_basic_block()
         self.builder.cbranch(holds, block, self.other)
         self.builder.position_at_end(block)
 
-    def is_of(self, thing: Value, name: str) -> Value:
-        return self.builder.icmp_unsigned("==", self.field(thing, _TYPE, _POINTER), self.known(name))
+    def is_of(self, pointer: Value, name: str) -> Value:
+        return self.builder.icmp_unsigned("==", self.field(pointer, _TYPE, _POINTER), self.object_address(name))
 
     def tell(self, raised: Value) -> None:
-        """The exception as numba left it, which is pickled, goes to `kernel.Kernel`."""
+        """Emit the report of an exception, pickled as numba left it, to `kernel.Kernel`."""
         data, size = (self.builder.extract_value(raised, number) for number in range(2))
         pickled = self.call("PyBytes_FromStringAndSize", _POINTER, data, self.builder.sext(size, _SIZE))
-        self.call("PyErr_SetObject", ir.VoidType(), self.known("Raised"), pickled)
+        self.call("PyErr_SetObject", ir.VoidType(), self.object_address("Raised"), pickled)
         self.call("Py_DecRef", ir.VoidType(), pickled)
 
     # ----------------------------------------------------------------------------------------------------- arguments
-    def value(self, thing: Value, kind: Any) -> Value:
-        """What numba calls with for an object; control leaves where it is not one of that kind."""
+    def value(self, pointer: Value, kind: Any) -> Value:
+        """Emit the conversion of an object to numba's argument. Control leaves where the object is not of that kind."""
         if isinstance(kind, types.Array):
-            return self.array(thing, kind)
+            return self.array(pointer, kind)
         if isinstance(kind, types.BaseTuple):
-            return self.tuple(thing, kind)
+            return self.tuple(pointer, kind)
         if kind == types.boolean:
-            true = self.builder.icmp_unsigned("==", thing, self.known("true"))
-            self.require(self.builder.or_(true, self.builder.icmp_unsigned("==", thing, self.known("false"))))
+            true = self.builder.icmp_unsigned("==", pointer, self.object_address("true"))
+            self.require(
+                self.builder.or_(true, self.builder.icmp_unsigned("==", pointer, self.object_address("false")))
+            )
             return true
         if kind == types.int64:
-            return self.integer(thing)
+            return self.integer(pointer)
         if kind == types.float64:
-            self.require(self.builder.or_(self.is_of(thing, "float"), self.is_of(thing, "float64")))
+            self.require(self.builder.or_(self.is_of(pointer, "float"), self.is_of(pointer, "float64")))
         elif isinstance(kind, types.Integer | types.Float):
-            self.require(self.is_of(thing, str(kind)))
+            self.require(self.is_of(pointer, str(kind)))
         else:
             raise TypeError(f"a kernel takes arrays, numbers and tuples of these, no {kind}")
-        return self.field(thing, _HEAD, self.context.get_value_type(kind))
+        return self.field(pointer, _HEAD, self.context.get_value_type(kind))
 
-    def integer(self, thing: Value) -> Value:
-        self.require(self.is_of(thing, "int"))
-        found = self.call("PyLong_AsLongLong", _SIZE, thing)
-        with self.builder.if_then(self.builder.icmp_signed("==", found, _SIZE(-1)), likely=False):
+    def integer(self, pointer: Value) -> Value:
+        self.require(self.is_of(pointer, "int"))
+        number = self.call("PyLong_AsLongLong", _SIZE, pointer)
+        with self.builder.if_then(self.builder.icmp_signed("==", number, _SIZE(-1)), likely=False):
             failed = self.builder.icmp_unsigned("!=", self.call("PyErr_Occurred", _POINTER), _POINTER(None))
             with self.builder.if_then(failed, likely=False):
                 self.builder.ret(_POINTER(None))  # OverflowError
-        return found
+        return number
 
-    def tuple(self, thing: Value, kind: Any) -> Value:
-        flags = self.call("PyType_GetFlags", _SIZE, self.field(thing, _TYPE, _POINTER))
+    def tuple(self, pointer: Value, kind: Any) -> Value:
+        flags = self.call("PyType_GetFlags", _SIZE, self.field(pointer, _TYPE, _POINTER))
         self.require(self.builder.icmp_unsigned("!=", self.builder.and_(flags, _SIZE(_IS_TUPLE)), _SIZE(0)))
-        self.require(self.builder.icmp_signed("==", self.field(thing, _TUPLE_SIZE, _SIZE), _SIZE(len(kind))))
+        self.require(self.builder.icmp_signed("==", self.field(pointer, _TUPLE_SIZE, _SIZE), _SIZE(len(kind))))
         items = [
-            self.value(self.field(thing, _TUPLE_ITEMS + 8 * number, _POINTER), item) for number, item in enumerate(kind)
+            self.value(self.field(pointer, _TUPLE_ITEMS + 8 * number, _POINTER), element)
+            for number, element in enumerate(kind)
         ]
         return self.context.make_tuple(self.builder, kind, items)
 
-    def array(self, thing: Value, kind: Any) -> Value:
+    def array(self, pointer: Value, kind: Any) -> Value:
         builder = self.builder
         dtype: np.dtype[Any] = numpy_support.as_dtype(kind.dtype)
-        self.require(self.is_of(thing, "ndarray"))
-        self.require(builder.icmp_signed("==", self.field(thing, _ARRAY_NDIM, _WORD), _WORD(kind.ndim)))
-        described = self.field(thing, _ARRAY_DTYPE, _POINTER)
+        self.require(self.is_of(pointer, "ndarray"))
+        self.require(builder.icmp_signed("==", self.field(pointer, _ARRAY_NDIM, _WORD), _WORD(kind.ndim)))
+        described = self.field(pointer, _ARRAY_DTYPE, _POINTER)
         self.require(builder.icmp_signed("==", self.field(described, _DTYPE_NUMBER, _WORD), _WORD(dtype.num)))
         self.require(builder.icmp_signed("==", self.field(described, _DTYPE_ORDER, _BYTE), _BYTE(ord(dtype.byteorder))))
-        wanted = _ALIGNED | (_WRITABLE if kind.mutable else 0) | {"C": _C_ORDER, "F": _F_ORDER, "A": 0}[kind.layout]
+        required = _ALIGNED | (_WRITABLE if kind.mutable else 0) | {"C": _C_ORDER, "F": _F_ORDER, "A": 0}[kind.layout]
         looked_at = _ALIGNED | _WRITABLE | (_C_ORDER if kind.layout == "C" else _C_ORDER | _F_ORDER)
-        flags = self.field(thing, _ARRAY_FLAGS, _WORD)
-        self.require(builder.icmp_signed("==", builder.and_(flags, _WORD(looked_at)), _WORD(wanted)))
+        flags = self.field(pointer, _ARRAY_FLAGS, _WORD)
+        self.require(builder.icmp_signed("==", builder.and_(flags, _WORD(looked_at)), _WORD(required)))
 
         sizes = ir.ArrayType(_SIZE, kind.ndim)
         array = self.context.make_array(kind)(self.context, builder)
         array.meminfo = _POINTER(None)
         array.parent = _POINTER(None)
         array.itemsize = _SIZE(dtype.itemsize)
-        array.data = builder.bitcast(self.field(thing, _ARRAY_DATA, _POINTER), array.data.type)
+        array.data = builder.bitcast(self.field(pointer, _ARRAY_DATA, _POINTER), array.data.type)
         items = _SIZE(1)
         for name, offset in (("shape", _ARRAY_SHAPE), ("strides", _ARRAY_STRIDES)):
-            listed = self.field(thing, offset, _POINTER)
+            listed = self.field(pointer, offset, _POINTER)
             setattr(array, name, builder.load(builder.bitcast(listed, sizes.as_pointer())))
         for size in cgutils.unpack_tuple(builder, array.shape, kind.ndim):
             items = builder.mul(items, size)
@@ -259,19 +267,22 @@ class _EntryPoint:
 
     # -------------------------------------------------------------------------------------------------------- result
     def result(self, value: Value, kind: Any) -> Value:
-        """As numba: a Python number, or None."""
+        """Emit the conversion of the result to a Python number or None, as numba does."""
         builder = self.builder
         if kind == types.none:
-            return self.call("Py_NewRef", _POINTER, self.known("None"))
+            return self.call("Py_NewRef", _POINTER, self.object_address("None"))
         if kind == types.boolean:
             return self.call("PyBool_FromLong", _POINTER, builder.zext(value, _SIZE))
         if isinstance(kind, types.Float):
-            wide = value if value.type == ir.DoubleType() else builder.fpext(value, ir.DoubleType())
-            return self.call("PyFloat_FromDouble", _POINTER, wide)
+            if value.type != ir.DoubleType():
+                value = builder.fpext(value, ir.DoubleType())
+            return self.call("PyFloat_FromDouble", _POINTER, value)
         if kind in types.unsigned_domain:
-            wide = value if value.type == _SIZE else builder.zext(value, _SIZE)
-            return self.call("PyLong_FromUnsignedLongLong", _POINTER, wide)
+            if value.type != _SIZE:
+                value = builder.zext(value, _SIZE)
+            return self.call("PyLong_FromUnsignedLongLong", _POINTER, value)
         if kind in types.signed_domain:
-            wide = value if value.type == _SIZE else builder.sext(value, _SIZE)
-            return self.call("PyLong_FromLongLong", _POINTER, wide)
+            if value.type != _SIZE:
+                value = builder.sext(value, _SIZE)
+            return self.call("PyLong_FromLongLong", _POINTER, value)
         raise TypeError(f"a kernel returns None or a number, no {kind}")

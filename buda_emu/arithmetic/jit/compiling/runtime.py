@@ -1,4 +1,4 @@
-"""What kernels need of numba's runtime, on the C library: numba need not be there when they run."""
+"""The part of numba's runtime that kernels need, on the C library: numba need not be there when they run."""
 
 from collections.abc import Callable
 from typing import Any, Final
@@ -18,16 +18,16 @@ _ALIGNMENT: Final = 16
 
 
 def emit_runtime(module: Any) -> None:
-    """Functions of numba's runtime; what is not used is left out in the end."""
+    """Emit the functions of numba's runtime; unused ones are left out in the end."""
     _emit_memory(module)
     _define(module, "numba_attempt_nocopy_reshape", ir.FunctionType(_WORD, _RESHAPE), _reshape)
 
 
 def _emit_memory(module: Any) -> None:
-    """Memory that kernels allocate: what numba's runtime (nrt.cpp) does for it, on the C library.
+    """Emit the memory functions of numba's runtime (nrt.cpp) on the C library.
 
     A block begins with numba's MemInfo, whose count of references the code of numba keeps: that of one owner when it is
-    made. When it drops to none the block is freed.
+    made. When the count drops to none the block is freed.
     """
     void = ir.VoidType()
     info = ir.LiteralStructType([_SIZE, _POINTER, _POINTER, _POINTER, _SIZE])
@@ -49,31 +49,31 @@ def _emit_memory(module: Any) -> None:
             builder.store(value, builder.gep(held, [_WORD(0), _WORD(number)]))
         return block
 
-    def aligned(builder: Builder, size: Value, alignment: Value) -> Value:
+    def allocate_aligned(builder: Builder, size: Value, alignment: Value) -> Value:
         return allocate(builder, size, builder.zext(alignment, _SIZE))
 
-    def unaligned(builder: Builder, size: Value) -> Value:
+    def allocate_block(builder: Builder, size: Value) -> Value:
         return allocate(builder, size, _SIZE(_ALIGNMENT))
 
-    _define(module, "NRT_MemInfo_alloc", ir.FunctionType(_POINTER, [_SIZE]), unaligned)
-    _define(module, "NRT_MemInfo_alloc_safe", ir.FunctionType(_POINTER, [_SIZE]), unaligned)
-    _define(module, "NRT_MemInfo_alloc_aligned", ir.FunctionType(_POINTER, [_SIZE, _WORD]), aligned)
-    _define(module, "NRT_MemInfo_alloc_safe_aligned", ir.FunctionType(_POINTER, [_SIZE, _WORD]), aligned)
+    _define(module, "NRT_MemInfo_alloc", ir.FunctionType(_POINTER, [_SIZE]), allocate_block)
+    _define(module, "NRT_MemInfo_alloc_safe", ir.FunctionType(_POINTER, [_SIZE]), allocate_block)
+    _define(module, "NRT_MemInfo_alloc_aligned", ir.FunctionType(_POINTER, [_SIZE, _WORD]), allocate_aligned)
+    _define(module, "NRT_MemInfo_alloc_safe_aligned", ir.FunctionType(_POINTER, [_SIZE, _WORD]), allocate_aligned)
 
-    def unmanaged(builder: Builder, size: Value) -> Value:
+    def allocate_bytes(builder: Builder, size: Value) -> Value:
         return builder.call(malloc, [size])
 
     def release(builder: Builder, block: Value) -> None:
         builder.call(free, [block])
 
-    _define(module, "NRT_Allocate", ir.FunctionType(_POINTER, [_SIZE]), unmanaged)
+    _define(module, "NRT_Allocate", ir.FunctionType(_POINTER, [_SIZE]), allocate_bytes)
     _define(module, "NRT_Free", ir.FunctionType(void, [_POINTER]), release)
     _define(module, "NRT_MemInfo_call_dtor", ir.FunctionType(void, [_POINTER]), release)
 
 
-def _reshape(builder: Builder, *given: Value) -> Value:
-    """Strides of the new shape, in bytes. What is reshaped is contiguous: numba refuses any other array."""
-    count, shape, strides, item_bytes = *given[3:6], given[6]
+def _reshape(builder: Builder, *arguments: Value) -> Value:
+    """Emit the strides of the new shape, in bytes. The old array is contiguous: numba refuses any other."""
+    count, shape, strides, item_bytes = *arguments[3:6], arguments[6]
     stride = cgutils.alloca_once_value(builder, item_bytes)
     with cgutils.for_range(builder, count) as loop:
         axis = builder.sub(builder.sub(count, loop.index), _SIZE(1))

@@ -1,4 +1,4 @@
-"""What the code of intrinsics is built from: LLVM types, vectors, functions that several calls share."""
+"""Building blocks of the code of intrinsics: LLVM types, vectors, functions that several calls share."""
 
 from collections.abc import Callable, Sequence
 from typing import Any, Final, TypeAlias
@@ -34,43 +34,48 @@ def call_shared(builder: Builder, name: str, arguments: Sequence[Value], emit: C
 
 
 def on_data(context: Any, builder: Builder, call: Any, arguments: Sequence[Value]) -> list[Value]:
-    """The arguments of a call, of tuples their items, of arrays the addresses of their first elements; there may be
-    fewer than it has."""
-    found: list[Value] = []
+    """Return the arguments of a call in the form that intrinsics take: of tuples their items, of arrays the addresses
+    of their first elements. There may be fewer arguments than the call has."""
+    values: list[Value] = []
     for kind, value in zip(call.args, arguments, strict=False):
-        found += _data(context, builder, kind, value)
-    return found
+        values += _data(context, builder, kind, value)
+    return values
 
 
 def _data(context: Any, builder: Builder, kind: Any, value: Value) -> list[Value]:
     if isinstance(kind, types.BaseTuple):
         kinds: Any = kind
         items = zip(kinds, cgutils.unpack_tuple(builder, value), strict=True)
-        return [one for item_kind, item in items for one in _data(context, builder, item_kind, item)]
-    return [context.make_array(kind)(context, builder, value).data if isinstance(kind, types.Array) else value]
+        values: list[Value] = []
+        for item_kind, item_value in items:
+            values += _data(context, builder, item_kind, item_value)
+        return values
+    if isinstance(kind, types.Array):
+        return [context.make_array(kind)(context, builder, value).data]
+    return [value]
 
 
 def splat(builder: Builder, value: Value, vector: ir.VectorType) -> Value:
-    """A vector of that type, every element of it the value."""
+    """Return a vector of that type with the value in every element."""
     undefined = ir.Constant(vector, ir.Undefined)
     first = ir.Constant(ir.VectorType(ir.IntType(32), vector.count), [0] * vector.count)
     return builder.shuffle_vector(builder.insert_element(undefined, value, ir.IntType(32)(0)), undefined, first)
 
 
 def tile_pointer(builder: Builder, address: Value, kind: ir.Type = FLOAT) -> Value:
-    """The address of a tile as pointer to its first float, or to another type."""
+    """Return the address of a tile as pointer to its first float, or to another type."""
     return builder.inttoptr(address, kind.as_pointer())
 
 
 def llvm_fma(builder: ir.IRBuilder, kind: ir.Type, a: ir.Value, b: ir.Value, c: ir.Value) -> ir.Value:
-    """The LLVM instruction for a scalar or vector of float or double, for intrinsics that build their own code."""
+    """Emit the multiply-add instruction for a scalar or vector of float or double."""
     element, prefix = (kind.element, f"v{kind.count}") if isinstance(kind, ir.VectorType) else (kind, "")
     name = f"llvm.fma.{prefix}{'f32' if isinstance(element, ir.FloatType) else 'f64'}"
     return builder.call(get_or_insert_function(builder.module, ir.FunctionType(kind, [kind] * 3), name), [a, b, c])
 
 
 def prefetch(builder: Builder, address: Value) -> None:
-    """Let the cache line at an address be fetched into the second level of cache."""
+    """Fetch the cache line at an address into the second level of cache."""
     byte_pointer = ir.IntType(8).as_pointer()
     flag = ir.IntType(32)
     kind = ir.FunctionType(ir.VoidType(), [byte_pointer, flag, flag, flag])

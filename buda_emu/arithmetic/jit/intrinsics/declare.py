@@ -1,4 +1,4 @@
-"""How an intrinsic is declared: which arguments a function takes in a kernel, and the LLVM code that a call becomes."""
+"""The declaration of an intrinsic: the arguments that a function takes in a kernel, and the LLVM code of a call."""
 
 import inspect
 from collections.abc import Callable
@@ -16,25 +16,27 @@ Emit = TypeVar("Emit", bound=Callable[..., Any])
 
 
 def intrinsic(function: Callable[..., Any], result: Any, *kinds: Any) -> Callable[[Emit], Emit]:
-    """A call of `function` is what the decorated `emit(context, builder, *arguments)` gives, None where it gives
-    nothing.
+    """Decorate `emit(context, builder, *arguments)`, which returns the value of a call of `function` in a kernel, or
+    None for a call without a result.
 
-    kinds: of the arguments, types or classes of types; integers of any width and flags serve for `intp`. Of arrays
+    kinds: types or classes of types of the arguments; integers of any width and flags serve for `intp`. Of arrays
     `emit` gets the addresses of their first elements, of tuples their items.
     """
 
-    def typer(*given: Any) -> Any:
-        taken = [_taken(one, kind) for one, kind in zip(given, kinds, strict=True)]
-        return None if None in taken else signature(result, *taken)
+    def typer(*types_given: Any) -> Any:
+        accepted = [_accept(type_given, kind) for type_given, kind in zip(types_given, kinds, strict=True)]
+        return None if None in accepted else signature(result, *accepted)
 
     def decorate(emit: Emit) -> Emit:
         def lower(context: Any, builder: Builder, call: Any, arguments: Any) -> Value:
-            made = emit(context, builder, *on_data(context, builder, call, arguments))
-            return context.get_dummy_value() if made is None else made
+            value = emit(context, builder, *on_data(context, builder, call, arguments))
+            return context.get_dummy_value() if value is None else value
 
-        own: Any = typer
-        own.__signature__ = inspect.signature(function)  # numba goes by it: what is not in it would be put into a tuple
-        type_callable(function)(lambda _context: own)
+        signed_typer: Any = typer
+        signed_typer.__signature__ = inspect.signature(
+            function
+        )  # numba goes by it: what is not in it would be put into a tuple
+        type_callable(function)(lambda _context: signed_typer)
         lower_builtin(function, *kinds)(lower)
         return emit
 
@@ -42,8 +44,8 @@ def intrinsic(function: Callable[..., Any], result: Any, *kinds: Any) -> Callabl
 
 
 def shared_intrinsic(function: Callable[..., Any], *kinds: Any, by_lanes: bool = False) -> Callable[[Emit], Emit]:
-    """A call of `function`, which gives nothing, is a call of one LLVM function, whose body the decorated
-    `emit(builder, *arguments)` makes: see `call_shared`. `by_lanes`: `emit` gets the lanes of a vector before them."""
+    """Decorate `emit(builder, *arguments)`, which makes the body of one LLVM function for all calls of `function`,
+    which has no result: see `call_shared`. `by_lanes`: `emit` gets the lanes of a vector before the arguments."""
 
     def decorate(emit: Emit) -> Emit:
         @intrinsic(function, types.none, *kinds)
@@ -56,9 +58,11 @@ def shared_intrinsic(function: Callable[..., Any], *kinds: Any, by_lanes: bool =
     return decorate
 
 
-def _taken(given: Any, kind: Any) -> Any:
-    """The type that an argument is given as; None where it does not fit."""
+def _accept(argument: Any, kind: Any) -> Any:
+    """Return the type as which an argument is passed; None where it does not fit."""
     if inspect.isclass(kind):
-        return given if isinstance(given, kind) else None
-    integer = kind == types.intp and isinstance(given, types.Integer | types.Boolean)
-    return kind if integer or given == kind else None
+        if isinstance(argument, kind):
+            return argument
+        return None
+    integer = kind == types.intp and isinstance(argument, types.Integer | types.Boolean)
+    return kind if integer or argument == kind else None

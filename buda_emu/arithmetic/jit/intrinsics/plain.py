@@ -1,7 +1,7 @@
 """The code of a few functions of Python's and numpy's that many kernels call: numba, which has them as functions in
 Python, would compile each of them, for every kind of arguments, as it compiles kernels.
 
-They mean the same. Whatever is called otherwise than here, numba serves.
+They mean the same. Any other call of them is left to numba.
 """
 
 from itertools import product
@@ -41,7 +41,7 @@ def _first_for(function: Any, rule: Any) -> None:
 
 # ------------------------------------------------------------------------------------------------- np.empty, np.zeros
 class _NewArray(AbstractTemplate):
-    """Of a size or a tuple of sizes, and a dtype."""
+    """The typing of a new array from a size or a tuple of sizes, and a dtype."""
 
     metadata = _FIRST
 
@@ -50,8 +50,11 @@ class _NewArray(AbstractTemplate):
             return None
         shape = args[0]
         dtype = parse_dtype(args[1])
-        axes = len(shape) if isinstance(shape, types.UniTuple) else 1
-        sizes = shape.dtype if isinstance(shape, types.UniTuple) else shape
+        axes = 1
+        sizes = shape
+        if isinstance(shape, types.UniTuple):
+            axes = len(shape)
+            sizes = shape.dtype
         if dtype is None or not axes or sizes != types.intp:
             return None
         return signature(types.Array(dtype, axes, "C"), *args)
@@ -102,7 +105,8 @@ def _new(context: Any, builder: Builder, call: Any, arguments: Any) -> Any:
 
 # ------------------------------------------------------------------------------------------------ min, max of integers
 class _Extreme(AbstractTemplate):
-    """Of two integers of the same kind, or of two signed ones: then the result is of the wider kind."""
+    """The typing of the smaller or larger of two integers of one kind, or of two signed ones, where the result is of
+    the wider kind."""
 
     metadata = _FIRST
 
@@ -122,9 +126,9 @@ for _function in (min, max):
 def _lower_extreme(function: Any, kind: Any, comparison: str) -> None:
     @lower_builtin(function, kind, kind)
     def lower(_context: Any, builder: Builder, _call: Any, arguments: Any) -> Value:  # pyright: ignore[reportUnusedFunction]
-        one, other = arguments
+        first, other = arguments
         compare = builder.icmp_signed if kind.signed else builder.icmp_unsigned
-        return builder.select(compare(comparison, other, one), other, one)
+        return builder.select(compare(comparison, other, first), other, first)
 
 
 for _kind in sorted(types.integer_domain, key=str):
@@ -134,12 +138,14 @@ for _kind in sorted(types.integer_domain, key=str):
 
 # ---------------------------------------------------------------------------------------------------- int of an integer
 class _Same(AbstractTemplate):
-    """Of an integer: itself."""
+    """The typing of a function that returns an integer as it is."""
 
     metadata = _FIRST
 
     def generic(self, args: Any, kws: Any) -> Any:
-        return signature(args[0], args[0]) if not kws and len(args) == 1 and args[0] in types.integer_domain else None
+        if kws or len(args) != 1 or args[0] not in types.integer_domain:
+            return None
+        return signature(args[0], args[0])
 
 
 _first_for(int, _Same)
@@ -178,7 +184,7 @@ def _lower_number_view(context: Any, builder: Builder, call: Any, arguments: Any
 
 
 def _lower_array_view(context: Any, builder: Builder, call: Any, arguments: Any) -> Value:
-    """Items are as large, and all else is the same."""
+    """Emit a view of an array with items of the same size: all fields but the type of the data stay."""
     array = context.make_array(call.args[0])(context, builder, arguments[0])
     view = context.make_array(call.return_type)(context, builder)
     for field in view._datamodel._fields:

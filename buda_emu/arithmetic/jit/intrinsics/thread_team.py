@@ -11,22 +11,22 @@ from buda_emu.arithmetic.jit.job_slot import ARGUMENTS, CODE, add, pause, read, 
 
 
 def word_place(builder: Builder, address: Value, number: Value) -> Value:
-    """Where int64 number `number` after an address is."""
+    """Return the address of int64 number `number` after an address."""
     return builder.gep(builder.inttoptr(address, SIZE.as_pointer()), [number])
 
 
 def emit_add(builder: Builder, address: Value, number: Value, value: Value) -> Value:
-    """`job_slot.add`."""
+    """Emit `job_slot.add`: an atomic addition that returns the old value."""
     return builder.atomic_rmw("add", word_place(builder, address, number), value, "seq_cst")
 
 
 def emit_read(builder: Builder, address: Value, number: Value) -> Value:
-    """`job_slot.read`."""
+    """Emit `job_slot.read`: a read from memory that is never left out."""
     return builder.load_atomic(word_place(builder, address, number), "seq_cst", 8)
 
 
 def emit_pause(context: Any, builder: Builder) -> None:
-    """`job_slot.pause`."""
+    """Emit `job_slot.pause`, where the processor has such an instruction."""
     if context.codegen().magic_tuple()[0].startswith("x86_64"):
         kind = ir.FunctionType(ir.VoidType(), [])
         builder.call(cgutils.get_or_insert_function(builder.module, kind, "llvm.x86.sse2.pause"), [])

@@ -17,8 +17,9 @@ _AS_SET: Final = 4  # none of its own
 
 
 def lanes_for(context: Any) -> int:
-    """How many singles a vector has on the processor that numba compiles for."""
-    return WIDE if "+avx512f" in context.codegen().magic_tuple()[2].split(",") else WIDE // 2
+    """Return the number of singles in a vector of the processor that numba compiles for."""
+    features = context.codegen().magic_tuple()[2].split(",")
+    return WIDE if "+avx512f" in features else WIDE // 2
 
 
 class Vectors:
@@ -32,7 +33,7 @@ class Vectors:
         self.halves = ir.VectorType(I16, lanes or width)
 
     def load(self, pointer: Value, place: Value, kind: ir.Type, align: int = 2) -> Value:
-        """A vector of `kind` from element `place` on; `align`: bytes that an element takes, or less."""
+        """Load a vector of `kind` from element `place` on; `align`: bytes that an element takes, or less."""
         address = self.builder.bitcast(self.builder.gep(pointer, [place]), kind.as_pointer())
         return self.builder.load(address, align=align)
 
@@ -42,32 +43,33 @@ class Vectors:
         self.builder.store(value, address, align=align)
 
     def word(self, number: int) -> Value:
-        """The same 32-bit constant in every lane."""
+        """Return a vector with one 32-bit constant in every lane."""
         return ir.Constant(self.words, [number & 0xFFFFFFFF] * self.width)
 
     def float(self, number: float) -> Value:
-        """The same single in every lane."""
+        """Return a vector with one single in every lane."""
         return ir.Constant(self.floats, [number] * self.width)
 
     def every_word(self, number: Value) -> Value:
-        """A 64-bit number, cut to 32 bits, in every lane."""
+        """Return a vector with a 64-bit number, cut to 32 bits, in every lane."""
         return splat(self.builder, self.builder.trunc(number, I32), self.words)
 
     def as_words(self, value: Value) -> Value:
-        """The bits of singles."""
+        """Return the bits of singles as integers."""
         return self.builder.bitcast(value, self.words)
 
     def as_floats(self, value: Value) -> Value:
-        """The singles that have these bits."""
+        """Return the singles that have these bits."""
         return self.builder.bitcast(value, self.floats)
 
     def largest(self, first: Value, second: Value) -> Value:
-        """The larger of signed integers."""
+        """Return the larger signed integer in each lane."""
         bits = first.type.element.width
         return self._intrinsic(f"llvm.smax.v{first.type.count}i{bits}", first, second)
 
     def larger_pattern(self, first: Value, second: Value) -> Value:
-        """The larger of the patterns of positive singles: as singles where the processor has more units for that."""
+        """Return the larger pattern of positive singles in each lane: as singles where the processor has more units for
+        that."""
         if self.width != WIDE:
             return self.largest(first, second)
         function = ir.FunctionType(self.floats, [self.floats, self.floats, I32])
@@ -75,11 +77,11 @@ class Vectors:
         return self.as_words(self.builder.call(function, [self.as_floats(first), self.as_floats(second), I32(_AS_SET)]))
 
     def least(self, first: Value, second: Value) -> Value:
-        """The smaller of signed integers."""
+        """Return the smaller signed integer in each lane."""
         return self._intrinsic(f"llvm.smin.v{first.type.count}i{first.type.element.width}", first, second)
 
     def floor(self, value: Value) -> Value:
-        """Singles rounded down."""
+        """Return singles rounded down."""
         return self._intrinsic(f"llvm.floor.v{self.width}f32", value)
 
     def _intrinsic(self, name: str, *arguments: Value) -> Value:
@@ -88,20 +90,20 @@ class Vectors:
         return self.builder.call(cgutils.get_or_insert_function(self.builder.module, function, name), arguments)
 
     def magnitude(self, value: Value) -> Value:
-        """32-bit integers without their signs."""
+        """Return 32-bit integers without their signs."""
         name = f"llvm.abs.v{self.width}i32"
         function = ir.FunctionType(self.words, [self.words, ir.IntType(1)])
         function = cgutils.get_or_insert_function(self.builder.module, function, name)
         return self.builder.call(function, [value, ir.IntType(1)(0)])
 
     def sum_down(self, first: Value, second: Value) -> Value:
-        """The sum of 16 singles each, rounded down: AVX-512 only."""
+        """Return the sum of 16 singles each, rounded down: AVX-512 only."""
         function = ir.FunctionType(self.floats, [self.floats, self.floats, I32])
         function = cgutils.get_or_insert_function(self.builder.module, function, "llvm.x86.avx512.add.ps.512")
         return self.builder.call(function, [first, second, I32(_DOWN)])
 
     def integers_down(self, value: Value) -> Value:
-        """Singles to the integers below."""
+        """Convert singles to the integers below."""
         if self.width != WIDE:
             return self.builder.fptosi(self.floor(value), self.words)
         function = ir.FunctionType(self.words, [self.floats, self.words, I16, I32])
@@ -110,18 +112,18 @@ class Vectors:
         return self.builder.call(function, [value, self.word(0), I16(-1), I32(_DOWN)])
 
     def every(self, number: Value) -> Value:
-        """A vector full of one 32-bit integer."""
+        """Return a vector full of one 32-bit integer."""
         return splat(self.builder, number, self.words)
 
     def largest_in(self, value: Value) -> Value:
-        """The largest of a vector of signed 32-bit integers."""
-        return self._reduced("smax", value)
+        """Return the largest of a vector of signed 32-bit integers."""
+        return self._reduce("smax", value)
 
     def least_in(self, value: Value) -> Value:
-        """The least of them."""
-        return self._reduced("smin", value)
+        """Return the least of a vector of signed 32-bit integers."""
+        return self._reduce("smin", value)
 
-    def _reduced(self, how: str, value: Value) -> Value:
+    def _reduce(self, how: str, value: Value) -> Value:
         name = f"llvm.vector.reduce.{how}.v{self.width}i32"
         function = ir.FunctionType(I32, [self.words])
         return self.builder.call(cgutils.get_or_insert_function(self.builder.module, function, name), [value])

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from buda_emu.support.caches import own_caches, package_file, read_kept, sources, usable, write_kept
+from buda_emu.support.caches import own_caches, package_file, read_cache_file, sources, usable, write_cache_file
 from buda_emu.support.version import __version__
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ _OF_NO_CONSEQUENCE: Final = {"NUMBA_CACHE_DIR", "NUMBA_DISABLE_JIT", "NUMBA_NUM_
 
 
 def cache_folder() -> "Path | None":
-    """Where the project's compiled kernels are kept; None when they cannot be."""
+    """Return the folder of the project's compiled kernels; None where they cannot be kept."""
     from pathlib import Path
 
     directory = _directory(os.path.join(_PACKAGE, "arithmetic", "kernels"))  # noqa: PTH118
@@ -50,7 +50,8 @@ def cache_folder() -> "Path | None":
 
 
 def place(function: Callable[..., Any], variant: str) -> str | None:
-    """The file for a function's machine code; None where it cannot be kept. `variant`: what else it depends on."""
+    """Return the file for a function's machine code; None where it cannot be kept. `variant` names all that the code
+    depends on besides the function."""
     code = function.__code__
     values = tuple(_constant(cell.cell_contents) for cell in function.__closure__ or ())
     if None in values or not os.path.isfile(code.co_filename):  # noqa: PTH113 - of every kernel
@@ -59,7 +60,9 @@ def place(function: Callable[..., Any], variant: str) -> str | None:
     if not directory:
         return None
     settings = sorted(
-        item for item in os.environ.items() if item[0].startswith("NUMBA_") and item[0] not in _OF_NO_CONSEQUENCE
+        variable
+        for variable in os.environ.items()
+        if variable[0].startswith("NUMBA_") and variable[0] not in _OF_NO_CONSEQUENCE
     )
     constants = [value for value in code.co_consts if not isinstance(value, CodeType)]
     file = os.path.basename(code.co_filename)  # noqa: PTH119
@@ -69,11 +72,11 @@ def place(function: Callable[..., Any], variant: str) -> str | None:
 
 
 def read(file: str) -> bytes | None:
-    """The machine code that was written there; None where that is nothing, damaged, or maybe somebody else's."""
+    """Return the machine code in a file; None where there is none, or it is damaged, or may be somebody else's."""
     if not usable(os.path.dirname(file)):  # noqa: PTH120
         return None
-    found = read_kept(file, _MAGIC, _MOST_BYTES)
-    return None if found is None else bytes(found)
+    content = read_cache_file(file, _MAGIC, _MOST_BYTES)
+    return None if content is None else bytes(content)
 
 
 @contextmanager
@@ -110,11 +113,11 @@ def alone(file: str) -> Generator[None]:
 
 def write(file: str, code: bytes) -> None:
     """Keep machine code, if that can be."""
-    write_kept(file, _MAGIC, code, _MOST_BYTES)
+    write_cache_file(file, _MAGIC, code, _MOST_BYTES)
 
 
 def _constant(value: Any) -> str | None:
-    """What a function finds in the scope around it, as text; None where that says nothing of its value."""
+    """Return a value from the scope around a function as text; None where no text determines the value."""
     if isinstance(value, int | float | str | bytes | np.generic):
         return repr(value)
     function = getattr(value, "py_func", None)
@@ -122,8 +125,8 @@ def _constant(value: Any) -> str | None:
 
 
 def _directory(folder: str) -> str:
-    """The folder for compiled kernels whose file lies in `folder`, made if need be; "" when it cannot be written,
-    or others could put files there."""
+    """Return the folder for compiled kernels whose source lies in `folder`, made if need be; "" when it cannot be
+    written, or others could put files there."""
     try:
         directory = os.path.join(own_caches(), _folder_name(folder))  # noqa: PTH118
     except (OSError, RuntimeError):  # RuntimeError: no home directory
@@ -137,30 +140,31 @@ def _folder_name(folder: str) -> str:
 
 
 def _known_hash(folder: str) -> str:
-    """`_sources_hash`, from where it was kept if no source has another size or time since. Raises OSError, RuntimeError
-    without a home directory."""
+    """Return `_sources_hash`, from the cache unless a source has another size or time since. Raises OSError,
+    RuntimeError without a home directory."""
     if not _in_package(folder):
         return _sources_hash(folder)
-    files = tuple((file, found.st_size, found.st_mtime_ns) for file in _compiler() for found in (os.stat(file),))  # noqa: PTH116
+    states = [(file, os.stat(file)) for file in _compiler()]  # noqa: PTH116
+    files = tuple((file, state.st_size, state.st_mtime_ns) for file, state in states)
     about = repr((__version__, np.__version__, sys.version, sys.platform, sources(*_ROOMS), files))
     name = hashlib.sha256(about.encode("utf-8", "surrogateescape")).hexdigest()
     directory = os.path.join(own_caches(), _HASHES)  # noqa: PTH118
     place = os.path.join(directory, name)  # noqa: PTH118
-    kept = read_kept(place, _HASH_MAGIC, _MOST_HASH_BYTES) if usable(directory) else None
-    if kept is not None:
-        return bytes(kept).decode()
-    found = _sources_hash(folder)
-    write_kept(place, _HASH_MAGIC, found.encode(), _MOST_HASH_BYTES)
-    return found
+    content = read_cache_file(place, _HASH_MAGIC, _MOST_HASH_BYTES) if usable(directory) else None
+    if content is not None:
+        return bytes(content).decode()
+    sources_hash = _sources_hash(folder)
+    write_cache_file(place, _HASH_MAGIC, sources_hash.encode(), _MOST_HASH_BYTES)
+    return sources_hash
 
 
 def _in_package(folder: str) -> bool:
-    """Whether it is a part of the rooms whose sources count for every kernel."""
+    """Return whether a folder is a part of the rooms whose sources count for every kernel."""
     return any(f"{folder}{os.sep}".startswith(os.path.join(_PACKAGE, room, "")) for room in _ROOMS)  # noqa: PTH118
 
 
 def _sources_hash(folder: str) -> str:
-    """Hash of all that compiled code depends on, besides the processor and its own function."""
+    """Return the hash of all that compiled code depends on, besides the processor and its own function."""
     folders = [os.path.join(_PACKAGE, room) for room in _ROOMS] + ([] if _in_package(folder) else [folder])  # noqa: PTH118
     digest = hashlib.sha256(f"{np.__version__} {sys.version} {sys.platform}".encode())
     for file in _compiler():

@@ -19,7 +19,7 @@ else:
 
 
 class Raised(Exception):  # noqa: N818 - nobody sees it
-    """What a kernel raised, pickled as (class, arguments, place)."""
+    """Raised by machine code where a kernel raised: the exception, pickled as (class, arguments, place)."""
 
     def exception(self, kernel: str) -> BaseException:
         """The exception itself. What it was to say is only known where all of it stands in the source."""
@@ -30,9 +30,10 @@ class Raised(Exception):  # noqa: N818 - nobody sees it
 
 
 def raised_at(address: int, kernel: str) -> BaseException:
-    """The exception that a kernel left there: the address and the bytes of a pickle, as numba keeps it."""
-    found = _Left.from_address(address)
-    return Raised(ctypes.string_at(found.data, found.size)).exception(kernel)
+    """Return the exception that a kernel left at an address: the address and the bytes of a pickle, as numba keeps
+    it."""
+    left = _Left.from_address(address)
+    return Raised(ctypes.string_at(left.data, left.size)).exception(kernel)
 
 
 class _Left(ctypes.Structure):
@@ -48,7 +49,7 @@ def kinds_of(arguments: Iterable[Any]) -> str:
 
 
 def plain(value: Any) -> Any:
-    """The object itself or one of the same value of the class that machine code knows."""
+    """Return the object itself or one of the same value of the class that machine code takes."""
     if isinstance(value, np.ndarray):
         value = value.view(np.ndarray) if type(value) is not np.ndarray else value
         usual = np.dtype(value.dtype.str)
@@ -126,7 +127,7 @@ _methods: Final[list[Any]] = []  # as long as the process, too
 
 
 class _MethodDef(ctypes.Structure):
-    """CPython's PyMethodDef."""
+    """The structure PyMethodDef of CPython."""
 
     _fields_ = (
         ("name", ctypes.c_char_p),
@@ -144,7 +145,7 @@ def load(code: bytes, module: str, name: str) -> Callable[..., Any]:
     size = int.from_bytes(code[:_SIZE_BYTES], "little")
     symbol = code[_SIZE_BYTES : _SIZE_BYTES + size].decode()
     machine_code = code[_SIZE_BYTES + size :]
-    address = placing.placed(machine_code, symbol, OBJECTS) or _placed_by_llvm(machine_code, symbol)
+    address = placing.place_object(machine_code, symbol, OBJECTS) or _placed_by_llvm(machine_code, symbol)
     method = _MethodDef(name.encode(), address, _METH_FASTCALL, None)
     _methods.append(method)
     make = ctypes.pythonapi.PyCFunction_NewEx
@@ -155,10 +156,10 @@ def load(code: bytes, module: str, name: str) -> Callable[..., Any]:
 
 @cache
 def processor() -> str:
-    """What machine code is made for."""
-    known = placing.processor()
-    if known is not None:
-        return known
+    """Return a description of the processor that machine code is made for."""
+    name = placing.processor()
+    if name is not None:
+        return name
     return f"{llvm.get_process_triple()} {llvm.get_host_cpu_name()} {llvm.get_host_cpu_features().flatten()}"
 
 
@@ -173,7 +174,7 @@ def _placed_by_llvm(machine_code: bytes, symbol: str) -> int:
 def _engine() -> Any:
     llvm.initialize_native_target()
     llvm.initialize_native_asmprinter()
-    for name, known in OBJECTS.items():
-        llvm.add_symbol(name, id(known))
+    for name, address_of in OBJECTS.items():
+        llvm.add_symbol(name, id(address_of))
     machine = llvm.Target.from_triple(llvm.get_process_triple()).create_target_machine(jit=True)
     return llvm.create_mcjit_compiler(llvm.parse_assembly(""), machine)

@@ -51,19 +51,21 @@ class _NotSimpleError(Exception):
     """It is for LLVM to load."""
 
 
-def placed(machine_code: bytes, symbol: str, known: Mapping[str, Any]) -> int | None:
-    """The address of a function in an object file; None where LLVM has to load it. `known`: objects by name."""
+def place_object(machine_code: bytes, symbol: str, objects: Mapping[str, Any]) -> int | None:
+    """Place an object file in memory and return the address of a function; None where LLVM has to load it. `objects`:
+    Python objects by name."""
     if not _can_place():
         return None
     try:
-        return _placed(machine_code, symbol, known)
+        return _place_object(machine_code, symbol, objects)
     except (_NotSimpleError, struct.error, KeyError, IndexError, ValueError, OverflowError, OSError):
         return None
 
 
 @cache
 def processor() -> str | None:
-    """What this processor is and can, in hexadecimal digits; None where that is not known here."""
+    """Return the identity and features of this processor, in hexadecimal digits; None where they cannot be asked for
+    here."""
     if not _can_place():
         return None
     try:
@@ -75,16 +77,16 @@ def processor() -> str | None:
     ask = ctypes.CFUNCTYPE(None, ctypes.c_uint32, ctypes.c_uint32, ctypes.POINTER(ctypes.c_uint32))(code)
     system = ctypes.CFUNCTYPE(ctypes.c_uint64)(code + len(_CPUID))
     registers = (ctypes.c_uint32 * 4)()
-    found: list[int] = []
-    for leaf, subleaf, which in _LEAVES:
+    numbers: list[int] = []
+    for leaf, subleaf, register_mask in _LEAVES:
         ask(leaf & 0x80000000, 0, registers)
         if registers[0] < leaf:
             continue
         ask(leaf, subleaf, registers)
-        found += [leaf, *(registers[number] for number in range(4) if which >> number & 1)]
+        numbers += [leaf, *(registers[number] for number in range(4) if register_mask >> number & 1)]
         if leaf == 1:
-            found.append(system() if registers[2] & _OSXSAVE else 0)
-    return " ".join(f"{value:x}" for value in found)
+            numbers.append(system() if registers[2] & _OSXSAVE else 0)
+    return " ".join(f"{value:x}" for value in numbers)
 
 
 @cache
@@ -92,7 +94,7 @@ def _can_place() -> bool:
     return sys.platform == "linux" and platform.machine() == "x86_64" and sys.maxsize > 1 << 32
 
 
-def _placed(data: bytes, symbol: str, known: Mapping[str, Any]) -> int:
+def _place_object(data: bytes, symbol: str, objects: Mapping[str, Any]) -> int:
     file = _ObjectFile(data)
     image, code_bytes, offsets = file.image()
     memory = _memory(len(image))
@@ -101,7 +103,7 @@ def _placed(data: bytes, symbol: str, known: Mapping[str, Any]) -> int:
     def address(number: int) -> int:
         name, section, value = file.symbol(number)
         if section == _SHN_UNDEF:
-            return _foreign(name, known)
+            return _foreign(name, objects)
         return first + offsets[section] + value
 
     for field, number, addend in file.fields(offsets):
@@ -112,7 +114,7 @@ def _placed(data: bytes, symbol: str, known: Mapping[str, Any]) -> int:
 
 
 class _ObjectFile:
-    """What is read of an ELF file. Raises _NotSimpleError, KeyError, IndexError, struct.error."""
+    """The parts of an ELF file that placing needs. Raises _NotSimpleError, KeyError, IndexError, struct.error."""
 
     def __init__(self, data: bytes) -> None:
         kind, machine, place, size, count, _ = _HEADER.unpack_from(data)
@@ -123,8 +125,8 @@ class _ObjectFile:
         (self._symbols,) = (section for section in self._sections if section[1] == _SHT_SYMTAB)
 
     def image(self) -> tuple[bytearray, int, dict[int, int]]:
-        """The sections that a process needs one after the other, how many bytes of it do not change, and where which
-        section lies. What changes begins on a page of its own."""
+        """Return the sections that a process needs, one after the other, the number of bytes that do not change, and
+        the offset of each section. Bytes that change begin on a page of their own."""
         image = bytearray()
         offsets: dict[int, int] = {}
         code_bytes = 0
@@ -144,7 +146,7 @@ class _ObjectFile:
         return image, code_bytes, offsets
 
     def fields(self, offsets: Mapping[int, int]) -> Iterator[tuple[int, int, int]]:
-        """Where an address is to stand in the image, the number of its symbol, and what is added to it."""
+        """Give the place of each address in the image, the number of its symbol, and the number added to it."""
         for section in self._sections:
             if section[1] != _SHT_RELA or section[7] not in offsets:
                 continue
@@ -168,9 +170,9 @@ class _ObjectFile:
 
 
 # --------------------------------------------------------------------------------------------------------- the process
-def _foreign(name: str, known: Mapping[str, Any]) -> int:
-    if name in known:
-        return id(known[name])
+def _foreign(name: str, objects: Mapping[str, Any]) -> int:
+    if name in objects:
+        return id(objects[name])
     try:
         function = getattr(_process(), name)
     except AttributeError:

@@ -26,9 +26,9 @@ def keep_mask(p: float, rows: int, columns: int) -> NDArray[np.float32]:
     return mask.reshape(1024)
 
 
-def keep_scale(p: float, given: bool) -> np.float32:
-    """What kept elements are multiplied with. 0 where the netlist gives no `p`: everything becomes zero (OPS 5.1)."""
-    if not given:
+def keep_scale(p: float, has_p: bool) -> np.float32:
+    """Return the factor of kept elements; 0 where the netlist has no `p`, so that everything becomes zero (OPS 5.1)."""
+    if not has_p:
         return np.float32(0)
     rounded = float(np.float32(p))
     return np.float32(1) if rounded == 1.0 else np.float32(1.0 / (1.0 - rounded))

@@ -39,16 +39,16 @@ def elementary_tiles(
     slope: np.float32,
     exponent: int,
 ) -> None:
-    """Applies a function to the region of each tile of float32[w, n, 1024]. Items: the w*n tiles.
+    """Apply a function to the region of each tile of float32[w, n, 1024]. Items: the w*n tiles.
 
     `failed`, bool[w*n], is set for a tile with an element that the reference would abort on: sqrt of NaN or of a
     negative value, reciprocals that are NaN or -inf. Of such elements, all NaN become one NaN, whatever their sign was.
     """
     n = tiles.shape[1]
     (runs, length) = region
-    for item in claimed(start, stop):
-        entry = item // n
-        tile = tiles[entry, item - entry * n]
+    for index in claimed(start, stop):
+        entry = index // n
+        tile = tiles[entry, index - entry * n]
         failures = 0
         for run in range(runs):
             part = tile[32 * run : 32 * run + length]
@@ -80,34 +80,35 @@ def elementary_tiles(
                     x = part[k]
                     part[k] = x * (np.float32(1) if x > np.float32(0) else slope)
         if failures:
-            failed[item] = True
+            failed[index] = True
 
 
 @kernel
 def dropout_tiles(
     start: int, stop: int, tiles: Tensor, region: Region, keep: NDArray[np.float32], scale: np.float32
 ) -> None:
-    """(keep * x) * scale on the region of each tile of float32[w, n, 1024]; `keep`: float32[1024], 0 or 1 (OPS 5.1)."""
+    """Compute (keep * x) * scale on the region of each tile of float32[w, n, 1024]; `keep`: float32[1024], 0 or 1 (OPS
+    5.1)."""
     n = tiles.shape[1]
     (runs, length) = region
-    for item in claimed(start, stop):
-        entry = item // n
-        tile = tiles[entry, item - entry * n]
+    for index in claimed(start, stop):
+        entry = index // n
+        tile = tiles[entry, index - entry * n]
         for run in range(runs):
             part = tile[32 * run : 32 * run + length]
-            kept = keep[32 * run : 32 * run + length]
+            factors = keep[32 * run : 32 * run + length]
             for k in range(length):
-                part[k] = kept[k] * part[k] * scale
+                part[k] = factors[k] * part[k] * scale
 
 
 @kernel
 def clear_outside(start: int, stop: int, tiles: Tensor, region: Region) -> None:
-    """+0 outside the region of each tile of float32[w, n, 1024]. Items: the w*n tiles."""
+    """Write +0 outside the region of each tile of float32[w, n, 1024]. Items: the w*n tiles."""
     n = tiles.shape[1]
     (runs, length) = region
-    for item in claimed(start, stop):
-        entry = item // n
-        tile = tiles[entry, item - entry * n]
+    for index in claimed(start, stop):
+        entry = index // n
+        tile = tiles[entry, index - entry * n]
         for run in range(runs):
             for k in range(32 * run + length, 32 * run + 32):
                 tile[k] = np.float32(0)

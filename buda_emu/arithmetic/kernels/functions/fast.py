@@ -15,16 +15,16 @@ _P1, _P2, _P4, _P8, _P16 = (2.0 ** (step / STEPS) for step in (1, 2, 4, 8, 16))
 
 @helper
 def exp_or_nan(x: np.float32) -> np.float32:
-    """e^x, at most the largest number, or NaN."""
+    """Return e^x, at most the largest number, or NaN where the fast way does not decide the last bit."""
     m, rest = steps_of_e(np.float64(x))
     low = (_P1 if m & 1 else 1.0) * (_P2 if m & 2 else 1.0)
     high = (_P4 if m & 4 else 1.0) * (_P8 if m & 8 else 1.0)
     entry = np.float64(low * (high * (_P16 if m & 16 else 1.0)))
     y = rest * np.int64(entry.view(np.int64) + ((m >> 5) << 52)).view(np.float64)
-    one = np.float32(y * (1.0 - EXP_MARGIN))
-    other = np.float32(y * (1.0 + EXP_MARGIN))
-    power = one if one < LARGEST else LARGEST
-    return power if (one == other) & (x == x) else np.float32(np.nan)
+    below = np.float32(y * (1.0 - EXP_MARGIN))
+    above = np.float32(y * (1.0 + EXP_MARGIN))
+    power = below if below < LARGEST else LARGEST
+    return power if (below == above) & (x == x) else np.float32(np.nan)
 
 
 GELU_MARGIN: Final = 2.0**-42  # relative, of 1 + tanh and of the bell
@@ -52,32 +52,32 @@ _NO_BELL: Final = -745.0  # about here e^.. becomes 0 in the definition
 
 @helper
 def gelu_or_nan(x: np.float32) -> np.float32:
-    """gelu, or NaN."""
+    """Return gelu of x, or NaN where the fast way does not decide the last bit."""
     wide = np.float64(x)
     low, high = _one_plus_tanh(wide)
-    one = np.float32(0.5 * wide * low)
-    other = np.float32(0.5 * wide * high)
-    return one if one == other else np.float32(np.nan)
+    below = np.float32(0.5 * wide * low)
+    above = np.float32(0.5 * wide * high)
+    return below if below == above else np.float32(np.nan)
 
 
 @helper
 def gelu_derivative_or_nan(x: np.float32) -> np.float32:
-    """The derivative of gelu, or NaN."""
+    """Return the derivative of gelu, or NaN where the fast way does not decide the last bit."""
     wide = np.float64(x)
     half = -0.5 * (wide * wide)
     bell = _exp(np.float64(half if half > _LEAST_BELL else _LEAST_BELL))
     slope = 0.5 * GELU_SCALE * wide * (bell if half > _NO_BELL else 0.0)
     size = abs(slope)
     low, high = _one_plus_tanh(wide)
-    one = np.float32(fma(0.5, low, fma(size, -GELU_MARGIN, slope)))
-    other = np.float32(fma(0.5, high, fma(size, GELU_MARGIN, slope)))
-    return one if (one == other) & (abs(half - _NO_BELL) > 1.0) else np.float32(np.nan)
+    below = np.float32(fma(0.5, low, fma(size, -GELU_MARGIN, slope)))
+    above = np.float32(fma(0.5, high, fma(size, GELU_MARGIN, slope)))
+    return below if (below == above) & (abs(half - _NO_BELL) > 1.0) else np.float32(np.nan)
 
 
 @helper
 def _one_plus_tanh(x: np.float64) -> tuple[float, float]:
-    """Two numbers that enclose what the definition has for 1 plus the tangent that gelu takes, tanh u: 2 / (1 + p),
-    where p is e to the power -2 |u|, or 2 p / (1 + p) where x is below 0."""
+    """Return two numbers that enclose 1 + tanh u, where u is the argument in gelu's definition: 2 / (1 + p), where p is
+    e to the power -2 |u|, or 2 p / (1 + p) where x is below 0."""
     v = abs(x) * fma(x * x, _CUBE_SCALE, _POWER_SCALE)  # below 0
     p = _exp(np.float64(v if v > _LEAST_POWER else _LEAST_POWER))
     d = (2.0 if x > 0.0 else 2.0 * p) / (1.0 + p)

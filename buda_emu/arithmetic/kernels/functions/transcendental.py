@@ -34,14 +34,14 @@ _EPSILON: Final = np.float32(2.0**-23)
 
 @kernel
 def exp_scalar(x: np.float32) -> np.float32:
-    """e^x, at most the largest number; that also for NaN."""
+    """Compute e^x, at most the largest number; that number also for NaN."""
     power = expf(x)
     return power if power < LARGEST else LARGEST
 
 
 @kernel
 def log_scalar(x: np.float32) -> np.float32:
-    """log x; for a zero of either sign log 2^-23."""
+    """Compute log x; for a zero of either sign log 2^-23."""
     return logf(x if x != np.float32(0) else _EPSILON)
 
 
@@ -78,17 +78,17 @@ def _gelu_tanh(x: np.float64) -> np.float64:
 
 
 @helper
-def _run(tiles: Tensor, item: int, runs: int, length: int) -> Tensor:
-    """One run of the region of a tile of float32[w, n, 1024]; items count all runs of all w*n tiles."""
+def _run(tiles: Tensor, index: int, runs: int, length: int) -> Tensor:
+    """Return one run of the region of a tile of float32[w, n, 1024]; `index` counts all runs of all w*n tiles."""
     n = tiles.shape[1]
-    tile = item // runs
-    run = item % runs
+    tile = index // runs
+    run = index % runs
     return tiles[tile // n, tile % n, 32 * run : 32 * run + length]
 
 
 @helper
 def _all_below(limit: np.float32, run: Tensor) -> bool:
-    """Whether a form for magnitudes below the limit, which becomes vector code, serves all elements."""
+    """Return whether all magnitudes are below the limit of a branchless form, which becomes vector code."""
     below = True
     for k in range(run.shape[0]):
         below &= abs(run[k]) < limit
@@ -113,22 +113,22 @@ def _replace(run: Tensor, line: Tensor, short_way: Any, definition: Any) -> None
 
 @kernel
 def exp_tiles(start: int, stop: int, tiles: Tensor, region: Region) -> None:
-    """`exp_scalar` in place. Items: the w*n tiles."""
+    """Apply `exp_scalar` in place to the region of each tile. Items: the w*n tiles."""
     runs, length = region
     line = np.empty(length, np.float32)
     for tile in claimed(start, stop):
-        for item in range(tile * runs, (tile + 1) * runs):
-            run = _run(tiles, item, runs, length)
+        for index in range(tile * runs, (tile + 1) * runs):
+            run = _run(tiles, index, runs, length)
             _replace(run, line, exp_or_nan, exp_scalar)
 
 
 @kernel
 def log_tiles(start: int, stop: int, tiles: Tensor, region: Region) -> None:
-    """`log_scalar` in place. Items: the w*n tiles."""
+    """Apply `log_scalar` in place to the region of each tile. Items: the w*n tiles."""
     runs, length = region
     for tile in claimed(start, stop):
-        for item in range(tile * runs, (tile + 1) * runs):
-            run = _run(tiles, item, runs, length)
+        for index in range(tile * runs, (tile + 1) * runs):
+            run = _run(tiles, index, runs, length)
             for k in range(length):
                 run[k] = log_scalar(run[k])
 
@@ -140,55 +140,55 @@ def _sigmoid_or_nan(x: np.float32) -> np.float32:
 
 @kernel
 def sigmoid_tiles(start: int, stop: int, tiles: Tensor, region: Region) -> None:
-    """`sigmoid_scalar` in place. Items: the w*n tiles."""
+    """Apply `sigmoid_scalar` in place to the region of each tile. Items: the w*n tiles."""
     runs, length = region
     line = np.empty(length, np.float32)
     for tile in claimed(start, stop):
-        for item in range(tile * runs, (tile + 1) * runs):
-            run = _run(tiles, item, runs, length)
+        for index in range(tile * runs, (tile + 1) * runs):
+            run = _run(tiles, index, runs, length)
             _replace(run, line, _sigmoid_or_nan, sigmoid_scalar)
 
 
 @kernel
 def tanh_tiles(start: int, stop: int, tiles: Tensor, region: Region) -> None:
-    """`tanhf` in place. Items: the w*n tiles."""
+    """Apply `tanhf` in place to the region of each tile. Items: the w*n tiles."""
     runs, length = region
     for tile in claimed(start, stop):
-        for item in range(tile * runs, (tile + 1) * runs):
-            run = _run(tiles, item, runs, length)
+        for index in range(tile * runs, (tile + 1) * runs):
+            run = _run(tiles, index, runs, length)
             for k in range(length):
                 run[k] = tanhf(run[k])
 
 
 @kernel
 def gelu_tiles(start: int, stop: int, tiles: Tensor, region: Region) -> None:
-    """`gelu_scalar` in place. Items: the w*n tiles."""
+    """Apply `gelu_scalar` in place to the region of each tile. Items: the w*n tiles."""
     runs, length = region
     line = np.empty(length, np.float32)
     for tile in claimed(start, stop):
-        for item in range(tile * runs, (tile + 1) * runs):
-            run = _run(tiles, item, runs, length)
+        for index in range(tile * runs, (tile + 1) * runs):
+            run = _run(tiles, index, runs, length)
             _replace(run, line, gelu_or_nan, gelu_scalar)
 
 
 @kernel
 def gelu_derivative_tiles(start: int, stop: int, tiles: Tensor, region: Region) -> None:
-    """`gelu_derivative_scalar` in place. Items: the w*n tiles."""
+    """Apply `gelu_derivative_scalar` in place to the region of each tile. Items: the w*n tiles."""
     runs, length = region
     line = np.empty(length, np.float32)
     for tile in claimed(start, stop):
-        for item in range(tile * runs, (tile + 1) * runs):
-            run = _run(tiles, item, runs, length)
+        for index in range(tile * runs, (tile + 1) * runs):
+            run = _run(tiles, index, runs, length)
             _replace(run, line, gelu_derivative_or_nan, gelu_derivative_scalar)
 
 
 @kernel
 def sine_tiles(start: int, stop: int, tiles: Tensor, region: Region) -> None:
-    """`sinf` in place. Items: the w*n tiles."""
+    """Apply `sinf` in place to the region of each tile. Items: the w*n tiles."""
     runs, length = region
     for tile in claimed(start, stop):
-        for item in range(tile * runs, (tile + 1) * runs):
-            run = _run(tiles, item, runs, length)
+        for index in range(tile * runs, (tile + 1) * runs):
+            run = _run(tiles, index, runs, length)
             if _all_below(LARGE, run):
                 for k in range(length):
                     run[k] = sinf_small(run[k])
@@ -199,11 +199,11 @@ def sine_tiles(start: int, stop: int, tiles: Tensor, region: Region) -> None:
 
 @kernel
 def cosine_tiles(start: int, stop: int, tiles: Tensor, region: Region) -> None:
-    """`cosf` in place. Items: the w*n tiles."""
+    """Apply `cosf` in place to the region of each tile. Items: the w*n tiles."""
     runs, length = region
     for tile in claimed(start, stop):
-        for item in range(tile * runs, (tile + 1) * runs):
-            run = _run(tiles, item, runs, length)
+        for index in range(tile * runs, (tile + 1) * runs):
+            run = _run(tiles, index, runs, length)
             if _all_below(LARGE, run):
                 for k in range(length):
                     run[k] = cosf_small(run[k])

@@ -25,9 +25,9 @@ _EXPONENT: Final = 23  # where that of a single begins
 
 
 @shared_intrinsic(assemble_groups, types.Array, types.intp, types.intp, types.intp, types.Array, types.Array)
-def _emit(builder: Builder, row: Value, down: Value, most: Value, cut: Value, codes: Value, exponents: Value) -> None:
+def _emit(builder: Builder, row: Value, down: Value, limit: Value, cut: Value, codes: Value, exponents: Value) -> None:
     code = Vectors(builder, GROUP)
-    assembled = Assembled(code=code, down=down, most=most, cut=cut, codes=codes, exponents=exponents)
+    assembled = Assembled(code=code, down=down, most=limit, cut=cut, codes=codes, exponents=exponents)
     with cgutils.for_range(builder, SIZE(TILE // GROUP)) as loop:
         x = code.load(row, builder.mul(loop.index, SIZE(GROUP)), code.words)
         assembled.store(x, loop.index)
@@ -46,7 +46,7 @@ class Assembled:
         self.down, self.most, self.cut = (code.every_word(number) for number in (down, most, cut))
 
     def store(self, x: Value, group: Value) -> None:
-        """Those of one group."""
+        """Write the codes and the shared exponent of one group."""
         code = self.code
         builder = self.code.builder
         exponent = builder.and_(builder.lshr(x, self.field), self.most)
@@ -65,8 +65,8 @@ class Assembled:
 
 
 @intrinsic(spread_groups, types.none, types.Array, types.Array, types.Array, types.intp, types.intp)
-def _spread_groups(_context: Any, builder: Builder, *given: Value) -> None:
-    *plain, exponent_bits = given
+def _spread_groups(_context: Any, builder: Builder, *arguments: Value) -> None:
+    *plain, exponent_bits = arguments
     name = f"spread_groups_{plain[0].type.pointee.width}"
     wide = builder.icmp_signed("==", exponent_bits, SIZE(8))
     with builder.if_else(wide) as (then, otherwise):
@@ -77,22 +77,22 @@ def _spread_groups(_context: Any, builder: Builder, *given: Value) -> None:
 
 
 def _emit_wide(builder: Builder, words: Value, codes: Value, exponents: Value, align: Value) -> None:
-    def moved(code: Vectors, pattern: Value, shared: Value) -> Value:
-        """Exponents are counted modulo 256."""
+    def shift_exponent(code: Vectors, pattern: Value, shared: Value) -> Value:
+        """Add the shared exponent to the exponents, modulo 256."""
         added = builder.add(pattern, code.every(builder.shl(shared, I32(_EXPONENT))))
         return builder.and_(added, code.word(0x7FFFFFFF))
 
-    _emit_spread(builder, words, codes, exponents, align, 255, moved)
+    _emit_spread(builder, words, codes, exponents, align, 255, shift_exponent)
 
 
 def _emit_narrow(builder: Builder, words: Value, codes: Value, exponents: Value, align: Value) -> None:
-    def moved(code: Vectors, pattern: Value, shared: Value) -> Value:
-        """Exponents end at 0."""
+    def shift_exponent(code: Vectors, pattern: Value, shared: Value) -> Value:
+        """Add the shared exponent to the exponents, which end at 0."""
         exponent = builder.add(builder.lshr(pattern, code.word(_EXPONENT)), code.every(shared))
         exponent = builder.shl(code.largest(exponent, code.word(0)), code.word(_EXPONENT))
         return builder.or_(exponent, builder.and_(pattern, code.word((1 << _EXPONENT) - 1)))
 
-    _emit_spread(builder, words, codes, exponents, align, 31, moved)
+    _emit_spread(builder, words, codes, exponents, align, 31, shift_exponent)
 
 
 def _emit_spread(
@@ -101,8 +101,8 @@ def _emit_spread(
     codes: Value,
     exponents: Value,
     align: Value,
-    most: int,
-    moved: Callable[[Vectors, Value, Value], Value],
+    infinite: int,
+    shift_exponent: Callable[[Vectors, Value, Value], Value],
 ) -> None:
     code = Vectors(builder, GROUP)
     align = code.every_word(align)
@@ -113,9 +113,11 @@ def _emit_spread(
         x = builder.shl(x, align)
         magnitude = builder.and_(x, code.word(FRACTION))
         pattern = code.as_words(builder.sitofp(magnitude, code.floats))
-        word = moved(code, pattern, builder.sub(shared, I32(SHARED_ONE)))
+        word = shift_exponent(code, pattern, builder.sub(shared, I32(SHARED_ONE)))
         none = builder.icmp_signed("==", x, code.word(0))
-        word = builder.select(builder.icmp_signed("==", magnitude, code.word(0)), code.word(most << _EXPONENT), word)
+        word = builder.select(
+            builder.icmp_signed("==", magnitude, code.word(0)), code.word(infinite << _EXPONENT), word
+        )
         word = builder.select(none, code.word(0), word)
         sign = builder.shl(builder.lshr(x, code.word(7)), code.word(31))
         word = builder.or_(word, sign)

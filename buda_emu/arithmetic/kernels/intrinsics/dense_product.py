@@ -33,7 +33,7 @@ Sums: TypeAlias = dict[Cell, Value]
 
 @dataclass(frozen=True, slots=True)
 class _Block:
-    """What is computed at once: `rows` rows of `vectors` vectors of `width` columns.
+    """A part of a tile that is computed at once: `rows` rows of `vectors` vectors of `width` columns.
 
     While the right half of a node of LANE_TREE is computed, kept[depth of the node] cells of its left half stay in
     registers, and the others wait in memory.
@@ -46,7 +46,7 @@ class _Block:
 
     @property
     def cells(self) -> list[Cell]:
-        """(row, vector) of each vector, so that a vector of b serves its rows one after the other."""
+        """Return (row, vector) of each vector, so that a vector of b serves its rows one after the other."""
         return [(row, n) for n in range(self.vectors) for row in range(self.rows)]
 
 

@@ -46,8 +46,8 @@ def step_at(builder: Builder, steps: Value, number: Value, field: int) -> Value:
 
 
 class Dst:
-    """What the kinds of Dst have in common. `clamps`: exponents of products may be less than any of Dst; `moves`:
-    exponents may be moved, so that words are cut."""
+    """The base of the kinds of Dst. `clamps`: exponents of products may be less than any of Dst; `moves`: exponents may
+    be moved, so that words are cut."""
 
     clamps = False
     moves = True
@@ -68,13 +68,13 @@ class Dst:
         """Before the first step, with the first word of a tile."""
 
     def begin(self, _step: Value, phase: Value) -> None:
-        """Of a step."""
+        """Prepare the constants of a step."""
         self._shifted = self.builder.shl(self.shift_of(phase), SIZE(23))
         self.down = self.code.every_word(self._shifted)
         self.scale = self.code.as_floats(self.from_(127 << 23))
 
     def shift_of(self, phase: Value) -> Value:
-        """`accumulate.shift_of`."""
+        """Return how much less the exponents of a phase are (`accumulate.shift_of`)."""
         builder = self.builder
         low = builder.mul(builder.and_(phase, SIZE(1)), SIZE(5))
         return builder.add(low, builder.mul(builder.lshr(phase, SIZE(1)), SIZE(7)))
@@ -84,7 +84,7 @@ class Dst:
         return self.code.every_word(self.builder.sub(SIZE(number), self._shifted))
 
     def plus_shift(self, number: int) -> Value:
-        """The same, more by the shift."""
+        """Return a number plus the shift of the step, in every lane."""
         return self.code.every_word(self.builder.add(SIZE(number), self._shifted))
 
     def own_of(self, old: Value, above: int) -> Value:
@@ -95,21 +95,21 @@ class Dst:
             old = builder.add(old, code.word(above << 23))
         return builder.or_(builder.and_(old, code.word(EXPONENT)), code.word(M_FRACTION))
 
-    def common(self, old: Value, most: Value, least: int) -> Value:
-        """The pattern of the M of the largest exponent, at least `least`."""
+    def common(self, old: Value, top: Value, least: int) -> Value:
+        """Return the pattern of the M of the largest exponent, at least `least`."""
         code = self.code
-        own = code.larger_pattern(self.own_of(old, ABOVE), code.word(least))
-        return code.larger_pattern(self.builder.sub(most, self.down), own)
+        old_pattern = code.larger_pattern(self.own_of(old, ABOVE), code.word(least))
+        return code.larger_pattern(self.builder.sub(top, self.down), old_pattern)
 
     def cut(self, bits: Value, shifted: Value | None = None) -> Value:
-        """As `prepared.cut_words`; `shifted`: what has been added to the patterns."""
+        """Cut words as `prepared.cut_words` does; `shifted` is the number added to the patterns."""
         code = self.code
         builder = self.builder
         ends = (self._smallest, self._largest)
         smallest, largest = (code.every_word(builder.add(end, shifted) if shifted else end) for end in ends)
         size = code.least(builder.and_(bits, code.word(MAGNITUDE)), largest)
-        found = builder.or_(size, builder.and_(bits, code.word(SIGN)))
-        return builder.select(builder.icmp_signed("<", size, smallest), code.word(0), found)
+        clipped = builder.or_(size, builder.and_(bits, code.word(SIGN)))
+        return builder.select(builder.icmp_signed("<", size, smallest), code.word(0), clipped)
 
     def sum_of(self, group: Group) -> Value:
         """A group's sum without its M."""
@@ -125,15 +125,15 @@ class Bf16(Dst):
     """
 
     def enter(self, word: Value) -> None:
-        """See `Dst`. The first phase is seldom another one than 0."""
+        """Move the words to the exponents of the first phase, which is seldom another one than 0."""
         code = self.code
         builder = self.builder
         shift = self.shift_of(step_at(builder, self.steps, SIZE(0), 0))
-        more = code.every_word(builder.shl(shift, SIZE(23)))
+        increment = code.every_word(builder.shl(shift, SIZE(23)))
         shifted = builder.icmp_signed("!=", shift, SIZE(0))
         with builder.if_then(shifted, likely=False), cgutils.for_range(builder, SIZE(TILE // code.width)) as loop:
             place = builder.mul(loop.index, SIZE(code.width))
-            code.store(builder.add(code.load(word, place, code.words), more), word, place)
+            code.store(builder.add(code.load(word, place, code.words), increment), word, place)
 
     def begin(self, step: Value, phase: Value) -> None:
         super().begin(step, phase)
@@ -141,14 +141,14 @@ class Bf16(Dst):
         after = builder.add(step, SIZE(1))
         ends = builder.icmp_signed("==", after, self.count)
         following = self.shift_of(step_at(builder, self.steps, builder.select(ends, step, after), 0))
-        more = builder.add(builder.select(ends, SIZE(0), following), SIZE(ABOVE))
-        self._more = builder.sub(builder.shl(more, SIZE(23)), self._shifted)
+        increment = builder.add(builder.select(ends, SIZE(0), following), SIZE(ABOVE))
+        self._more = builder.sub(builder.shl(increment, SIZE(23)), self._shifted)
 
-    def add(self, old: Value, groups: list[Group], most: Value, cut: bool) -> Value:
-        """The word after a step."""
+    def add(self, old: Value, groups: list[Group], top: Value, cut: bool) -> Value:
+        """Return the words after one accumulation step."""
         code = self.code
         builder = self.builder
-        common = code.larger_pattern(self.own_of(old, 0), most)
+        common = code.larger_pattern(self.own_of(old, 0), top)
         m = code.as_floats(common)
         total = llvm_fma(builder, code.floats, code.as_floats(old), code.float(AWAY * 2.0**-ABOVE), m)
         for group in groups:
@@ -156,15 +156,15 @@ class Bf16(Dst):
             total = _add_down(code, total, value, common)
         bits = code.as_words(builder.fsub(total, m))
         half = SIZE(0x8000)
-        kept = code.word(-0x10000)
+        mask = code.word(-0x10000)
         if cut:
-            bits = builder.and_(builder.add(bits, code.every_word(half)), kept)
+            bits = builder.and_(builder.add(bits, code.every_word(half)), mask)
             return builder.add(self.cut(bits, self._shifted), code.every_word(self._more))
-        return builder.and_(builder.add(bits, code.every_word(builder.add(self._more, half))), kept)
+        return builder.and_(builder.add(bits, code.every_word(builder.add(self._more, half))), mask)
 
 
 class Fp16(Dst):
-    """A Dst of fp16."""
+    """The words of a Dst of fp16."""
 
     clamps = True
     moves = False
@@ -174,11 +174,11 @@ class Fp16(Dst):
         # An M of the least exponent that counts as none, and all that it may have of a fraction.
         self._none = self.plus_shift((OFFSET + ABOVE + 1 << 23) - 1)
 
-    def add(self, old: Value, groups: list[Group], most: Value, _cut: bool) -> Value:
-        """The word after a step."""
+    def add(self, old: Value, groups: list[Group], top: Value, _cut: bool) -> Value:
+        """Return the words after one accumulation step."""
         code = self.code
         builder = self.builder
-        common = self.common(old, most, LEAST_FP16)
+        common = self.common(old, top, LEAST_FP16)
         half = code.as_floats(builder.sub(common, code.word(HALF)))
         total = llvm_fma(builder, code.floats, code.as_floats(old), code.float(AWAY), code.as_floats(common))
         for group in groups:
@@ -207,11 +207,11 @@ class Wide(Dst):
         super().begin(step, phase)
         self._finer = self.from_(INVERSE_WIDE)
 
-    def add(self, old: Value, groups: list[Group], most: Value, cut: bool) -> Value:
-        """The word after a step."""
+    def add(self, old: Value, groups: list[Group], top: Value, cut: bool) -> Value:
+        """Return the words after one accumulation step."""
         code = self.code
         builder = self.builder
-        common = self.common(old, most, LEAST_WIDE)
+        common = self.common(old, top, LEAST_WIDE)
         inverse = code.as_floats(builder.sub(code.word(INVERSE_WIDE), common))
         scale = code.as_floats(builder.sub(self._finer, common))
         half = code.as_floats(builder.or_(builder.and_(old, code.word(SIGN)), code.word(HALF_BELOW)))
@@ -242,9 +242,9 @@ def _add_down(code: Vectors, total: Value, value: Value, common: Value) -> Value
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """What is computed at once: `rows` rows of `vectors` vectors of `lanes` columns.
+    """A part of a tile that is computed at once: `rows` rows of `vectors` vectors of `lanes` columns.
 
-    A sum waits for the one before it: there are as many as products that a processor begins in that time, or more.
+    A sum waits for the one before it: a block has as many sums as a processor begins products in that time, or more.
     """
 
     lanes: int
@@ -253,17 +253,17 @@ class Block:
 
     @property
     def cells(self) -> list[tuple[int, int]]:
-        """(row, vector) of each vector."""
+        """Return (row, vector) of each vector."""
         return [(row, vector) for row in range(self.rows) for vector in range(self.vectors)]
 
     @property
     def across(self) -> int:
-        """How many lie side by side in a tile."""
+        """The number of blocks side by side in a tile."""
         return EDGE // (self.lanes * self.vectors)
 
     @property
     def count(self) -> int:
-        """How many make a tile."""
+        """The number of blocks in a tile."""
         return EDGE // self.rows * self.across
 
     def corner(self, builder: Builder, number: Value) -> tuple[Value, Value]:
@@ -273,12 +273,12 @@ class Block:
 
 
 def block_for(lanes: int) -> Block:
-    """What suits 32 vector registers of 16 lanes, and 16 of 8."""
+    """Return the block that suits 32 vector registers of 16 lanes, or 16 of 8."""
     return Block(lanes, rows=4 if lanes == WIDE else 2, vectors=2)
 
 
 class Patterns:
-    """Those of M of one block."""
+    """The patterns of M of one block."""
 
     def __init__(self, builder: Builder, shape: Block, first: Value) -> None:
         self._builder = builder
@@ -286,12 +286,13 @@ class Patterns:
         self._first = first
 
     def load(self, cell: tuple[int, int]) -> list[Value]:
-        """Of both groups, and that of the larger exponent. That of the second group has more bits of fraction than an
-        M, but is one, too: sums lie in the same units, and are far from the ends of its binade."""
+        """Load the patterns of both groups, and that of the larger exponent. The pattern of the second group has more
+        bits of fraction than an M, but serves as one: sums have the same units, and are far from the ends of its
+        binade."""
         return [self._builder.load(self.at(SIZE(self._shape.cells.index(cell) * 3), n)) for n in range(3)]
 
     def at(self, cell: Value, n: int) -> Value:
-        """Where the pattern stands of a cell, given by the place of its first one."""
+        """Return the address of pattern `n` of a cell, given by the place of its first one."""
         return self._builder.gep(self._first, [self._builder.add(cell, SIZE(n))])
 
 
@@ -307,14 +308,14 @@ class Tops:
         self._found = cgutils.alloca_once(code.builder, code.words, size=2 * shape.count * self._per_block)
 
     def of(self, face: Value, block: Value) -> Patterns:
-        """Of a block."""
+        """Return the patterns of a block."""
         builder = self.code.builder
         number = builder.add(builder.mul(face, SIZE(self._shape.count)), block)
         first = builder.gep(self._found, [builder.mul(number, SIZE(self._per_block))])
         return Patterns(builder, self._shape, first)
 
     def find(self, face: Value, lowest: Value) -> None:
-        """Of a face, from exponents in 16 bits."""
+        """Compute the patterns of a face, from exponents in 16 bits."""
         code = self.code
         builder = self.code.builder
         k = builder.mul(face, SIZE(GROUP))
@@ -322,15 +323,15 @@ class Tops:
         from_b = builder.gep(self._b, [k])
         none = splat(builder, builder.trunc(lowest, I16), code.halves)
         for top, put in self._tops(from_b, FACE, from_a, none):
-            both = code.as_words(top)
-            second = builder.add(both, both)
+            sums = code.as_words(top)
+            second = builder.add(sums, sums)
             first = builder.shl(second, code.word(16))
-            most = builder.and_(code.larger_pattern(first, second), code.word(EXPONENT | M_FRACTION))
-            put(face, [first, second, most])
+            top_pattern = builder.and_(code.larger_pattern(first, second), code.word(EXPONENT | M_FRACTION))
+            put(face, [first, second, top_pattern])
 
     def find_in_bytes(self, least: Value, lowest: Value, *, clamps: bool) -> None:
-        """Of both faces, from exponents in bytes; least: what the exponents of M are at least. `clamps`: these may be
-        below `lowest`, and all are less than 128."""
+        """Compute the patterns of both faces, from exponents in bytes. `least`: the lower limit of the exponents of M.
+        `clamps`: these may be below `lowest`, and all are less than 128."""
         code = self.code
         builder = self.code.builder
         kind = ir.VectorType(I8, 4 * code.width)
@@ -339,8 +340,8 @@ class Tops:
         none = ir.Constant(kind, [-1] * kind.count)
         from_a, from_b = (builder.gep(exponents, [SIZE(HALVES)]) for exponents in (self._a, self._b))
         for top, put in self._tops(from_b, GROUP, from_a, none):
-            found = builder.select(builder.icmp_signed(">", top, none), builder.add(top, least), lowest)
-            words = code.as_words(code.largest(found, lowest) if clamps else found)
+            raised = builder.select(builder.icmp_signed(">", top, none), builder.add(top, least), lowest)
+            words = code.as_words(code.largest(raised, lowest) if clamps else raised)
             moved = [builder.shl(words, code.word(by)) for by in (23, 15, 7)] + [builder.lshr(words, code.word(1))]
             kept = [builder.and_(word, code.word(EXPONENT)) for word in moved]
             patterns = [builder.or_(word, code.word(M_FRACTION)) for word in kept]
@@ -349,8 +350,8 @@ class Tops:
                 put(SIZE(face), [first, second, code.larger_pattern(first, second)])
 
     def _tops(self, b: Value, per_row: int, a: Value, least: Value) -> Generator[tuple[Value, Callable[..., None]]]:
-        """A loop over all vectors: gives the largest sums of exponents, of which those of SrcB take `per_row` words in
-        a row, and what puts the patterns of a face where they belong."""
+        """Loop over all vectors: give the largest sums of exponents, of which those of SrcB take `per_row` words in a
+        row, and a function that writes the patterns of a face to their place."""
         code = self.code
         builder = self.code.builder
         shape = self._shape
@@ -358,12 +359,12 @@ class Tops:
             above = builder.gep(a, [builder.mul(vector.index, SIZE(shape.lanes))])
             columns = [code.load(above, SIZE(EDGE * n), least.type) for n in range(GROUP)]
             with cgutils.for_range(builder, SIZE(EDGE)) as row:
-                own = builder.gep(b, [builder.mul(row.index, SIZE(per_row))])
+                row_address = builder.gep(b, [builder.mul(row.index, SIZE(per_row))])
                 top = least
                 for n, column in enumerate(columns):
-                    word = builder.load(builder.gep(own, [SIZE(n)]))
-                    one = builder.bitcast(splat(builder, word, code.words), least.type)
-                    top = code.largest(top, builder.add(one, column))
+                    word = builder.load(builder.gep(row_address, [SIZE(n)]))
+                    operand = builder.bitcast(splat(builder, word, code.words), least.type)
+                    top = code.largest(top, builder.add(operand, column))
 
                 def put(face: Value, patterns: list[Value]) -> None:
                     block, cell = self._cell(row.index, vector.index)
@@ -389,8 +390,8 @@ Sums: TypeAlias = dict[tuple[int, int], list[Value]]
 
 
 @intrinsic(add_tile, types.none, *[types.Array] * 6, types.BaseTuple)
-def _add_tile(context: Any, builder: Builder, *given: Value) -> None:
-    *plain, mode, blackhole = given
+def _add_tile(context: Any, builder: Builder, *arguments: Value) -> None:
+    *plain, mode, blackhole = arguments
     lanes = lanes_for(context)
     with builder.if_else(builder.icmp_signed("==", mode, mode.type(FP32))) as (then, otherwise):
         with then:
@@ -402,11 +403,11 @@ def _add_tile(context: Any, builder: Builder, *given: Value) -> None:
                 call_shared(builder, "add_tile_bf16", plain, partial(_emit_add_tile, lanes, Bf16))
 
 
-def _emit_add_tile(lanes: int, kind: type[Bf16 | Fp16 | Wide], builder: Builder, *given: Value) -> None:
-    word, exponent_b, exponent_a, b, a, steps, count, faces, lowest, least, moved, cut, *more = given
+def _emit_add_tile(lanes: int, kind: type[Bf16 | Fp16 | Wide], builder: Builder, *arguments: Value) -> None:
+    word, exponent_b, exponent_a, b, a, steps, count, faces, lowest, least, moved, cut, *options = arguments
     code = Vectors(builder, lanes, 2 * lanes)
     shape = block_for(lanes)
-    dst = kind(code, steps, count, moved, *more)
+    dst = kind(code, steps, count, moved, *options)
     tops = Tops(code, shape, exponent_b, exponent_a)
     with builder.if_else(builder.icmp_signed("!=", least, SIZE(0)), likely=True) as (near, far):
         with near:
@@ -462,9 +463,9 @@ def _emit_sums(code: Vectors, shape: Block, b: Value, a: Value, patterns: Patter
 def _emit_words(
     code: Vectors, dst: Bf16 | Fp16 | Wide, corner: Value, sums: Sums, patterns: Patterns, *, cut: bool
 ) -> None:
-    """Adds the sums of a block to words of Dst, the first of which is at `corner`."""
+    """Add the sums of a block to words of Dst, the first of which is at `corner`."""
     for cell, totals in sums.items():
-        *each, most = patterns.load(cell)
+        *pair, top = patterns.load(cell)
         place = SIZE(EDGE * cell[0] + code.width * cell[1])
         old = code.load(corner, place, code.words)
-        code.store(dst.add(old, list(zip(each, totals, strict=True)), most, cut), corner, place)
+        code.store(dst.add(old, list(zip(pair, totals, strict=True)), top, cut), corner, place)

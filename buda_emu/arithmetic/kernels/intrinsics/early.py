@@ -20,17 +20,17 @@ class _Early:
         self.small = None if small is None else code.every_word(small)
 
     def load(self, words: Value, place: Value) -> Value:
-        """The words from there on, converted."""
+        """Load and convert the words from `place` on."""
         code = self.code
         builder = self.code.builder
-        up, kept, most, first, half, mask, least = self.numbers
+        up, mask_in, greatest, first, half, mask, least = self.numbers
         word = builder.shl(code.load(words, place, code.words), up)
-        size = code.least(builder.and_(builder.and_(word, code.word(MAGNITUDE)), kept), most)
+        size = code.least(builder.and_(builder.and_(word, code.word(MAGNITUDE)), mask_in), greatest)
         size = builder.select(builder.icmp_signed("<", size, first), code.word(0), size)
         size = builder.and_(builder.add(size, half), mask)
         signed = builder.or_(size, builder.and_(word, code.word(~MAGNITUDE)))
-        rest = code.word(0) if self.small is None else builder.and_(word, self.small)
-        return builder.select(builder.icmp_signed("<", size, least), rest, signed)
+        small_word = code.word(0) if self.small is None else builder.and_(word, self.small)
+        return builder.select(builder.icmp_signed("<", size, least), small_word, signed)
 
 
 @shared_intrinsic(early_words, types.Array, types.intp, types.BaseTuple, types.intp, types.Array)

@@ -38,29 +38,29 @@ _WORDS: Final = (types.Array, types.Array, types.Array)
 
 
 @intrinsic(add_words, types.none, *_WORDS, types.intp, types.intp, types.intp, types.Array)
-def _add_words(context: Any, builder: Builder, *given: Value) -> None:
-    _for_mode(context, builder, given, "add_words", _emit_add)
+def _add_words(context: Any, builder: Builder, *arguments: Value) -> None:
+    _for_mode(context, builder, arguments, "add_words", _emit_add)
 
 
 @intrinsic(multiply_words, types.none, *_WORDS, types.intp, types.intp, types.intp, types.Array)
-def _multiply_words(context: Any, builder: Builder, *given: Value) -> None:
-    _for_mode(context, builder, given, "multiply_words", _emit_multiply)
+def _multiply_words(context: Any, builder: Builder, *arguments: Value) -> None:
+    _for_mode(context, builder, arguments, "multiply_words", _emit_multiply)
 
 
-def _for_mode(context: Any, builder: Builder, given: Sequence[Value], name: str, emit: Any) -> None:
-    """One function for each mode, told by the last argument but one."""
+def _for_mode(context: Any, builder: Builder, arguments: Sequence[Value], name: str, emit: Any) -> None:
+    """Emit one function for each mode, chosen by the last argument but one."""
     width = lanes_for(context)
-    (*others, mode, special) = given
+    (*others, mode, special) = arguments
     for number in (BF16, FP16, FP32) if emit is _emit_add else (BF16, FP16):
         with builder.if_then(builder.icmp_signed("==", mode, SIZE(number))):
             call_shared(builder, f"{name}_{number}", [*others, special], partial(emit, width, number))
 
 
 class _Code(Vectors):
-    """What both kinds of step share."""
+    """The code that both kinds of step share."""
 
-    def lifted(self, x: Value, lift: Value) -> Value:
-        """As `_lifted`."""
+    def lift(self, x: Value, lift: Value) -> Value:
+        """Return the bits of Src words with `lift` added, 0 where the exponent is 0."""
         zero = self.builder.icmp_signed("==", self.builder.and_(x, self.word(EXPONENT)), self.word(0))
         word = self.builder.add(self.builder.and_(x, self.word(SRC_BITS)), lift)
         return self.builder.select(zero, self.word(0), word)
@@ -70,10 +70,10 @@ class _Code(Vectors):
         return self.builder.and_(x, self.word(EXPONENT))
 
     def rounded(self, total: Value, common: Value, mode: int) -> Value:
-        """Counts of 2^-10 of `common`, rounded to what Dst holds, as words."""
+        """Round counts of 2^-10 of `common` to the precision of Dst, and return them as words."""
         builder = self.builder
-        half, kept = ROUNDING[mode]
-        bits = builder.and_(builder.add(self.as_words(total), self.word(half)), self.word(kept))
+        half, mask = ROUNDING[mode]
+        bits = builder.and_(builder.add(self.as_words(total), self.word(half)), self.word(mask))
         unit = self.as_floats(builder.sub(common, self.word(FRACTION_BITS << 23)))
         bits = self.as_words(builder.fmul(self.as_floats(bits), unit))
         if mode != FP16:
@@ -84,27 +84,27 @@ class _Code(Vectors):
         too_small = builder.icmp_signed("<", size, self.word((LIFT + 1) << 23))
         return builder.select(too_small, self.word(0), builder.or_(size, builder.and_(bits, self.word(SIGN))))
 
-    def part(self, x: Value, kept: Value, without: Value) -> Value:
-        """A part of a significand as a single: what `kept` has of a word, without what `without` has."""
+    def part(self, x: Value, mask: Value, without: Value) -> Value:
+        """Return a part of a significand as a single: the bits of a word in `mask`, minus those in `without`."""
         builder = self.builder
-        return builder.fsub(self.as_floats(builder.and_(x, kept)), self.as_floats(builder.and_(x, without)))
+        return builder.fsub(self.as_floats(builder.and_(x, mask)), self.as_floats(builder.and_(x, without)))
 
-    def note(self, found: Value, special: Value) -> None:
+    def note(self, special_lanes: Value, special: Value) -> None:
         """Set lanes of `special` for good."""
         builder = self.builder
         seen = self.load(special, SIZE(0), self.words)
-        self.store(builder.or_(seen, builder.sext(found, self.words)), special, SIZE(0))
+        self.store(builder.or_(seen, builder.sext(special_lanes, self.words)), special, SIZE(0))
 
 
-def _emit_add(width: int, mode: int, builder: Builder, *given: Value) -> None:
-    word, a, b, flip, lift, special = given
+def _emit_add(width: int, mode: int, builder: Builder, *arguments: Value) -> None:
+    word, a, b, flip, lift, special = arguments
     code = _Code(builder, width)
     flips = code.every_word(flip)
     lifts = code.every_word(lift)
     with cgutils.for_range(builder, SIZE(TILE // width)) as loop:
         place = builder.mul(loop.index, SIZE(width))
-        first = code.lifted(code.load(a, place, code.words), lifts)
-        second = code.lifted(builder.xor(code.load(b, place, code.words), flips), lifts)
+        first = code.lift(code.load(a, place, code.words), lifts)
+        second = code.lift(builder.xor(code.load(b, place, code.words), flips), lifts)
         top = code.largest(code.exponent(first), code.exponent(second))
         unit = code.largest(top, code.word(LEAST))
         inverse = code.as_floats(builder.sub(code.word(INVERSE | AWAY), unit))
@@ -123,9 +123,9 @@ def _emit_add(width: int, mode: int, builder: Builder, *given: Value) -> None:
 def _emit_factors(
     code: "_Code", a: Value, b: Value, place: Value, lift: Value, special: Value
 ) -> tuple[Value, Value, Value]:
-    """As `_factors`."""
+    """Return both factors lifted and the sums of their exponents, and note lanes out of range."""
     builder = code.builder
-    first, second = (code.lifted(code.load(x, place, code.words), lift) for x in (a, b))
+    first, second = (code.lift(code.load(x, place, code.words), lift) for x in (a, b))
     exponents = [builder.lshr(code.exponent(x), code.word(1)) for x in (first, second)]
     weaker = code.least(*exponents)
     none = builder.icmp_signed("==", weaker, code.word(0))
@@ -143,11 +143,11 @@ def _emit_factors(
 
 
 def _cuts(code: "_Code", second: Value, cuts: tuple[int, int]) -> tuple[Value, Value]:
-    """The masks of `_Code.part` for the first or the second part."""
+    """Return the masks of `_Code.part` for the first or the second part."""
     builder = code.builder
-    kept = builder.select(second, I32(cuts[1]), I32(cuts[0]))
+    mask = builder.select(second, I32(cuts[1]), I32(cuts[0]))
     without = builder.select(second, I32(cuts[0]), I32(0))
-    return code.every(kept), code.every(without)
+    return code.every(mask), code.every(without)
 
 
 def _phase_cuts(code: "_Code", phase: Value) -> tuple[tuple[Value, Value], tuple[Value, Value]]:
@@ -157,8 +157,8 @@ def _phase_cuts(code: "_Code", phase: Value) -> tuple[tuple[Value, Value], tuple
     return _cuts(code, low, SRCA_CUTS), _cuts(code, high, SRCB_CUTS)
 
 
-def _emit_multiply(width: int, mode: int, builder: Builder, *given: Value) -> None:
-    word, a, b, phase, lift, special = given
+def _emit_multiply(width: int, mode: int, builder: Builder, *arguments: Value) -> None:
+    word, a, b, phase, lift, special = arguments
     code = _Code(builder, width)
     lifts = code.every_word(lift)
     cuts_a, cuts_b = _phase_cuts(code, phase)

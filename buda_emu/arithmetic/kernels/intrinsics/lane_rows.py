@@ -96,20 +96,20 @@ class _Row:
             self.code.store(body(*operands), self._lanes, builder.add(self._out, at))
 
     def each_finite(self, body: Callable[[Value, Value, Value], tuple[Value, Value]]) -> None:
-        """The same, where `body` also tells which lanes are special."""
+        """Emit the loop of `each` for a body that also returns which lanes are special, and write whether any is."""
         builder = self.code.builder
         builder.store(self._none(), self._found)
 
-        def noted(a: Value, b: Value, c: Value) -> Value:
+        def note_special(a: Value, b: Value, c: Value) -> Value:
             result, special = body(a, b, c)
             builder.store(builder.or_(builder.load(self._found), special), self._found)
             return result
 
-        self.each(noted)
+        self.each(note_special)
         builder.store(builder.sext(self._any(), I32), self._special)
 
     def all_negative(self) -> Value:
-        """Whether the third operand is in every lane."""
+        """Return whether the third operand is negative in every lane."""
         code = self.code
         builder = self.code.builder
         builder.store(self._none(), self._found)
@@ -154,15 +154,15 @@ def _fma(code: Vectors, blackhole: bool, x: Value, y: Value, z: Value) -> tuple[
     lead = b.select(p_leads, p, q)
     other = b.select(p_leads, q, p)
     distance = code.least(code.magnitude(b.sub(ep, ez)), code.word(31))
-    kept = b.lshr(other, distance)
-    lost = b.sub(other, b.shl(kept, distance))
-    other = b.or_(kept, code.least(code.least(lost, kept), code.word(1)))
+    shifted = b.lshr(other, distance)
+    lost = b.sub(other, b.shl(shifted, distance))
+    other = b.or_(shifted, code.least(code.least(lost, shifted), code.word(1)))
     product_sign = b.xor(x, y)
     differ = b.icmp_signed("<", b.xor(product_sign, z), zero)
     total = b.select(differ, b.sub(lead, other), b.add(lead, other))
     negative = b.icmp_signed("<", b.select(p_leads, product_sign, z), zero)
     total = b.select(negative, b.sub(zero, total), total)
-    pattern = _rounded(code, total, code.largest(ep, ez), blackhole)
+    pattern = _round(code, total, code.largest(ep, ez), blackhole)
     largest = code.largest(code.largest(ex, ey), code.largest(ez, ep))
     special = b.icmp_signed(">", largest, code.word(254))
     if blackhole:  # zeros have signs, and small results rules of their own
@@ -175,20 +175,20 @@ def _fma(code: Vectors, blackhole: bool, x: Value, y: Value, z: Value) -> tuple[
 
 
 def _product(code: Vectors, x: Value, y: Value) -> Value:
-    """`fma.product`."""
+    """Return the product of two significands in units of 2^20, bit 0 sticky (`fma.product`)."""
     b = code.builder
     first = code.as_floats(b.or_(b.and_(x, code.word(FRACTION)), code.word(ONE)))
     second = code.as_floats(b.or_(b.and_(y, code.word(FRACTION)), code.word(TWO_TO_26)))
     high = b.fmul(first, second)
     low = llvm_fma(b, code.floats, first, second, b.fneg(high))
-    whole = code.integers_down(low)
-    exact = b.fcmp_ordered("==", low, b.sitofp(whole, code.floats))
-    p = b.add(b.fptosi(high, code.words), whole)
+    low_integer = code.integers_down(low)
+    exact = b.fcmp_ordered("==", low, b.sitofp(low_integer, code.floats))
+    p = b.add(b.fptosi(high, code.words), low_integer)
     return b.select(exact, p, b.or_(p, code.word(1)))
 
 
-def _rounded(code: Vectors, total: Value, exponent: Value, blackhole: bool) -> Value:
-    """`fma.rounded`."""
+def _round(code: Vectors, total: Value, exponent: Value, blackhole: bool) -> Value:
+    """Return the pattern of total * 2^(exponent - 153), rounded to even (`fma.round_sum`)."""
     b = code.builder
     size = code.magnitude(total)
     shift = b.sub(exponent, code.word(153))
@@ -223,17 +223,17 @@ def _multiply(row: _Row, number: Value) -> None:
 
 
 def _add_floats(row: _Row, flip: int, blackhole: Value) -> None:
-    """x + y or x - y, as one times x: the rounded sum without denormals."""
+    """Emit x + y or x - y, as one times x: the rounded sum without denormals."""
     code = row.code
     b = row.code.builder
-    kept = code.every(b.select(blackhole, I32(SIGN), I32(0)))
+    sign_mask = code.every(b.select(blackhole, I32(SIGN), I32(0)))
 
     def body(x: Value, y: Value, _: Value) -> tuple[Value, Value]:
         y = b.xor(y, code.word(flip))
         operands = [b.select(_is_none(code, word), b.and_(word, code.word(SIGN)), word) for word in (x, y)]
         pattern = code.as_words(b.fadd(*map(code.as_floats, operands)))
         special = b.icmp_signed(">", code.largest(_exponent(code, x), _exponent(code, y)), code.word(254))
-        return b.select(_is_none(code, pattern), b.and_(pattern, kept), pattern), special
+        return b.select(_is_none(code, pattern), b.and_(pattern, sign_mask), pattern), special
 
     row.each_finite(body)
 
@@ -243,13 +243,13 @@ def _exponent(code: Vectors, word: Value) -> Value:
 
 
 def _is_none(code: Vectors, word: Value) -> Value:
-    """Where the exponent is 0."""
+    """Return the lanes whose exponent is 0."""
     return code.builder.icmp_signed("==", code.builder.and_(word, code.word(INFINITY)), code.word(0))
 
 
 # ------------------------------------------------------------------------------------------------------- the others
 def _lookup(row: _Row, table: Value) -> None:
-    """The value of the range in which each lane lies."""
+    """Emit the value of the range in which each lane lies."""
     code = row.code
     b = row.code.builder
     every = [code.every(b.load(b.gep(table, [SIZE(n)]))) for n in range(2 * rows.TABLE_BREAKS + 1)]
@@ -257,26 +257,26 @@ def _lookup(row: _Row, table: Value) -> None:
     values = every[rows.TABLE_BREAKS :]
 
     def body(x: Value, _b: Value, _c: Value) -> Value:
-        found = values[-1]
+        result = values[-1]
         for bound, value in zip(reversed(breaks), reversed(values[:-1]), strict=True):
-            found = b.select(b.icmp_unsigned("<", x, bound), value, found)
-        return found
+            result = b.select(b.icmp_unsigned("<", x, bound), value, result)
+        return result
 
     row.each(body)
 
 
 def _to_integer(row: _Row, limit: Value) -> None:
-    """fp32 to the nearest integer, ties away from zero."""
+    """Emit the conversion of fp32 to the nearest integer, ties away from zero."""
     code = row.code
     b = row.code.builder
-    most = code.every(limit)
+    largest = code.every(limit)
 
     def body(x: Value, _b: Value, _c: Value) -> Value:
         e = b.sub(_exponent(code, x), code.word(127))
         drop = code.least(code.largest(b.sub(code.word(23), e), code.word(1)), code.word(25))
         size = b.or_(b.and_(x, code.word(FRACTION)), code.word(HIDDEN))
         size = b.lshr(b.add(size, b.shl(code.word(1), b.sub(drop, code.word(1)))), drop)
-        size = b.select(b.icmp_signed(">=", e, code.word(16)), most, code.least(size, most))
+        size = b.select(b.icmp_signed(">=", e, code.word(16)), largest, code.least(size, largest))
         size = b.select(b.icmp_signed("<", e, code.word(-1)), code.word(0), size)
         signed = b.or_(b.and_(x, code.word(SIGN)), size)
         return b.select(b.icmp_signed("==", size, code.word(0)), code.word(0), signed)

@@ -39,7 +39,7 @@ def _emit_prepare_srca(
     lanes: int, builder: Builder, exponent: Value, parts: Value, words: Value, ends: Value, phases: Value, lift: Value
 ) -> None:
     code = Vectors(builder, lanes, 2 * lanes)
-    more = code.every_word(builder.shl(lift, SIZE(23)))
+    increment = code.every_word(builder.shl(lift, SIZE(23)))
     half = TILE // 4  # both groups of an inner face lie one after the other
 
     def first_of(pair: Value) -> Value:
@@ -48,20 +48,20 @@ def _emit_prepare_srca(
     def put(lifted: Value, place: Value) -> None:
         code.store(builder.and_(lifted, code.word(SRCA_FIRST)), parts, place)
 
-    least = _emit_pairs(code, exponent, words, ends, (first_of, half, SIZE(0)), more, put)
+    least = _emit_pairs(code, exponent, words, ends, (first_of, half, SIZE(0)), increment, put)
 
     def faces_of(place: Value) -> tuple[Value, Value]:
         return place, builder.add(place, SIZE(HALVES // 2))
 
     _emit_bytes(code, exponent, faces_of, builder.mul(least, SIZE(COUNTS)), 0x80808080)
-    with _more_parts(code, words, phases, 0b1010, more, lanes) as (lifted, place):
-        first, both = (code.as_floats(builder.and_(lifted, code.word(kept))) for kept in (SRCA_FIRST, SRCA_BOTH))
-        code.store(builder.fmul(builder.fsub(both, first), code.float(float(1 << 5))), parts, place)
+    with _more_parts(code, words, phases, 0b1010, increment, lanes) as (lifted, place):
+        first, parts_sum = (code.as_floats(builder.and_(lifted, code.word(mask))) for mask in (SRCA_FIRST, SRCA_BOTH))
+        code.store(builder.fmul(builder.fsub(parts_sum, first), code.float(float(1 << 5))), parts, place)
 
 
 @shared_intrinsic(prepare_srcb, *_ARRAYS, types.intp, types.intp, types.intp, by_lanes=True)
-def _emit_prepare_srcb(lanes: int, builder: Builder, *given: Value) -> None:
-    exponent, parts, words, ends, phases, lift, plus = given
+def _emit_prepare_srcb(lanes: int, builder: Builder, *arguments: Value) -> None:
+    exponent, parts, words, ends, phases, lift, plus = arguments
     narrow = Vectors(builder, GROUP, 2 * GROUP)
     code = Vectors(builder, lanes)
     shifted = builder.shl(lift, SIZE(23))
@@ -81,7 +81,7 @@ def _emit_prepare_srcb(lanes: int, builder: Builder, *given: Value) -> None:
 
     _emit_bytes(narrow, exponent, faces_of, builder.add(builder.mul(least, SIZE(COUNTS)), plus), 0)
     with _more_parts(code, words, phases, 0b1100, code.every_word(shifted), lanes) as (lifted, place):
-        first, power = (code.as_floats(builder.and_(lifted, code.word(kept))) for kept in (SRCB_FIRST, POWER))
+        first, power = (code.as_floats(builder.and_(lifted, code.word(mask))) for mask in (SRCB_FIRST, POWER))
         second = builder.fmul(builder.fsub(code.as_floats(lifted), first), code.float(float(1 << 7)))
         code.store(builder.fadd(second, builder.fmul(power, code.float(float(MORE_OF_POWER)))), parts, place)
 
@@ -92,19 +92,19 @@ def _emit_pairs(
     words: Value,
     ends: Value,
     layout: tuple[Place, int, Value],
-    more: Value,
+    increment: Value,
     put: Callable[[Value, Value], None],
 ) -> Value:
-    """Exponents, their range, of which it gives the lower end, and `put` for all words.
+    """Emit exponents and their range, return the lower end of the range, and call `put` for all words.
 
-    layout: where the word stands that belongs to a pair of exponents, how far after it the other one is, and what is
-    added to exponents.
+    layout: the function that gives the place of the first word of a pair of exponents, the distance to the second word,
+    and the number added to exponents.
     """
     builder = code.builder
     first_of, apart, plus = layout
     plus = code.every_word(plus)
     least = cgutils.alloca_once_value(builder, code.word(_MOST))
-    most = cgutils.alloca_once_value(builder, code.word(0))
+    greatest = cgutils.alloca_once_value(builder, code.word(0))
     with cgutils.for_range(builder, SIZE(TILE // 2 // code.width)) as loop:
         pair = builder.mul(loop.index, SIZE(code.width))
         first = first_of(pair)
@@ -113,26 +113,26 @@ def _emit_pairs(
             word = code.load(words, place, code.words)
             field = builder.and_(builder.lshr(word, code.word(23 - _SHIFT)), code.word(_MOST))
             none = builder.icmp_signed("==", field, code.word(0))
-            builder.store(code.largest(builder.load(most), field), most)
+            builder.store(code.largest(builder.load(greatest), field), greatest)
             lowest = builder.select(none, code.word(_MOST), field)
             builder.store(code.least(builder.load(least), lowest), least)
             counted.append(builder.select(none, code.word(NO_EXPONENT), builder.add(field, plus)))
-            put(builder.select(none, code.word(0), builder.add(word, more)), place)
+            put(builder.select(none, code.word(0), builder.add(word, increment)), place)
         low = builder.and_(counted[0], code.word(0xFFFF))
         high = builder.shl(counted[1], code.word(16))
         code.store(builder.or_(low, high), exponent, pair)
-    found = [code.least_in(builder.load(least)), code.largest_in(builder.load(most))]
-    found = [builder.lshr(end, ir.Constant(end.type, _SHIFT)) for end in found]
-    for n, end in enumerate(found):
+    range_ends = [code.least_in(builder.load(least)), code.largest_in(builder.load(greatest))]
+    range_ends = [builder.lshr(end, ir.Constant(end.type, _SHIFT)) for end in range_ends]
+    for n, end in enumerate(range_ends):
         builder.store(end, builder.gep(ends, [SIZE(n)]))
-    return builder.zext(found[0], SIZE)
+    return builder.zext(range_ends[0], SIZE)
 
 
 def _emit_bytes(
     code: Vectors, exponent: Value, faces_of: Callable[[Value], tuple[Value, Value]], least: Value, flip: int
 ) -> None:
-    """Exponents as bytes. faces_of: where those of both faces stand for a word of bytes; least: what counts the least
-    one."""
+    """Emit exponents as bytes. faces_of: the places of both faces for a word of bytes; least: the count of the least
+    exponent."""
     builder = code.builder
     below = builder.sub(least, SIZE(COUNTS * (SPAN + 1)))
     base = splat(builder, builder.trunc(below, I16), code.halves)
@@ -146,19 +146,20 @@ def _emit_bytes(
             byte = builder.select(builder.icmp_signed("==", halves, nothing), ir.Constant(code.halves, None), byte)
             words = code.as_words(byte)
             pairs.append(builder.and_(builder.or_(words, builder.lshr(words, code.word(8))), code.word(0xFFFF)))
-        both = builder.or_(pairs[0], builder.shl(pairs[1], code.word(16)))
-        code.store(builder.xor(both, code.word(flip)), exponent, builder.add(place, SIZE(HALVES)))
+        packed_bytes = builder.or_(pairs[0], builder.shl(pairs[1], code.word(16)))
+        code.store(builder.xor(packed_bytes, code.word(flip)), exponent, builder.add(place, SIZE(HALVES)))
 
 
 @contextmanager
 def _more_parts(
-    code: Vectors, words: Value, phases: Value, which: int, more: Value, lanes: int
+    code: Vectors, words: Value, phases: Value, phase_mask: int, increment: Value, lanes: int
 ) -> Generator[tuple[Value, Value]]:
-    """Where one of `which` is among the phases: words, lifted, and where their other part belongs."""
+    """Loop over all words where a phase of `phase_mask` is needed: give them lifted, and the place of their other
+    part."""
     builder = code.builder
-    needed = builder.icmp_signed("!=", builder.and_(phases, SIZE(which)), SIZE(0))
+    needed = builder.icmp_signed("!=", builder.and_(phases, SIZE(phase_mask)), SIZE(0))
     with builder.if_then(needed), cgutils.for_range(builder, SIZE(TILE // lanes)) as loop:
         place = builder.mul(loop.index, SIZE(lanes))
         word = code.load(words, place, code.words)
         none = builder.icmp_signed("==", builder.and_(word, code.word(_FIELD)), code.word(0))
-        yield builder.select(none, code.word(0), builder.add(word, more)), builder.add(place, SIZE(TILE))
+        yield builder.select(none, code.word(0), builder.add(word, increment)), builder.add(place, SIZE(TILE))

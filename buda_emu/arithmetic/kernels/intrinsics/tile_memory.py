@@ -31,11 +31,11 @@ from buda_emu.arithmetic.kernels.tiles.tile_memory import (
     copy_tile,
     expect_tile,
     fill_tile,
-    is_aligned,
     is_finite,
     is_same,
     is_zero,
     relu_tile,
+    starts_cache_line,
     tile_at,
     transpose_tile,
     working_tiles,
@@ -54,7 +54,7 @@ def _working_tile_at(_context: Any, builder: Builder, first: Value, _entry: Valu
     return builder.add(first, builder.mul(tile, SIZE(4 * TILE)))
 
 
-@intrinsic(is_aligned, types.boolean, types.uintp)
+@intrinsic(starts_cache_line, types.boolean, types.uintp)
 def _is_aligned(_context: Any, builder: Builder, tile: Value) -> Value:
     return builder.icmp_unsigned("==", builder.and_(tile, SIZE(CACHE_LINE - 1)), SIZE(0))
 
@@ -79,18 +79,18 @@ def _every(word: int) -> Value:
 
 
 def _look(builder: Builder, address: Value, is_sought: Callable[[Builder, Value], Value]) -> Value:
-    """Whether no element is sought, going by magnitudes; looks no further than the first row that has one."""
+    """Return whether no magnitude satisfies `is_sought`; stop at the first row that has one."""
     nothing = cgutils.alloca_once_value(builder, cgutils.true_bit)
     data = tile_pointer(builder, address, WORDS)
     vectors = EDGE // VECTOR.count
     with cgutils.for_range(builder, SIZE(EDGE)) as loop:
         first = builder.mul(loop.index, SIZE(vectors))
-        found: Value = None
+        match: Value = None
         for number in range(vectors):
             words = builder.load(builder.gep(data, [builder.add(first, SIZE(number))]), align=4)
             sought = is_sought(builder, builder.and_(words, _every(MAGNITUDE)))
-            found = sought if found is None else builder.or_(found, sought)
-        mask = builder.bitcast(found, ir.IntType(VECTOR.count))
+            match = sought if match is None else builder.or_(match, sought)
+        mask = builder.bitcast(match, ir.IntType(VECTOR.count))
         with builder.if_then(builder.icmp_unsigned("!=", mask, mask.type(0)), likely=False):
             builder.store(cgutils.false_bit, nothing)
             loop.do_break()
@@ -142,21 +142,21 @@ def _emit_copy(builder: Builder, target: Value, source: Value) -> None:
 
 @shared_intrinsic(add_tile, types.uintp, types.uintp, types.uintp)
 def _emit_add(builder: Builder, target: Value, first: Value, second: Value) -> None:
-    to, one, other = (tile_pointer(builder, address, VECTOR) for address in (target, first, second))
+    to, left_tile, right_tile = (tile_pointer(builder, address, VECTOR) for address in (target, first, second))
     with cgutils.for_range(builder, SIZE(TILE // VECTOR.count)) as loop:
-        left, right = (builder.load(builder.gep(data, [loop.index]), align=4) for data in (one, other))
+        left, right = (builder.load(builder.gep(data, [loop.index]), align=4) for data in (left_tile, right_tile))
         builder.store(builder.fadd(left, right), builder.gep(to, [loop.index]), align=4)
 
 
 @shared_intrinsic(add_row, types.uintp, types.uintp, types.uintp)
 def _emit_add_row(builder: Builder, target: Value, first: Value, second: Value) -> None:
-    to, one, other = (tile_pointer(builder, address, VECTOR) for address in (target, first, second))
+    to, tile, row_tile = (tile_pointer(builder, address, VECTOR) for address in (target, first, second))
     vectors = EDGE // VECTOR.count
-    row = [builder.load(builder.gep(other, [SIZE(n)]), align=4) for n in range(vectors)]
+    row = [builder.load(builder.gep(row_tile, [SIZE(n)]), align=4) for n in range(vectors)]
     with cgutils.for_range(builder, SIZE(EDGE)) as loop:
         for n in range(vectors):
             place = builder.add(builder.mul(loop.index, SIZE(vectors)), SIZE(n))
-            value = builder.load(builder.gep(one, [place]), align=4)
+            value = builder.load(builder.gep(tile, [place]), align=4)
             builder.store(builder.fadd(value, row[n]), builder.gep(to, [place]), align=4)
 
 
@@ -175,9 +175,9 @@ def _emit_relu(builder: Builder, tile: Value, relu: Value, threshold: Value) -> 
     with cgutils.for_range(builder, SIZE(TILE // VECTOR.count)) as loop:
         place = builder.gep(data, [loop.index])
         value = builder.load(place, align=4)
-        kept = builder.select(builder.fcmp_ordered(">=", value, least), value, zero)
-        most = builder.select(within, bound, kept)
-        builder.store(builder.select(builder.fcmp_ordered(">=", value, bound), most, kept), place, align=4)
+        above_least = builder.select(builder.fcmp_ordered(">=", value, least), value, zero)
+        upper = builder.select(within, bound, above_least)
+        builder.store(builder.select(builder.fcmp_ordered(">=", value, bound), upper, above_least), place, align=4)
 
 
 @shared_intrinsic(fill_tile, types.uintp, types.float32)
@@ -189,7 +189,8 @@ def _emit_fill(builder: Builder, target: Value, value: Value) -> None:
 
 @shared_intrinsic(transpose_tile, types.uintp, types.uintp)
 def _emit_transpose(builder: Builder, target: Value, source: Value) -> None:
-    """Two squares at once, one below the other in the source, beside each other as halves of vectors."""
+    """Emit a transposition by two squares at once, one below the other in the source, beside each other as halves of
+    vectors."""
     to, data = (tile_pointer(builder, address) for address in (target, source))
     quad = ir.VectorType(FLOAT, QUAD)
     pair = ir.VectorType(FLOAT, 2 * QUAD)

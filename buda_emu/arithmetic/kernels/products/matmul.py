@@ -29,10 +29,10 @@ from buda_emu.arithmetic.kernels.tiles.tile_memory import (
     copy_tile,
     expect_tile,
     fill_tile,
-    is_aligned,
     is_finite,
     is_zero,
     relu_tile,
+    starts_cache_line,
     tile_at,
     transpose_tile,
     working_tiles,
@@ -58,7 +58,7 @@ PLUS_ROW: Final = 3  # product + row 0 of the term's tile, in every row (OPS 6.1
 
 
 class Ending(NamedTuple):
-    """What becomes of the product: `how` a term is added, an operand of the shape of the result, then relu."""
+    """The last steps of a product: `how` a term is added, an operand of the shape of the result, then relu."""
 
     how: int
     term: NDArray[np.float32]
@@ -69,7 +69,7 @@ class Ending(NamedTuple):
 
     @property
     def nbytes(self) -> int:
-        """Bytes of the operand."""
+        """The bytes of the added operand."""
         return self.term.nbytes
 
 
@@ -123,9 +123,8 @@ def matmul_tiles(
     extent: Extent,
     ending: Ending,
 ) -> None:
-    """out = a x b for each of t slices of each entry: +0, then the terms of OPS 6.1 for ascending inner tiles.
-
-    Then what `ending` says.
+    """Compute out = a x b for each of t slices of each entry: +0, then the terms of OPS 6.1 for ascending inner tiles,
+    then the steps of `ending`.
 
     out: float32[w, t * rows * cols, 1024]; a: float32[w or 1, tiles, 1024], b likewise (1: the same entry for every w).
     Items: blocks of GROUP rows and `columns` columns, those of one group of rows after each other (`matmul_blocks`).
@@ -140,9 +139,9 @@ def matmul_tiles(
     zeros = np.empty(GROUP * DEPTH, np.bool_)  # whether the tiles of a at hand are
     groups = (rows + GROUP - 1) // GROUP
     blocks = (cols + columns - 1) // columns
-    for item in claimed(start, stop):
-        number = item // blocks
-        first_col = (item - number * blocks) * columns
+    for index in claimed(start, stop):
+        number = index // blocks
+        first_col = (index - number * blocks) * columns
         last_col = min(first_col + columns, cols)
         entry = number // (t * groups)
         z = number // groups - entry * t
@@ -170,7 +169,7 @@ def matmul_tiles(
                         fill_tile(panel, b_pad)
                     elif b_transposed:
                         transpose_tile(panel, tile_at(b, b_entry, at))
-                    elif is_aligned(tile_at(b, b_entry, at)):
+                    elif starts_cache_line(tile_at(b, b_entry, at)):
                         right = tile_at(b, b_entry, at)
                     else:
                         copy_tile(panel, tile_at(b, b_entry, at))
@@ -187,10 +186,10 @@ def matmul_tiles(
                         add_dense_product(tile_at(work, 0, ACCUMULATORS + g), left, right, parking, soon, g, group)
                 for g in range(group):
                     place = (row + g) * cols + col
-                    here = tile_at(out, entry, place)
-                    sum_here = tile_at(work, 0, ACCUMULATORS + g)
+                    target = tile_at(out, entry, place)
+                    accumulator = tile_at(work, 0, ACCUMULATORS + g)
                     if end < inner or how == AS_IT_IS:
-                        copy_tile(here, sum_here)
+                        copy_tile(target, accumulator)
                     else:
                         at = term_index[place]
                         other = panel
@@ -199,29 +198,30 @@ def matmul_tiles(
                         else:
                             other = tile_at(term, entry if term.shape[0] > 1 else 0, at)
                         if how == ONTO:
-                            add_tile(here, other, sum_here)
+                            add_tile(target, other, accumulator)
                         elif how == PLUS:
-                            add_tile(here, sum_here, other)
+                            add_tile(target, accumulator, other)
                         else:
-                            add_row(here, sum_here, other)
+                            add_row(target, accumulator, other)
                     if end == inner:
-                        relu_tile(here, relu, threshold)
+                        relu_tile(target, relu, threshold)
 
 
 @kernel
 def count_beyond(start: int, stop: int, tiles: Tensor, limit: np.float32, counts: NDArray[np.int64]) -> None:
-    """counts[w*n] = how many elements of each tile of float32[w, n, 1024] exceed `limit` in magnitude; NaN does not.
+    """Count in counts[w*n] the elements of each tile of float32[w, n, 1024] that exceed `limit` in magnitude; NaN does
+    not.
 
     Items: the w*n tiles.
     """
     per_entry = tiles.shape[1]
-    for item in claimed(start, stop):
+    for index in claimed(start, stop):
         count = 0
-        entry = item // per_entry
-        tile = tiles[entry, item - entry * per_entry]
+        entry = index // per_entry
+        tile = tiles[entry, index - entry * per_entry]
         for k in range(1024):
             count += abs(tile[k]) > limit
-        counts[item] = count
+        counts[index] = count
 
 
 MOST_SUM = (1 << 31) - 1

@@ -60,12 +60,12 @@ class Terms(NamedTuple):
 
 @kernel
 def count_nonzero(tiles: Tensor, counts: NDArray[np.int64]) -> None:
-    """How many elements of each tile of float32[w, n, 1024] are not zero."""
+    """Count the elements of each tile of float32[w, n, 1024] that are not zero."""
     for tile in range(counts.size):
-        here = tiles[tile // tiles.shape[1], tile % tiles.shape[1]]
+        elements = tiles[tile // tiles.shape[1], tile % tiles.shape[1]]
         count = np.int32(0)
         for k in range(TILE):
-            count += np.int32(here[k] != np.float32(0))
+            count += np.int32(elements[k] != np.float32(0))
         counts[tile] = count
 
 
@@ -78,17 +78,17 @@ def find_nonzero(
     columns: NDArray[np.int64],
     factors: NDArray[np.float32],
 ) -> None:
-    """The fields of `Weights` from its tiles and begin."""
+    """Fill the fields of `Weights` from its tiles and begin."""
     for tile in range(single.size):
         single[tile] = True
         at = begin[tile]
         if begin[tile + 1] == at:
             continue
-        here = tiles[tile // tiles.shape[1], tile % tiles.shape[1]]
+        elements = tiles[tile // tiles.shape[1], tile % tiles.shape[1]]
         for row in range(EDGE):
             before = at
             for column in range(EDGE):
-                value = here[row * EDGE + column]
+                value = elements[row * EDGE + column]
                 if value != np.float32(0):
                     nonzero[at] = tile * TILE + row * EDGE + column
                     columns[tile, row] = column
@@ -100,7 +100,7 @@ def find_nonzero(
 
 @kernel
 def same_words(a: NDArray[np.uint32], b: NDArray[np.uint32]) -> bool:
-    """Whether two arrays of one size are equal."""
+    """Return whether two arrays of one size are equal."""
     for begin in range(0, a.size, TILE):
         different = np.uint32(0)
         for k in range(begin, min(begin + TILE, a.size)):
@@ -112,11 +112,11 @@ def same_words(a: NDArray[np.uint32], b: NDArray[np.uint32]) -> bool:
 
 @kernel
 def mark_finite_tiles(start: int, stop: int, marks: NDArray[np.bool_], tiles: Tensor) -> None:
-    """marks[w, n] = whether that tile of float32[w, n, 1024] holds neither infinity nor NaN. Items: the w*n tiles."""
+    """Set marks[w, n] for each tile of float32[w, n, 1024] without infinity and NaN. Items: the w*n tiles."""
     per_entry = tiles.shape[1]
-    for item in claimed(start, stop):
-        entry = item // per_entry
-        tile = item - entry * per_entry
+    for index in claimed(start, stop):
+        entry = index // per_entry
+        tile = index - entry * per_entry
         marks[entry, tile] = is_finite(tile_at(tiles, entry, tile))
 
 
@@ -131,7 +131,8 @@ def sparse_tiles(
     products: Terms,
     columns: tuple[int, int],
 ) -> None:
-    """Every tile of out float32[w, rows * cols, 1024] as the ordered sum of its tile products. Items: these tiles.
+    """Compute every tile of out float32[w, rows * cols, 1024] as the ordered sum of its tile products. Items: these
+    tiles.
 
     acts: the operand of so many tiles a row as `columns` says first; `finite` [w or 1, source tiles] marks its source.
     columns: tiles in a row; in a column group.
@@ -144,9 +145,9 @@ def sparse_tiles(
     all_weights = weights.tiles.reshape(weights.tiles.size)
     scratch = np.empty(TILE, np.float32)
     line = np.empty(EDGE, np.float32)
-    for item in claimed(start, stop):
-        entry = item // (rows * cols)
-        tile = item - entry * rows * cols
+    for result_index in claimed(start, stop):
+        entry = result_index // (rows * cols)
+        tile = result_index - entry * rows * cols
         row = tile // cols
         column = tile - row * cols
         act_entry = entry if source.shape[0] > 1 else 0

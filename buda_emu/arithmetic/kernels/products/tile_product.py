@@ -105,20 +105,20 @@ def depthwise_tiles(
     finite: NDArray[np.bool_],
     size: tuple[int, int, int],
 ) -> None:
-    """out[t][r][c] = sum over k of in0[t][r][c + k * cols] x in1[t][k][c] (OPS 6.3).
+    """Compute out[t][r][c] = sum over k of in0[t][r][c + k * cols] x in1[t][k][c] (OPS 6.3).
 
-    out: float32[w, t * rows * cols, 1024]; in0: [t, rows, kernel_size * cols]; in1: [t, kernel_size, cols], `finite`
-    [w or 1, source tiles] marks its source (`products.sparse.mark_finite_tiles`). `size`: rows, cols, kernel_size.
-    Items: the tiles of `out`, over all w.
+    out: float32[w, t * rows * cols, 1024]; in0: [t, rows, kernel_size * cols]; in1: [t, kernel_size, cols], `finite` [w
+    or 1, source tiles] marks its source (`products.sparse.mark_finite_tiles`). `size`: rows, cols, kernel_size. Items:
+    the tiles of `out`, over all w.
     """
     rows, cols, kernel_size = size
     tiles = out.shape[1]
     scratch0 = np.empty(TILE, np.float32)
     scratch1 = np.empty(TILE, np.float32)
     line = np.empty(EDGE, np.float32)
-    for item in claimed(start, stop):
-        entry = item // tiles
-        tile = item - entry * tiles
+    for index in claimed(start, stop):
+        entry = index // tiles
+        tile = index - entry * tiles
         row = tile // cols
         c = tile - row * cols
         t = row // rows

@@ -32,7 +32,7 @@ from buda_emu.arithmetic.kernels.tensix.words import (
 
 @kernel
 def elwmul_tiles(start: int, stop: int, dst: Tiles, srca: Tiles, srcb: Tiles, phases: int, setting: Setting) -> None:
-    """dst += srca * srcb, one accumulation for each phase. Items: the tiles.
+    """Compute dst += srca * srcb, one accumulation for each phase. Items: the tiles.
 
     dst: uint32[n, 1024], Dst images of the setting's mode; srca and srcb: uint32[n, 1024] words. `phases`: bit p is set
     where phase p runs.
@@ -41,10 +41,10 @@ def elwmul_tiles(start: int, stop: int, dst: Tiles, srca: Tiles, srcb: Tiles, ph
     word = np.empty(TILE, np.int32)
     x = np.empty(TILE, np.int32)
     v = np.empty(TILE, np.int32)
-    for item in range(start, stop):
-        image = dst[item].view(np.int32)
-        a = srca[item].view(np.int32)
-        b = srcb[item].view(np.int32)
+    for index in range(start, stop):
+        image = dst[index].view(np.int32)
+        a = srca[index].view(np.int32)
+        b = srcb[index].view(np.int32)
         load_words(word, image, mode)
         for phase in range(4):
             if phases >> phase & 1:
@@ -57,7 +57,7 @@ def elwmul_tiles(start: int, stop: int, dst: Tiles, srca: Tiles, srcb: Tiles, ph
 def elwadd_tiles(
     start: int, stop: int, dst: Tiles, srca: Tiles, srcb: Tiles, subtract: bool, accumulate: bool, setting: Setting
 ) -> None:
-    """dst = srca + srcb, or the difference; `accumulate`: added to what dst held. Items: the tiles.
+    """Compute dst = srca + srcb, or the difference; `accumulate`: added to the old dst. Items: the tiles.
 
     Arrays as for `elwmul_tiles`.
     """
@@ -67,10 +67,10 @@ def elwadd_tiles(
     v = np.empty(TILE, np.int32)
     flip = i32(-0x80000000) if subtract else i32(0)
     wide_half = mode == FP32 and exponent_bits == 5
-    for item in range(start, stop):
-        image = dst[item].view(np.int32)
-        a = srca[item].view(np.int32)
-        b = srcb[item].view(np.int32)
+    for index in range(start, stop):
+        image = dst[index].view(np.int32)
+        a = srca[index].view(np.int32)
+        b = srcb[index].view(np.int32)
         if accumulate:
             load_words(word, image, mode)
         else:
@@ -95,7 +95,7 @@ def _accumulate(word: Lanes, x: Lanes, v: Lanes, mode: int, blackhole: bool) -> 
 
 @helper
 def _multiply(x: Lanes, v: Lanes, a: Lanes, b: Lanes, phase: int, bias: np.int32) -> None:
-    """Exponents and signed products of one phase."""
+    """Write the exponents and signed products of one phase."""
     for n in range(TILE):
         # A product with a zero has the exponent of the bias alone.
         exponent = i32(max(i32(exponent_of(a[n]) + exponent_of(b[n])), i32(0)) + bias)
@@ -106,7 +106,7 @@ def _multiply(x: Lanes, v: Lanes, a: Lanes, b: Lanes, phase: int, bias: np.int32
 
 @helper
 def _add(x: Lanes, v: Lanes, a: Lanes, b: Lanes, flip: np.int32, wide_half: bool) -> None:
-    """Exponents and signed sums; `flip` is XORed to b. `wide_half`: operands of family A, for an fp32 Dst."""
+    """Write exponents and signed sums; `flip` is XORed to b. `wide_half`: operands of family A, for an fp32 Dst."""
     for n in range(TILE):
         first = i32(a[n])
         second = i32(b[n] ^ flip)
@@ -138,26 +138,26 @@ def _add(x: Lanes, v: Lanes, a: Lanes, b: Lanes, flip: np.int32, wide_half: bool
 
 @kernel
 def copy_to_dst_tiles(start: int, stop: int, dst: Tiles, srca: Tiles, mode: int, exponent_bits: int) -> None:
-    """dst = srca as an op copies its operand, into fp32 by adding zero. Items: the tiles.
+    """Copy srca to dst as an op copies its operand, into fp32 by adding zero. Items: the tiles.
 
     dst: uint32[n, 1024], Dst images of `mode`; srca: uint32[n, 1024] words. `exponent_bits`: 5 for operands of family
     A, 8 for B.
     """
     rebias = i32(112 << 23) if mode == FP32 and exponent_bits == 5 else i32(0)
-    for item in range(start, stop):
-        image = dst[item].view(np.int32)
-        words = srca[item].view(np.int32)
+    for index in range(start, stop):
+        image = dst[index].view(np.int32)
+        words = srca[index].view(np.int32)
         for n in range(TILE):
-            image[n] = store_word(copied(words[n], rebias, mode), mode)
+            image[n] = store_word(copy_word(words[n], rebias, mode), mode)
 
 
 @kernel
-def move_to_src_tiles(start: int, stop: int, src: Tiles, dst: Tiles, mode: int, kept: np.uint32) -> None:
-    """src = dst, of which an fp32 datum keeps the bits `kept`. Items: the tiles. Arrays as for `copy_to_dst_tiles`."""
-    mask = i32(kept) if mode == FP32 else i32(-1)
-    for item in range(start, stop):
-        words = src[item].view(np.int32)
-        image = dst[item].view(np.int32)
+def move_to_src_tiles(start: int, stop: int, src: Tiles, dst: Tiles, mode: int, bit_mask: np.uint32) -> None:
+    """Move dst to src; an fp32 datum keeps the bits `bit_mask`. Items: the tiles. Arrays as for `copy_to_dst_tiles`."""
+    mask = i32(bit_mask) if mode == FP32 else i32(-1)
+    for index in range(start, stop):
+        words = src[index].view(np.int32)
+        image = dst[index].view(np.int32)
         for n in range(TILE):
             words[n] = i32(load_word(image[n], mode) & mask)
 
@@ -166,23 +166,23 @@ def move_to_src_tiles(start: int, stop: int, src: Tiles, dst: Tiles, mode: int, 
 def recode_halves(
     start: int, stop: int, out: NDArray[np.uint16], codes: NDArray[np.uint16], exponent: int, infinite: int
 ) -> None:
-    """Datums of 16 bits unpacked, copied to a Dst of the same bits and packed: without an exponent (the bits of
+    """Unpack datums of 16 bits, copy them to a Dst of the same bits and pack them: without an exponent (the bits of
     `exponent`) they are 0, with that of `infinite` they have no fraction. uint16[n, 1024] each; items: the tiles."""
     mask = np.uint16(exponent)
-    most = np.uint16(infinite)
-    for item in range(start, stop):
-        target = out[item]
-        source = codes[item]
+    infinite_field = np.uint16(infinite)
+    for index in range(start, stop):
+        target = out[index]
+        source = codes[index]
         for n in range(TILE):
             x = source[n]
             field = np.uint16(x & mask)
-            kept = np.uint16(x & np.uint16(np.uint16(0x8000) | mask)) if field == most else x
-            target[n] = np.uint16(0) if field == 0 else kept
+            clipped = np.uint16(x & np.uint16(np.uint16(0x8000) | mask)) if field == infinite_field else x
+            target[n] = np.uint16(0) if field == 0 else clipped
 
 
 @helper
-def copied(word: np.int32, rebias: np.int32, mode: int) -> np.int32:
-    """The word that a copy leaves of one; `rebias` is added to the exponent in place."""
+def copy_word(word: np.int32, rebias: np.int32, mode: int) -> np.int32:
+    """Return the word that a copy leaves; `rebias` is added to the exponent in place."""
     word = i32(word & i32(-0x2000))
     exponent = i32(word & i32(0x7F800000))
     if mode == FP32:
@@ -196,12 +196,13 @@ LOWEST: Final = -(1 << 31)
 
 @kernel
 def reduce_max_tiles(
-    start: int, stop: int, dst: Tensor, operand: Source, kept: np.uint32, setting: Setting, accumulate: bool
+    start: int, stop: int, dst: Tensor, operand: Source, bit_mask: np.uint32, setting: Setting, accumulate: bool
 ) -> None:
-    """Each tile of dst = the maxima over as many tiles of the operand, in row 0, or of a transposed one in column 0.
+    """Compute each tile of dst as the maxima over as many tiles of the operand, in row 0, or of a transposed one in
+    column 0.
 
     dst: uint32[w, m, 1024], Dst images of the setting's mode, zero elsewhere. The operand's places: int32[m * n], the n
-    source tiles of each tile of dst. Of the words the comparison sees the bits `kept`. `accumulate`: begins with the
+    source tiles of each tile of dst. The comparison sees the bits `bit_mask` of a word. `accumulate`: begin with the
     line that dst holds. Items: the tiles of dst.
     """
     source, index, pad, along_rows = operand
@@ -212,32 +213,32 @@ def reduce_max_tiles(
     largest = np.empty(EDGE, np.int32)
     rebias = i32(112 << 23) if mode == FP32 and exponent_bits == 5 else i32(0)
     stride = EDGE if along_rows else 1
-    for item in range(start, stop):
-        entry = item // m
-        at = item - entry * m
+    for result_index in range(start, stop):
+        entry = result_index // m
+        at = result_index - entry * m
         image = dst[entry, at].view(np.int32)
         for j in range(EDGE):
             largest[j] = i32(LOWEST)
             if accumulate:
                 word = load_word(image[j * stride], mode)
-                largest[j] = _ordered(i32(word & i32(-0x2000)) if mode == FP32 else word)
+                largest[j] = _sort_key(i32(word & i32(-0x2000)) if mode == FP32 else word)
         for n in range(at * count, (at + 1) * count):
             fetch_words(tile, source, entry, index[n], pad, along_rows)
             for i in range(EDGE):
                 for j in range(EDGE):
-                    word = i32(tile[i * EDGE + j] & i32(kept))
+                    word = i32(tile[i * EDGE + j] & i32(bit_mask))
                     word = i32(0) if i32(word & i32(0x7F800000)) == 0 else i32(word + rebias)
-                    largest[j] = max(largest[j], _ordered(word))
+                    largest[j] = max(largest[j], _sort_key(word))
         for j in range(TILE):
             image[j] = i32(0)
         for j in range(EDGE):
-            word = _ordered(largest[j])
+            word = _sort_key(largest[j])
             if along_rows:  # through SrcB and the adder, which has moved the exponents of family A already
-                word = copied(word, i32(0), mode)
+                word = copy_word(word, i32(0), mode)
             image[j * stride] = store_word(word, mode)
 
 
 @helper
-def _ordered(word: np.int32) -> np.int32:
-    """A word of sign and magnitude as an integer in the same order, and back."""
+def _sort_key(word: np.int32) -> np.int32:
+    """Return a word of sign and magnitude as an integer in the same order, or such an integer as a word."""
     return i32(word ^ i32(i32(word >> i32(31)) & i32(0x7FFFFFFF)))

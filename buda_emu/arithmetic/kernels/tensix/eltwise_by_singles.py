@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from buda_emu.arithmetic.jit.kernel import helper, kernel
 from buda_emu.arithmetic.kernels.fma import fma_f32
-from buda_emu.arithmetic.kernels.tensix.products.prepared import aligned
+from buda_emu.arithmetic.kernels.tensix.products.prepared import align_to_cache_line
 from buda_emu.arithmetic.kernels.tensix.words import BF16, FP16, FP32, TILE, Lanes, Setting, Tiles, i32, store_words
 
 LANES: Final = 16
@@ -53,19 +53,19 @@ def add_by_singles(
     setting: Setting,
     left_out: NDArray[np.bool_],
 ) -> None:
-    """dst = srca + srcb, or the difference. Items: the tiles. Arguments as for `eltwise.elwadd_tiles`.
+    """Compute dst = srca + srcb, or the difference. Items: the tiles. Arguments as for `elementwise.elwadd_tiles`.
 
     left_out: bool[n], True on return for a tile that is not done.
     """
     mode = setting.mode
-    word = aligned(np.empty(2 * TILE, np.int32), TILE)
+    word = align_to_cache_line(np.empty(2 * TILE, np.int32), TILE)
     special = np.zeros(LANES, np.int32)
     lift = LIFT << 23 if setting.exponent_bits == 5 else 0
-    for item in range(start, stop):
-        a = srca[item].view(np.int32)
-        b = srcb[item].view(np.int32)
+    for index in range(start, stop):
+        a = srca[index].view(np.int32)
+        b = srcb[index].view(np.int32)
         add_words(word, a, b, 1 << 31 if subtract else 0, lift, mode, special)
-        left_out[item] = _put(dst[item].view(np.int32), word, special, mode)
+        left_out[index] = _put(dst[index].view(np.int32), word, special, mode)
 
 
 @kernel
@@ -79,14 +79,14 @@ def multiply_by_singles(
     setting: Setting,
     left_out: NDArray[np.bool_],
 ) -> None:
-    """dst = srca * srcb. Items: the tiles. Arguments as for `eltwise.elwmul_tiles` and `add_by_singles`."""
+    """Compute dst = srca * srcb. Items: the tiles. Arguments as for `elementwise.elwmul_tiles` and `add_by_singles`."""
     mode = setting.mode
-    word = aligned(np.empty(2 * TILE, np.int32), TILE)
+    word = align_to_cache_line(np.empty(2 * TILE, np.int32), TILE)
     special = np.zeros(LANES, np.int32)
     lift = LIFT << 23 if setting.exponent_bits == 5 else 0
-    for item in range(start, stop):
-        a = srca[item].view(np.int32)
-        b = srcb[item].view(np.int32)
+    for index in range(start, stop):
+        a = srca[index].view(np.int32)
+        b = srcb[index].view(np.int32)
         for n in range(TILE):
             word[n] = i32(0)
         for phase in range(4):
@@ -95,17 +95,17 @@ def multiply_by_singles(
                     multiply_exactly(word, a, b, phase, lift, special)
                 else:
                     multiply_words(word, a, b, phase, lift, mode, special)
-        left_out[item] = _put(dst[item].view(np.int32), word, special, mode)
+        left_out[index] = _put(dst[index].view(np.int32), word, special, mode)
 
 
 @helper
 def _put(image: Lanes, word: Lanes, special: Lanes, mode: int) -> bool:
-    """The image of lifted words, unless something is special, which is forgotten then; whether it is."""
-    found = i32(0)
+    """Write the image of lifted words, unless a lane is special. Clear `special`, and return whether one was."""
+    any_special = i32(0)
     for n in range(LANES):
-        found = i32(found | special[n])
+        any_special = i32(any_special | special[n])
         special[n] = i32(0)
-    if found != 0:
+    if any_special != 0:
         return True
     if mode == FP16:
         for n in range(TILE):
@@ -115,30 +115,31 @@ def _put(image: Lanes, word: Lanes, special: Lanes, mode: int) -> bool:
 
 
 def add_words(word: Any, a: Any, b: Any, flip: int, lift: int, mode: int, special: Any) -> None:
-    """word = a + (b ^ flip), int32[1024] each; the result is lifted. `special` is set where the result is not right.
+    """Compute word = a + (b ^ flip), int32[1024] each; the result is lifted. `special` is set where the result is not
+    right.
 
-    Both are rounded to units of 2^-10 of the larger one's exponent, halves away from zero, which loses nothing of that
-    one (2.5); then their sum is to what Dst holds.
+    Both are rounded to units of 2^-10 of the larger one's exponent, halves away from zero, which loses nothing of the
+    larger one (2.5); then their sum is rounded to the precision of Dst.
     """
-    half, kept = ROUNDING[mode]
+    half, mask = ROUNDING[mode]
     with np.errstate(all="ignore"):
-        first = _lifted(a, lift)
-        second = _lifted(b ^ np.array(flip, np.uint32).view(np.int32), lift)
+        first = _lift(a, lift)
+        second = _lift(b ^ np.array(flip, np.uint32).view(np.int32), lift)
         top = np.maximum(first & i32(EXPONENT), second & i32(EXPONENT))
         unit = np.maximum(top, i32(LEAST))
         inverse = np.asarray(_difference(INVERSE | AWAY, unit)).view(np.float32)
         magic = np.float32(MAGIC)
         counts = [fma_f32(x.view(np.float32), inverse, magic) - magic for x in (first, second)]
-        bits = (np.asarray(counts[0] + counts[1]).view(np.int32) + i32(half)) & i32(kept)
+        bits = (np.asarray(counts[0] + counts[1]).view(np.int32) + i32(half)) & i32(mask)
         result = bits.view(np.float32) * (unit - i32(FRACTION_BITS << 23)).view(np.float32)
         word[:] = _ends(result.view(np.int32), mode)
     special[0] |= bool(((top != 0) & (top < LEAST) | (top > MOST)).any())
 
 
 def multiply_words(word: Any, a: Any, b: Any, phase: int, lift: int, mode: int, special: Any) -> None:
-    """word += a * b in one phase, int32[1024] each, in a 16-bit Dst; word is lifted. `special` as for
+    """Compute word += a * b in one phase, int32[1024] each, in a 16-bit Dst; word is lifted. `special` as for
     `add_words`."""
-    half, kept = ROUNDING[mode]
+    half, mask = ROUNDING[mode]
     with np.errstate(all="ignore"):
         first, second, pair = _factors(a, b, lift, special)
         shift = 5 * (phase & 1) + 7 * (phase >> 1)
@@ -151,21 +152,22 @@ def multiply_words(word: Any, a: Any, b: Any, phase: int, lift: int, mode: int, 
         away = np.asarray(_difference(INVERSE | AWAY, common)).view(np.float32)
         total = fma_f32(word.view(np.float32), away, np.float32(MAGIC))
         total = total + np.floor(fma_f32(product, scale, np.float32(UPWARD)))
-        bits = (np.asarray(total - np.float32(MAGIC)).view(np.int32) + i32(half)) & i32(kept)
+        bits = (np.asarray(total - np.float32(MAGIC)).view(np.int32) + i32(half)) & i32(mask)
         result = bits.view(np.float32) * (common - i32(FRACTION_BITS << 23)).view(np.float32)
         word[:] = _ends(result.view(np.int32), mode)
 
 
 def multiply_exactly(word: Any, a: Any, b: Any, phase: int, lift: int, special: Any) -> None:
-    """The same in a 32-bit Dst, which holds the sum of all four products: it has 22 bits."""
+    """Compute word += a * b in one phase in a 32-bit Dst, which holds the sum of all four products exactly: it has 22
+    bits."""
     with np.errstate(all="ignore"):
         first, second, _ = _factors(a, b, lift, special)
         part = _part(first, SRCA_CUTS, phase & 1), _part(second, SRCB_CUTS, phase >> 1)
         word[:] = fma_f32(*part, word.view(np.float32)).view(np.int32)
 
 
-def _lifted(x: Any, lift: int) -> NDArray[np.int32]:
-    """The 19 bits of Src words, without what has the exponent 0."""
+def _lift(x: Any, lift: int) -> NDArray[np.int32]:
+    """Return the 19 bits of Src words with `lift` added, 0 where the exponent is 0."""
     return np.where(x & i32(EXPONENT) == 0, i32(0), (x & i32(SRC_BITS)) + i32(lift))
 
 
@@ -180,8 +182,8 @@ def _part(x: Any, cuts: tuple[int, int], second: int) -> Any:
 
 def _factors(a: Any, b: Any, lift: int, special: Any) -> tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.int32]]:
     """Both factors, and half the sum of their exponents, 0 where one is a zero."""
-    first = _lifted(a, lift)
-    second = _lifted(b, lift)
+    first = _lift(a, lift)
+    second = _lift(b, lift)
     exponents = (first & i32(EXPONENT)) >> 1, (second & i32(EXPONENT)) >> 1
     pair = np.where((exponents[0] == 0) | (exponents[1] == 0), i32(0), exponents[0] + exponents[1])
     weak = (pair != 0) & (pair < LEAST_PRODUCT >> 1) | (pair > MOST_PRODUCT >> 1)
@@ -191,7 +193,7 @@ def _factors(a: Any, b: Any, lift: int, special: Any) -> tuple[NDArray[np.int32]
 
 
 def _ends(bits: Any, mode: int) -> Any:
-    """What an fp16 Dst makes of a lifted number that is too large or too small for it."""
+    """Return lifted numbers with those clamped or cleared that are too large or too small for an fp16 Dst."""
     if mode != FP16:
         return bits
     size = bits & i32(MAGNITUDE)

@@ -22,7 +22,13 @@ from buda_emu.arithmetic.kernels.tensix.conversions.l1_acc import add_bf16_tile
 from buda_emu.arithmetic.kernels.tensix.eltwise_by_singles import LANES, LIFT, multiply_words
 from buda_emu.arithmetic.kernels.tensix.products.accumulate import accumulate_narrow, accumulate_wide, exponent_bias
 from buda_emu.arithmetic.kernels.tensix.products.fidelity import PHASES, srca_part, srcb_part
-from buda_emu.arithmetic.kernels.tensix.products.prepared import INFINITE, aligned, cut_words, move_words, range_of
+from buda_emu.arithmetic.kernels.tensix.products.prepared import (
+    INFINITE,
+    align_to_cache_line,
+    cut_words,
+    move_words,
+    range_of,
+)
 from buda_emu.arithmetic.kernels.tensix.products.spills import spill_any
 from buda_emu.arithmetic.kernels.tensix.words import (
     BF16,
@@ -60,8 +66,9 @@ BOTH_PARTS: Final = 0x7FC000
 
 
 class Picks(NamedTuple):
-    """What the terms of an encoding do (`ops.sparse.Terms`): begin[group, row] to begin[group, row + 1] are those of a
-    result tile, each the product of the source tile `weight` and a tile of row `act_row`; `ends`: the tile is spilled.
+    """The work of the terms of an encoding (`ops.sparse.Terms`): begin[group, row] to begin[group, row + 1] are those
+    of a result tile, each the product of the source tile `weight` and a tile of row `act_row`; `ends`: the tile is
+    spilled.
 
     Elements of weight tile n that are not zero are number begin_of[n]..begin_of[n + 1] of `line`, `column`, `word`.
     """
@@ -101,8 +108,8 @@ class Reading(NamedTuple):
 
 
 class Picking(NamedTuple):
-    """How lines are picked: the result has rows of `cols` tiles in groups of `group_cols`; bit p of `phases` is set
-    where phase p runs; `spill`: the way that a tile goes between two strips."""
+    """The settings of picking lines: the result has rows of `cols` tiles in groups of `group_cols`; bit p of `phases`
+    is set where phase p runs; `spill`: the conversion of a tile between two strips."""
 
     cols: int
     group_cols: int
@@ -122,13 +129,13 @@ def pick_tiles(
     in_l1: NDArray[np.uint16],
     memory: NDArray[np.int32],
 ) -> None:
-    """dst uint32[stop - start, 1024], Dst images of the setting's mode that are full of zeros, += the products of tiles
-    start..stop of the result, counted over all entries.
+    """Add to dst uint32[stop - start, 1024], Dst images of the setting's mode that are full of zeros, the products of
+    tiles start..stop of the result, counted over all entries.
 
     Not for operands of family A in a 32-bit Dst: there zeros have exponents. `in_l1`, uint16[stop - start, 1024] or
     empty: where a bf16 Dst is packed after each strip, and added up as Float16_b; then dst is not looked at, and may
-    have any length. `memory`: ROOM words to work in; slices of an array of the kernel's own would be counted, which
-    takes longer than what is done with them.
+    have any length. `memory`: ROOM words to work in; slices of an array of the kernel's own would be reference-counted,
+    which takes longer than the work on them.
     """
     codes, index, pad, transposed = source
     cols, group_cols, phases, setting, spill = picking
@@ -137,32 +144,32 @@ def pick_tiles(
     sums = in_l1.size > 0
     packed = np.empty(TILE, np.uint16)
     rows = picks.begin.shape[1] - 1
-    room = aligned(memory, 7 * TILE)
+    room = align_to_cache_line(memory, 7 * TILE)
     word = part_of(room, 0, TILE)
-    whole = part_of(room, TILE, TILE)
-    own = part_of(room, 2 * TILE, TILE)
+    source_tile = part_of(room, TILE, TILE)
+    lines = part_of(room, 2 * TILE, TILE)
     before = part_of(room, 3 * TILE, TILE)
     factor = part_of(room, 4 * TILE, TILE)
     part = part_of(room, 5 * TILE, TILE)
-    more = part_of(room, 6 * TILE, TILE)
+    exponents = part_of(room, 6 * TILE, TILE)
     special = np.zeros(LANES, np.int32)
     narrow = (mode == BF16 and exponent_bits == 8) or (mode == FP16 and exponent_bits == 5)
-    for item in range(start, stop):
-        entry = item // (rows * cols)
-        tile = item - entry * rows * cols
+    for result_index in range(start, stop):
+        entry = result_index // (rows * cols)
+        tile = result_index - entry * rows * cols
         row = tile // cols
         column = tile - row * cols
-        image = dst[0 if sums else item - start].view(np.int32)
+        image = dst[0 if sums else result_index - start].view(np.int32)
         first = picks.begin[column // group_cols, row]
         last = picks.begin[column // group_cols, row + 1]
         if first == last:
             if sums:
                 for n in range(TILE):
-                    in_l1[item - start, n] = np.uint16(0)
+                    in_l1[result_index - start, n] = np.uint16(0)
             continue
         for n in range(TILE):
             word[n] = i32(0)
-        begun = False
+        has_sum = False
         empty = True
         singles = narrow
         moved = 0
@@ -172,23 +179,23 @@ def pick_tiles(
             end = int(picks.begin_of[weight + 1])
             if begin < end:
                 at = int(index[picks.act_row[term] * cols + column])
-                _fetch(whole, codes, entry if entries > 1 else 0, at, pad, exponent_bits)
-                if empty and _first_term(word, whole, own, picks, (begin, end), transposed, picking):
+                _fetch(source_tile, codes, entry if entries > 1 else 0, at, pad, exponent_bits)
+                if empty and _first_term(word, source_tile, lines, picks, (begin, end), transposed, picking):
                     begin = end
                 elif end < begin + EDGE:
                     for n in range(TILE):
-                        own[n] = i32(0)
+                        lines[n] = i32(0)
                 for number in range(begin, end):
                     to = EDGE * picks.line[number]
-                    line = part_of(own, to, EDGE)
+                    line = part_of(lines, to, EDGE)
                     factors = part_of(factor, to, EDGE)
-                    _pick_line(line, whole, picks.column[number], transposed)
-                    one = picks.word[number]
+                    _pick_line(line, source_tile, picks.column[number], transposed)
+                    element = picks.word[number]
                     for n in range(EDGE):
-                        factors[n] = one
+                        factors[n] = element
                 empty = False
                 if begin < end and singles:
-                    singles, moved = _add_in_singles(word, own, factor, phases, mode, moved, before, special)
+                    singles, moved = _add_in_singles(word, lines, factor, phases, mode, moved, before, special)
                     if singles:
                         begin = end
                     elif moved:
@@ -198,23 +205,23 @@ def pick_tiles(
                     if begin < end and phases >> phase & 1:
                         bias = exponent_bias(mode, exponent_bits, phase)
                         for n in range(TILE):
-                            part[n] = i32(srca_part(own[n], phase) * srcb_part(factor[n], phase))
-                            exponent = i32(i32(own[n] >> i32(23)) & i32(255))
+                            part[n] = i32(srca_part(lines[n], phase) * srcb_part(factor[n], phase))
+                            exponent = i32(i32(lines[n] >> i32(23)) & i32(255))
                             other = i32(i32(factor[n] >> i32(23)) & i32(255))
-                            more[n] = i32(0) if exponent == 0 else max(i32(i32(exponent + other) + bias), i32(0))
-                        _add(word, part, more, mode, blackhole)
+                            exponents[n] = i32(0) if exponent == 0 else max(i32(i32(exponent + other) + bias), i32(0))
+                        _add(word, part, exponents, mode, blackhole)
             if moved and (picks.ends[term] or term + 1 == last):
                 move_words(word, -moved)
                 moved = 0
             if sums and (picks.ends[term] or term + 1 == last):
                 _pack_halves(packed, word)
-                if begun:
-                    add_bf16_tile(in_l1[item - start], packed)
+                if has_sum:
+                    add_bf16_tile(in_l1[result_index - start], packed)
                 else:
-                    stored = in_l1[item - start]
+                    stored = in_l1[result_index - start]
                     for n in range(TILE):
                         stored[n] = packed[n]
-                begun = True
+                has_sum = True
                 empty = True
                 singles = narrow
                 moved = 0
@@ -228,37 +235,45 @@ def pick_tiles(
 
 @helper
 def _first_term(
-    word: Lanes, whole: Lanes, room: Lanes, picks: Picks, elements: tuple[int, int], transposed: bool, picking: Picking
+    word: Lanes,
+    source_tile: Lanes,
+    room: Lanes,
+    picks: Picks,
+    elements: tuple[int, int],
+    transposed: bool,
+    picking: Picking,
 ) -> bool:
-    """All phases of the first term, if its numbers allow it; else the words are zeros, as before. `room` is memory to
-    work in."""
+    """Compute all phases of the first term and return True, if its numbers allow it; else leave the words zeros, as
+    before. `room` is memory to work in."""
     (begin, end) = elements
     (mode, exponent_bits, _) = picking.setting
     keep = i32(BOTH_PARTS if picking.phases & 0b0010 else FIRST_PART)
     lowest, highest = (i32(LEAST_FP16), i32(MOST_FP16)) if mode == FP16 else (i32(LEAST), i32(MOST))
     bias = exponent_bias(mode, exponent_bits, 0)
     least = part_of(room, 0, EDGE)
-    most = part_of(room, EDGE, EDGE)
+    greatest = part_of(room, EDGE, EDGE)
     picked = part_of(room, 2 * EDGE, EDGE)
     for n in range(EDGE):
         least[n] = lowest
-        most[n] = i32(0)
+        greatest[n] = i32(0)
     fraction = i32(0)
     for number in range(begin, end):
         factor = picks.word[number]
         place = picks.column[number]
         fraction = i32(fraction | i32(factor & i32(0x7FFFFF)))
-        more = i32(i32(i32(factor >> i32(23)) & i32(255)) + bias)
+        exponent_change = i32(i32(i32(factor >> i32(23)) & i32(255)) + bias)
         flip = i32(factor & i32(-0x80000000))
-        line = picked if transposed else part_of(whole, EDGE * place, EDGE)
+        line = picked if transposed else part_of(source_tile, EDGE * place, EDGE)
         if transposed:
-            _pick_line(line, whole, place, transposed)
-        _scaled(part_of(word, EDGE * picks.line[number], EDGE), line, least, most, more, flip, keep, lowest)
+            _pick_line(line, source_tile, place, transposed)
+        _scale_line(
+            part_of(word, EDGE * picks.line[number], EDGE), line, least, greatest, exponent_change, flip, keep, lowest
+        )
     low = lowest
     high = i32(0)
     for n in range(EDGE):
         low = min(low, least[n])
-        high = max(high, most[n])
+        high = max(high, greatest[n])
     if fraction == 0 and low >= lowest and high <= highest:
         return True
     for n in range(TILE):
@@ -267,91 +282,99 @@ def _first_term(
 
 
 @helper
-def _pick_line(out: Lanes, whole: Lanes, place: int, transposed: bool) -> None:
-    """Row `place` of a tile, or its column."""
+def _pick_line(out: Lanes, source_tile: Lanes, place: int, transposed: bool) -> None:
+    """Copy row `place` of a tile, or its column."""
     if transposed:
-        column = part_of(whole, place, TILE - place)
+        column = part_of(source_tile, place, TILE - place)
         for n in range(EDGE):
             out[n] = column[EDGE * n]
     else:
-        row = part_of(whole, EDGE * place, EDGE)
+        row = part_of(source_tile, EDGE * place, EDGE)
         for n in range(EDGE):
             out[n] = row[n]
 
 
 @helper
-def _scaled(
-    out: Lanes, line: Lanes, least: Lanes, most: Lanes, more: np.int32, flip: np.int32, keep: np.int32, lowest: np.int32
+def _scale_line(
+    out: Lanes,
+    line: Lanes,
+    least: Lanes,
+    greatest: Lanes,
+    exponent_change: np.int32,
+    flip: np.int32,
+    keep: np.int32,
+    lowest: np.int32,
 ) -> None:
-    """A line times a power of two: `more` is added to exponents, which go into `least` and `most`."""
+    """Multiply a line by a power of two: `exponent_change` is added to exponents, whose range goes into `least` and
+    `greatest`."""
     for n in range(EDGE):
-        own = line[n]
-        field = i32(i32(own >> i32(23)) & i32(255))
-        exponent = i32(field + more)
-        most[n] = max(most[n], i32(0) if field == 0 else exponent)
+        element = line[n]
+        field = i32(i32(element >> i32(23)) & i32(255))
+        exponent = i32(field + exponent_change)
+        greatest[n] = max(greatest[n], i32(0) if field == 0 else exponent)
         least[n] = min(least[n], lowest if field == 0 else exponent)
-        size = i32(i32(min(exponent, i32(INFINITE)) << i32(23)) | i32(own & keep))
+        size = i32(i32(min(exponent, i32(INFINITE)) << i32(23)) | i32(element & keep))
         size = i32(INFINITE << 23) if exponent >= i32(INFINITE) else size
-        out[n] = i32(0) if field == 0 else i32(size | i32(i32(own & i32(-0x80000000)) ^ flip))
+        out[n] = i32(0) if field == 0 else i32(size | i32(i32(element & i32(-0x80000000)) ^ flip))
 
 
 @helper
 def _add_in_singles(
-    word: Lanes, own: Lanes, factor: Lanes, phases: int, mode: int, moved: int, before: Lanes, special: Lanes
+    word: Lanes, lines: Lanes, factor: Lanes, phases: int, mode: int, moved: int, before: Lanes, special: Lanes
 ) -> tuple[bool, int]:
-    """All phases of a term; whether its numbers are some for singles, else the words are as they were. `moved`: by how
-    much exponents of the words are greater; how much it is afterwards."""
+    """Add all phases of a term; return whether its numbers suit singles, else the words are as they were, and `moved`
+    as it is afterwards: by how much exponents of the words are greater."""
     lift = LIFT if mode == FP16 else 0
     if mode == BF16:
-        least, most = range_of(word, 0)
-        own_least, own_most = range_of(own, 0)
+        least, greatest = range_of(word, 0)
+        lines_least, lines_greatest = range_of(lines, 0)
         _, factor_most = range_of(factor, 0)
-        if own_most == 0 or factor_most == 0:
+        if lines_greatest == 0 or factor_most == 0:
             return True, moved
-        if moved == 0 and (most > FAR or own_most + factor_most > FAR + BIAS):
-            if most and least + DOWN < FEEBLE:
+        if moved == 0 and (greatest > FAR or lines_greatest + factor_most > FAR + BIAS):
+            if greatest and least + DOWN < FEEBLE:
                 return False, 0
             moved = DOWN
             move_words(word, moved)
         if moved:
-            if own_most and (own_least + moved < FEEBLE or own_most + moved + factor_most > FAR + BIAS):
+            if lines_greatest and (lines_least + moved < FEEBLE or lines_greatest + moved + factor_most > FAR + BIAS):
                 return False, moved
-            move_words(own, moved)
+            move_words(lines, moved)
     else:
         move_words(word, lift)
     for n in range(TILE):
         before[n] = word[n]
     for phase in range(PHASES):
         if phases >> phase & 1:
-            multiply_words(word, own, factor, phase, lift << 23, mode, special)
+            multiply_words(word, lines, factor, phase, lift << 23, mode, special)
             if moved:
                 cut_words(word, moved)
-    found = i32(0)
+    any_special = i32(0)
     for n in range(LANES):
-        found = i32(found | special[n])
+        any_special = i32(any_special | special[n])
         special[n] = i32(0)
-    if found != 0:
+    if any_special != 0:
         for n in range(TILE):
             word[n] = before[n]
         if moved:
-            move_words(own, -moved)
+            move_words(lines, -moved)
     if lift:
         move_words(word, -lift)
-    return found == 0, moved
+    return any_special == 0, moved
 
 
 @helper
 def _pack_halves(out: NDArray[np.uint16], word: Lanes) -> None:
-    """A bf16 Dst as Float16_b (DEVICE_NUMERICS 4.2)."""
+    """Pack a bf16 Dst as Float16_b (DEVICE_NUMERICS 4.2)."""
     for n in range(TILE):
         exponent = i32(word[n] & i32(0x7F800000))
-        kept = i32(word[n] & i32(-0x800000)) if exponent == i32(0x7F800000) else word[n]
-        out[n] = np.uint16(i32(0) if exponent == 0 else i32(i32(kept >> i32(16)) & i32(0xFFFF)))
+        clipped = i32(word[n] & i32(-0x800000)) if exponent == i32(0x7F800000) else word[n]
+        out[n] = np.uint16(i32(0) if exponent == 0 else i32(i32(clipped >> i32(16)) & i32(0xFFFF)))
 
 
 @helper
 def _add(word: Lanes, value: Lanes, exponent: Lanes, mode: int, blackhole: bool) -> None:
-    """One accumulation of sums of a single product."""
+    """Accumulate sums of a single product."""
     none = i32(0)
     if mode == FP32:
         for n in range(TILE):
@@ -365,7 +388,7 @@ def _add(word: Lanes, value: Lanes, exponent: Lanes, mode: int, blackhole: bool)
 
 @helper
 def _fetch(out: Lanes, source: Codes, entry: int, at: int, pad: np.uint32, exponent_bits: int) -> None:
-    """The register words of a tile, full of `pad` where `at` is negative."""
+    """Copy the register words of a tile, full of `pad` where `at` is negative."""
     if at < 0:
         for n in range(TILE):
             out[n] = i32(pad)

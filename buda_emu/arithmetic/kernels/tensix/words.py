@@ -34,7 +34,8 @@ i32: Final = np.int32
 
 
 class Setting(NamedTuple):
-    """How the matrix unit takes floats: a Dst of `mode`; exponents of 5 bits for operands of family A, 8 for B."""
+    """The settings of the matrix unit for floats: a Dst of `mode`; exponents of 5 bits for operands of family A, 8 for
+    B."""
 
     mode: int
     exponent_bits: int
@@ -77,7 +78,7 @@ def store_words(image: Lanes, words: Lanes, mode: int) -> None:
 
 @helper
 def fetch_words(out: Lanes, source: Tensor, entry: int, at: int, pad: np.uint32, transposed: bool) -> None:
-    """Tile `at` of an entry of a tensor, or one full of `pad` where `at` is negative."""
+    """Copy tile `at` of an entry of a tensor, or fill a tile with `pad` where `at` is negative."""
     if at < 0:
         for n in range(TILE):
             out[n] = i32(pad)
@@ -104,7 +105,7 @@ def fetch_words(out: Lanes, source: Tensor, entry: int, at: int, pad: np.uint32,
 
 @helper
 def words_at(room: Lanes, source: Tensor, entry: int, at: int, pad: np.uint32, transposed: bool) -> Lanes:
-    """The same tile where it is, or in `room` where it has to be made."""
+    """Return tile `at` of an entry in its own memory, or in `room` where it has to be made."""
     if at < 0 or transposed or source.shape[2] < TILE:
         fetch_words(room, source, entry, at, pad, transposed)
         return room

@@ -19,7 +19,7 @@ SHIFT_SCALE: Final = 5  # dequantization: (a + -zero_point) * b
 
 @helper
 def multiply(a: np.float32, b: np.float32) -> np.float32:
-    """a * b, but +0 if either is +0, even against infinity and NaN; -0 is not special (OPS 5)."""
+    """Return a * b, but +0 if either is +0, even against infinity and NaN; -0 is not special (OPS 5)."""
     a_is_zero = a == np.float32(0) and not np.signbit(a)
     b_is_zero = b == np.float32(0) and not np.signbit(b)
     return np.float32(0) if a_is_zero or b_is_zero else a * b
@@ -27,7 +27,7 @@ def multiply(a: np.float32, b: np.float32) -> np.float32:
 
 @helper
 def combine(code: int, out: Tile, a: Tile, b: Tile, zero_point: np.float32) -> None:
-    """out = a OP b for the 1024 elements of one tile."""
+    """Compute out = a OP b for the 1024 elements of one tile."""
     if code == ADD:
         for k in range(1024):
             out[k] = a[k] + b[k]
@@ -59,7 +59,8 @@ def binary_tiles(
     dims: tuple[int, int],
     relu: tuple[int, np.float32],
 ) -> None:
-    """out[w, n, 1024] = a OP b, blanked outside `dims`, rows and columns, then `relu_tile`. Items: the w*n tiles.
+    """Compute out[w, n, 1024] = a OP b, blanked outside `dims`, rows and columns, then `relu_tile`. Items: the w*n
+    tiles.
 
     `operation`: its code and zero point; `relu`: its code and threshold.
     """
@@ -69,9 +70,9 @@ def binary_tiles(
     tiles = out.shape[1]
     scratch_a = np.empty(1024, np.float32)
     scratch_b = np.empty(1024, np.float32)
-    for item in claimed(start, stop):
-        entry = item // tiles
-        tile = item - entry * tiles
+    for index in claimed(start, stop):
+        entry = index // tiles
+        tile = index - entry * tiles
         if tile + 1 < tiles:
             expect_tile(tile_at(out, entry, tile + 1), 0, 1)
         to = out[entry, tile]

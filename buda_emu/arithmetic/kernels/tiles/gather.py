@@ -28,7 +28,7 @@ FIRST_ELEMENT: Final = 4  # tile_broadcast rc
 
 @helper
 def arrange_tile(out: Tile, data: Tile, arrange: int) -> None:
-    """Writes `data` into `out` (both 1024) in the given arrangement."""
+    """Write `data` into `out` (both 1024) in the given arrangement."""
     if arrange == TRANSPOSE:
         for i in range(32):
             for j in range(32):
@@ -51,7 +51,7 @@ def arrange_tile(out: Tile, data: Tile, arrange: int) -> None:
 
 @helper
 def fetch_tile(operand: Operand, entry: int, tile: int, scratch: Tile) -> Tile:
-    """One tile of an operand: a view of its source, or `scratch` (1024) filled where no tile of it will do."""
+    """Return one tile of an operand: a view of its source, or `scratch` (1024) filled where no tile of it will do."""
     source, index, pad_value, arrange = operand
     at = index[tile]
     if at < 0:
@@ -67,7 +67,7 @@ def fetch_tile(operand: Operand, entry: int, tile: int, scratch: Tile) -> Tile:
 
 @helper
 def blank_tile(tile: Tile, height: int, width: int) -> None:
-    """Multiplies what lies outside `height` x `width` by 0: NaN stays NaN, -x becomes -0 (OPS 6)."""
+    """Multiply elements outside `height` x `width` by 0: NaN stays NaN, -x becomes -0 (OPS 6)."""
     for i in range(32):
         for j in range(width if i < height else 0, 32):
             tile[32 * i + j] *= np.float32(0)
@@ -75,11 +75,11 @@ def blank_tile(tile: Tile, height: int, width: int) -> None:
 
 @kernel
 def blank_tiles(start: int, stop: int, tiles: Tensor, height: int, width: int) -> None:
-    """Blanks float32[w, n, 1024] in place outside `height` x `width`. Items: the w*n tiles."""
+    """Blank float32[w, n, 1024] in place outside `height` x `width`. Items: the w*n tiles."""
     n = tiles.shape[1]
-    for item in claimed(start, stop):
-        entry = item // n
-        blank_tile(tiles[entry, item - entry * n], height, width)
+    for index in claimed(start, stop):
+        entry = index // n
+        blank_tile(tiles[entry, index - entry * n], height, width)
 
 
 @kernel
@@ -93,12 +93,13 @@ def gather_tiles(
     arrange: int,
     dims: tuple[int, int],
 ) -> None:
-    """out[w, n, 1024] = tiles in post-TM order, blanked outside `dims`, rows and columns. Items: the w*n tiles."""
+    """Write out[w, n, 1024] = tiles in post-TM order, blanked outside `dims`, rows and columns. Items: the w*n
+    tiles."""
     height, width = dims
     tiles = out.shape[1]
-    for item in claimed(start, stop):
-        entry = item // tiles
-        tile = item - entry * tiles
+    for result_index in claimed(start, stop):
+        entry = result_index // tiles
+        tile = result_index - entry * tiles
         if tile + 1 < tiles and arrange != TRANSPOSE:
             expect_tile(tile_at(out, entry, tile + 1), 0, 1)
         to = out[entry, tile]

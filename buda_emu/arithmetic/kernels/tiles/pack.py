@@ -11,50 +11,50 @@ from buda_emu.arithmetic.kernels.tiles.tile_memory import relu_tile, tile_at
 
 @kernel
 def accumulate_tiles(start: int, stop: int, tiles: Tensor, previous: Tensor) -> None:
-    """tiles = previous + tiles (OPS 6.12). Both float32[w, n, 1024]. Items: the w*n tiles."""
+    """Compute tiles = previous + tiles (OPS 6.12). Both float32[w, n, 1024]. Items: the w*n tiles."""
     n = tiles.shape[1]
-    for item in claimed(start, stop):
-        entry = item // n
-        new = tiles[entry, item - entry * n]
-        old = previous[entry, item - entry * n]
+    for index in claimed(start, stop):
+        entry = index // n
+        new = tiles[entry, index - entry * n]
+        old = previous[entry, index - entry * n]
         for k in range(1024):
             new[k] = old[k] + new[k]
 
 
 @kernel
 def relu_tiles(start: int, stop: int, tiles: Tensor, relu: int, threshold: np.float32) -> None:
-    """`tile_memory.relu_tile` of float32[w, n, 1024] in place. Items: the w*n tiles."""
+    """Apply `tile_memory.relu_tile` to float32[w, n, 1024] in place. Items: the w*n tiles."""
     n = tiles.shape[1]
-    for item in claimed(start, stop):
-        entry = item // n
-        relu_tile(tile_at(tiles, entry, item - entry * n), relu, threshold)
+    for index in claimed(start, stop):
+        entry = index // n
+        relu_tile(tile_at(tiles, entry, index - entry * n), relu, threshold)
 
 
 @kernel
 def place_tiles(
-    start: int, stop: int, out: Tensor, operand: Operand, taken: NDArray[np.int32], places: NDArray[np.int32]
+    start: int, stop: int, out: Tensor, operand: Operand, chosen: NDArray[np.int32], places: NDArray[np.int32]
 ) -> None:
-    """out[w, places[n]] = tile taken[n] of the operand's post-TM tiles. Items: n, over all w."""
+    """Copy tile chosen[n] of the operand's post-TM tiles to out[w, places[n]]. Items: n, over all w."""
     count = places.shape[0]
     scratch = np.empty(1024, np.float32)
-    for item in claimed(start, stop):
-        entry = item // count
-        n = item - entry * count
-        arrange_tile(out[entry, places[n]], fetch_tile(operand, entry, int(taken[n]), scratch), 0)
+    for index in claimed(start, stop):
+        entry = index // count
+        n = index - entry * count
+        arrange_tile(out[entry, places[n]], fetch_tile(operand, entry, int(chosen[n]), scratch), 0)
 
 
 @kernel
 def embedding_tiles(start: int, stop: int, out: Tensor, table: Tensor, picked: NDArray[np.int64], cols: int) -> None:
-    """Element row n of every t slice of `out` is row picked[w, n] of the table, zeros where that is < 0.
+    """Copy row picked[w, n] of the table to element row n of every t slice of `out`, zeros where that is < 0.
 
     out: float32[w, t * rows * cols, 1024]; picked: [w or 1, rows * 32]; table: float32[w or 1, tiles, 1024] with its
     elements in host row-major order, `cols` tiles wide. Items: the tiles of `out`, over all w.
     """
     tiles = out.shape[1]
     rows = picked.shape[1] // 32
-    for item in claimed(start, stop):
-        entry = item // tiles
-        tile = item - entry * tiles
+    for index in claimed(start, stop):
+        entry = index // tiles
+        tile = index - entry * tiles
         column = tile % cols
         first = tile // cols % rows * 32
         to = out[entry, tile]

@@ -48,39 +48,40 @@ def quantisers(format_name: str, truncate: bool) -> Sequence["Quantiser"]:
 def mask_bits(start: int, stop: int, tiles: Tiles, mask: int) -> None:
     """Keep the bits of `mask` of every word: Float16_b, Tf32, RawUInt* (FORMATS 3.2, 3.3, 3.9)."""
     words = tiles.view(np.uint32)
-    kept = np.uint32(mask)
-    for item in claimed(start, stop):
+    word_mask = np.uint32(mask)
+    for index in claimed(start, stop):
         for k in range(_TILE):
-            words[item, k] &= kept
+            words[index, k] &= word_mask
 
 
 @kernel
 def quantise_small_floats(start: int, stop: int, tiles: Tiles, fraction_bits: int) -> None:
-    """Formats with a 5-bit exponent and no infinities: Float16, Lf8 (FORMATS 3.4, 3.5)."""
+    """Quantise to formats with a 5-bit exponent and no infinities: Float16, Lf8 (FORMATS 3.4, 3.5)."""
     words = tiles.view(np.uint32)
     smallest = (127 - 14) << 23
     beyond = (127 + 17) << 23
-    kept = _MAGNITUDE & ~((1 << (23 - fraction_bits)) - 1)
-    largest = (beyond - 1) & kept
-    for item in claimed(start, stop):
+    mask = _MAGNITUDE & ~((1 << (23 - fraction_bits)) - 1)
+    largest = (beyond - 1) & mask
+    for index in claimed(start, stop):
         for k in range(_TILE):
-            word = np.int64(words[item, k])
+            word = np.int64(words[index, k])
             magnitude = word & _MAGNITUDE
-            cut = magnitude & kept
+            cut = magnitude & mask
             if magnitude < smallest:
                 cut = 0
             if magnitude >= beyond:
                 cut = largest
-            words[item, k] = (word & _SIGN) | cut
+            words[index, k] = (word & _SIGN) | cut
 
 
 @kernel
 def reread_lf8_as_e4m3(start: int, stop: int, tiles: Tiles) -> None:
-    """Lf8 values to what their bytes mean as Fp8_e4m3, whose tiles are written by the Lf8 packer (FORMATS 3.6)."""
+    """Replace Lf8 values by the Fp8_e4m3 values of the same bytes; such tiles are written by the Lf8 packer (FORMATS
+    3.6)."""
     words = tiles.view(np.uint32)
-    for item in claimed(start, stop):
+    for index in claimed(start, stop):
         for k in range(_TILE):
-            word = np.int64(words[item, k])
+            word = np.int64(words[index, k])
             magnitude = word & _MAGNITUDE
             code = 0  # the seven bits below the sign
             if magnitude != 0:
@@ -88,34 +89,35 @@ def reread_lf8_as_e4m3(start: int, stop: int, tiles: Tiles) -> None:
             value = code << 20
             if code >= 8:
                 value += 120 << 23
-            words[item, k] = (word & _SIGN) | value
+            words[index, k] = (word & _SIGN) | value
 
 
 @kernel
 def quantise_integers(start: int, stop: int, tiles: Tiles, low: int, high: int) -> None:
-    """Integers, ties away from zero, within low..high; NaN and -0 are 0: Int8, UInt8, UInt16 (FORMATS 3.7)."""
+    """Round to integers, ties away from zero, within low..high; NaN and -0 are 0: Int8, UInt8, UInt16 (FORMATS 3.7)."""
     lowest = np.float32(low)
     highest = np.float32(high)
     half = np.float32(0.5)
-    for item in claimed(start, stop):
+    for index in claimed(start, stop):
         for k in range(_TILE):
-            x = tiles[item, k]
+            x = tiles[index, k]
             value = min(max(x if x == x else np.float32(0), lowest), highest)
-            whole = np.int32(value)
-            rest = value - np.float32(whole)
-            away = np.int32(1) if rest >= half else np.int32(-1) if rest <= -half else np.int32(0)
-            tiles[item, k] = np.float32(np.int32(whole + away))
+            truncated = np.int32(value)
+            fraction = value - np.float32(truncated)
+            away = np.int32(1) if fraction >= half else np.int32(-1) if fraction <= -half else np.int32(0)
+            tiles[index, k] = np.float32(np.int32(truncated + away))
 
 
 @kernel
 def quantise_int32(start: int, stop: int, tiles: Tiles) -> None:
-    """Int32: truncated from zero up, rounded half away below, in sign and magnitude (FORMATS 3.8, OPS 4.4)."""
+    """Quantise to Int32: truncated from zero up, rounded half away below, in sign and magnitude (FORMATS 3.8, OPS
+    4.4)."""
     words = tiles.view(np.uint32)
-    for item in claimed(start, stop):
+    for index in claimed(start, stop):
         for k in range(_TILE):
             code = np.int64(0)
-            if np.int64(words[item, k]) & _MAGNITUDE <= _INFINITY:
-                value = tiles[item, k]
+            if np.int64(words[index, k]) & _MAGNITUDE <= _INFINITY:
+                value = tiles[index, k]
                 if value < np.float32(0):
                     magnitude = min(-value, np.float32(2147483648.0))
                     code = np.int64(magnitude)
@@ -127,12 +129,12 @@ def quantise_int32(start: int, stop: int, tiles: Tiles) -> None:
             result = np.float32(code & _MAGNITUDE)
             if code & _SIGN and result != np.float32(0):
                 result = -result
-            tiles[item, k] = result
+            tiles[index, k] = result
 
 
 @kernel
 def quantise_blocks(start: int, stop: int, tiles: Tiles, magnitude_bits: int, narrow: bool, truncate: bool) -> None:
-    """Bfp8, Bfp4, Bfp2 (`narrow`: 5-bit exponents) and their _b siblings, groups of 16 (FORMATS 4)."""
+    """Quantise to Bfp8, Bfp4, Bfp2 (`narrow`: 5-bit exponents) and their _b siblings, groups of 16 (FORMATS 4)."""
     words = tiles.view(np.int32)
     drop = _I(24 - magnitude_bits)
     up = _I(7 - magnitude_bits)
@@ -143,9 +145,9 @@ def quantise_blocks(start: int, stop: int, tiles: Tiles, magnitude_bits: int, na
     hidden = _I(_HIDDEN)
     fraction_mask = _I(_FRACTION)
     magnitude_mask = _I(_MAGNITUDE)
-    for item in claimed(start, stop):
+    for index in claimed(start, stop):
         for group in range(_TILE // _GROUP):
-            row = words[item, _GROUP * group : _GROUP * group + _GROUP]
+            row = words[index, _GROUP * group : _GROUP * group + _GROUP]
             for k in range(_GROUP // 2):  # the largest magnitude, by halves: that becomes vector code
                 halves[k] = max(_I(row[k] & magnitude_mask), _I(row[k + 8] & magnitude_mask))
             for k in range(_GROUP // 4):

@@ -19,7 +19,7 @@ Z: Final = 3
 
 @helper
 def greater(value: np.float32, best: np.float32) -> np.float32:
-    """The value where it is greater than the best so far, which is kept where either is NaN."""
+    """Return the value where it is greater than the best so far, else the best, also where either is NaN."""
     return value if value > best else best
 
 
@@ -27,18 +27,19 @@ def greater(value: np.float32, best: np.float32) -> np.float32:
 def reduce_tiles(
     start: int, stop: int, out: Tensor, operand: Operand, bases: NDArray[np.int64], stride: int, count: int, dim: int
 ) -> None:
-    """out[w, n, 1024]: tile i reduces the operand's tiles bases[i] + s*stride, s in 0..count-1. Items: the w*n tiles.
+    """Reduce in tile i of out[w, n, 1024] the operand's tiles bases[i] + s*stride, s in 0..count-1. Items: the w*n
+    tiles.
 
-    Rows, columns, both: NaN is ignored (all NaN: -inf), of equal values the first one met is kept, what is not a result
-    is 0. For columns the operand comes with its tiles transposed. Z: element by element, "the new value unless it is
-    less", so a NaN replaces the accumulator and the next value replaces the NaN.
+    Rows, columns, both: NaN is ignored (all NaN: -inf), of equal values the first one met is kept, elements that are
+    not results are 0. For columns the operand comes with its tiles transposed. Z: element by element, "the new value
+    unless it is less", so a NaN replaces the accumulator and the next value replaces the NaN.
     """
     tiles = out.shape[1]
     scratch = np.empty(1024, np.float32)
     best = np.empty(32, np.float32)
-    for item in claimed(start, stop):
-        entry = item // tiles
-        tile = item - entry * tiles
+    for index in claimed(start, stop):
+        entry = index // tiles
+        tile = index - entry * tiles
         base = int(bases[tile])
         to = out[entry, tile]
         if dim == Z:
@@ -84,7 +85,7 @@ Columns: TypeAlias = NDArray[np.float32]  # [elements, LANES]
 
 @helper
 def run_network(values: Columns, indices: Columns, network: NDArray[np.int32]) -> None:
-    """Applies the exchanges (i, j, largest, flip) of `network` int32[steps, 4] to all rows, one after the other.
+    """Apply the exchanges (i, j, largest, flip) of `network` int32[steps, 4] to all rows, one after the other.
 
     Elements i and j change places if they are in the wrong order (OPS 6.11 CE), and with `flip` once more.
     """
@@ -123,16 +124,17 @@ def topk_rows(
     values: Operand,
     indices: Operand,
     network: NDArray[np.int32],
-    wanted: tuple[int, int, bool],
+    choice: tuple[int, int, bool],
     dims: tuple[int, int],
 ) -> None:
-    """The k greatest of each row of `values`, or their numbers in `indices`, core by core along the columns (OPS 6.11).
+    """Write the k greatest of each row of `values`, or their numbers in `indices`, core by core along the columns (OPS
+    6.11).
 
-    `network`: the exchanges of one row, see `run_network`. `wanted`: cores, k, and whether numbers are. out:
+    `network`: the exchanges of one row, see `run_network`. `choice`: cores, k, and whether numbers are asked for. out:
     float32[w, t * rows * cores * ceil(k / 32), 1024], blanked outside `dims`, rows and columns. Items: w * t * rows
     rows of tiles times `cores`.
     """
-    (cores, k, argmax) = wanted
+    (cores, k, argmax) = choice
     (height, width) = dims
     out_columns = (k + LANES - 1) // LANES
     tile_rows = out.shape[1] // (cores * out_columns)
@@ -141,9 +143,9 @@ def topk_rows(
     v = np.empty((n, LANES), np.float32)
     x = np.empty((n, LANES), np.float32)
     scratch = np.empty(LANES * LANES, np.float32)
-    for item in claimed(start, stop):
-        entry = item // (tile_rows * cores)
-        group = item - entry * tile_rows * cores  # (row of tiles, core)
+    for index in claimed(start, stop):
+        entry = index // (tile_rows * cores)
+        group = index - entry * tile_rows * cores  # (row of tiles, core)
         for column in range(columns):
             tile = fetch_tile(values, entry, group * columns + column, scratch)
             for i in range(LANES):

@@ -23,23 +23,23 @@ def tile_at(tiles: Any, entry: int, tile: int) -> Any:
     return tiles[entry, tile]
 
 
-def is_aligned(tile: Any) -> bool:
-    """Whether it begins at a cache line."""
+def starts_cache_line(tile: Any) -> bool:
+    """Return whether a tile begins at a cache line."""
     return tile.ctypes.data % CACHE_LINE == 0
 
 
 def is_same(tile: Any, other: Any) -> bool:
-    """Whether both are one tile in memory."""
+    """Return whether both are one tile in memory."""
     return tile.ctypes.data == other.ctypes.data
 
 
 def is_zero(tile: Any) -> bool:
-    """Whether all elements are zeros, of either sign."""
+    """Return whether all elements are zeros, of either sign."""
     return not tile.any()
 
 
 def is_finite(tile: Any) -> bool:
-    """Whether there is neither infinity nor NaN."""
+    """Return whether a tile holds neither infinity nor NaN."""
     return bool(np.isfinite(tile).all())
 
 

@@ -21,23 +21,27 @@ _TOP: Final = 127
 
 
 def assemble(datums: U32, out_df: str) -> tuple[NDArray[np.uint8], NDArray[np.uint8]]:
-    """Datums to (codes, shared exponents).
+    """Assemble datums to blocks: return codes and shared exponents.
 
     `datums` uint32[..., n], n a multiple of 16: bf16 patterns for family B, fp16 patterns for family A, of which 7 bits
     of fraction count. An exponent of 0 leaves the fraction as it is, without a leading one: only a relu's threshold has
     that (10: 4). Codes uint8[..., n] in the low bits (sign above the magnitude), exponents uint8[..., n / 16].
     """
     spec = FORMATS[out_df]
-    wide = (datums >> np.uint32(3) if spec.family == "a" else datums).astype(np.int32)
+    exponent_bits = 8
+    if spec.family == "a":
+        exponent_bits = 5
+        datums = datums >> np.uint32(3)
+    wide = datums.astype(np.int32)
     groups = wide.reshape(*datums.shape[:-1], datums.shape[-1] // BLOCK_DATUMS, BLOCK_DATUMS)
-    exponent = groups >> 7 & (31 if spec.family == "a" else 255)
+    exponent = groups >> 7 & ((1 << exponent_bits) - 1)
     significand = np.where(exponent == 0, 0, 128) | groups & 127
     shared = exponent.max(axis=-1)
     # From a distance of 8 on nothing is left: the significand is less than half a unit.
     distance = np.minimum(shared[..., np.newaxis] - exponent, 8)
     magnitude = np.minimum((significand + (1 << distance)) >> (distance + 1), _TOP)
     magnitude = np.where(distance >= 8, 0, magnitude) >> (7 - spec.mantissa_bits)
-    sign = groups >> (12 if spec.family == "a" else 15) & 1
+    sign = groups >> (7 + exponent_bits) & 1
     codes = np.where(magnitude == 0, 0, sign << spec.mantissa_bits | magnitude)
     return codes.astype(np.uint8).reshape(datums.shape), shared.astype(np.uint8)
 
@@ -66,15 +70,14 @@ _FROM_FP32: Final[Mapping[str, Intermediate]] = MappingProxyType(
 def intermediate(
     mode: DstMode, out_df: str, integer_op: bool = False, core: Core = "wormhole_b0", from_single: bool = False
 ) -> Intermediate:
-    """The packer's first format for a Dst mode and an output format.
+    """Return the packer's first format for a Dst mode and an output format.
 
     `integer_op`: the op computes on integers; then a Dst of 32 bits may also hold fp32 words, which dequantization
-    leaves there. `from_single`: what is packed is the op's output, and its input 0 is a Float32: a Dst of 16 bits then
-    goes into blocks of its family without a rounding to 6 bits before (10: 4.1). Raises UnsupportedError for a pair
-    that the chip has no way for.
+    leaves there. `from_single`: the packed tile is the op's output, and its input 0 is a Float32: a Dst of 16 bits then
+    goes into blocks of its family without a rounding to 6 bits before (10: 4.1). Raises UnsupportedError for a pair of
+    formats that the packer cannot convert.
     """
     out = RAW_AS.get(out_df, out_df)
-    family = FORMATS[out].family or "a"  # without a family of its own: Fp8_e4m3, packed from fp16
     if is_integer(out):
         if mode not in ("int32", "fp32"):
             raise UnsupportedError(f"Dst in {mode} packed as {out_df}: integers leave a 32-bit Dst only")
@@ -83,6 +86,13 @@ def intermediate(
         return "Float32"  # what dequantization left; narrower outputs are cut on the way out
     if mode == "fp32":
         return "Bfp8_b" if is_block(out) else _FROM_FP32[out]
+    return _from_16_bits(mode, out_df, core, from_single)
+
+
+def _from_16_bits(mode: DstMode, out_df: str, core: Core, from_single: bool) -> Intermediate:
+    """Return the packer's first format for a Dst of 16-bit floats."""
+    out = RAW_AS.get(out_df, out_df)
+    family = FORMATS[out].family or "a"  # without a family of its own: Fp8_e4m3, packed from fp16
     dst_family = "a" if mode == "fp16" else "b"
     if core == "grayskull" and family != dst_family and out not in ("Float32", "Float16", "Float16_b"):
         raise UnsupportedError(
@@ -95,12 +105,13 @@ def intermediate(
 
 @lru_cache(maxsize=256)
 def relu_threshold(threshold: float, out_df: str, mode: DstMode, fused: bool = False) -> int:
-    """What the relu compares with: 16 bits of Float16 for outputs of family A from a 16-bit Dst (4.3), in a fused op
-    from any Dst (10: 6), else of bf16; both truncate. For integer outputs, inferred, the whole part as a number."""
+    """Return the number that the relu compares with: 16 bits of Float16 for outputs of family A from a 16-bit Dst
+    (4.3), in a fused op from any Dst (10: 6), else of bf16; both truncate. For integer outputs, by inference, the
+    integer part."""
     if is_integer(out_df):
         return int(min(threshold, 0x7FFFFFFF))
     narrow = FORMATS[RAW_AS.get(out_df, out_df)].family == "a" and (fused or mode != "fp32")
-    codec = SCALAR_CODECS["Float16" if narrow else "Float16_b"]
+    codec = SCALAR_CODECS["Float16"] if narrow else SCALAR_CODECS["Float16_b"]
     return int(codec.encode(np.array([threshold], dtype=np.float32))[0])
 
 
@@ -115,7 +126,7 @@ INTEGERS: Final = ("Int32", "Int8", "UInt8", "UInt16")
 
 
 def relu(datums: U32, held_as: Intermediate, mode: ReluMode, threshold: int) -> U32:
-    """Datums of an intermediate format after the relu; `threshold` as `intermediate.relu_threshold` gives it.
+    """Apply the relu to datums of an intermediate format; `threshold` is that of `relu_threshold`.
 
     At x = threshold > 0 the Min mode gives 0.
     """
@@ -136,13 +147,16 @@ def relu(datums: U32, held_as: Intermediate, mode: ReluMode, threshold: int) -> 
 
 
 def _integer_relu(datums: U32, held_as: Intermediate, mode: ReluMode, threshold: int) -> U32:
-    """Clearing negatives is known; a threshold is inferred, as a number beside the magnitude."""
+    """Apply the relu to integers. That negatives become 0 is documented; a threshold, compared with the magnitude, is
+    inferred."""
     sign = np.uint32({"Int32": 0x80000000, "Int8": 0x80}.get(held_as, 0))
     limit = np.uint32(threshold)
     cleared = datums & sign != 0
     if mode == 2:
         cleared |= datums <= limit
-    return np.where(cleared, np.uint32(0), np.minimum(datums, limit) if mode == 3 else datums)
+    if mode == 3:
+        datums = np.minimum(datums, limit)
+    return np.where(cleared, np.uint32(0), datums)
 
 
 class Packed(NamedTuple):
@@ -186,8 +200,8 @@ def decode(out_df: str, packed: Packed) -> F32:
 
 
 def early(dst: U32, mode: DstMode, held_as: Intermediate, core: Core = "wormhole_b0", out_df: str = "") -> U32:
-    """Dst to the intermediate format; what narrows rounds, ties away from zero (4.2). On the way to Fp8_e4m3 a bf16
-    with exponent 0 keeps its sign (10: 4)."""
+    """Convert Dst to the intermediate format; a narrowing rounds, ties away from zero (4.2). On the way to Fp8_e4m3 a
+    bf16 with exponent 0 keeps its sign (10: 4)."""
     if held_as in INTEGERS:
         return _integer(dst, held_as)
     if mode in ("fp32", "int32"):
@@ -197,7 +211,9 @@ def early(dst: U32, mode: DstMode, held_as: Intermediate, core: Core = "wormhole
         value = _without_exponent_0(dst & np.uint32(0x8000) | magnitude)
         if out_df == "Fp8_e4m3":
             return value | dst & np.uint32(0x8000)
-        return _rounded_to_e8m6(value) if held_as == "Bfp8_b" else value
+        if held_as == "Bfp8_b":
+            return _rounded_to_e8m6(value)
+        return value
     if mode == "fp16" and held_as in ("Float16", "Bfp8"):
         value = dst
         if held_as == "Bfp8":
@@ -209,20 +225,22 @@ def early(dst: U32, mode: DstMode, held_as: Intermediate, core: Core = "wormhole
 
 
 def late(datums: U32, held_as: Intermediate, out_df: str) -> U32:
-    """The intermediate format to the output's; for block formats to bf16 or fp16 patterns (4.4)."""
+    """Convert the intermediate format to the output's; for block formats to bf16 or fp16 patterns (4.4)."""
     out = RAW_AS.get(out_df, out_df)
     if held_as in INTEGERS or out in ("Float32", "Tf32"):
-        return _widened(datums, held_as)
+        return _widen(datums, held_as)
     if FORMATS[out].family == "b":
         return _to_bf16(datums, held_as, block=is_block(out))
     half = _to_fp16(datums, held_as)
     if out == "Lf8":
         return half >> np.uint32(8)
-    return _to_e4m3(half) if out == "Fp8_e4m3" else half
+    if out == "Fp8_e4m3":
+        return _to_e4m3(half)
+    return half
 
 
 def _integer(dst: U32, held_as: Intermediate) -> U32:
-    """Sign and magnitude, clamped; unsigned formats have no negatives. UInt16 by analogy with UInt8."""
+    """Convert to sign and magnitude, clamped; unsigned formats have no negatives. UInt16 by analogy with UInt8."""
     if held_as == "Int32":
         return dst
     sign = dst >> np.uint32(31)
@@ -251,17 +269,17 @@ def _early_from_fp32(dst: U32, held_as: Intermediate, core: Core) -> U32:
 
 
 def _rounded_to_e8m6(value: U32) -> U32:
-    """bf16 rounded half up on its last bit."""
+    """Round bf16 half up on its last bit."""
     return (value + np.uint32(1)) & np.uint32(0xFFFE)
 
 
 def _without_exponent_0(value: U32) -> U32:
-    """bf16 with exponent 0 as +0."""
+    """Replace bf16 with exponent 0 by +0."""
     return np.where(value & np.uint32(0x7F80) == 0, np.uint32(0), value)
 
 
-def _widened(datums: U32, held_as: Intermediate) -> U32:
-    """To an fp32 word; integers stay."""
+def _widen(datums: U32, held_as: Intermediate) -> U32:
+    """Widen to an fp32 word; integers stay."""
     if held_as in ("Float16_b", "Bfp8_b"):
         return datums << np.uint32(16)
     if held_as not in ("Float16", "Bfp8"):
@@ -270,19 +288,21 @@ def _widened(datums: U32, held_as: Intermediate) -> U32:
 
 
 def _to_bf16(datums: U32, held_as: Intermediate, block: bool) -> U32:
-    """To bf16: fp32 is cut, fp16 is moved to the wider exponent and cut."""
+    """Convert to bf16: fp32 is cut, fp16 is moved to the wider exponent and cut."""
     if held_as in ("Float16_b", "Bfp8_b"):
         return datums
     if held_as in WORDS:
         value = datums >> np.uint32(16)
-        return _without_exponent_0(value) if block else value
+        if block:
+            return _without_exponent_0(value)
+        return value
     exponent = datums >> np.uint32(10) & np.uint32(31)
     moved = (exponent + np.uint32(FAMILY_SHIFT)) << np.uint32(7) | (datums & np.uint32(0x3FF)) >> np.uint32(3)
     return np.where(exponent == 0, np.uint32(0), datums & np.uint32(0x8000) | moved)
 
 
 def _to_fp16(datums: U32, held_as: Intermediate) -> U32:
-    """To fp16: fp32 and bf16 keep a signed zero below the exponents of 5 bits, and the last code above them."""
+    """Convert to fp16: fp32 and bf16 keep a signed zero below the exponents of 5 bits, and the last code above them."""
     if held_as in ("Float16", "Bfp8"):
         return datums
     word = datums if held_as in WORDS else datums << np.uint32(16)
@@ -303,7 +323,7 @@ _F64 = NDArray[np.float64]
 
 
 def accumulate(out_df: str, old: Codes, new: Codes) -> Codes:
-    """Old and packed new datums of Float32, Float16_b or Float16 to their sum, same type and shape."""
+    """Return the sum of old and packed new datums of Float32, Float16_b or Float16, same type and shape."""
     adders = {"Float32": _add_fp32, "Float16_b": _add_bf16, "Float16": _add_fp16}
     if out_df not in adders:
         raise UnsupportedError(f"accumulation in L1 as {out_df}: Float32, Float16_b and Float16 are known")
@@ -311,15 +331,15 @@ def accumulate(out_df: str, old: Codes, new: Codes) -> Codes:
 
 
 def _add_fp32(old: U32, new: U32) -> U32:
-    """IEEE addition without denormals; there is one NaN."""
+    """Add by IEEE without denormals; there is one NaN."""
     with np.errstate(all="ignore"):
-        total = (_flushed(old).view(np.float32) + _flushed(new).view(np.float32)).view(np.uint32)
+        total = (_flush(old).view(np.float32) + _flush(new).view(np.float32)).view(np.uint32)
     is_nan = total & np.uint32(0x7FFFFFFF) > np.uint32(0x7F800000)
-    return np.where(is_nan, np.uint32(0x7FC00000), _flushed(total))
+    return np.where(is_nan, np.uint32(0x7FC00000), _flush(total))
 
 
 def _add_bf16(old: U32, new: U32) -> U32:
-    """In double precision, rounded once to bf16; only opposite infinities make a NaN."""
+    """Add in double precision and round once to bf16; only opposite infinities make a NaN."""
     old_value = _bf16_value(old)
     new_value = _bf16_value(new)
     # A NaN in L1 counts as the largest double, one from the packer as the ordinary number it would be.
@@ -332,33 +352,33 @@ def _add_bf16(old: U32, new: U32) -> U32:
     exponent = (bits >> 52 & 0x7FF) - 1023 + 127
     sign = (bits >> 63 & 1) << 15
     fraction = bits & ((1 << 52) - 1)
-    kept = fraction >> 45
-    rest = fraction & ((1 << 45) - 1)
+    upper = fraction >> 45
+    lower = fraction & ((1 << 45) - 1)
     half = 1 << 44
-    up = (rest > half) | ((rest == half) & (kept & 1 != 0))
-    code = (exponent << 7 | kept) + up
+    up = (lower > half) | ((lower == half) & (upper & 1 != 0))
+    code = (exponent << 7 | upper) + up
     code = np.where(exponent <= 0, 0, np.where(exponent >= 255, 0x7F80, code))
     return np.where(is_nan, 0x7FC0, sign | code).astype(np.uint32)
 
 
 def _add_fp16(old: U32, new: U32) -> U32:
-    """In single precision, where exponent 31 is an ordinary one."""
+    """Add in single precision, where exponent 31 is an ordinary one."""
     total = (_fp16_value(old) + _fp16_value(new)).view(np.uint32)
     sign = total >> np.uint32(16) & np.uint32(0x8000)
     exponent = (total >> np.uint32(23) & np.uint32(255)).astype(np.int32) - FAMILY_SHIFT
     fraction = (total & np.uint32(0x7FFFFF)).astype(np.int32)
-    kept = fraction >> 13
-    rest = fraction & 0x1FFF
+    upper = fraction >> 13
+    lower = fraction & 0x1FFF
     half = 0x1000
-    up = (rest > half) | ((rest == half) & (kept & 1 != 0))
-    code = np.minimum((exponent << 10 | kept) + up, 0x7FFF)
+    up = (lower > half) | ((lower == half) & (upper & 1 != 0))
+    code = np.minimum((exponent << 10 | upper) + up, 0x7FFF)
     code = np.where(exponent == 0, 0, np.where(exponent < 0, 0x7FFF, code)).astype(np.uint32)
     cancelled = np.where(old >> np.uint32(10) & np.uint32(31) >= 30, np.uint32(0x7FFF), np.uint32(0))
     return sign | np.where(total & np.uint32(0x7FFFFFFF) == 0, cancelled, code)
 
 
-def _flushed(word: U32) -> U32:
-    """Denormals to signed zeros."""
+def _flush(word: U32) -> U32:
+    """Replace denormals by signed zeros."""
     return np.where(word & np.uint32(0x7F800000) == 0, word & np.uint32(0x80000000), word)
 
 
@@ -367,7 +387,7 @@ def _signs(code: U32) -> _F64:
 
 
 def _bf16_value(code: U32) -> _F64:
-    """Infinities are such; any other exponent is an ordinary one, 0 a signed zero."""
+    """Return bf16 as doubles: infinities are such; any other exponent is an ordinary one, 0 a signed zero."""
     exponent = (code >> np.uint32(7) & np.uint32(255)).astype(np.int32)
     fraction = (code & np.uint32(0x7F)).astype(np.float64)
     magnitude = np.where(exponent == 0, 0.0, np.ldexp(1 + fraction / 128, exponent - 127))
@@ -375,7 +395,7 @@ def _bf16_value(code: U32) -> _F64:
 
 
 def _fp16_value(code: U32) -> NDArray[np.float32]:
-    """Exact in single precision; exponent 0 is a signed zero."""
+    """Return fp16 as singles, which hold it exactly; exponent 0 is a signed zero."""
     exponent = code >> np.uint32(10) & np.uint32(31)
     wide = (exponent + np.uint32(FAMILY_SHIFT)) << np.uint32(23) | (code & np.uint32(0x3FF)) << np.uint32(13)
     return ((code & np.uint32(0x8000)) << np.uint32(16) | np.where(exponent == 0, np.uint32(0), wide)).view(np.float32)

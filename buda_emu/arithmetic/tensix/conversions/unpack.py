@@ -26,7 +26,7 @@ _SIXTEEN_BITS: Final[Mapping[str, str]] = MappingProxyType({"RawUInt16": "Float1
 
 
 def unpack(codes: Codes, df: str, register: str, core: Core, exponents: Codes | None = None) -> U32:
-    """Register words of the datums `codes`, which L1 holds in the format `df`.
+    """Return the register words of the datums `codes`, which L1 holds in the format `df`.
 
     codes: any shape, one datum each. exponents, of block formats only: the same shape, but a sixteenth of its last
     axis. `register` is the format that `op_registers` gives; for one that goes straight into Dst the result is a Dst
@@ -42,7 +42,7 @@ def unpack(codes: Codes, df: str, register: str, core: Core, exponents: Codes | 
         case ("Float32", "Float16_b"):
             return np.where(exponent_of(wide) == 0, wide & SIGN, wide & np.uint32(0xFFFF0000))
         case ("Float32", "Float16"):
-            return _narrowed(wide)
+            return _narrow(wide)
         case ("Float32" | "RawUInt32", "Float32") | ("Int32", "Int32") | ("UInt16", "UInt16"):
             return wide
         case ("Float16_b", "Float16_b"):
@@ -59,17 +59,19 @@ def unpack(codes: Codes, df: str, register: str, core: Core, exponents: Codes | 
             assert exponents is not None
             return _block(wide, exponents, df)
         case _:
-            known = "" if register in REGISTERS else f"; registers are {', '.join(REGISTERS)}"
-            raise UnsupportedError(f"{core} does not unpack {df} to a register of {register}{known}")
+            text = f"{core} does not unpack {df} to a register of {register}"
+            if register not in REGISTERS:
+                text += f"; registers are {', '.join(REGISTERS)}"
+            raise UnsupportedError(text)
 
 
 def _half(bits: U32) -> U32:
-    """fp16 bits as a word, the exponent not re-biased."""
+    """Return fp16 bits as a word, the exponent not re-biased."""
     return (bits & np.uint32(0x8000)) << np.uint32(16) | (bits & np.uint32(0x7FFF)) << np.uint32(13)
 
 
-def _narrowed(x: U32) -> U32:
-    """fp32 to fp16; exponent 0 keeps its fraction, which every consumer ignores."""
+def _narrow(x: U32) -> U32:
+    """Convert fp32 to fp16; exponent 0 keeps its fraction, which every consumer ignores."""
     exponent = exponent_of(x) - 112
     fraction = x & np.uint32(0x007FE000)
     word = np.clip(exponent, 0, 31).astype(np.uint32) << np.uint32(23) | fraction
@@ -78,7 +80,7 @@ def _narrowed(x: U32) -> U32:
 
 
 def _lf8(byte: U32, core: Core) -> U32:
-    """`s e5 m2` to fp16 bits; Blackhole fills the fraction of the largest magnitude."""
+    """Convert `s e5 m2` to fp16 bits; Blackhole fills the fraction of the largest magnitude."""
     bits = byte << np.uint32(8)
     if core == "blackhole":
         return np.where(byte & np.uint32(0x7F) == 0x7F, bits | np.uint32(0x3FF), bits)
@@ -86,7 +88,7 @@ def _lf8(byte: U32, core: Core) -> U32:
 
 
 def _e4m3(byte: U32) -> U32:
-    """`s e4 m3` to fp16 bits, the exponent moved by 8 unless it is 0; the largest magnitude as Lf8's."""
+    """Convert `s e4 m3` to fp16 bits, the exponent moved by 8 unless it is 0; the largest magnitude as Lf8's."""
     exponent = byte >> np.uint32(3) & np.uint32(15)
     fraction = byte & np.uint32(7)
     moved = np.where(exponent == 0, np.uint32(0), exponent + np.uint32(8))
@@ -95,9 +97,12 @@ def _e4m3(byte: U32) -> U32:
 
 
 def _integer(byte: U32, signed: bool) -> U32:
-    """Sign and magnitude under the dummy exponent 16."""
-    magnitude = byte & np.uint32(0x7F if signed else 0xFF)
-    sign = byte & np.uint32(0x80) if signed else np.uint32(0)
+    """Return bytes as sign and magnitude under the dummy exponent 16."""
+    sign: U32 | np.uint32 = np.uint32(0)
+    magnitude = byte
+    if signed:
+        magnitude = byte & np.uint32(0x7F)
+        sign = byte & np.uint32(0x80)
     marked = np.where(magnitude == 0, np.uint32(0), magnitude | np.uint32(0x4000))
     return sign << np.uint32(24) | marked << np.uint32(13)
 
@@ -133,7 +138,7 @@ _SINGLES = {"Tf32": TO_TF32, "Float16_b": TO_BF16, "Float16": TO_FP16}
 
 
 def unpacker(df: str, register: str, core: Core) -> Unpacker:
-    """The kernel for tiles of the format `df`, for the same registers as `unpack`, but those that are in Dst.
+    """Return the kernel for tiles of the format `df`, for the registers of `unpack` without those in Dst.
 
     Raises UnsupportedError for pairs of formats that no op uses.
     """
@@ -142,13 +147,15 @@ def unpacker(df: str, register: str, core: Core) -> Unpacker:
     spec = FORMATS[df]
     if is_block(df):
         unpack(np.zeros(16, np.uint8), df, register, core, np.zeros(1, np.uint8))
-        return partial(_with, unpack_blocks, (spec.bits, 5 if spec.family == "a" else 8))
+        exponent_bits = 5 if spec.family == "a" else 8
+        return partial(_with, unpack_blocks, (spec.bits, exponent_bits))
     if spec.bits == 8:
         table: NDArray[np.uint32] = unpack(np.arange(256, dtype=np.uint8), df, register, core)
         return partial(_with, unpack_bytes, (table,))
     unpack(np.zeros(1, np.uint32), df, register, core)
     if spec.bits == 16:
-        return partial(_with, unpack_halves, (8 if register == "Float16_b" else 5,))
+        exponent_bits = 8 if register == "Float16_b" else 5
+        return partial(_with, unpack_halves, (exponent_bits,))
     return partial(_with, unpack_singles, (_SINGLES[register],))
 
 

@@ -36,30 +36,32 @@ APPROXIMATE_TERMS: Final = 3
 
 
 def multiply(u: VectorUnit[V], a: V | int, b: V | int) -> V:
-    """SFPMUL."""
+    """Return a * b, the instruction SFPMUL."""
     return u.fma(a, b, 0)
 
 
 def plus(u: VectorUnit[V], a: V | int, b: V | int) -> V:
-    """SFPADD."""
+    """Return a + b, the instruction SFPADD."""
     return u.fma(ONE, a, b)
 
 
 def minus(u: VectorUnit[V], a: V | int, b: V | int) -> V:
-    """a - b."""
+    """Return a - b, as one multiply-add."""
     return u.fma(MINUS_ONE, b, a)
 
 
 def table(u: VectorUnit[V], lut: Lut, x: V) -> V:
-    """A piecewise linear table at |x|, with the sign of x or its own (3.2)."""
+    """Look up a piecewise linear function at |x|, and give the result the sign of x or leave its own (3.2)."""
     magnitude = u.bit_and(x, MAGNITUDE)
     slope, offset = (u.lookup(lut.breaks, values, magnitude) for values in (lut.slopes, lut.offsets))
     y = u.fma(slope, magnitude, offset)
-    return u.merge(y, MAGNITUDE, u.bit_and(x, SIGN)) if lut.retain else y
+    if lut.retain:
+        return u.merge(y, MAGNITUDE, u.bit_and(x, SIGN))
+    return y
 
 
 def inverse(u: VectorUnit[V], x: V, iterations: int, constant: int = 0x3FB8AA3B) -> V:
-    """recip(x, n): 1/|x| by Newton's steps on the significand."""
+    """Compute 1 / |x| by Newton's steps on the significand."""
     v = u.merge(x, FRACTION, 0xBF000000)  # in (-1, -0.5]
     r = multiply(u, u.fma(v, constant, TWO), constant)
     for _ in range(iterations - 1):
@@ -70,18 +72,20 @@ def inverse(u: VectorUnit[V], x: V, iterations: int, constant: int = 0x3FB8AA3B)
 
 
 def reciprocal(u: VectorUnit[V], x: V, approximate: bool, constant: int = 0x3FB8AA3B) -> V:
-    """1/x."""
+    """Compute 1 / x as the kernel of Wormhole does."""
     r = inverse(u, x, 2 if approximate else 3, constant)
     return u.select(u.negative(x), u.bit_or(r, SIGN), r)
 
 
 def exp(u: VectorUnit[V], x: V, approximate: bool) -> V:
-    """e^x."""
-    return exp_approximate(u, x) if approximate else exp_exact(u, x, 0x3F56594B, 0x3F5C0000, 0x3FB8AA3B)
+    """Compute e^x as the kernel of Wormhole does."""
+    if approximate:
+        return exp_approximate(u, x)
+    return exp_exact(u, x, 0x3F56594B, 0x3F5C0000, 0x3FB8AA3B)
 
 
 def exp_exact(u: VectorUnit[V], x: V, slope: int, offset: int, constant: int) -> V:
-    """e^x by a parabola on [0, 1) and squarings; `constant` is that of the reciprocal."""
+    """Compute e^x by a parabola on [0, 1) and squarings; `constant` is that of the reciprocal."""
     a = u.bit_and(x, MAGNITUDE)
     field = u.shift_right(a, 23)
     a = u.select(u.less(field, 127), a, u.merge(a, FRACTION, HALF))
@@ -92,14 +96,14 @@ def exp_exact(u: VectorUnit[V], x: V, slope: int, offset: int, constant: int) ->
 
 
 def exp_approximate(u: VectorUnit[V], x: V) -> V:
-    """e^x by writing x / ln 2 where the exponent stands."""
+    """Compute e^x by writing x / ln 2 to the place of the exponent."""
     y = u.greater(x, 0xC2B10000)  # -88.5
     t = u.fma(y, 0x43B8AA3B, 0x46FDE9A3)
     return u.shift_left(u.to_integer(u.bit_and(t, MAGNITUDE), 65535), 15)
 
 
 def sqrt(u: VectorUnit[V], x: V, approximate: bool) -> V:
-    """Square root; a negative x is nothing special."""
+    """Compute the square root, without a special case for a negative x."""
     if approximate:
         return u.shift_right(u.add(x, ONE), 1)
     half = multiply(u, x, MINUS_HALF)
@@ -113,7 +117,7 @@ LOG: Final = (0x3DD8ADAC, 0xBF377319, 0x4005930C, 0xBFBCD6A1)
 
 
 def log(u: VectorUnit[V], x: V, approximate: bool, terms: tuple[int, int, int, int] = LOG, ln2: int = 0x3F315FFE) -> V:
-    """Natural logarithm, the same in both modes; garbage below zero."""
+    """Compute the natural logarithm, the same in both modes; below zero the result is meaningless."""
     del approximate
     v = u.merge(x, WITHOUT_EXPONENT, ONE)
     p = u.fma(v, u.fma(v, u.fma(v, terms[0], terms[1]), terms[2]), terms[3])
@@ -122,25 +126,25 @@ def log(u: VectorUnit[V], x: V, approximate: bool, terms: tuple[int, int, int, i
 
 
 def sigmoid(u: VectorUnit[V], x: V, approximate: bool) -> V:
-    """1 / (1 + e^-x), a table in both modes."""
+    """Compute 1 / (1 + e^-x), by a table in both modes."""
     del approximate
     return plus(u, table(u, SIGMOID, x), HALF)
 
 
 def tanh(u: VectorUnit[V], x: V, approximate: bool) -> V:
-    """Hyperbolic tangent, a table in both modes."""
+    """Compute the hyperbolic tangent, by a table in both modes."""
     del approximate
     return table(u, TANH, x)
 
 
 def gelu(u: VectorUnit[V], x: V, approximate: bool) -> V:
-    """x * normal distribution, a table in both modes."""
+    """Compute x times the normal distribution function, by a table in both modes."""
     del approximate
     return u.fma(x, HALF, table(u, GELU, x))
 
 
 def gelu_derivative(u: VectorUnit[V], x: V, approximate: bool) -> V:
-    """Derivative of gelu."""
+    """Compute the derivative of gelu as the kernel does."""
     if approximate:
         y = table(u, GELU_DERIVATIVE_APPROX, x)
         return u.select(u.negative(y), plus(u, y, ONE), y)
@@ -151,21 +155,24 @@ def gelu_derivative(u: VectorUnit[V], x: V, approximate: bool) -> V:
 
 
 def sine(u: VectorUnit[V], x: V, approximate: bool) -> V:
-    """Sine, with the argument reduced to [-pi/2, pi/2]."""
-    v, odd = _reduced(u, x)
-    o = sine_series(u, v, SINE[:APPROXIMATE_TERMS] if approximate else SINE, product=True)
+    """Compute the sine, with the argument reduced to [-pi/2, pi/2]."""
+    v, odd = _reduce(u, x)
+    terms = SINE[:APPROXIMATE_TERMS] if approximate else SINE
+    o = sine_series(u, v, terms, product=True)
     return u.select(odd, multiply(u, o, MINUS_ONE), o)
 
 
 def cosine(u: VectorUnit[V], x: V, approximate: bool) -> V:
-    """Cosine, with the argument reduced to [-pi/2, pi/2]."""
-    v, odd = _reduced(u, x)
-    o = cosine_series(u, v, COSINE[:APPROXIMATE_TERMS] if approximate else COSINE)
+    """Compute the cosine, with the argument reduced to [-pi/2, pi/2]."""
+    v, odd = _reduce(u, x)
+    terms = COSINE[:APPROXIMATE_TERMS] if approximate else COSINE
+    o = cosine_series(u, v, terms)
     return u.select(odd, multiply(u, o, MINUS_ONE), o)
 
 
 def sine_series(u: VectorUnit[V], v: V, terms: tuple[int, ...], *, product: bool) -> V:
-    """v + c0 v^3 + c1 v^5 ... Where v is itself a product, the first term is added in a step of its own (10: 3)."""
+    """Compute v + c0 v^3 + c1 v^5 ... Where v is itself a product, the first term is added in a step of its own (10:
+    3)."""
     o = t = v
     for c in terms:
         t = multiply(u, multiply(u, t, v), v)
@@ -175,7 +182,7 @@ def sine_series(u: VectorUnit[V], v: V, terms: tuple[int, ...], *, product: bool
 
 
 def cosine_series(u: VectorUnit[V], v: V, terms: tuple[int, ...]) -> V:
-    """1 + c0 v^2 + c1 v^4 ..."""
+    """Compute the sum 1 + c0 v^2 + c1 v^4 ..."""
     t = multiply(u, v, v)
     o = u.fma(t, terms[0], ONE)
     for c in terms[1:]:
@@ -184,8 +191,8 @@ def cosine_series(u: VectorUnit[V], v: V, terms: tuple[int, ...]) -> V:
     return o
 
 
-def _reduced(u: VectorUnit[V], x: V) -> tuple[V, V]:
-    """x minus the nearest multiple of pi, and the condition that the multiple is odd.
+def _reduce(u: VectorUnit[V], x: V) -> tuple[V, V]:
+    """Return x minus the nearest multiple of pi, and the condition that the multiple is odd.
 
     The chip rounds stochastically here; this is the deterministic choice (6.3 states the bound).
     """
@@ -196,13 +203,13 @@ def _reduced(u: VectorUnit[V], x: V) -> tuple[V, V]:
 
 
 def square(u: VectorUnit[V], x: V, approximate: bool) -> V:
-    """x * x."""
+    """Return x * x, in both modes of the kernel."""
     del approximate
     return multiply(u, x, x)
 
 
 def power(u: VectorUnit[V], x: V, exponent: int) -> V:
-    """x to a whole exponent; exponents below 2 give x * x."""
+    """Compute x to an integer exponent; exponents below 2 give x * x."""
     r = multiply(u, x, x)
     for _ in range(exponent - 2):
         r = multiply(u, r, x)
@@ -210,24 +217,24 @@ def power(u: VectorUnit[V], x: V, exponent: int) -> V:
 
 
 def absolute(u: VectorUnit[V], x: V, approximate: bool) -> V:
-    """|x|; a negative NaN is kept."""
+    """Compute |x|; a negative NaN keeps its sign."""
     del approximate
     magnitude = u.bit_and(x, MAGNITUDE)
     return u.select(u.less(magnitude, 0x7F800001), magnitude, x)
 
 
 def leaky_relu(u: VectorUnit[V], x: V, slope: int) -> V:
-    """x, or x * slope below zero; `slope` is a pattern with the lower half zero."""
+    """Compute x, or x * slope below zero; `slope` is a pattern with the lower half zero."""
     return u.select(u.negative(x), multiply(u, x, slope), x)
 
 
 def relu_min(u: VectorUnit[V], x: V, threshold: int) -> V:
-    """0 below the threshold: the relu of a fused op's dest."""
+    """Replace values below the threshold by 0: the relu of a fused op's dest."""
     return u.select(u.negative(minus(u, x, threshold)), 0, x)
 
 
 def relu_max(u: VectorUnit[V], x: V, threshold: int) -> V:
-    """Clamped to 0 .. threshold: the relu of a fused op's dest."""
+    """Clamp to 0 .. threshold: the relu of a fused op's dest."""
     above = minus(u, x, threshold)
     y = u.select(u.negative(above), x, u.select(u.equal(above, 0), x, threshold))
     return u.select(u.negative(y), 0, y)
@@ -239,10 +246,7 @@ def maximum(u: VectorUnit[V], a: V, b: V) -> V:
 
 
 def cast_to_fp16(u: VectorUnit[V], x: V) -> V:
-    """fp32 with its fraction rounded to 10 bits, ties away, before it is stored as fp16.
-
-    Exponent 0 is +0, exponent 255 an infinity (2.8).
-    """
+    """Round the fraction of fp32 to 10 bits, ties away, before it is stored as fp16."""
     rounded = u.bit_and(u.add(x, 0x1000), 0xFFFFE000)
     field = u.exponent(x)
     finite = u.select(u.equal(field, 255), u.bit_and(x, 0xFF800000), rounded)
@@ -250,10 +254,10 @@ def cast_to_fp16(u: VectorUnit[V], x: V) -> V:
 
 
 def to_sign_magnitude(u: VectorUnit[V], x: V) -> V:
-    """Two's complement to sign and magnitude; the lowest integer becomes minus zero."""
+    """Convert two's complement to sign and magnitude; the lowest integer becomes minus zero."""
     return u.select(u.negative(x), u.bit_or(u.subtract(0, x), SIGN), x)
 
 
 def from_sign_magnitude(u: VectorUnit[V], x: V) -> V:
-    """Sign and magnitude to two's complement."""
+    """Convert sign and magnitude to two's complement."""
     return u.select(u.negative(x), u.subtract(0, u.bit_and(x, MAGNITUDE)), x)

@@ -40,7 +40,7 @@ GELU_CORE_APPROX: Final = lut8((0x18FF, 0x212C, 0xFF00))
 
 
 def exp(u: VectorUnit[V], x: V, approximate: bool) -> V:
-    """e^x."""
+    """Compute e^x as the kernel of Grayskull does."""
     if not approximate:
         return wormhole.exp_exact(u, x, EXP_SLOPE, single(0.8634), INVERSE)
     v = u.fma(x, INVERSE, single(192.0))
@@ -50,12 +50,12 @@ def exp(u: VectorUnit[V], x: V, approximate: bool) -> V:
 
 
 def reciprocal(u: VectorUnit[V], x: V, approximate: bool) -> V:
-    """1/x."""
+    """Compute 1 / x as Wormhole does, with Grayskull's constant."""
     return wormhole.reciprocal(u, x, approximate, INVERSE)
 
 
 def sqrt(u: VectorUnit[V], x: V, approximate: bool) -> V:
-    """Square root, without a test for zero."""
+    """Compute the square root, without a test for zero."""
     if approximate:
         return wormhole.sqrt(u, x, approximate)
     r = u.subtract(0x5F370000, u.shift_right(x, 1))
@@ -66,30 +66,30 @@ def sqrt(u: VectorUnit[V], x: V, approximate: bool) -> V:
 
 
 def log(u: VectorUnit[V], x: V, approximate: bool) -> V:
-    """Natural logarithm."""
+    """Compute the natural logarithm as Wormhole does, with Grayskull's constants."""
     return wormhole.log(u, x, approximate, LOG, LN2)
 
 
 def sigmoid(u: VectorUnit[V], x: V, approximate: bool) -> V:
-    """1 / (1 + e^-x)."""
+    """Compute 1 / (1 + e^-x) as the kernel of Grayskull does."""
     del approximate
     return plus(u, table(u, SIGMOID, x), HALF)
 
 
 def gelu(u: VectorUnit[V], x: V, approximate: bool) -> V:
-    """x * normal distribution."""
+    """Compute x times the normal distribution function."""
     return multiply(u, u.fma(x, _core(u, x, approximate), x), HALF)
 
 
 def gelu_derivative(u: VectorUnit[V], x: V, approximate: bool) -> V:
-    """Derivative of gelu."""
+    """Compute the derivative of gelu as the kernel of Grayskull does."""
     g = exp(u, multiply(u, multiply(u, x, x), MINUS_HALF), approximate=False)
     density = multiply(u, multiply(u, g, single(0.39844)), x)
     return plus(u, u.fma(_core(u, x, approximate), HALF, density), HALF)
 
 
 def _core(u: VectorUnit[V], x: V, approximate: bool) -> V:
-    """What gelu looks up, in -1 .. 1."""
+    """Look up the function within gelu whose values are in -1 .. 1."""
     if approximate:
         return table(u, GELU_CORE_APPROX, x)
     cube = multiply(u, multiply(u, x, x), x)
@@ -97,12 +97,16 @@ def _core(u: VectorUnit[V], x: V, approximate: bool) -> V:
 
 
 def sine(u: VectorUnit[V], x: V, approximate: bool) -> V:
-    """Sine of an argument in 0 .. 2 pi."""
-    terms = wormhole.SINE[: wormhole.APPROXIMATE_TERMS] if approximate else wormhole.SINE
+    """Compute the sine of an argument in 0 .. 2 pi."""
+    terms = wormhole.SINE
+    if approximate:
+        terms = terms[: wormhole.APPROXIMATE_TERMS]
     return multiply(u, wormhole.sine_series(u, minus(u, x, PI), terms, product=False), MINUS_ONE)
 
 
 def cosine(u: VectorUnit[V], x: V, approximate: bool) -> V:
-    """Cosine of an argument in 0 .. 2 pi."""
-    terms = wormhole.COSINE[: wormhole.APPROXIMATE_TERMS] if approximate else wormhole.COSINE
+    """Compute the cosine of an argument in 0 .. 2 pi."""
+    terms = wormhole.COSINE
+    if approximate:
+        terms = terms[: wormhole.APPROXIMATE_TERMS]
     return multiply(u, wormhole.cosine_series(u, minus(u, x, PI), terms), MINUS_ONE)

@@ -44,14 +44,14 @@ def lut16(slopes: tuple[int, ...], offsets: tuple[int, ...], table: int, retain:
 
 
 def _small(byte: int) -> int:
-    """`s e3 m4`: (-1)^s * 2^-e * (1 + m/16); all ones is zero."""
+    """Decode `s e3 m4`: (-1)^s * 2^-e * (1 + m/16); all ones is zero."""
     if byte == 0xFF:
         return 0
     return (byte >> 7) << 31 | (127 - (byte >> 4 & 7)) << 23 | (byte & 15) << 19
 
 
 def _half(word: int) -> int:
-    """fp16 with its exponent moved by 112; exponent 31 is zero."""
+    """Decode fp16 with its exponent moved by 112; exponent 31 is zero."""
     if word >> 10 & 31 == 31:
         return 0
     return (word >> 15) << 31 | ((word >> 10 & 31) + 112) << 23 | (word & 0x3FF) << 13

@@ -45,11 +45,11 @@ class Program:
     ) -> None:
         """Compute `out` from the Dst image `dst`, and for programs of two inputs from `second` and its mode.
 
-        Images are uint32[n, 32, 32], C-contiguous; `mask` bool[32, 32] says which datums are computed, the others are
-        copied. `store_mode` is that of the result where it differs.
-        `tiles` is the range to do, all by default.
+        Images are uint32[n, 32, 32], C-contiguous; `mask` bool[32, 32] marks the datums to compute, the others are
+        copied. `store_mode` is that of the result where it differs. `tiles` is the range of tiles to compute, all by
+        default.
         """
-        other, other_mode = (dst, load_mode) if second is None else second
+        other, other_mode = second or (dst, load_mode)
         first, other, target = map(as_rows, (dst, other, out))
         start, stop = tiles or (0, len(dst))
         code = vector_unit.Code(self.code, self.constants, self.tables, self.registers)
@@ -60,7 +60,7 @@ class Program:
 
 @dataclass(frozen=True, slots=True)
 class Value:
-    """What an instruction computes, or an input: numbered in order of appearance."""
+    """An input or the result of an instruction, numbered in order of appearance."""
 
     index: int
 
@@ -76,7 +76,7 @@ class Recorder:
     tables: list[tuple[int, ...]] = field(default_factory=list[Any])
 
     def fma(self, x: Operand, y: Operand, z: Operand) -> Value:
-        """As `VectorUnit.fma`; sums and products without a third part have instructions of their own."""
+        """Record x * y + z; sums and products without a third part have instructions of their own."""
         if z == 0:
             return self._note(lane_rows.MULTIPLY, x, y)
         if x == ONE:
@@ -85,8 +85,8 @@ class Recorder:
             return self._note(lane_rows.SUBTRACT_FLOATS, z, y)
         return self._note(lane_rows.FMA, x, y, z)
 
-    def merge(self, a: Value, kept: int, added: Operand) -> Value:
-        return self._note(lane_rows.MERGE, a, kept, added)
+    def merge(self, a: Value, mask: int, added: Operand) -> Value:
+        return self._note(lane_rows.MERGE, a, mask, added)
 
     def exponent(self, a: Value) -> Value:
         return self._note(lane_rows.EXPONENT, a)
@@ -110,7 +110,7 @@ class Recorder:
         return self._note(lane_rows.SUBTRACT, a, b)
 
     def negative(self, a: Value) -> Value:
-        """As `VectorUnit.negative`; the value is its own condition, which the sign bit of a word tells."""
+        """Return the condition that `a` is negative: the value itself, whose sign bit decides."""
         return a
 
     def equal(self, a: Value, b: Operand) -> Value:
@@ -148,14 +148,18 @@ Step = tuple[int, tuple[Operand, ...], int]
 
 
 def record(function: Callable[..., Value], inputs: int = 1) -> Program:
-    """The program of `function(unit, *values)`, which takes one or two inputs and returns its result."""
+    """Record the program of `function(unit, *values)`, which takes one or two inputs and returns its result."""
     recorder = Recorder()
     result = function(recorder, *(Value(i) for i in range(inputs)))
     if result.index != _INPUTS + len(recorder.steps) - 1:
         raise InternalError("the result of a vector program is its last instruction")
-    recorder.steps = _only_where_needed(recorder.steps)
-    constants = list(dict.fromkeys(o for _, operands, _ in recorder.steps for o in operands if isinstance(o, int)))
-    code, registers = _allocated(recorder.steps, constants)
+    recorder.steps = _mark_conditional(recorder.steps)
+    constants: list[int] = []
+    for _, operands, _ in recorder.steps:
+        for operand in operands:
+            if isinstance(operand, int) and operand not in constants:
+                constants.append(operand)
+    code, registers = _allocate_registers(recorder.steps, constants)
     return Program(
         np.array(code, dtype=np.int32),
         np.array(constants, dtype=np.uint32),
@@ -164,27 +168,39 @@ def record(function: Callable[..., Value], inputs: int = 1) -> Program:
     )
 
 
-def _only_where_needed(steps: list[Step]) -> list[Step]:
-    """Products that only a later choice reads are told its condition: where that holds, they need not be right."""
+def _mark_conditional(steps: list[Step]) -> list[Step]:
+    """Give each product that only a later choice reads the condition of the choice: where that holds, the product need
+    not be right."""
     readers: dict[int, list[int]] = {}
     for at, (_, operands, _) in enumerate(steps):
         for operand in operands:
             if isinstance(operand, Value):
                 readers.setdefault(operand.index, []).append(at)
-    found = list(steps)
+    marked = list(steps)
     for at, (operation, operands, _) in enumerate(steps):
-        value = Value(_INPUTS + at)
-        reader = readers.get(value.index, [])
-        if operation != lane_rows.MULTIPLY or len(reader) != 1 or steps[reader[0]][0] != lane_rows.SELECT:
+        reader = readers.get(_INPUTS + at, [])
+        if operation != lane_rows.MULTIPLY or len(reader) != 1:
             continue
-        condition, _, otherwise = steps[reader[0]][1]
-        if otherwise == value and isinstance(condition, Value) and condition.index < value.index:
-            found[at] = lane_rows.MULTIPLY, (*operands, condition), lane_rows.UNLESS
-    return found
+        condition = _choice_condition(steps[reader[0]], Value(_INPUTS + at))
+        if condition is not None:
+            marked[at] = lane_rows.MULTIPLY, (*operands, condition), lane_rows.UNLESS
+    return marked
 
 
-def _allocated(steps: list[Step], constants: list[int]) -> tuple[list[tuple[int, ...]], int]:
-    """The instructions on registers, of which each serves again once its value has been read for the last time.
+def _choice_condition(step: Step, value: Value) -> Value | None:
+    """Return the condition of a choice that takes `value` where it does not hold, if the condition is computed before
+    the value; None for any other step."""
+    if step[0] != lane_rows.SELECT:
+        return None
+    condition, _, otherwise = step[1]
+    if otherwise == value and isinstance(condition, Value) and condition.index < value.index:
+        return condition
+    return None
+
+
+def _allocate_registers(steps: list[Step], constants: list[int]) -> tuple[list[tuple[int, ...]], int]:
+    """Return the instructions with registers, and how many there are. A register serves again once its value has been
+    read for the last time.
 
     A result never shares a register with an operand of its own instruction.
     """

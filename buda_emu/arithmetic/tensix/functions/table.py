@@ -24,9 +24,9 @@ from buda_emu.arithmetic.tensix.functions import dropout, elementary, grayskull
 from buda_emu.arithmetic.tensix.functions.elementary import SIGN, from_sign_magnitude, multiply, plus, to_sign_magnitude
 from buda_emu.arithmetic.tensix.functions.programs import Program, record
 from buda_emu.arithmetic.tensix.functions.vector_unit import NumpyUnit, V, VectorUnit
-from buda_emu.arithmetic.tensix.lanes import FAMILY_SHIFT, DstMode, VectorMode, load, store, touched
+from buda_emu.arithmetic.tensix.lanes import FAMILY_SHIFT, DstMode, VectorMode, load, store, touched_mask
 from buda_emu.arithmetic.tensix.registers import Core
-from buda_emu.support.caches import kept_in, read_kept, sources, write_kept
+from buda_emu.support.caches import cache_folder, read_cache_file, sources, write_cache_file
 from buda_emu.support.errors import InternalError, UnsupportedError
 
 FOLDER: Final = "tables"
@@ -36,24 +36,24 @@ _MAGIC: Final = b"buda-emu table 1\n"
 _Table = NDArray[np.uint16]
 
 
-def kept_table(name: str, about: object, make: Callable[[], _Table]) -> _Table:
-    """uint16[65536], read-only: what `make` gives, or gave in an earlier process for the same `name` and `about`, an
-    object whose `repr` says all that the table depends on but this package's sources."""
+def load_table(name: str, about: object, make: Callable[[], _Table]) -> _Table:
+    """Return a read-only table uint16[65536], from the user's cache or else from `make`. `about` is an object whose
+    `repr` contains all that the table depends on besides this package's sources; `name` is the cache file's name."""
     file = _file(name, about)
-    kept = read_kept(file, _MAGIC, MOST_BYTES) if file else None
-    if kept is not None and len(kept) == (1 << 16) * 2:
-        table = np.frombuffer(kept, "<u2").astype(np.uint16)  # a copy, which begins where numbers may
+    content = read_cache_file(file, _MAGIC, MOST_BYTES) if file else None
+    if content is not None and len(content) == (1 << 16) * 2:
+        table = np.frombuffer(content, "<u2").astype(np.uint16)  # a copy, whose memory is aligned
     else:
         table = make()
         if file:
-            write_kept(file, _MAGIC, table.astype("<u2").tobytes(), MOST_BYTES)
+            write_cache_file(file, _MAGIC, table.astype("<u2").tobytes(), MOST_BYTES)
     table.flags.writeable = False
     return table
 
 
 def _file(name: str, about: object) -> str:
-    """Its place; "" where nothing can be kept."""
-    folder = kept_in(FOLDER)
+    """Return the cache file of a table; "" where nothing can be kept."""
+    folder = cache_folder(FOLDER)
     if not folder:
         return ""
     text = repr((about, sources(*_ROOMS), sys.version, np.__version__))
@@ -65,22 +65,22 @@ INT8_LIMIT = 127
 
 
 def quantization(u: VectorUnit[V], a: V, scale: V | int, zero_point: int) -> V:
-    """fp32 to Int8: a * scale + zero point, rounded ties away and clamped to +-127."""
+    """Quantise fp32 to Int8: a * scale + zero point, rounded ties away and clamped to +-127."""
     return u.to_integer(u.fma(a, scale, zero_point), INT8_LIMIT)
 
 
 def requantization(u: VectorUnit[V], a: V, scale: V | int, zero_point: int) -> V:
-    """Int32 to Int8."""
+    """Requantise Int32 numbers to Int8, by a scale and a zero point."""
     return u.to_integer(u.fma(u.to_float(a), scale, zero_point), INT8_LIMIT)
 
 
 def dequantization(u: VectorUnit[V], a: V, scale: V | int, minus_zero_point: int) -> V:
-    """Int32 to fp32: (a - zero point) * scale in two steps; takes the zero point negated."""
+    """Convert Int32 to fp32: (a - zero point) * scale in two steps; takes the zero point negated."""
     return multiply(u, plus(u, u.to_float(a), minus_zero_point), scale)
 
 
 def integer_add(u: VectorUnit[V], a: V, b: V) -> V:
-    """Sum modulo 2^32, not saturated; minus zero counts as 0."""
+    """Add modulo 2^32, not saturated; minus zero counts as 0."""
     return to_sign_magnitude(u, u.add(from_sign_magnitude(u, a), from_sign_magnitude(u, b)))
 
 
@@ -93,26 +93,23 @@ def integer_maximum(u: VectorUnit[V], a: V, b: V) -> V:
 
 
 def integer_add_blackhole(u: VectorUnit[V], a: V, b: V) -> V:
-    """As `integer_add`, but minus zero is -2^31 (10: 5)."""
+    """Add integers as `integer_add` does, but with minus zero as -2^31 (10: 5)."""
     return to_sign_magnitude(u, u.add(_cast(u, a), _cast(u, b)))
 
 
 def integer_maximum_blackhole(u: VectorUnit[V], a: V, b: V) -> V:
-    """As `integer_maximum`, but minus zero is -2^31, and stays what it is."""
+    """Return the larger integer as `integer_maximum` does, but with minus zero as -2^31, which stays as it is."""
     return u.select(u.negative(u.subtract(_cast(u, a), _cast(u, b))), b, a)
 
 
 def _cast(u: VectorUnit[V], x: V) -> V:
-    """Sign and magnitude to two's complement by the cast of Blackhole: the sign bit itself counts -2^31."""
+    """Convert sign and magnitude to two's complement by the cast of Blackhole: the sign bit itself counts -2^31."""
     return u.select(u.equal(x, SIGN), SIGN, from_sign_magnitude(u, x))
 
 
 @dataclass(frozen=True, slots=True)
 class Function:
-    """One function: `define(unit, *inputs, **parameters)` on lanes.
-
-    `reads` and `writes` are Dst modes that differ from that of the op; `reads` has one entry per input.
-    """
+    """A function of the vector unit: `define(unit, *inputs, **parameters)` on lanes."""
 
     name: str
     define: Callable[..., Any]
@@ -190,23 +187,23 @@ class Bound:
 
     @property
     def blackhole(self) -> bool:
-        """Whether the multiply-add is Blackhole's."""
+        """True where the multiply-add is Blackhole's."""
         return self.core == "blackhole"
 
     @property
     def define(self) -> Callable[..., Any]:
-        """`define(unit, *inputs)`."""
+        """The definition of the function on this core, `define(unit, *inputs)`."""
         chosen = _OWN.get((self.core, self.function.name), self.function.define)
         return partial(chosen, **dict(self.parameters))
 
     @property
     def whole_faces(self) -> bool:
-        """Whether it runs through whole faces in every vector mode: approximate exp does (3.2)."""
+        """True where the function runs through whole faces in every vector mode, as approximate exp does (3.2)."""
         return self.function.name == "exp" and dict(self.parameters)["approximate"] is True
 
     def modes(self, mode: DstMode) -> tuple[tuple[DstMode, ...], DstMode]:
-        """The Dst modes of the inputs and of the result in an op whose Dst is in `mode`."""
-        return tuple(own or mode for own in self.function.reads), self.function.writes or mode
+        """Return the Dst modes of the inputs and of the result in an op whose Dst is in `mode`."""
+        return tuple(read_mode or mode for read_mode in self.function.reads), self.function.writes or mode
 
 
 def bind(name: str, core: Core = "wormhole_b0", **parameters: int | bool) -> Bound:
@@ -220,22 +217,23 @@ def bind(name: str, core: Core = "wormhole_b0", **parameters: int | bool) -> Bou
 
 
 def reference(bound: Bound, mode: DstMode, *images: U32, vector: VectorMode = "rc") -> U32:
-    """The result's Dst image from those of the inputs, uint32[n, 32, 32]: the definition.
+    """Return the result's Dst image for those of the inputs, uint32[n, 32, 32], by the definition in numpy.
 
-    Datums that the vector mode does not reach keep what the first image has there.
+    Datums that the vector mode does not reach keep their value of the first image.
     """
     reads, writes = bound.modes(mode)
-    values = (load(image, own) for image, own in zip(images, reads, strict=True))
+    values = (load(image, read_mode) for image, read_mode in zip(images, reads, strict=True))
     result = store(bound.define(NumpyUnit(bound.blackhole), *values), writes)
-    return np.where(touched(vector, bound.whole_faces), result, images[0])
+    return np.where(touched_mask(vector, bound.whole_faces), result, images[0])
 
 
 def run(
     bound: Bound, mode: DstMode, out: U32, *images: U32, vector: VectorMode = "rc", tiles: tuple[int, int] | None = None
 ) -> None:
-    """As `reference`, but fast, into `out`; C-contiguous images. `tiles` is the range to do, all by default."""
+    """Write the image that `reference` defines to `out`, by compiled kernels; images are C-contiguous. `tiles` is the
+    range of tiles to compute, all by default."""
     reads, writes = bound.modes(mode)
-    mask = touched(vector, bound.whole_faces)
+    mask = touched_mask(vector, bound.whole_faces)
     if len(images) == 1 and reads[0] in ("bf16", "fp16"):
         source = as_rows(images[0])
         target = as_rows(out)
@@ -268,9 +266,9 @@ def _program(bound: Bound) -> Program:
 def _table(bound: Bound, mode: DstMode) -> NDArray[np.uint16]:
     """The results for all 65536 datums of a 16-bit mode, by the definition, which an earlier process may have done."""
 
-    def defined() -> NDArray[np.uint16]:
+    def compute() -> NDArray[np.uint16]:
         every = np.arange(1 << 16, dtype=np.uint32)
         result = store(bound.define(NumpyUnit(bound.blackhole), load(every, mode)), bound.modes(mode)[1])
         return result.astype(np.uint16)
 
-    return kept_table(bound.function.name, (bound.core, bound.function.name, bound.parameters, mode), defined)
+    return load_table(bound.function.name, (bound.core, bound.function.name, bound.parameters, mode), compute)

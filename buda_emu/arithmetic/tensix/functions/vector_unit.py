@@ -22,7 +22,7 @@ _LEADING_BIT: Final = 26
 
 
 def fma(x: U32, y: U32, z: U32, blackhole: bool = False) -> U32:
-    """x * y + z of fp32 patterns, element by element; the arguments broadcast."""
+    """Return x * y + z of fp32 patterns, element by element; the arguments broadcast."""
     x64, y64, z64 = np.broadcast_arrays(*(np.asarray(a).astype(np.int64) for a in (x, y, z)))
     ex, ey, ez = ((a >> 23) & 255 for a in (x64, y64, z64))
     mx, my, mz = (np.where(e == 0, 0, (a & 0x7FFFFF) | 0x800000) for a, e in ((x64, ex), (y64, ey), (z64, ez)))
@@ -43,7 +43,7 @@ def fma(x: U32, y: U32, z: U32, blackhole: bool = False) -> U32:
     special = np.where(z_inf, z64 & 0xFFFFFFFF, sp << 31 | _INFINITY)
     if blackhole:
         special = np.where(is_nan, _NAN, special)
-    # What is special ends here, but for Wormhole's NaNs, which run on and are marked by the seed.
+    # Special results are final here, but for Wormhole's NaNs, which run on and are marked by the seed.
     ended = (is_nan | z_inf | infinite) if blackhole else (~is_nan & (z_inf | infinite))
     ep = np.minimum(ep, 255)
     finite = _finite(p, ep, sp, mz << 3, ez, sz, blackhole)
@@ -52,7 +52,7 @@ def fma(x: U32, y: U32, z: U32, blackhole: bool = False) -> U32:
 
 
 def _finite(p: _I64, ep: _I64, sp: _I64, q: _I64, ez: _I64, sz: _I64, blackhole: bool) -> _I64:
-    """Steps 3 to 8: the rounded sum of product and addend, each given as magnitude, exponent and sign."""
+    """Round the sum of product and addend, each given as magnitude, exponent and sign: steps 3 to 8."""
     zero = (sp & sz) << 31 if blackhole else np.zeros_like(sp)
     # 3. A product that is zero or underflows leaves the addend, which is exact.
     gone = (p == 0) | (ep < 0)
@@ -60,8 +60,8 @@ def _finite(p: _I64, ep: _I64, sp: _I64, q: _I64, ez: _I64, sz: _I64, blackhole:
     ep = np.where(gone, 0, ep)
     # 4. Align. What is shifted out completely leaves no sticky bit.
     er = np.maximum(ep, ez)
-    p = _shifted(p, er - ep)
-    q = _shifted(q, er - ez)
+    p = _shift_right(p, er - ep)
+    q = _shift_right(q, er - ez)
     # 5. Add.
     total = np.where(sp == sz, p + q, p - q)
     sign = np.where(total < 0, sz, sp)
@@ -94,12 +94,12 @@ def _finite(p: _I64, ep: _I64, sp: _I64, q: _I64, ez: _I64, sz: _I64, blackhole:
     return np.where(nothing, zero, result)
 
 
-def _shifted(value: _I64, distance: _I64) -> _I64:
-    """Shifted right, the lost bits ORed into bit 0 unless nothing else is left."""
+def _shift_right(value: _I64, distance: _I64) -> _I64:
+    """Shift right, with the lost bits ORed into bit 0 unless nothing else is left."""
     distance = np.minimum(distance, 40)
-    kept = value >> distance
-    lost = value != kept << distance
-    return np.where(kept != 0, kept | lost, 0)
+    upper = value >> distance
+    lost = value != upper << distance
+    return np.where(upper != 0, upper | lost, 0)
 
 
 V = TypeVar("V")
@@ -110,11 +110,11 @@ class VectorUnit(Protocol[V]):
     """The instructions. A plain int is a constant: the same pattern in every lane."""
 
     def fma(self, x: V | int, y: V | int, z: V | int) -> V:
-        """x * y + z (3.1)."""
+        """Return x * y + z (3.1)."""
         ...
 
-    def merge(self, a: V, kept: int, added: V | int) -> V:
-        """The kept bits of `a` with others added: (a & kept) | added."""
+    def merge(self, a: V, mask: int, added: V | int) -> V:
+        """Return the bits of `a` in a mask, with others added: (a & mask) | added."""
         ...
 
     def exponent(self, a: V) -> V:
@@ -122,55 +122,55 @@ class VectorUnit(Protocol[V]):
         ...
 
     def bit_and(self, a: V, b: V | int) -> V:
-        """Bits set in both."""
+        """Return the bits that are set in both operands."""
         ...
 
     def bit_or(self, a: V, b: V | int) -> V:
-        """Bits set in either."""
+        """Return the bits that are set in either operand."""
         ...
 
     def shift_left(self, a: V, places: int) -> V:
-        """Towards the high bits; what falls out is lost."""
+        """Shift towards the high bits, without those that leave the word."""
         ...
 
     def shift_right(self, a: V, places: int) -> V:
-        """Towards the low bits, zeros come in."""
+        """Shift towards the low bits, with zeros at the top."""
         ...
 
     def add(self, a: V | int, b: V | int) -> V:
-        """Integer sum modulo 2^32."""
+        """Return the integer sum modulo 2^32."""
         ...
 
     def subtract(self, a: V | int, b: V | int) -> V:
-        """Integer difference modulo 2^32."""
+        """Return the integer difference modulo 2^32."""
         ...
 
     def negative(self, a: V) -> V:
-        """Condition: the sign bit is set, as "x < 0" is tested; -0 and negative NaNs are negative."""
+        """Return the condition that the sign bit is set, as "x < 0" is tested; -0 and negative NaNs are negative."""
         ...
 
     def equal(self, a: V, b: V | int) -> V:
-        """Condition: all 32 bits agree; -0 is not equal to 0."""
+        """Return the condition that all 32 bits agree; -0 is not equal to 0."""
         ...
 
     def less(self, a: V, b: V | int) -> V:
-        """Condition: a < b as integers in two's complement."""
+        """Return the condition a < b as integers in two's complement."""
         ...
 
     def select(self, condition: V, a: V | int, b: V | int) -> V:
-        """`a` in the lanes where the condition holds, `b` in the others."""
+        """Return `a` in the lanes where the condition holds, `b` in the others."""
         ...
 
     def lookup(self, breaks: tuple[int, ...], values: tuple[int, ...], a: V) -> V:
-        """`values[i]` where `a` is at least i of the ascending `breaks`, compared as unsigned integers."""
+        """Return `values[i]` where `a` is at least i of the ascending `breaks`, compared as unsigned integers."""
         ...
 
     def to_integer(self, a: V, limit: int) -> V:
-        """fp32 to the nearest integer in sign and magnitude, bounded (3.2)."""
+        """Convert fp32 to the nearest integer in sign and magnitude, bounded (3.2)."""
         ...
 
     def to_float(self, a: V) -> V:
-        """Integer in sign and magnitude to fp32 (3.2)."""
+        """Convert an integer in sign and magnitude to fp32 (3.2)."""
         ...
 
     def greater(self, a: V | int, b: V | int) -> V:
@@ -190,8 +190,8 @@ class NumpyUnit:
     def fma(self, x: _Words | int, y: _Words | int, z: _Words | int) -> _Words:
         return fma(_words(x), _words(y), _words(z), self.blackhole)
 
-    def merge(self, a: _Words, kept: int, added: _Words | int) -> _Words:
-        return a & _words(kept) | _words(added)
+    def merge(self, a: _Words, mask: int, added: _Words | int) -> _Words:
+        return a & _words(mask) | _words(added)
 
     def exponent(self, a: _Words) -> _Words:
         return a >> np.uint32(23) & np.uint32(255)

@@ -1,4 +1,5 @@
-"""What a StableHLO or CHLO operator is: one declaration. The reader and the docs read it from here."""
+"""The form of a StableHLO or CHLO operator for its handler, and the table of handlers. The reader and the documentation
+use them."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -14,9 +15,9 @@ FAMILIES = ("operators",)
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """One operator of a function. `attrs`: numbers, lists, words and dictionaries; `shapes` and `dtypes` of its
-    results; `regions`: of each the operators in it, in order, comparisons as `compare GT`; `operator`: its name
-    without the dialect."""
+    """One call of an operator. `attrs` holds numbers, lists, words and dictionaries; `shapes` and `dtypes` are those of
+    the results; `regions` lists the operators of each region in order, comparisons as `compare GT`; `operator` is the
+    name without the dialect."""
 
     b: Builder
     operands: tuple[Node, ...]
@@ -28,28 +29,28 @@ class Call:
 
     @property
     def shape(self) -> Shape:
-        """Of the first result."""
+        """The shape of the first result."""
         return self.shapes[0]
 
-    def listed(self, name: str, otherwise: int, rank: int) -> tuple[int, ...]:
-        """An attribute of one number for each dimension; all are `otherwise` where it is left out."""
-        return tuple(self.attrs.get(name) or (otherwise,) * rank)
+    def list_attribute(self, name: str, default: int, rank: int) -> tuple[int, ...]:
+        """Return an attribute with one number for each dimension, or `default` for all of them if it is absent."""
+        return tuple(self.attrs.get(name) or (default,) * rank)
 
 
 Handler = Callable[[Call], Any]
-"""Gives a node, or a list of them for several results."""
+"""A handler returns a node, or a list of nodes for several results."""
 
 
 HLO: Final = Operators[Handler]("buda_emu.compiler.importers.from_jax", FAMILIES)
-"""By name, with the dialect in front."""
+"""Declarations by name, including the dialect."""
 hlo = HLO.declare
 
 
-def plain(table: Mapping[str, str]) -> None:
-    """Declares operators that are one front-end op on all operands."""
+def declare_plain(table: Mapping[str, str]) -> None:
+    """Declare operators that are a single front-end op on all operands."""
     for name, op in table.items():
-        hlo(name, becomes=table, family="elementwise")(_plain(op))
+        hlo(name, becomes=table, family="elementwise")(_make_handler(op))
 
 
-def _plain(op: str) -> Handler:
+def _make_handler(op: str) -> Handler:
     return lambda call: call.b.emit(op, *call.operands)

@@ -1,16 +1,16 @@
-"""Operators of StableHLO as core ops: element by element, indexing, moves, products, reductions, windows."""
+"""Handlers of StableHLO operators: element-wise, indexing, moves, products, reductions, windows."""
 
 from math import prod
 from typing import Any, Final
 
 import numpy as np
 
-from buda_emu.compiler.graph.builder import Builder, made_size
+from buda_emu.compiler.graph.builder import Builder, check_constant_size
 from buda_emu.compiler.graph.graph import Node
-from buda_emu.compiler.importers.from_jax.declared import Call, hlo, plain
-from buda_emu.compiler.importers.operators import NotSupportedError, host_picks, table_rows
+from buda_emu.compiler.importers.from_jax.declared import Call, declare_plain, hlo
+from buda_emu.compiler.importers.operators import NotSupportedError, is_picked_by_host, table_rows
 
-plain(
+declare_plain(
     {
         "stablehlo.abs": "abs", "stablehlo.add": "add", "stablehlo.ceil": "ceil", "stablehlo.cosine": "cosine",
         "stablehlo.exponential": "exp", "stablehlo.floor": "floor", "stablehlo.log": "log",
@@ -49,7 +49,7 @@ def exponential_minus_one(call: Call) -> Node:
 @hlo("stablehlo.divide")
 def divide(call: Call) -> Node:
     """`divide`; of integers `whole_quotient`, towards 0"""
-    return call.b.emit("divide" if _floats(call) else "whole_quotient", *call.operands)
+    return call.b.emit("divide" if _is_float_result(call) else "whole_quotient", *call.operands)
 
 
 @hlo("stablehlo.remainder")
@@ -58,7 +58,7 @@ def remainder(call: Call) -> Node:
     return call.b.modulo(*call.operands, truncated=True)
 
 
-def _floats(call: Call) -> bool:
+def _is_float_result(call: Call) -> bool:
     return np.dtype(call.dtypes[0]).kind == "f"
 
 
@@ -106,7 +106,9 @@ def convert(call: Call) -> Node:
     after = np.dtype(dtype).kind
     if after == "b" and before != "b":
         return call.b.boolean(x)
-    return call.b.truncate(x) if before == "f" and after in "iu" else x
+    if before == "f" and after in "iu":
+        return call.b.truncate(x)
+    return x
 
 
 @hlo("stablehlo.optimization_barrier")
@@ -128,64 +130,74 @@ def gather(call: Call) -> Node:
         raise NotSupportedError("of other than whole rows of one dimension")
     dim = dims[0]
     last = numbers.get("index_vector_dim", len(index.shape))
-    apart = (*index.shape[:last], *index.shape[last + 1 :])
-    given = _as_given(b, index, x.shape[dim])
-    is_from_end = given is not index
-    index = b.reshape(given, shape=apart)
+    index_shape = (*index.shape[:last], *index.shape[last + 1 :])
+    plain_index = _strip_negative_wrap(b, index, x.shape[dim])
+    is_from_end = plain_index is not index
+    index = b.reshape(plain_index, shape=index_shape)
     if numbers.get("operand_batching_dims"):
-        return _elements(call, x, index, dim, numbers)
-    whole = [1 if place == dim else size for place, size in enumerate(x.shape)]
-    if sizes != whole:
+        return _gather_elements(call, x, index, dim, numbers)
+    row_sizes = [1 if place == dim else size for place, size in enumerate(x.shape)]
+    if sizes != row_sizes:
         raise NotSupportedError("of parts of rows")
-    found = _rows(b, x, index, dim, is_from_end)  # [before dim.., index.., behind dim..]
+    rows = _gather_rows(b, x, index, dim, is_from_end)  # [before dim.., index.., behind dim..]
     offsets = list(numbers.get("offset_dims", ()))
-    places = [*range(dim), *range(dim + len(apart), len(found.shape))]
-    indexed = iter(range(dim, dim + len(apart)))
+    places = [*range(dim), *range(dim + len(index_shape), len(rows.shape))]
+    indexed = iter(range(dim, dim + len(index_shape)))
     moved = dict(zip(offsets, places, strict=True))
-    order = [moved[place] if place in moved else next(indexed) for place in range(len(found.shape))]
-    return b.transpose(found, perm=tuple(order)) if order != sorted(order) else found
+    order = [moved[place] if place in moved else next(indexed) for place in range(len(rows.shape))]
+    if order != sorted(order):
+        return b.transpose(rows, perm=tuple(order))
+    return rows
 
 
-def _rows(b: Builder, x: Node, index: Node, dim: int, is_from_end: bool) -> Node:
+def _gather_rows(b: Builder, x: Node, index: Node, dim: int, is_from_end: bool) -> Node:
+    """Gather whole rows of one dimension: [sizes before dim, index shape, sizes behind dim]."""
     shape = (*x.shape[:dim], *index.shape, *x.shape[dim + 1 :])
     if index.op == "constant":
         inside = np.clip(index.value.astype(np.int64), 0, x.shape[dim] - 1)
         return b.reshape(b.take(x, dim=dim, index=inside.ravel()), shape=shape)
-    if dim == 0 and x.op == "constant" and host_picks(b, index):
+    if dim == 0 and x.op == "constant" and is_picked_by_host(b, index):
         table = b.constant(x.value.reshape(x.shape[0], -1).astype(np.float32))
         return b.reshape(table_rows(b, table, index, from_end=is_from_end), shape=shape)
     return b.gather(x, index, dim=dim)
 
 
-def _elements(call: Call, x: Node, index: Node, dim: int, numbers: dict[str, Any]) -> Node:
-    own = list(numbers["operand_batching_dims"])
-    others = list(numbers["start_indices_batching_dims"])
+def _gather_elements(call: Call, x: Node, index: Node, dim: int, numbers: dict[str, Any]) -> Node:
+    """Gather single elements along one dimension, with all others as batches."""
+    operand_batches = list(numbers["operand_batching_dims"])
+    index_batches = list(numbers["start_indices_batching_dims"])
     rank = len(x.shape)
-    if own != others or sorted([*own, dim]) != list(range(rank)) or len(index.shape) != rank:
+    if (
+        operand_batches != index_batches
+        or sorted([*operand_batches, dim]) != list(range(rank))
+        or len(index.shape) != rank
+    ):
         raise NotSupportedError("of batches in another order")
     if numbers.get("offset_dims"):
         raise NotSupportedError("of parts of rows")
     return call.b.gather_elements(x, index, dim=dim)
 
 
-def _as_given(b: Builder, index: Node, size: int) -> Node:
-    """Indices before jax counted negative ones from the end, as tables here do themselves: `where(i < 0, i + n, i)`,
-    perhaps moved."""
+def _strip_negative_wrap(b: Builder, index: Node, size: int) -> Node:
+    """Return the indices without jax's own handling of negative ones, `where(i < 0, i + n, i)`, possibly moved: the ops
+    that read them count negative indices from the end themselves."""
     if index.op in ("reshape", "expand"):
         inner = b.graph[index.inputs[0]]
-        found = _as_given(b, inner, size)
-        return index if found is inner else b.emit(index.op, found, **index.attrs)
+        unwrapped = _strip_negative_wrap(b, inner, size)
+        if unwrapped is inner:
+            return index
+        return b.emit(index.op, unwrapped, **index.attrs)
     if index.op != "where":
         return index
     chosen, added, plain = (b.graph[name] for name in index.inputs)
-    below, more = ([b.graph[name] for name in node.inputs] for node in (chosen, added))
-    fits = chosen.op == "less" and added.op == "add" and below[0] is plain and more[0] is plain
-    if fits and _all(below[1], 0) and _all(more[1], size):
+    comparison_operands, sum_operands = ([b.graph[name] for name in node.inputs] for node in (chosen, added))
+    fits = chosen.op == "less" and added.op == "add" and comparison_operands[0] is plain and sum_operands[0] is plain
+    if fits and _is_constant_of(comparison_operands[1], 0) and _is_constant_of(sum_operands[1], size):
         return plain
     return index
 
 
-def _all(node: Node, number: int) -> bool:
+def _is_constant_of(node: Node, number: int) -> bool:
     return node.op == "constant" and bool((node.value == number).all())
 
 
@@ -193,7 +205,7 @@ def _all(node: Node, number: int) -> bool:
 def dynamic_slice(call: Call) -> Node:
     """`slice` from places that are constants"""
     x, *starts = call.operands
-    for dim, first in enumerate(_known(call, starts, x)):
+    for dim, first in enumerate(_constant_starts(call, starts, x)):
         if call.shape[dim] != x.shape[dim]:
             x = call.b.slice(x, dim=dim, start=first, count=call.shape[dim])
     return x
@@ -206,19 +218,26 @@ def dynamic_update_slice(call: Call) -> Node:
     (x, part, *starts) = call.operands
     if prod(part.shape) == prod(x.shape):
         return part
-    first = _known(call, starts, part, x)
-    pads = tuple((at, size - at - own) for at, size, own in zip(first, x.shape, part.shape, strict=True))
+    first = _constant_starts(call, starts, part, x)
+    pads = tuple((start, size - start - length) for start, size, length in zip(first, x.shape, part.shape, strict=True))
     mask = np.zeros(x.shape, bool)
-    mask[tuple(slice(at, at + own) for at, own in zip(first, part.shape, strict=True))] = True
+    mask[tuple(slice(start, start + length) for start, length in zip(first, part.shape, strict=True))] = True
     return b.where(b.constant(mask), b.pad(part, pads=pads), x)
 
 
-def _known(call: Call, starts: list[Node], part: Node, x: Node | None = None) -> list[int]:
-    """Where a part begins, moved inside as StableHLO has it."""
+def _constant_starts(call: Call, starts: list[Node], part: Node, x: Node | None = None) -> list[int]:
+    """Return where a slice begins along each dimension, clamped to lie inside as StableHLO does."""
     if any(start.op != "constant" for start in starts):
         raise NotSupportedError("a place that is computed")
-    whole, size = (part.shape, call.shape) if x is None else (x.shape, part.shape)
-    return [int(np.clip(start.value, 0, all_ - own)) for start, all_, own in zip(starts, whole, size, strict=True)]
+    if x is None:
+        sizes = part.shape
+        size = call.shape
+    else:
+        sizes = x.shape
+        size = part.shape
+    return [
+        int(np.clip(start.value, 0, total - length)) for start, total, length in zip(starts, sizes, size, strict=True)
+    ]
 
 
 @hlo("stablehlo.dot_general")
@@ -229,15 +248,15 @@ def dot_general(call: Call) -> Node:
     numbers = call.attrs["dot_dimension_numbers"]
     batch = [list(numbers.get(f"{side}_batching_dimensions", ())) for side in ("lhs", "rhs")]
     summed = [list(numbers.get(f"{side}_contracting_dimensions", ())) for side in ("lhs", "rhs")]
-    kept = [
+    free = [
         [dim for dim in range(len(node.shape)) if dim not in (*batch[side], *summed[side])]
         for side, node in enumerate((x, y))
     ]
     leading = tuple(x.shape[dim] for dim in batch[0])
     count = prod(x.shape[dim] for dim in summed[0])
-    rows, columns = (prod(node.shape[dim] for dim in kept[side]) for side, node in enumerate((x, y)))
-    left = b.reshape(b.transpose(x, perm=(*batch[0], *kept[0], *summed[0])), shape=(*leading, rows, count))
-    right = b.reshape(b.transpose(y, perm=(*batch[1], *summed[1], *kept[1])), shape=(*leading, count, columns))
+    rows, columns = (prod(node.shape[dim] for dim in free[side]) for side, node in enumerate((x, y)))
+    left = b.reshape(b.transpose(x, perm=(*batch[0], *free[0], *summed[0])), shape=(*leading, rows, count))
+    right = b.reshape(b.transpose(y, perm=(*batch[1], *summed[1], *free[1])), shape=(*leading, count, columns))
     return b.reshape(b.matmul(left, right), shape=call.shape)
 
 
@@ -251,26 +270,15 @@ def convolution(call: Call) -> Node:
         raise NotSupportedError("groups of the batch")
     rank = len(w.shape) - 2
     space = [2 + place for place in range(rank)]
-    x = b.transpose(
-        x,
-        perm=(
-            numbers["input_batch_dimension"],
-            numbers["input_feature_dimension"],
-            *numbers["input_spatial_dimensions"],
-        ),
-    )
-    w = b.transpose(
-        w,
-        perm=(
-            numbers["kernel_output_feature_dimension"],
-            numbers["kernel_input_feature_dimension"],
-            *numbers["kernel_spatial_dimensions"],
-        ),
-    )
-    for dim, step in zip(space, call.listed("lhs_dilation", 1, rank), strict=True):
-        x = spread(call, x, dim, step)
-    for dim, backward in zip(space, call.listed("window_reversal", 0, rank), strict=True):
-        w = b.take(w, dim=dim, index=np.arange(w.shape[dim])[::-1]) if backward else w
+    x_order = (numbers["input_batch_dimension"], numbers["input_feature_dimension"])
+    x = b.transpose(x, perm=(*x_order, *numbers["input_spatial_dimensions"]))
+    w_order = (numbers["kernel_output_feature_dimension"], numbers["kernel_input_feature_dimension"])
+    w = b.transpose(w, perm=(*w_order, *numbers["kernel_spatial_dimensions"]))
+    for dim, step in zip(space, call.list_attribute("lhs_dilation", 1, rank), strict=True):
+        x = insert_zeros(call, x, dim, step)
+    for dim, backward in zip(space, call.list_attribute("window_reversal", 0, rank), strict=True):
+        if backward:
+            w = b.take(w, dim=dim, index=np.arange(w.shape[dim])[::-1])
     pads = tuple(map(tuple, call.attrs.get("padding") or ((0, 0),) * rank))
     if any(pad < 0 for around in pads for pad in around):
         x = b.pad(x, pads=((0, 0), (0, 0), *((min(low, 0), min(high, 0)) for low, high in pads)))
@@ -278,9 +286,9 @@ def convolution(call: Call) -> Node:
     y = b.convolution(
         x,
         w,
-        strides=call.listed("window_strides", 1, rank),
+        strides=call.list_attribute("window_strides", 1, rank),
         pads=pads,
-        dilations=call.listed("rhs_dilation", 1, rank),
+        dilations=call.list_attribute("rhs_dilation", 1, rank),
         groups=call.attrs.get("feature_group_count", 1),
     )
     order = [numbers["output_batch_dimension"], numbers["output_feature_dimension"]]
@@ -288,8 +296,8 @@ def convolution(call: Call) -> Node:
     return b.transpose(y, perm=tuple(order.index(dim) for dim in range(rank + 2)))
 
 
-def spread(call: Call, x: Node, dim: int, step: int) -> Node:
-    """Zeros between the elements of one dimension, so that they are `step` apart."""
+def insert_zeros(call: Call, x: Node, dim: int, step: int) -> Node:
+    """Insert zeros between the elements of a dimension, so that these are `step` apart."""
     if step == 1:
         return x
     index = np.full((x.shape[dim] - 1) * step + 1, -1)
@@ -316,18 +324,21 @@ def broadcast_in_dim(call: Call) -> Node:
     x = call.operands[0]
     dims = list(call.attrs["broadcast_dimensions"])
     order = sorted(range(len(dims)), key=dims.__getitem__)
-    x = b.transpose(x, perm=tuple(order)) if order != list(range(len(dims))) else x
+    if order != list(range(len(dims))):
+        x = b.transpose(x, perm=tuple(order))
     shape = [1] * len(call.shape)
     for dim, size in zip(sorted(dims), x.shape, strict=True):
         shape[dim] = size
     x = b.reshape(x, shape=tuple(shape))
-    return x if tuple(shape) == call.shape else b.expand(x, shape=call.shape)
+    if tuple(shape) == call.shape:
+        return x
+    return b.expand(x, shape=call.shape)
 
 
 @hlo("stablehlo.iota")
 def iota(call: Call) -> Node:
     """a constant"""
-    made_size("iota", call.shape)
+    check_constant_size("iota", call.shape)
     dim = call.attrs["iota_dimension"]
     along = [call.shape[dim] if place == dim else 1 for place in range(len(call.shape))]
     value = np.broadcast_to(np.arange(call.shape[dim]).reshape(along), call.shape)
@@ -366,11 +377,11 @@ def pad(call: Call) -> Node:
     if value.op != "constant":
         raise NotSupportedError("a value that is computed")
     number = float(value.value)
-    between = call.listed("interior_padding", 0, len(x.shape))
+    between = call.list_attribute("interior_padding", 0, len(x.shape))
     if any(between) and number:
         raise NotSupportedError("something else than zeros between elements")
     for dim, count in enumerate(between):
-        x = spread(call, x, dim, count + 1)
+        x = insert_zeros(call, x, dim, count + 1)
     pads = tuple(zip(call.attrs["edge_padding_low"], call.attrs["edge_padding_high"], strict=True))
     return call.b.pad(x, pads=pads, value=number)
 
@@ -381,19 +392,21 @@ _REDUCTIONS: Final = {
 }  # fmt: skip
 
 
-def begins_with(call: Call, word: str) -> None:
-    """Raises NotSupportedError where a reduction begins with something that counts."""
+def check_initial_value(call: Call, word: str) -> None:
+    """Raise NotSupportedError if a reduction begins with anything but its neutral element."""
     first = call.operands[len(call.operands) // 2]
     kind = np.dtype(first.dtype)
-    least, largest = (
-        (-np.inf, np.inf)
-        if kind.kind == "f"
-        else (0, 1)
-        if kind.kind == "b"
-        else (np.iinfo(kind).min, np.iinfo(kind).max)
-    )
-    wanted = {"0": 0, "1": 1, "the least": least, "the largest": largest}[word]
-    if first.op != "constant" or first.value.item() != wanted:
+    if kind.kind == "f":
+        least = -np.inf
+        largest = np.inf
+    elif kind.kind == "b":
+        least = 0
+        largest = 1
+    else:
+        least = np.iinfo(kind).min
+        largest = np.iinfo(kind).max
+    neutral = {"0": 0, "1": 1, "the least": least, "the largest": largest}[word]
+    if first.op != "constant" or first.value.item() != neutral:
         raise NotSupportedError(f"that does not begin with {word}")
 
 
@@ -403,19 +416,23 @@ def reduce(call: Call) -> Any:
     body = call.regions[0]
     dims = tuple(call.attrs["dimensions"])
     if len(call.operands) == 4:
-        return _with_places(call, body, dims)
+        return _reduce_with_positions(call, body, dims)
     if len(body) != 1 or body[0] not in _REDUCTIONS:
         raise NotSupportedError(f"of {', '.join(body)}")
     op, word = _REDUCTIONS[body[0]]
-    begins_with(call, word)
-    return call.b.emit(op, call.operands[0], axes=dims, keepdims=False) if dims else call.operands[0]
+    check_initial_value(call, word)
+    if dims:
+        return call.b.emit(op, call.operands[0], axes=dims, keepdims=False)
+    return call.operands[0]
 
 
 _PLACES: Final = ("compare NE", "or", "compare EQ", "compare LT", "and", "or", "select", "select")
-"""What jax's argmax and argmin do after they compared two values: the first of equal ones counts, and NaN most."""
+"""The operators of jax's argmax and argmin behind the first comparison: the first of equal values counts, and NaN
+wins."""
 
 
-def _with_places(call: Call, body: tuple[str, ...], dims: tuple[int, ...]) -> list[Node]:
+def _reduce_with_positions(call: Call, body: tuple[str, ...], dims: tuple[int, ...]) -> list[Node]:
+    """Handle a reduction of values with their positions, jax's argmax and argmin."""
     b = call.b
     x = call.operands[0]
     place = call.operands[1]
@@ -423,12 +440,15 @@ def _with_places(call: Call, body: tuple[str, ...], dims: tuple[int, ...]) -> li
     if largest is None or body[1:] != _PLACES or len(dims) != 1:
         raise NotSupportedError(f"of {', '.join(body)}")
     size = x.shape[dims[0]]
-    counted = np.arange(size).reshape([size if dim == dims[0] else 1 for dim in range(len(x.shape))])
-    if place.op != "constant" or not (place.value == counted).all():
+    expected_places = np.arange(size).reshape([size if dim == dims[0] else 1 for dim in range(len(x.shape))])
+    if place.op != "constant" or not (place.value == expected_places).all():
         raise NotSupportedError("of values beside others than their places")
-    op = "reduce_largest" if largest else "reduce_smallest"
-    found = b.argmax(x if largest else b.negative(x), dim=dims[0], keepdims=False)
-    return [b.emit(op, x, axes=dims, keepdims=False), found]
+    if largest:
+        op = "reduce_largest"
+    else:
+        op = "reduce_smallest"
+    position = b.argmax(x if largest else b.negative(x), dim=dims[0], keepdims=False)
+    return [b.emit(op, x, axes=dims, keepdims=False), position]
 
 
 @hlo("chlo.top_k")
@@ -445,29 +465,38 @@ def reduce_window(call: Call) -> Node:
     b = call.b
     x = call.operands[0]
     rank = len(x.shape)
-    kernel = call.listed("window_dimensions", 1, rank)
-    strides = call.listed("window_strides", 1, rank)
-    dilations = call.listed("window_dilations", 1, rank)
-    pads = [tuple(around) for around in call.attrs.get("padding") or ((0, 0),) * rank]
     body = call.regions[0]
     if len(call.operands) != 2 or body not in (("add",), ("maximum",)):
         raise NotSupportedError(f"of {', '.join(body)}")
-    if max(call.listed("base_dilations", 1, rank)) > 1:
+    if max(call.list_attribute("base_dilations", 1, rank)) > 1:
         raise NotSupportedError("of elements that are spread")
-    begins_with(call, {"add": "0", "maximum": "the least"}[body[0]])
-    pooled = [dim for dim in range(rank) if kernel[dim] > 1 or strides[dim] > 1 or any(pads[dim])]
+    check_initial_value(call, {"add": "0", "maximum": "the least"}[body[0]])
+    options = _window_options(call, rank)
+    pooled = [
+        dim
+        for dim in range(rank)
+        if options["kernel"][dim] > 1 or options["strides"][dim] > 1 or any(options["pads"][dim])
+    ]
     if not pooled:
         return x
-    rest = [dim for dim in range(rank) if dim not in pooled]
-    order = (*rest, *pooled)
-    size = prod(x.shape[dim] for dim in rest)
-    flat = b.reshape(b.transpose(x, perm=order), shape=(1, size, *(x.shape[dim] for dim in pooled)))
-    options = {
-        "kernel": tuple(kernel[dim] for dim in pooled),
-        "strides": tuple(strides[dim] for dim in pooled),
-        "pads": tuple(pads[dim] for dim in pooled),
-        "dilations": tuple(dilations[dim] for dim in pooled),
-    }
-    y = b.max_pool(flat, **options) if body == ("maximum",) else b.avg_pool(flat, **options, total=True)
+    others = [dim for dim in range(rank) if dim not in pooled]
+    order = (*others, *pooled)
+    count = prod(x.shape[dim] for dim in others)
+    images = b.reshape(b.transpose(x, perm=order), shape=(1, count, *(x.shape[dim] for dim in pooled)))
+    options = {name: tuple(values[dim] for dim in pooled) for name, values in options.items()}
+    if body == ("maximum",):
+        y = b.max_pool(images, **options)
+    else:
+        y = b.avg_pool(images, **options, total=True)
     y = b.reshape(y, shape=tuple(call.shape[dim] for dim in order))
     return b.transpose(y, perm=tuple(order.index(dim) for dim in range(rank)))
+
+
+def _window_options(call: Call, rank: int) -> dict[str, Any]:
+    """Return kernel, strides, pads and dilations of a window, each with a value for every dimension."""
+    return {
+        "kernel": call.list_attribute("window_dimensions", 1, rank),
+        "strides": call.list_attribute("window_strides", 1, rank),
+        "pads": tuple(tuple(pads) for pads in call.attrs.get("padding") or ((0, 0),) * rank),
+        "dilations": call.list_attribute("window_dilations", 1, rank),
+    }

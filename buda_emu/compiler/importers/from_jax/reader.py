@@ -1,6 +1,5 @@
-"""JAX functions: jax lowers them to StableHLO; each operator goes to its handler. Calls are inlined, loops whose end is
-known are unrolled.
-"""
+"""Reader of JAX functions: jax lowers them to StableHLO, and each operator goes to its handler. Calls are inlined, and
+loops with a known end are unrolled."""
 
 import re
 from collections.abc import Container, Iterator, Sequence
@@ -27,19 +26,27 @@ _NUMBERS: Final = (stablehlo.DotDimensionNumbers, stablehlo.ConvDimensionNumbers
 _FILE: Final = re.compile(r'"([^"\n]+)":(\d+):\d+')
 
 
-def type_of(given: Any) -> tuple[Shape, str]:
-    """Shape and element type; bfloat16 is float32, as numpy has none. Raises NotSupportedError."""
-    found = given if isinstance(given, ir.RankedTensorType) else None
-    word = str(found.element_type) if found is not None else str(given)
-    if found is None or word not in _DTYPES:
+def type_of(mlir_type: Any) -> tuple[Shape, str]:
+    """Return shape and element type of an MLIR type; bfloat16 becomes float32, since numpy has none. Raise
+    NotSupportedError for other types and open shapes."""
+    if isinstance(mlir_type, ir.RankedTensorType):
+        tensor_type = mlir_type
+    else:
+        tensor_type = None
+    if tensor_type is not None:
+        word = str(tensor_type.element_type)
+    else:
+        word = str(mlir_type)
+    if tensor_type is None or word not in _DTYPES:
         raise NotSupportedError(f"a value of type {word}")
-    if not found.has_static_shape:
-        raise NotSupportedError(f"a shape that is left open: {given}")
-    return tuple(found.shape), _DTYPES[word]
+    if not tensor_type.has_static_shape:
+        raise NotSupportedError(f"a shape that is left open: {mlir_type}")
+    return tuple(tensor_type.shape), _DTYPES[word]
 
 
 def array_of(attribute: Any) -> Array:
-    """A constant. Raises NotSupportedError for an element type that jax's bindings do not hand over."""
+    """Return a constant attribute as an array. Raise NotSupportedError for an element type that jax's bindings do not
+    convert."""
     shape, dtype = type_of(attribute.type)
     try:
         return np.array(attribute)
@@ -49,12 +56,12 @@ def array_of(attribute: Any) -> Array:
         raise NotSupportedError(f"of type {attribute.type}: keep parameters in float32") from None
 
 
-def attributes_of(item: Any) -> dict[str, Any]:
-    """All attributes of an operation that are numbers, lists, words or dimension numbers, by name."""
-    return {name: _value(item.attributes[name]) for name in item.attributes}
+def attributes_of(operation: Any) -> dict[str, Any]:
+    """Return the attributes of an operation by name as numbers, lists, words or dictionaries of dimension numbers."""
+    return {name: _plain_value(operation.attributes[name]) for name in operation.attributes}
 
 
-def _value(attribute: Any) -> Any:
+def _plain_value(attribute: Any) -> Any:
     for kind in _NUMBERS:
         if kind.isinstance(attribute):
             typed = kind(attribute)
@@ -70,59 +77,63 @@ def _value(attribute: Any) -> Any:
 
 
 def layer_of(location: Any) -> str:
-    """The path of a flax module, without the function and the operator: of `jit(f)/Model/Dense_0/dot` that is
-    `Model.Dense_0`."""
+    """Return the path of a flax module from a location, without function and operator: `jit(f)/Model/Dense_0/dot`
+    becomes `Model.Dense_0`."""
     parts = [part for part in str(getattr(location, "name_str", "")).split("/")[:-1] if "(" not in part]
     return ".".join(parts)
 
 
 def line_of(location: Any) -> str:
-    """The user's line: the innermost that is not of jax or flax."""
+    """Return file and line of the innermost frame that is not in jax or flax."""
     frames = [f"{file}:{line}" for file, line in _FILE.findall(str(location))]
-    own = [frame for frame in frames if not re.search(r"site-packages/(jax|flax)/", frame)]
-    return next(iter(own or frames), "")
+    user_frames = [frame for frame in frames if not re.search(r"site-packages/(jax|flax)/", frame)]
+    return next(iter(user_frames or frames), "")
 
 
 class JaxOrigin:
-    """A function under `jax.jit`."""
+    """A function under `jax.jit`, run by jax itself."""
 
     def __init__(self, function: Any) -> None:
         self._function = function
 
     @property
     def tool(self) -> str:
-        """What runs it."""
+        """The name and version of jax."""
         return f"jax {jax.__version__}"
 
-    def values(self, inputs: Sequence[Array], wanted: Container[str]) -> tuple[list[Array], dict[str, Array]]:
-        """Outputs; inner values are jax's own. Raises HostError where jax refuses the inputs."""
-        del wanted
+    def values(self, inputs: Sequence[Array], node_names: Container[str]) -> tuple[list[Array], dict[str, Array]]:
+        """Run the function and return its outputs; inner values are not available. Raise HostError if jax refuses the
+        inputs."""
+        del node_names
         try:
-            found = self._function(*inputs)
+            results = self._function(*inputs)
         except Exception as error:  # noqa: BLE001 - jax raises many kinds
             raise HostError(f"compare: jax cannot run the function: {error}") from None
-        return [np.asarray(item) for item in jax.tree_util.tree_leaves(found)], {}
+        return [np.asarray(leaf) for leaf in jax.tree_util.tree_leaves(results)], {}
 
 
 MOST_ROUNDS: Final = 1024
-"""Of a loop that is unrolled, as many as of a recurrent layer."""
+"""Limit for the rounds of a loop that is unrolled, the same as for steps of a recurrent layer."""
 _MOST_NODES: Final = 200_000
-"""Of a graph: loops in loops end."""
+"""Limit for the nodes of a graph, which ends nested loops."""
 
 
 def read_jax(function: Any, inputs: Sequence[Any] | None) -> Graph:
-    """A function with example inputs. Raises HostError where jax cannot trace it, UnsupportedError naming every
-    operator that cannot be taken."""
+    """Import a function with example inputs. Raise HostError if jax cannot trace it, UnsupportedError naming every
+    operator that is not supported."""
     name = getattr(function, "__name__", type(function).__name__)
     if inputs is None:
         raise HostError("compile: a JAX function needs example inputs: compile(function, (array, ...))")
-    for number, item in enumerate(inputs):
-        if not hasattr(item, "shape"):
+    for number, example in enumerate(inputs):
+        if not hasattr(example, "shape"):
             raise HostError(
-                f"compile: {name}: input {number} is of type {type(item).__name__}, not an array: keep parameters in "
-                "the function, as in compile(lambda x: model.apply(parameters, x), (x,))"
+                f"compile: {name}: input {number} is of type {type(example).__name__}, not an array: keep parameters "
+                "in the function, as in compile(lambda x: model.apply(parameters, x), (x,))"
             )
-    jitted = function if hasattr(function, "lower") else jax.jit(function)
+    if hasattr(function, "lower"):
+        jitted = function
+    else:
+        jitted = jax.jit(function)
     try:
         lowered = jitted.lower(*inputs)
         module = lowered.compiler_ir("stablehlo")
@@ -134,7 +145,7 @@ def read_jax(function: Any, inputs: Sequence[Any] | None) -> Graph:
 
 class _Reader:
     def __init__(self, module: Any, name: str, function: Any) -> None:
-        self._functions = {item.attributes["sym_name"].value: item for item in module.body.operations}
+        self._functions = {operation.attributes["sym_name"].value: operation for operation in module.body.operations}
         self._function = function
         self._graph = Graph(name)
         self._b = Builder(self._graph, decompose=False)
@@ -147,8 +158,8 @@ class _Reader:
             shape, dtype = type_of(argument.type)
             label = getattr(argument.location, "name_str", "") or f"arg{number}"
             values.append(self._b.input(label, shape, dtype))
-        results = self._block(block, values)
-        self._refused.tell(self._graph.name)
+        results = self._run_block(block, values)
+        self._refused.raise_if_any(self._graph.name)
         for number, node in enumerate(results):
             if 0 in node.shape:
                 raise UnsupportedError(f"compile: {self._graph.name}: output {number} has no elements: {node.shape}")
@@ -156,51 +167,52 @@ class _Reader:
         self._graph.origin = JaxOrigin(self._function)
         return self._graph
 
-    def _block(self, block: Any, arguments: Sequence[Any], outer: dict[Any, Any] | None = None) -> list[Any]:
-        """What the block returns for its arguments; `outer`: values that it sees."""
+    def _run_block(self, block: Any, arguments: Sequence[Any], outer: dict[Any, Any] | None = None) -> list[Any]:
+        """Import a block for these arguments and return the values that it returns; `outer` are values visible in
+        it."""
         values = dict(outer or {})
         values |= dict(zip(block.arguments, arguments, strict=True))
         for operation in block.operations:
-            item = operation.operation
-            operands = [values[operand] for operand in item.operands]
-            if item.name in ("func.return", "stablehlo.return"):
+            op = operation.operation
+            operands = [values[operand] for operand in op.operands]
+            if op.name in ("func.return", "stablehlo.return"):
                 return operands
-            found = self._operation(item, operands, values)
-            values |= dict(zip(item.results, found, strict=True))
+            results = self._read_operation(op, operands, values)
+            values |= dict(zip(op.results, results, strict=True))
         return []
 
-    def _operation(self, item: Any, operands: list[Any], values: dict[Any, Any]) -> list[Any]:
-        self._b.scope = layer_of(item.location)
-        self._b.source = line_of(item.location)
-        poisoned = [_POISONED] * len(item.results)
-        word = item.name.removeprefix("stablehlo.")
+    def _read_operation(self, op: Any, operands: list[Any], values: dict[Any, Any]) -> list[Any]:
+        self._b.scope = layer_of(op.location)
+        self._b.source = line_of(op.location)
+        poisoned = [_POISONED] * len(op.results)
+        word = op.name.removeprefix("stablehlo.")
         try:
-            if item.name == "stablehlo.constant":
-                return [self._b.constant(array_of(item.attributes["value"]))]
-            if item.name == "func.call":
-                return self._block(self._functions[item.attributes["callee"].value].regions[0].blocks[0], operands)
+            if op.name == "stablehlo.constant":
+                return [self._b.constant(array_of(op.attributes["value"]))]
+            if op.name == "func.call":
+                return self._run_block(self._functions[op.attributes["callee"].value].regions[0].blocks[0], operands)
             if _POISONED in operands:
-                if item.name not in HLO and item.name not in _CONTROL:
-                    self._refuse(word, item)
+                if op.name not in HLO and op.name not in _CONTROL:
+                    self._refuse(word, op)
                 return poisoned
-            if item.name in _CONTROL:
-                return getattr(self, _CONTROL[item.name])(item, operands, values)
-            return self._call(item, operands)
+            if op.name in _CONTROL:
+                return getattr(self, _CONTROL[op.name])(op, operands, values)
+            return self._call(op, operands)
         except (NotSupportedError, ValueError) as error:
-            self._refuse(f"{word} ({error})" if str(error) else word, item)
+            self._refuse(f"{word} ({error})" if str(error) else word, op)
             return poisoned
 
-    def _call(self, item: Any, operands: list[Node]) -> list[Node]:
-        declared = HLO.get(item.name)
+    def _call(self, op: Any, operands: list[Node]) -> list[Node]:
+        declared = HLO.get(op.name)
         if declared is None:
-            raise NotSupportedError(_target(item))
-        types = [type_of(result.type) for result in item.results]
-        regions = tuple(tuple(_body(region)) for region in item.regions)
-        attrs = RecordedAttributes(attributes_of(item))
-        operator = item.name.partition(".")[2]
+            raise NotSupportedError(_custom_call_target(op))
+        types = [type_of(result.type) for result in op.results]
+        regions = tuple(tuple(_operator_names(region)) for region in op.regions)
+        attrs = RecordedAttributes(attributes_of(op))
+        operator = op.name.partition(".")[2]
         shapes = tuple(shape for shape, _ in types)
         dtypes = tuple(dtype for _, dtype in types)
-        found = declared.handler(
+        output = declared.handler(
             Call(
                 b=self._b,
                 operands=tuple(operands),
@@ -211,63 +223,69 @@ class _Reader:
                 operator=operator,
             )
         )
-        refuse_unread("stablehlo", operator, _unread(attrs))
-        nodes: list[Node] = found if isinstance(found, list) else [found]
+        refuse_unread("stablehlo", operator, _unread_arguments(attrs))
+        nodes: list[Node] = output if isinstance(output, list) else [output]
         return [
-            node if node.dtype == dtype else self._b.retyped(node, dtype)
+            node if node.dtype == dtype else self._b.retype(node, dtype)
             for node, dtype in zip(nodes, dtypes, strict=True)
         ]
 
-    def _while(self, item: Any, operands: list[Node], values: dict[Any, Any]) -> list[Node]:
-        """Round by round, as long as its condition is a constant."""
-        condition, body = (region.blocks[0] for region in item.regions)
+    def _while(self, op: Any, operands: list[Node], values: dict[Any, Any]) -> list[Node]:
+        """Unroll a loop as long as its condition is a constant."""
+        condition, body = (region.blocks[0] for region in op.regions)
         for _ in range(MOST_ROUNDS):
-            (goes_on,) = self._block(condition, operands, values)
+            (goes_on,) = self._run_block(condition, operands, values)
             if goes_on is _POISONED or goes_on.op != "constant":
                 raise NotSupportedError("a loop whose end depends on computed values: write it with a known count")
             if not goes_on.value.item():
                 return operands
-            operands = self._block(body, operands, values)
+            operands = self._run_block(body, operands, values)
             if len(self._graph.nodes) > _MOST_NODES:
                 raise NotSupportedError(f"unrolled: more than {_MOST_NODES:,} nodes")
         raise NotSupportedError(f"a loop of more than {MOST_ROUNDS:,} rounds")
 
-    def _case(self, item: Any, operands: list[Node], values: dict[Any, Any]) -> list[Node]:
-        """The branch that a constant chooses."""
+    def _case(self, op: Any, operands: list[Node], values: dict[Any, Any]) -> list[Node]:
+        """Import the branch that a constant selects."""
         if operands[0].op != "constant":
             raise NotSupportedError("a branch that depends on computed values: use jnp.where")
         chosen = int(operands[0].value.item())
-        last = len(item.regions) - 1
-        if item.name == "stablehlo.if":
-            chosen = 0 if chosen else 1
-        return self._block(item.regions[chosen if 0 <= chosen <= last else last].blocks[0], (), values)
+        last = len(op.regions) - 1
+        if op.name == "stablehlo.if":
+            if chosen:
+                chosen = 0
+            else:
+                chosen = 1
+        return self._run_block(op.regions[chosen if 0 <= chosen <= last else last].blocks[0], (), values)
 
-    def _refuse(self, what: str, item: Any) -> None:
-        self._refused.add(what, line_of(item.location) or layer_of(item.location) or "main")
+    def _refuse(self, construct: str, op: Any) -> None:
+        self._refused.add(construct, line_of(op.location) or layer_of(op.location) or "main")
 
 
 _POISONED: Any = object()
 _CONTROL: Final = {"stablehlo.while": "_while", "stablehlo.case": "_case", "stablehlo.if": "_case"}
 
 
-def _target(item: Any) -> str:
-    return item.attributes["call_target_name"].value if item.name == "stablehlo.custom_call" else ""
+def _custom_call_target(op: Any) -> str:
+    if op.name == "stablehlo.custom_call":
+        return op.attributes["call_target_name"].value
+    return ""
 
 
-def _unread(attrs: RecordedAttributes) -> Iterator[Argument]:
-    """Yield what a handler did not read: an attribute that is left out is empty, 0 or false. Those of another dialect
-    (`mhlo.sharding`) are notes, which an operator does not have."""
+def _unread_arguments(attrs: RecordedAttributes) -> Iterator[Argument]:
+    """Yield the attributes that a handler did not read. One that is empty, 0 or false is as good as absent; those of
+    another dialect (`mhlo.sharding`) are annotations."""
     for name, value in attrs.unread():
         if "." not in name and value not in ([], 0, ""):
             yield Argument(name, value, REQUIRED)
 
 
-def _body(region: Any) -> list[str]:
+def _operator_names(region: Any) -> list[str]:
+    """List the operators of a region without its terminator."""
     names: list[str] = []
     for operation in region.blocks[0].operations:
-        item = operation.operation
-        word = item.name.removeprefix("stablehlo.")
+        op = operation.operation
+        word = op.name.removeprefix("stablehlo.")
         if word == "compare":
-            word += f" {attributes_of(item)['comparison_direction']}"
+            word += f" {attributes_of(op)['comparison_direction']}"
         names.append(word)
     return names[:-1]

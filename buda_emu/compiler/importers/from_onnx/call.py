@@ -1,4 +1,4 @@
-"""One node of an ONNX model as its handler sees it, and the table of handlers."""
+"""The form of an ONNX node for its handler, and the table of handlers."""
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -13,13 +13,13 @@ from buda_emu.compiler.importers.arguments import REQUIRED, Argument, RecordedAt
 from buda_emu.compiler.importers.operators import NotSupportedError, Operators
 
 FAMILIES: Final = ("elementwise", "shapes", "products", "reductions", "recurrent")
-"""Modules of this room that declare operators."""
+"""The modules of this package that declare operators."""
 
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """`inputs` as nodes, None where left out; `attrs` by name; `shapes` of the results where the model states them.
-    Both note what the handler reads of them."""
+    """One call of an operator. `inputs` are nodes, None where left out; `attrs` are by name; `shapes` are those of the
+    results, None where the model does not state them. Inputs and attributes record what the handler reads."""
 
     b: Builder
     op: str
@@ -35,35 +35,38 @@ class Call:
         return node
 
     def image(self, place: int) -> Node:
-        """An operand [N, C, space...]. Raises ValueError for one of fewer dimensions."""
+        """Return an operand [N, C, space...]. Raise ValueError for one of fewer than three dimensions."""
         node = self[place]
         if len(node.shape) < 3:
             raise ValueError(f"operand {place} of shape {list(node.shape)} is not [N, C, space...]")
         return node
 
     def get(self, place: int) -> Node | None:
-        """An operand that may be left out."""
-        return self.inputs[place] if place < len(self.inputs) else None
+        """Return an operand, or None if it is left out."""
+        if place < len(self.inputs):
+            return self.inputs[place]
+        return None
 
     def attr(self, name: str, default: Any = None) -> Any:
-        """An attribute."""
+        """Return an attribute, or the default if it is absent."""
         return self.attrs.get(name, default)
 
-    def constant(self, place: int, what: str) -> Array | None:
-        """The value of an operand that decides shapes; None where it is left out."""
+    def constant(self, place: int, subject: str) -> Array | None:
+        """Return the array of an operand that decides shapes, or None if it is left out. Raise NotSupportedError for
+        one that is not constant; `subject` names it in the message."""
         node = self.get(place)
         if node is None:
             return None
         if node.op != "constant":
-            raise NotSupportedError(f"{what} that is computed or an input")
+            raise NotSupportedError(f"{subject} that is computed or an input")
         return node.value
 
     def refuse(self, why: str) -> NotSupportedError:
-        """To be raised."""
+        """Return the error with which a handler refuses the call."""
         return NotSupportedError(why)
 
-    def only(self, name: str, *allowed: Any) -> None:
-        """Refuse other values of an attribute."""
+    def require_attr(self, name: str, *allowed: Any) -> None:
+        """Raise NotSupportedError if an attribute has a value other than the allowed ones."""
         if name in self.attrs and self.attrs[name] not in allowed:
             raise NotSupportedError(f"{name} {self.attrs[name]!r}")
 
@@ -71,7 +74,10 @@ class Call:
         """Yield the attributes and operands that the handler did not read, with their names and defaults in a version
         of the standard."""
         for name, value in self.attrs.unread():
-            declared = schema.attributes.get(name) if schema is not None else None
+            if schema is not None:
+                declared = schema.attributes.get(name)
+            else:
+                declared = None
             default = REQUIRED
             if declared is not None and declared.default_value.name:
                 default = helper.get_attribute_value(declared.default_value)
@@ -84,11 +90,11 @@ class Call:
 
 
 Handler = Callable[[Call], Any]
-"""Gives a node, or a tuple of them for several results."""
+"""A handler returns a node, or a tuple of nodes for several results."""
 ONNX: Final = Operators[Handler]("buda_emu.compiler.importers.from_onnx", FAMILIES)
 onnx_op = ONNX.declare
 
 
 def is_float(node: Node) -> bool:
-    """By its element type."""
+    """Return whether the element type of a node is a float."""
     return np.dtype(node.dtype).kind == "f"

@@ -1,4 +1,4 @@
-"""The operators of the ONNX standard: where each is computed, for `--ops` and the docs."""
+"""The operators of the ONNX standard and where each is computed, for `--ops` and the documentation."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -12,7 +12,7 @@ from buda_emu.compiler.importers.from_onnx.reader import RANDOM, TYPES
 from buda_emu.compiler.importers.operators import Place
 
 _NAMES = {"float": "float32", "double": "float64"}
-"""Element types that ONNX calls otherwise than numpy."""
+"""Element types that ONNX and numpy call by different names."""
 
 
 def standard_operators() -> dict[str, Any]:
@@ -25,29 +25,29 @@ def standard_operators() -> dict[str, Any]:
     return {name: newest[name] for name in sorted(newest) if not newest[name].deprecated}
 
 
-def coverage() -> Iterator[tuple[str, Place, str]]:
-    """Yield each operator, where it is computed, and how, or why it is refused. The host computes what the chip does
-    not only for `compile_in_parts`."""
+def list_coverage() -> Iterator[tuple[str, Place, str]]:
+    """Yield each operator, where it is computed, and how, or why it is refused. Only `compile_in_parts` uses the host
+    for what the chip does not compute."""
     schemas = standard_operators()
     for name in schemas:
-        yield name, *_covered(name, schemas)
+        yield name, *_locate_operator(name, schemas)
 
 
-def _covered(name: str, schemas: Mapping[str, Any]) -> tuple[Place, str]:
+def _locate_operator(name: str, schemas: Mapping[str, Any]) -> tuple[Place, str]:
     schema = schemas[name]
     declared = ONNX.get(name)
     if declared is not None:
         return declared.place, declared.becomes.removeprefix("not supported: ").rstrip(".")
     if name in RANDOM:
         return "refused", "random numbers: give them as an input"
-    if not all(_has_a_type(item) for item in (*schema.inputs, *schema.outputs)):
+    if not all(_has_a_type(parameter) for parameter in (*schema.inputs, *schema.outputs)):
         return "refused", "of sequences, strings or optional values"
     if not schema.inputs:
         return "compiler", "a constant"
-    parts = _parts(schema)
+    parts = _function_operators(schema)
     if not parts and schema.has_context_dependent_function:
         return "chip", "made of other operators, as its attributes and operands tell, or else on the host"
-    if parts and all(part == "Constant" or _covered(part, schemas)[0] == "chip" for part in parts):
+    if parts and all(part == "Constant" or _locate_operator(part, schemas)[0] == "chip" for part in parts):
         return "chip", f"made of {', '.join(parts)}"
     try:
         load_op("", name, schema.since_version)
@@ -56,11 +56,17 @@ def _covered(name: str, schemas: Mapping[str, Any]) -> tuple[Place, str]:
     return "host", "onnx's evaluator"
 
 
-def _parts(schema: Any) -> list[str]:
-    """Return the operators that the standard makes an operator of; none where only a whole node tells."""
-    body = schema.function_body if schema.has_function else onnx.FunctionProto()
+def _function_operators(schema: Any) -> list[str]:
+    """List the operators of which the standard composes an operator; the list is empty if that depends on the whole
+    node."""
+    if schema.has_function:
+        body = schema.function_body
+    else:
+        body = onnx.FunctionProto()
     if not schema.has_function and schema.has_context_dependent_function:
-        inputs, outputs = ([item.name for item in items] for items in (schema.inputs, schema.outputs))
+        inputs, outputs = (
+            [parameter.name for parameter in parameters] for parameters in (schema.inputs, schema.outputs)
+        )
         floats = helper.make_tensor_type_proto(onnx.TensorProto.FLOAT, None).SerializeToString()
         node = helper.make_node(schema.name, inputs, outputs).SerializeToString()
         body.ParseFromString(schema.get_context_dependent_function(node, [floats] * len(schema.inputs)))
@@ -68,6 +74,6 @@ def _parts(schema: Any) -> list[str]:
 
 
 def _has_a_type(parameter: Any) -> bool:
-    """Whether an operand or result may be a tensor of an element type that models may have."""
+    """Return whether an operand or result may be a tensor of an element type that models may have."""
     tensors = (word.removeprefix("tensor(").removesuffix(")") for word in parameter.types if word.startswith("tensor("))
     return any(_NAMES.get(word, word) in TYPES for word in tensors)

@@ -1,4 +1,6 @@
-"""Element-wise operators, comparisons, casts."""
+"""Handlers of element-wise ONNX operators, comparisons and casts."""
+
+from typing import Any
 
 import numpy as np
 import onnx
@@ -18,19 +20,19 @@ _PLAIN = {
     "LessOrEqual": "less_equal", "And": "logical_and", "Or": "logical_or", "Xor": "logical_xor", "Add": "add",
     "PRelu": "prelu", "Equal": "equal",
 }  # fmt: skip
-"""Operators that are one front-end op on all operands."""
+"""Operators that are a single front-end op on all operands."""
 
 
 @onnx_op(*_PLAIN, becomes=_PLAIN)
-def plain(call: Call) -> Node:
-    """By the table."""
+def emit_by_table(call: Call) -> Node:
+    """Emit the front-end op that the table has for the operator."""
     if call.op == "PRelu" and len(call[1].shape) == 1 and len(call[0].shape) > 1 and call.opset < 7:
         raise call.refuse("channel-wise slopes of opset 6")
-    return call.b.emit(_PLAIN[call.op], *aligned(call))
+    return call.b.emit(_PLAIN[call.op], *align_operands(call))
 
 
-def aligned(call: Call) -> list[Node]:
-    """Return the operands as numpy broadcasts them: before opset 7 attributes said where the second one lies."""
+def align_operands(call: Call) -> list[Node]:
+    """Return the operands in shapes that numpy broadcasts: before opset 7 attributes said where the second one lies."""
     operands = [node for node in call.inputs if node is not None]
     axis = call.attr("axis")
     if not call.attr("broadcast", 0) or axis is None:
@@ -43,10 +45,10 @@ def aligned(call: Call) -> list[Node]:
 @onnx_op("Div")
 def div(call: Call) -> Node:
     """`divide`; of integers `whole_quotient`"""
-    x, y = aligned(call)
+    x, y = align_operands(call)
     if is_float(x):
         return call.b.divide(x, y)
-    return call.b.retyped(call.b.whole_quotient(x, y), x.dtype)
+    return call.b.retype(call.b.whole_quotient(x, y), x.dtype)
 
 
 @onnx_op("Mod")
@@ -54,26 +56,32 @@ def mod(call: Call) -> Node:
     """`modulo`; fmod 1 has the sign of the dividend"""
     if is_float(call[0]) and not call.attr("fmod", 0):
         raise call.refuse("of floats without fmod")
-    found = call.b.modulo(call[0], call[1], truncated=bool(call.attr("fmod", 0)))
-    return call.b.retyped(found, call[0].dtype) if not is_float(call[0]) else found
+    remainder = call.b.modulo(call[0], call[1], truncated=bool(call.attr("fmod", 0)))
+    if not is_float(call[0]):
+        return call.b.retype(remainder, call[0].dtype)
+    return remainder
 
 
 @onnx_op("Pow")
 def pow_(call: Call) -> Node:
     """`pow`; the result has the type of the base"""
-    x, y = aligned(call)
-    found = call.b.pow(x, y)
-    return found if is_float(x) else call.b.retyped(call.b.round(found), x.dtype)
+    x, y = align_operands(call)
+    power = call.b.pow(x, y)
+    if is_float(x):
+        return power
+    return call.b.retype(call.b.round(power), x.dtype)
 
 
 @onnx_op("Max", "Min", "Sum", "Mean")
-def several(call: Call) -> Node:
+def fold_operands(call: Call) -> Node:
     """`maximum`, `minimum` or `add`, one after the other"""
-    form = {"Max": call.b.maximum, "Min": call.b.minimum}.get(call.op, call.b.add)
-    found = call[0]
+    combine = {"Max": call.b.maximum, "Min": call.b.minimum}.get(call.op, call.b.add)
+    total = call[0]
     for place in range(1, len(call.inputs)):
-        found = form(found, call[place])
-    return call.b.multiply(found, 1 / len(call.inputs)) if call.op == "Mean" else found
+        total = combine(total, call[place])
+    if call.op == "Mean":
+        return call.b.multiply(total, 1 / len(call.inputs))
+    return total
 
 
 @onnx_op("Clip")
@@ -86,20 +94,23 @@ def clip(call: Call) -> Node:
             float(node.value) if node is not None else call.attr(name)
             for node, name in zip(bounds, ("min", "max"), strict=True)
         )
-        return x if low is None and high is None else call.b.clip(x, low=low, high=high)
+        if low is None and high is None:
+            return x
+        return call.b.clip(x, low=low, high=high)
     for node, form in zip(bounds, (call.b.maximum, call.b.minimum), strict=True):
-        x = x if node is None else form(x, node)
+        if node is not None:
+            x = form(x, node)
     return x
 
 
 @onnx_op("LeakyRelu")
-def leaky(call: Call) -> Node:
+def leaky_relu(call: Call) -> Node:
     """`leaky_relu`: times the slope below 0"""
     return call.b.leaky_relu(call[0], slope=float(call.attr("alpha", 0.01)))
 
 
 @onnx_op("ThresholdedRelu")
-def thresholded(call: Call) -> Node:
+def thresholded_relu(call: Call) -> Node:
     """x above alpha, else 0"""
     alpha = float(call.attr("alpha", 1.0))
     return call.b.multiply(call[0], call.b.greater(call[0], alpha), dtype=call[0].dtype)
@@ -143,31 +154,42 @@ def cast(call: Call) -> Node:
         dtype = np.dtype(onnx.helper.tensor_dtype_to_np_dtype(call.attr("to"))).name
         if {dtype, call[0].dtype} & {"float64", "float16"}:
             raise call.refuse(f"from {call[0].dtype} to {dtype}: the device rounds as --df says")
-    return converted(call, call[0], dtype)
+    return convert_type(call, call[0], dtype)
 
 
-def converted(call: Call, x: Node, dtype: str) -> Node:
-    """A value under another element type."""
-    have = np.dtype(x.dtype)
-    want = np.dtype(dtype)
-    if want.kind not in "fiub" or want.name.startswith("float8"):
-        raise call.refuse(f"to {dtype}")
-    if want.kind == "b":
-        return call.b.retyped(call.b.boolean(x), dtype) if have.kind != "b" else x
-    if want.kind in "iu" and have.kind == "f":
-        return call.b.retyped(call.b.truncate(x), dtype)
-    wraps = want.itemsize < have.itemsize and have.kind in "iu" and want != np.int32  # exact are 24 bits anyway
-    if want.kind in "iu" and wraps:
-        raise call.refuse(f"from {have} to {want}, which may wrap")
-    if want.kind == "f" and want.itemsize < 4 and have != want:
-        raise call.refuse(f"to {want}: its rounding is the device's own business (--df)")
-    return call.b.retyped(x, dtype) if have != want else x
+def convert_type(call: Call, x: Node, dtype: str) -> Node:
+    """Convert a value to another element type. Raise NotSupportedError for types that the device does not have, and for
+    conversions that wrap or whose rounding is the device's own."""
+    source_type = np.dtype(x.dtype)
+    target_type = np.dtype(dtype)
+    _require_conversion(call, source_type, target_type)
+    if target_type.kind == "b":
+        if source_type.kind != "b":
+            return call.b.retype(call.b.boolean(x), dtype)
+        return x
+    if target_type.kind in "iu" and source_type.kind == "f":
+        return call.b.retype(call.b.truncate(x), dtype)
+    if source_type != target_type:
+        return call.b.retype(x, dtype)
+    return x
+
+
+def _require_conversion(call: Call, source: np.dtype[Any], target: np.dtype[Any]) -> None:
+    """Raise NotSupportedError for types that the device does not have, and for conversions that wrap or round."""
+    if target.kind not in "fiub" or target.name.startswith("float8"):
+        raise call.refuse(f"to {target.name}")
+    # Narrowing to int32 is accepted, since the device's integers are exact to 24 bits only.
+    is_narrower = target.itemsize < source.itemsize and source.kind in "iu" and target != np.int32
+    if target.kind in "iu" and is_narrower:
+        raise call.refuse(f"from {source} to {target}, which may wrap")
+    if target.kind == "f" and target.itemsize < 4 and source != target:
+        raise call.refuse(f"to {target}: its rounding is the device's own business (--df)")
 
 
 @onnx_op("Where")
 def where(call: Call) -> Node:
     """`where`, or `guarded_where` if the condition asks for NaN or infinities"""
-    return special_values.choose(call.b, call[0], call[1], call[2])
+    return special_values.select_values(call.b, call[0], call[1], call[2])
 
 
 @onnx_op("IsNaN")

@@ -1,5 +1,5 @@
-"""Tensors of an ONNX model that lie in other files: they are read from the folder of the model alone, and whole or not
-at all."""
+"""Tensors of an ONNX model that lie in other files. They are read only from the folder of the model, and only
+completely."""
 
 import os
 import re
@@ -12,33 +12,36 @@ from typing import IO, Any, Final
 import onnx
 from onnx import helper
 
-from buda_emu.arithmetic.tensor.mapped import giving_back, map_bytes
-from buda_emu.arithmetic.tensor.referenced import LARGE, Referenced, referenced
-from buda_emu.compiler.graph.builder import shown_name
+from buda_emu.arithmetic.tensor.mapped import map_bytes, page_releaser
+from buda_emu.arithmetic.tensor.referenced import LARGE, Referenced, reference_to
+from buda_emu.compiler.graph.builder import printable_name
 from buda_emu.emulator.memory.host import size_text
 from buda_emu.support.checker.text import plural
 from buda_emu.support.errors import HostError
-from buda_emu.support.files import open_regular, unchanged
+from buda_emu.support.files import change_guard, open_regular
 
 _OF_NUMPY: Final = (
     onnx.TensorProto.FLOAT, onnx.TensorProto.DOUBLE, onnx.TensorProto.FLOAT16, onnx.TensorProto.INT8,
     onnx.TensorProto.UINT8, onnx.TensorProto.INT32, onnx.TensorProto.INT64,
 )  # fmt: skip
 MOST_IN_MODEL: Final = (1 << 31) - 1
-"""Bytes of a model with all that is in it: protobuf writes no more."""
+"""Limit in bytes for a model with its tensors, set by protobuf."""
 _NUMBER: Final = re.compile(r"[0-9]{1,18}")
 _WHOLE_BYTES: Final = re.compile(r"(float|int|uint|bool|complex|bfloat)(8|16|32|64|128)?")
 
 
-def take_in(model: Any, folder: Path, *, large: bool = True) -> None:
-    """Put the bytes of all tensors that lie in other files into the model; not `large`: but those of `by_reference`.
-    Raises HostError naming tensor and file for files outside of the folder, by whatever way, for a path to no file, and
-    for bytes that are missing or too many, also of all tensors together."""
-    left = set[int]() if large else {id(tensor) for tensor in model.graph.initializer if _is_large(tensor)}
-    tensors = [tensor for tensor in elsewhere(model) if id(tensor) not in left]
+def load_external_tensors(model: Any, folder: Path, *, large: bool = True) -> None:
+    """Load the bytes of all external tensors into the model; without `large`, except those that
+    `map_large_initializers` maps. Raise HostError naming tensor and file for a file outside of the folder, also through
+    links, for a missing file, and for too few or too many bytes, also of all tensors together."""
+    if large:
+        skipped = set[int]()
+    else:
+        skipped = {id(tensor) for tensor in model.graph.initializer if _is_large(tensor)}
+    tensors = [tensor for tensor in iterate_external_tensors(model) if id(tensor) not in skipped]
     _require_room(tensors, folder)
     for tensor in tensors:
-        with _found(tensor, folder) as (file, start, count):
+        with _open_tensor(tensor, folder) as (file, start, count):
             file.seek(start)
             tensor.raw_data = file.read(count)
         tensor.data_location = onnx.TensorProto.DEFAULT
@@ -46,11 +49,11 @@ def take_in(model: Any, folder: Path, *, large: bool = True) -> None:
 
 
 def _require_room(tensors: Sequence[Any], folder: Path) -> None:
-    """Raises HostError, before any is read, for tensors that have no room in a model together: any number of them can
-    name one file."""
+    """Raise HostError, before any tensor is read, if all tensors together exceed the limit for a model: any number of
+    them can name one file."""
     total = 0
     for tensor in tensors:
-        with _found(tensor, folder) as (_, _, count):
+        with _open_tensor(tensor, folder) as (_, _, count):
             total += count
     if total > MOST_IN_MODEL:
         raise HostError(
@@ -59,99 +62,105 @@ def _require_room(tensors: Sequence[Any], folder: Path) -> None:
         )
 
 
-def by_reference(model: Any, folder: Path) -> dict[str, Referenced]:
-    """Large initializers of the model by name, as maps of the files that they lie in. Raises as `take_in`."""
-    found: dict[str, Referenced] = {}
+def map_large_initializers(model: Any, folder: Path) -> dict[str, Referenced]:
+    """Map the large external initializers of the model from their files, by name. Raise as `load_external_tensors`."""
+    references: dict[str, Referenced] = {}
     for tensor in model.graph.initializer:
         if _is_large(tensor):
-            with _found(tensor, folder) as (file, start, count):
+            with _open_tensor(tensor, folder) as (file, start, count):
                 data = map_bytes(file, start, count)
             kind = helper.tensor_dtype_to_np_dtype(tensor.data_type).newbyteorder("<")
             array = data.view(kind).reshape(tuple(tensor.dims))
-            path = folder / _said(tensor)["location"]
-            origin = f"{shown_name(tensor.name)} in {shown_name(str(path))}"
-            found[tensor.name] = referenced(array, origin, giving_back(data), unchanged(path))
-    return found
+            path = folder / _external_entries(tensor)["location"]
+            origin = f"{printable_name(tensor.name)} in {printable_name(str(path))}"
+            references[tensor.name] = reference_to(array, origin, page_releaser(data), change_guard(path))
+    return references
 
 
 def _is_large(tensor: Any) -> bool:
-    """Whether it lies in another file, in elements that numpy has, and is so large that it is not read."""
+    """Return whether a tensor lies in another file, has elements that numpy has, and is large enough to be mapped."""
     if tensor.data_location != onnx.TensorProto.EXTERNAL or tensor.data_type not in _OF_NUMPY:
         return False
-    return (_size(tensor) or 0) >= LARGE
+    return (_byte_size(tensor) or 0) >= LARGE
 
 
-def elsewhere(model: Any) -> Iterator[Any]:
-    """Tensors that lie in other files: held ones, of attributes, of inner graphs and of functions."""
-    every = (*_of_graph(model.graph), *(found for body in model.functions for found in _of_nodes(body.node)))
-    return (tensor for tensor in every if tensor.data_location == onnx.TensorProto.EXTERNAL)
+def iterate_external_tensors(model: Any) -> Iterator[Any]:
+    """Iterate over the tensors that lie in other files: initializers, and tensors in attributes, inner graphs and
+    functions."""
+    tensors = [*_graph_tensors(model.graph)]
+    for body in model.functions:
+        tensors += _node_tensors(body.node)
+    return (tensor for tensor in tensors if tensor.data_location == onnx.TensorProto.EXTERNAL)
 
 
-def _of_graph(graph: Any) -> Iterator[Any]:
+def _graph_tensors(graph: Any) -> Iterator[Any]:
     yield from graph.initializer
-    yield from _of_sparse(graph.sparse_initializer)
-    yield from _of_nodes(graph.node)
+    yield from _sparse_tensors(graph.sparse_initializer)
+    yield from _node_tensors(graph.node)
 
 
-def _of_nodes(nodes: Iterable[Any]) -> Iterator[Any]:
+def _node_tensors(nodes: Iterable[Any]) -> Iterator[Any]:
     for node in nodes:
         for attribute in node.attribute:
             yield from (attribute.t, *attribute.tensors)
-            yield from _of_sparse((attribute.sparse_tensor, *attribute.sparse_tensors))
+            yield from _sparse_tensors((attribute.sparse_tensor, *attribute.sparse_tensors))
             if attribute.HasField("g"):
-                yield from _of_graph(attribute.g)
+                yield from _graph_tensors(attribute.g)
             for graph in attribute.graphs:
-                yield from _of_graph(graph)
+                yield from _graph_tensors(graph)
 
 
-def _of_sparse(tensors: Iterable[Any]) -> Iterator[Any]:
+def _sparse_tensors(tensors: Iterable[Any]) -> Iterator[Any]:
     for tensor in tensors:
         yield from (tensor.values, tensor.indices)
 
 
-def _said(tensor: Any) -> dict[str, str]:
-    """What the model says of where a tensor lies."""
+def _external_entries(tensor: Any) -> dict[str, str]:
+    """Return the model's description of where a tensor lies: location, offset and length."""
     return {entry.key: entry.value for entry in tensor.external_data}
 
 
 @contextmanager
-def _found(tensor: Any, folder: Path) -> Generator[tuple[IO[bytes], int, int]]:
-    """The file of a tensor, where its bytes begin, and how many there are."""
-    said = _said(tensor)
-    location = said.get("location", "")
-    where = f"compile: tensor '{shown_name(tensor.name)}' in file '{shown_name(location)}'"
-    numbers = {key: said[key] for key in ("offset", "length") if key in said}
+def _open_tensor(tensor: Any, folder: Path) -> Generator[tuple[IO[bytes], int, int]]:
+    """Open the file of a tensor, and give it with the offset and the number of its bytes. Raise HostError if they do
+    not fit the tensor."""
+    entries = _external_entries(tensor)
+    location = entries.get("location", "")
+    context = f"compile: tensor '{printable_name(tensor.name)}' in file '{printable_name(location)}'"
+    numbers = {key: entries[key] for key in ("offset", "length") if key in entries}
     for key, value in numbers.items():
         if not _NUMBER.fullmatch(value):
-            raise HostError(f"{where}: {key} '{shown_name(value)}' is not a number of bytes")
-    with os.fdopen(_opened(location, folder, where), "rb") as file:
+            raise HostError(f"{context}: {key} '{printable_name(value)}' is not a number of bytes")
+    with os.fdopen(_open_inside(location, folder, context), "rb") as file:
         size = os.fstat(file.fileno()).st_size
         start = int(numbers.get("offset", 0))
         count = int(numbers.get("length", max(0, size - start)))
         if start + count > size or start > size:
-            raise HostError(f"{where}: bytes {start} to {start + count}, the file has {size}: is it the right one?")
-        needed = _size(tensor)
+            raise HostError(f"{context}: bytes {start} to {start + count}, the file has {size}: is it the right one?")
+        needed = _byte_size(tensor)
         if needed is not None and needed != count:
-            raise HostError(f"{where}: {count} bytes for {list(tensor.dims)}, which takes {needed}")
+            raise HostError(f"{context}: {count} bytes for {list(tensor.dims)}, which takes {needed}")
         yield file, start, count
 
 
-def _opened(location: str, folder: Path, where: str) -> int:
-    """A file descriptor. Links are followed before it is asked whether the file lies in the folder."""
+def _open_inside(location: str, folder: Path, context: str) -> int:
+    """Open a file of the model's folder and return its descriptor. Links are resolved before the test that it lies
+    inside. Raise HostError for other files."""
     home = os.path.realpath(folder)
     if not location or "\0" in location:
-        raise HostError(f"{where}: that names no file; save the model once more with onnx.save_model")
+        raise HostError(f"{context}: that names no file; save the model once more with onnx.save_model")
     path = os.path.realpath(os.path.join(home, location))  # noqa: PTH118 - an absolute one replaces the folder
     if os.path.commonpath([home, path]) != home:
-        raise HostError(f"{where}: outside of the model's folder {home}: copy it there, and name it without a path")
+        raise HostError(f"{context}: outside of the model's folder {home}: copy it there, and name it without a path")
     try:
         return open_regular(path)
     except OSError as error:
-        raise HostError(f"{where}: {error.strerror}") from None
+        raise HostError(f"{context}: {error.strerror}") from None
 
 
-def _size(tensor: Any) -> int | None:
-    """The bytes of a tensor; None for types that share bytes, or that there are not: who reads the values says so."""
+def _byte_size(tensor: Any) -> int | None:
+    """Return the bytes that a tensor takes; None for types that pack several elements into a byte and for unknown
+    types, which are reported when the values are read."""
     try:
         kind = helper.tensor_dtype_to_np_dtype(tensor.data_type)
     except KeyError:

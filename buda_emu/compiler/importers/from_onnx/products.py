@@ -1,4 +1,4 @@
-"""Products of ONNX, of floating point and of quantised numbers."""
+"""Handlers of ONNX operators that are products, windows or quantised products."""
 
 from collections.abc import Sequence
 from math import prod
@@ -15,20 +15,31 @@ Pads = tuple[tuple[int, int], ...]
 @onnx_op("MatMul")
 def matmul(call: Call) -> Node:
     """`matmul`; vectors as matrices of one row or column"""
-    return product(call, call[0], call[1])
+    return multiply_matrices(call, call[0], call[1])
 
 
-def product(call: Call, a: Node, b: Node) -> Node:
-    """numpy's matmul."""
-    x = call.b.reshape(a, shape=(1, *a.shape)) if len(a.shape) == 1 else a
-    y = call.b.reshape(b, shape=(*b.shape, 1)) if len(b.shape) == 1 else b
-    found = call.b.matmul(x, y)
-    shape = found.shape
+def multiply_matrices(call: Call, a: Node, b: Node) -> Node:
+    """Multiply two values as numpy's matmul does, including vectors."""
+    if len(a.shape) == 1:
+        x = call.b.reshape(a, shape=(1, *a.shape))
+    else:
+        x = a
+    if len(b.shape) == 1:
+        y = call.b.reshape(b, shape=(*b.shape, 1))
+    else:
+        y = b
+    result = call.b.matmul(x, y)
+    shape = result.shape
     if len(b.shape) == 1:
         shape = shape[:-1]
     if len(a.shape) == 1:
-        shape = (*shape[:-2], *shape[-1:]) if len(b.shape) > 1 else shape[:-1]
-    return found if shape == found.shape else call.b.reshape(found, shape=shape)
+        if len(b.shape) > 1:
+            shape = (*shape[:-2], *shape[-1:])
+        else:
+            shape = shape[:-1]
+    if shape == result.shape:
+        return result
+    return call.b.reshape(result, shape=shape)
 
 
 @onnx_op("Gemm")
@@ -39,30 +50,35 @@ def gemm(call: Call) -> Node:
         b.transpose(call[place], perm=(1, 0)) if call.attr(name, 0) else call[place]
         for place, name in ((0, "transA"), (1, "transB"))
     )
-    found = b.matmul(x, y)
+    result = b.matmul(x, y)
     alpha = call.attr("alpha", 1.0)
     beta = call.attr("beta", 1.0)
     c = call.get(2)
-    found = found if alpha == 1 else b.multiply(found, float(alpha))
-    return found if c is None else b.add(found, c if beta == 1 else b.multiply(c, float(beta)))
+    if alpha != 1:
+        result = b.multiply(result, float(alpha))
+    if c is None:
+        return result
+    return b.add(result, c if beta == 1 else b.multiply(c, float(beta)))
 
 
-def window(call: Call, kernel: Sequence[int], space: Sequence[int]) -> tuple[tuple[int, ...], Pads, tuple[int, ...]]:
-    """Strides, pads and dilations, automatic pads worked out."""
+def window_options(
+    call: Call, kernel: Sequence[int], space: Sequence[int]
+) -> tuple[tuple[int, ...], Pads, tuple[int, ...]]:
+    """Return strides, pads and dilations of a window, with automatic pads computed."""
     rank = len(kernel)
     strides = tuple(call.attr("strides") or (1,) * rank)
     dilations = tuple(call.attr("dilations") or (1,) * rank)
-    given = call.attr("pads") or [0] * (2 * rank)
+    explicit_pads = call.attr("pads") or [0] * (2 * rank)
     auto = call.attr("auto_pad", b"NOTSET").decode()
     if auto in ("NOTSET", "VALID"):
-        pads = [(given[k], given[k + rank]) if auto == "NOTSET" else (0, 0) for k in range(rank)]
+        pads = [(explicit_pads[k], explicit_pads[k + rank]) if auto == "NOTSET" else (0, 0) for k in range(rank)]
         return strides, tuple(pads), dilations
     pads = []
     for k in range(rank):
         reach = (kernel[k] - 1) * dilations[k] + 1
         total = max((-(-space[k] // strides[k]) - 1) * strides[k] + reach - space[k], 0)
-        small = total // 2
-        pads.append((small, total - small) if auto == "SAME_UPPER" else (total - small, small))
+        half = total // 2
+        pads.append((half, total - half) if auto == "SAME_UPPER" else (total - half, half))
     return strides, tuple(pads), dilations
 
 
@@ -71,7 +87,7 @@ def conv(call: Call) -> Node:
     """`convolution`, of any rank"""
     x = call[0]
     w = call[1]
-    strides, pads, dilations = window(call, w.shape[2:], x.shape[2:])
+    strides, pads, dilations = window_options(call, w.shape[2:], x.shape[2:])
     bias = [node for node in (call.get(2),) if node is not None]
     return call.b.convolution(
         x, w, *bias, strides=strides, pads=pads, dilations=dilations, groups=call.attr("group", 1)
@@ -84,7 +100,7 @@ def conv_transpose(call: Call) -> Node:
     x = call[0]
     w = call[1]
     rank = len(w.shape) - 2
-    strides, pads, dilations = window(call, w.shape[2:], x.shape[2:])
+    strides, pads, dilations = window_options(call, w.shape[2:], x.shape[2:])
     extra = tuple(call.attr("output_padding") or (0,) * rank)
     auto = call.attr("auto_pad", b"NOTSET").decode()
     shape = call.attr("output_shape")
@@ -92,29 +108,30 @@ def conv_transpose(call: Call) -> Node:
     if by_stride:
         shape = [size * stride for size, stride in zip(x.shape[2:], strides, strict=True)]
     if shape is not None:
-        found = []
+        computed_pads = []
         for k in range(rank):
             reach = (w.shape[2 + k] - 1) * dilations[k] + 1
             total = strides[k] * (x.shape[2 + k] - 1) + extra[k] + reach - shape[-rank + k]
             if total < 0 and by_stride:
                 raise call.refuse(f"auto_pad={auto}, of a window smaller than the stride: give output_shape or pads")
-            small = total // 2
+            half = total // 2
             if total < 0:  # what is missing lies behind, as in onnxruntime
-                found.append((0, total))
+                computed_pads.append((0, total))
             else:
-                found.append((small, total - small) if auto == "SAME_UPPER" else (total - small, small))
-        pads = tuple(found)
+                computed_pads.append((half, total - half) if auto == "SAME_UPPER" else (total - half, half))
+        pads = tuple(computed_pads)
     bias = [node for node in (call.get(2),) if node is not None]
     return call.b.conv_transpose(
         x, w, *bias, strides=strides, pads=pads, dilations=dilations, groups=call.attr("group", 1), output_padding=extra
     )
 
 
-def pooled(
+def pool_window(
     call: Call, x: Node, kernel: Sequence[int]
 ) -> tuple[tuple[int, ...], Pads, tuple[int, ...], tuple[int, ...]]:
-    """Window and sizes of the result; with ceil_mode a last window that starts inside counts."""
-    strides, pads, dilations = window(call, kernel, x.shape[2:])
+    """Return strides, pads and dilations of a pool, and the sizes of its result. With ceil_mode a last window counts if
+    it starts inside."""
+    strides, pads, dilations = window_options(call, kernel, x.shape[2:])
     out: list[int] = []
     for k, size in enumerate(x.shape[2:]):
         room = size + sum(pads[k]) - ((kernel[k] - 1) * dilations[k] + 1)
@@ -131,7 +148,7 @@ def max_pool(call: Call) -> Node:
     if len(call.shapes) > 1:
         raise call.refuse("indices")
     kernel = tuple(call.attr("kernel_shape"))
-    strides, pads, dilations, out = pooled(call, call[0], kernel)
+    strides, pads, dilations, out = pool_window(call, call[0], kernel)
     return call.b.max_pool(
         call[0], kernel=kernel, strides=strides, pads=pads, dilations=dilations, out=out, dtype=call[0].dtype
     )
@@ -141,7 +158,7 @@ def max_pool(call: Call) -> Node:
 def average_pool(call: Call) -> Node:
     """`avg_pool`; elements outside count if the attribute says so"""
     kernel = tuple(call.attr("kernel_shape"))
-    strides, pads, dilations, out = pooled(call, call[0], kernel)
+    strides, pads, dilations, out = pool_window(call, call[0], kernel)
     if call.op == "LpPool":
         return call.b.lp_pool(
             call[0], kernel=kernel, p=call.attr("p", 2), strides=strides, pads=pads, dilations=dilations, out=out
@@ -178,52 +195,65 @@ def einsum(call: Call) -> Node:
     left, arrow, right = text.partition("->")
     terms = left.split(",")
     if not arrow:
-        right = "".join(sorted(letter for letter in set("".join(terms)) if "".join(terms).count(letter) == 1))
+        letters = "".join(terms)
+        right = "".join(sorted(letter for letter in set(letters) if letters.count(letter) == 1))
     if any(len(set(term)) != len(term) for term in terms) or len(terms) > 2:
         raise call.refuse(f"equation {text}")
-    b = call.b
     if len(terms) == 1:
-        gone = [place for place, letter in enumerate(terms[0]) if letter not in right]
-        x = b.reduce_sum(call[0], axes=gone, keepdims=False) if gone else call[0]
-        kept = [letter for letter in terms[0] if letter in right]
-        return b.transpose(x, perm=tuple(kept.index(letter) for letter in right)) if kept else x
-    nodes = [call[0], call[1]]
-    words = list(terms)
-    for number in (0, 1):
-        other = words[1 - number]
-        gone = [place for place, letter in enumerate(words[number]) if letter not in right and letter not in other]
-        if gone:
-            nodes[number] = b.reduce_sum(nodes[number], axes=gone, keepdims=False)
-            words[number] = "".join(letter for letter in words[number] if letter in right or letter in other)
-    batch = [letter for letter in words[0] if letter in words[1] and letter in right]
-    inner = [letter for letter in words[0] if letter in words[1] and letter not in right]
-    rows = [letter for letter in words[0] if letter not in words[1]]
-    columns = [letter for letter in words[1] if letter not in words[0]]
-    size = {
-        letter: n for word, node in zip(words, nodes, strict=True) for letter, n in zip(word, node.shape, strict=True)
-    }
-    x, y = (
-        b.reshape(
-            b.transpose(node, perm=tuple(word.index(letter) for group in groups for letter in group)),
-            shape=tuple(prod(size[letter] for letter in group) for group in groups),
-        )
-        for node, word, groups in zip(nodes, words, ((batch, rows, inner), (batch, inner, columns)), strict=True)
-    )
-    order = [*batch, *rows, *columns]
-    found = b.reshape(b.matmul(x, y), shape=tuple(size[letter] for letter in order))
-    return b.transpose(found, perm=tuple(order.index(letter) for letter in right)) if order else found
+        x, term = _sum_letters(call, call[0], terms[0], right)
+        return _order_letters(call, x, term, right)
+    x, x_term = _sum_letters(call, call[0], terms[0], right + terms[1])
+    y, y_term = _sum_letters(call, call[1], terms[1], right + x_term)
+    return _multiply_terms(call, (x, x_term), (y, y_term), right)
+
+
+def _sum_letters(call: Call, x: Node, term: str, needed: str) -> tuple[Node, str]:
+    """Sum a factor of an einsum over the letters that are not needed, and return it with the remaining letters."""
+    summed = [place for place, letter in enumerate(term) if letter not in needed]
+    if summed:
+        x = call.b.reduce_sum(x, axes=summed, keepdims=False)
+    return x, "".join(letter for letter in term if letter in needed)
+
+
+def _order_letters(call: Call, x: Node, term: str, order: str) -> Node:
+    """Transpose a value with the letters of `term` to another order of them."""
+    if not term:
+        return x
+    return call.b.transpose(x, perm=tuple(term.index(letter) for letter in order))
+
+
+def _multiply_terms(call: Call, left: tuple[Node, str], right: tuple[Node, str], result: str) -> Node:
+    """Multiply two factors of an einsum as matrices: common letters of the result are a batch, others are summed."""
+    b = call.b
+    x, x_term = left
+    y, y_term = right
+    size = {**dict(zip(x_term, x.shape, strict=True)), **dict(zip(y_term, y.shape, strict=True))}
+    common = [letter for letter in x_term if letter in y_term]
+    batch = [letter for letter in common if letter in result]
+    inner = [letter for letter in common if letter not in result]
+    rows = [letter for letter in x_term if letter not in y_term]
+    columns = [letter for letter in y_term if letter not in x_term]
+
+    def matrix(node: Node, term: str, groups: Sequence[Sequence[str]]) -> Node:
+        order = "".join("".join(group) for group in groups)
+        ordered = b.transpose(node, perm=tuple(term.index(letter) for letter in order))
+        return b.reshape(ordered, shape=tuple(prod(size[letter] for letter in group) for group in groups))
+
+    product = b.matmul(matrix(x, x_term, (batch, rows, inner)), matrix(y, y_term, (batch, inner, columns)))
+    order = "".join((*batch, *rows, *columns))
+    return _order_letters(call, b.reshape(product, shape=tuple(size[letter] for letter in order)), order, result)
 
 
 @onnx_op("Det", "GridSample", "RoiAlign", "DeformConv", "MaxUnpool", "MaxRoiPool", "NonMaxSuppression", place="host")
-def refused(call: Call) -> Node:
+def refuse_on_device(call: Call) -> Node:
     """Depends on values in a way that no netlist op has."""
     raise call.refuse("")
 
 
 _WHOLE = ("int8", "uint8")
-"""Of 8 bits, as the device has them."""
+"""Integer types of 8 bits, the only ones that the device quantises to."""
 _EXACT = 1 << 24
-"""Integers that float32 holds (OPS 4.4)."""
+"""Limit up to which float32 holds every integer (OPS 4.4)."""
 
 
 @onnx_op("QuantizeLinear")
@@ -234,29 +264,39 @@ def quantize(call: Call) -> Node:
     if zero is not None:
         kind = zero.dtype
     else:
-        kind = np.dtype(onnx.helper.tensor_dtype_to_np_dtype(number)).name if number else "uint8"
+        if number:
+            kind = np.dtype(onnx.helper.tensor_dtype_to_np_dtype(number)).name
+        else:
+            kind = "uint8"
     if kind not in _WHOLE:
         raise call.refuse(f"to {kind}, which the device does not have")
     if call[1].op not in ("constant", "input"):
         raise call.refuse("by a scale that is computed: quotients of the device may round to the other side")
-    scale = _spread(call, call[1])
-    point = call.b.constant(np.float32(0)) if zero is None else _spread(call, zero)
+    scale = _broadcast_scale(call, call[1])
+    if zero is None:
+        point = call.b.constant(np.float32(0))
+    else:
+        point = _broadcast_scale(call, zero)
     return call.b.quantize(call[0], scale, point, type=kind, dtype=kind)
 
 
 @onnx_op("DequantizeLinear")
 def dequantize(call: Call) -> Node:
-    """Of integers of 8 or 32 bits."""
-    call.only("output_dtype", onnx.TensorProto.UNDEFINED, onnx.TensorProto.FLOAT)
+    """`dequantize` of integers of 8 or 32 bits"""
+    call.require_attr("output_dtype", onnx.TensorProto.UNDEFINED, onnx.TensorProto.FLOAT)
     if call[0].dtype not in (*_WHOLE, "int32"):
         raise call.refuse(f"of {call[0].dtype}, which the device does not have")
     zero = call.get(2)
-    point = call.b.constant(np.float32(0)) if zero is None else _spread(call, zero)
-    return call.b.dequantize(call[0], _spread(call, call[1]), point, dtype="float32")
+    if zero is None:
+        point = call.b.constant(np.float32(0))
+    else:
+        point = _broadcast_scale(call, zero)
+    return call.b.dequantize(call[0], _broadcast_scale(call, call[1]), point, dtype="float32")
 
 
-def _spread(call: Call, scale: Node) -> Node:
-    """Along the axis, or in blocks of it, as the operand has it."""
+def _broadcast_scale(call: Call, scale: Node) -> Node:
+    """Reshape a scale to broadcast with the first operand: one number, one for each place of an axis, or one for each
+    block of it."""
     shape = call[0].shape
     size = call.attr("block_size", 0)
     axis = call.attr("axis", 1)
@@ -269,8 +309,8 @@ def _spread(call: Call, scale: Node) -> Node:
     return call.b.reshape(scale, shape=[n if place == axis else 1 for place, n in enumerate(shape)])
 
 
-def _centred(call: Call, x: Node, zero: Node | None, axis: int | None) -> Node:
-    """x less its zero point, which may be one for each place along an axis."""
+def _subtract_zero_point(call: Call, x: Node, zero: Node | None, axis: int | None) -> Node:
+    """Subtract the zero point of x, which may be one number or one for each place of an axis."""
     if zero is None or (zero.op == "constant" and not zero.value.any()):
         return x
     if prod(zero.shape) == 1:
@@ -281,7 +321,8 @@ def _centred(call: Call, x: Node, zero: Node | None, axis: int | None) -> Node:
     return call.b.subtract(x, zero, dtype="float32")
 
 
-def _small_enough(call: Call, terms: int) -> None:
+def _require_exact_sum(call: Call, terms: int) -> None:
+    """Raise NotSupportedError for sums of so many products that float32 does not hold them exactly."""
     if terms * 255 * 255 > _EXACT:
         raise call.refuse(f"sums of {terms} products, which float32 does not hold as integers")
 
@@ -289,23 +330,23 @@ def _small_enough(call: Call, terms: int) -> None:
 @onnx_op("MatMulInteger")
 def matmul_integer(call: Call) -> Node:
     """The product after subtracting the zero points."""
-    a = _centred(call, call[0], call.get(2), -2)
-    b = _centred(call, call[1], call.get(3), -1)
-    _small_enough(call, a.shape[-1])
-    return call.b.retyped(product(call, a, b), "int32")
+    a = _subtract_zero_point(call, call[0], call.get(2), -2)
+    b = _subtract_zero_point(call, call[1], call.get(3), -1)
+    _require_exact_sum(call, a.shape[-1])
+    return call.b.retype(multiply_matrices(call, a, b), "int32")
 
 
 @onnx_op("ConvInteger")
 def conv_integer(call: Call) -> Node:
-    """The same with a convolution."""
-    x = _centred(call, call[0], call.get(2), None)
-    w = _centred(call, call[1], call.get(3), 0)
-    _small_enough(call, prod(w.shape[1:]))
-    return call.b.retyped(_convolved(call, x, w), "int32")
+    """`convolution` after subtracting the zero points"""
+    x = _subtract_zero_point(call, call[0], call.get(2), None)
+    w = _subtract_zero_point(call, call[1], call.get(3), 0)
+    _require_exact_sum(call, prod(w.shape[1:]))
+    return call.b.retype(_convolve(call, x, w), "int32")
 
 
-def _convolved(call: Call, x: Node, w: Node) -> Node:
-    strides, pads, dilations = window(call, w.shape[2:], x.shape[2:])
+def _convolve(call: Call, x: Node, w: Node) -> Node:
+    strides, pads, dilations = window_options(call, w.shape[2:], x.shape[2:])
     return call.b.convolution(
         x, w, strides=strides, pads=pads, dilations=dilations, groups=call.attr("group", 1), dtype="float32"
     )
@@ -315,38 +356,46 @@ def _convolved(call: Call, x: Node, w: Node) -> Node:
 def qlinear_matmul(call: Call) -> Node:
     """quantize(scale (a - zero) (b - zero))"""
     b = call.b
-    left = _centred(call, call[0], call.get(2), -2)
-    right = _centred(call, call[3], call.get(5), -1)
-    sums = product(call, left, right)
-    return _requantized(call, sums, b.multiply(_row(call, call[1]), call[4]), call[6], call[7])
+    left = _subtract_zero_point(call, call[0], call.get(2), -2)
+    right = _subtract_zero_point(call, call[3], call.get(5), -1)
+    sums = multiply_matrices(call, left, right)
+    return _requantize(call, sums, b.multiply(_scale_per_row(call, call[1]), call[4]), call[6], call[7])
 
 
-def _row(call: Call, scale: Node) -> Node:
-    return call.b.reshape(scale, shape=(*scale.shape, 1)) if len(scale.shape) == 1 and scale.shape != (1,) else scale
+def _scale_per_row(call: Call, scale: Node) -> Node:
+    """Reshape a scale for each row to broadcast over columns."""
+    if len(scale.shape) == 1 and scale.shape != (1,):
+        return call.b.reshape(scale, shape=(*scale.shape, 1))
+    return scale
 
 
 @onnx_op("QLinearConv")
 def qlinear_conv(call: Call) -> Node:
-    """The same with a convolution; the bias is in units of the product of both scales."""
+    """quantize(scale conv(a - zero, b - zero)); the bias is in units of the product of both scales"""
     b = call.b
-    x = _centred(call, call[0], call.get(2), None)
-    w = _centred(call, call[3], call.get(5), 0)
-    sums = _convolved(call, x, w)
+    x = _subtract_zero_point(call, call[0], call.get(2), None)
+    w = _subtract_zero_point(call, call[3], call.get(5), 0)
+    sums = _convolve(call, x, w)
     bias = call.get(8)
-    form = (-1, *[1] * (len(w.shape) - 2))
+    channel_shape = (-1, *[1] * (len(w.shape) - 2))
     if bias is not None:
-        sums = b.add(sums, b.reshape(bias, shape=(bias.shape[0], *form[1:])), dtype="float32")
-    own = call[4]
-    scale = b.reshape(own, shape=() if prod(own.shape) == 1 else (own.shape[0], *form[1:]))
-    return _requantized(call, sums, b.multiply(b.reshape(call[1], shape=()), scale), call[6], call[7])
+        sums = b.add(sums, b.reshape(bias, shape=(bias.shape[0], *channel_shape[1:])), dtype="float32")
+    weight_scale = call[4]
+    scale = b.reshape(
+        weight_scale, shape=() if prod(weight_scale.shape) == 1 else (weight_scale.shape[0], *channel_shape[1:])
+    )
+    return _requantize(call, sums, b.multiply(b.reshape(call[1], shape=()), scale), call[6], call[7])
 
 
-def _requantized(call: Call, sums: Node, scale: Node, out_scale: Node, zero: Node) -> Node:
+def _requantize(call: Call, sums: Node, scale: Node, out_scale: Node, zero: Node) -> Node:
     b = call.b
     if zero.dtype not in _WHOLE:
         raise call.refuse(f"to {zero.dtype}, which the device does not have")
     unit = b.divide(out_scale, scale)  # sums / (out / (a b))
-    point = b.reshape(zero, shape=()) if prod(zero.shape) == 1 else zero
+    if prod(zero.shape) == 1:
+        point = b.reshape(zero, shape=())
+    else:
+        point = zero
     if prod(out_scale.shape) == 1:
         unit = b.divide(b.reshape(out_scale, shape=()), scale)
     return b.quantize(sums, unit, point, type=zero.dtype, dtype=zero.dtype)

@@ -1,5 +1,5 @@
-"""RNN, GRU and LSTM, step by step: each step is two products and a few element-wise ops, the inputs' products are one
-for all steps."""
+"""Handlers of RNN, GRU and LSTM. Each step is unrolled into two products and a few element-wise ops; the products of
+the inputs are computed for all steps at once."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -15,14 +15,18 @@ Activation = Callable[[Node], Node]
 _DEFAULTS = {"RNN": ["Tanh"], "GRU": ["Sigmoid", "Tanh"], "LSTM": ["Sigmoid", "Tanh", "Tanh"]}
 _GATES = {"RNN": 1, "GRU": 3, "LSTM": 4}
 MOST_STEPS: Final = 1024
-"""Some thirty netlist ops each: beyond, compiling takes minutes, and no chip has room."""
+"""Limit for the unrolled steps. A step takes some thirty netlist ops; beyond the limit, compiling takes minutes and no
+chip has room."""
 
 
 @onnx_op("RNN", "GRU", "LSTM")
 def recurrent(call: Call) -> tuple[Node, ...]:
     """All states [steps, directions, batch, size], then the last of each."""
     b = call.b
-    x = call[0] if not call.attr("layout", 0) else b.transpose(call[0], perm=(1, 0, 2))
+    if not call.attr("layout", 0):
+        x = call[0]
+    else:
+        x = b.transpose(call[0], perm=(1, 0, 2))
     if x.shape[0] > MOST_STEPS:
         raise call.refuse(f"{x.shape[0]} steps, each of which is unrolled: the most is {MOST_STEPS}")
     directions = {b"forward": [False], b"reverse": [True], b"bidirectional": [False, True]}[
@@ -31,26 +35,29 @@ def recurrent(call: Call) -> tuple[Node, ...]:
     runs = [_Direction(call, x, number).run(backward) for number, backward in enumerate(directions)]
     steps, batch, _ = x.shape
     size = runs[0].states[0].shape[-1]
-    shown: list[Node] = []
+    step_states: list[Node] = []
     for step in range(steps):
-        shown += [b.reshape(run.states[step], shape=(1, 1, batch, size)) for run in runs]
-    all_states = _joined(b, shown)
+        step_states += [b.reshape(run.states[step], shape=(1, 1, batch, size)) for run in runs]
+    all_states = _concatenate(b, step_states)
     all_states = b.reshape(all_states, shape=(steps, len(runs), batch, size))
-    last = [[b.reshape(item, shape=(1, batch, size)) for item in (run.last, run.cell)] for run in runs]
-    results = [all_states, *(_joined(b, [pair[place] for pair in last]) for place in range(2))]
+    last = [[b.reshape(state, shape=(1, batch, size)) for state in (run.last, run.cell)] for run in runs]
+    results = [all_states, *(_concatenate(b, [pair[place] for pair in last]) for place in range(2))]
     if call.attr("layout", 0):
         results[0] = b.transpose(results[0], perm=(2, 0, 1, 3))
-        results[1:] = [b.transpose(item, perm=(1, 0, 2)) for item in results[1:]]
+        results[1:] = [b.transpose(state, perm=(1, 0, 2)) for state in results[1:]]
     return tuple(results[: 3 if call.op == "LSTM" else 2])
 
 
-def _joined(b: Builder, nodes: Sequence[Node]) -> Node:
-    return nodes[0] if len(nodes) == 1 else b.concat(*nodes, dim=0)
+def _concatenate(b: Builder, nodes: Sequence[Node]) -> Node:
+    if len(nodes) == 1:
+        return nodes[0]
+    return b.concat(*nodes, dim=0)
 
 
 @dataclass(slots=True)
 class _Run:
-    """The state of every step in the order of time, the last one, and the last cell (LSTM)."""
+    """The results of one direction: the state of every step in the order of time, the last state, and the last cell
+    (LSTM)."""
 
     states: list[Node]
     last: Node
@@ -58,7 +65,7 @@ class _Run:
 
 
 class _Direction:
-    """One direction of a layer."""
+    """The computation of one direction of a recurrent layer."""
 
     def __init__(self, call: Call, x: Node, number: int) -> None:
         b = self.b = call.b
@@ -68,47 +75,37 @@ class _Direction:
         self.gates = _GATES[call.op]
         self.steps, self.batch = x.shape[:2]
         self.size = size = call[2].shape[-1]
-        w, r = (_of(b, call[place], number) for place in (1, 2))
-        self.input_weights = [_transposed(b, w, gate, size) for gate in range(self.gates)]
-        self.state_weights = [_transposed(b, r, gate, size) for gate in range(self.gates)]
-        bias = call.get(3)
-        parts = 2 * self.gates
-        self.biases = [
-            None if bias is None else b.slice(_of(b, bias, number), dim=0, start=part * size, count=size)
-            for part in range(parts)
-        ]
-        self.lengths = _lengths(call, self.steps)
-        nothing = np.zeros((self.batch, size), np.float32)
+        w, r = (_select_direction(b, call[place], number) for place in (1, 2))
+        self.input_weights = [_gate_weights(b, w, gate, size) for gate in range(self.gates)]
+        self.state_weights = [_gate_weights(b, r, gate, size) for gate in range(self.gates)]
+        self.biases = _split_vector(b, call.get(3), number, size, 2 * self.gates)
+        self.lengths = _sequence_lengths(call, self.steps)
+        zeros = np.zeros((self.batch, size), np.float32)
         initial = [call.get(place) for place in (5, 6)]
         if call.attr("layout", 0):
-            initial = [None if item is None else b.transpose(item, perm=(1, 0, 2)) for item in initial]
-        self.state, self.cell = (b.constant(nothing) if item is None else _of(b, item, number) for item in initial)
-        holes = call.get(7)
-        self.peepholes = [
-            None if holes is None else b.slice(_of(b, holes, number), dim=0, start=part * size, count=size)
-            for part in range(3)
-        ]
+            initial = [None if state is None else b.transpose(state, perm=(1, 0, 2)) for state in initial]
+        self.state, self.cell = (
+            b.constant(zeros) if state is None else _select_direction(b, state, number) for state in initial
+        )
+        self.peepholes = _split_vector(b, call.get(7), number, size, 3)
         names = [name.decode() for name in call.attr("activations") or []] or _DEFAULTS[call.op] * 2
-        each = len(_DEFAULTS[call.op])
-        self.functions = _activations(call, names)[number * each : (number + 1) * each]
+        functions_per_direction = len(_DEFAULTS[call.op])
+        self.functions = _make_activations(call, names)[
+            number * functions_per_direction : (number + 1) * functions_per_direction
+        ]
 
     def run(self, backward: bool) -> _Run:
-        """Backwards, steps beyond a sequence's length leave the state as it was at first."""
+        """Unroll all steps, from the last one if `backward`. Steps beyond the length of a sequence leave its state
+        unchanged and output zeros."""
         b = self.b
-        products = [b.matmul(self.x, weight) for weight in self.input_weights]
-        for gate in range(self.gates):
-            for part in (gate, gate + self.gates):
-                bias = self.biases[part]
-                # The bias of the state's part of a GRU's last gate is multiplied with the reset gate: not here.
-                apart = self.op == "GRU" and part == 5 and self.call.attr("linear_before_reset", 0)
-                if bias is not None and not apart:
-                    products[gate] = b.add(products[gate], bias)
+        products = self._multiply_inputs()
         states: dict[int, Node] = {}
         for step in reversed(range(self.steps)) if backward else range(self.steps):
-            own = [
-                b.reshape(b.slice(item, dim=0, start=step, count=1), shape=(self.batch, self.size)) for item in products
+            step_products = [
+                b.reshape(b.slice(product, dim=0, start=step, count=1), shape=(self.batch, self.size))
+                for product in products
             ]
-            state, cell = {"RNN": self._rnn, "GRU": self._gru, "LSTM": self._lstm}[self.op](own)
+            state, cell = {"RNN": self._rnn, "GRU": self._gru, "LSTM": self._lstm}[self.op](step_products)
             states[step] = state
             if self.lengths is not None:
                 inside = b.greater(self.lengths, float(step), dtype="float32")
@@ -121,39 +118,54 @@ class _Direction:
             self.cell = cell
         return _Run([states[step] for step in range(self.steps)], self.state, self.cell)
 
-    def _by_state(self, gate: int, state: Node | None = None) -> Node:
+    def _multiply_inputs(self) -> list[Node]:
+        """Return for each gate the products of the inputs of all steps, with the biases."""
+        b = self.b
+        products = [b.matmul(self.x, weight) for weight in self.input_weights]
+        for gate in range(self.gates):
+            for part in (gate, gate + self.gates):
+                bias = self.biases[part]
+                # The bias of the state's part of a GRU's last gate is multiplied with the reset gate: not here.
+                is_after_reset = self.op == "GRU" and part == 5 and self.call.attr("linear_before_reset", 0)
+                if bias is not None and not is_after_reset:
+                    products[gate] = b.add(products[gate], bias)
+        return products
+
+    def _multiply_state(self, gate: int, state: Node | None = None) -> Node:
         return self.b.matmul(self.state if state is None else state, self.state_weights[gate])
 
-    def _clipped(self, x: Node) -> Node:
+    def _clip(self, x: Node) -> Node:
         bound = self.call.attr("clip")
-        return x if bound is None else self.b.clip(x, low=-float(bound), high=float(bound))
+        if bound is None:
+            return x
+        return self.b.clip(x, low=-float(bound), high=float(bound))
 
-    def _rnn(self, own: list[Node]) -> tuple[Node, Node]:
-        """f(x W + h R)"""
-        return self.functions[0](self._clipped(self.b.add(own[0], self._by_state(0)))), self.cell
+    def _rnn(self, step_products: list[Node]) -> tuple[Node, Node]:
+        """Compute one step f(x W + h R)."""
+        return self.functions[0](self._clip(self.b.add(step_products[0], self._multiply_state(0)))), self.cell
 
-    def _gru(self, own: list[Node]) -> tuple[Node, Node]:
-        """(1 - z) g(x W + (r h) R) + z h"""
+    def _gru(self, step_products: list[Node]) -> tuple[Node, Node]:
+        """Compute one step (1 - z) g(x W + (r h) R) + z h."""
         b = self.b
         (f, g) = self.functions
-        update, reset = (f(self._clipped(b.add(own[gate], self._by_state(gate)))) for gate in (0, 1))
+        update, reset = (f(self._clip(b.add(step_products[gate], self._multiply_state(gate)))) for gate in (0, 1))
         if self.call.attr("linear_before_reset", 0):
-            inner = self._by_state(2)
+            inner = self._multiply_state(2)
             bias = self.biases[5]
             inner = b.multiply(reset, inner if bias is None else b.add(inner, bias))
         else:
-            inner = self._by_state(2, b.multiply(reset, self.state))
-        new = g(self._clipped(b.add(own[2], inner)))
+            inner = self._multiply_state(2, b.multiply(reset, self.state))
+        new = g(self._clip(b.add(step_products[2], inner)))
         return b.add(b.multiply(b.subtract(1.0, update), new), b.multiply(update, self.state)), self.cell
 
-    def _lstm(self, own: list[Node]) -> tuple[Node, Node]:
-        """c = f c + i g(..), h = o h(c); peepholes look at the cell"""
+    def _lstm(self, step_products: list[Node]) -> tuple[Node, Node]:
+        """Compute one step c = f c + i g(..), h = o h(c), with peepholes from the cell to the gates."""
         b = self.b
         (f, g, h) = self.functions
 
         def gate(number: int, hole: Node | None, cell: Node) -> Node:
-            found = b.add(own[number], self._by_state(number))
-            return self._clipped(found if hole is None else b.add(found, b.multiply(hole, cell)))
+            activation = b.add(step_products[number], self._multiply_state(number))
+            return self._clip(activation if hole is None else b.add(activation, b.multiply(hole, cell)))
 
         into = f(gate(0, self.peepholes[0], self.cell))
         if self.call.attr("input_forget", 0):
@@ -164,31 +176,44 @@ class _Direction:
         return b.multiply(f(gate(1, self.peepholes[1], cell)), h(cell)), cell
 
 
-def _of(b: Builder, x: Node, direction: int) -> Node:
-    """Without the dimension of directions, which is the first."""
+def _select_direction(b: Builder, x: Node, direction: int) -> Node:
+    """Select a direction, the first dimension, and remove that dimension."""
     return b.reshape(b.slice(x, dim=0, start=direction, count=1), shape=x.shape[1:])
 
 
-def _transposed(b: Builder, weights: Node, gate: int, size: int) -> Node:
+def _split_vector(b: Builder, x: Node | None, direction: int, size: int, count: int) -> list[Node | None]:
+    """Split the biases or peepholes of a direction into `count` vectors; all are None if the operand is left out."""
+    if x is None:
+        return [None] * count
+    return [b.slice(_select_direction(b, x, direction), dim=0, start=part * size, count=size) for part in range(count)]
+
+
+def _gate_weights(b: Builder, weights: Node, gate: int, size: int) -> Node:
     return b.transpose(b.slice(weights, dim=0, start=gate * size, count=size), perm=(1, 0))
 
 
-def _lengths(call: Call, steps: int) -> Node | None:
-    """[batch, 1], where not all sequences are as long as the input."""
+def _sequence_lengths(call: Call, steps: int) -> Node | None:
+    """Return the lengths of the sequences [batch, 1]; None if all are as long as the input."""
     node = call.get(4)
     if node is None or (node.op == "constant" and (node.value >= steps).all()):
         return None
     return call.b.reshape(node, shape=(node.shape[0], 1))
 
 
-def _activations(call: Call, names: Sequence[str]) -> list[Activation]:
-    """By name, with numbers for those that take some, in order."""
+def _make_activations(call: Call, names: Sequence[str]) -> list[Activation]:
+    """Return the activation functions by name; those with parameters take the next alpha and beta of the attributes."""
     b = call.b
     alphas, betas = (list(call.attr(f"activation_{name}") or []) for name in ("alpha", "beta"))
 
-    def made(name: str) -> Activation:
-        alpha = float(alphas.pop(0)) if name in _ALPHA and alphas else _ALPHA.get(name, 0.0)
-        beta = float(betas.pop(0)) if name in _BETA and betas else _BETA.get(name, 0.0)
+    def make(name: str) -> Activation:
+        if name in _ALPHA and alphas:
+            alpha = float(alphas.pop(0))
+        else:
+            alpha = _ALPHA.get(name, 0.0)
+        if name in _BETA and betas:
+            beta = float(betas.pop(0))
+        else:
+            beta = _BETA.get(name, 0.0)
         forms: dict[str, Activation] = {
             "Relu": b.relu,
             "Tanh": b.tanh,
@@ -206,7 +231,7 @@ def _activations(call: Call, names: Sequence[str]) -> list[Activation]:
             raise call.refuse(f"activation {name}")
         return forms[name]
 
-    return [made(name) for name in names]
+    return [make(name) for name in names]
 
 
 _ALPHA = {"Affine": 1.0, "LeakyRelu": 0.01, "ThresholdedRelu": 1.0, "ScaledTanh": 1.0, "HardSigmoid": 0.2, "Elu": 1.0}

@@ -1,4 +1,4 @@
-"""Reductions, norms and softmax."""
+"""Handlers of ONNX reductions, norms and softmax."""
 
 from functools import partial
 from math import prod
@@ -22,8 +22,11 @@ _REDUCE = {
 @onnx_op(*_REDUCE, becomes=_REDUCE)
 def reduce(call: Call) -> Node:
     """Axes are an attribute or a constant; none are all, or none."""
-    given = call.constant(1, "axes")
-    axes = given.tolist() if given is not None else call.attr("axes")
+    axes_operand = call.constant(1, "axes")
+    if axes_operand is not None:
+        axes = axes_operand.tolist()
+    else:
+        axes = call.attr("axes")
     keep = bool(call.attr("keepdims", 1))
     keeps_all = bool(call.attr("noop_with_empty_axes", 0))
     if not axes:
@@ -32,14 +35,19 @@ def reduce(call: Call) -> Node:
         axes = None
     x = call[0]
     logical = x.dtype == "bool"
-    found = call.b.emit(_REDUCE[call.op], x, axes=None if axes is None else tuple(axes), keepdims=keep)
-    return call.b.retyped(found, "bool") if logical and found.dtype != "bool" else found
+    result = call.b.emit(_REDUCE[call.op], x, axes=None if axes is None else tuple(axes), keepdims=keep)
+    if logical and result.dtype != "bool":
+        return call.b.retype(result, "bool")
+    return result
 
 
 @onnx_op("ArgMax", "ArgMin")
-def arg(call: Call) -> Node:
+def argmax(call: Call) -> Node:
     """`argmax`: the first or last place"""
-    x = call.b.negative(call[0]) if call.op == "ArgMin" else call[0]
+    if call.op == "ArgMin":
+        x = call.b.negative(call[0])
+    else:
+        x = call[0]
     return call.b.argmax(
         x,
         dim=call.attr("axis", 0),
@@ -132,17 +140,17 @@ def lrn(call: Call) -> Node:
 @onnx_op("CumSum")
 def cumsum(call: Call) -> Node:
     """`cumsum`: a triangular matrix"""
-    return call.b.cumsum(call[0], **_running(call))
+    return call.b.cumsum(call[0], **_scan_options(call))
 
 
 @onnx_op("CumProd")
 def cumprod(call: Call) -> Node:
     """Along a constant axis."""
-    return call.b.cumprod(call[0], **_running(call))
+    return call.b.cumprod(call[0], **_scan_options(call))
 
 
-def _running(call: Call) -> dict[str, Any]:
-    """Where a sum or product runs along."""
+def _scan_options(call: Call) -> dict[str, Any]:
+    """Return dimension and options of a running sum or product."""
     axis = call.constant(1, "axis")
     assert axis is not None
     ends = {name: bool(call.attr(name, 0)) for name in ("exclusive", "reverse")}
@@ -150,7 +158,7 @@ def _running(call: Call) -> dict[str, Any]:
 
 
 @onnx_op("MeanVarianceNormalization")
-def mvn(call: Call) -> Node:
+def mean_variance_norm(call: Call) -> Node:
     """Over axes."""
     axes = call.attr("axes", [0, 2, 3])
     b = call.b
@@ -161,7 +169,7 @@ def mvn(call: Call) -> Node:
 
 
 @onnx_op("Unique", "NonZero", "Compress", place="refused")
-def refused(call: Call) -> Node:
+def refuse_value_dependent(call: Call) -> Node:
     """Shapes or order that depend on values."""
     raise call.refuse("")
 

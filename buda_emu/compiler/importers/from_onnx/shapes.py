@@ -1,4 +1,4 @@
-"""Operators that move elements."""
+"""Handlers of ONNX operators that move elements or make constants."""
 
 from collections.abc import Sequence
 from functools import partial
@@ -10,26 +10,38 @@ import numpy as np
 import onnx
 from onnx import numpy_helper
 
-from buda_emu.compiler.graph.builder import index_size, made_size
+from buda_emu.compiler.graph.builder import check_constant_size, check_index_size
 from buda_emu.compiler.graph.graph import Array, Node, dim_of
 from buda_emu.compiler.graph.sparse import Sparse
 from buda_emu.compiler.importers.from_onnx.call import Call, onnx_op
 from buda_emu.compiler.importers.interpolation import cubic, triangle
-from buda_emu.compiler.importers.operators import Scatter, host_picks, scattered, scattered_slices, table_rows
+from buda_emu.compiler.importers.operators import (
+    Scatter,
+    is_picked_by_host,
+    scatter_elements,
+    scatter_slices,
+    table_rows,
+)
 
 
-def as_shape(call: Call, x: Node, shape: tuple[int, ...]) -> Node:
-    """A reshape, where anything changes."""
-    return x if shape == x.shape else call.b.reshape(x, shape=tuple(int(size) for size in shape))
+def reshape_to(call: Call, x: Node, shape: tuple[int, ...]) -> Node:
+    """Reshape a value, unless it has the shape already."""
+    if shape == x.shape:
+        return x
+    return call.b.reshape(x, shape=tuple(int(size) for size in shape))
 
 
-def stated(call: Call, place: int, what: str) -> tuple[int, ...] | None:
-    """The shape that the model states for the result when the operand that says it is an input; None to read that."""
+def stated_shape(call: Call, place: int, subject: str) -> tuple[int, ...] | None:
+    """Return the shape that the model states for the result if the operand for it is not constant; None if that operand
+    can be read. Raise NotSupportedError if the model states none."""
     node = call.get(place)
     if node is not None and node.op != "constant":
-        shape = call.shapes[0] if call.shapes else None
+        if call.shapes:
+            shape = call.shapes[0]
+        else:
+            shape = None
         if shape is None:
-            raise call.refuse(f"{what} that is computed or an input")
+            raise call.refuse(f"{subject} that is computed or an input")
         return shape
     return None
 
@@ -39,34 +51,59 @@ def reshape(call: Call) -> Node:
     """`reshape`"""
     x = call[0]
     allows_zero = bool(call.attr("allowzero", 0))
-    known = stated(call, 1, "shape or axes")
-    if known is not None:
-        if prod(known) != prod(x.shape):
+    stated = stated_shape(call, 1, "shape or axes")
+    if stated is not None:
+        if prod(stated) != prod(x.shape):
             raise call.refuse("a shape that is an input")
-        return as_shape(call, x, known)
-    rank = len(x.shape)
+        return reshape_to(call, x, stated)
     if call.op == "Flatten":
-        axis = call.attr("axis", 1)
-        axis = rank if axis == rank else dim_of(axis, rank)
-        return as_shape(call, x, (prod(x.shape[:axis]), prod(x.shape[axis:])))
-    given = call.constant(1, "shape")
+        return reshape_to(call, x, _flat_shape(call, x))
+    operand = call.constant(1, "shape")
     if call.op == "Reshape":
-        if given is None:
-            given = np.asarray(call.attr("shape"))
-        shape = [
-            x.shape[place] if size == 0 and not allows_zero else int(size) for place, size in enumerate(given.tolist())
-        ]
-        rest = prod(size for size in shape if size != -1)
-        return as_shape(call, x, tuple(prod(x.shape) // rest if size == -1 else size for size in shape))
-    axes = given.reshape(-1).tolist() if given is not None else call.attr("axes")
+        if operand is None:
+            sizes = np.asarray(call.attr("shape"))
+        else:
+            sizes = operand
+        return reshape_to(call, x, _requested_shape(x, sizes.tolist(), allows_zero))
+    if operand is None:
+        axes = call.attr("axes")
+    else:
+        axes = operand.reshape(-1).tolist()
     if call.op == "Squeeze":
-        ones = (place for place, size in enumerate(x.shape) if size == 1)
-        gone = set(ones) if axes is None else {dim_of(axis, rank) for axis in axes}
-        return as_shape(call, x, tuple(size for place, size in enumerate(x.shape) if place not in gone))
-    new = rank + len(axes)
-    places = {dim_of(axis, new) for axis in axes}
-    rest_sizes = iter(x.shape)
-    return as_shape(call, x, tuple(1 if place in places else next(rest_sizes) for place in range(new)))
+        return reshape_to(call, x, _squeezed_shape(x, axes))
+    return reshape_to(call, x, _unsqueezed_shape(x, axes))
+
+
+def _flat_shape(call: Call, x: Node) -> tuple[int, int]:
+    """Return the shape of `Flatten`: the sizes before its axis and those from it on, multiplied."""
+    axis = call.attr("axis", 1)
+    if axis != len(x.shape):
+        axis = dim_of(axis, len(x.shape))
+    return prod(x.shape[:axis]), prod(x.shape[axis:])
+
+
+def _requested_shape(x: Node, sizes: Sequence[int], allows_zero: bool) -> tuple[int, ...]:
+    """Return the shape of `Reshape`: a 0 keeps the operand's size unless zeros are allowed, a -1 is worked out."""
+    shape = [x.shape[place] if size == 0 and not allows_zero else int(size) for place, size in enumerate(sizes)]
+    others = prod(size for size in shape if size != -1)
+    return tuple(prod(x.shape) // others if size == -1 else size for size in shape)
+
+
+def _squeezed_shape(x: Node, axes: Sequence[int] | None) -> tuple[int, ...]:
+    """Return the shape without some axes, or without all of size 1 if none are given."""
+    if axes is None:
+        removed = {place for place, size in enumerate(x.shape) if size == 1}
+    else:
+        removed = {dim_of(axis, len(x.shape)) for axis in axes}
+    return tuple(size for place, size in enumerate(x.shape) if place not in removed)
+
+
+def _unsqueezed_shape(x: Node, axes: Sequence[int]) -> tuple[int, ...]:
+    """Return the shape with axes of size 1 inserted at places of the result."""
+    rank = len(x.shape) + len(axes)
+    inserted = {dim_of(axis, rank) for axis in axes}
+    sizes = iter(x.shape)
+    return tuple(1 if place in inserted else next(sizes) for place in range(rank))
 
 
 @onnx_op("Transpose")
@@ -80,22 +117,24 @@ def transpose(call: Call) -> Node:
 def expand(call: Call) -> Node:
     """`expand`: numpy's broadcast, both ways"""
     x = call[0]
-    given = stated(call, 1, "shape")
-    shape = given if given is not None else tuple(int(size) for size in call[1].value)
-    shape = np.broadcast_shapes(x.shape, shape)
-    return (
-        x
-        if shape == x.shape
-        else call.b.expand(as_shape(call, x, (1,) * (len(shape) - len(x.shape)) + x.shape), shape=shape)
-    )
+    requested = stated_shape(call, 1, "shape")
+    if requested is None:
+        requested = tuple(int(size) for size in call[1].value)
+    shape = np.broadcast_shapes(x.shape, requested)
+    if shape == x.shape:
+        return x
+    return call.b.expand(reshape_to(call, x, (1,) * (len(shape) - len(x.shape)) + x.shape), shape=shape)
 
 
 @onnx_op("Tile")
 def tile(call: Call) -> Node:
     """`tile`"""
     x = call[0]
-    given = stated(call, 1, "repeats")
-    repeats = [a // b for a, b in zip(given, x.shape, strict=True)] if given is not None else call[1].value.tolist()
+    stated = stated_shape(call, 1, "repeats")
+    if stated is not None:
+        repeats = [a // b for a, b in zip(stated, x.shape, strict=True)]
+    else:
+        repeats = call[1].value.tolist()
     return call.b.tile(x, repeats=tuple(int(count) for count in repeats))
 
 
@@ -104,7 +143,9 @@ def concat(call: Call) -> Node:
     """`concat`"""
     parts = [node for node in call.inputs if node is not None and 0 not in node.shape] or [call[0]]
     dim = dim_of(call.attr("axis"), len(parts[0].shape))
-    return parts[0] if len(parts) == 1 else call.b.concat(*parts, dim=dim)
+    if len(parts) == 1:
+        return parts[0]
+    return call.b.concat(*parts, dim=dim)
 
 
 @onnx_op("Split")
@@ -117,8 +158,8 @@ def split(call: Call) -> tuple[Node, ...]:
         sizes = call.attr("split")
     if sizes is None:
         count = call.attr("num_outputs") or len(call.shapes)
-        each = -(-x.shape[dim] // count)
-        sizes = [min(each, x.shape[dim] - each * place) for place in range(count)]
+        part_size = -(-x.shape[dim] // count)
+        sizes = [min(part_size, x.shape[dim] - part_size * place) for place in range(count)]
     ends = np.cumsum([0, *[int(size) for size in sizes]])
     if sum(sizes) != x.shape[dim] or min(sizes) < 0:
         raise ValueError(f"parts of {[int(size) for size in sizes]} of {x.shape[dim]}")
@@ -135,12 +176,14 @@ def slice_(call: Call) -> Node:
         ends = np.asarray(call.attr("ends"))
     axes = call.constant(3, "axes")
     steps = call.constant(4, "steps")
-    axes = np.asarray(call.attr("axes", list(range(starts.size)))) if axes is None else axes
-    steps = np.ones(starts.size, np.int64) if steps is None else steps
+    if axes is None:
+        axes = np.asarray(call.attr("axes", list(range(starts.size))))
+    if steps is None:
+        steps = np.ones(starts.size, np.int64)
     for start, end, axis, step in zip(starts.tolist(), ends.tolist(), axes.tolist(), steps.tolist(), strict=True):
         dim = dim_of(axis, len(x.shape))
         first, last, stride = slice(start, end, step).indices(x.shape[dim])
-        index_size("Slice", len(range(first, last, stride)))
+        check_index_size("Slice", len(range(first, last, stride)))
         index = np.arange(first, last, stride)
         x = call.b.take(x, dim=dim, index=index)
     return x
@@ -150,16 +193,25 @@ def slice_(call: Call) -> Node:
 def pad(call: Call) -> Node:
     """`pad`: constant, edge, reflect or wrap"""
     x = call[0]
-    given = call.constant(1, "pads")
-    pads = given.tolist() if given is not None else call.attr("pads") or call.attr("paddings")
+    pads_operand = call.constant(1, "pads")
+    if pads_operand is not None:
+        pads = pads_operand.tolist()
+    else:
+        pads = call.attr("pads") or call.attr("paddings")
     axes = call.constant(3, "axes")
-    places = [dim_of(axis, len(x.shape)) for axis in axes.tolist()] if axes is not None else list(range(len(x.shape)))
-    both = [(0, 0)] * len(x.shape)
+    if axes is not None:
+        places = [dim_of(axis, len(x.shape)) for axis in axes.tolist()]
+    else:
+        places = list(range(len(x.shape)))
+    pad_pairs = [(0, 0)] * len(x.shape)
     for number, place in enumerate(places):
-        both[place] = (pads[number], pads[number + len(places)])
+        pad_pairs[place] = (pads[number], pads[number + len(places)])
     value = call.constant(2, "value")
-    number = float(value.reshape(-1)[0]) if value is not None and value.size else float(call.attr("value", 0.0))
-    return call.b.pad(x, pads=tuple(both), mode=call.attr("mode", b"constant").decode(), value=number)
+    if value is not None and value.size:
+        number = float(value.reshape(-1)[0])
+    else:
+        number = float(call.attr("value", 0.0))
+    return call.b.pad(x, pads=tuple(pad_pairs), mode=call.attr("mode", b"constant").decode(), value=number)
 
 
 @onnx_op("Gather")
@@ -173,12 +225,12 @@ def gather(call: Call) -> Node:
         flat = np.where(index.value < 0, index.value + size, index.value)
         if flat.size and not 0 <= flat.min() <= flat.max() < size:
             raise ValueError(f"index {index.value.min()} or {index.value.max()} of {size} elements")
-        found = call.b.take(x, dim=dim, index=flat.reshape(-1))
-        return as_shape(call, found, (*x.shape[:dim], *index.shape, *x.shape[dim + 1 :]))
-    if x.op == "constant" and dim == 0 and host_picks(call.b, index):
+        elements = call.b.take(x, dim=dim, index=flat.reshape(-1))
+        return reshape_to(call, elements, (*x.shape[:dim], *index.shape, *x.shape[dim + 1 :]))
+    if x.op == "constant" and dim == 0 and is_picked_by_host(call.b, index):
         table = call.b.constant(x.value.reshape(x.shape[0], -1).astype(np.float32))
-        found = table_rows(call.b, table, index, from_end=True)
-        return as_shape(call, found, (*index.shape, *x.shape[1:]))
+        elements = table_rows(call.b, table, index, from_end=True)
+        return reshape_to(call, elements, (*index.shape, *x.shape[1:]))
     return call.b.gather(x, index, dim=dim)
 
 
@@ -204,7 +256,7 @@ def one_hot(call: Call) -> Node:
         hot = call.b.transpose(hot, perm=tuple(order))
     assert values is not None
     off, on = (call.b.slice(values, dim=0, start=place, count=1) for place in (0, 1))
-    return call.b.retyped(call.b.add(call.b.multiply(hot, call.b.subtract(on, off)), off), values.dtype)
+    return call.b.retype(call.b.add(call.b.multiply(hot, call.b.subtract(on, off)), off), values.dtype)
 
 
 @onnx_op("GatherND")
@@ -222,13 +274,13 @@ def gather_nd(call: Call) -> Node:
         places = []
     parts = [*places, *(index[..., k] % lead[batch + k] for k in range(depth))]
     flat = np.ravel_multi_index([np.broadcast_to(part, index.shape[:-1]) for part in parts], lead)
-    rows = as_shape(call, x, (prod(lead), *x.shape[batch + depth :]))
-    found = call.b.take(rows, dim=0, index=flat.reshape(-1))
-    return as_shape(call, found, (*index.shape[:-1], *x.shape[batch + depth :]))
+    rows = reshape_to(call, x, (prod(lead), *x.shape[batch + depth :]))
+    rows_taken = call.b.take(rows, dim=0, index=flat.reshape(-1))
+    return reshape_to(call, rows_taken, (*index.shape[:-1], *x.shape[batch + depth :]))
 
 
 _REDUCTIONS = {"none": "none", "add": "sum", "mul": "prod", "max": "amax", "min": "amin"}
-"""By ONNX's word: the word of `scatter`."""
+"""The reductions of `scatter` by ONNX's names."""
 
 
 def _reduction(call: Call) -> str:
@@ -239,10 +291,10 @@ def _reduction(call: Call) -> str:
 
 
 @onnx_op("ScatterElements", "Scatter")
-def scatter_elements(call: Call) -> Node:
+def scatter_along_axis(call: Call) -> Node:
     """`scatter` along the axis: the last value for a place, or all of them reduced"""
     how = Scatter(call.attr("axis", 0), _reduction(call), from_end=True)
-    return scattered(call.b, call[0], call[1], call[2], how)
+    return scatter_elements(call.b, call[0], call[1], call[2], how)
 
 
 @onnx_op("ScatterND")
@@ -254,22 +306,25 @@ def scatter_nd(call: Call) -> Node:
     values = call[2]
     depth = index.shape[-1]
     lead = x.shape[:depth]
-    behind = x.shape[depth:]
+    slice_shape = x.shape[depth:]
     count = prod(index.shape[:-1])
     places: Node | None = None
     for dim, size in enumerate(lead):
-        part = as_shape(call, b.slice(index, dim=len(index.shape) - 1, start=dim, count=1), (count,))
+        part = reshape_to(call, b.slice(index, dim=len(index.shape) - 1, start=dim, count=1), (count,))
         if part.op == "constant":
             part = b.constant(part.value % size)
         elif depth > 1:  # negative indices of a single dimension are counted from the end later
             part = b.add(part, b.multiply(b.less(part, 0.0), float(size), dtype="float32"), dtype="float32")
-        places = part if places is None else b.add(b.multiply(places, float(size), dtype="float32"), part)
+        if places is None:
+            places = part
+        else:
+            places = b.add(b.multiply(places, float(size), dtype="float32"), part)
     if places is None:
         raise call.refuse("indices of no dimension")
-    rows = as_shape(call, x, (prod(lead), prod(behind)))
-    updates = as_shape(call, values, (count, prod(behind)))
-    found = scattered_slices(b, rows, places, updates, Scatter(0, _reduction(call), from_end=depth == 1))
-    return as_shape(call, found, x.shape)
+    rows = reshape_to(call, x, (prod(lead), prod(slice_shape)))
+    updates = reshape_to(call, values, (count, prod(slice_shape)))
+    result = scatter_slices(b, rows, places, updates, Scatter(0, _reduction(call), from_end=depth == 1))
+    return reshape_to(call, result, x.shape)
 
 
 @onnx_op("Shape", "Size")
@@ -283,21 +338,27 @@ def shape(call: Call) -> Node:
 
 @onnx_op("ConstantOfShape")
 def constant_of_shape(call: Call) -> Node:
-    """Of the stated shape, when the operand is an input."""
-    known = stated(call, 0, "shape")
-    value = numpy_helper.to_array(call.attr("value")) if "value" in call.attrs else np.zeros(1, np.float32)
-    if known is None:
+    """A constant of the shape that the model states"""
+    shape = stated_shape(call, 0, "shape")
+    if "value" in call.attrs:
+        value = numpy_helper.to_array(call.attr("value"))
+    else:
+        value = np.zeros(1, np.float32)
+    if shape is None:
         raise call.refuse("a shape that is an input")
-    made_size("ConstantOfShape", known)
-    return call.b.constant(np.full(known, value[0]))
+    check_constant_size("ConstantOfShape", shape)
+    return call.b.constant(np.full(shape, value[0]))
 
 
 @onnx_op("EyeLike")
-def eye(call: Call) -> Node:
-    """Of a shape alone."""
+def eye_like(call: Call) -> Node:
+    """A constant: an identity matrix of the shape"""
     kind = call.attr("dtype")
-    dtype = call[0].dtype if kind is None else np.dtype(onnx.helper.tensor_dtype_to_np_dtype(kind)).name
-    made_size("EyeLike", call[0].shape)
+    if kind is None:
+        dtype = call[0].dtype
+    else:
+        dtype = np.dtype(onnx.helper.tensor_dtype_to_np_dtype(kind)).name
+    check_constant_size("EyeLike", call[0].shape)
     return call.b.constant(np.eye(*call[0].shape, k=call.attr("k", 0), dtype=dtype))
 
 
@@ -320,10 +381,16 @@ def trilu(call: Call) -> Node:
     """A mask of ones below or above a diagonal."""
     x = call[0]
     k = call.constant(1, "diagonal")
-    number = int(k.reshape(-1)[0]) if k is not None else 0
-    made_size("Trilu", x.shape[-2:])
-    ones = np.ones(x.shape[-2:], np.float32)
-    mask = np.triu(ones, number) if call.attr("upper", 1) else np.tril(ones, number)
+    if k is not None:
+        number = int(k.reshape(-1)[0])
+    else:
+        number = 0
+    check_constant_size("Trilu", x.shape[-2:])
+    full = np.ones(x.shape[-2:], np.float32)
+    if call.attr("upper", 1):
+        mask = np.triu(full, number)
+    else:
+        mask = np.tril(full, number)
     return call.b.multiply(x, call.b.constant(mask), dtype=x.dtype)
 
 
@@ -340,31 +407,29 @@ def resize(call: Call) -> Node:
     x = call[0]
     rank = len(x.shape)
     axes = [dim_of(axis, rank) for axis in call.attr("axes", list(range(rank)))]
-    how = _sampling(call)
-    area = call.constant(1, "roi") if _is_resize_11(call) else None
-    out, ratio = _sizes(call, x, axes)
-    crops = how.coordinates == "tf_crop_and_resize"
+    sampling = _sampling(call)
+    if _is_resize_11(call):
+        call.constant(1, "roi")  # read, and refused where it is computed, whether or not it matters
+    out, ratio = _result_sizes(call, x, axes)
+    crops = sampling.coordinates == "tf_crop_and_resize"
     matrices: list[tuple[int, Sparse]] = []
     for number, axis in enumerate(axes):
         if out[number] == x.shape[axis] and ratio[number] == 1 and not crops:
             continue
-        at = _read_at(call, how, x.shape[axis], out[number], ratio[number])
+        at = _sample_positions(call, sampling, x.shape[axis], out[number], ratio[number])
         if crops:
-            if area is None or area.size != 2 * len(axes):
-                raise call.refuse("a roi that is not two numbers for each axis")
-            low = float(area[number])
-            high = float(area[number + len(axes)])
-            if ratio[number] == 1 and (low, high) != (0, 1):  # the standard crops, onnxruntime does not
-                raise call.refuse("a roi along an axis that is not scaled")
-            at = _read_within(x.shape[axis], out[number], low, high)
-            if how.beyond and ((at < 0) | (at > x.shape[axis] - 1)).any():
-                raise call.refuse(f"extrapolation_value={how.beyond}")
-        matrices.append((axis, Sparse.dense(_resize_matrix(how, x.shape[axis], at, ratio[number]))))
-    return call.b.resize(x, matrices=tuple(matrices)) if matrices else x
+            low, high = _crop_bounds(call, number, len(axes), is_scaled=ratio[number] != 1)
+            at = _crop_positions(x.shape[axis], out[number], low, high)
+            if sampling.beyond and ((at < 0) | (at > x.shape[axis] - 1)).any():
+                raise call.refuse(f"extrapolation_value={sampling.beyond}")
+        matrices.append((axis, Sparse.dense(_resize_matrix(sampling, x.shape[axis], at, ratio[number]))))
+    if matrices:
+        return call.b.resize(x, matrices=tuple(matrices))
+    return x
 
 
 class _Sampling(NamedTuple):
-    """How elements of a resized dimension come from those of the operand: the attributes of `Resize`."""
+    """The attributes of `Resize`: how elements of a resized dimension are sampled from the operand."""
 
     mode: str
     coordinates: str
@@ -376,7 +441,7 @@ class _Sampling(NamedTuple):
 
 
 def _is_resize_11(call: Call) -> bool:
-    """Whether coordinates are an attribute; before opset 11 they are asymmetric."""
+    """Return whether the operator has coordinates as an attribute; before opset 11 they are asymmetric."""
     return call.op == "Resize" and call.opset >= 11
 
 
@@ -393,20 +458,23 @@ def _sampling(call: Call) -> _Sampling:
     )
 
 
-def _sizes(call: Call, x: Node, axes: Sequence[int]) -> tuple[list[int], list[float]]:
+def _result_sizes(call: Call, x: Node, axes: Sequence[int]) -> tuple[list[int], list[float]]:
     """Return the size of each axis of the result, and the factor by which it is scaled."""
     new = _is_resize_11(call)
     scales = call.constant(2 if new else 1, "scales")
     if scales is None and call.attr("scales") is not None:
         scales = np.asarray(call.attr("scales"))
-    sizes = call.constant(3, "sizes") if new else None
+    if new:
+        sizes = call.constant(3, "sizes")
+    else:
+        sizes = None
     policy = call.attr("keep_aspect_ratio_policy", b"stretch").decode()
     if sizes is not None and sizes.size:
         ratio = [int(size) / x.shape[axis] for size, axis in zip(sizes, axes, strict=True)]
-        if policy != "stretch":
-            common = min(ratio) if policy == "not_larger" else max(ratio)
-            return [int(x.shape[axis] * common + 0.5) for axis in axes], [common] * len(axes)
-        return [int(size) for size in sizes], ratio
+        if policy == "stretch":
+            return [int(size) for size in sizes], ratio
+        common = min(ratio) if policy == "not_larger" else max(ratio)
+        return [int(x.shape[axis] * common + 0.5) for axis in axes], [common] * len(axes)
     if scales is not None and scales.size:
         ratio = [float(scale) for scale in scales]
         grown = [np.float32(x.shape[axis]) * np.float32(scale) for axis, scale in zip(axes, ratio, strict=True)]
@@ -414,31 +482,43 @@ def _sizes(call: Call, x: Node, axes: Sequence[int]) -> tuple[list[int], list[fl
     raise call.refuse("without sizes and scales")
 
 
-def _read_at(call: Call, how: _Sampling, size: int, out: int, factor: float) -> Array:
-    """Return where each of `out` elements lies among `size`, in float32 as onnxruntime has it: where it lies between
-    two elements, the last digit decides which of them is the nearest."""
-    made_size("Resize", (out, size))
+def _sample_positions(call: Call, sampling: _Sampling, size: int, out: int, factor: float) -> Array:
+    """Return the position of each of `out` elements among `size` elements. It is computed in float32 as in onnxruntime:
+    between two elements, the last digit decides which is nearest."""
+    check_constant_size("Resize", (out, size))
     at = np.arange(out, dtype=np.float32)
     scale = np.float32(factor)
-    if how.coordinates == "half_pixel" or (how.coordinates == "pytorch_half_pixel" and out > 1):
+    if sampling.coordinates == "half_pixel" or (sampling.coordinates == "pytorch_half_pixel" and out > 1):
         return (at + 0.5) / scale - 0.5
-    if how.coordinates == "half_pixel_symmetric":
+    if sampling.coordinates == "half_pixel_symmetric":
         adjust = np.float32(out) / (scale * np.float32(size))
         return np.float32(size / 2) * (np.float32(1) - adjust) + (at + 0.5) / scale - 0.5
-    if how.coordinates == "align_corners" and out > 1:
+    if sampling.coordinates == "align_corners" and out > 1:
         return at * (size - 1) / (out - 1)
-    if how.coordinates == "asymmetric":
+    if sampling.coordinates == "asymmetric":
         return at / scale
-    if how.coordinates == "tf_half_pixel_for_nn":
+    if sampling.coordinates == "tf_half_pixel_for_nn":
         return (at + 0.5) / scale
-    if how.coordinates in ("pytorch_half_pixel", "align_corners", "tf_crop_and_resize"):
+    if sampling.coordinates in ("pytorch_half_pixel", "align_corners", "tf_crop_and_resize"):
         return np.zeros(out, np.float32)
-    raise call.refuse(f"coordinate_transformation_mode={how.coordinates}")
+    raise call.refuse(f"coordinate_transformation_mode={sampling.coordinates}")
 
 
-def _read_within(size: int, out: int, low: float, high: float) -> Array:
-    """Return where each of `out` elements lies, if they come from a part of the dimension, of which the whole is 0 to
-    1."""
+def _crop_bounds(call: Call, number: int, count: int, *, is_scaled: bool) -> tuple[float, float]:
+    """Return begin and end of the part of axis `number`, of `count`, that `Resize` crops, relative to its length."""
+    area = call.constant(1, "roi")
+    if area is None or area.size != 2 * count:
+        raise call.refuse("a roi that is not two numbers for each axis")
+    low = float(area[number])
+    high = float(area[number + count])
+    if not is_scaled and (low, high) != (0, 1):  # the standard crops, onnxruntime does not
+        raise call.refuse("a roi along an axis that is not scaled")
+    return low, high
+
+
+def _crop_positions(size: int, out: int, low: float, high: float) -> Array:
+    """Return the position of each of `out` elements that are sampled from the part `low` to `high` of a dimension,
+    whose whole length is 0 to 1."""
     if out == 1:
         return np.full(1, 0.5 * (low + high) * (size - 1), np.float32)
     first = np.float32(low)
@@ -446,30 +526,38 @@ def _read_within(size: int, out: int, low: float, high: float) -> Array:
     return first * (size - 1) + np.arange(out, dtype=np.float32) * length * (size - 1) / (out - 1)
 
 
-def _resize_matrix(how: _Sampling, size: int, at: Array, scale: float) -> Array:
-    """[out, size]: the weights of the ONNX reference."""
+def _resize_matrix(sampling: _Sampling, size: int, at: Array, scale: float) -> Array:
+    """Return the weights [out, size] with which the ONNX reference resizes a dimension."""
     matrix = np.zeros((at.size, size))
-    if how.mode == "nearest":
-        whole = {
+    if sampling.mode == "nearest":
+        nearest = {
             "round_prefer_floor": np.ceil(at - 0.5),
             "round_prefer_ceil": np.floor(at + 0.5),
             "floor": np.floor(at),
             "ceil": np.ceil(at),
-        }[how.rounding]
-        matrix[np.arange(at.size), np.clip(whole, 0, size - 1).astype(int)] = 1
+        }[sampling.rounding]
+        matrix[np.arange(at.size), np.clip(nearest, 0, size - 1).astype(int)] = 1
     else:
         # An image that shrinks is smoothed by a kernel that is as wide as what becomes one pixel.
-        shrink = min(scale, 1.0) if how.smooths else 1.0
-        kernel, reach = (triangle, 1) if how.mode == "linear" else (partial(cubic, a=how.cubic), 2)
+        if sampling.smooths:
+            shrink = min(scale, 1.0)
+        else:
+            shrink = 1.0
+        if sampling.mode == "linear":
+            kernel = triangle
+            reach = 1
+        else:
+            kernel = partial(cubic, a=sampling.cubic)
+            reach = 2
         first = int(np.floor(-reach / shrink)) + 1
         places = np.floor(at)[:, None] + np.arange(first, 2 - first)
         weights = kernel((places - at[:, None]).astype(np.float64) * shrink)
         weights = weights / weights.sum(1, keepdims=True)
-        if how.inside_only:
+        if sampling.inside_only:
             weights = np.where((places < 0) | (places >= size), 0, weights)
             weights = weights / weights.sum(1, keepdims=True)
         rows = np.repeat(np.arange(at.size), weights.shape[1])
         np.add.at(matrix, (rows, np.clip(places, 0, size - 1).astype(int).ravel()), weights.ravel())
-    if how.coordinates == "tf_crop_and_resize":
+    if sampling.coordinates == "tf_crop_and_resize":
         matrix[(at < 0) | (at > size - 1)] = 0
     return matrix.astype(np.float32)

@@ -20,192 +20,216 @@ from buda_emu.compiler.importers.operators import NotSupportedError
 from buda_emu.emulator.memory.host import default_memory_limit, mapped_memory
 
 _SMALL: Final = 1024
-"""Elements of operands whose values shapes may depend on."""
+"""Limit for the elements of an operand whose values may decide shapes."""
 
 
-def told_of(node: Any, inputs: Sequence[Node | None], opset: Mapping[str, int]) -> dict[str, Any]:
-    """An onnx.TypeProto for each result by name, as far as the operands' types and small constants tell; that of
-    floats is float, but where only their own types agree. Raises ValueError in onnx's own words for a node that the
-    standard does not have: attributes of another type, unknown or missing ones, too many operands, axes and shapes
-    that do not fit. Nothing is said of operators that the standard does not know, and of branches and loops, which see
-    values around them."""
+def infer_results(node: Any, inputs: Sequence[Node | None], opset: Mapping[str, int]) -> dict[str, Any]:
+    """Infer an onnx.TypeProto for each result by name, from the operands' types and small constants. Floats of any
+    width count as float32, unless the standard requires equal types and only the real ones agree. Return an empty
+    dictionary for operators that the standard does not know, and for branches and loops, which read values around them.
+
+    Raise ValueError with onnx's message for a node that the standard forbids: wrong, unknown or missing attributes, too
+    many operands, axes or shapes that do not fit.
+    """
     schema = schema_of(node, opset)
-    if schema is None or has_graph(node):
+    if schema is None or has_inner_graph(node):
         return {}
-    context: Any = onnx.checker.C.CheckerContext()
-    context.ir_version = onnx.IR_VERSION
-    context.opset_imports = dict(opset)
-    given = {name: item for name, item in zip(node.input, inputs, strict=True) if item is not None}
-    data = {name: item.value for name, item in given.items() if item.op == "constant" and item.value.size <= _SMALL}
-    arrays = {name: numpy_helper.from_array(array, name) for name, array in data.items()}
-    wrong: Exception | None = None
-    for widths in ("as here", "their own"):
-        types = {name: _type(item, own=widths == "their own") for name, item in given.items()}
+    operands = {name: operand for name, operand in zip(node.input, inputs, strict=True) if operand is not None}
+    first_error: Exception | None = None
+    for keep_width in (False, True):
+        types = {name: _type_proto(operand, keep_width=keep_width) for name, operand in operands.items()}
         try:
-            onnx.checker.check_node(node, context)
-            _check_families(schema, inputs)
-            told = onnx.shape_inference.infer_node_outputs(
+            _check_node(node, schema, inputs, opset)
+            results = onnx.shape_inference.infer_node_outputs(
                 schema,
                 node,
                 types,
-                arrays,
+                _small_constants(operands),
                 ir_version=onnx.IR_VERSION,
-                opset_imports=[helper.make_opsetid(*item) for item in opset.items()],
+                opset_imports=[helper.make_opsetid(domain, number) for domain, number in opset.items()],
             )
         except (onnx.checker.ValidationError, onnx.shape_inference.InferenceError) as error:
-            wrong = wrong or error
+            first_error = first_error or error
         else:
-            return {name: told[name] for name in node.output if name in told}
-    shapes = ", ".join(str(list(item.shape)) for item in given.values())
-    raise ValueError(f"{_sentence(wrong)} (operands {shapes or 'none'})")
+            return {name: results[name] for name in node.output if name in results}
+    shapes = ", ".join(str(list(operand.shape)) for operand in operands.values())
+    raise ValueError(f"{_first_sentence(first_error)} (operands {shapes or 'none'})")
 
 
-def seen_by(node: Any) -> set[str]:
-    """Names of values around a node that its branches or its loop read."""
-    found: set[str] = set()
+def _check_node(node: Any, schema: Any, inputs: Sequence[Node | None], opset: Mapping[str, int]) -> None:
+    """Check a node against the standard. Raise onnx's ValidationError, or ValueError for operands of a wrong kind."""
+    context: Any = onnx.checker.C.CheckerContext()
+    context.ir_version = onnx.IR_VERSION
+    context.opset_imports = dict(opset)
+    onnx.checker.check_node(node, context)
+    _check_families(schema, inputs)
+
+
+def _small_constants(operands: Mapping[str, Node]) -> dict[str, Any]:
+    """Return the operands whose values may decide shapes, as onnx.TensorProtos by name."""
+    constants = {name: operand.value for name, operand in operands.items() if operand.op == "constant"}
+    return {name: numpy_helper.from_array(array, name) for name, array in constants.items() if array.size <= _SMALL}
+
+
+def captured_names(node: Any) -> set[str]:
+    """Return the names of values around a node that its branches or its loop read."""
+    captured: set[str] = set()
     for attribute in node.attribute:
         for graph in (*([attribute.g] if attribute.HasField("g") else []), *attribute.graphs):
-            own = {item.name for item in (*graph.input, *graph.initializer)}
-            own |= {name for inner in graph.node for name in inner.output}
-            read = {name for inner in graph.node for name in (*inner.input, *seen_by(inner))}
-            found |= (read | {item.name for item in graph.output}) - own
-    return found
+            defined = {value.name for value in (*graph.input, *graph.initializer)}
+            defined |= {name for inner in graph.node for name in inner.output}
+            read = {name for inner in graph.node for name in (*inner.input, *captured_names(inner))}
+            captured |= (read | {value.name for value in graph.output}) - defined
+    return captured
 
 
-def shapes_of(told: Mapping[str, Any]) -> dict[str, Shape]:
-    """Those that are known."""
-    shapes = {name: dims_of(kind) for name, kind in told.items()}
+def static_shapes(types: Mapping[str, Any]) -> dict[str, Shape]:
+    """Return the shapes of those types that have no open size."""
+    shapes = {name: static_dims(kind) for name, kind in types.items()}
     return {name: shape for name, shape in shapes.items() if shape is not None}
 
 
 def _check_families(schema: Any, inputs: Sequence[Node | None]) -> None:
-    """Raises ValueError where an operand is a number and a truth value is meant, and the like."""
-    for place, item in enumerate(inputs):
+    """Raise ValueError if an operand is of another kind than the standard allows, such as a number in place of a truth
+    value."""
+    for place, operand in enumerate(inputs):
         formal = schema.inputs[min(place, len(schema.inputs) - 1)]
-        known = sorted(_plain(name) for name in formal.types)
-        if item is not None and family(item.dtype) not in map(family, known):
-            raise ValueError(f"operand {place} ({formal.name}) is {item.dtype}, none of {', '.join(known)}")
+        element_types = sorted(_element_name(name) for name in formal.types)
+        if operand is not None and type_family(operand.dtype) not in map(type_family, element_types):
+            raise ValueError(f"operand {place} ({formal.name}) is {operand.dtype}, none of {', '.join(element_types)}")
 
 
-def family(dtype: str) -> str:
-    """Of an element type by numpy's name: "f" of floats, "i" of integers, "b" of truth values, else the name."""
+def type_family(dtype: str) -> str:
+    """Return the kind of an element type by numpy's name: "f" for floats, "i" for integers, "b" for truth values, else
+    the name itself."""
     kind = dtype.rstrip("0123456789")
     return {"float": "f", "double": "f", "bfloat": "f", "int": "i", "uint": "i", "bool": "b"}.get(kind, dtype)
 
 
-def _plain(name: str) -> str:
-    """tensor(float) as float."""
+def _element_name(name: str) -> str:
+    """Return the element type in `tensor(float)`."""
     return name.removeprefix("tensor(").removesuffix(")")
 
 
-def has_graph(node: Any) -> bool:
-    """Of branches and loops."""
-    return any(item.type in (onnx.AttributeProto.GRAPH, onnx.AttributeProto.GRAPHS) for item in node.attribute)
+def has_inner_graph(node: Any) -> bool:
+    """Return whether a node has graphs as attributes, as branches and loops have."""
+    return any(
+        attribute.type in (onnx.AttributeProto.GRAPH, onnx.AttributeProto.GRAPHS) for attribute in node.attribute
+    )
 
 
 def schema_of(node: Any, opset: Mapping[str, int]) -> Any | None:
-    """None for an operator that the standard does not have, or not in this version."""
+    """Return the standard's declaration of an operator; None if this version of the standard does not have it."""
     try:
         return onnx.defs.get_schema(node.op_type, opset.get(node.domain, 1), node.domain)
     except onnx.defs.SchemaError:
         return None
 
 
-def dims_of(kind: Any) -> Shape | None:
-    """Of an onnx.TypeProto; None where a size is open."""
+def static_dims(kind: Any) -> Shape | None:
+    """Return the shape of an onnx.TypeProto; None if it is no tensor or has an open size."""
     if not kind.HasField("tensor_type") or not kind.tensor_type.HasField("shape"):
         return None
     dims = kind.tensor_type.shape.dim
-    return tuple(dim.dim_value for dim in dims) if all(dim.HasField("dim_value") for dim in dims) else None
+    if all(dim.HasField("dim_value") for dim in dims):
+        return tuple(dim.dim_value for dim in dims)
+    return None
 
 
-def dtype_of(kind: Any) -> str:
-    """numpy's name of an onnx.TypeProto's elements, "" for no tensor; the number of a type that there is not."""
+def element_type(kind: Any) -> str:
+    """Return numpy's name of the elements of an onnx.TypeProto, "" if it is no tensor, or the number of an unknown
+    type."""
     number: int = kind.tensor_type.elem_type if kind.HasField("tensor_type") else 0
     try:
-        return np.dtype(helper.tensor_dtype_to_np_dtype(number)).name if number else ""
+        if number:
+            return np.dtype(helper.tensor_dtype_to_np_dtype(number)).name
+        return ""
     except KeyError:
         return str(number)
 
 
 def type_bytes(node: Node | None) -> bytes:
-    """Of a value, as an onnx.TypeProto."""
-    return (onnx.TypeProto() if node is None else _type(node)).SerializeToString()
+    """Return the type of a value as a serialised onnx.TypeProto."""
+    return (onnx.TypeProto() if node is None else _type_proto(node)).SerializeToString()
 
 
-def wrong_in_evaluator(
-    node: Any, opset: Mapping[str, int], found: Sequence[Array], foreseen: Mapping[str, Shape]
+def find_evaluator_fault(
+    node: Any, opset: Mapping[str, int], arrays: Sequence[Array], foreseen: Mapping[str, Shape]
 ) -> str:
-    """Why what onnx's evaluator gives is not what the operator is; "" where nothing is known against it."""
+    """Return how the results of onnx's evaluator are known to be wrong, or ""."""
     if node.op_type == "BatchNormalization" and opset.get(node.domain, 1) < 14:
         return "statistics of the operand instead of the given ones"
-    for name, array in zip((name for name in node.output if name), found, strict=True):
+    for name, array in zip((name for name in node.output if name), arrays, strict=True):
         if foreseen.get(name, array.shape) != array.shape:
             return f"shape {list(array.shape)}, not {list(foreseen[name])}"
     return ""
 
 
-def _type(node: Node, *, own: bool = False) -> Any:
-    """Floats of other widths are float32 here, unless it is to be the value's own type."""
+def _type_proto(node: Node, *, keep_width: bool = False) -> Any:
+    """Return the onnx.TypeProto of a node. Floats count as float32 unless `keep_width`."""
     kind = np.dtype(node.dtype)
-    kind = np.dtype(np.float32) if kind.kind == "f" and not own else kind
+    if kind.kind == "f" and not keep_width:
+        kind = np.dtype(np.float32)
     return helper.make_tensor_type_proto(helper.np_dtype_to_tensor_dtype(kind), node.shape)
 
 
-def _sentence(error: Exception | None) -> str:
-    """Without the place in onnx's sources, and what it prints of the node."""
+def _first_sentence(error: Exception | None) -> str:
+    """Return the first line of onnx's error without its category."""
     text = str(error).partition("\n")[0]
     return text.removeprefix("[ShapeInferenceError] ").removeprefix("[TypeInferenceError] ")
 
 
 NEEDS: Final = {"ImageDecoder": ("PIL", "Pillow")}
-"""Operators for which the evaluator imports a package: the module, and what pip calls it."""
+"""Packages that the evaluator imports for an operator: the module, and its name for pip."""
 MOST_ROUNDS: Final = 100_000
-"""Of an ONNX `Loop` that the host runs, and of those within it; a model that needs more, or never ends it, is
-stopped."""
+"""Limit for the rounds of an ONNX `Loop` that the host runs, nested loops included."""
 MOST_SECONDS: Final = 600.0
-"""Of all rounds of such a loop."""
+"""Limit in seconds for all rounds of such a loop."""
 
 
-def evaluated(node: Any, values: Mapping[str, Array], model: Any) -> list[Array]:
-    """The results of one operator of a model. Raises what the evaluator raises."""
-    given = {name: (value.shape, value.dtype.name) for name, value in values.items()}
-    return computes(alone(node, given, model))(*values.values())
+def evaluate_node(node: Any, values: Mapping[str, Array], model: Any) -> list[Array]:
+    """Compute the results of one operator of a model by onnx's evaluator. Raise whatever the evaluator raises."""
+    signature = {name: (value.shape, value.dtype.name) for name, value in values.items()}
+    return make_evaluator(make_node_model(node, signature, model))(*values.values())
 
 
-def alone(node: Any, given: Mapping[str, tuple[Shape, str]], model: Any) -> Any:
-    """An onnx.ModelProto of one operator of a model, whose inputs are the operands, of those shapes and types."""
+def make_node_model(node: Any, operands: Mapping[str, tuple[Shape, str]], model: Any) -> Any:
+    """Return an onnx.ModelProto with a single operator of a model, whose inputs are the operands with their shapes and
+    types."""
     types = [
         helper.make_tensor_value_info(name, helper.np_dtype_to_tensor_dtype(np.dtype(dtype)), shape)
-        for name, (shape, dtype) in given.items()
+        for name, (shape, dtype) in operands.items()
     ]
     results = [helper.make_empty_tensor_value_info(name) for name in node.output if name]
     graph = helper.make_graph([node], "constant", types, results)
     return helper.make_model(graph, opset_imports=model.opset_import, ir_version=model.ir_version)
 
 
-def computes(model: Any) -> Callable[..., list[Array]]:
-    """A function of the operands of the one operator of a model. Raises NotSupportedError for an operator that the
-    evaluator does not know, or knows wrongly, or not without a package that is not installed."""
+def make_evaluator(model: Any) -> Callable[..., list[Array]]:
+    """Return a function that computes the single operator of a model from its operands. Raise NotSupportedError for an
+    operator that the evaluator does not know, computes wrongly, or cannot compute without a package that is not
+    installed."""
     (node,) = model.graph.node
     module, package = NEEDS.get(node.op_type, ("", ""))
     if module and find_spec(module) is None:
         raise NotSupportedError(f"on the host it needs the package {package}: pip install {package}")
-    if node.op_type == "Scan" and next((item.version for item in model.opset_import if not item.domain), 1) < 9:
+    if node.op_type == "Scan" and next((entry.version for entry in model.opset_import if not entry.domain), 1) < 9:
         raise NotSupportedError("as it was before opset 9 onnx's evaluator does not compute it: convert the model")
     from onnx.reference import ReferenceEvaluator  # most models have nothing for it
 
     try:
-        made = ReferenceEvaluator(model, new_ops=[_bounded_loop()])
+        evaluator = ReferenceEvaluator(model, new_ops=[_make_bounded_loop()])
     except Exception as error:  # noqa: BLE001 - it says in several ways that it lacks an operator
         raise NotSupportedError(f"onnx's evaluator: {error}") from None
-    inputs = {item.name: helper.tensor_dtype_to_np_dtype(item.type.tensor_type.elem_type) for item in model.graph.input}
+    inputs = {
+        entry.name: helper.tensor_dtype_to_np_dtype(entry.type.tensor_type.elem_type) for entry in model.graph.input
+    }
 
     def run(*arrays: Array) -> list[Array]:
         values = {name: array.astype(kind) for (name, kind), array in zip(inputs.items(), arrays, strict=True)}
         try:
-            with np.errstate(all="ignore"), _bounded():
-                return [np.asarray(array) for array in made.run(None, values)]
+            with np.errstate(all="ignore"), _limit_memory():
+                return [np.asarray(array) for array in evaluator.run(None, values)]
         except MemoryError:
             raise
         except Exception as error:  # it raises many kinds
@@ -214,8 +238,8 @@ def computes(model: Any) -> Callable[..., list[Array]]:
     return run
 
 
-class _Bounds:
-    """What is left to a loop of a model; `depth` of loops that are being run."""
+class _LoopBudget:
+    """The remaining budget of a loop of a model; `depth` counts the nested loops that are running."""
 
     depth = 0
     rounds = 0
@@ -223,18 +247,18 @@ class _Bounds:
 
 
 @contextmanager
-def _bounded() -> Generator[None]:
-    """A model takes no more memory than a machine of ours may (`default_memory_limit`), on Linux: numpy raises
-    MemoryError."""
-    _Bounds.depth = 0
+def _limit_memory() -> Generator[None]:
+    """Limit the memory of the process while a model runs (`default_memory_limit`); numpy then raises MemoryError. This
+    works on Linux only."""
+    _LoopBudget.depth = 0
     if sys.platform != "linux" or not (mapped := mapped_memory()):
         yield
         return
     import resource  # there is none on Windows
 
     low, high = resource.getrlimit(resource.RLIMIT_AS)
-    most = mapped + default_memory_limit()
-    resource.setrlimit(resource.RLIMIT_AS, (most if low == resource.RLIM_INFINITY else min(low, most), high))
+    limit = mapped + default_memory_limit()
+    resource.setrlimit(resource.RLIMIT_AS, (limit if low == resource.RLIM_INFINITY else min(low, limit), high))
     try:
         yield
     finally:
@@ -242,8 +266,8 @@ def _bounded() -> Generator[None]:
 
 
 @cache
-def _bounded_loop() -> type[Any]:
-    """The evaluator's `Loop`, which ends in an error where a model never ends it."""
+def _make_bounded_loop() -> type[Any]:
+    """Return the evaluator's `Loop` with limits on rounds and time."""
     from onnx.reference.ops import op_loop
 
     class Loop(op_loop.Loop):
@@ -254,38 +278,38 @@ def _bounded_loop() -> type[Any]:
             body: Callable[..., Any] = self._run_body
 
             def counted(*values: Any, **named: Any) -> Any:
-                _Bounds.rounds += 1
-                if _Bounds.rounds > MOST_ROUNDS:
+                _LoopBudget.rounds += 1
+                if _LoopBudget.rounds > MOST_ROUNDS:
                     raise RuntimeError(f"more than {MOST_ROUNDS:,} rounds of one loop")
-                if time.monotonic() > _Bounds.end:
+                if time.monotonic() > _LoopBudget.end:
                     raise RuntimeError(f"more than {MOST_SECONDS:g} seconds of one loop")
                 return body(*values, **named)
 
             self._run_body = counted
 
         def _run(self, *values: Any, **named: Any) -> Any:
-            if not _Bounds.depth:
-                _Bounds.rounds = 0
-                _Bounds.end = time.monotonic() + MOST_SECONDS
-            _Bounds.depth += 1
+            if not _LoopBudget.depth:
+                _LoopBudget.rounds = 0
+                _LoopBudget.end = time.monotonic() + MOST_SECONDS
+            _LoopBudget.depth += 1
             try:
                 return super()._run(*values, **named)
             finally:
-                _Bounds.depth -= 1
+                _LoopBudget.depth -= 1
 
     return Loop
 
 
 def has_body(node: Any, opset: Mapping[str, int]) -> bool:
-    """Whether the standard, or a handler, says what it is made of."""
+    """Return whether a handler or a function of the standard defines an operator."""
     schema = schema_of(node, opset)
     if schema is None:
         return False
     return node.op_type in ONNX or schema.has_function or schema.has_context_dependent_function
 
 
-def body_of(node: Any, inputs: Sequence[Node | None], opset: Mapping[str, int]) -> Any | None:
-    """The operators that an operator is made of, where the standard says so."""
+def find_body(node: Any, inputs: Sequence[Node | None], opset: Mapping[str, int]) -> Any | None:
+    """Return the function body by which the standard defines an operator, or None."""
     schema = schema_of(node, opset)
     if schema is None:
         return None
@@ -293,43 +317,51 @@ def body_of(node: Any, inputs: Sequence[Node | None], opset: Mapping[str, int]) 
         if schema.has_function:
             return schema.function_body
         if schema.has_context_dependent_function:
-            types = [type_bytes(item) for item in inputs]
+            types = [type_bytes(operand) for operand in inputs]
             body = onnx.FunctionProto()
             body.ParseFromString(schema.get_context_dependent_function(node.SerializeToString(), types))
-            return body if body.node else None
+            if body.node:
+                return body
+            return None
     except Exception:  # noqa: BLE001 - the builder of a body refuses in many ways what it was not made for
         return None
     return None
 
 
-def operators(node: Any, body: Any, inputs: Sequence[Node | None], within: str, opset: Mapping[str, int]) -> list[Any]:
-    """Those of the body, named after what they are within; operands that are left out have no name."""
-    given = dict(zip(body.input, inputs, strict=False))
-    absent = {name for name in body.input if given.get(name) is None}
+def instantiate_body(
+    node: Any, body: Any, inputs: Sequence[Node | None], within: str, opset: Mapping[str, int]
+) -> list[Any]:
+    """Return the operators of a function body for one node: named after it, with its attributes bound, and without
+    names of operands that are left out."""
+    operands = dict(zip(body.input, inputs, strict=False))
+    absent = {name for name in body.input if operands.get(name) is None}
     schema = schema_of(node, opset)
-    standard = {} if schema is None else {name: item.default_value for name, item in schema.attributes.items()}
-    attributes = {name: item for name, item in standard.items() if item.name}
-    attributes |= {item.name: item for item in (*body.attribute_proto, *node.attribute)}
+    if schema is None:
+        standard = {}
+    else:
+        standard = {name: entry.default_value for name, entry in schema.attributes.items()}
+    attributes = {name: entry for name, entry in standard.items() if entry.name}
+    attributes |= {entry.name: entry for entry in (*body.attribute_proto, *node.attribute)}
     nodes: list[Any] = []
-    for item in body.node:
-        own = onnx.NodeProto()
-        own.CopyFrom(item)
-        own.name = f"{within}.{item.op_type}"
-        del own.attribute[:]
-        own.attribute.extend(_attributes(item, attributes))
-        for place, name in enumerate(item.input):
+    for entry in body.node:
+        copy = onnx.NodeProto()
+        copy.CopyFrom(entry)
+        copy.name = f"{within}.{entry.op_type}"
+        del copy.attribute[:]
+        copy.attribute.extend(_bind_attributes(entry, attributes))
+        for place, name in enumerate(entry.input):
             if name in absent:
-                own.input[place] = ""
-        nodes.append(own)
+                copy.input[place] = ""
+        nodes.append(copy)
     return nodes
 
 
-def _attributes(item: Any, given: Mapping[str, Any]) -> Iterator[Any]:
-    """Of an operator of a body: its own, then those that it takes from the node."""
-    yield from (attribute for attribute in item.attribute if not attribute.ref_attr_name)
-    for attribute in item.attribute:
-        if attribute.ref_attr_name and attribute.ref_attr_name in given:
+def _bind_attributes(operator: Any, node_attributes: Mapping[str, Any]) -> Iterator[Any]:
+    """Yield the attributes of an operator of a body: its own, then those that refer to attributes of the node."""
+    yield from (attribute for attribute in operator.attribute if not attribute.ref_attr_name)
+    for attribute in operator.attribute:
+        if attribute.ref_attr_name and attribute.ref_attr_name in node_attributes:
             bound = onnx.AttributeProto()
-            bound.CopyFrom(given[attribute.ref_attr_name])
+            bound.CopyFrom(node_attributes[attribute.ref_attr_name])
             bound.name = attribute.name
             yield bound

@@ -1,8 +1,8 @@
-"""A file of torch.export.save before torch reads it: torch runs code that pickles, libraries and text in it hold, and a
-stranger's model must not.
+"""Check of a file of torch.export.save before torch reads it. torch runs code from pickles, libraries and text in such
+a file, which a model from an untrusted source must not do.
 
-torch gets another archive, made of what was checked here, and not the file: it finds members by other rules than the
-check would, and the file may change in between.
+torch does not get the file but a new archive of the checked members: torch finds members by other rules than the check,
+and the file may change in between.
 """
 
 import ast
@@ -18,16 +18,16 @@ from typing import Any, Final
 
 import torch
 
-from buda_emu.compiler.graph.builder import shown_name
+from buda_emu.compiler.graph.builder import printable_name
 from buda_emu.support.errors import HostError
 
 _OF_EXPRESSIONS: Final = (
     ast.Expression, ast.BinOp, ast.UnaryOp, ast.Compare, ast.BoolOp, ast.Constant, ast.Name, ast.Call, ast.Load,
     ast.operator, ast.unaryop, ast.cmpop, ast.boolop, ast.keyword,
 )  # fmt: skip
-"""What sizes are written with; no attributes and items."""
+"""Syntax that expressions of sizes consist of; attributes and subscripts are not among it."""
 _TEXT: Final = re.compile(r"[A-Za-z][A-Za-z0-9_]*|-?[0-9.]+(e-?[0-9]+)?")
-"""The name of a size, or a number."""
+"""Text in an expression that is the name of a size, or a number."""
 _FUNCTIONS: Final = {
     "Max", "Min", "Mod", "PythonMod", "FloorDiv", "CleanDiv", "CeilDiv", "IntTrueDiv", "FloatTrueDiv", "CeilToInt",
     "FloorToInt", "TruncToInt", "RoundToInt", "RoundDecimal", "ToFloat", "Identity", "PowByNatural", "FloatPow", "Pow",
@@ -37,11 +37,11 @@ _FUNCTIONS: Final = {
     "Equality", "Unequality", "StrictLessThan", "LessThan", "StrictGreaterThan", "GreaterThan", "ExprCondPair", "Tuple",
     "BitwiseFn_bitwise_and", "BitwiseFn_bitwise_or", "BitwiseFn_bitwise_xor", "LShift", "RShift",
 }  # fmt: skip
-"""Of sizes, as torch and sympy print them."""
+"""Functions of sizes as torch and sympy print them."""
 _POWERS: Final = {"PowByNatural", "FloatPow", "Pow", "LShift", "RShift"}
 _LARGEST_EXPONENT: Final = 63
 _MOST_DIGITS: Final = 21
-"""Of a number; both suffice for all sizes of 64 bits."""
+"""Limit for the digits of a number. This and the limit for exponents suffice for all sizes of 64 bits."""
 
 _OF_TENSORS: Final = re.compile(
     r"torch\.ops\.(?:aten|prims|quantized_decomposed|torchvision)\.(?P<operator>[A-Za-z_]\w*)\.[A-Za-z_]\w*", re.ASCII
@@ -59,16 +59,16 @@ _OF_NUMBERS: Final = re.compile(
     r"_operator\.(?:eq|ne|le|ge|lt|gt|neg|pos|abs|not_|mul|add|sub|floordiv|truediv|mod|pow|and_|or_|xor|lshift|rshift"
     r"|getitem)|math\.[a-z0-9]+|torch\._?sym_[a-z0-9]+"
 )
-"""Functions of sizes and of items."""
+"""Functions of sizes, and access to elements of a tuple."""
 _OF_VMAP: Final = re.compile(
     r"torch\._functorch\.predispatch\."
     r"(?:lazy_load_decompositions|_(?:add|remove)_batch_dim|_vmap_(?:in|de)crement_nesting)"
 )
 
 
-def fault_of(document: Any) -> str:
-    """What a document holds with which reading it may run any code; "" where it holds no such thing."""
-    for key, value in _pairs(document):
+def find_fault(document: Any) -> str:
+    """Return a description of the content of a document that may run code when torch reads it, or ""."""
+    for key, value in _iterate_fields(document):
         if key == "use_pickle" and value:
             return "has tensors as pickles of Python objects"
         if key == "path_name" and str(value).startswith(("custom_obj_", "opaque_obj_")):
@@ -79,19 +79,25 @@ def fault_of(document: Any) -> str:
         noun, is_harmless = rule
         for text in value if isinstance(value, list) else [value]:
             if isinstance(text, str) and not is_harmless(text):
-                return f"has the {noun} {shown_name(text)}"
+                return f"has the {noun} {printable_name(text)}"
     return ""
 
 
-def fault_of_names(document: Mapping[str, Any]) -> str:
-    """The same of the names of tensors that a document of weights or constants describes."""
+def find_name_fault(document: Mapping[str, Any]) -> str:
+    """Return a description of the first name of a tensor that may run code, in a document of weights or constants, or
+    ""."""
     names = document.get("config")
-    bad = next((name for name in names if not _is_path(name)), None) if isinstance(names, dict) else None
-    return "" if bad is None else f"has the name {shown_name(bad)}"
+    if isinstance(names, dict):
+        bad = next((name for name in names if not _is_path(name)), None)
+    else:
+        bad = None
+    if bad is None:
+        return ""
+    return f"has the name {printable_name(bad)}"
 
 
-def _pairs(value: Any) -> Iterator[tuple[str, Any]]:
-    """All fields of a JSON document, however deep."""
+def _iterate_fields(value: Any) -> Iterator[tuple[str, Any]]:
+    """Yield key and value of all fields of a JSON document at any depth."""
     waiting = [value]
     while waiting:
         part: Any = waiting.pop()
@@ -107,7 +113,8 @@ def _is_plain(value: object) -> bool:
 
 
 def _is_size(text: str) -> bool:
-    """An expression that calls nothing but functions of sizes."""
+    """Return whether a text is an expression that calls nothing but functions of sizes, with small numbers and powers
+    that are not nested."""
     try:
         tree = ast.parse(text, mode="eval")
     except (SyntaxError, ValueError, RecursionError, MemoryError):
@@ -117,53 +124,62 @@ def _is_size(text: str) -> bool:
             return False
         if isinstance(node, ast.Call) and not (isinstance(node.func, ast.Name) and node.func.id in _FUNCTIONS):
             return False
-    return all(map(_is_small, ast.walk(tree))) and _powers_deep(tree.body) <= 1
+    return all(map(_is_small, ast.walk(tree))) and _power_depth(tree.body) <= 1
 
 
 def _is_small(node: ast.AST) -> bool:
-    """Whether a number has no more digits than a size, and an exponent is a number that is small."""
+    """Return whether a syntax node is neither a number with more digits than a size has nor a power with a large or
+    computed exponent."""
     if isinstance(node, ast.Constant):
-        return _digits(node.value) <= _MOST_DIGITS
-    exponent = _exponent(node)
+        return _count_digits(node.value) <= _MOST_DIGITS
+    exponent = _find_exponent(node)
     return exponent is None or _is_small_exponent(exponent)
 
 
-def _digits(value: Any) -> int:
-    """Before or behind the point of a number, or of a text that is one; 0 of a name."""
+def _count_digits(value: Any) -> int:
+    """Return an upper bound for the digits of a number, or of a text that is one, on either side of the point; 0 for a
+    name."""
     if isinstance(value, int):
         return value.bit_length() // 3  # Python writes no number of thousands of digits
     try:
         number = Decimal(str(value))
     except InvalidOperation:
         return 0
-    return abs(number.adjusted()) + 1 if number.is_finite() else _MOST_DIGITS + 1
+    if number.is_finite():
+        return abs(number.adjusted()) + 1
+    return _MOST_DIGITS + 1
 
 
-def _exponent(node: ast.AST) -> ast.AST | None:
-    """What a power is raised to, or bits are shifted by."""
+def _find_exponent(node: ast.AST) -> ast.AST | None:
+    """Return the exponent of a power or the distance of a shift, or None. A power without an exponent gives the node
+    itself, which no check accepts."""
     if isinstance(node, ast.BinOp) and isinstance(node.op, (ast.Pow, ast.LShift, ast.RShift)):
         return node.right
     if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in _POWERS:
-        return node.args[1] if len(node.args) > 1 else node
+        if len(node.args) > 1:
+            return node.args[1]
+        return node
     return None
 
 
 def _is_small_exponent(node: ast.AST) -> bool:
-    """Of numbers alone: their product bounds what is made of them by one operation, be it Rational(1, 2) or -1."""
+    """Return whether an exponent consists of one or two small numbers, whose product bounds the result of one operation
+    on them, as in Rational(1, 2) or -1."""
     numbers = [part.value for part in ast.walk(node) if isinstance(part, ast.Constant)]
     plain = all(isinstance(number, (int, float)) and abs(number) <= _LARGEST_EXPONENT for number in numbers)
     operators = (ast.UnaryOp, ast.unaryop, ast.Constant, ast.Name, ast.Load, ast.Call)
     return plain and 0 < len(numbers) <= 2 and all(isinstance(part, operators) for part in ast.walk(node))
 
 
-def _powers_deep(node: ast.AST) -> int:
-    """How many powers are in each other, whose exponents multiply."""
-    inner = max(map(_powers_deep, ast.iter_child_nodes(node)), default=0)
-    return inner + (_exponent(node) is not None)
+def _power_depth(node: ast.AST) -> int:
+    """Return how deeply powers are nested, since nested exponents multiply."""
+    inner = max(map(_power_depth, ast.iter_child_nodes(node)), default=0)
+    return inner + (_find_exponent(node) is not None)
 
 
 def _is_operator(text: str) -> bool:
-    """A function of tensors, sizes or the program's own graphs: torch takes any attribute of its modules."""
+    """Return whether a text names a function of tensors, sizes or the program's own graphs. torch would accept any
+    attribute of its modules."""
     tensors = _OF_TENSORS.fullmatch(text)
     if tensors is not None:
         return tensors["operator"] not in OF_FILES
@@ -173,25 +189,31 @@ def _is_operator(text: str) -> bool:
 
 
 def _is_name(text: str) -> bool:
-    """A name of Python: torch writes it into source as it stands. Some arguments have none."""
+    """Return whether a text is empty or an identifier, since torch writes it into source code unchanged. Some arguments
+    have no name."""
     return text == "" or text.isidentifier()
 
 
 def _is_path(text: str) -> bool:
-    """Names with points between them, which torch writes into source between double quotes."""
+    """Return whether a text is printable and has no quote or backslash, since torch writes it into source code between
+    double quotes."""
     return text.isprintable() and not set(text) & set('"\\')
 
 
 def _is_tree(text: str) -> bool:
-    """How inputs or outputs are nested: no class that torch would import, and names for keywords of the module."""
+    """Return whether the description of nested inputs or outputs names no class that torch would import, and only
+    identifiers as keywords."""
     try:
         protocol, tree = json.loads(text)
-        contexts = [_context(value) for key, value in _pairs([protocol, tree]) if key == "context"]
+        contexts = [_context(value) for key, value in _iterate_fields([protocol, tree]) if key == "context"]
         children = tree["children_spec"]
-        keywords = _context(children[1]["context"]) if len(children) == 2 else None
+        if len(children) == 2:
+            keywords = _context(children[1]["context"])
+        else:
+            keywords = None
     except (ValueError, TypeError, KeyError, RecursionError):
         return False
-    fields = [*_pairs(tree), *_pairs(contexts)]
+    fields = [*_iterate_fields(tree), *_iterate_fields(contexts)]
     imports = any(
         key in ("__enum__", "fqn") or (key == "default_factory_module" and value != "builtins") for key, value in fields
     )
@@ -199,15 +221,18 @@ def _is_tree(text: str) -> bool:
 
 
 def _context(value: Any) -> Any:
-    """JSON inside of JSON, or the name of a class."""
+    """Parse JSON inside of JSON; return other text, the name of a class, unchanged."""
     try:
-        return json.loads(value) if isinstance(value, str) else value
+        if isinstance(value, str):
+            return json.loads(value)
+        return value
     except ValueError:
         return value
 
 
 def _are_keywords(children: list[Any], keywords: Any) -> bool:
-    """Whether names of keyword arguments are such: where there are positional ones, and a dictionary after them."""
+    """Return whether the keys of keyword arguments are identifiers. The check applies to a tuple of positional
+    arguments followed by a dictionary."""
     kinds = [child["type"] for child in children]
     if kinds != ["builtins.tuple", "builtins.dict"] or not isinstance(keywords, list):
         return True
@@ -222,12 +247,12 @@ _RULES: Final[Mapping[str, _Rule]] = {
     **dict.fromkeys(("parameter_name", "buffer_name", "tensor_constant_name", "fqn"), ("name", _is_path)),
     **dict.fromkeys(("in_spec", "out_spec"), ("tree", _is_tree)),
 }
-"""Of each field whose text torch interprets: the word for it, and whether it is harmless."""
+"""The fields whose text torch interprets, each with a noun for messages and a test for harmless text."""
 
 
 _Members = Mapping[str, str]
-"""Patterns of names, and what a member of such a name holds: "text" of the format's own, "json", "names" (JSON by names
-of tensors), "tensors" (a pickle of torch.save), "bytes" (of one tensor), or "unread", which torch does not get."""
+"""Patterns of member names, each with the content: "text" of the format itself, "json", "names" (JSON by names of
+tensors), "tensors" (a pickle of torch.save), "bytes" (of one tensor), or "unread", which torch does not get."""
 _NUMBER: Final = "(?:0|[1-9][0-9]*)"
 _OF_ARCHIVES: Final[_Members] = {
     r"archive_format|archive_version|byteorder|\.data/version": "text",
@@ -237,56 +262,60 @@ _OF_ARCHIVES: Final[_Members] = {
     r"data/sample_inputs/model\.pt|data/(?:weights|constants)/model\.pt": "tensors",
     rf"\.data/serialization_id|data/constants/(?:custom|opaque)_obj_{_NUMBER}|extra/.+": "unread",
 }
-"""From torch 2.8; pickled tensors (`weights/model.pt`) are of its first versions. All are below one folder."""
+"""Members since torch 2.8, all in one folder; the pickled tensors (`weights/model.pt`) belong to its first versions."""
 _OF_OLDER: Final[_Members] = {
     "version": "text",
     r"serialized_exported_program\.json": "json",
     r"serialized_(?:state_dict|constants|example_inputs)\.pt": "tensors",
     "extra_files/.+": "unread",
 }
-"""Before torch 2.8."""
+"""Members before torch 2.8."""
 _ROOT: Final = "archive/"
 
 
 @dataclass(frozen=True, slots=True)
 class _Source:
-    """The file, and how its members are named."""
+    """The file, with the folder and the name patterns of its members."""
 
     path: Path
     root: str
     members: _Members
 
-    def holds(self, name: str) -> str:
-        """What a member holds. Raises HostError for one that torch.export.save does not write."""
+    def content_of(self, name: str) -> str:
+        """Return the kind of content of a member. Raise HostError for one that torch.export.save does not write."""
         inner = name.removeprefix(self.root)
         for pattern, content in self.members.items() if name.startswith(self.root) else ():
             if re.fullmatch(pattern, inner):
                 return content
-        raise self.refused(name, "is no member that torch.export.save writes for a model")
+        raise self.refusal(name, "is no member that torch.export.save writes for a model")
 
-    def refused(self, name: str, what: str) -> HostError:
+    def refusal(self, name: str, fault: str) -> HostError:
+        """Return the error for a member with a fault."""
         return HostError(
-            f"compile: {self.path}: {shown_name(name)} {what}: reading such a file may run any code: "
+            f"compile: {self.path}: {printable_name(name)} {fault}: reading such a file may run any code: "
             "where you trust it, compile what torch.export.load gives"
         )
 
 
-def checked_archive(path: Path) -> io.BytesIO:
-    """An archive of the members that torch.export.load reads, as they were checked. Raises HostError for a file that is
-    not there or no such archive, and for one with what torch would run as code: members that torch.export.save does not
-    write or that are there twice, Python objects as pickles (those of tensors alone torch reads without running any),
-    expressions that call anything but functions of sizes, and operators and names that are not such."""
+def read_checked_archive(path: Path) -> io.BytesIO:
+    """Return an archive of the checked members that torch.export.load reads. Raise HostError for a file that is missing
+    or no such archive, and for one with content that torch would run as code: members that torch.export.save does not
+    write or that occur twice, pickled Python objects (pickles of tensors alone are read without running any),
+    expressions that call anything but functions of sizes, and texts that are no operators or names."""
     if not path.exists():
         raise HostError(f"compile: {path}: no such file")
     result = io.BytesIO()
     try:
         with zipfile.ZipFile(path) as archive, zipfile.ZipFile(result, "w") as copy:
-            source = _source_of(path, archive)
-            root = _ROOT if source.root else ""
+            source = _describe_archive(path, archive)
+            if source.root:
+                root = _ROOT
+            else:
+                root = ""
             for info in archive.infolist():
-                content = source.holds(info.filename)
+                content = source.content_of(info.filename)
                 if content != "unread":
-                    data = _checked(source, info.filename, content, archive.read(info))
+                    data = _check_member(source, info.filename, content, archive.read(info))
                     copy.writestr(root + info.filename.removeprefix(source.root), data)
     except (zipfile.BadZipFile, OSError, ValueError, EOFError, RuntimeError) as error:
         raise HostError(f"compile: {path} is not a file of torch.export.save: {error}") from None
@@ -294,9 +323,9 @@ def checked_archive(path: Path) -> io.BytesIO:
     return result
 
 
-def _source_of(path: Path, archive: zipfile.ZipFile) -> _Source:
-    """Raises HostError for members that torch might take for another one or that are larger than they look, and
-    BadZipFile where there are none."""
+def _describe_archive(path: Path, archive: zipfile.ZipFile) -> _Source:
+    """Return the folder and the name patterns of the archive. Raise HostError for members with the same name or with
+    compressed or encrypted bytes, BadZipFile if there are no members or they overlap."""
     infos = archive.infolist()
     if not infos:
         raise zipfile.BadZipFile("it has no members")
@@ -306,41 +335,41 @@ def _source_of(path: Path, archive: zipfile.ZipFile) -> _Source:
     seen: set[str] = set()
     for info in infos:
         if info.filename.lower() in seen:
-            raise source.refused(info.filename, "stands in it twice, as torch compares names")
+            raise source.refusal(info.filename, "stands in it twice, as torch compares names")
         seen.add(info.filename.lower())
         if info.compress_type != zipfile.ZIP_STORED or info.flag_bits & 1:
             raise HostError(
-                f"compile: {path}: {shown_name(info.filename)} is compressed or encrypted, and torch.export.save does "
-                "neither: write the file with it"
+                f"compile: {path}: {printable_name(info.filename)} is compressed or encrypted, and torch.export.save "
+                "does neither: write the file with it"
             )
     if sum(info.file_size for info in infos) > path.stat().st_size:
         raise zipfile.BadZipFile("its members share their bytes")
     return source
 
 
-def _checked(source: _Source, name: str, content: str, data: bytes) -> bytes:
-    """What torch gets of a member."""
+def _check_member(source: _Source, name: str, content: str, data: bytes) -> bytes:
+    """Check a member and return the bytes that torch gets. Raise HostError for content that may run code."""
     if content == "tensors" and data and not _is_of_tensors(data):
-        raise source.refused(name, "holds Python objects as pickles")
+        raise source.refusal(name, "holds Python objects as pickles")
     if content not in ("json", "names"):
         return data
     document = json.loads(data)
     if not isinstance(document, dict):
-        raise zipfile.BadZipFile(f"{shown_name(name)} is no JSON object")
-    fault = fault_of(document) or (fault_of_names(document) if content == "names" else "")
+        raise zipfile.BadZipFile(f"{printable_name(name)} is no JSON object")
+    fault = find_fault(document) or (find_name_fault(document) if content == "names" else "")
     if fault:
-        raise source.refused(name, fault)
+        raise source.refusal(name, fault)
     return json.dumps(_without_guards(document)).encode()
 
 
 def _without_guards(document: dict[str, Any]) -> dict[str, Any]:
-    """Without the Python code by which torch would check inputs; the compiler does not call it."""
+    """Remove the Python code by which torch would check inputs, which the compiler does not call."""
     return {key: [] if key == "guards_code" else value for key, value in document.items()}
 
 
 def _is_of_tensors(data: bytes) -> bool:
-    """Whether torch reads it with `weights_only`, which runs no code; where it does not, torch.export.load goes on to
-    read it without."""
+    """Return whether torch reads a pickle with `weights_only`, which runs no code. torch.export.load would read it
+    without that option if this fails."""
     try:
         torch.load(io.BytesIO(data), weights_only=True)
     except Exception:  # noqa: BLE001 - whatever it is, it would be read the other way

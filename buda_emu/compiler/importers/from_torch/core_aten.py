@@ -1,4 +1,5 @@
-"""Core ATen, the operators that torch.export leaves of a model: where each is computed, for `--ops` and the docs."""
+"""The operators of core ATen, into which torch.export decomposes models, and where each is computed, for `--ops` and
+the documentation."""
 
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -16,21 +17,24 @@ def core_overloads() -> dict[str, list[Any]]:
     core: dict[str, list[Any]] = {}
     for name in dir(torch.ops.aten):
         packet = getattr(torch.ops.aten, name)
-        overloads = [getattr(packet, word) for word in packet.overloads()] if hasattr(packet, "overloads") else []
+        if hasattr(packet, "overloads"):
+            overloads = [getattr(packet, word) for word in packet.overloads()]
+        else:
+            overloads = []
         tagged = [op for op in overloads if torch.Tag.core in op.tags and not op._schema.is_mutable]
         if tagged:
             core[name] = tagged
     return core
 
 
-def coverage() -> Iterator[tuple[str, Place, str]]:
+def list_coverage() -> Iterator[tuple[str, Place, str]]:
     """Yield each operator of core ATen, where it is computed, and how, or why it is refused."""
-    apart = decompositions()
+    decomposition_table = decompositions()
     for name, overloads in core_overloads().items():
-        yield name, *_covered(name, overloads, apart)
+        yield name, *_locate_operator(name, overloads, decomposition_table)
 
 
-def _covered(name: str, overloads: Sequence[Any], apart: Any) -> tuple[Place, str]:
+def _locate_operator(name: str, overloads: Sequence[Any], apart: Any) -> tuple[Place, str]:
     declared = ATEN.get(name)
     if any(torch.Tag.nondeterministic_seeded in op.tags for op in overloads):
         return "refused", "random numbers: give them as an input"

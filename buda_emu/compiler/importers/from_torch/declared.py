@@ -1,4 +1,4 @@
-"""What an ATen operator is: one declaration. The reader, torch's decompositions and the docs read it from here."""
+"""The table of handlers of ATen operators. The reader, torch's decompositions and the documentation use it."""
 
 from collections.abc import Callable, Mapping
 from typing import Any, Final
@@ -9,37 +9,40 @@ from buda_emu.compiler.importers.operators import Operators
 
 FAMILIES = ("elementwise", "products", "windows", "reductions", "moves", "index", "order", "pairs", "complex_numbers",
             "scatter", "backward")  # fmt: skip
-"""Modules of `operators`. None imports torch: what it hands over is told by its words."""
+"""The modules of `operators`. None of them imports torch."""
 Handler = Callable[..., Any]
-"""Takes the builder and the operator's own arguments, those that it reads (`run_handler`); gives a node, or a list of
-them for several results."""
+"""A handler takes the builder and the arguments of the operator that it reads (`run_handler`). It returns a node, or a
+list of nodes for several results."""
 
 
 ATEN: Final = Operators[Handler]("buda_emu.compiler.importers.from_torch.operators", FAMILIES)
-"""By name, without the overload."""
+"""Declarations by the operator's name without its overload."""
 aten = ATEN.declare
 
 
-def plain(table: Mapping[str, str], *, whole: tuple[str, ...] = ()) -> None:
-    """Declares operators that are one front-end op on all operands."""
+def declare_plain(table: Mapping[str, str], *, kept_whole: tuple[str, ...] = ()) -> None:
+    """Declare operators that are a single front-end op on all operands."""
     for name, op in table.items():
-        aten(name, becomes=table, whole=name in whole, family="elementwise")(_plain(op))
+        aten(name, becomes=table, whole=name in kept_whole, family="elementwise")(_make_handler(op))
 
 
-def _plain(op: str) -> Handler:
+def _make_handler(op: str) -> Handler:
     def handler(b: Builder, *inputs: Any) -> Node:
-        return b.emit(op, *(number(item) for item in inputs))
+        return b.emit(op, *(as_float(operand) for operand in inputs))
 
     return handler
 
 
-def number(item: Any) -> Any:
-    """Python's numbers are floats, as torch computes them against a tensor of floats."""
-    return float(item) if isinstance(item, (int, float)) and not isinstance(item, bool) else item
+def as_float(operand: Any) -> Any:
+    """Convert a Python number to float, as torch does in arithmetic with tensors of floats; return anything else
+    unchanged."""
+    if isinstance(operand, (int, float)) and not isinstance(operand, bool):
+        return float(operand)
+    return operand
 
 
 def dims_of(x: Node, dims: Any) -> tuple[int, ...]:
-    """Dimensions counted from the front; None and [] are all."""
+    """Return dimensions counted from the front; None and [] are all dimensions."""
     if dims is None or dims == []:
         return tuple(range(len(x.shape)))
     return tuple(int(dim) % len(x.shape) for dim in (dims if isinstance(dims, list) else [dims]))

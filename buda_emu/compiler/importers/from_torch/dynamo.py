@@ -1,4 +1,5 @@
-"""`torch.compile(model, backend="buda")`: what torch._dynamo hands over is compiled and run in precision `ideal`."""
+"""The backend of `torch.compile(model, backend="buda")`: graphs of torch._dynamo are compiled and run, by default in
+precision `ideal`. Changes in place and views are done outside of the compiled model."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -20,7 +21,8 @@ from buda_emu.support.errors import UnsupportedError
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """A tensor without its data. `offset`: from where the memory begins that it is in, or an argument."""
+    """A tensor without its data. `offset` is the distance from the begin of its memory, or from the argument that it is
+    a view of."""
 
     size: tuple[int, ...]
     stride: tuple[int, ...]
@@ -31,38 +33,39 @@ class Layout:
 
     @classmethod
     def of(cls, tensor: Any) -> "Layout":
-        """A tensor's own."""
+        """Return the layout of a tensor."""
         return cls(tuple(tensor.shape), tuple(tensor.stride()), tensor.dtype, tensor.device, tensor.requires_grad)
 
     @property
     def is_open(self) -> bool:
-        """Whether torch has not decided yet about sizes."""
+        """True if torch has left sizes or strides open."""
         return not all(type(number) is int for number in (*self.size, *self.stride))
 
     @property
     def has_elements(self) -> bool:
-        """Whether there is anything to compute."""
+        """True unless a size is 0."""
         return 0 not in self.size
 
     @property
     def end(self) -> int:
-        """Where the memory may end that it is in."""
+        """The number of elements that the memory must have at least."""
         steps = sum((size - 1) * step for size, step in zip(self.size, self.stride, strict=True))
         return self.offset + (steps + 1 if self.has_elements else 0)
 
     def memory(self) -> Any:
-        """Zeros from the beginning to the end."""
+        """Allocate zeros for the whole memory."""
         return torch.zeros(self.end, dtype=self.dtype, device=self.device)
 
     def of_memory(self, memory: Any) -> Any:
-        """The tensor, in memory that begins where another tensor does."""
+        """Return the tensor as a view of memory, relative to the begin of the tensor `memory`."""
         return memory.as_strided(self.size, self.stride, memory.storage_offset() + self.offset)
 
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """A tensor that a graph gives. `first`: the number of the first result that is this very tensor; `memory`: the
-    number of the first one in the same memory; `argument`: of the argument in whose memory it is, if it is in any."""
+    """A tensor that a graph returns. `first` is the number of the first result that is the same tensor object; `memory`
+    is the number of the first result in the same memory; `argument` is the number of an argument in the same memory, or
+    None."""
 
     layout: Layout
     first: int
@@ -73,9 +76,12 @@ class Result:
 
 @dataclass(frozen=True, slots=True)
 class Effects:
-    """`changed`: numbers of the arguments that the graph changes in place; `results`: a Result for each tensor, and
-    anything else as it is. `written`: for each changed argument, a mask of the elements that the graph writes whatever
-    the data are; `by_data`: numbers of the changed arguments of which it writes further elements, where data say so."""
+    """The effects of a graph on its arguments, and its results.
+
+    `changed` numbers the arguments that the graph changes in place; `results` has a Result for each tensor and other
+    values unchanged. `written` has for each changed argument a mask of the elements that are written whatever the data
+    are; `by_data` numbers the changed arguments in which data decide about further elements.
+    """
 
     changed: tuple[int, ...]
     results: tuple[Any, ...]
@@ -84,54 +90,59 @@ class Effects:
 
     @property
     def computed(self) -> tuple[int, ...]:
-        """Numbers of the results that lie in no argument, each tensor once."""
-        pairs = ((number, item) for number, item in enumerate(self.results) if isinstance(item, Result))
+        """The numbers of the results that lie in no argument, each tensor object once."""
+        pairs = ((number, result) for number, result in enumerate(self.results) if isinstance(result, Result))
         return tuple(
             number
-            for number, item in pairs
-            if item.first == number and item.argument is None and item.layout.has_elements
+            for number, result in pairs
+            if result.first == number and result.argument is None and result.layout.has_elements
         )
 
 
-def effects_of(
+def find_effects(
     graph: Callable[..., Any], arguments: Sequence[Any], has_places: Callable[[], bool] = lambda: False
 ) -> Effects:
-    """Return the effects of a graph for arguments of which tensors are Layouts. `has_places` says, while the graph
-    runs, whether the caller can compute where the operator at work writes; one of which it cannot is taken to write to
-    its whole operand. Raises UnsupportedError for what cannot be done from outside of the graph, and for a graph that
-    torch cannot run without data."""
+    """Run a graph without data and return its effects. Tensors among the arguments are given as Layouts. `has_places`
+    tells during the run whether the caller can compute where the current operator writes; if not, the operator counts
+    as writing its whole operand. Raise UnsupportedError for effects that cannot be reproduced outside of the graph, and
+    for a graph that torch cannot run without data."""
     gradients = torch.is_grad_enabled()
     with torch.inference_mode(False), torch.set_grad_enabled(gradients), FakeTensorMode(allow_non_fake_inputs=True):
-        tensors = [_without_data(item) if isinstance(item, Layout) else item for item in arguments]
-        versions = [_version(item) for item in tensors]
+        tensors = [_without_data(argument) if isinstance(argument, Layout) else argument for argument in arguments]
+        versions = [_change_count(argument) for argument in tensors]
         writes = _Writes(has_places)
         try:
             with writes:
-                found = graph(*tensors)
+                outputs = graph(*tensors)
         except Exception as error:  # noqa: BLE001 - torch raises many kinds
             reason = str(error).strip().splitlines() or [repr(error)]
             raise UnsupportedError(f"torch.compile: sizes or results depend on data: {reason[0]}") from None
     changed = tuple(
         number
-        for number, item in enumerate(tensors)
-        if _version(item) != versions[number] or any(share_memory(item, other) for other in writes.statistics)
+        for number, argument in enumerate(tensors)
+        if _change_count(argument) != versions[number]
+        or any(share_memory(argument, other) for other in writes.statistics)
     )
     _refuse_changes([(arguments[number], tensors[number]) for number in changed], gradients)
-    written = tuple(_mask(arguments[number], tensors[number], writes) for number in changed)
+    written = tuple(_written_mask(arguments[number], tensors[number], writes) for number in changed)
     by_data = tuple(
         number for number in changed if any(share_memory(tensors[number], other) for other in writes.by_data)
     )
-    return Effects(changed, _results(found, tensors), written, by_data)
+    return Effects(changed, _describe_results(outputs, tensors), written, by_data)
 
 
-def _mask(layout: Layout, tensor: Any, writes: "_Writes") -> Any:
-    """Return a mask of the elements of an argument that are written whatever the data are, perhaps one for all."""
-    mine = [other for other in writes.certain if share_memory(tensor, other)]
-    is_whole = any(Layout.of(other).size == layout.size and _place(other) == _place(tensor) for other in mine)
-    is_known = all(other.dtype.itemsize == tensor.dtype.itemsize for other in mine)
-    if is_whole or not is_known or not (mine or writes.by_data):
+def _written_mask(layout: Layout, tensor: Any, writes: "_Writes") -> Any:
+    """Return a mask of the elements of an argument that are written whatever the data are; a single True stands for
+    all."""
+    written_views = [other for other in writes.certain if share_memory(tensor, other)]
+    is_whole = any(
+        Layout.of(other).size == layout.size and _memory_position(other) == _memory_position(tensor)
+        for other in written_views
+    )
+    is_known = all(other.dtype.itemsize == tensor.dtype.itemsize for other in written_views)
+    if is_whole or not is_known or not (written_views or writes.by_data):
         return torch.tensor(True)
-    regions = [replace(Layout.of(other), offset=other.storage_offset()) for other in mine]
+    regions = [replace(Layout.of(other), offset=other.storage_offset()) for other in written_views]
     end = max((layout.end, *(region.end for region in regions)))
     memory = torch.zeros(end, dtype=torch.bool)
     numbers = torch.arange(end)
@@ -140,8 +151,8 @@ def _mask(layout: Layout, tensor: Any, writes: "_Writes") -> Any:
     return layout.of_memory(memory)
 
 
-def _place(tensor: Any) -> tuple[Any, ...]:
-    """Where in its memory a tensor begins, and its steps there."""
+def _memory_position(tensor: Any) -> tuple[Any, ...]:
+    """Return the offset of a tensor in its memory, and its strides."""
     return tensor.storage_offset(), *tensor.stride()
 
 
@@ -153,9 +164,9 @@ def _without_data(layout: Layout) -> Any:
 
 
 class _Writes(TorchDispatchMode):
-    """Sees what operators write to: `certain`, all of these tensors; `by_data`, some elements of them. `statistics` are
-    those that norms change in training: torch does not count these changes, nor do its schemas say that there are
-    any."""
+    """A dispatch mode that records the tensors to which operators write: `certain` for whole tensors, `by_data` for
+    selected elements. `statistics` are those that norms change in training; neither torch's version counter nor the
+    schema shows these changes."""
 
     def __init__(self, has_places: Callable[[], bool]) -> None:
         super().__init__()
@@ -166,21 +177,27 @@ class _Writes(TorchDispatchMode):
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         schema = func._schema
-        words = dict(zip((item.name for item in schema.arguments), args, strict=False)) | (kwargs or {})
+        words = dict(zip((declared.name for declared in schema.arguments), args, strict=False)) | (kwargs or {})
         if words.get("training") or words.get("train"):
             statistics = (words.get("running_mean"), words.get("running_var"))
-            self.statistics += [item for item in statistics if item is not None]
+            self.statistics += [declared for declared in statistics if declared is not None]
             self.certain += self.statistics
         is_by_data = schema.name in _WHERE_DATA_SAYS and self._has_places()
-        targets = [words.get(item.name) for item in schema.arguments if item.alias_info and item.alias_info.is_write]
-        tensors = [item for item in tree_leaves(targets) if isinstance(item, torch.Tensor)]
+        targets = [
+            words.get(declared.name)
+            for declared in schema.arguments
+            if declared.alias_info and declared.alias_info.is_write
+        ]
+        tensors = [declared for declared in tree_leaves(targets) if isinstance(declared, torch.Tensor)]
         (self.by_data if is_by_data else self.certain).extend(tensors)
         return func(*args, **(kwargs or {}))
 
 
-def _version(item: Any) -> int:
-    """How often a tensor was changed."""
-    return item._version if isinstance(item, torch.Tensor) else 0
+def _change_count(tensor: Any) -> int:
+    """Return how often a tensor was changed in place."""
+    if isinstance(tensor, torch.Tensor):
+        return tensor._version
+    return 0
 
 
 def _refuse_changes(pairs: Sequence[tuple[Layout, Any]], gradients: bool) -> None:
@@ -194,116 +211,126 @@ def _refuse_changes(pairs: Sequence[tuple[Layout, Any]], gradients: bool) -> Non
             raise UnsupportedError("torch.compile: the shape of an input is changed in place: return another tensor")
 
 
-def _results(found: Sequence[Any], tensors: Sequence[Any]) -> tuple[Any, ...]:
+def _describe_results(outputs: Sequence[Any], tensors: Sequence[Any]) -> tuple[Any, ...]:
     results: list[Any] = []
-    for number, item in enumerate(found):
-        if not isinstance(item, torch.Tensor):
-            results.append(item)
+    for number, output in enumerate(outputs):
+        if not isinstance(output, torch.Tensor):
+            results.append(output)
             continue
-        first = next(place for place, other in enumerate(found) if other is item)
-        memory = next(place for place, other in enumerate(found) if share_memory(item, other))
-        argument = next((place for place, other in enumerate(tensors) if share_memory(item, other)), None)
-        source = found[memory] if argument is None else tensors[argument]
-        if source.dtype != item.dtype:
+        first = next(place for place, other in enumerate(outputs) if other is output)
+        memory = next(place for place, other in enumerate(outputs) if share_memory(output, other))
+        argument = next((place for place, other in enumerate(tensors) if share_memory(output, other)), None)
+        if argument is None:
+            source = outputs[memory]
+        else:
+            source = tensors[argument]
+        if source.dtype != output.dtype:
             raise UnsupportedError(
-                f"torch.compile: result {number} is memory of {source.dtype} read as {item.dtype}: clone it"
+                f"torch.compile: result {number} is memory of {source.dtype} read as {output.dtype}: clone it"
             )
-        begins = 0 if argument is None else source.storage_offset()
-        layout = replace(Layout.of(item), offset=item.storage_offset() - begins)
-        is_argument = argument is not None and tensors[argument] is item
+        if argument is None:
+            begins = 0
+        else:
+            begins = source.storage_offset()
+        layout = replace(Layout.of(output), offset=output.storage_offset() - begins)
+        is_argument = argument is not None and tensors[argument] is output
         results.append(Result(layout=layout, first=first, memory=memory, argument=argument, is_argument=is_argument))
     return tuple(results)
 
 
 def share_memory(tensor: Any, other: Any) -> bool:
-    """Whether both are tensors in the same memory."""
+    """Return whether both values are tensors in the same memory."""
     if not isinstance(tensor, torch.Tensor) or not isinstance(other, torch.Tensor):
         return False
-    return _memory_of(tensor) == _memory_of(other)
+    return _storage_id(tensor) == _storage_id(other)
 
 
-def _memory_of(tensor: Any) -> int:
-    """What tensors in the same memory have in common; without data they have no address."""
+def _storage_id(tensor: Any) -> int:
+    """Return an identifier of the memory of a tensor; tensors without data have no address."""
     return tensor.untyped_storage()._cdata
 
 
-_AT_ONCE: Final = 16
-"""Compiled models of one graph that are held, each for other sizes."""
+_MOST_MODELS: Final = 16
+"""Limit for the compiled models of one graph, each for other sizes."""
 
 
 def buda(module: Any, inputs: Sequence[Any], **options: Any) -> Callable[..., Any]:
-    """A backend of torch.compile: the graph module as a function of its inputs. `options` are those of `compile`, and
-    `precision` of the run. Raises as `compile` does, at the latest when it is called."""
+    """Compile a graph module for torch.compile and return a function of its inputs. `options` are those of `compile`,
+    and `precision` for the run. Raise as `compile` does, at the latest in the first call."""
     words = dict(options.get("options") or {})
     precision = words.pop("precision", "ideal")
     graph = _Graph(module, precision, words)
     if not any(map(_is_open, inputs)):
-        graph.compiled(graph.fixed(inputs))
+        graph.compile_for(graph.fix_numbers(inputs))
     return graph
 
 
 class _Graph:
-    """A graph module, compiled anew for each set of sizes and numbers that it is called with: torch leaves them open
-    from the second one on, and a netlist has them fixed."""
+    """A graph module that is compiled for each set of sizes and numbers with which it is called: torch leaves them open
+    from the second set on, and a netlist has fixed ones."""
 
     def __init__(self, module: Any, precision: Any, words: Mapping[str, Any]) -> None:
         self._module = module
         self._precision = precision
         self._words = words
-        self._numbers = _numbers_of(module.graph)
-        self._compiled: dict[Any, _Compiled] = {}
+        self._numbers = _number_inputs(module.graph)
+        self._compile: dict[Any, _Compiled] = {}
 
     def __call__(self, *arguments: Any) -> tuple[Any, ...]:
-        fixed = self.fixed(arguments)
-        return self.compiled(fixed).run(fixed, self._precision)
+        fixed = self.fix_numbers(arguments)
+        return self.compile_for(fixed).run(fixed, self._precision)
 
-    def fixed(self, arguments: Sequence[Any]) -> list[Any]:
-        """Arguments with numbers for the tensors that torch makes of numbers."""
-        return [item.item() if place in self._numbers else item for place, item in enumerate(arguments)]
+    def fix_numbers(self, arguments: Sequence[Any]) -> list[Any]:
+        """Replace tensors that torch makes of Python numbers by these numbers."""
+        return [argument.item() if place in self._numbers else argument for place, argument in enumerate(arguments)]
 
-    def compiled(self, arguments: Sequence[Any]) -> "_Compiled":
-        """The model for arguments like these."""
-        layouts = [Layout.of(item) if isinstance(item, torch.Tensor) else item for item in arguments]
-        key = torch.is_grad_enabled(), *((type(item), _exact(item)) for item in layouts)
-        if key not in self._compiled:
-            if len(self._compiled) == _AT_ONCE:
-                self._compiled.pop(next(iter(self._compiled))).close()
-            self._compiled[key] = _Compiled(self._module, layouts, self._words)
-        return self._compiled[key]
+    def compile_for(self, arguments: Sequence[Any]) -> "_Compiled":
+        """Return the model for arguments of these layouts, compiled now or earlier."""
+        layouts = [Layout.of(argument) if isinstance(argument, torch.Tensor) else argument for argument in arguments]
+        key = torch.is_grad_enabled(), *((type(argument), _key_part(argument)) for argument in layouts)
+        if key not in self._compile:
+            if len(self._compile) == _MOST_MODELS:
+                self._compile.pop(next(iter(self._compile))).close()
+            self._compile[key] = _Compiled(self._module, layouts, self._words)
+        return self._compile[key]
 
 
 class _Compiled:
-    """A graph module for arguments of certain layouts, and for certain numbers: a model without effects, and these."""
+    """A graph module compiled for arguments of certain layouts and for certain numbers: a model without effects, and
+    the effects."""
 
     def __init__(self, module: Any, layouts: Sequence[Any], words: Mapping[str, Any]) -> None:
         self._layouts = layouts
         walk = _Walk(module)
         with tracing(None):  # torch.compile is at work, and would take this for a part of it
-            self._effects = effects_of(walk.run, layouts, walk.has_places)
-            self._by_data = _with_elements(self._effects.by_data, layouts)
+            self._effects = find_effects(walk.run, layouts, walk.has_places)
+            self._by_data = _drop_empty(self._effects.by_data, layouts)
             self._model = self._without_effects(walk, words)
 
     def _without_effects(self, walk: "_Walk", words: Mapping[str, Any]) -> Any:
-        """The CompiledModel; None where nothing is to be computed."""
+        """Compile the graph without its effects; return None if nothing is computed."""
         pure = PureGraph(walk, self._layouts, self._effects)
         if not pure.results and not pure.changed:
             return None
-        examples = [item.of_memory(item.memory()) for item in self._layouts if isinstance(item, Layout)]
+        examples = [layout.of_memory(layout.memory()) for layout in self._layouts if isinstance(layout, Layout)]
         with torch.inference_mode(False), torch.no_grad():
             return compile_model(pure, examples, **words)
 
     def close(self) -> None:
-        """Free its machines."""
+        """Free the machines of the model."""
         if self._model is not None:
             self._model.close()
 
     def run(self, arguments: Sequence[Any], precision: Any) -> tuple[Any, ...]:
-        """The results as eager torch gives them. Raises UnsupportedError for arguments that share memory which the
-        graph changes."""
-        changed = _with_elements(self._effects.changed, self._layouts)
-        _refuse_shared(arguments, changed)
-        tensors = [item.detach() for item in arguments if isinstance(item, torch.Tensor)]
-        values = self._model(*tensors, precision=precision) if self._model is not None else ()
+        """Run the model and return the results as eager torch does, after changing the arguments that the graph
+        changes. Raise UnsupportedError for arguments that share memory which the graph changes."""
+        changed = _drop_empty(self._effects.changed, self._layouts)
+        _refuse_shared_memory(arguments, changed)
+        tensors = [argument.detach() for argument in arguments if isinstance(argument, torch.Tensor)]
+        if self._model is not None:
+            values = self._model(*tensors, precision=precision)
+        else:
+            values = ()
         computed = self._effects.computed
         places = dict(zip(self._by_data, values[len(computed) + len(changed) :], strict=True))
         masks = dict(zip(self._effects.changed, self._effects.written, strict=True))
@@ -312,64 +339,69 @@ class _Compiled:
             if number in places:
                 is_written = is_written | (_tensor(places[number], arguments[number].shape) > 0.5)
             _write_changes(arguments[number].detach(), value, is_written)
-        return self._results(arguments, dict(zip(computed, values, strict=False)))
+        return self._return_results(arguments, dict(zip(computed, values, strict=False)))
 
-    def _results(self, arguments: Sequence[Any], values: Mapping[int, Array]) -> tuple[Any, ...]:
-        sources = [item for item in arguments if isinstance(item, torch.Tensor) and item.requires_grad]
-        memories = _memories(self._effects.results)
-        found: list[Any] = []
-        for number, item in enumerate(self._effects.results):
-            if not isinstance(item, Result):
-                found.append(item)
-            elif item.first < number:
-                found.append(found[item.first])
-            elif item.argument is not None:
-                source = arguments[item.argument]
-                view = source if item.is_argument else item.layout.of_memory(source)
-                found.append(view if item.is_argument or item.layout.wants_gradient else view.detach())
+    def _return_results(self, arguments: Sequence[Any], values: Mapping[int, Array]) -> tuple[Any, ...]:
+        sources = [result for result in arguments if isinstance(result, torch.Tensor) and result.requires_grad]
+        memories = _allocate_results(self._effects.results)
+        outputs: list[Any] = []
+        for number, result in enumerate(self._effects.results):
+            if not isinstance(result, Result):
+                outputs.append(result)
+            elif result.first < number:
+                outputs.append(outputs[result.first])
+            elif result.argument is not None:
+                source = arguments[result.argument]
+                if result.is_argument:
+                    view = source
+                else:
+                    view = result.layout.of_memory(source)
+                outputs.append(view if result.is_argument or result.layout.wants_gradient else view.detach())
             else:
-                tensor = item.layout.of_memory(memories[item.memory])
+                tensor = result.layout.of_memory(memories[result.memory])
                 if number in values:
                     _write(tensor, _tensor(values[number], tensor.shape))
-                found.append(_NoGradient.apply(tensor, *sources) if item.layout.wants_gradient else tensor)
-        return tuple(found)
+                outputs.append(_NoGradient.apply(tensor, *sources) if result.layout.wants_gradient else tensor)
+        return tuple(outputs)
 
 
 class PureGraph(torch.nn.Module):
-    """A graph module as a function of tensors alone that changes none of them: it gives the results that it computes,
-    after them the arguments that it would have changed, and then, of those where data say what is written, 1 for each
-    element that is and 0 for the others."""
+    """A graph module as a function of tensors that changes none of them.
+
+    It returns the computed results, then the changed arguments, and then for each argument with writes that data select
+    a mask: 1 for a written element, 0 for others.
+    """
 
     def __init__(self, walk: "_Walk", layouts: Sequence[Any], effects: Effects) -> None:
         super().__init__()
         self.module = walk.module  # torch looks for parameters here
         self._walk = walk
         self.results = effects.computed
-        self.changed = _with_elements(effects.changed, layouts)
+        self.changed = _drop_empty(effects.changed, layouts)
         self._copied = effects.changed
-        self._by_data = _with_elements(effects.by_data, layouts)
+        self._by_data = _drop_empty(effects.by_data, layouts)
         self._layouts = layouts
 
     def forward(self, *tensors: Any) -> tuple[Any, ...]:
-        """Results, arguments as the graph leaves them, and where it wrote to them."""
+        """Return the results, the arguments as the graph leaves them, and the masks of writes that data select."""
         waiting = iter(tensors)
-        arguments = [next(waiting) if isinstance(item, Layout) else item for item in self._layouts]
+        arguments = [next(waiting) if isinstance(layout, Layout) else layout for layout in self._layouts]
         for number in self._copied:
             arguments[number] = arguments[number].clone()
-        found, places = self._walk.run_with_places(arguments, self._by_data)
+        outputs, places = self._walk.run_with_places(arguments, self._by_data)
         return (
-            *(found[number] for number in self.results),
+            *(outputs[number] for number in self.results),
             *(arguments[number] for number in self.changed),
             *places,
         )
 
 
 class _Walk(torch.fx.Interpreter):
-    """Runs a graph module so that each operator has the line of the user's that it comes from.
+    """An interpreter of a graph module that keeps the user's source line for each operator.
 
-    The first run, without data, notes which nodes are views of which. The next ones can follow where a graph writes to
-    an argument: a second tensor beside it, of the same layout and of zeros, has the same views, and gets ones wherever
-    an operator of `_PLACES` writes.
+    The first run, without data, notes which nodes are views of which. Later runs can follow where a graph writes to an
+    argument: a second tensor beside it, of the same layout and of zeros, has the same views, and gets ones wherever an
+    operator of `_PLACES` writes.
     """
 
     def __init__(self, module: Any) -> None:
@@ -383,7 +415,8 @@ class _Walk(torch.fx.Interpreter):
             return super().run(*arguments)
 
     def run_with_places(self, arguments: Sequence[Any], numbers: Sequence[int]) -> tuple[Any, list[Any]]:
-        """Return what the graph gives, and for each of these arguments where operators of `_PLACES` wrote to it."""
+        """Run the graph and return its results, and for each numbered argument a mask of the elements that operators of
+        `_PLACES` wrote."""
         graph: Any = self.graph
         inputs = [node for node in graph.nodes if node.op == "placeholder"]
         places = [torch.zeros_like(arguments[number], dtype=torch.float32) for number in numbers]
@@ -394,11 +427,11 @@ class _Walk(torch.fx.Interpreter):
             self._places = {}
 
     def has_places(self) -> bool:
-        """Whether `run_with_places` follows where the node at work writes."""
+        """Return whether `run_with_places` can follow the writes of the current node."""
         return _operator(self._node) in _PLACES and isinstance(self._node.args[0], torch.fx.Node)
 
     def run_node(self, n: Any) -> Any:
-        """Run a node, and do to the places of its operands what it does to them."""
+        """Run a node, and apply it to the masks of its operands."""
         self._node = n
         value = super().run_node(n)
         if n not in self._sources:
@@ -424,21 +457,25 @@ class _Walk(torch.fx.Interpreter):
         self._places[n] = getattr(self, n.op)(n.target, arguments, words)
 
     def call_method(self, target: Any, args: Any, kwargs: Any) -> Any:
-        """A number has no method to read it."""
+        """Run a method; `item` of a Python number returns the number."""
         is_number = target == "item" and not isinstance(args[0], torch.Tensor)
-        return args[0] if is_number else super().call_method(target, args, kwargs)
+        if is_number:
+            return args[0]
+        return super().call_method(target, args, kwargs)
 
 
 def _operator(node: Any) -> str:
-    """Return the name of the function or method that a node calls, "" if it calls none."""
+    """Return the name of the function or method that a node calls, or ""."""
     if node.op not in ("call_function", "call_method"):
         return ""
-    return node.target if isinstance(node.target, str) else getattr(node.target, "__name__", "")
+    if isinstance(node.target, str):
+        return node.target
+    return getattr(node.target, "__name__", "")
 
 
 def _in_memory_of(value: Any, other: Any) -> bool:
-    """Whether a tensor of one of two values lies in the memory of one of the other."""
-    return any(share_memory(mine, theirs) for mine in tree_leaves(value) for theirs in tree_leaves(other))
+    """Return whether a tensor of one value shares memory with a tensor of the other."""
+    return any(share_memory(left, right) for left in tree_leaves(value) for right in tree_leaves(other))
 
 
 def _at_index(places: Any, index: Any, *_: Any) -> None:
@@ -466,13 +503,14 @@ _PLACES: Final[Mapping[str, Callable[..., None]]] = {
     "index_add_": _at_slices, "index_copy_": _at_slices, "index_fill_": _at_slices, "index_reduce_": _at_slices,
     "scatter_": _at_elements, "scatter_add_": _at_elements, "scatter_reduce_": _at_elements,
 }  # fmt: skip
-"""By an operator that writes where data say: what sets ones where it writes. Parameters are those of the operator."""
+"""For each operator that writes only some elements of its operand, selected by an index or a mask: the function that
+sets ones in a mask there. Its parameters are those of the operator."""
 _WHERE_DATA_SAYS: Final = frozenset(f"aten::{name}" for name in _PLACES if name != "setitem")
-"""The same operators by their names in torch's schemas; `setitem` is carried out by one of the others, or by a copy."""
+"""The same operators by their names in torch's schemas. `setitem` is carried out by one of the others, or by a copy."""
 
 
 class _NoGradient(torch.autograd.Function):
-    """A result whose gradient torch would ask for; who does is told."""
+    """An autograd function that raises an error if a gradient of the result is requested."""
 
     @staticmethod
     def forward(ctx: Any, result: Any, *sources: Any) -> Any:
@@ -488,21 +526,24 @@ class _NoGradient(torch.autograd.Function):
         )
 
 
-def _exact(item: Any) -> Any:
-    """Return what stands for an argument in a key: of a float its digits, as 0.0 equals -0.0 and a NaN not itself."""
-    return item.hex() if isinstance(item, float) else item
+def _key_part(argument: Any) -> Any:
+    """Return an argument as a part of a key: a float by its digits, since 0.0 equals -0.0 and NaN does not equal
+    itself."""
+    if isinstance(argument, float):
+        return argument.hex()
+    return argument
 
 
-def _is_open(item: Any) -> bool:
-    """Whether torch leaves open what it is, and tells when it calls."""
-    if isinstance(item, torch.Tensor):
-        return Layout.of(item).is_open or (item.dim() == 0 and isinstance(item, FakeTensor))
-    return isinstance(item, torch.SymInt | torch.SymFloat | torch.SymBool)
+def _is_open(argument: Any) -> bool:
+    """Return whether torch leaves an argument open until it calls: a size, or a number as a tensor."""
+    if isinstance(argument, torch.Tensor):
+        return Layout.of(argument).is_open or (argument.dim() == 0 and isinstance(argument, FakeTensor))
+    return isinstance(argument, torch.SymInt | torch.SymFloat | torch.SymBool)
 
 
-def _numbers_of(graph: Any) -> frozenset[int]:
-    """Numbers of the inputs that are tensors only because torch does not fix Python's floats: all that the graph does
-    with them is to read the number."""
+def _number_inputs(graph: Any) -> frozenset[int]:
+    """Return the numbers of the inputs that are tensors only because torch does not fix Python's floats: the graph only
+    reads their number."""
     inputs = [node for node in graph.nodes if node.op == "placeholder"]
     return frozenset(
         place
@@ -511,40 +552,45 @@ def _numbers_of(graph: Any) -> frozenset[int]:
     )
 
 
-def _with_elements(numbers: Sequence[int], layouts: Sequence[Any]) -> tuple[int, ...]:
+def _drop_empty(numbers: Sequence[int], layouts: Sequence[Any]) -> tuple[int, ...]:
     return tuple(number for number in numbers if layouts[number].has_elements)
 
 
-def _refuse_shared(arguments: Sequence[Any], changed: Sequence[int]) -> None:
-    """What the graph writes to one of them it would have to read from another."""
+def _refuse_shared_memory(arguments: Sequence[Any], changed: Sequence[int]) -> None:
+    """Raise UnsupportedError if an argument that the graph changes shares memory with another argument."""
     for number in changed:
         memory = arguments[number].untyped_storage().data_ptr()
-        others = (item for place, item in enumerate(arguments) if place != number and isinstance(item, torch.Tensor))
+        others = (
+            argument
+            for place, argument in enumerate(arguments)
+            if place != number and isinstance(argument, torch.Tensor)
+        )
         if any(other.untyped_storage().data_ptr() == memory for other in others):
             raise UnsupportedError(
                 "torch.compile: two inputs share memory, and one of them is changed in place: clone one of them"
             )
 
 
-def _memories(results: Sequence[Any]) -> dict[int, Any]:
-    """Memory for results that lie in no argument, by the number of the first in each."""
+def _allocate_results(results: Sequence[Any]) -> dict[int, Any]:
+    """Allocate memory for results that lie in no argument, by the number of the first result in it."""
     ends: dict[int, Layout] = {}
-    for item in results:
-        if isinstance(item, Result) and item.argument is None:
-            longest = ends.setdefault(item.memory, item.layout)
-            ends[item.memory] = max(longest, item.layout, key=lambda layout: layout.end)
+    for result in results:
+        if isinstance(result, Result) and result.argument is None:
+            longest = ends.setdefault(result.memory, result.layout)
+            ends[result.memory] = max(longest, result.layout, key=lambda layout: layout.end)
     return {number: layout.memory() for number, layout in ends.items()}
 
 
 def _write(tensor: Any, source: Any) -> None:
-    """Copy a tensor of the same shape into a tensor; an expanded one has several of its elements in one place."""
+    """Copy a tensor into another one of the same shape. An expanded tensor has several elements in one place, which is
+    written once."""
     place = tuple(slice(1) if step == 0 else slice(None) for step in tensor.stride())
     with torch.no_grad():
         tensor[place].copy_(source[place])
 
 
 def _tensor(value: Array, shape: Any) -> Any:
-    """Return an array as a tensor of a shape."""
+    """Return a copy of an array as a tensor of a shape."""
     return torch.from_numpy(np.array(value)).reshape(shape)
 
 

@@ -1,7 +1,7 @@
-"""Decompositions of the operators that torch calls for a transformer's layers in inference.
+"""Decompositions of the fused operators with which torch runs transformer layers in inference.
 
-`torch.compile` of an `nn.TransformerEncoder` under `no_grad` holds them; torch has no decompositions of them. Of a mask
-only where it is not zero counts, whatever its type: that is masked (ATen's `masked_softmax`).
+`torch.compile` of an `nn.TransformerEncoder` under `no_grad` yields these operators, and torch has no decompositions
+for them. A mask of any type masks where it is not zero (ATen's `masked_softmax`).
 """
 
 from collections.abc import Callable
@@ -12,7 +12,7 @@ import torch
 from torch.nn import functional
 
 _OF_KEYS = 1
-"""`mask_type` of a mask [inputs, keys]; others are [queries, keys] (0), or of the scores' own shape (2)."""
+"""The `mask_type` of a mask [inputs, keys]; others are [queries, keys] (0), or of the shape of the scores (2)."""
 
 
 def _attention(
@@ -30,9 +30,9 @@ def _attention(
     average_attn_weights: bool = True,
     mask_type: int | None = None,
 ) -> tuple[Any, Any]:
-    """aten::_native_multi_head_attention."""
-    own = zip((query, key, value), qkv_weight.chunk(3), qkv_bias.chunk(3), strict=True)
-    heads = (functional.linear(x, w, b).unflatten(-1, (num_head, -1)).transpose(1, 2) for x, w, b in own)
+    """Compute aten::_native_multi_head_attention from elementary operators."""
+    projections = zip((query, key, value), qkv_weight.chunk(3), qkv_bias.chunk(3), strict=True)
+    heads = (functional.linear(x, w, b).unflatten(-1, (num_head, -1)).transpose(1, 2) for x, w, b in projections)
     queries, keys, values = heads
     scores = (queries / sqrt(embed_dim // num_head)) @ keys.transpose(-1, -2)
     if mask is not None:
@@ -68,33 +68,36 @@ def _encoder_layer(
     mask: Any = None,
     mask_type: int | None = None,
 ) -> Any:
-    """aten::_transformer_encoder_layer_fwd."""
+    """Compute aten::_transformer_encoder_layer_fwd from elementary operators."""
 
-    def attended(x: Any) -> Any:
+    def attend(x: Any) -> Any:
         return _attention(
             x, x, x, embed_dim, num_heads, qkv_weight, qkv_bias, proj_weight, proj_bias, mask, False, True, mask_type
         )[0]
 
-    def fed(x: Any) -> Any:
+    def feed_forward(x: Any) -> Any:
         hidden = functional.linear(x, ffn_weight_1, ffn_bias_1)
-        hidden = functional.gelu(hidden) if use_gelu else functional.relu(hidden)
+        if use_gelu:
+            hidden = functional.gelu(hidden)
+        else:
+            hidden = functional.relu(hidden)
         return functional.linear(hidden, ffn_weight_2, ffn_bias_2)
 
-    def first(x: Any) -> Any:
+    def normalise_1(x: Any) -> Any:
         return functional.layer_norm(x, (embed_dim,), norm_weight_1, norm_bias_1, eps)
 
-    def second(x: Any) -> Any:
+    def normalise_2(x: Any) -> Any:
         return functional.layer_norm(x, (embed_dim,), norm_weight_2, norm_bias_2, eps)
 
     if norm_first:
-        src = src + attended(first(src))
-        return src + fed(second(src))
-    src = first(src + attended(src))
-    return second(src + fed(src))
+        src = src + attend(normalise_1(src))
+        return src + feed_forward(normalise_2(src))
+    src = normalise_1(src + attend(src))
+    return normalise_2(src + feed_forward(src))
 
 
 def fast_paths() -> dict[Any, Callable[..., Any]]:
-    """How to take each of them apart, by overload."""
+    """Return the decomposition of each overload."""
     return {
         torch.ops.aten._native_multi_head_attention.default: _attention,
         torch.ops.aten._transformer_encoder_layer_fwd.default: _encoder_layer,

@@ -1,4 +1,5 @@
-"""PyTorch models: torch.export traces them and takes operators apart to core ATen; each node goes to its handler."""
+"""Reader of PyTorch models: torch.export traces them and decomposes operators to core ATen; each node goes to its
+handler."""
 
 import warnings
 from collections.abc import Mapping, Sequence
@@ -11,50 +12,54 @@ from torch._ops import HigherOrderOperator, OpOverload
 
 from buda_emu.arithmetic.tensor.mapped import FileMappings
 from buda_emu.arithmetic.tensor.referenced import Referenced
-from buda_emu.compiler.graph.builder import Builder, shown_name
+from buda_emu.compiler.graph.builder import Builder, printable_name
 from buda_emu.compiler.graph.graph import Array, Graph, Node, Output
 from buda_emu.compiler.importers.attention import Complex
-from buda_emu.compiler.importers.from_torch.archive import checked_archive
-from buda_emu.compiler.importers.from_torch.arguments import is_along_a_dimension_of_a_number, run_handler
+from buda_emu.compiler.importers.from_torch.archive import read_checked_archive
+from buda_emu.compiler.importers.from_torch.arguments import reduces_scalar_dim, run_handler
 from buda_emu.compiler.importers.from_torch.declared import ATEN, Handler
 from buda_emu.compiler.importers.from_torch.fast_paths import fast_paths
-from buda_emu.compiler.importers.from_torch.operators.complex_numbers import handler_of_complex, of_array
-from buda_emu.compiler.importers.from_torch.parameters import held_as, program_with_parameters, with_parameters
+from buda_emu.compiler.importers.from_torch.operators.complex_numbers import complex_constant, find_complex_handler
+from buda_emu.compiler.importers.from_torch.parameters import (
+    parameter_constant,
+    program_with_parameters,
+    with_parameters,
+)
 from buda_emu.compiler.importers.from_torch.trace import (
     TorchOrigin,
-    apart,
     array_of,
+    distinct_tensors,
     input_labels,
     input_shapes,
     layer_names,
-    traced,
-    unlogged,
+    silence_loggers,
+    trace_module,
 )
 from buda_emu.compiler.importers.operators import NotSupportedError, OpenSizes, Refusals
 from buda_emu.support.errors import HostError, UnsupportedError
 
 
-def read_pt2(path: Path, parameters: Path | None, given: tuple[Sequence[Any] | None, OpenSizes]) -> Graph:
-    """A file of torch.export.save; `parameters` of a program that was exported on the device meta, in another file;
-    `given` as of `read_program`. Raises HostError for another one, for one that would run code, and for parameters that
-    are not the program's."""
-    archive = checked_archive(path)
+def read_pt2(path: Path, parameters: Path | None, inputs_and_sizes: tuple[Sequence[Any] | None, OpenSizes]) -> Graph:
+    """Import a file of torch.export.save. `parameters` names a file with the parameters of a program that was exported
+    on the device "meta"; `inputs_and_sizes` is as for `read_program`. Raise HostError for a file that is damaged or may
+    run code, and for parameters that are not the program's."""
+    archive = read_checked_archive(path)
     try:
         program = torch.export.load(archive)
     except Exception as error:  # noqa: BLE001 - torch raises many kinds for damaged files
         raise HostError(f"compile: {path} is not a file of torch.export.save: {error}") from None
     if parameters is not None:
         program = program_with_parameters(program, parameters)
-    return read_program(program, path.stem, given=given)
+    return read_program(program, path.stem, inputs_and_sizes=inputs_and_sizes)
 
 
 def read_torch(source: Any, inputs: Sequence[Any] | None, parameters: Path | None, sizes: OpenSizes) -> Graph:
-    """A module with example inputs, or an ExportedProgram; `parameters` of the module, where they lie in a file. Raises
-    HostError where torch cannot trace it, and as `with_parameters`."""
+    """Import a module with example inputs, or an ExportedProgram. `parameters` names a file with the parameters of the
+    module. Raise HostError if torch cannot trace the module, and as `with_parameters`."""
     if isinstance(source, torch.export.ExportedProgram):
         if parameters is not None:
             raise HostError("compile: parameters: an ExportedProgram has its own: give the torch module")
-        return read_program(source, "model", given=(inputs, sizes))
+        return read_program(source, "model", inputs_and_sizes=(inputs, sizes))
     if not isinstance(source, torch.nn.Module):
         raise HostError(f"compile: {type(source).__name__} is not a torch.nn.Module")
     if inputs is None:
@@ -62,20 +67,25 @@ def read_torch(source: Any, inputs: Sequence[Any] | None, parameters: Path | Non
     name = type(source).__name__
     if parameters is not None:
         source = with_parameters(source, parameters)
-    program, asserted = traced(source, apart(inputs), name)
+    program, asserted = trace_module(source, distinct_tensors(inputs), name)
     return read_program(program, name, asserted=asserted)
 
 
 def read_program(
-    program: Any, name: str, *, asserted: bool = False, given: tuple[Sequence[Any] | None, OpenSizes] | None = None
+    program: Any,
+    name: str,
+    *,
+    asserted: bool = False,
+    inputs_and_sizes: tuple[Sequence[Any] | None, OpenSizes] | None = None,
 ) -> Graph:
-    """The graph of an ExportedProgram. `asserted`: right only where its assertions hold; `given`: example inputs, and
-    sizes that it leaves open. Raises UnsupportedError naming every operator, HostError for sizes that are not taken."""
-    inputs, sizes = given or (None, OpenSizes({}))
+    """Import an ExportedProgram. `asserted` says that it is right only if its assertions hold; `inputs_and_sizes` are
+    example inputs, and sizes that the program leaves open. Raise UnsupportedError naming every operator that is not
+    supported, HostError for sizes out of bounds."""
+    inputs, sizes = inputs_and_sizes or (None, OpenSizes({}))
     shapes = input_shapes(program, name, inputs, sizes)
-    with torch.no_grad(), unlogged():
+    with torch.no_grad(), silence_loggers():
         try:
-            program = decomposed(program, ASSERTED if asserted else ())
+            program = decompose(program, ASSERTED if asserted else ())
         except Exception as error:  # noqa: BLE001 - torch raises many kinds
             _refuse_whole(program, name, error)
     refuse_changes(program.graph_signature, name)
@@ -83,62 +93,65 @@ def read_program(
 
 
 def refuse_changes(signature: Any, name: str, *, keeps_buffers: bool = False) -> None:
-    """Of a program that changes tensors in place, which its next call, or its caller, would see; a training keeps
-    buffers. Raises UnsupportedError."""
-    buffers = {} if keeps_buffers else signature.buffers_to_mutate
+    """Raise UnsupportedError for a program that changes tensors in place, which its next call or its caller would see.
+    With `keeps_buffers`, as in training, it may change buffers."""
+    if keeps_buffers:
+        buffers = {}
+    else:
+        buffers = signature.buffers_to_mutate
     parameters: dict[str, str] = getattr(signature, "parameters_to_mutate", {})  # from torch 2.9
     kinds = (
         ("buffer", buffers, "call eval() on a norm; take a state as an input and return it"),
         ("input", signature.user_inputs_to_mutate, "change a clone of it, and return that where the caller needs it"),
         ("parameter", parameters, "compile_training trains a module"),
     )
-    said = [
-        f"{kind} {', '.join(map(shown_name, dict.fromkeys(changed.values())))} ({advice})"
+    changes = [
+        f"{kind} {', '.join(map(printable_name, dict.fromkeys(changed.values())))} ({advice})"
         for kind, changed, advice in kinds
         if changed
     ]
-    if said:
+    if changes:
         raise UnsupportedError(
-            f"compile: {name}: not supported: each call changes in place: {'; '.join(said)}. What a model keeps from "
-            "call to call, compile_programs keeps on the machine"
+            f"compile: {name}: not supported: each call changes in place: {'; '.join(changes)}. What a model keeps "
+            "from call to call, compile_programs keeps on the machine"
         )
 
 
 def _refuse_whole(program: Any, name: str, error: Exception) -> NoReturn:
-    """Of a program that torch cannot take apart: most often sizes that depend on data keep it from it. Raises
-    UnsupportedError."""
+    """Raise UnsupportedError for a program that torch cannot decompose, naming the operators whose sizes depend on
+    data, the usual cause."""
     refused = Refusals()
     for node in program.graph.nodes:
         word = str(node.target).removeprefix("aten.")
-        advice = ADVICE.get(_operator(word).removesuffix("_numpy"))
+        advice = ADVICE.get(_operator_name(word).removesuffix("_numpy"))
         if node.op == "call_function" and advice:
-            refused.add(f"{word} ({advice})", _line(node))
-    refused.tell(name)
+            refused.add(f"{word} ({advice})", _user_line(node))
+    refused.raise_if_any(name)
     reason = str(error).strip().splitlines() or [repr(error)]
     raise UnsupportedError(
         f"compile: {name}: torch cannot take it apart into its core operators: {reason[0]}"
     ) from None
 
 
-def decomposed(program: Any, keep: Sequence[str] = ()) -> Any:
-    """An ExportedProgram in core ATen, without what torch says of deprecations in its own code, and without assertions
-    but for those to `keep`."""
+def decompose(program: Any, keep: Sequence[str] = ()) -> Any:
+    """Decompose an ExportedProgram to core ATen, without torch's warnings about deprecations in its own code, and drop
+    assertions except those to `keep`."""
     with warnings.catch_warnings(action="ignore", category=FutureWarning):
-        found = program.run_decompositions(decompositions())
-    _drop_assertions(found.graph, keep)
-    return found
+        core_program = program.run_decompositions(decompositions())
+    _drop_assertions(core_program.graph, keep)
+    return core_program
 
 
 _ASSERTIONS = (
     "_assert_scalar", "_assert_async", "_assert_tensor_metadata", "sym_constrain_range", "sym_constrain_range_for_size",
 )  # fmt: skip
-"""Operators that give nothing: they stop the program where the data is not as the model's author took it to be."""
+"""Operators without results, which stop the program if the data differ from what the model's author assumed."""
 ASSERTED = ("_assert_scalar",)
-"""The one by which torch asserts what it decided by example inputs."""
+"""The assertions by which torch records its decisions by example inputs."""
 
 
 def _drop_assertions(graph: Any, keep: Sequence[str]) -> None:
-    """Without assertions about data, and what was computed for these alone."""
+    """Remove assertions about data, and what was computed for them alone."""
     before = len(graph.nodes)
     for node in reversed(graph.nodes):
         name = str(node.target).removeprefix("aten.").split(".")[0]
@@ -149,21 +162,25 @@ def _drop_assertions(graph: Any, keep: Sequence[str]) -> None:
 
 
 def decompositions() -> Any:
-    """torch's decompositions to core ATen and ours, but for operators that are to be kept whole."""
+    """Return torch's decompositions to core ATen and ours, without operators that are kept whole."""
     table = torch.export.default_decompositions()
     table.update(fast_paths())
     for op in ATEN.values():
-        packet = getattr(torch.ops.aten, op.name, None) if op.whole else None
+        if op.whole:
+            packet = getattr(torch.ops.aten, op.name, None)
+        else:
+            packet = None
         for overload in packet.overloads() if packet is not None else ():
             table.pop(getattr(packet, overload), None)
     return table
 
 
 class Reader:
-    """Reads the nodes of an ExportedProgram in order; who takes placeholders or outputs otherwise overrides these."""
+    """A reader of the nodes of an ExportedProgram in order. Subclasses override how placeholders or outputs are
+    read."""
 
     def __init__(self, program: Any, name: str, shapes: Mapping[str, tuple[int, ...]] | None = None) -> None:
-        """`shapes` of inputs, by name, where the program leaves some open."""
+        """Prepare to read a program. `shapes` are those of inputs whose sizes it leaves open, by name."""
         self._program = program
         self._input_shapes = shapes or {}
         self._labels = input_labels(program)
@@ -175,115 +192,142 @@ class Reader:
         self._mappings = FileMappings()
 
     def read(self) -> Graph:
-        """The graph. Raises UnsupportedError naming every operator."""
+        """Import the program and return the graph. Raise UnsupportedError naming every operator that is not
+        supported."""
         program = self._program
         signature = program.graph_signature
-        held = {**program.state_dict, **program.constants, **dict(program.named_buffers())}
+        tensors = {**program.state_dict, **program.constants, **dict(program.named_buffers())}
         names = {**signature.inputs_to_parameters, **signature.inputs_to_buffers}
         names |= signature.inputs_to_lifted_tensor_constants
         for node in program.graph.nodes:
             if node.op == "placeholder" and node.name in signature.input_tokens:
                 self._values[node] = None  # orders operators with effects, which are refused
             elif node.op == "placeholder":
-                self._values[node] = self._placeholder(node, names, held)
+                self._values[node] = self._placeholder(node, names, tensors)
             elif node.op == "call_function":
                 self._values[node] = self._call(node)
             elif node.op == "output":
                 self._outputs(node, signature)
             elif node.op == "get_attr":
                 self._values[node] = None
-        self._refused.tell(self._graph.name)
-        made = {node: value.name for node, value in self._values.items() if isinstance(value, Node)}
+        self._refused.raise_if_any(self._graph.name)
+        node_names = {node: value.name for node, value in self._values.items() if isinstance(value, Node)}
         self._graph.origin = TorchOrigin(
-            program, {node: name for node, name in made.items() if node.op != "placeholder"}
+            program, {node: name for node, name in node_names.items() if node.op != "placeholder"}
         )
         return self._graph
 
-    def _placeholder(self, node: Any, names: dict[str, str], held: dict[str, Any]) -> Node | Complex:
+    def _placeholder(self, node: Any, names: dict[str, str], tensors: dict[str, Any]) -> Node | Complex:
         if node.name in names:
             name = names[node.name]
-            if held[name].is_complex():
-                return of_array(self._b, array_of(held[name]))
-            return self._b.constant(held_as(held[name].detach(), name, self._mappings), name=name)
-        found = node.meta["val"]
-        if not isinstance(found, torch.Tensor):
+            if tensors[name].is_complex():
+                return complex_constant(self._b, array_of(tensors[name]))
+            return self._b.constant(parameter_constant(tensors[name].detach(), name, self._mappings), name=name)
+        example = node.meta["val"]
+        if not isinstance(example, torch.Tensor):
             raise UnsupportedError(f"compile: input {node.name} is not a tensor")
-        if found.is_complex():
+        if example.is_complex():
             raise UnsupportedError(f"compile: input {node.name} is complex: give its torch.view_as_real")
-        shape = self._input_shapes.get(node.name) or tuple(int(size) for size in found.shape)
-        return self._b.input(self._labels[node.name], shape, dtype_name(found.dtype))
+        shape = self._input_shapes.get(node.name) or tuple(int(size) for size in example.shape)
+        return self._b.input(self._labels[node.name], shape, dtype_name(example.dtype))
 
     def _call(self, node: Any) -> Any:
+        """Import the call of an operator and return its result, `_POISONED` if it is refused."""
         self._b.scope = self._b.source = self._layers[node]
-        word = _word(node)
-        arguments = [self._argument(item) for item in node.args]
-        options = {key: self._argument(item) for key, item in node.kwargs.items()}
-        flat = [*_flat(arguments), *_flat(options.values())]
-        if any(item is _POISONED for item in flat):
-            # One that takes sizes alone is computed where these are known.
-            takes_tensors = any(isinstance(item.meta.get("val"), torch.Tensor) for item in node.all_input_nodes)
-            is_operator = isinstance(node.target, _OPERATORS) and _operator(word) not in _ASSERTIONS
-            if is_operator and takes_tensors and _operator(word) not in ATEN:
-                advice = ADVICE.get(_operator(word))
-                self._refuse(f"{word} ({advice})" if advice else word, node)
+        word = _operator_text(node)
+        arguments = [self._argument(value) for value in node.args]
+        options = {key: self._argument(value) for key, value in node.kwargs.items()}
+        operands = [*_flatten(arguments), *_flatten(options.values())]
+        if any(operand is _POISONED for operand in operands):
+            self._refuse_unhandled(node, word)
             return _POISONED
-        nodes = [part for item in flat for part in _nodes(item)]
-        fixed = all(item.op == "constant" and not isinstance(item.value, Referenced) for item in nodes)
-        fixed = fixed and not isinstance(node.target, HigherOrderOperator)
-        computed_here = self._is_product(node, word) or (_is_random(node.target) and _operator(word) in ATEN)
-        if fixed and "getitem" not in word and not computed_here:
-            return self._folded(node, word, arguments, options, nodes)
+        nodes = [part for operand in operands for part in _nodes(operand)]
+        if self._is_foldable(node, word, nodes):
+            return self._fold(node, word, arguments, options, nodes)
         if "getitem" in word:
-            found = arguments[0][arguments[1]]
-            # A handler gives no such result; backward passes find by themselves what the forward one keeps for them.
-            if found is None and not all("_backward" in str(user.target) for user in node.users):
-                self._refuse(f"result {arguments[1]} of {node.args[0].target}", node)
-                return _POISONED
-            return found
-        value = node.meta.get("val")
-        sizes: tuple[Any, ...] = tuple(value.shape) if isinstance(value, torch.Tensor) else ()
+            return self._take_result(node, arguments)
+        example = node.meta.get("val")
+        sizes: tuple[Any, ...] = tuple(example.shape) if isinstance(example, torch.Tensor) else ()
         if any(isinstance(size, int) and size == 0 for size in sizes):  # others depend on data
-            return self._b.constant(np.zeros(sizes, dtype_name(value.dtype)))
+            return self._b.constant(np.zeros(sizes, dtype_name(example.dtype)))
         try:
-            handler = self._handler(_operator(word), flat, value)
-            if _operator(word) in ("as_strided", "as_strided_scatter"):
-                options["stored"] = _stored(node.args[0].meta["val"])
-            before = len(self._graph.nodes)
-            if is_along_a_dimension_of_a_number(node.target, arguments):
-                rows = [self._in_shape(item, (1,)) if _is_number(item) else item for item in arguments]
-                result = self._like(run_handler(handler, self._b, node.target, rows, options), value)
-            else:
-                result = run_handler(handler, self._b, node.target, arguments, options)
-            found = self._typed(result, value)
-            if len(self._graph.nodes) > before:
-                found = self._named(found)
+            handler = self._handler(_operator_name(word), operands, example)
+            return self._call_handler(handler, node, arguments, options)
         except (NotSupportedError, TypeError, ValueError) as error:
             self._refuse(f"{word} ({error})" if str(error) else word, node)
             return _POISONED
-        return found
+
+    def _refuse_unhandled(self, node: Any, word: str) -> None:
+        """Report an operator without a handler even if one of its operands is refused. One that takes sizes alone is
+        not reported, since it is computed as soon as these are known."""
+        takes_tensors = any(isinstance(operand.meta.get("val"), torch.Tensor) for operand in node.all_input_nodes)
+        name = _operator_name(word)
+        is_operator = isinstance(node.target, _OPERATORS) and name not in _ASSERTIONS
+        if is_operator and takes_tensors and name not in ATEN:
+            advice = ADVICE.get(name)
+            self._refuse(f"{word} ({advice})" if advice else word, node)
+
+    def _is_foldable(self, node: Any, word: str, operands: Sequence[Node]) -> bool:
+        """Return whether torch shall compute a node because all its operands are constants in memory."""
+        if "getitem" in word or isinstance(node.target, HigherOrderOperator):
+            return False
+        if not all(operand.op == "constant" and not isinstance(operand.value, Referenced) for operand in operands):
+            return False
+        has_own_rule = _is_random(node.target) and _operator_name(word) in ATEN
+        return not has_own_rule and not self._is_product(node, word)
+
+    def _take_result(self, node: Any, arguments: Sequence[Any]) -> Any:
+        """Return one result of an operator, or refuse it if the handler does not give it."""
+        output = arguments[0][arguments[1]]
+        # A handler gives no such result; backward passes find by themselves what the forward one keeps for them.
+        if output is None and not all("_backward" in str(user.target) for user in node.users):
+            self._refuse(f"result {arguments[1]} of {node.args[0].target}", node)
+            return _POISONED
+        return output
+
+    def _call_handler(self, handler: Handler, node: Any, arguments: list[Any], options: dict[str, Any]) -> Any:
+        """Let a handler build an operator, and give its results the shapes, types and names that torch says."""
+        example = node.meta.get("val")
+        if _operator_name(_operator_text(node)) in ("as_strided", "as_strided_scatter"):
+            options["stored"] = _memory_layout(node.args[0].meta["val"])
+        before = len(self._graph.nodes)
+        if reduces_scalar_dim(node.target, arguments):
+            rows = [self._in_shape(value, (1,)) if _is_number(value) else value for value in arguments]
+            output = self._with_shapes(run_handler(handler, self._b, node.target, rows, options), example)
+        else:
+            output = run_handler(handler, self._b, node.target, arguments, options)
+        output = self._with_types(output, example)
+        if len(self._graph.nodes) > before:
+            output = self._name_result(output)
+        return output
 
     def _in_shape(self, node: Node, shape: Sequence[int]) -> Node:
-        return node if node.shape == tuple(shape) else self._b.reshape(node, shape=tuple(shape))
+        if node.shape == tuple(shape):
+            return node
+        return self._b.reshape(node, shape=tuple(shape))
 
-    def _like(self, found: Any, value: Any) -> Any:
-        """Results in the shapes that torch gives them."""
-        if isinstance(found, list):
-            return [self._like(item, own) for item, own in zip(found, value, strict=True)]
-        return self._in_shape(found, value.shape) if isinstance(found, Node) else found
+    def _with_shapes(self, output: Any, value: Any) -> Any:
+        """Reshape results to the shapes that torch gives them."""
+        if isinstance(output, list):
+            return [self._with_shapes(part, example) for part, example in zip(output, value, strict=True)]
+        if isinstance(output, Node):
+            return self._in_shape(output, value.shape)
+        return output
 
     @staticmethod
     def _is_product(node: Any, word: str) -> bool:
-        """Of numbers that torch would add up by how many threads it has."""
-        declared = ATEN.get(_operator(word))
+        """Return whether a node is a product of floats, which torch sums in an order that depends on its number of
+        threads."""
+        declared = ATEN.get(_operator_name(word))
         value = node.meta.get("val")
         floats = isinstance(value, torch.Tensor) and value.is_floating_point()
         return floats and declared is not None and declared.family == "products"
 
     def _handler(self, name: str, operands: Sequence[Any], value: Any) -> Handler:
-        """Raises NotSupportedError where there is none."""
+        """Return the handler of an operator. Raise NotSupportedError if there is none."""
         gives = isinstance(value, torch.Tensor) and value.is_complex()
-        if gives or any(isinstance(item, Complex) for item in operands):
-            handler = handler_of_complex(name)
+        if gives or any(isinstance(operand, Complex) for operand in operands):
+            handler = find_complex_handler(name)
             if handler is None:
                 raise NotSupportedError("of complex numbers")
             return handler
@@ -292,68 +336,81 @@ class Reader:
             raise NotSupportedError(ADVICE.get(name, ""))
         return declared.handler
 
-    def _typed(self, found: Any, value: Any) -> Any:
-        """Results with the element types that torch says they have."""
-        if isinstance(found, list) and isinstance(value, (list, tuple)):
-            return [self._typed(part, of) for part, of in zip(found, value, strict=False)] + found[len(value) :]
-        if isinstance(found, Node) and isinstance(value, torch.Tensor) and dtype_name(value.dtype) != found.dtype:
-            return self._b.retyped(found, dtype_name(value.dtype))
-        return found
+    def _with_types(self, output: Any, value: Any) -> Any:
+        """Convert results to the element types that torch gives them."""
+        if isinstance(output, list) and isinstance(value, (list, tuple)):
+            return [self._with_types(part, example) for part, example in zip(output, value, strict=False)] + output[
+                len(value) :
+            ]
+        if isinstance(output, Node) and isinstance(value, torch.Tensor) and dtype_name(value.dtype) != output.dtype:
+            return self._b.retype(output, dtype_name(value.dtype))
+        return output
 
     def _constant(self, array: Array, **words: Any) -> Node | Complex:
-        return of_array(self._b, array) if array.dtype.kind == "c" else self._b.constant(array, **words)
+        if array.dtype.kind == "c":
+            return complex_constant(self._b, array)
+        return self._b.constant(array, **words)
 
-    def _named(self, found: Any) -> Any:
-        """The layer's result has the layer's name."""
-        if isinstance(found, Node):
-            return self._b.alias(found, self._b.scope)
-        if isinstance(found, list) and isinstance(found[0], Node):
-            return [self._b.alias(found[0], self._b.scope), *found[1:]]
-        return found
+    def _name_result(self, output: Any) -> Any:
+        """Give a layer's first result the name of the layer."""
+        if isinstance(output, Node):
+            return self._b.alias(output, self._b.scope)
+        if isinstance(output, list) and isinstance(output[0], Node):
+            return [self._b.alias(output[0], self._b.scope), *output[1:]]
+        return output
 
-    def _argument(self, item: Any) -> Any:
-        if isinstance(item, torch.fx.Node):
-            return self._values[item]
-        if isinstance(item, (list, tuple)):
-            return [self._argument(part) for part in item]
-        return item
+    def _argument(self, fx_value: Any) -> Any:
+        if isinstance(fx_value, torch.fx.Node):
+            return self._values[fx_value]
+        if isinstance(fx_value, (list, tuple)):
+            return [self._argument(part) for part in fx_value]
+        return fx_value
 
-    def _folded(self, node: Any, word: str, arguments: Any, options: Any, held: Sequence[Node]) -> Any:
-        """Of constants alone: by torch itself."""
-        options = {key: item for key, item in options.items() if key not in ("device", "pin_memory", "layout")}
+    def _fold(self, node: Any, word: str, arguments: Any, options: Any, operands: Sequence[Node]) -> Any:
+        """Compute a node of constants by torch itself, and return its result, `_POISONED` if it is refused."""
         if _is_random(node.target):
             self._refuse(f"{word} (random numbers: give them as an input)", node)
             return _POISONED
-        value = node.meta.get("val")
         try:
-            for item in value if isinstance(value, (list, tuple)) else (value,):
-                sizes: tuple[Any, ...] = tuple(item.shape) if isinstance(item, torch.Tensor) else ()
-                if all(isinstance(size, int) for size in sizes):  # others depend on data
-                    self._b.grow(word, sizes, held)
+            self._count_results(word, node.meta.get("val"), operands)
         except UnsupportedError as error:
             self._refuse(str(error), node)
             return _POISONED
+        options = {key: value for key, value in options.items() if key not in ("device", "pin_memory", "layout")}
         try:
             with torch.no_grad():
-                found = _computed(node.target, _torch(arguments), {key: _torch(item) for key, item in options.items()})
+                words = {key: _to_torch(value) for key, value in options.items()}
+                output = _compute(node.target, _to_torch(arguments), words)
         except Exception as error:  # noqa: BLE001 - an operator of a library raises what it likes
             reason = str(error).strip().splitlines() or [repr(error)]
             self._refuse(f"{word} (of constants: {reason[0]})", node)
             return _POISONED
-        if isinstance(found, torch.Tensor):
+        if isinstance(output, torch.Tensor):
             # Memory that nobody wrote may hold anything, NaN, too: zeros are as right, and the same every time.
-            return self._constant(array_of(torch.zeros_like(found) if _operator(word).startswith(_EMPTY) else found))
-        if not isinstance(found, (list, tuple)):  # a number, or an assertion of the model, which held
-            return found
-        return [self._constant(array_of(item)) if isinstance(item, torch.Tensor) else item for item in found]
+            if _operator_name(word).startswith(_EMPTY):
+                output = torch.zeros_like(output)
+            return self._constant(array_of(output))
+        if not isinstance(output, (list, tuple)):  # a number, or an assertion of the model, which held
+            return output
+        return [self._constant(array_of(part)) if isinstance(part, torch.Tensor) else part for part in output]
+
+    def _count_results(self, word: str, examples: Any, operands: Sequence[Node]) -> None:
+        """Account for the results of folded operands. Raise UnsupportedError if they are too large."""
+        for example in examples if isinstance(examples, (list, tuple)) else (examples,):
+            sizes: tuple[Any, ...] = tuple(example.shape) if isinstance(example, torch.Tensor) else ()
+            if all(isinstance(size, int) for size in sizes):  # others depend on data
+                self._b.count_growth(word, sizes, operands)
 
     def _outputs(self, node: Any, signature: Any) -> None:
-        wanted = set(signature.user_outputs)
+        user_outputs = set(signature.user_outputs)
         number = 0
-        for item in node.args[0]:
-            if item is None or (isinstance(item, torch.fx.Node) and item.name not in wanted):
+        for fx_output in node.args[0]:
+            if fx_output is None or (isinstance(fx_output, torch.fx.Node) and fx_output.name not in user_outputs):
                 continue
-            value = self._values[item] if isinstance(item, torch.fx.Node) else self._b.constant(np.asarray(item))
+            if isinstance(fx_output, torch.fx.Node):
+                value = self._values[fx_output]
+            else:
+                value = self._b.constant(np.asarray(fx_output))
             if isinstance(value, Complex):
                 raise UnsupportedError(
                     f"compile: {self._graph.name}: output {number} is complex: give its torch.view_as_real"
@@ -364,13 +421,13 @@ class Reader:
                 self._graph.outputs.append(Output(f"output_{number}" if number else "output", value.name, value.dtype))
             number += 1
 
-    def _refuse(self, what: str, node: Any) -> None:
-        self._refused.add(what, _line(node) or self._layers[node])
+    def _refuse(self, construct: str, node: Any) -> None:
+        self._refused.add(construct, _user_line(node) or self._layers[node])
 
 
 _POISONED = object()
 _EMPTY = ("empty", "new_empty")
-"""How operators begin that give memory that nobody wrote."""
+"""Prefixes of operators that return memory without writing it."""
 _MASKED = "the size of its result depends on data: multiply by the mask, or use torch.where"
 ADVICE = {
     "_local_scalar_dense": "Python decides by values of inputs: use torch.where, or give a number that is known before",
@@ -381,18 +438,21 @@ ADVICE = {
     "unique_consecutive": "the size of its result depends on data",
     "repeat_interleave": "the size of its result depends on data: give it the numbers of repeats as Python's numbers",
 }
-"""What to do about operators that no chip can run in a netlist."""
+"""Advice for operators that no netlist can compute."""
 
 
 _OPERATORS = (OpOverload, HigherOrderOperator)
 
 
-def _word(node: Any) -> str:
-    """Return the name of an operator; of one that runs another one (`with_effects`) that one's, too."""
+def _operator_text(node: Any) -> str:
+    """Return the name of an operator with its overload; for one that runs another operator (`with_effects`), both
+    names."""
     word = str(node.target).removeprefix("aten.")
     if isinstance(node.target, HigherOrderOperator):
-        inner = next((item for item in node.args if isinstance(item, OpOverload)), None)
-        return f"{inner} in {word}" if inner is not None else word
+        inner = next((argument for argument in node.args if isinstance(argument, OpOverload)), None)
+        if inner is not None:
+            return f"{inner} in {word}"
+        return word
     return word
 
 
@@ -400,66 +460,81 @@ def _is_random(target: Any) -> bool:
     return torch.Tag.nondeterministic_seeded in getattr(target, "tags", ())
 
 
-def _operator(word: str) -> str:
-    """Without its overload: `add`, or `room.name` of a library's own."""
+def _operator_name(word: str) -> str:
+    """Return an operator's name without its overload: `add`, or `library.name` for one of another library."""
     return word.rpartition(".")[0] or word
 
 
 def dtype_name(dtype: Any) -> str:
-    """numpy's name, which has no bfloat16."""
-    return "float32" if dtype == torch.bfloat16 else str(dtype).removeprefix("torch.")
+    """Return numpy's name of a torch type; bfloat16 becomes float32, since numpy has none."""
+    if dtype == torch.bfloat16:
+        return "float32"
+    return str(dtype).removeprefix("torch.")
 
 
-def _stored(tensor: Any) -> tuple[tuple[int, ...], int]:
-    """How far apart a tensor's elements lie in memory along each dimension, and where the first lies."""
+def _memory_layout(tensor: Any) -> tuple[tuple[int, ...], int]:
+    """Return the strides of a tensor in memory and the offset of its first element."""
     return tuple(int(step) for step in tensor.stride()), int(tensor.storage_offset())
 
 
-def _is_number(item: Any) -> bool:
-    return isinstance(item, Node) and not item.shape
+def _is_number(operand: Any) -> bool:
+    return isinstance(operand, Node) and not operand.shape
 
 
-def _flat(items: Any) -> list[Any]:
-    found: list[Any] = []
-    for item in items:
-        found += _flat(item) if isinstance(item, list) else [item]
-    return found
+def _flatten(items: Any) -> list[Any]:
+    flat: list[Any] = []
+    for entry in items:
+        flat += _flatten(entry) if isinstance(entry, list) else [entry]
+    return flat
 
 
-def _nodes(item: Any) -> list[Node]:
-    return item.parts if isinstance(item, Complex) else [item] if isinstance(item, Node) else []
+def _nodes(operand: Any) -> list[Node]:
+    if isinstance(operand, Complex):
+        return operand.parts
+    if isinstance(operand, Node):
+        return [operand]
+    return []
 
 
-def _torch(item: Any) -> Any:
-    if isinstance(item, Node):
-        return torch.from_numpy(np.ascontiguousarray(item.value)).reshape(item.shape)
-    if isinstance(item, Complex):
-        real, *imag = (_torch(part) for part in item.parts)
+def _to_torch(operand: Any) -> Any:
+    if isinstance(operand, Node):
+        return torch.from_numpy(np.ascontiguousarray(operand.value)).reshape(operand.shape)
+    if isinstance(operand, Complex):
+        real, *imag = (_to_torch(part) for part in operand.parts)
         return torch.complex(real, imag[0] if imag else torch.zeros_like(real))
-    return [_torch(part) for part in item] if isinstance(item, list) else item
+    if isinstance(operand, list):
+        return [_to_torch(part) for part in operand]
+    return operand
 
 
-def _computed(function: Any, arguments: Sequence[Any], options: Mapping[str, Any]) -> Any:
-    """By torch; in 64 bits where it has no kernel for unsigned integers, which its decompositions take for indices."""
+def _compute(function: Any, arguments: Sequence[Any], options: Mapping[str, Any]) -> Any:
+    """Run an operator by torch, in 64 bits if it has no kernel for unsigned integers, which decompositions use as
+    indices."""
     try:
         return function(*arguments, **options)
     except NotImplementedError:
-        return function(*map(_widened, arguments), **{key: _widened(item) for key, item in options.items()})
+        return function(*map(_widen, arguments), **{key: _widen(option) for key, option in options.items()})
 
 
 _UNSIGNED = (torch.uint16, torch.uint32, torch.uint64)
 
 
-def _widened(item: Any) -> Any:
-    if isinstance(item, torch.Tensor):
-        return item.to(torch.int64) if item.dtype in _UNSIGNED else item
-    if isinstance(item, (list, tuple)):
-        return [_widened(part) for part in cast("Sequence[Any]", item)]
-    return torch.int64 if item in _UNSIGNED else item
+def _widen(operand: Any) -> Any:
+    if isinstance(operand, torch.Tensor):
+        if operand.dtype in _UNSIGNED:
+            return operand.to(torch.int64)
+        return operand
+    if isinstance(operand, (list, tuple)):
+        return [_widen(part) for part in cast("Sequence[Any]", operand)]
+    if operand in _UNSIGNED:
+        return torch.int64
+    return operand
 
 
-def _line(node: Any) -> str:
-    """The user's line; "" where torch has none but of what it wrote itself, as of backward passes."""
+def _user_line(node: Any) -> str:
+    """Return the user's source line, or "" if torch knows only code that it generated, as for backward passes."""
     stack = [line.strip() for line in (node.meta.get("stack_trace") or "").splitlines()]
     lines = [line for line in stack if line.startswith("File ") and not line.startswith('File "<eval_with_key>')]
-    return lines[-1] if lines else ""
+    if lines:
+        return lines[-1]
+    return ""

@@ -1,6 +1,5 @@
-"""torch.export of a module: the trace, names and open sizes of its inputs, names of its layers, and its values as
-torch runs it.
-"""
+"""Tracing of a module by torch.export: the trace, names and open sizes of inputs, names of layers, and the values that
+torch computes."""
 
 import contextlib
 import io
@@ -22,53 +21,60 @@ from torch.utils._python_dispatch import (
 )
 
 from buda_emu.compiler.graph.graph import Array
-from buda_emu.compiler.importers.operators import OpenSizes, how_to_give
+from buda_emu.compiler.importers.operators import OpenSizes, missing_size_text
 from buda_emu.support.errors import HostError, UnsupportedError
 
 
-def traced(module: Any, tensors: Sequence[Any], name: str, *, gradients: bool = False) -> tuple[Any, bool]:
-    """The ExportedProgram of a module, and whether it is right only where its assertions hold: where the model decides
-    in Python by values, torch takes what example inputs decide, and asserts it. Raises HostError."""
+def trace_module(module: Any, tensors: Sequence[Any], name: str, *, gradients: bool = False) -> tuple[Any, bool]:
+    """Return the ExportedProgram of a module, and whether it is right only if its assertions hold: if the model decides
+    in Python by values, torch decides by the example inputs and asserts the decisions. Raise HostError if torch cannot
+    trace the module."""
     try:
         with _quietly(gradients):
             program = torch.export.export(module, tuple(tensors))
     except Exception as error:  # noqa: BLE001 - whatever keeps torch from tracing
         reason = str(error).strip().splitlines()
         refusal = HostError(
-            f"compile: torch.export cannot trace {name}: {reason[0] if reason else repr(error)}{_where(error)}"
+            f"compile: torch.export cannot trace {name}: {reason[0] if reason else repr(error)}{_error_place(error)}"
         )
-        found = _decided(module, tensors, gradients) if isinstance(error, GuardOnDataDependentSymNode) else None
-        if found is None:
+        if isinstance(error, GuardOnDataDependentSymNode):
+            draft = _export_draft(module, tensors, gradients)
+        else:
+            draft = None
+        if draft is None:
             raise refusal from None
-        return found, True
+        return draft, True
     return program, False
 
 
 @contextlib.contextmanager
 def _quietly(gradients: bool) -> Generator[None]:
-    """While torch traces: with gradients or without, and without the graph of what it refuses, which it prints. A
-    module that its model asks to be of the type it has stays as it is: torch puts no parameters into a module that it
+    """Set the context for tracing: gradients on or off, and no output of torch about graphs that it refuses. A
+    conversion of a module to the type it has already is skipped, since torch cannot replace parameters while it
     traces."""
     kind: Any = torch.nn.Module
     convert = kind._apply
 
-    def converted(module: Any, change: Callable[[Any], Any], recurse: bool = True) -> Any:
+    def convert_if_changed(module: Any, change: Callable[[Any], Any], recurse: bool = True) -> Any:
         with _disable_current_modes():
-            types = {(item.dtype, item.device) for item in (*module.parameters(), *module.buffers())}
+            types = {(tensor.dtype, tensor.device) for tensor in (*module.parameters(), *module.buffers())}
             examples = [torch.empty(1, dtype=dtype, device=device) for dtype, device in types]
-            changes = any(change(item) is not item for item in examples)
-        return convert(module, change, recurse) if changes else module
+            changes = any(change(tensor) is not tensor for tensor in examples)
+        if changes:
+            return convert(module, change, recurse)
+        return module
 
-    kind._apply = converted
+    kind._apply = convert_if_changed
     try:
-        with torch.set_grad_enabled(gradients), unlogged(), contextlib.redirect_stderr(io.StringIO()):
+        with torch.set_grad_enabled(gradients), silence_loggers(), contextlib.redirect_stderr(io.StringIO()):
             yield
     finally:
         kind._apply = convert
 
 
-def _decided(module: Any, tensors: Sequence[Any], gradients: bool) -> Any:
-    """The program as example inputs decide it, with assertions of every decision; None where torch makes none."""
+def _export_draft(module: Any, tensors: Sequence[Any], gradients: bool) -> Any:
+    """Export the program as example inputs decide it, with assertions of every decision; return None if torch
+    cannot."""
     if find_spec("torch.export._draft_export") is None:  # before torch 2.6
         return None
     draft: Any = import_module("torch.export._draft_export")
@@ -78,26 +84,28 @@ def _decided(module: Any, tensors: Sequence[Any], gradients: bool) -> Any:
     except Exception:  # noqa: BLE001 - torch raises many kinds
         return None
     kinds = {failure.failure_type for failure in program._report.failures}
-    return program if kinds <= {draft.FailureType.DATA_DEPENDENT_ERROR} else None
+    if kinds <= {draft.FailureType.DATA_DEPENDENT_ERROR}:
+        return program
+    return None
 
 
 @contextlib.contextmanager
-def unlogged() -> Generator[None]:
-    """Without what torch logs of decisions by values, those that it takes and those that it refuses."""
+def silence_loggers() -> Generator[None]:
+    """Silence torch's log messages about decisions by values."""
     rooms = ("export._draft_export", "fx.experimental.symbolic_shapes")
     loggers = [logging.getLogger(f"torch.{room}") for room in rooms]
-    were = [item.disabled for item in loggers]
-    for item in loggers:
-        item.disabled = True
+    disabled_before = [logger.disabled for logger in loggers]
+    for logger in loggers:
+        logger.disabled = True
     try:
         yield
     finally:
-        for item, disabled in zip(loggers, were, strict=True):
-            item.disabled = disabled
+        for logger, disabled in zip(loggers, disabled_before, strict=True):
+            logger.disabled = disabled
 
 
-def _where(error: Exception) -> str:
-    """The line of the model that torch was at, and what to do about it; "" where it was at none."""
+def _error_place(error: Exception) -> str:
+    """Return the line of the model at which torch failed and advice, or "" if it was at none."""
     frames = [frame for frame in traceback.extract_tb(error.__traceback__) if _is_of_model(frame.filename)]
     if not frames:
         return ""
@@ -109,23 +117,23 @@ def _where(error: Exception) -> str:
 
 
 def _is_of_model(file: str) -> bool:
-    """Neither torch's, nor ours, nor Python's."""
+    """Return whether a file belongs neither to torch nor to this package nor to Python's library."""
     python = file.startswith(sysconfig.get_path("stdlib")) and "-packages" not in file
     ours = (str(Path(torch.__file__).parent), str(Path(__file__).parents[3]))
     return not python and not file.startswith(("<", *ours))
 
 
-def apart(inputs: Sequence[Any]) -> tuple[Any, ...]:
-    """Examples as tensors, no two of them one object: torch.export would take such inputs for one."""
-    tensors = [torch.as_tensor(item) for item in inputs]
+def distinct_tensors(inputs: Sequence[Any]) -> tuple[Any, ...]:
+    """Return examples as tensors that are distinct objects, since torch.export takes one object for one input."""
+    tensors = [torch.as_tensor(tensor) for tensor in inputs]
     return tuple(
-        item.clone() if any(item is other for other in tensors[:number]) else item
-        for number, item in enumerate(tensors)
+        tensor.clone() if any(tensor is other for other in tensors[:number]) else tensor
+        for number, tensor in enumerate(tensors)
     )
 
 
 class TorchOrigin:
-    """An ExportedProgram after its decompositions. `names`: of its nodes in the imported graph."""
+    """A decomposed ExportedProgram, run by torch. `names` maps its nodes to nodes of the imported graph."""
 
     def __init__(self, program: Any, names: Mapping[Any, str]) -> None:
         self._program = program
@@ -133,101 +141,118 @@ class TorchOrigin:
 
     @property
     def tool(self) -> str:
-        """What runs it."""
+        """The name and version of torch."""
         return f"torch {torch.__version__}"
 
-    def values(self, inputs: Sequence[Array], wanted: Container[str]) -> tuple[list[Array], dict[str, Array]]:
-        """Outputs and inner values. Raises HostError where torch refuses the inputs."""
+    def values(self, inputs: Sequence[Array], node_names: Container[str]) -> tuple[list[Array], dict[str, Array]]:
+        """Run the program and return outputs and inner values. Raise HostError if torch refuses the inputs."""
         seen: dict[str, Array] = {}
         module = self._program.module(check_guards=False)
         names = {node.name: name for node, name in self._names.items()}
-        walk = _Walk(module, names, wanted, seen)
+        walk = _Walk(module, names, node_names, seen)
         try:
             with torch.no_grad():
-                found = walk.run(*(torch.from_numpy(item.copy()) for item in inputs))
+                outputs = walk.run(*(torch.from_numpy(leaf.copy()) for leaf in inputs))
         except Exception as error:  # noqa: BLE001 - torch raises many kinds
             raise HostError(f"compare: torch cannot run the model: {error}") from None
-        return [array_of(item) for item in _leaves(found)], seen
+        return [array_of(leaf) for leaf in _leaves(outputs)], seen
 
 
-def _leaves(items: Any) -> list[Any]:
-    """Tensors in lists and dictionaries, in their order."""
-    if isinstance(items, torch.Tensor):
-        return [items]
-    inner = items.values() if isinstance(items, dict) else items if isinstance(items, (list, tuple)) else ()
-    return [leaf for item in inner for leaf in _leaves(item)]
+def _leaves(tree: Any) -> list[Any]:
+    """Return the tensors in nested lists and dictionaries, in order."""
+    if isinstance(tree, torch.Tensor):
+        return [tree]
+    if isinstance(tree, dict):
+        inner = tree.values()
+    elif isinstance(tree, (list, tuple)):
+        inner = tree
+    else:
+        inner = ()
+    return [leaf for element in inner for leaf in _leaves(element)]
 
 
 class _Walk(torch.fx.Interpreter):
-    def __init__(self, module: Any, names: Mapping[str, str], wanted: Container[str], seen: dict[str, Array]) -> None:
+    def __init__(
+        self, module: Any, names: Mapping[str, str], node_names: Container[str], seen: dict[str, Array]
+    ) -> None:
         super().__init__(module)
         self._names = names
-        self._wanted = wanted
+        self._wanted = node_names
         self._seen = seen
 
     def run_node(self, n: Any) -> Any:
-        found = super().run_node(n)
+        output = super().run_node(n)
         name = self._names.get(n.name)
-        if name is not None and name in self._wanted and isinstance(found, torch.Tensor):
-            self._seen[name] = array_of(found)
-        return found
+        if name is not None and name in self._wanted and isinstance(output, torch.Tensor):
+            self._seen[name] = array_of(output)
+        return output
 
 
 def array_of(tensor: Any) -> Array:
-    """The tensor's own memory, transposed or not; numpy has no bfloat16."""
+    """Return a tensor as an array that shares its memory; bfloat16 becomes float32, since numpy has none."""
     plain = tensor.detach().cpu()
     return (plain.float() if plain.dtype == torch.bfloat16 else plain).numpy()
 
 
 def input_labels(program: Any) -> dict[str, str]:
-    """The names of inputs as the module has them, by those of their placeholders, in which torch writes capitals
-    small."""
-    own = getattr(program.module_call_graph[0].signature, "forward_arg_names", None) or ()
+    """Return the names of inputs in the module by their placeholders, whose names torch writes in small letters."""
+    labels = getattr(program.module_call_graph[0].signature, "forward_arg_names", None) or ()
     names = program.graph_signature.user_inputs
-    return {name: next((item for item in own if item.lower() == name), name) for name in names if isinstance(name, str)}
+    return {
+        name: next((label for label in labels if label.lower() == name), name)
+        for name in names
+        if isinstance(name, str)
+    }
 
 
 def input_shapes(
     program: Any, model: str, inputs: Sequence[Any] | None, sizes: OpenSizes
 ) -> dict[str, tuple[int, ...]]:
-    """Shapes of inputs with open sizes, by the names of their placeholders. Sizes of example inputs come first, then
-    those that were given; one that is the same in several inputs is given once. Raises HostError for a size beyond the
-    program's bounds, UnsupportedError naming one that nobody gave."""
+    """Return the shapes of inputs with open sizes, by the names of their placeholders. Sizes of example inputs come
+    first, then those requested; a size that several inputs share needs one of them. Raise HostError for a size beyond
+    the program's bounds, UnsupportedError naming a size that is missing."""
     names = input_labels(program)
-    nodes = [node for node in program.graph.nodes if node.op == "placeholder" and node.name in names]
-    values = [(node.name, node.meta["val"]) for node in nodes if isinstance(node.meta["val"], torch.Tensor)]
-    shapes = {
-        name: tuple(getattr(getattr(size, "node", None), "expr", size) for size in value.shape)
-        for name, value in values
-    }
+    shapes = _symbolic_shapes(program, names)
     examples = dict(zip(shapes, map(np.shape, inputs or ()), strict=False))
-    found: dict[Any, int] = {}
-    for name, shape in shapes.items():
-        for place, size in enumerate(shape):
-            if getattr(size, "is_Symbol", False):
-                given = sizes.of(names[name], place)
-                value = examples[name][place] if name in examples else given
-                if value is not None:
-                    found.setdefault(size, _within(program, size, value, f"{model}: {names[name]}.{place}"))
-    missing = [
-        (names[name], place)
-        for name, shape in shapes.items()
-        for place, size in enumerate(shape)
-        if getattr(size, "is_Symbol", False) and size not in found
-    ]
+    bound_sizes: dict[Any, int] = {}
+    open_places = [(name, place, size) for name, shape in shapes.items() for place, size in _open_sizes(shape)]
+    for name, place, size in open_places:
+        requested = sizes.of(names[name], place)
+        if name in examples:
+            value = examples[name][place]
+        else:
+            value = requested
+        if value is not None:
+            bound_sizes.setdefault(size, _check_bounds(program, size, value, f"{model}: {names[name]}.{place}"))
+    missing = [(names[name], place) for name, place, size in open_places if size not in bound_sizes]
     if missing:
-        raise UnsupportedError(f"compile: {model}: not supported: {how_to_give(*missing[0])}")
+        raise UnsupportedError(f"compile: {model}: not supported: {missing_size_text(*missing[0])}")
     return {
-        name: tuple(int(size if isinstance(size, int) else size.subs(found)) for size in shape)
+        name: tuple(int(size if isinstance(size, int) else size.subs(bound_sizes)) for size in shape)
         for name, shape in shapes.items()
         if not all(isinstance(size, int) for size in shape)
     }
 
 
-def _within(program: Any, symbol: Any, value: int, what: str) -> int:
+def _symbolic_shapes(program: Any, names: Mapping[str, str]) -> dict[str, tuple[Any, ...]]:
+    """Return the shapes of the inputs by placeholder, with an expression in place of each open size."""
+    nodes = [node for node in program.graph.nodes if node.op == "placeholder" and node.name in names]
+    values = [(node.name, node.meta["val"]) for node in nodes if isinstance(node.meta["val"], torch.Tensor)]
+    return {
+        name: tuple(getattr(getattr(size, "node", None), "expr", size) for size in value.shape)
+        for name, value in values
+    }
+
+
+def _open_sizes(shape: Sequence[Any]) -> list[tuple[int, Any]]:
+    """Return dimension and symbol of the sizes that are open and no expressions of others."""
+    return [(place, size) for place, size in enumerate(shape) if getattr(size, "is_Symbol", False)]
+
+
+def _check_bounds(program: Any, symbol: Any, value: int, subject: str) -> int:
     bounds = program.range_constraints.get(symbol)
     if bounds is not None and not bounds.lower <= value <= bounds.upper:
-        raise HostError(f"compile: {what}={value}: the program takes {bounds.lower} to {bounds.upper}")
+        raise HostError(f"compile: {subject}={value}: the program takes {bounds.lower} to {bounds.upper}")
     return value
 
 
@@ -236,32 +261,44 @@ _BOOKKEEPING = ("getitem", "_assert_tensor_metadata", "alias", "detach")
 
 
 def layer_names(graph: Any) -> dict[Any, str]:
-    """A name for each node of an exported graph: `encoder.0.query` where that module is one operator, else the module
-    and the operator, `encoder.0.softmax`; numbered where a module is called again."""
-    paths = {node: _path(node) for node in graph.nodes}
-    alone = Counter(path for node, path in paths.items() if node.op == "call_function" and not _bookkeeping(node))
-    taken: Counter[str] = Counter()
-    found: dict[Any, str] = {}
+    """Return a name for each node of an exported graph: `encoder.0.query` if that module is one operator, else module
+    and operator, `encoder.0.softmax`; numbered if a module is called again."""
+    paths = {node: _module_path(node) for node in graph.nodes}
+    nodes_in_module = Counter(
+        path for node, path in paths.items() if node.op == "call_function" and not _is_bookkeeping(node)
+    )
+    uses: Counter[str] = Counter()
+    layer_of: dict[Any, str] = {}
     for node, path in paths.items():
-        word = _word(node)
-        name = path if path and alone[path] == 1 and not _bookkeeping(node) else f"{path}.{word}" if path else word
-        found[node] = f"{name}_{taken[name]}" if taken[name] else name
-        taken[name] += 1
-    return found
+        word = _operator_word(node)
+        if path and nodes_in_module[path] == 1 and not _is_bookkeeping(node):
+            name = path
+        elif path:
+            name = f"{path}.{word}"
+        else:
+            name = word
+        if uses[name]:
+            layer_of[node] = f"{name}_{uses[name]}"
+        else:
+            layer_of[node] = name
+        uses[name] += 1
+    return layer_of
 
 
-def _path(node: Any) -> str:
-    """The innermost module."""
+def _module_path(node: Any) -> str:
+    """Return the path of the innermost module of a node, or ""."""
     stack = list((node.meta.get("nn_module_stack") or {}).values())
-    return str(stack[-1][0]) if stack and node.op == "call_function" else ""
+    if stack and node.op == "call_function":
+        return str(stack[-1][0])
+    return ""
 
 
-def _word(node: Any) -> str:
-    """The operator without its overload."""
+def _operator_word(node: Any) -> str:
+    """Return the name of the operator without its overload, or the node's name if it calls none."""
     if node.op != "call_function":
         return str(node.name)
     return str(node.target).removeprefix("aten.").split(".")[0].strip("_")
 
 
-def _bookkeeping(node: Any) -> bool:
+def _is_bookkeeping(node: Any) -> bool:
     return any(word in str(node.target) for word in _BOOKKEEPING)

@@ -1,7 +1,6 @@
-"""The ops of precision "device": what each op type makes of stored bits (DEVICE_NUMERICS 6.2).
+"""The ops of precision "device": the steps of each op type on stored bits (DEVICE_NUMERICS 6.2).
 
-An op is written once, on `units.Units`: run on `ReferenceUnits` it is the definition, on `KernelUnits` it is fast.
-"""
+An op is written once, on `units.Units`: run on `ReferenceUnits` it is the definition, on `KernelUnits` it is fast."""
 
 from typing import TYPE_CHECKING
 
@@ -10,7 +9,7 @@ if TYPE_CHECKING:
 
 
 def device_op(type: str) -> "DeviceOp":
-    """The behaviour of an op type on the device. Raises UnsupportedError for a word that cannot be run."""
+    """Return the behaviour of an op type on the device. Raises UnsupportedError for a word that cannot be run."""
     from buda_emu.emulator.ops.on_device.base import DEVICE_OPS
 
     return DEVICE_OPS[type]

@@ -19,24 +19,24 @@ from buda_emu.arithmetic.tensix.conversions.pack import intermediate
 from buda_emu.arithmetic.tensix.functions.table import bind
 from buda_emu.arithmetic.tensix.lanes import DstMode
 from buda_emu.arithmetic.tensix.registers import IN_DST, REGISTERS, OpRegisters
-from buda_emu.emulator.ops.on_device.base import DeviceCall, Made, Packing, packed, require_reload, vector_mode
-from buda_emu.emulator.ops.on_device.operands import Source, Stored, arranged
+from buda_emu.emulator.ops.on_device.base import DeviceCall, DstTiles, Packing, pack_tiles, require_reload, vector_mode
+from buda_emu.emulator.ops.on_device.operands import Source, Stored, arrange_words
 from buda_emu.emulator.ops.on_device.units import Product, ProductBlock, Spill, Units, Words, tiles_of
 from buda_emu.spec.attributes import Attributes
 from buda_emu.support.errors import UnsupportedError
 
 Block = Callable[[U32, int, int, bool], None]
-"""Adds the products of one block to tiles start..stop of dst [w, n, 1024], or, if they are fresh, to zeros."""
+"""A function that adds the products of one block to tiles start..stop of dst [w, n, 1024], or to zeros where the tiles
+are fresh."""
 
 
 @dataclass(frozen=True)
 class Accumulation:
-    """What stands around the blocks of one op. `bias` and `scale` are operands after those of the product.
+    """The steps around the blocks of one op. `bias` and `scale` are operands after those of the product.
 
-    The rules for `l1_acc` and for what happens between blocks are those of 2.8; that the two buffers share their memory
+    The rules for `l1_acc` and for the steps between blocks are those of 2.8; that the two buffers share their memory
     where intermed_df is out_df is BUDA's own rule (10: 4.6). A gradient op's result always goes back to intermed_df,
-    past gelu and relu, and is summed up in L1 after its first block (10: 6.2).
-    """
+    past gelu and relu, and is summed up in L1 after its first block (10: 6.2)."""
 
     call: DeviceCall
     registers: OpRegisters
@@ -46,7 +46,7 @@ class Accumulation:
     previous: Source | None = None
 
     def __post_init__(self) -> None:
-        """Raises UnsupportedError for what is not known."""
+        """Raise UnsupportedError for combinations of formats whose arithmetic is not known."""
         op = self.call.op
         intermediate = self.registers.intermediate
         families = {REGISTERS[self.registers.inputs[0]]}
@@ -69,13 +69,15 @@ class Accumulation:
     def _scaled(self) -> bool:
         return self._attributes.requant or self._attributes.dequant
 
-    def run(self, blocks: Sequence[Block], dst: U32, start: int, stop: int, first: int | None = None) -> Made | Bits:
-        """Tiles start..stop of dst [w, n, 1024], uint32, which is memory to work in. `first`: which of the op's tiles
-        `start` is, by default the same."""
+    def run(
+        self, blocks: Sequence[Block], dst: U32, start: int, stop: int, first: int | None = None
+    ) -> DstTiles | Bits:
+        """Compute tiles start..stop of dst [w, n, 1024], uint32, which is memory to work in. `first`: the number of the
+        op's tile at `start`, by default the same."""
         rows = tiles_of(dst)[start:stop]
         at = start if first is None else first
-        mine = at, at + stop - start
-        initial = self._initial(*mine)
+        operand_range = at, at + stop - start
+        initial = self._initial(*operand_range)
         if initial is not None:
             rows[...] = initial
         partial: Bits | None = None
@@ -85,26 +87,27 @@ class Accumulation:
             adding = self._adds_in_l1 and partial is not None and (not last or bias or self._shared)
             fresh = adding if number else initial is None
             if partial is not None and not adding:
-                rows[...] = self._reloaded(partial)
+                rows[...] = self._reload(partial)
             block(dst, start, stop, fresh)
             if last and not (bias or self._scaled or adding):
                 break
-            new = self._spilled(rows)
-            partial = self.units.add_in_l1(partial, new) if adding and partial is not None else new
+            new = self._pack_sums(rows)
+            if adding and partial is not None:
+                partial = self.units.add_in_l1(partial, new)
+            else:
+                partial = new
         else:
             if bias and partial is not None:
-                return self._activated(self._biased(partial, *mine), self.registers.dst)
+                return self._activate(self._add_bias(partial, *operand_range), self.registers.dst)
             if self._scaled and partial is not None:
-                return self._rescaled(partial, *mine)
+                return self._rescale(partial, *operand_range)
             if partial is not None:
                 return partial  # summed up in L1
-        return self._activated(rows, self.registers.dst)
+        return self._activate(rows, self.registers.dst)
 
     def blocks(self, in0: Words, in1: Words, product: Product, ends: NDArray[np.bool_]) -> list[Block]:
-        """The blocks of a product for `run`, which end after those inner tiles for which `ends`, bool[inner], is set.
-
-        They are one where the units do by themselves what happens in between. Raises UnsupportedError.
-        """
+        """Return the blocks of a product for `run`, which end after those inner tiles for which `ends`, bool[inner], is
+        set. They are one where the units do the steps in between by themselves. Raises UnsupportedError."""
 
         def block(k: range, spill: Spill | None) -> Block:
             def add(dst: U32, start: int, stop: int, fresh: bool) -> None:
@@ -123,7 +126,7 @@ class Accumulation:
         return [block(range(len(ends)), self.spill(ends))]
 
     def spill(self, ends: NDArray[np.bool_]) -> Spill:
-        """What happens between blocks that end where `ends` is set. Raises UnsupportedError."""
+        """Return the steps between blocks that end where `ends` is set. Raises UnsupportedError."""
         require_reload(self.call, self.registers)
         df = self.call.op.intermed_df
         held_as = intermediate(self.registers.dst, df, False, self.units.core)
@@ -131,17 +134,17 @@ class Accumulation:
 
     @property
     def begins_empty(self) -> bool:
-        """Whether it is floats that are summed up, from zeros on."""
+        """True where floats are summed up, starting from zeros."""
         return self.previous is None and not self.registers.integer
 
     @property
     def all_in_l1(self) -> bool:
-        """Whether blocks are added up in L1, the last one too, and nothing follows."""
+        """True where blocks are added up in L1, the last one too, and nothing follows."""
         return self._adds_in_l1 and self._shared and self.bias is None and not self.call.gradient
 
     @property
     def sums_only(self) -> bool:
-        """Whether Dst begins with zeros, and nothing but the packer follows the last block."""
+        """True where Dst begins with zeros, and only the packer follows the last block."""
         plain = self.bias is None and self.previous is None and not self._scaled and not self._adds_in_l1
         return plain and not self._has_gelu
 
@@ -151,7 +154,7 @@ class Accumulation:
 
     @property
     def _shared(self) -> bool:
-        """Whether the last block is added in L1 too, where the output lies."""
+        """True where the last block is added in L1 too, to the output."""
         attributes = self._attributes
         if self.call.gradient:
             return True
@@ -159,33 +162,33 @@ class Accumulation:
         return same and not attributes.relu_en and not self._has_gelu and not self._scaled
 
     def _initial(self, start: int, stop: int) -> U32 | None:
-        """What Dst holds before the first block: the running value of a gradient op, the bias of an integer one, or
-        zeros."""
+        """Return what Dst holds before the first block: the running value of a gradient op, the bias of an integer one,
+        or None for zeros."""
         if self.previous is not None:
             return self.previous.image(self.units, start, stop)
         if self.bias is not None and self.registers.integer:
             return self.bias.image(self.units, start, stop)
         return None
 
-    def _spilled(self, image: U32) -> Bits:
-        made = Made(image, self.registers.dst)
-        return packed(self.units, made, self.call.op.intermed_df, Packing(self.registers.integer))
+    def _pack_sums(self, image: U32) -> Bits:
+        result = DstTiles(image, self.registers.dst)
+        return pack_tiles(self.units, result, self.call.op.intermed_df, Packing(self.registers.integer))
 
-    def _reloaded(self, partial: Bits) -> U32:
+    def _reload(self, partial: Bits) -> U32:
         require_reload(self.call, self.registers)
         register = self.registers.intermediate
         mode = self.registers.dst
         return self.units.copy(self.units.unpack(partial, register), register, mode)
 
-    def _biased(self, partial: Bits, start: int, stop: int) -> U32:
-        """The partial result in SrcA, row 0 of each bias tile in SrcB."""
+    def _add_bias(self, partial: Bits, start: int, stop: int) -> U32:
+        """Add the bias: the partial result in SrcA, row 0 of each bias tile in SrcB."""
         assert self.bias is not None
         a = self.units.unpack(partial, self.registers.intermediate)
-        b = arranged(self.bias.words(self.units, start, stop), FIRST_ROW)
+        b = arrange_words(self.bias.words(self.units, start, stop), FIRST_ROW)
         return self.units.add(a, b, self.bias.register, self.registers.dst)
 
-    def _rescaled(self, partial: Bits, start: int, stop: int) -> Made:
-        """requant or dequant of the spilled result (5)."""
+    def _rescale(self, partial: Bits, start: int, stop: int) -> DstTiles:
+        """Apply requant or dequant to the spilled result (5)."""
         assert self.scale is not None
         zero_point = np.float32(self._attributes.zero_point)
         if self._attributes.requant:
@@ -193,37 +196,40 @@ class Accumulation:
         else:
             bound = bind("dequantization", self.call.core, minus_zero_point=single(float(-zero_point)))
         scale = self.scale.image(self.units, start, stop)
-        image = self.units.function(bound, "int32", self._reloaded(partial), scale)
-        return self._activated(image, bound.modes("int32")[1])
+        image = self.units.function(bound, "int32", self._reload(partial), scale)
+        return self._activate(image, bound.modes("int32")[1])
 
-    def _activated(self, image: U32, mode: DstMode) -> Made:
-        """gelu at the end of a matmul."""
+    def _activate(self, image: U32, mode: DstMode) -> DstTiles:
+        """Apply gelu at the end of a matmul, if it has one."""
         op = self.call.op
-        made = Made(image, mode)
+        result = DstTiles(image, mode)
         if not self._has_gelu:
-            return made
-        if made.mode == "int32":
+            return result
+        if result.mode == "int32":
             raise UnsupportedError(f"op {op.name}: gelu of integers is not known on the device")
         gelu = bind("gelu", self.call.core, approximate=self._attributes.approximate_mode)
-        return made._replace(image=self.units.function(gelu, made.mode, image, vector=vector_mode(op)))
+        return result._replace(image=self.units.function(gelu, result.mode, image, vector=vector_mode(op)))
 
 
 def _nothing(dst: U32, start: int, stop: int, fresh: bool) -> None:
-    """A block without products."""
+    """Do a block without products."""
     if fresh:
         tiles_of(dst)[start:stop] = 0
 
 
 def tail_sources(call: DeviceCall, sources: Sequence[Source], first: int) -> tuple[Source | None, Source | None]:
-    """Bias and scale among the operands from `first` on."""
+    """Return bias and scale among the operands from `first` on, None where the op has none."""
     attributes = call.op.attributes
     bias = sources[first] if attributes.bias else None
-    scale = sources[-1] if attributes.requant or attributes.dequant else None
+    scale = None
+    if attributes.requant or attributes.dequant:
+        scale = sources[-1]
     return bias, scale
 
 
-def require_stored(call: DeviceCall, source: Source) -> Stored:
-    """An operand of a product, which has to lie in L1 and be unpacked to a Src register. Raises UnsupportedError."""
+def require_in_l1(call: DeviceCall, source: Source) -> Stored:
+    """Return an operand of a product, which has to lie in L1 and be unpacked to a Src register. Raises
+    UnsupportedError."""
     if not isinstance(source, Stored) or source.register in IN_DST:
         raise UnsupportedError(f"op {call.op.name}: {call.op.type} of {source.register}, not in a Src register")
     return source

@@ -1,4 +1,4 @@
-"""The interface of an op of precision "device", and how its tiles are made, a range at a time."""
+"""The interface of an op of precision "device", and the driver that makes its tiles a range at a time."""
 
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -19,7 +19,7 @@ from buda_emu.arithmetic.tensix.registers import REGISTERS, Core, OpRegisters, o
 from buda_emu.emulator import ops
 from buda_emu.emulator.ops.base import OpCall, Parallel, Registry, Work, serial
 from buda_emu.emulator.ops.on_device import device_op
-from buda_emu.emulator.ops.on_device.operands import BLOCK, Source, Stored, blanked
+from buda_emu.emulator.ops.on_device.operands import BLOCK, Source, Stored, blank_words
 from buda_emu.emulator.ops.on_device.reference_units import ReferenceUnits
 from buda_emu.emulator.ops.on_device.units import PackedAs, Units, float_mode
 from buda_emu.netlist.model import Op
@@ -29,12 +29,13 @@ from buda_emu.spec.ops import OP_TYPES
 from buda_emu.support.errors import ProgramError, StochasticRoundingWarning, UnsupportedError
 
 PRODUCT_BLOCK: Final = 1024
-"""The same for matrix products, which take an operand tile apart once for all of them."""
+"""Tiles of a matrix product that are made at a time, more than BLOCK: an operand tile is unpacked once for all of
+them."""
 
 
 @dataclass(frozen=True)
 class DeviceCall:
-    """The static facts of one use of an op. `dfs` are the formats of its operands as they lie in L1."""
+    """The static facts of one use of an op. `dfs` are the formats of its operands in L1."""
 
     op: OpCall
     core: Core
@@ -48,41 +49,46 @@ class DeviceCall:
 
     @cached_property
     def in_order(self) -> tuple[bool, ...]:
-        """For each operand, whether its TMs leave every tile where it is."""
+        """For each operand, whether its TMs leave every tile in its place."""
         return tuple(operand.map.is_identity for operand in self.op.operands)
 
     @property
     def makes_output_of_single(self) -> bool:
-        """Whether a Float32 as input 0 sets the packer up for the output. A gradient op writes intermed_df only."""
+        """True where a Float32 as input 0 sets the packer up for the output. A gradient op writes intermed_df only."""
         return self.dfs[0] == "Float32" and not self.gradient
 
     def registers(self, operands: Sequence[int] | None = None) -> OpRegisters:
-        """Register formats of these operands, all by default (DEVICE_NUMERICS 1.1). Raises UnsupportedError."""
-        chosen = self.dfs if operands is None else tuple(self.dfs[n] for n in operands)
+        """Return the register formats of these operands, by default of all (DEVICE_NUMERICS 1.1). Raises
+        UnsupportedError."""
+        if operands is None:
+            chosen = self.dfs
+        else:
+            chosen = tuple(self.dfs[n] for n in operands)
         if all(is_raw(df) for df in chosen):  # moved as Float32, Float16 and Lf8
-            own = {"RawUInt32": "Float32", "RawUInt16": "Float16", "RawUInt8": "Lf8"}
+            moved_as = {"RawUInt32": "Float32", "RawUInt16": "Float16", "RawUInt8": "Lf8"}
             mode: DstMode = "fp32" if "RawUInt32" in chosen else "fp16"
-            return OpRegisters(tuple(own[df] for df in chosen), own[chosen[0]], mode)
+            return OpRegisters(tuple(moved_as[df] for df in chosen), moved_as[chosen[0]], mode)
         try:
             return op_registers(chosen, self.op.out_df, self.op.intermed_df, self.op.acc_df, self.core)
         except UnsupportedError as error:
             raise UnsupportedError(f"op {self.op.name}: {error}") from None
 
 
-class Made(NamedTuple):
-    """Tiles that an op has made: a Dst image, and what it holds."""
+class DstTiles(NamedTuple):
+    """Tiles that an op has computed: a Dst image, and the mode of its numbers."""
 
     image: U32
     mode: DstMode
 
 
-Maker: TypeAlias = Callable[[int, int], Made | Bits]
-"""Makes tiles start..stop of an op's result, counted over all entries; Bits where they are packed already."""
+Maker: TypeAlias = Callable[[int, int], DstTiles | Bits]
+"""A function that makes tiles start..stop of an op's result, counted over all entries; Bits where they are packed
+already."""
 
 
 @dataclass(frozen=True, slots=True)
 class Filler:
-    """What writes tiles start..stop of an op's result where they belong, in one pass: fill(start, stop, out)."""
+    """A maker that writes tiles start..stop of an op's result to their places in one pass: fill(start, stop, out)."""
 
     fill: Callable[[int, int, Bits], None]
 
@@ -100,7 +106,7 @@ class Job:
     parallel: Parallel
 
     def no_gradient(self) -> None:
-        """Raises UnsupportedError for a gradient op of a type that has no rule for it."""
+        """Raise UnsupportedError for a gradient op of a type that has no rule for it."""
         if self.call.gradient:
             raise UnsupportedError(f"op {self.call.op.name}: gradient op of {self.call.op.type}")
 
@@ -109,12 +115,12 @@ class DeviceOp(Protocol):
     """The behaviour of one op type, from its operands to the Dst image that is packed."""
 
     def registers(self, call: DeviceCall) -> OpRegisters:
-        """Register formats; those of `inputs` are parallel to the operands. Raises UnsupportedError. By default of
-        all operands."""
+        """Return the register formats; those of `inputs` are parallel to the operands. By default they are those of all
+        operands. Raises UnsupportedError."""
         return call.registers()
 
     def maker(self, job: Job) -> Maker | Filler:
-        """What makes the tiles of the results."""
+        """Return the function that makes the tiles of the result."""
         ...
 
 
@@ -123,11 +129,11 @@ on_device = DEVICE_OPS.implements
 
 
 def require_reload(call: DeviceCall, registers: OpRegisters) -> None:
-    """Raises UnsupportedError where what lies in intermed_df has exponents of another width than the inputs have: the
-    chip's own tools take no op that reads it back (1.1; BUDA's model/data_format.cpp)."""
-    own = REGISTERS[registers.intermediate]
+    """Raise UnsupportedError where intermed_df has exponents of another width than the inputs have: the chip's own
+    tools take no op that reads it back (1.1; BUDA's model/data_format.cpp)."""
+    intermediate_family = REGISTERS[registers.intermediate]
     others = {REGISTERS.get(register) for register in registers.inputs} | {_FAMILIES.get(registers.dst)}
-    if own is not None and others - {own, None}:
+    if intermediate_family is not None and others - {intermediate_family, None}:
         raise UnsupportedError(
             f"op {call.op.name}: intermed_df {call.op.intermed_df} is reloaded into a Dst of {registers.dst}, beside "
             f"inputs of {', '.join(sorted(set(call.dfs)))}"
@@ -135,11 +141,11 @@ def require_reload(call: DeviceCall, registers: OpRegisters) -> None:
 
 
 _FAMILIES: Final[Mapping[DstMode, Family]] = MappingProxyType({"bf16": "b", "fp16": "a"})
-"""What Dst holds of 16 bits is of one family."""
+"""The family of formats that Dst holds in each mode of 16 bits."""
 
 
-def stored(bits: Bits, call: DeviceCall, index: int, register: str, mode: DstMode, arrange: int) -> Stored:
-    """Operand `index` of a call as a source."""
+def stored_operand(bits: Bits, call: DeviceCall, index: int, register: str, mode: DstMode, arrange: int) -> Stored:
+    """Return operand `index` of a call as a source."""
     operand = call.op.operands[index]
     in_order = call.in_order[index] and bits.shape[1] == operand.map.index.size
     return Stored(
@@ -153,8 +159,8 @@ def stored(bits: Bits, call: DeviceCall, index: int, register: str, mode: DstMod
     )
 
 
-def kept_dims(call: DeviceCall) -> tuple[int, int]:
-    """Rows and columns that a tile of the result has (OPS 6)."""
+def result_dims(call: DeviceCall) -> tuple[int, int]:
+    """Return rows and columns that a tile of the result has (OPS 6)."""
     op = call.op
     match OP_TYPES[op.type].result_tile:
         case "full":
@@ -165,8 +171,8 @@ def kept_dims(call: DeviceCall) -> tuple[int, int]:
             return op.operands[0].tile_dim
         case "least":
             (height, width) = op.operands[0].tile_dim
-            own = op.blocking.tile_dim
-            return min(height, own[0]), min(width, own[1])
+            tile_dim = op.blocking.tile_dim
+            return min(height, tile_dim[0]), min(width, tile_dim[1])
 
 
 class Relu(NamedTuple):
@@ -180,13 +186,15 @@ NO_RELU: Final = Relu(0, 0.0)
 
 
 def relu_of(enabled: bool, mode: str, threshold: float) -> Relu:
-    """From the words of a netlist; an absent mode is min (OPS 6.13)."""
-    return Relu(RELU_MODES.get(mode, 2), threshold) if enabled else NO_RELU
+    """Return relu by the words of a netlist; an absent mode is min (OPS 6.13)."""
+    if enabled:
+        return Relu(RELU_MODES.get(mode, 2), threshold)
+    return NO_RELU
 
 
 class Packing(NamedTuple):
-    """How an op sets the packer up. `integer`: it computes on integers. `from_single`: what is packed is its output,
-    made from a Float32 as input 0 (10: 4.1). `fused`: it is a fused op (10: 6)."""
+    """The settings of the packer by an op. `integer`: it computes on integers. `from_single`: what is packed is its
+    output, made from a Float32 as input 0 (10: 4.1). `fused`: it is a fused op (10: 6)."""
 
     integer: bool = False
     relu: Relu = NO_RELU
@@ -197,29 +205,30 @@ class Packing(NamedTuple):
 PLAIN: Final = Packing()
 
 
-def packed(units: Units, made: Made, df: str, packing: Packing = PLAIN, out: Bits | None = None) -> Bits:
-    """Tiles in the format `df` (4.1 to 4.5), in `out` where it is given."""
-    held_as = intermediate(made.mode, df, packing.integer, units.core, packing.from_single)
+def pack_tiles(units: Units, tiles: DstTiles, df: str, packing: Packing = PLAIN, out: Bits | None = None) -> Bits:
+    """Pack tiles in the format `df` (4.1 to 4.5), into `out` where it is given."""
+    held_as = intermediate(tiles.mode, df, packing.integer, units.core, packing.from_single)
     relu = packing.relu
-    threshold = relu_threshold(relu.threshold, df, made.mode, packing.fused) if relu.mode else 0
+    threshold = 0
+    if relu.mode:
+        threshold = relu_threshold(relu.threshold, df, tiles.mode, packing.fused)
     return units.pack(
-        made.image, PackedAs(mode=made.mode, held_as=held_as, df=df, relu=relu.mode, threshold=threshold), out
+        tiles.image, PackedAs(mode=tiles.mode, held_as=held_as, df=df, relu=relu.mode, threshold=threshold), out
     )
 
 
 def result_shape(call: DeviceCall) -> Shape:
-    """The result's (t, R, C) in tiles, as in the other precisions. Raises ProgramError."""
+    """Return the result's (t, R, C) in tiles, as in the other precisions. Raises ProgramError."""
     return ops.implementation(call.op.type).shape(call.op)
 
 
 def run(
     call: DeviceCall, inputs: Sequence[Bits], out: Bits, previous: Bits | None, units: Units, parallel: Parallel
 ) -> None:
-    """One op: `inputs` before their TMs, [w or 1, tiles] each, to `out` [w, tiles] in the op's out_df.
+    """Run one op: `inputs` before their TMs, [w or 1, tiles] each, to `out` [w, tiles] in the op's out_df.
 
     `previous`: of a gradient op the running value [w or 1, tiles], None at its start. Raises UnsupportedError for what
-    is not emulated, ProgramError as the other precisions do.
-    """
+    is not emulated, ProgramError as the other precisions do."""
     from buda_emu.emulator.ops.on_device import device_op  # a family's module imports this one
 
     op = device_op(call.op.type)
@@ -227,7 +236,7 @@ def run(
     if call.gradient:
         require_reload(call, registers)
     sources = [
-        stored(bits, call, n, register, registers.dst, arrangement(call.op, n))
+        stored_operand(bits, call, n, register, registers.dst, arrangement(call.op, n))
         for n, (bits, register) in enumerate(zip(inputs, registers.inputs, strict=True))
     ]
     running = None
@@ -255,30 +264,31 @@ def run(
     )
     packing = packing_of(call, registers)
     operands = sum(bits.datums.size for bits in inputs)
-    make(maker, out, packing, kept_dims(call), units, parallel, operands, block_of(call.op))
+    make(maker, out, packing, result_dims(call), units, parallel, operands, block_of(call.op))
 
 
 def packing_of(call: DeviceCall, registers: OpRegisters) -> Packing:
-    """How the op sets the packer up for its result."""
+    """Return the settings of the packer for the op's result."""
     return Packing(registers.integer, _packer_relu(call), call.makes_output_of_single)
 
 
 def in_blocks(start: int, stop: int, block: int) -> Iterator[tuple[int, int]]:
-    """The range start..stop as ranges of `block`, the last one of what is left."""
+    """Yield the range start..stop as ranges of `block`; the last one may be shorter."""
     for begin in range(start, stop, block):
         yield begin, min(begin + block, stop)
 
 
 def block_of(op: OpCall) -> int:
-    """How many tiles of an op's result are made at a time."""
+    """Return how many tiles of an op's result are made at a time."""
     return PRODUCT_BLOCK if op.has("inner dimension") else BLOCK
 
 
 def _packer_relu(call: DeviceCall) -> Relu:
-    """That of the op. Sub-ops of a fused op have their own, and a matmul that sums gradients has none (10: 6.2)."""
+    """Return the relu of the op in the packer. Sub-ops of a fused op have their own, and a matmul that sums gradients
+    has none (10: 6.2)."""
     op = call.op
-    own = op.has("sub-ops") or (op.type == "matmul" and call.gradient)
-    enabled = op.attributes.relu_en and not own
+    has_other_relu = op.has("sub-ops") or (op.type == "matmul" and call.gradient)
+    enabled = op.attributes.relu_en and not has_other_relu
     return relu_of(enabled, op.attributes.relu_mode, op.attributes.relu_threshold)
 
 
@@ -292,8 +302,8 @@ def make(
     operands: int,
     block: int,
 ) -> None:
-    """All tiles of `out` [w, n], `block` at a time. `operands`: how many datums they have. It tells whether threads are
-    worth it, whatever their format: they are computed with as words."""
+    """Make all tiles of `out` [w, n], `block` at a time. `operands` is how many datums the operands have: it tells
+    whether threads are worth it, whatever the format, as they are computed with as words."""
     work = Work(np.dtype(np.uint32).itemsize * (out.datums.size + operands))
     parallel(_make, out.datums[..., 0].size, out.rows(), maker, packing, dims, units, block, work)
 
@@ -313,15 +323,15 @@ def _make(
         maker.fill(start, stop, rows[start:stop])
         return
     for begin, end in in_blocks(start, stop, block):
-        made = maker(begin, end)
-        if isinstance(made, Bits):
-            rows.assign(slice(begin, end), made)
+        result = maker(begin, end)
+        if isinstance(result, Bits):
+            rows.assign(slice(begin, end), result)
         else:
-            packed(units, Made(blanked(made.image, dims), made.mode), rows.df, packing, rows[begin:end])
+            pack_tiles(units, DstTiles(blank_words(result.image, dims), result.mode), rows.df, packing, rows[begin:end])
 
 
 def reference(call: DeviceCall, inputs: Sequence[Bits], previous: Bits | None = None) -> Bits:
-    """The definition: the same op on units of plain numpy."""
+    """Run the op by its definition, on units of plain numpy."""
     entries = max(len(bits) for bits in inputs)
     t, rows, cols = result_shape(call)
     out = Bits.empty(call.op.out_df, entries, t * rows * cols)
@@ -330,7 +340,7 @@ def reference(call: DeviceCall, inputs: Sequence[Bits], previous: Bits | None = 
 
 
 def arrangement(op: OpCall, index: int) -> int:
-    """What is done inside the tiles of an operand: the in-tile transpose flag turns one of them (OPS 7.4)."""
+    """Return the code of the in-tile move of an operand: the in-tile transpose flag turns one of them (OPS 7.4)."""
     if op.transpose and index == OP_TYPES[op.type].transposed:
         return TRANSPOSE
     spread = {"": AS_IS, "r": FIRST_ROW, "c": FIRST_COLUMN, "rc": FIRST_ELEMENT}
@@ -338,23 +348,22 @@ def arrangement(op: OpCall, index: int) -> int:
 
 
 def vector_mode(op: OpCall) -> VectorMode:
-    """The part of each tile that the vector unit computes (3.2). Raises ProgramError for an unknown word."""
+    """Return the part of each tile that the vector unit computes (3.2). Raises ProgramError for an unknown word."""
     if op.vector == "r" or op.vector == "c" or op.vector == "rc":
         return op.vector
     raise ProgramError(f"op {op.name}: vector mode {op.vector!r} is not r, c or rc")
 
 
 def require_float(call: DeviceCall, register: str) -> None:
-    """Raises UnsupportedError for an operand of integers where the unit takes floats only."""
+    """Raise UnsupportedError for an operand of integers where the unit takes floats only."""
     if REGISTERS.get(register) is None:
         raise UnsupportedError(f"op {call.op.name}: {call.op.type} of {register} is not known on the device")
 
 
 def device_call(call: OpCall, op: Op, core: Core) -> DeviceCall:
-    """`call` with what matters on the chip besides: fidelity, core, gradient accumulation.
+    """Return `call` with the facts that matter on the chip besides: fidelity, core, gradient accumulation.
 
-    Raises UnsupportedError; warns with StochasticRoundingWarning where the chip would round at random (4.7).
-    """
+    Raises UnsupportedError; warns with StochasticRoundingWarning where the chip would round at random (4.7)."""
     if op.math_fidelity not in PHASES:
         raise UnsupportedError(f"op {op.name}: math_fidelity {op.math_fidelity!r} is not one of {', '.join(PHASES)}")
     if op.gradient_op and op.intermed_df != op.out_df:
@@ -367,29 +376,31 @@ def device_call(call: OpCall, op: Op, core: Core) -> DeviceCall:
             StochasticRoundingWarning,
             stacklevel=2,
         )
-    found = DeviceCall(call, core, op.math_fidelity, op.gradient_op)
-    device_op(op.type).registers(found)
-    return found
+    device = DeviceCall(call, core, op.math_fidelity, op.gradient_op)
+    device_op(op.type).registers(device)
+    return device
 
 
 def elements_of(call: DeviceCall, source: Source) -> Stored:
-    """An operand whose elements are taken one by one. Raises UnsupportedError for formats without such (LAYOUT 3.3)."""
+    """Return an operand whose elements are taken one by one. Raises UnsupportedError for block formats (LAYOUT 3.3)."""
     if not isinstance(source, Stored) or is_block(source.bits.df):
         raise UnsupportedError(f"op {call.op.name}: {call.op.type} of {call.dfs[0]}, which has no elements of its own")
     return source
 
 
 def copied_mode(source: Source, mode: DstMode) -> DstMode:
-    """What of Dst a datacopy of `source` leaves."""
-    return float_mode(mode) if REGISTERS.get(source.register) is not None else mode
+    """Return the mode of Dst after a datacopy of `source`."""
+    if REGISTERS.get(source.register) is not None:
+        return float_mode(mode)
+    return mode
 
 
 def copy_of(bits: Bits, register: str, mode: DstMode, units: Units) -> Maker:
-    """A datacopy of tiles that have been put together."""
+    """Return the maker of a datacopy of tiles that have been put together."""
     rows = bits.rows()
 
-    def tiles(start: int, stop: int) -> Made:
+    def tiles(start: int, stop: int) -> DstTiles:
         words: U32 = units.unpack(rows[start:stop], register)
-        return Made(units.copy(words, register, mode), mode)
+        return DstTiles(units.copy(words, register, mode), mode)
 
     return tiles

@@ -8,7 +8,7 @@ from buda_emu.arithmetic.formats.bits import U32, single
 from buda_emu.arithmetic.tensix.functions.table import Bound, bind
 from buda_emu.arithmetic.tensix.lanes import DstMode
 from buda_emu.arithmetic.tensix.registers import IN_DST
-from buda_emu.emulator.ops.on_device.base import DeviceCall, DeviceOp, Job, Made, Maker, on_device
+from buda_emu.emulator.ops.on_device.base import DeviceCall, DeviceOp, DstTiles, Job, Maker, on_device
 from buda_emu.emulator.ops.on_device.operands import Source
 from buda_emu.emulator.ops.on_device.units import Units
 from buda_emu.support.errors import UnsupportedError
@@ -16,7 +16,8 @@ from buda_emu.support.errors import UnsupportedError
 
 @on_device("add", "subtract", "multiply", "maximum", "quantization", "requantization", "dequantization")
 class Binary(DeviceOp):
-    """Input 0 in SrcA with input 1 in SrcB on the matrix unit, or both copied to Dst for the vector unit."""
+    """A binary op: input 0 in SrcA with input 1 in SrcB on the matrix unit, or both copied to Dst for the vector
+    unit."""
 
     def maker(self, job: Job) -> Maker:
         return binary_maker(job.call, job.sources, job.previous, job.registers.dst, job.units)
@@ -25,7 +26,7 @@ class Binary(DeviceOp):
 def binary_maker(
     call: DeviceCall, sources: Sequence[Source], previous: Source | None, mode: DstMode, units: Units
 ) -> Maker:
-    """What makes the tiles of a binary op, of its own or in a fused op. `mode`: what Dst holds."""
+    """Return the maker of a binary op, stand-alone or in a fused op. `mode` is that of Dst."""
     a, b = sources
     type = call.op.type
     integer = mode == "int32"
@@ -36,28 +37,31 @@ def binary_maker(
         bound = vector
         result: DstMode = bound.modes(mode)[1]
 
-        def by_vector_unit(start: int, stop: int) -> Made:
+        def by_vector_unit(start: int, stop: int) -> DstTiles:
             images = a.image(units, start, stop), b.image(units, start, stop)
-            return Made(units.function(bound, mode, *images), result)
+            return DstTiles(units.function(bound, mode, *images), result)
 
         return by_vector_unit
     for source in (a, b):
         if source.register in IN_DST:
             raise UnsupportedError(f"op {call.op.name}: {type} of {source.register}, which is not in a Src register")
 
-    def by_matrix_unit(start: int, stop: int) -> Made:
+    def by_matrix_unit(start: int, stop: int) -> DstTiles:
         left = a.words(units, start, stop)
         right = b.words(units, start, stop)
-        running: U32 | None = None if previous is None else previous.image(units, start, stop)
+        if previous is None:
+            running: U32 | None = None
+        else:
+            running = previous.image(units, start, stop)
         if type == "multiply":
-            return Made(units.multiply(left, right, a.register, mode, call.fidelity, running), mode)
-        return Made(units.add(left, right, a.register, mode, type == "subtract", running), mode)
+            return DstTiles(units.multiply(left, right, a.register, mode, call.fidelity, running), mode)
+        return DstTiles(units.add(left, right, a.register, mode, type == "subtract", running), mode)
 
     return by_matrix_unit
 
 
 def _vector_function(call: DeviceCall, integer: bool) -> Bound | None:
-    """The function of an op that the vector unit computes, None for those of the matrix unit."""
+    """Return the function of an op that the vector unit computes, None for ops of the matrix unit."""
     zero_point = np.float32(call.op.attributes.zero_point)
     match call.op.type:
         case "maximum":

@@ -1,8 +1,7 @@
-"""How certain the bits of each op type are in precision "device" (DEVICE_NUMERICS 6.2, 6.3, 9, 10).
+"""Summarises how certain the bits of each op type are in precision "device" (DEVICE_NUMERICS 6.2, 6.3, 9, 10).
 
-The declarations of the op types say it (`buda_emu.spec.ops.OnDevice`), the units' own caveats are
-`buda_emu.arithmetic.tensix.claims`; here they are summed up in a word.
-"""
+The declarations of the op types state it (`buda_emu.spec.ops.OnDevice`), the units' own caveats are
+`buda_emu.arithmetic.tensix.claims`; here they are summed up in a word."""
 
 from collections.abc import Mapping
 from types import MappingProxyType
@@ -26,7 +25,7 @@ MEANINGS: Final[Mapping[Claim, str]] = MappingProxyType(
 
 
 def claim(type: str, core: Core) -> Claim | None:
-    """What is claimed of an op type on a core; None for one that does not run."""
+    """Return the claim for an op type on a core; None for one that does not run."""
     op = OP_TYPES[type]
     if not op.runs:
         return None

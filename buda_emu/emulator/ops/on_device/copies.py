@@ -3,7 +3,16 @@
 from buda_emu.arithmetic.kernels.tiles.gather import AS_IS
 from buda_emu.arithmetic.tensix.lanes import DstMode
 from buda_emu.arithmetic.tensix.registers import IN_DST, REGISTERS, OpRegisters
-from buda_emu.emulator.ops.on_device.base import DeviceCall, DeviceOp, Filler, Job, Made, Maker, kept_dims, on_device
+from buda_emu.emulator.ops.on_device.base import (
+    DeviceCall,
+    DeviceOp,
+    DstTiles,
+    Filler,
+    Job,
+    Maker,
+    on_device,
+    result_dims,
+)
 from buda_emu.emulator.ops.on_device.operands import InDest, Source, Stored
 from buda_emu.emulator.ops.on_device.units import Units, float_mode
 from buda_emu.spec.blocking import FULL_TILE
@@ -12,7 +21,7 @@ from buda_emu.support.errors import UnsupportedError
 
 @on_device("nop", "datacopy")
 class Copy(DeviceOp):
-    """Unpacked, copied to Dst, packed. A gradient nop adds the input to the running value (2.8)."""
+    """A copy: unpacked, copied to Dst, packed. A gradient nop adds the input to the running value (2.8)."""
 
     def maker(self, job: Job) -> Maker | Filler:
         call = job.call
@@ -24,40 +33,40 @@ class Copy(DeviceOp):
 
 
 def _keeps_halves(job: Job, source: Stored) -> bool:
-    """Whether datums of 16 bits go through a Dst of the same bits to the same format, with nothing done to them."""
+    """Return whether datums of 16 bits go through a Dst of the same bits to the same format, unchanged."""
     call = job.call
     df = source.bits.df
     mode = {"Float16": "fp16", "Float16_b": "bf16"}.get(df)
     same = df == source.register == call.op.out_df and mode == job.registers.dst and source.arrange == AS_IS
-    plain = job.previous is None and not call.op.attributes.relu_en and kept_dims(call) == FULL_TILE
+    plain = job.previous is None and not call.op.attributes.relu_en and result_dims(call) == FULL_TILE
     return same and plain
 
 
 def copy_maker(call: DeviceCall, source: Source, previous: Source | None, mode: DstMode, units: Units) -> Maker:
-    """What makes the tiles of a copy, of an op of its own or in a fused op. `mode`: what Dst holds."""
+    """Return the maker of a copy, stand-alone or in a fused op. `mode` is that of Dst."""
     if isinstance(source, InDest):
         mode = source.mode
     elif mode == "int32" and REGISTERS[source.register] is not None:
         mode = float_mode(mode)
     if previous is None:
-        return lambda start, stop: Made(source.image(units, start, stop), mode)
+        return lambda start, stop: DstTiles(source.image(units, start, stop), mode)
     if source.register in IN_DST:
         raise UnsupportedError(f"op {call.op.name}: gradient nop of {call.dfs[0]}, which is not in a Src register")
 
-    def sum_of(start: int, stop: int) -> Made:
+    def sum_of(start: int, stop: int) -> DstTiles:
         a = source.words(units, start, stop)
         b = previous.words(units, start, stop)
-        return Made(units.add(a, b, source.register, mode), mode)
+        return DstTiles(units.add(a, b, source.register, mode), mode)
 
     return sum_of
 
 
 @on_device("ethernet_datacopy")
 class EthernetCopy:
-    """The bytes as they are: they do not pass through a core's units (6.2)."""
+    """A copy of the unchanged bytes: they do not pass through a core's units (6.2)."""
 
     def registers(self, call: DeviceCall) -> OpRegisters:
-        """None are used."""
+        """Return empty register formats: none are used. Raises UnsupportedError for a conversion of formats."""
         if call.dfs[0] != call.op.out_df:
             raise UnsupportedError(f"op {call.op.name}: ethernet_datacopy of {call.dfs[0]} to {call.op.out_df}")
         return OpRegisters(("",), "", "fp32")

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from buda_emu.emulator.ops.on_device.accumulation import Accumulation, require_stored, tail_sources
+from buda_emu.emulator.ops.on_device.accumulation import Accumulation, require_in_l1, tail_sources
 from buda_emu.emulator.ops.on_device.base import DeviceOp, Job, Maker, on_device
 from buda_emu.emulator.ops.on_device.operands import frozen
 from buda_emu.emulator.ops.on_device.units import Product
@@ -25,7 +25,7 @@ class Depthwise(DeviceOp):
         parallel = job.parallel
         bias, _ = tail_sources(call, sources, 2)
         around = Accumulation(call=call, registers=registers, units=units, bias=bias, scale=None, previous=job.previous)
-        in0, in1 = (require_stored(call, source).product_words(units, parallel, FULL_TILE) for source in sources[:2])
+        in0, in1 = (require_in_l1(call, source).product_words(units, parallel, FULL_TILE) for source in sources[:2])
         t, rows, width = op.operands[0].map.shape
         m_k = op.attributes.m_k
         cols = op.operands[1].map.shape[2]

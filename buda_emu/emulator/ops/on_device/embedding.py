@@ -1,4 +1,4 @@
-"""embedding on the device: rows of elements find new places (DEVICE_NUMERICS 6.2, inferred)."""
+"""embedding on the device: rows of elements move to new places (DEVICE_NUMERICS 6.2, inferred)."""
 
 import numpy as np
 
@@ -11,12 +11,12 @@ from buda_emu.emulator.ops.on_device.operands import Stored
 
 @on_device("embedding")
 class Embedding:
-    """Rows of a table in row-major order (OPS 6.9)."""
+    """A lookup of rows of a table in row-major order (OPS 6.9)."""
 
     def registers(self, call: DeviceCall) -> OpRegisters:
-        """Of the table; the indices are read by no unit."""
-        found = call.registers((0,))
-        return OpRegisters((*found.inputs, ""), found.intermediate, found.dst)
+        """Return the register formats of the table; no unit reads the indices."""
+        registers = call.registers((0,))
+        return OpRegisters((*registers.inputs, ""), registers.intermediate, registers.dst)
 
     def maker(self, job: Job) -> Maker:
         job.no_gradient()
@@ -35,8 +35,8 @@ class Embedding:
         datums = table.stored_tiles(0, len(table.bits) * count).datums
         lines = datums.reshape(len(table.bits), -1, cols * 32)
         lines = np.broadcast_to(lines, (entries, *lines.shape[1:]))
-        found = np.where((picked >= 0)[..., np.newaxis], lines[np.arange(entries)[:, np.newaxis], picked], 0)
-        tiles = found.reshape(entries, 1, -1, 32, cols, 32).swapaxes(3, 4)
+        rows = np.where((picked >= 0)[..., np.newaxis], lines[np.arange(entries)[:, np.newaxis], picked], 0)
+        tiles = rows.reshape(entries, 1, -1, 32, cols, 32).swapaxes(3, 4)
         every = np.repeat(tiles, t, axis=1).astype(datums.dtype, copy=False).reshape(entries, -1, TILE_ELEMENTS)
         mode = copied_mode(table, job.registers.dst)
         return copy_of(Bits(table.bits.df, np.ascontiguousarray(every)), table.register, mode, job.units)

@@ -15,22 +15,22 @@ from buda_emu.emulator.ops.fused_plan import DEST, OUTPUT, Step, fused_plan
 from buda_emu.emulator.ops.on_device.base import (
     DeviceCall,
     DeviceOp,
+    DstTiles,
     Job,
-    Made,
     Maker,
     Packing,
     arrangement,
     block_of,
     in_blocks,
-    kept_dims,
     make,
     on_device,
     relu_of,
+    result_dims,
 )
 from buda_emu.emulator.ops.on_device.binary import binary_maker
 from buda_emu.emulator.ops.on_device.copies import copy_maker
 from buda_emu.emulator.ops.on_device.matmul import matmul_maker
-from buda_emu.emulator.ops.on_device.operands import InDest, Source, Stored, blanked
+from buda_emu.emulator.ops.on_device.operands import InDest, Source, Stored, blank_words
 from buda_emu.emulator.ops.on_device.reduce import pool_maker
 from buda_emu.emulator.ops.on_device.sfpu import sfpu_maker
 from buda_emu.emulator.ops.on_device.units import Index, Units
@@ -40,7 +40,8 @@ from buda_emu.support.errors import UnsupportedError
 
 @on_device("fused_op")
 class Fused(DeviceOp):
-    """The sub-ops in order, each on whole tensors: their tiles do not see the order in which a core takes them."""
+    """The sub-ops in order, each on whole tensors: their tiles do not depend on the order in which a core takes
+    them."""
 
     def maker(self, job: Job) -> Maker:
         job.no_gradient()
@@ -51,7 +52,7 @@ class Fused(DeviceOp):
 
 @dataclass
 class _Schedule:
-    """One run through the schedules."""
+    """One run through the schedules of a fused op."""
 
     call: DeviceCall
     registers: OpRegisters
@@ -60,10 +61,10 @@ class _Schedule:
     units: Units
     parallel: Parallel
     stored: dict[str, Bits] = field(default_factory=dict[str, Bits])
-    dest: Made | None = None
+    dest: DstTiles | None = None
 
     def run(self) -> Bits:
-        """What is in `output` at the end, [w, tiles]."""
+        """Run all sub-ops, and return the content of `output`, [w, tiles]."""
         for step in fused_plan(self.call.op).steps:
             self._step(step)
         return self.stored[OUTPUT]
@@ -86,22 +87,25 @@ class _Schedule:
             images = self.units.room(*shape)
             flat = images.reshape(-1, TILE_ELEMENTS)
             modes = set[DstMode]()
-            self.parallel(_keep, len(flat), flat, maker, modes, kept_dims(call), block_of(call.op), Work(4 * datums))
-            result: Made | Bits = Made(images, modes.pop())
+            self.parallel(_keep, len(flat), flat, maker, modes, result_dims(call), block_of(call.op), Work(4 * datums))
+            result: DstTiles | Bits = DstTiles(images, modes.pop())
         else:
-            df = self.call.op.out_df if step.target == OUTPUT else self.call.op.intermed_df
+            if step.target == OUTPUT:
+                df = self.call.op.out_df
+            else:
+                df = self.call.op.intermed_df
             result = Bits.empty(df, *shape)
             from_single = step.target == OUTPUT and self.call.makes_output_of_single
             packing = Packing(self.registers.integer, relu, from_single, fused=True)
-            make(maker, result, packing, kept_dims(call), self.units, self.parallel, datums, block_of(call.op))
+            make(maker, result, packing, result_dims(call), self.units, self.parallel, datums, block_of(call.op))
         for name in step.emptied:
             self.stored.pop(name, None)
-        self.dest = result if isinstance(result, Made) else None
+        self.dest = result if isinstance(result, DstTiles) else None
         if isinstance(result, Bits):
             self.stored[step.target] = result
 
     def _source(self, call: DeviceCall, step: Step, position: int) -> Source:
-        """An operand of a sub-op, through the base op's TMs and its own."""
+        """Return an operand of a sub-op, through the base op's TMs and its own."""
         source = step.sources[position]
         operand = call.op.operands[position]
         arrange = arrangement(call.op, position)
@@ -124,8 +128,9 @@ class _Schedule:
             mode=self.registers.dst,
         )
 
-    def _from_dest(self, dest: Made, index: Index, step: Step) -> InDest:
-        """Dst as an operand: moved to the Src register that the other operand's format asks for (2.7, inferred)."""
+    def _from_dest(self, dest: DstTiles, index: Index, step: Step) -> InDest:
+        """Return Dst as an operand: moved to the Src register that the other operand's format asks for (2.7,
+        inferred)."""
         others = [self._register_of(s.external) for s in step.sources if s.buffer != DEST]
         register = next((other for other in others if REGISTERS.get(other) is not None), self._own_register)
         image, mode = dest
@@ -137,7 +142,9 @@ class _Schedule:
         return InDest(image, index, register, mode)
 
     def _register_of(self, external: int) -> str:
-        return self.registers.inputs[external] if external >= 0 else self.registers.intermediate
+        if external >= 0:
+            return self.registers.inputs[external]
+        return self.registers.intermediate
 
     @cached_property
     def _own_register(self) -> str:
@@ -179,28 +186,28 @@ class _Schedule:
         )
 
     def _relu_in_dest(self, maker: Maker, mode: int, threshold: float) -> Maker:
-        """The vector unit's relu, for what is not packed (2.8, 3.3)."""
+        """Return a maker that applies the vector unit's relu to a result that is not packed (2.8, 3.3)."""
         bound = bind("relu_max" if mode == 3 else "relu_min", self.call.core, threshold=fp16_constant(threshold))
         if self.registers.integer:
             raise UnsupportedError(f"op {self.call.op.name}: relu of integers in dest is not known on the device")
 
-        def tiles(start: int, stop: int) -> Made:
-            made = _image(maker(start, stop))
-            return made._replace(image=self.units.function(bound, made.mode, made.image))
+        def tiles(start: int, stop: int) -> DstTiles:
+            result = _image(maker(start, stop))
+            return result._replace(image=self.units.function(bound, result.mode, result.image))
 
         return tiles
 
 
-def _image(made: Made | Bits) -> Made:
-    if isinstance(made, Bits):
+def _image(result: DstTiles | Bits) -> DstTiles:
+    if isinstance(result, Bits):
         raise UnsupportedError("a result that is summed up in L1 does not stay in dest")
-    return made
+    return result
 
 
 def _keep(
     start: int, stop: int, flat: U32, maker: Maker, modes: set[DstMode], dims: tuple[int, int], block: int, _work: Work
 ) -> None:
     for begin, end in in_blocks(start, stop, block):
-        made = _image(maker(begin, end))
-        flat[begin:end] = blanked(made.image, dims)
-        modes.add(made.mode)
+        result = _image(maker(begin, end))
+        flat[begin:end] = blank_words(result.image, dims)
+        modes.add(result.mode)

@@ -20,7 +20,7 @@ from buda_emu.arithmetic.kernels.tensix.conversions import pack as pack_kernels
 from buda_emu.arithmetic.kernels.tensix.conversions import unpack as unpack_kernels
 from buda_emu.arithmetic.kernels.tensix.products import integer as integer_kernels
 from buda_emu.arithmetic.kernels.tensix.products import tile_matmul as matmul_kernels
-from buda_emu.arithmetic.kernels.tensix.products.matmul_by_singles import Way
+from buda_emu.arithmetic.kernels.tensix.products.matmul_by_singles import Traversal
 from buda_emu.arithmetic.kernels.tensix.products.product import Extent, Source
 from buda_emu.arithmetic.kernels.tensix.products.product import Product as ProductOfTiles
 from buda_emu.arithmetic.kernels.tensix.products.spills import AS_IT_WAS, SPILLS
@@ -52,7 +52,7 @@ from buda_emu.spec.formats import FORMATS, is_block
 
 
 def _dims(dst: U32, product: Product) -> tuple[int, int, int, int]:
-    """t slices of an entry of `dst`; rows, inner and columns of each."""
+    """Return t slices of an entry of `dst`, and rows, inner and columns of each."""
     return dst.shape[1] // (product.rows * product.cols), product.rows, product.inner, product.cols
 
 
@@ -66,12 +66,13 @@ def _source(words: Words) -> Source:
 _WORDS_OF_SINGLES: Final = {"Tf32": -0x2000, "Float16_b": -0x10000}
 
 
-def _way(spill: Spill, mode: DstMode) -> tuple[int, str, str, str]:
+def _spill_key(spill: Spill, mode: DstMode) -> tuple[int, str, str, str]:
     return MODES.get(mode, -1), spill.held_as, spill.df, spill.register
 
 
 def _codes(tiles: Bits, register: str) -> pick_kernels.Codes | None:
-    """Stored tiles [w, n] as the kernel of picks takes them, None where it does not know their register words."""
+    """Return stored tiles [w, n] in the form of the kernel of picks, None where it does not know their register
+    words."""
     none = 0, 0, TILE_ELEMENTS
     bytes_ = np.empty(none, np.uint8)
     halves = np.empty(none, np.uint16)
@@ -111,15 +112,18 @@ class KernelUnits:
 
     core: Core
     lend: Callable[[int], NDArray[np.float32]] | None = field(default=None, kw_only=True)
-    """Where memory to work in comes from, float32[count]: who lends it takes it back when the op is done."""
+    """Lends working memory, float32[count], and takes it back when the op is done."""
 
     def room(self, *leading: int) -> U32:
         shape = *leading, TILE_ELEMENTS
-        memory = np.empty(shape, np.float32) if self.lend is None else self.lend(prod(shape))
+        if self.lend is None:
+            memory = np.empty(shape, np.float32)
+        else:
+            memory = self.lend(prod(shape))
         return memory.view(np.uint32).reshape(shape)
 
     def halves(self, tiles: Bits, register: str, parallel: Parallel) -> U32 | None:
-        """See `Units`. Tiles of Float16_b are such halves as they lie."""
+        """Return halves as `Units` describes them. Tiles of Float16_b are such halves as they are stored."""
         if byteorder != "little":
             return None
         if tiles.df == register == "Float16_b":
@@ -147,7 +151,10 @@ class KernelUnits:
         if register in IN_DST:
             out[...] = unpack.unpack(tiles.datums, tiles.df, register, self.core)
             return out
-        parts = (tiles.datums,) if tiles.exponents is None else (tiles.datums, tiles.exponents)
+        if tiles.exponents is None:
+            parts = (tiles.datums,)
+        else:
+            parts = (tiles.datums, tiles.exponents)
         _unpacker(tiles.df, register, self.core)(0, len(out), out, *parts)
         return out
 
@@ -178,8 +185,10 @@ class KernelUnits:
         return out
 
     def left_by_singles(self, left_out: NDArray[np.bool_]) -> list[tuple[int, int]]:
-        """The tiles that float32 arithmetic gives no sure bits of, as runs of neighbours."""
-        return runs(np.flatnonzero(left_out).tolist()) if left_out.any() else []
+        """Return the tiles for which float32 arithmetic gives no certain bits, as runs of neighbours."""
+        if left_out.any():
+            return runs(np.flatnonzero(left_out).tolist())
+        return []
 
     def multiply(self, a: U32, b: U32, register: str, mode: DstMode, fidelity: str, dst: U32 | None = None) -> U32:
         if REGISTERS[register] is None:
@@ -212,26 +221,27 @@ class KernelUnits:
                 tiles_of(dst)[start:stop] = 0
             integer_kernels.int_matmul_tiles(start, stop, dst, self._product(dst, block, _INTEGERS))
             return
-        given = self._product(dst, block, self._setting(register, block.mode))
-        matmul_kernels.matmul_tiles(start, stop, dst, given, block.fresh)
+        arguments = self._product(dst, block, self._setting(register, block.mode))
+        matmul_kernels.matmul_tiles(start, stop, dst, arguments, block.fresh)
 
     def _matmul_in_blocks(self, dst: U32, items: range, block: ProductBlock, spill: Spill) -> None:
-        """In one kernel where one knows the way to intermed_df and back."""
-        spilled = SPILLS.get(_way(spill, block.mode))
-        left = [items]
+        """Multiply with spills: in one kernel where it knows the conversion to intermed_df and back, else block by
+        block."""
+        spilled = SPILLS.get(_spill_key(spill, block.mode))
+        remaining = [items]
         register = block.operands[0].register
         if spilled is not None and REGISTERS[register] is not None:
-            given = self._product(dst, block, self._setting(register, block.mode))
-            way = Way(spilled, spill.ends, block.fresh)
-            undone = matmul_kernels.matmul_blocks(items.start, items.stop, dst, given, way)
-            left = [range(item, item + 1) for item in undone]
+            arguments = self._product(dst, block, self._setting(register, block.mode))
+            spill_way = Traversal(spilled, spill.ends, block.fresh)
+            undone = matmul_kernels.matmul_blocks(items.start, items.stop, dst, arguments, spill_way)
+            remaining = [range(tile, tile + 1) for tile in undone]
         elif block.fresh:
             tiles_of(dst)[items.start : items.stop] = 0
-        for some in left:
+        for some in remaining:
             block_by_block(self, dst, some, block, spill)
 
     def _product(self, dst: U32, block: ProductBlock, setting: Setting) -> ProductOfTiles:
-        """What the kernels are told."""
+        """Return the arguments of the product kernels."""
         in0, in1 = map(_source, block.operands)
         product = block.product
         k = block.k
@@ -248,37 +258,43 @@ class KernelUnits:
     def picker(
         self, picking: Picking, fidelity: str, mode: DstMode, spill: Spill | None
     ) -> Callable[[U32, int, int], None] | None:
-        way = AS_IT_WAS if spill is None else SPILLS.get(_way(spill, mode))
-        given = None if way is None else self._picking(picking, fidelity, mode, way)
-        if given is None:
+        if spill is None:
+            spill_code = AS_IT_WAS
+        else:
+            spill_code = SPILLS.get(_spill_key(spill, mode))
+        if spill_code is None:
+            arguments = None
+        else:
+            arguments = self._picking(picking, fidelity, mode, spill_code)
+        if arguments is None:
             return None
 
         def pick(images: U32, start: int, stop: int) -> None:
             none = np.empty((0, TILE_ELEMENTS), np.uint16)
             memory = np.empty(pick_kernels.ROOM, np.int32)
-            pick_kernels.pick_tiles(start, stop, images, picking.picks, *given, none, memory)
+            pick_kernels.pick_tiles(start, stop, images, picking.picks, *arguments, none, memory)
 
         return pick
 
     def l1_picker(
         self, picking: Picking, fidelity: str, mode: DstMode, df: str
     ) -> Callable[[Bits, int, int], None] | None:
-        given = self._picking(picking, fidelity, mode, AS_IT_WAS)
-        if given is None or (mode, df) != ("bf16", "Float16_b"):
+        arguments = self._picking(picking, fidelity, mode, AS_IT_WAS)
+        if arguments is None or (mode, df) != ("bf16", "Float16_b"):
             return None
 
         def pick(out: Bits, start: int, stop: int) -> None:
             none = np.empty((1, TILE_ELEMENTS), np.uint32)
             memory = np.empty(pick_kernels.ROOM, np.int32)
             datums: NDArray[Any] = out.datums
-            pick_kernels.pick_tiles(start, stop, none, picking.picks, *given, datums, memory)
+            pick_kernels.pick_tiles(start, stop, none, picking.picks, *arguments, datums, memory)
 
         return pick
 
     def _picking(
         self, picking: Picking, fidelity: str, mode: DstMode, spill: int
     ) -> tuple[pick_kernels.Reading, pick_kernels.Picking] | None:
-        """What the kernel of picks is told in between, None where it does not serve."""
+        """Return the arguments of the kernel of picks, None where it cannot be used."""
         codes = _codes(picking.source, picking.register)
         setting = self._setting(picking.register, mode)
         if codes is None or (mode == "fp32" and setting.exponent_bits == 5):
@@ -299,9 +315,9 @@ class KernelUnits:
 
     def to_src(self, dst: U32, mode: DstMode, register: str) -> U32:
         elementwise.move_to_src(dst[:0], mode, register)  # the same refusals
-        kept = KEPT.get(register, np.uint32(0xFFFFFFFF))
+        mask = KEPT.get(register, np.uint32(0xFFFFFFFF))
         out = np.empty_like(dst)
-        elementwise_kernels.move_to_src_tiles(0, len(out), out, dst, {"bf16": 0, "fp16": 1}.get(mode, 2), kept)
+        elementwise_kernels.move_to_src_tiles(0, len(out), out, dst, {"bf16": 0, "fp16": 1}.get(mode, 2), mask)
         return out
 
     def pack(self, dst: U32, to: PackedAs, out: Bits | None = None) -> Bits:
@@ -311,7 +327,10 @@ class KernelUnits:
         return out
 
     def recode(self, tiles: Bits, out: Bits) -> None:
-        bits = (0x7C00, 0) if tiles.df == "Float16" else (0x7F80, 0x7F80)
+        if tiles.df == "Float16":
+            bits = (0x7C00, 0)
+        else:
+            bits = (0x7F80, 0x7F80)
         elementwise_kernels.recode_halves(0, len(tiles), out.datums, tiles.datums, *bits)
 
     def add_in_l1(self, old: Bits, new: Bits) -> Bits:

@@ -16,28 +16,28 @@ from buda_emu.arithmetic.kernels.tiles.gather import TRANSPOSE
 from buda_emu.arithmetic.tensix.registers import OpRegisters
 from buda_emu.emulator.ops import matmul_sparse
 from buda_emu.emulator.ops.base import OpCall
-from buda_emu.emulator.ops.on_device.accumulation import Accumulation, require_stored, tail_sources
-from buda_emu.emulator.ops.on_device.base import DeviceCall, Job, Made, Maker, Packing, on_device, packed
+from buda_emu.emulator.ops.on_device.accumulation import Accumulation, require_in_l1, tail_sources
+from buda_emu.emulator.ops.on_device.base import DeviceCall, DstTiles, Job, Maker, Packing, on_device, pack_tiles
 from buda_emu.emulator.ops.on_device.operands import Stored, frozen
 from buda_emu.emulator.ops.on_device.units import Index, Picking, Product, Words
 from buda_emu.spec.blocking import FULL_TILE
 
 Pick = Callable[[U32, int, int], None]
-"""Adds the products of tiles start..stop to images[stop - start, 1024]."""
+"""A function that adds the products of tiles start..stop to images[stop - start, 1024]."""
 
 _EDGE: Final = 32
 _NONE: Final = np.zeros(0, np.bool_)
 
 
 def identity_maker(job: Job, around: Accumulation, weights: Stored, acts: Stored, encoding: Bits) -> Maker:
-    """What makes the tiles of an identity matmul. `encoding`: input 2, [w or 1, tiles]."""
+    """Return the maker of an identity matmul. `encoding`: input 2, [w or 1, tiles]."""
     first, second = (operand.tile_dim for operand in job.call.op.operands[:2])
     in0 = weights.all_words(job.units, job.parallel, first)
-    listed = _listed(job.call.op, encoding, in0)
-    whole = first == second == FULL_TILE
+    listed = _decode_encodings(job.call.op, encoding, in0)
+    full_tiles = first == second == FULL_TILE
     faces = 1 if min(first[1], second[0]) <= 16 else 2
     product = _Identity(job, around, listed.terms, in0, acts, faces)
-    if listed.picks is None or not (whole and around.begins_empty):
+    if listed.picks is None or not (full_tiles and around.begins_empty):
         return product.maker()
     picked = listed.picked
     spill = None
@@ -65,10 +65,10 @@ def _in_l1(df: str, add_up: Callable[[Bits, int, int], None]) -> Maker:
     return tiles
 
 
-class Listed(NamedTuple):
-    """What the encodings of an op list: the terms of each entry, of the first alone where all are equal; what they
-    pick where there is one encoding of one entry of weights. bool[groups * rows]: for which rows of tiles the picks are
-    all that there is, and which are spilled in between."""
+class EncodedTerms(NamedTuple):
+    """The decoded encodings of an op: the terms of each entry, of the first alone where all are equal, and the picks
+    where there is one encoding of one entry of weights. `picked` and `spilled`, bool[groups * rows]: for which rows of
+    tiles the picks are all terms, and which are spilled in between."""
 
     encoding: Bits
     weights: U32
@@ -78,21 +78,25 @@ class Listed(NamedTuple):
     spilled: NDArray[np.bool_]
 
 
-def _listed(op: OpCall, encoding: Bits, weights: Words) -> Listed:
-    """Worked out once for the same encoding and weights: they are constants, as a rule."""
-    known: Listed | None = op.memo.get("listed")
-    if known is not None and _same(known.encoding.datums, encoding.datums) and _same(known.weights, weights.tiles):
-        return known
+def _decode_encodings(op: OpCall, encoding: Bits, weights: Words) -> EncodedTerms:
+    """Decode the encodings, once for the same encoding and weights: they are constants, as a rule."""
+    remembered: EncodedTerms | None = op.memo.get("listed")
+    if (
+        remembered is not None
+        and _same(remembered.encoding.datums, encoding.datums)
+        and _same(remembered.weights, weights.tiles)
+    ):
+        return remembered
     operand = op.operands[2]
     values = operand.map.apply(encoding.values().reshape(len(encoding), *operand.map.source_shape, 32, 32))
     terms = [matmul_sparse.collect(op, entry) for entry in values]
-    own = encoding.copy(), weights.tiles.copy(), terms
+    common_fields = encoding.copy(), weights.tiles.copy(), terms
     if len(terms) == len(weights.tiles) == 1:
-        listed = Listed(*own, *_picks(terms[0], weights, op.attributes.u_kt))
+        result = EncodedTerms(*common_fields, *_picks(terms[0], weights, op.attributes.u_kt))
     else:
-        listed = Listed(*own, None, _NONE, _NONE)
-    op.memo["listed"] = listed
-    return listed
+        result = EncodedTerms(*common_fields, None, _NONE, _NONE)
+    op.memo["listed"] = result
+    return result
 
 
 def _same(a: NDArray[np.generic], b: NDArray[np.generic]) -> bool:
@@ -100,7 +104,7 @@ def _same(a: NDArray[np.generic], b: NDArray[np.generic]) -> bool:
 
 
 def _picks(terms: matmul_sparse.Terms, weights: Words, u_kt: int) -> tuple[Picks, NDArray[np.bool_], NDArray[np.bool_]]:
-    """The last three fields of `Listed`."""
+    """Return the last three fields of `EncodedTerms`."""
     words = weights.tiles[0].view(np.int32)
     tile, place = np.nonzero(words & 0x7F800000)
     line = place // _EDGE
@@ -146,33 +150,40 @@ class _Identity:
 
     @property
     def call(self) -> DeviceCall:
-        """The op."""
+        """The op that is run."""
         return self.job.call
 
     @property
     def columns(self) -> tuple[int, int]:
-        """Of a row of result tiles, and of a group in it, which has its own terms."""
+        """The columns of a row of result tiles, and those of a group in it, which has its own terms."""
         cols = self.call.op.blocking.cols
         return cols, cols // self.call.op.attributes.fracture_factor
 
     def load(self) -> Words:
-        """The activations in a register file, made when they are first asked for; by all threads if that is now."""
+        """Return the activations in a register file, made when they are first asked for; by all threads if that is
+        now."""
         with self._lock:
             if not self._loaded:
                 height, width = self.call.op.operands[1].tile_dim
-                dims = (width, height) if self.call.op.transpose else (height, width)
+                if self.call.op.transpose:
+                    dims = (width, height)
+                else:
+                    dims = (height, width)
                 self._loaded.append(self.acts.all_words(self.job.units, self.job.parallel, dims))
             return self._loaded[0]
 
     def maker(self, pick: Pick | None = None, picked: NDArray[np.bool_] = _NONE) -> Maker:
-        """What makes the tiles. `pick` adds up those of the rows that are `picked`."""
+        """Return the maker of the tiles. `pick` adds up those of the rows that are `picked`."""
         if pick is None or not picked.all():
             self.load()
         groups = self.call.op.attributes.fracture_factor
-        by_pick = np.zeros(self.terms[0].begin[:, 1:].size, np.bool_) if pick is None else picked
+        if pick is None:
+            by_pick = np.zeros(self.terms[0].begin[:, 1:].size, np.bool_)
+        else:
+            by_pick = picked
         by_pick = by_pick.reshape(groups, -1).T.reshape(-1)  # in the order of the result
 
-        def part(begin: int, end: int, add: Pick | None) -> Made | Bits:
+        def part(begin: int, end: int, add: Pick | None) -> DstTiles | Bits:
             images = np.empty((end - begin, TILE_ELEMENTS), np.uint32)
             if add is not None:
 
@@ -184,17 +195,20 @@ class _Identity:
                 return self.around.run([block], images, 0, end - begin, begin)
             if self.around.sums_only and not self._terms_of(begin)[2]:
                 images[...] = 0  # most rows of tiles are like that
-                return Made(images, self.job.registers.dst)
+                return DstTiles(images, self.job.registers.dst)
             return self._run(begin, end)
 
-        def tiles(start: int, stop: int) -> Made | Bits:
-            made = [part(begin, end, pick if one else None) for begin, end, one in self._parts(start, stop, by_pick)]
-            return joined(made, self._packed)
+        def tiles(start: int, stop: int) -> DstTiles | Bits:
+            pieces = [
+                part(begin, end, pick if is_picked else None)
+                for begin, end, is_picked in self._parts(start, stop, by_pick)
+            ]
+            return join_tiles(pieces, self._pack)
 
         return tiles
 
     def _parts(self, start: int, stop: int, by_pick: NDArray[np.bool_]) -> Iterator[tuple[int, int, bool]]:
-        """Rows of tiles, or the column groups of them: neighbours that have the same terms, or are all picked."""
+        """Yield rows of tiles, or the column groups of them: neighbours that have the same terms, or are all picked."""
         _, group_cols = self.columns
         first = start // group_cols
         last = (stop - 1) // group_cols + 1
@@ -204,23 +218,23 @@ class _Identity:
             yield max(start, begin * group_cols), min(stop, end * group_cols), bool(picked[begin - first])
 
     def _terms_of(self, start: int) -> tuple[int, int, int]:
-        """Entry and first term of a tile, counted over all entries, and how many it has."""
+        """Return entry and first term of a tile, counted over all entries, and how many terms it has."""
         cols, group_cols = self.columns
         rows = self.call.op.blocking.rows * self.call.op.blocking.t
         entry, row = divmod(start // cols, rows)
         begin = self.terms[entry if len(self.terms) > 1 else 0].begin[start % cols // group_cols]
         return entry, int(begin[row]), int(begin[row + 1] - begin[row])
 
-    def _run(self, start: int, stop: int) -> Made | Bits:
-        """Neighbours that have the same terms."""
+    def _run(self, start: int, stop: int) -> DstTiles | Bits:
+        """Compute neighbours that have the same terms."""
         op = self.call.op
         (cols, _) = self.columns
         entry, begin, count = self._terms_of(start)
         terms = self.terms[entry if len(self.terms) > 1 else 0]
-        own = slice(begin, begin + count)
-        act_rows = terms.act_row[own]
+        term_range = slice(begin, begin + count)
+        act_rows = terms.act_row[term_range]
         acts = self.load()
-        in0 = _of_entry(self.weights, entry, self.weights.index[terms.weight[own]])
+        in0 = _of_entry(self.weights, entry, self.weights.index[terms.weight[term_range]])
         in1 = _of_entry(acts, entry, acts.index.reshape(-1, cols)[act_rows])
         product = Product(rows=1, inner=count, cols=cols, faces=self.faces, fidelity=self.call.fidelity)
         dst = np.empty((1, cols, TILE_ELEMENTS), np.uint32)
@@ -230,24 +244,27 @@ class _Identity:
         blocks = self.around.blocks(in0, in1, product, ends)
         return self.around.run(blocks, dst, first, first + stop - start, start)
 
-    def _packed(self, made: Made) -> Bits:
+    def _pack(self, tiles: DstTiles) -> Bits:
         packing = Packing(self.around.registers.integer, from_single=self.call.makes_output_of_single)
-        return packed(self.around.units, made, self.call.op.out_df, packing)
+        return pack_tiles(self.around.units, tiles, self.call.op.out_df, packing)
 
 
 def _of_entry(words: Words, entry: int, index: Index) -> Words:
-    tiles = words.tiles if len(words.tiles) == 1 else words.tiles[entry : entry + 1]
+    if len(words.tiles) == 1:
+        tiles = words.tiles
+    else:
+        tiles = words.tiles[entry : entry + 1]
     return replace(words, tiles=tiles, index=frozen(index))
 
 
-def joined(made: Sequence[Made | Bits], pack: Callable[[Made], Bits]) -> Made | Bits:
-    """Neighbours as one; where some have been summed up in L1, all are packed."""
-    if len(made) == 1:
-        return made[0]
-    images = [part for part in made if isinstance(part, Made)]
-    if len(images) == len(made):
-        return Made(np.concatenate([part.image for part in images]), images[0].mode)
-    parts = [pack(part) if isinstance(part, Made) else part for part in made]
+def join_tiles(pieces: Sequence[DstTiles | Bits], pack: Callable[[DstTiles], Bits]) -> DstTiles | Bits:
+    """Join the pieces of a range of tiles; where some have been summed up in L1, all are packed."""
+    if len(pieces) == 1:
+        return pieces[0]
+    images = [part for part in pieces if isinstance(part, DstTiles)]
+    if len(images) == len(pieces):
+        return DstTiles(np.concatenate([part.image for part in images]), images[0].mode)
+    parts = [pack(part) if isinstance(part, DstTiles) else part for part in pieces]
     exponents = [part.exponents for part in parts if part.exponents is not None]
     datums = np.concatenate([part.datums for part in parts])
     return Bits(parts[0].df, datums, np.concatenate(exponents) if exponents else None)
@@ -255,22 +272,22 @@ def joined(made: Sequence[Made | Bits], pack: Callable[[Made], Bits]) -> Made | 
 
 @on_device("matmul")
 class Matmul:
-    """Input 1 in SrcA, input 0 in SrcB; m_k blocks of u_kt inner tiles, z times as many with accumulate."""
+    """A matmul: input 1 in SrcA, input 0 in SrcB; m_k blocks of u_kt inner tiles, z times as many with accumulate."""
 
     def registers(self, call: DeviceCall) -> OpRegisters:
-        """Of all operands but the encoding of an identity matmul, which no unit reads."""
+        """Return the register formats of all operands but the encoding of an identity matmul, which no unit reads."""
         if not call.op.attributes.identity:
             return call.registers()
         numbers = [n for n in range(len(call.dfs)) if n != 2]
-        found = call.registers(numbers)
-        return replace(found, inputs=(*found.inputs[:2], "", *found.inputs[2:]))
+        registers = call.registers(numbers)
+        return replace(registers, inputs=(*registers.inputs[:2], "", *registers.inputs[2:]))
 
     def maker(self, job: Job) -> Maker:
         return matmul_maker(job)
 
 
 def matmul_maker(job: Job) -> Maker:
-    """What makes the tiles of a matmul, of its own or in a fused op."""
+    """Return the maker of a matmul, stand-alone or in a fused op."""
     call = job.call
     registers = job.registers
     sources = job.sources
@@ -280,7 +297,7 @@ def matmul_maker(job: Job) -> Maker:
     entries = job.entries
     bias, scale = tail_sources(call, sources, 3 if op.attributes.identity else 2)
     around = Accumulation(call=call, registers=registers, units=units, bias=bias, scale=scale, previous=job.previous)
-    left, right = (require_stored(call, source) for source in sources[:2])
+    left, right = (require_in_l1(call, source) for source in sources[:2])
     dims = op.operands[1].tile_dim
     if op.attributes.identity:
         encoding = sources[2]
@@ -288,7 +305,9 @@ def matmul_maker(job: Job) -> Maker:
         return identity_maker(job, around, left, right, encoding.bits)
     in0 = left.product_words(units, parallel, op.operands[0].tile_dim)
     in1 = right.product_words(units, parallel, (dims[1], dims[0]) if op.transpose else dims)
-    faces = 1 if min(op.operands[0].tile_dim[1], dims[0]) <= 16 else 2
+    faces = 2
+    if min(op.operands[0].tile_dim[1], dims[0]) <= 16:
+        faces = 1
     return _dense(call, around, in0, in1, faces, entries)
 
 
@@ -311,7 +330,7 @@ def _dense(call: DeviceCall, around: Accumulation, in0: Words, in1: Words, faces
 
 
 def _every(words: Words, t: int, per_slice: int, first: int, step: int) -> Words:
-    """The operand with only the t slices first, first + step, ... of `t`; it may have more."""
+    """Return the operand with only the t slices first, first + step, ... of `t`; it may have more."""
     if step == 1:
         return words
     return replace(words, index=frozen(words.index[: t * per_slice].reshape(t, per_slice)[first::step]))

@@ -1,4 +1,4 @@
-"""Where an operand of a device op comes from: tiles as they lie in L1, or what a fused op left in Dst."""
+"""The operands of device ops: tiles in L1, or results that a fused op left in Dst."""
 
 from dataclasses import dataclass
 from typing import Final, Protocol
@@ -15,7 +15,7 @@ from buda_emu.emulator.ops.on_device.units import Index, Units, Words, family_of
 from buda_emu.spec.blocking import FULL_TILE
 
 BLOCK: Final = 128
-"""Tiles that go through all units before the next: their words stay in a core's cache in between."""
+"""Tiles that go through all units before the next ones, so that their words stay in a core's cache in between."""
 
 
 class Source(Protocol):
@@ -23,24 +23,25 @@ class Source(Protocol):
 
     @property
     def register(self) -> str:
-        """Its register format."""
+        """The register format of the operand."""
         ...
 
     def words(self, units: Units, start: int, stop: int) -> U32:
-        """Register words uint32[stop - start, 1024] of post-TM tiles start..stop, counted over all entries."""
+        """Return register words uint32[stop - start, 1024] of post-TM tiles start..stop, counted over all entries."""
         ...
 
     def image(self, units: Units, start: int, stop: int) -> U32:
-        """The same as a Dst image, copied as the op does it (2.7)."""
+        """Return a Dst image of post-TM tiles start..stop, copied as the op does it (2.7)."""
         ...
 
     def image_at(self, units: Units, positions: NDArray[np.int64]) -> U32:
-        """The image of the post-TM tiles of these numbers."""
+        """Return the Dst image of the post-TM tiles of these numbers."""
         ...
 
 
 def _places(index: Index, shape: tuple[int, ...], start: int, stop: int) -> tuple[slice | NDArray[np.int64], Index]:
-    """Rows of a tensor [w or 1, tiles] for post-TM tiles start..stop, and their source tiles, negative for a pad."""
+    """Return rows of a tensor [w or 1, tiles] for post-TM tiles start..stop, and their source tiles, negative for a
+    pad."""
     entry, first = divmod(start, index.size)
     if first + stop - start <= index.size:  # of one entry
         at = index[first : first + stop - start]
@@ -53,14 +54,14 @@ def _places(index: Index, shape: tuple[int, ...], start: int, stop: int) -> tupl
 
 
 def _places_at(index: Index, shape: tuple[int, ...], positions: NDArray[np.int64]) -> tuple[NDArray[np.int64], Index]:
-    """The same for post-TM tiles of these numbers."""
+    """Return rows and source tiles, as `_places`, for the post-TM tiles of these numbers."""
     entries, tile = np.divmod(positions, index.size)
     at = index[tile]
     return np.maximum(at, 0) + (entries * shape[1] if shape[0] > 1 else 0), at
 
 
-def arranged(tiles: U32, arrange: int) -> U32:
-    """uint32[n, 1024] with the elements of each tile moved; a constant of `kernels.gather` says how."""
+def arrange_words(tiles: U32, arrange: int) -> U32:
+    """Move the elements of each tile of uint32[n, 1024] as a constant of `kernels.gather` says."""
     if arrange == AS_IS:
         return tiles
     square = tiles.reshape(-1, 32, 32)
@@ -84,34 +85,34 @@ class Stored:
     register: str
     mode: DstMode
     in_order: bool = False
-    """Whether the map leaves every tile where it is, which saves looking at it for each block."""
+    """True where the map leaves every tile in its place, so that it need not be evaluated for each block."""
 
     def words(self, units: Units, start: int, stop: int) -> U32:
         if self._lies_at(stop):
-            return arranged(units.unpack(self.bits.rows()[start:stop], self.register), self.arrange)
+            return arrange_words(units.unpack(self.bits.rows()[start:stop], self.register), self.arrange)
         return self._words(units, *_places(self.index, self.bits.shape, start, stop))
 
     def _words(self, units: Units, rows: slice | NDArray[np.int64], at: Index) -> U32:
-        found = units.unpack(self.bits.rows()[rows], self.register)
+        words = units.unpack(self.bits.rows()[rows], self.register)
         missing = at < 0
         if missing.any():
-            found[missing] = self.pad(units)
-        return arranged(found, self.arrange)
+            words[missing] = self.pad(units)
+        return arrange_words(words, self.arrange)
 
     def stored_tiles(self, start: int, stop: int) -> Bits:
-        """The bits of post-TM tiles as they are, [stop - start]; those of a pad as the host encodes its value."""
+        """Return the unchanged bits of post-TM tiles, [stop - start]; those of a pad as the host encodes its value."""
         if self._lies_at(stop):
             return self.bits.rows()[start:stop]
         rows, at = _places(self.index, self.bits.shape, start, stop)
-        found = self.bits.rows()[rows]
+        bits = self.bits.rows()[rows]
         if (at >= 0).all():
-            return found
-        found = found.copy()
-        found.assign(at < 0, Bits.encoded(self.bits.df, np.full((1, TILE_ELEMENTS), self.pad_value, np.float32)))
-        return found
+            return bits
+        bits = bits.copy()
+        bits.assign(at < 0, Bits.encode(self.bits.df, np.full((1, TILE_ELEMENTS), self.pad_value, np.float32)))
+        return bits
 
     def _lies_at(self, stop: int) -> bool:
-        """Whether post-TM tiles up to `stop` are those of `bits`, one after the other."""
+        """Return whether post-TM tiles up to `stop` are those of `bits`, one after the other."""
         return self.in_order and (len(self.bits) > 1 or stop <= self.index.size)
 
     def image(self, units: Units, start: int, stop: int) -> U32:
@@ -122,24 +123,29 @@ class Stored:
         return units.copy(words, self.register, self.mode)
 
     def pad(self, units: Units) -> np.uint32:
-        """The word of the pad value, which stands in L1 in the operand's format."""
-        tile = Bits.encoded(self.bits.df, np.full((1, TILE_ELEMENTS), self.pad_value, np.float32))
+        """Return the register word of the pad value, which is stored in L1 in the operand's format."""
+        tile = Bits.encode(self.bits.df, np.full((1, TILE_ELEMENTS), self.pad_value, np.float32))
         return units.unpack(tile, self.register)[0, 0]
 
     def product_words(self, units: Units, parallel: Parallel, dims: tuple[int, int]) -> Words:
-        """The same for a product of floats: not unpacked where the units take the tiles as they lie, as halves of words
-        where these say all."""
-        halves = units.halves(self.bits, self.register, parallel) if dims == FULL_TILE else None
+        """Return the operand for a product of floats: as stored where the units take such tiles, as halves of words
+        where these hold all bits, else unpacked."""
+        halves = None
+        if dims == FULL_TILE:
+            halves = units.halves(self.bits, self.register, parallel)
         if halves is None:
             return self.all_words(units, parallel, dims)
-        pad = self.pad(units) if bool((self.index < 0).any()) else np.uint32(0)
+        if bool((self.index < 0).any()):
+            pad = self.pad(units)
+        else:
+            pad = np.uint32(0)
         return Words(
             register=self.register, tiles=halves, index=self.index, pad=pad, transposed=self.arrange == TRANSPOSE
         )
 
     def all_words(self, units: Units, parallel: Parallel, dims: tuple[int, int] = FULL_TILE) -> Words:
-        """The whole tensor in a register file: every tile of the source is unpacked once, and blanked outside `dims`,
-        the tile dim before the in-tile transpose."""
+        """Return the whole tensor in a register file: every tile of the source is unpacked once, and blanked outside
+        `dims`, the tile dim before the in-tile transpose."""
         tiles = units.room(*self.bits.shape)
         flat = tiles.reshape(-1, TILE_ELEMENTS)
         parallel(_unpack, len(flat), flat, units, self.bits.rows(), self.register, dims)
@@ -157,7 +163,7 @@ class Stored:
 
 
 def frozen(index: Index) -> Index:
-    """A contiguous index array, read-only as those of tile maps: one compiled kernel serves both."""
+    """Return a contiguous index array, read-only as those of tile maps: one compiled kernel serves both."""
     index = np.ascontiguousarray(index, np.int32).reshape(-1)
     index.flags.writeable = False
     return index
@@ -166,11 +172,11 @@ def frozen(index: Index) -> Index:
 def _unpack(start: int, stop: int, out: U32, units: Units, rows: Bits, register: str, dims: tuple[int, int]) -> None:
     words = units.unpack(rows[start:stop], register, out[start:stop])
     if dims != FULL_TILE:
-        words[...] = blanked(words, dims)
+        words[...] = blank_words(words, dims)
 
 
-def blanked(tiles: U32, dims: tuple[int, int]) -> U32:
-    """uint32[n, 1024] with zeros outside `dims`: rows and columns that a smaller tile does not have."""
+def blank_words(tiles: U32, dims: tuple[int, int]) -> U32:
+    """Return uint32[n, 1024] with zeros outside `dims`: rows and columns that a smaller tile does not have."""
     if dims == FULL_TILE:
         return tiles
     inside = np.zeros((32, 32), np.bool_)
@@ -191,7 +197,7 @@ class InDest:
         return units.to_src(self.image(units, start, stop), self.mode, self.register)
 
     def image(self, units: Units, start: int, stop: int) -> U32:  # noqa: ARG002
-        """See `Source`: it is there already."""
+        """Return the image of post-TM tiles start..stop, which is in Dst already."""
         rows, _ = _places(self.index, self.images.shape, start, stop)
         return np.ascontiguousarray(self.images.reshape(-1, TILE_ELEMENTS)[rows])
 

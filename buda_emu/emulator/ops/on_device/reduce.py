@@ -10,12 +10,12 @@ from buda_emu.emulator.ops.base import OpCall, Parallel
 from buda_emu.emulator.ops.on_device.base import (
     DeviceCall,
     DeviceOp,
+    DstTiles,
     Job,
-    Made,
     Maker,
     Packing,
     on_device,
-    packed,
+    pack_tiles,
     require_float,
     require_reload,
     result_shape,
@@ -27,7 +27,8 @@ from buda_emu.support.errors import UnsupportedError
 
 @on_device("reduce")
 class Reduce(DeviceOp):
-    """Along r and c one Dst runs over all tiles. Along z every step but the last goes through intermed_df."""
+    """A reduction: along r and c one Dst runs over all tiles; along z every step but the last goes through
+    intermed_df."""
 
     def maker(self, job: Job) -> Maker:
         job.no_gradient()
@@ -47,7 +48,7 @@ def pool_maker(
     units: Units,
     parallel: Parallel,
 ) -> Maker:
-    """What makes the tiles of a reduction along r or c. `shape`: of an entry of the result."""
+    """Return the maker of a reduction along r or c. `shape` is that of an entry of the result."""
     op = call.op
     dim = op.attributes.dim
     if dim not in ("r", "c"):
@@ -62,15 +63,15 @@ def pool_maker(
     dst = units.room(entries, t * rows * cols)
     flat = dst.reshape(-1, TILE_ELEMENTS)
 
-    def tiles(start: int, stop: int) -> Made:
+    def tiles(start: int, stop: int) -> DstTiles:
         units.pool(words, dst, start, stop, dim, mode)
-        return Made(flat[start:stop], mode)
+        return DstTiles(flat[start:stop], mode)
 
     return tiles
 
 
 def _lines(op: OpCall, index: Index) -> Index:
-    """The tiles of each line that becomes one tile, line after line."""
+    """Return the tiles of each line that becomes one tile, line after line."""
     grid = index.reshape(op.operands[0].map.shape)
     lines = np.ascontiguousarray(grid.transpose(0, 2, 1) if op.attributes.dim == "r" else grid).reshape(-1)
     lines.flags.writeable = False
@@ -78,7 +79,7 @@ def _lines(op: OpCall, index: Index) -> Index:
 
 
 def _maximum_over_z(call: DeviceCall, source: Source, registers: OpRegisters, units: Units) -> Maker:
-    """max(input z, running value), which goes through intermed_df from each step to the next."""
+    """Return the maker of max(input z, running value), which goes through intermed_df from each step to the next."""
     z = call.op.attributes.z
     mode = registers.dst
     if z > 1:
@@ -87,14 +88,14 @@ def _maximum_over_z(call: DeviceCall, source: Source, registers: OpRegisters, un
     per_slice = rows * cols
     bound = bind("integer_maximum" if registers.integer else "maximum", call.core)
 
-    def tiles(start: int, stop: int) -> Made:
+    def tiles(start: int, stop: int) -> DstTiles:
         run, tile = np.divmod(np.arange(start, stop), per_slice)  # runs of z slices, counted over all entries
         image = source.image_at(units, run * z * per_slice + tile)
         for step in range(1, z):
-            stored = packed(units, Made(image, mode), call.op.intermed_df, Packing(registers.integer))
+            stored = pack_tiles(units, DstTiles(image, mode), call.op.intermed_df, Packing(registers.integer))
             running = units.copy(units.unpack(stored, registers.intermediate), registers.intermediate, mode)
             new = source.image_at(units, (run * z + step) * per_slice + tile)
             image = units.function(bound, mode, new, running)
-        return Made(image, mode)
+        return DstTiles(image, mode)
 
     return tiles

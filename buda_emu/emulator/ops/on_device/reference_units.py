@@ -1,4 +1,4 @@
-"""The units of a core as they are defined: in plain numpy, of `buda_emu.arithmetic.tensix`."""
+"""The units of a core by their definition: in plain numpy, of `buda_emu.arithmetic.tensix`."""
 
 from dataclasses import dataclass
 
@@ -38,7 +38,7 @@ class ReferenceUnits:
         return np.empty((*leading, 1024), np.uint32)
 
     def halves(self, tiles: Bits, register: str, parallel: Parallel) -> None:
-        """See `Units`: the definition knows words only."""
+        """Return None (see `Units`): the definition has words only."""
 
     def unpack(self, tiles: Bits, register: str, out: U32 | None = None) -> U32:
         words = unpack.unpack(tiles.datums, tiles.df, register, self.core, tiles.exponents)
@@ -80,34 +80,34 @@ class ReferenceUnits:
         inner = product.inner
         cols = product.cols
         flat = dst.reshape(-1, 32, 32)
-        kept = slice(0, 16 * product.faces)
-        for item in items:
-            entry, tile = divmod(item, dst.shape[1])
+        used = slice(0, 16 * product.faces)
+        for number in items:
+            entry, tile = divmod(number, dst.shape[1])
             row, col = divmod(tile, cols)
-            left = [tile_of(in0, entry, row * inner + n)[:, kept] for n in k]
-            right = [tile_of(in1, entry, (row // rows * inner + n) * cols + col)[kept] for n in k]
+            left = [tile_of(in0, entry, row * inner + n)[:, used] for n in k]
+            right = [tile_of(in1, entry, (row // rows * inner + n) * cols + col)[used] for n in k]
             a = np.stack(left)
             b = np.stack(right)
             if REGISTERS[in0.register] is None:
-                flat[item] = products.int_tile_matmul(flat[item], a, b, self.core)
+                flat[number] = products.int_tile_matmul(flat[number], a, b, self.core)
             else:
                 family = float_family(in0.register)
                 phases = PHASES[product.fidelity]
-                flat[item] = products.tile_matmul(flat[item], a, b, phases, family, mode, self.core)
+                flat[number] = products.tile_matmul(flat[number], a, b, phases, family, mode, self.core)
 
     def picker(self, picking: Picking, fidelity: str, mode: DstMode, spill: Spill | None) -> None:
-        """See `Units`: the definition knows products only."""
+        """Return None (see `Units`): the definition has products only."""
 
     def l1_picker(self, picking: Picking, fidelity: str, mode: DstMode, df: str) -> None:
-        """See `Units`."""
+        """Return None (see `Units`): the definition has products only."""
 
     def pool(self, source: Words, dst: U32, start: int, stop: int, dim: Dim, mode: DstMode) -> None:
         count = source.index.size // dst.shape[1]
         flat = dst.reshape(-1, 32, 32)
-        for item in range(start, stop):
-            entry, tile = divmod(item, dst.shape[1])
+        for number in range(start, stop):
+            entry, tile = divmod(number, dst.shape[1])
             tiles = np.stack([tile_of(source, entry, n) for n in range(tile * count, (tile + 1) * count)])
-            flat[item] = elementwise.reduce_max(tiles, dim, source.register, mode, self.core)
+            flat[number] = elementwise.reduce_max(tiles, dim, source.register, mode, self.core)
 
     def function(self, bound: Bound, mode: DstMode, *images: U32, vector: VectorMode = "rc") -> U32:
         tiles = (image.reshape(-1, 32, 32) for image in images)
@@ -132,7 +132,7 @@ class ReferenceUnits:
 
 
 def tile_of(source: Words, entry: int, position: int) -> U32:
-    """uint32[32, 32] of one tile of an operand."""
+    """Return uint32[32, 32] of one tile of an operand."""
     at = source.index[position]
     if at < 0:
         return np.full((32, 32), source.pad)

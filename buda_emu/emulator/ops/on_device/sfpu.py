@@ -9,12 +9,12 @@ from buda_emu.arithmetic.formats.bits import U32
 from buda_emu.arithmetic.formats.stored import TILE_ELEMENTS
 from buda_emu.arithmetic.kernels.functions.dropout import keep_scale
 from buda_emu.arithmetic.kernels.tensix.functions.dropout import random_words as random_words_kernel
-from buda_emu.arithmetic.tensix.functions.dropout import seeded, threshold
+from buda_emu.arithmetic.tensix.functions.dropout import seed_registers, threshold
 from buda_emu.arithmetic.tensix.functions.table import Bound, bf16_cut, bind
-from buda_emu.arithmetic.tensix.lanes import DstMode, VectorMode, touched
+from buda_emu.arithmetic.tensix.lanes import DstMode, VectorMode, touched_mask
 from buda_emu.arithmetic.tensix.registers import Core
 from buda_emu.emulator.ops.base import OpCall
-from buda_emu.emulator.ops.on_device.base import DeviceOp, Job, Made, Maker, on_device, vector_mode
+from buda_emu.emulator.ops.on_device.base import DeviceOp, DstTiles, Job, Maker, on_device, vector_mode
 from buda_emu.emulator.ops.on_device.operands import Source
 from buda_emu.emulator.ops.on_device.units import Units
 from buda_emu.emulator.ops.splice import core_blocks, ublock_tiles
@@ -24,7 +24,7 @@ from buda_emu.support.errors import UnsupportedError
 
 
 def bound_function(call: OpCall, core: Core, approximate: bool) -> Bound:
-    """The function of an sfpu op with the parameters that its attributes give (3.3)."""
+    """Return the function of an sfpu op with the parameters that its attributes give (3.3)."""
     attributes = call.attributes
     match call.type:
         case "power":
@@ -40,7 +40,8 @@ def bound_function(call: OpCall, core: Core, approximate: bool) -> Bound:
 
 @on_device(*SFPU_TYPES)
 class Sfpu(DeviceOp):
-    """Copied to Dst, the function on the part that the vector mode names, packed. The rest is the copied input."""
+    """A function of the vector unit: copied to Dst, computed on the part that the vector mode names, packed. The other
+    elements are the copied input."""
 
     def maker(self, job: Job) -> Maker:
         job.no_gradient()
@@ -53,22 +54,22 @@ class Sfpu(DeviceOp):
 def sfpu_maker(
     op: OpCall, core: Core, source: Source, mode: DstMode, approximate: bool, shape: Shape, units: Units
 ) -> Maker:
-    """What makes the tiles of a function, of an op of its own or in a fused op. `shape`: of an entry of the result."""
+    """Return the maker of a function, stand-alone or in a fused op. `shape` is that of an entry of the result."""
     vector = vector_mode(op)
     if mode == "int32":
         raise UnsupportedError(f"op {op.name}: {op.type} of integers is not known on the device")
     bound = bound_function(op, core, approximate)
     if op.type != "dropout":
-        return lambda start, stop: Made(
+        return lambda start, stop: DstTiles(
             units.function(bound, mode, source.image(units, start, stop), vector=vector), mode
         )
     words, number = _random_tiles(op.attributes.seed, vector, shape, op.blocking.grid_size, *_order_of(op))
 
-    def dropped(start: int, stop: int) -> Made:
+    def drop_out(start: int, stop: int) -> DstTiles:
         random: U32 = words[number[np.arange(start, stop) % len(number)]]
-        return Made(units.function(bound, mode, source.image(units, start, stop), random, vector=vector), mode)
+        return DstTiles(units.function(bound, mode, source.image(units, start, stop), random, vector=vector), mode)
 
-    return dropped
+    return drop_out
 
 
 def _order_of(op: OpCall) -> tuple[tuple[int, int], str]:
@@ -79,11 +80,10 @@ def _order_of(op: OpCall) -> tuple[tuple[int, int], str]:
 def _random_tiles(
     seed: int, vector: VectorMode, shape: Shape, grid: tuple[int, int], ublock: tuple[int, int], order: str
 ) -> tuple[U32, NDArray[np.int64]]:
-    """Random words uint32[tiles of a core, 1024], and for each tile of an entry the number of its words.
+    """Return random words uint32[tiles of a core, 1024], and for each tile of an entry the number of its words.
 
-    Each core goes through its tiles as they lie in its buffer (OPS 2). Here the generators are seeded for every input,
-    on every core as at (0, 0) (3.3, 6.3): what one input gets does not depend on those before it.
-    """
+    Each core goes through its tiles in the order of its buffer (OPS 2). Here the generators are seeded for every input,
+    on every core as at (0, 0) (3.3, 6.3): the words of one input do not depend on those before it."""
     t, rows, cols = shape
     if rows % grid[0] or cols % grid[1] or rows // grid[0] % ublock[0] or cols // grid[1] % ublock[1]:
         grid, ublock = (1, 1), (1, 1)  # a shape of its own, as of a fused op's buffer
@@ -93,7 +93,7 @@ def _random_tiles(
     number = np.empty(t * rows * cols, np.int64)
     number[places] = np.arange(places.shape[1])
     words = np.zeros((places.shape[1], 32, 32), np.uint32)
-    random_words_kernel(seeded(seed), words, touched(vector))
+    random_words_kernel(seed_registers(seed), words, touched_mask(vector))
     words = words.reshape(-1, TILE_ELEMENTS)
     words.flags.writeable = False
     return words, number

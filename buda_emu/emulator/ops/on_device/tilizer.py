@@ -1,4 +1,4 @@
-"""tilizer on the device: elements find new places (DEVICE_NUMERICS 6.2, inferred)."""
+"""tilizer on the device: elements move to new places (DEVICE_NUMERICS 6.2, inferred)."""
 
 import numpy as np
 
@@ -9,7 +9,7 @@ from buda_emu.spec.formats import is_raw
 
 @on_device("tilizer")
 class Tilizer(DeviceOp):
-    """The elements of a flat queue, which lie there row-major in its format (OPS 6.10, LAYOUT 3.3)."""
+    """The conversion of a flat queue's elements, stored row-major in its format, to tiles (OPS 6.10, LAYOUT 3.3)."""
 
     def maker(self, job: Job) -> Maker:
         job.no_gradient()

@@ -11,7 +11,7 @@ from buda_emu.arithmetic.tensix.registers import OpRegisters
 from buda_emu.arithmetic.tensor.tilemap import TileMap
 from buda_emu.emulator import ops
 from buda_emu.emulator.ops.base import OpCall, Parallel, Tiles
-from buda_emu.emulator.ops.on_device.base import DeviceCall, Job, Made, Maker, on_device, require_float
+from buda_emu.emulator.ops.on_device.base import DeviceCall, DstTiles, Job, Maker, on_device, require_float
 from buda_emu.emulator.ops.on_device.operands import Stored
 from buda_emu.emulator.ops.on_device.reference_units import ReferenceUnits
 from buda_emu.emulator.ops.on_device.units import Units
@@ -19,12 +19,12 @@ from buda_emu.emulator.ops.on_device.units import Units
 
 @on_device("topk")
 class TopK:
-    """Values are copied to Dst, sorted and packed; indices keep their values."""
+    """The k best of each row: values are copied to Dst, sorted and packed; indices keep their values."""
 
     def registers(self, call: DeviceCall) -> OpRegisters:
-        """Of the values; indices are taken as they are."""
-        found = call.registers((0,))
-        return OpRegisters((*found.inputs, ""), found.intermediate, found.dst)
+        """Return the register formats of the values; indices are taken unchanged."""
+        registers = call.registers((0,))
+        return OpRegisters((*registers.inputs, ""), registers.intermediate, registers.dst)
 
     def maker(self, job: Job) -> Maker:
         job.no_gradient()
@@ -44,19 +44,19 @@ class TopK:
         result = _golden(_in_place(call.op), values, numbers, units, job.parallel)
         if call.op.attributes.sort == "max":
             images: U32 = store(result.view(np.uint32), mode).reshape(-1, TILE_ELEMENTS)
-            return lambda start, stop: Made(images[start:stop], mode)
-        rows = Bits.encoded(call.op.out_df, result.reshape(-1, TILE_ELEMENTS))
+            return lambda start, stop: DstTiles(images[start:stop], mode)
+        rows = Bits.encode(call.op.out_df, result.reshape(-1, TILE_ELEMENTS))
         return lambda start, stop: rows[start:stop]
 
 
 def _in_place(op: OpCall) -> OpCall:
-    """The call on operands that have been read already."""
+    """Return the call on operands that have been read through their TMs already."""
     operands = tuple(replace(operand, map=TileMap.identity(operand.map.shape)) for operand in op.operands)
     return replace(op, operands=operands)
 
 
 def _golden(op: OpCall, values: Tiles, numbers: Tiles, units: Units, parallel: Parallel) -> Tiles:
-    """The network by its own reference and kernel."""
+    """Run the network by its own reference or kernel, as the units demand."""
     implementation = ops.implementation("topk")
     t, rows, cols = implementation.shape(op)
     if isinstance(units, ReferenceUnits):

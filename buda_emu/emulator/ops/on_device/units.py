@@ -96,7 +96,7 @@ class ProductBlock(NamedTuple):
 
 
 class PackedAs(NamedTuple):
-    """What the packer makes of a Dst image: `df`, held as `held_as` on the way, after relu (4)."""
+    """The settings of the packer for a Dst image: `df`, held as `held_as` on the way, after relu (4)."""
 
     mode: DstMode
     held_as: Intermediate
@@ -110,100 +110,102 @@ class Units(Protocol):
 
     @property
     def core(self) -> Core:
-        """Whose arithmetic it is."""
+        """The core whose arithmetic the units have."""
         ...
 
     def room(self, *leading: int) -> U32:
-        """Memory to work in while an op runs: uint32[..., 1024] with undefined contents."""
+        """Return memory to work in while an op runs: uint32[..., 1024] with undefined contents."""
         ...
 
     def halves(self, tiles: Bits, register: str, parallel: Parallel) -> U32 | None:
-        """The upper halves uint32[w, n, 512] of the register words of stored tiles [w, n], where the lower ones are
-        empty and `matmul` reads such tiles; None where not."""
+        """Return the upper halves uint32[w, n, 512] of the register words of stored tiles [w, n], where the lower ones
+        are empty and `matmul` reads such tiles; else None."""
         ...
 
     def unpack(self, tiles: Bits, register: str, out: U32 | None = None) -> U32:
-        """Register words of stored tiles [n, 1024], in `out` where it is given; a Dst image for registers of `IN_DST`
-        (1)."""
+        """Return register words of stored tiles [n, 1024], in `out` where it is given; a Dst image for registers of
+        `IN_DST` (1)."""
         ...
 
     def copy(self, words: U32, register: str, mode: DstMode) -> U32:
-        """The Dst image of an operand that is copied to Dst (2.7)."""
+        """Return the Dst image of an operand that is copied to Dst (2.7)."""
         ...
 
     def add(self, a: U32, b: U32, register: str, mode: DstMode, subtract: bool = False, dst: U32 | None = None) -> U32:
-        """ELWADD or ELWSUB, accumulated onto `dst` where one is given (2.5, 5)."""
+        """Do ELWADD or ELWSUB, accumulated onto `dst` where one is given (2.5, 5)."""
         ...
 
     def multiply(self, a: U32, b: U32, register: str, mode: DstMode, fidelity: str, dst: U32 | None = None) -> U32:
-        """ELWMUL onto `dst`, or onto zeros (2.4, 5)."""
+        """Do ELWMUL onto `dst`, or onto zeros (2.4, 5)."""
         ...
 
     def matmul(self, dst: U32, items: range, block: ProductBlock) -> None:
-        """dst[w, n, 1024] += in0 x in1, for those tiles of dst, counted over w (2.8)."""
+        """Compute dst[w, n, 1024] += in0 x in1, for those tiles of dst, counted over w (2.8)."""
         ...
 
     def picker(
         self, picking: Picking, fidelity: str, mode: DstMode, spill: Spill | None
     ) -> Callable[[U32, int, int], None] | None:
-        """What adds to images[stop - start, 1024] the products of an identity matmul's tiles start..stop, line by line;
-        None where tiles have to be multiplied. `spill`: where a tile goes between two strips, if any does."""
+        """Return a function that adds to images[stop - start, 1024] the products of an identity matmul's tiles
+        start..stop, line by line; None where tiles have to be multiplied. `spill`: the conversion of a tile between two
+        strips, if there is any."""
         ...
 
     def l1_picker(
         self, picking: Picking, fidelity: str, mode: DstMode, df: str
     ) -> Callable[[Bits, int, int], None] | None:
-        """The same where every strip of a tile is packed as `df`, and added up in L1 (4.6): what makes the tiles of
-        `df`."""
+        """Return a function that makes tiles of `df` line by line where every strip of a tile is packed as `df`, and
+        added up in L1 (4.6); None where tiles have to be multiplied."""
         ...
 
     def pool(self, source: Words, dst: U32, start: int, stop: int, dim: Dim, mode: DstMode) -> None:
-        """Tiles start..stop of dst[w, m, 1024] = the maxima over equally many tiles of the source each (2.6)."""
+        """Compute tiles start..stop of dst[w, m, 1024], each the maximum over equally many tiles of the source
+        (2.6)."""
         ...
 
     def function(self, bound: Bound, mode: DstMode, *images: U32, vector: VectorMode = "rc") -> U32:
-        """A function of the vector unit; what the vector mode does not reach keeps the first image (3)."""
+        """Compute a function of the vector unit; elements outside the vector mode keep the first image (3)."""
         ...
 
     def to_src(self, dst: U32, mode: DstMode, register: str) -> U32:
-        """Register words of a Dst image used as an operand (2.7)."""
+        """Return register words of a Dst image used as an operand (2.7)."""
         ...
 
     def pack(self, dst: U32, to: PackedAs, out: Bits | None = None) -> Bits:
-        """Stored tiles of a Dst image (4), in `out` where it is given."""
+        """Return stored tiles of a Dst image (4), in `out` where it is given."""
         ...
 
     def recode(self, tiles: Bits, out: Bits) -> None:
-        """Tiles of Float16 or Float16_b unpacked, copied to a Dst of the same bits, and packed again into `out`."""
+        """Unpack tiles of Float16 or Float16_b, copy them to a Dst of the same bits, and pack them again into `out`."""
         ...
 
     def add_in_l1(self, old: Bits, new: Bits) -> Bits:
-        """What the packer leaves in L1 where it adds to what is there (4.6)."""
+        """Return what the packer leaves in L1 where it adds to the tiles there (4.6)."""
         ...
 
 
 def float_mode(mode: DstMode) -> DstMode:
-    """What Dst holds of a float in an op on integers, whose Dst has 32 bits (1.1)."""
+    """Return the mode of a float in Dst; in an op on integers Dst has 32 bits (1.1)."""
     return "fp32" if mode == "int32" else mode
 
 
 def family_of(register: str) -> Family | None:
-    """Of a register format; None for integers and what is not in a Src register."""
+    """Return the family of a register format; None for integers and registers that are not Src registers."""
     return REGISTERS[register]
 
 
 def float_family(register: str) -> Family:
-    """Of a register format that floats are in; B in Dst, too."""
+    """Return the family of a register format for floats; B in Dst, too."""
     return REGISTERS[register] or "b"
 
 
 def tiles_of(dst: U32) -> U32:
-    """dst[w, n, 1024], its tiles counted over w."""
+    """Return dst[w, n, 1024] as one row of tiles, counted over w."""
     return dst.reshape(-1, 1024)
 
 
 def block_by_block(units: Units, dst: U32, items: range, block: ProductBlock, spill: Spill) -> None:
-    """`Units.matmul` with a spill, of the units' other steps; Dst is not fresh."""
+    """Do `Units.matmul` with a spill, by the units' other steps; Dst is not fresh."""
     rows = tiles_of(dst)[items.start : items.stop]
     after = [n + 1 for n in block.k[:-1] if spill.ends[n]]
     for first, last in pairwise([block.k.start, *after, block.k.stop]):

@@ -1,10 +1,11 @@
-"""One pass over a plan's steps for the inputs of one chunk: what every precision has in common."""
+"""One pass over a plan's steps for the inputs of one chunk: the part that all precisions have in common."""
 
 from abc import ABC, abstractmethod
 from collections import Counter, deque
-from collections.abc import Callable, Set
+from collections.abc import Callable, Sequence, Set
 from dataclasses import field
 from functools import partial
+from itertools import chain
 from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
 
 import numpy as np
@@ -18,7 +19,7 @@ from buda_emu.emulator.runtime.graph.schedule import Chunk
 from buda_emu.emulator.runtime.graph.steps import Convert, Plan, Push, Read, Run, Same, Step, Topology, reads_of, uses
 from buda_emu.emulator.runtime.machine.gate import BUFFERED_BYTES, Gate, Part, Stepper
 from buda_emu.emulator.runtime.machine.listeners import read_only
-from buda_emu.emulator.runtime.machine.memory import Memory, Watched
+from buda_emu.emulator.runtime.machine.memory import Memory, Watchers
 from buda_emu.netlist.model import Netlist
 from buda_emu.netlist.program.interpreter import StepBudget
 from buda_emu.support.errors import HostError, ProgramError
@@ -33,49 +34,49 @@ _KEEP_BYTES = 512 << 20
 
 
 class BufferPool:
-    """Hands out float32 arrays and takes them back; a fresh one is made when none fits well.
-
-    Of one machine: whoever runs its program, and nobody else at the same time.
-    """
+    """A pool of float32 arrays of one machine; a fresh array is made when none fits well. Only the thread that runs the
+    machine's program uses it."""
 
     def __init__(self) -> None:
         self._most = _KEEP_BYTES
         # By floats of its memory: what nobody uses, those given back last at the end, with the number of the giving.
         self._free: dict[int, list[tuple[int, NDArray[np.float32]]]] = {}
         self._given = 0
-        self._kept = 0  # bytes
+        self._add_buffer = 0  # bytes
 
     def take(self, entries: int, tiles: int) -> NDArray[np.float32]:
-        """An array float32[entries, tiles, 1024] with undefined contents."""
+        """Return an array float32[entries, tiles, 1024] with undefined contents."""
         shape = (entries, tiles, TILE_ELEMENTS)
         count = entries * tiles * TILE_ELEMENTS
         pieces = self._free.get(count)
         if pieces:
-            self._kept -= 4 * count
+            self._add_buffer -= 4 * count
             _, array = pieces.pop()
         else:
-            array = self._other(count)
-        return array if array.shape == shape else array.reshape(shape)
+            array = self._take_larger(count)
+        if array.shape == shape:
+            return array
+        return array.reshape(shape)
 
     def lend(self, count: int) -> NDArray[np.float32]:
-        """float32[count] with undefined contents, to be given back."""
+        """Return float32[count] with undefined contents, to be given back."""
         pieces = self._free.get(count)
         if pieces:
-            self._kept -= 4 * count
+            self._add_buffer -= 4 * count
             return pieces.pop()[1].reshape(-1)
-        return self._other(count)
+        return self._take_larger(count)
 
-    def _other(self, count: int) -> NDArray[np.float32]:
-        """float32[count] where none of that size is here: of the smallest that fits and is not twice as large, or
-        fresh."""
+    def _take_larger(self, count: int) -> NDArray[np.float32]:
+        """Return float32[count] where the pool has none of that size: of the smallest piece that fits and is not twice
+        as large, or fresh memory."""
         size = min((size for size, pieces in self._free.items() if pieces and count < size <= 2 * count), default=0)
         if not size:
             return POOL.take(count)
-        self._kept -= 4 * size
+        self._add_buffer -= 4 * size
         return self._free[size].pop()[1].reshape(-1)[:count]
 
     def give_back(self, array: NDArray[Any]) -> None:
-        """As `MemoryPool.give`; who wants an array of the same shape next gets this very one."""
+        """Take an array back, as `MemoryPool.give` does; the next request for the same shape gets this very array."""
         memory = memory_of(array)
         if memory is None or memory.nbytes > self._most:
             return
@@ -87,29 +88,29 @@ class BufferPool:
         if pieces is None:
             pieces = self._free[size] = []
         pieces.append((self._given, array))
-        self._kept += 4 * size
-        if self._kept > self._most:
+        self._add_buffer += 4 * size
+        if self._add_buffer > self._most:
             self._keep(self._most)
 
-    def leave(self, most: int) -> None:
-        """Hold `most` bytes at most that nobody uses, this pool and what closed machines left together."""
-        self._most = min(most, _KEEP_BYTES)
+    def leave(self, byte_limit: int) -> None:
+        """Keep at most `byte_limit` unused bytes in this pool and in the pool of closed machines together."""
+        self._most = min(byte_limit, _KEEP_BYTES)
         self._keep(self._most)
-        POOL.shrink(most - self._kept)
+        POOL.shrink(byte_limit - self._add_buffer)
 
-    def _keep(self, most: int) -> None:
-        """Let go of those given back first."""
-        while self._kept > most:
+    def _keep(self, byte_limit: int) -> None:
+        """Give the arrays given back first to the system until at most `byte_limit` bytes are left."""
+        while self._add_buffer > byte_limit:
             pieces = min((pieces for pieces in self._free.values() if pieces), key=lambda pieces: pieces[0][0])
             _, array = pieces.pop(0)
-            self._kept -= array.nbytes
+            self._add_buffer -= array.nbytes
 
     def free(self) -> None:
-        """Let go of all that nobody uses: the next machine may have it."""
+        """Give all unused arrays to the pool of the process, where the next machine finds them."""
         free = self._free
         self._free = {}
-        self._kept = 0
-        for _, array in sorted((piece for pieces in free.values() for piece in pieces), key=lambda piece: piece[0]):
+        self._add_buffer = 0
+        for _, array in sorted(chain.from_iterable(free.values()), key=lambda piece: piece[0]):
             POOL.give(array)
 
 
@@ -118,9 +119,12 @@ _NOBODY = -1
 
 @dataclass(frozen=True, slots=True)
 class Duties:
-    """Of each step: `source`, whose value it is (its own number: it does the step; -1: it has nothing to do with it),
-    and `targets`, to whom it gives the value. `pushes`: which of the plan's pushes it stores. `computed`: values that
-    it computes itself. `late`: values of others that it only stores, in queues that may be written late."""
+    """The share of one machine in the steps of a plan.
+
+    `source` of a step is the machine whose value it is (its own number: it does the step; -1: it takes no part), and
+    `targets` are the machines that it sends the value to. `pushes`: which of the plan's pushes it stores. `computed`:
+    values that it computes itself. `late`: values of other machines that it only stores, in queues that may be written
+    late."""
 
     source: tuple[int, ...]
     targets: tuple[tuple[int, ...], ...]
@@ -129,60 +133,80 @@ class Duties:
     late: frozenset[int]
 
 
-def duties(plan: Plan, part: Part, queues: Set[str]) -> Duties:
-    """Those of one machine. `queues`: those that may be written late."""
+def _owners_of_step(
+    step: Run | Read | Convert, part: Part, readers: Set[int], needed: list[set[int]]
+) -> frozenset[int]:
+    """Return the machines that can do a step by themselves, and add them to those that need its inputs."""
+    match step:
+        case Run():
+            owners = frozenset({part.owner(step.op.name)})
+            for value in step.inputs:
+                needed[value] |= owners
+            return owners
+        case Read():
+            return part.keepers(step.queue)
+        case Convert():  # each reader converts the source by itself, which is less to send
+            needed[step.source] |= readers
+            return frozenset(readers)
+
+
+def _late_values(
+    plan: Plan, number: int, source: Sequence[int], own_steps: Sequence[Step], queues: Set[str]
+) -> frozenset[int]:
+    """Return the values of other machines that this one only stores, in queues that may be written late."""
+    late = {step.value for step, origin in zip(plan.steps, source, strict=True) if origin not in (number, _NOBODY)}
+    for step in own_steps:
+        late.difference_update(reads_of(step))
+    late.difference_update(push.value for push in plan.pushes if push.queue not in queues)
+    return frozenset(late)
+
+
+def assign_duties(plan: Plan, part: Part, queues: Set[str]) -> Duties:
+    """Return the duties of one machine. `queues` are those that may be written late."""
     needed: list[set[int]] = [set() for _ in plan.tiles]
     for push in plan.pushes:
         needed[push.value] |= part.keepers(push.queue)
     source: list[int] = []
     targets: list[tuple[int, ...]] = []
-    own = part.number
+    number = part.number
     for step in reversed(plan.steps):
-        who = needed[step.value]
-        making = False
-        match step:
-            case Run():
-                having = frozenset({part.owner(step.op.name)})
-                making = own in having
-                for value in step.inputs:
-                    needed[value] |= having
-            case Read():
-                having = part.keepers(step.queue)
-            case Convert():  # whoever needs it makes it of what it is made of
-                needed[step.source] |= who
-                having = frozenset(who)
-            case Same():  # it makes nothing, and nobody watches
-                source.append(_NOBODY)
-                targets.append(())
-                continue
-        giver = min(having, default=_NOBODY)
-        without = who - having
-        making = making or (own in having and (own in who or (own == giver and bool(without))))
-        source.append(own if making else giver if own in without else _NOBODY)
-        targets.append(tuple(sorted(without)) if own == giver else ())
+        if isinstance(step, Same):  # computes nothing, and parts have no listeners
+            source.append(_NOBODY)
+            targets.append(())
+            continue
+        readers = needed[step.value]
+        owners = _owners_of_step(step, part, readers, needed)
+        giver = min(owners, default=_NOBODY)
+        receivers = readers - owners
+        has_use = number in readers or (number == giver and bool(receivers))
+        if number in owners and (has_use or isinstance(step, Run)):
+            source.append(number)
+        elif number in receivers:
+            source.append(giver)
+        else:
+            source.append(_NOBODY)
+        targets.append(tuple(sorted(receivers)) if number == giver else ())
     source.reverse()
     targets.reverse()
-    runs = (step.value for step, who in zip(plan.steps, source, strict=True) if who == own and isinstance(step, Run))
-    pushes = tuple(own in part.keepers(push.queue) for push in plan.pushes)
-    late = {step.value for step, who in zip(plan.steps, source, strict=True) if who not in (own, _NOBODY)}
-    for step, who in zip(plan.steps, source, strict=True):
-        if who == own:
-            late.difference_update(reads_of(step))
-    late.difference_update(push.value for push in plan.pushes if push.queue not in queues)
+    own_steps = [step for step, origin in zip(plan.steps, source, strict=True) if origin == number]
     return Duties(
-        source=tuple(source), targets=tuple(targets), pushes=pushes, computed=frozenset(runs), late=frozenset(late)
+        source=tuple(source),
+        targets=tuple(targets),
+        pushes=tuple(number in part.keepers(push.queue) for push in plan.pushes),
+        computed=frozenset(step.value for step in own_steps if isinstance(step, Run)),
+        late=_late_values(plan, number, source, own_steps, queues),
     )
 
 
 LATE_BYTES: Final = BUFFERED_BYTES // 2
-"""Of values put off from one machine, at most. They stay below what may wait here, so that machine is never kept from
-sending what this one, or any other, needs first."""
+"""Upper bound for the bytes of values put off from one machine. It is below what may wait here, so that machine can
+always send the values that this one, or any other, needs first."""
 _Store = Callable[[list[NDArray[Any]]], None]
 
 
 class Late:
-    """What is put off in one epoch. Values from a machine come in the order in which it sends them, so what was put
-    off is taken before the next that is needed at once."""
+    """The values that a machine stores later in one epoch. Values from another machine arrive in the order in which it
+    sends them, so those put off are taken before the next one that is needed at once."""
 
     def __init__(self, part: Part, memory: Memory, topology: Topology) -> None:
         def memory_of(queue: str) -> int:
@@ -190,19 +214,19 @@ class Late:
 
         uses = Counter(map(memory_of, (*topology.reads, *topology.local, *topology.writes)))
         self.queues: Final = frozenset(queue for queue in topology.writes if uses[memory_of(queue)] == 1)
-        """Those that may be written late: nothing else of the epoch reads or writes their memory."""
+        """Queues that may be written late: nothing else of the epoch reads or writes their memory."""
         self._part = part
         self._waiting: dict[int, deque[tuple[int, _Store]]] = {}
         self._held: Counter[int] = Counter()
 
     def receive(self, source: int) -> list[NDArray[Any]]:
-        """The value that another machine gives at this step."""
+        """Return the value that another machine sends for this step."""
         while self._waiting.get(source):
             self._take(source)
         return self._part.receive(source)
 
     def put_off(self, source: int, most_bytes: int, store: _Store) -> None:
-        """Let the value of this step be stored later; one of more bytes than may wait, now."""
+        """Store the value of this step later, by `store`; a value of more bytes than may wait is stored now."""
         while self._waiting.get(source) and self._held[source] + most_bytes > LATE_BYTES:
             self._take(source)
         self._waiting.setdefault(source, deque()).append((most_bytes, store))
@@ -211,7 +235,7 @@ class Late:
             self._take(source)
 
     def take_all(self) -> None:
-        """Store everything that was put off."""
+        """Receive and store everything that was put off."""
         for source, waiting in self._waiting.items():
             while waiting:
                 self._take(source)
@@ -226,18 +250,18 @@ TILE_BYTES = 4 * TILE_ELEMENTS
 Tensor = NDArray[np.float32]
 Recorder = Callable[[Plan, Chunk], object]
 V = TypeVar("V", bound=Any)
-"""What holds a tensor [w, tiles]: float32 tiles, or the bits of a format."""
+"""The type that holds a tensor [w, tiles]: float32 tiles, or the bits of a format."""
 
 
 @dataclass(slots=True)
 class Context:
-    """What every epoch of one machine shares. `quantised` is precision "format" (OPS 4.2)."""
+    """The objects that every epoch of one machine shares. `quantised` is precision "format" (OPS 4.2)."""
 
     netlist: Netlist
     memory: Memory
     parallel: Parallel
     quantised: bool
-    watched: Watched
+    watched: Watchers
     steps: StepBudget
     inputs_at_once: int | None
     gate: Gate
@@ -251,24 +275,24 @@ class Context:
 
     known_duties: dict[int, Duties] = field(default_factory=dict[int, Duties])  # of plans, which live as long
 
-    def duties(self, plan: Plan, part: Part, late: Late) -> Duties:
-        """What the machine does of a plan."""
-        found = self.known_duties.get(id(plan))
-        if found is None:
-            found = self.known_duties[id(plan)] = duties(plan, part, late.queues)
-        return found
+    def duties_of(self, plan: Plan, part: Part, late: Late) -> Duties:
+        """Return the duties of the machine for a plan, computed once."""
+        duties = self.known_duties.get(id(plan))
+        if duties is None:
+            duties = self.known_duties[id(plan)] = assign_duties(plan, part, late.queues)
+        return duties
 
     def free(self) -> None:
-        """Let go of all tensors."""
+        """Release all tensors."""
         self.pool.free()
         self.gradients.clear()
 
 
 class ChunkRun(ABC, Generic[V]):
-    """The steps for the inputs of one chunk: `compute`, `store`, `tell`."""
+    """The execution of a plan for the inputs of one chunk: `compute`, `store`, then `tell`."""
 
     def __init__(self, context: Context, plan: Plan, chunk: Chunk, give_back: Callable[[V], None]) -> None:
-        """`give_back`: nobody uses the memory of a tensor any more."""
+        """Prepare the run. `give_back` is called with tensors whose memory nobody uses any more."""
         self._context = context
         self._watched = context.watched
         self._is_watched = bool(context.watched.listeners) or context.watched.stepper is not None
@@ -279,31 +303,35 @@ class ChunkRun(ABC, Generic[V]):
         self._owned: set[int] = set()
         part = context.part
         late = context.late
-        self._duties = None if part is None or late is None else context.duties(plan, part, late)
-        self._direct = self._places()
+        if part is None or late is None:
+            self._duties = None
+        else:
+            self._duties = context.duties_of(plan, part, late)
+        self._direct = self._direct_places()
 
-    def _places(self) -> dict[int, tuple[str, V]]:
-        """A queue with free slots that a result may be computed into: nobody reads them while the chunk runs."""
-        found: dict[int, tuple[str, V]] = {}
+    def _direct_places(self) -> dict[int, tuple[str, V]]:
+        """Return, by value, the queue and the free slots that a result may be computed into: nobody reads them while
+        the chunk runs."""
+        places: dict[int, tuple[str, V]] = {}
         for step in self._plan.direct:
             if self._duties is not None and step.value not in self._duties.computed:
                 continue
             slots = self._chunk.writes[step.queue]
             busy = self._chunk.reads.get(step.queue)
-            if step.value not in found and consecutive(slots) and not (busy and set(slots).intersection(busy)):
+            if step.value not in places and consecutive(slots) and not (busy and set(slots).intersection(busy)):
                 view = self._context.memory.channels[step.queue].view
-                found[step.value] = step.queue, self._block(view, slots[0], len(slots))
-        return found
+                places[step.value] = step.queue, self._block(view, slots[0], len(slots))
+        return places
 
     def compute(self) -> None:
-        """Every step. Tensors are given back after their last use."""
+        """Do every step. Tensors are given back after their last use."""
         if self._duties is None and not self._context.memory.lends:
             self._compute_alone()
         else:
             self._compute_with_others()
 
     def _compute_alone(self) -> None:
-        """Every step, of tensors that all lie here."""
+        """Do every step, where this machine holds all tensors."""
         values = self._values
         owned = self._owned
         run = self._op if self._is_watched else self._compute_op
@@ -323,8 +351,8 @@ class ChunkRun(ABC, Generic[V]):
                     self._give_back(array)
 
     def _compute_with_others(self) -> None:
-        """Every step that this machine has, sending and receiving what others have; what is lent is made when it is
-        needed, not all at once."""
+        """Do every step of this machine, and exchange values with the other machines. Lent tensors are read when they
+        are needed, not all at once."""
         later: dict[int, Read] = {}
         part = self._context.part
         duties = self._duties
@@ -336,12 +364,7 @@ class ChunkRun(ABC, Generic[V]):
                         self._read(later.pop(value))
                 self._step(step, freed, later)
             elif duties.source[number] >= 0:
-                source = duties.source[number]
-                if step.value in duties.late:
-                    most_bytes = self._chunk.inputs * self._plan.tiles[step.value] * TILE_BYTES
-                    late.put_off(source, most_bytes, partial(self._store_late, step.value))
-                else:
-                    self._values[step.value] = self._from_arrays(step.value, late.receive(source))
+                self._receive_value(step.value, duties.source[number], duties, late)
             if part is not None and duties is not None:
                 for other in duties.targets[number]:
                     if step.value in later:
@@ -353,6 +376,14 @@ class ChunkRun(ABC, Generic[V]):
                     self._give_back(array)
         for step in later.values():  # which a push alone needs
             self._read(step)
+
+    def _receive_value(self, value: int, source: int, duties: Duties, late: Late) -> None:
+        """Receive a value from another machine, or put it off where this one only stores it."""
+        if value in duties.late:
+            most_bytes = self._chunk.inputs * self._plan.tiles[value] * TILE_BYTES
+            late.put_off(source, most_bytes, partial(self._store_late, value))
+        else:
+            self._values[value] = self._from_arrays(value, late.receive(source))
 
     def _step(self, step: Step, freed: tuple[int, ...], later: dict[int, Read]) -> None:
         match step:
@@ -374,7 +405,7 @@ class ChunkRun(ABC, Generic[V]):
         return not step.flat and self._context.memory.channels[step.queue].view.store.source is not None
 
     def _store_late(self, value: int, arrays: list[NDArray[Any]]) -> None:
-        """A value that was put off, into the queues and rams where `store` has noted it."""
+        """Store a value that was put off in its queues and rams, whose entries `store` has marked as written."""
         self._values[value] = self._from_arrays(value, arrays)
         for number, push in enumerate(self._plan.pushes):
             if push.value == value and self._duties is not None and self._duties.pushes[number]:
@@ -382,7 +413,7 @@ class ChunkRun(ABC, Generic[V]):
         del self._values[value]
 
     def store(self) -> None:
-        """Results into queues and rams."""
+        """Store the results in queues and rams."""
         # What this chunk writes is not seen by it (the scheduler saw to that), so views of read entries were safe
         # till here.
         duties = self._duties
@@ -397,15 +428,15 @@ class ChunkRun(ABC, Generic[V]):
         self._values.clear()
 
     def tell(self) -> None:
-        """Those who watch, of each entry written."""
+        """Report each entry written to journal and listeners."""
         queues = self._context.netlist.queues
         watched = self._context.watched
         writes = self._chunk.writes
         for push in self._plan.pushes:
             watched.pushes(push.queue, queues[push.queue].input, writes[push.queue])
 
-    def _new(self, value: int, entries: int) -> V:
-        """Where an op's result goes: into free slots of a queue, or into memory of the chunk."""
+    def _allocate_result(self, value: int, entries: int) -> V:
+        """Return the memory for an op's result: free slots of a queue, or memory of the chunk."""
         if value in self._direct:
             _, place = self._direct[value]
             if len(place) == entries:
@@ -419,10 +450,13 @@ class ChunkRun(ABC, Generic[V]):
         slots = self._chunk.reads[step.queue]
         if len(slots) == 1:
             return slots
-        return slots[:1] if slots.count(slots[0]) == len(slots) else slots  # one entry serves every input
+        # one entry serves every input
+        if slots.count(slots[0]) == len(slots):
+            return slots[:1]
+        return slots
 
     def _op(self, step: Run) -> None:
-        """An op, of which those who watch are told."""
+        """Run an op between the calls of listeners and stepper."""
         if self._tell_start(step):
             self._compute_op(step)
         else:
@@ -433,13 +467,13 @@ class ChunkRun(ABC, Generic[V]):
         inputs = list(map(self._values.__getitem__, step.inputs))
         try:
             if step.op.gradient_op:
-                each = bool(self._watched.listeners)
-                self._values[step.value] = self._accumulated(step, inputs, each=each)
+                every_sum = bool(self._watched.listeners)
+                self._values[step.value] = self._accumulate(step, inputs, every_sum=every_sum)
             else:
                 entries = len(inputs[0])
                 if entries < self._chunk.inputs:  # one entry serves every input
                     entries = max(map(len, inputs))
-                self._run(step, inputs, self._new(step.value, entries))
+                self._run(step, inputs, self._allocate_result(step.value, entries))
         except ProgramError as error:
             error.belongs_to(step.op.name)
             raise
@@ -453,18 +487,20 @@ class ChunkRun(ABC, Generic[V]):
 
     @property
     def _stepper(self) -> Stepper | None:
-        """Who wants to be called around ops."""
+        """The stepper, if it wants to be called around ops."""
         stepper = self._watched.stepper
-        return stepper if stepper is not None and stepper.ops else None
+        if stepper is not None and stepper.ops:
+            return stepper
+        return None
 
     def _skip(self, step: Run) -> None:
         if step.op.gradient_op:
             raise HostError(f"op {step.op.name} adds to a sum, which its ram keeps: it cannot be skipped")
-        out = self._new(step.value, self._chunk.inputs)
+        out = self._allocate_result(step.value, self._chunk.inputs)
         self._put(out, np.zeros((1, 1, TILE_ELEMENTS), np.float32))
 
     def _tell_start(self, step: Run | Same) -> bool:
-        """Whether the op is to be computed."""
+        """Announce an op, and return whether it is to be computed."""
         for listener in self._watched.listeners:
             listener.op_start(step.op, self._chunk.inputs)
         stepper = self._stepper
@@ -473,11 +509,11 @@ class ChunkRun(ABC, Generic[V]):
     def _tell_result(self, step: Run | Same, *, may_put: bool) -> None:
         array = self._values[step.value]
         for listener in self._watched.listeners:
-            listener.op_value(step.op, read_only(self._seen(array)), self._chunk.inputs)
+            listener.op_value(step.op, read_only(self._as_tiles(array)), self._chunk.inputs)
             listener.op_end(step.op, self._chunk.inputs)
         if (stepper := self._stepper) is not None:
             put = partial(self._put, array) if may_put else None
-            stepper.result(step.op, read_only(self._seen(array)), put, self._chunk.inputs)
+            stepper.result(step.op, read_only(self._as_tiles(array)), put, self._chunk.inputs)
 
     def _tell_read(self, queue: str, tiles: Tensor) -> None:
         for listener in self._watched.listeners:
@@ -486,7 +522,8 @@ class ChunkRun(ABC, Generic[V]):
             stepper.read(queue, read_only(tiles), self._chunk.inputs)
 
     def _gradient_slots(self, step: Run) -> tuple[Ram | None, list[int], bool]:
-        """The ram that keeps the sums of a gradient op, its slot for each input, and whether the sum starts again."""
+        """Return the ram that keeps the sums of a gradient op, its slot for each input, and whether the sum starts
+        again."""
         ram: Ram | None = None
         slots = [0] * self._chunk.inputs
         zeroed = False
@@ -499,8 +536,8 @@ class ChunkRun(ABC, Generic[V]):
                 slots = self._chunk.writes[queue]
         return ram, slots, zeroed
 
-    def _kept_sum(self, step: Run) -> Tensor | None:
-        """float32[tiles, 1024]: the sum of a gradient op that no ram keeps."""
+    def _stored_sum(self, step: Run) -> Tensor | None:
+        """Return the sum of a gradient op that no ram keeps, float32[tiles, 1024], None where it begins."""
         previous = self._context.gradients.get(step.op.name)
         if previous is not None and len(previous) != self._plan.tiles[step.value]:
             raise HostError(f"op {step.op.name}: the sum in the restored snapshot has another size")
@@ -508,44 +545,44 @@ class ChunkRun(ABC, Generic[V]):
 
     @abstractmethod
     def _arrays(self, value: V) -> list[NDArray[Any]]:
-        """A tensor as it goes to another machine."""
+        """Return the arrays in which a tensor goes to another machine."""
 
     @abstractmethod
     def _from_arrays(self, value: int, arrays: list[NDArray[Any]]) -> V:
-        """The tensor again."""
+        """Return the tensor that `_arrays` took apart."""
 
     @abstractmethod
     def _block(self, view: EntryView, slot: int, count: int) -> V:
-        """Consecutive entries of a queue, writable."""
+        """Return consecutive entries of a queue, writable."""
 
     @abstractmethod
     def _take(self, value: int, entries: int) -> V:
-        """Memory for a tensor of the plan."""
+        """Return memory for a tensor of the plan."""
 
     @abstractmethod
     def _read(self, step: Read) -> None:
-        """The entries that a step reads."""
+        """Read the entries of a queue or ram into a tensor."""
 
     @abstractmethod
     def _convert(self, step: Convert) -> None:
-        """A tensor truncated to a format."""
+        """Copy a tensor truncated to a format."""
 
     @abstractmethod
     def _run(self, step: Run, inputs: list[V], out: V) -> None:
-        """An op that does not accumulate gradients."""
+        """Run an op that does not accumulate gradients."""
 
     @abstractmethod
-    def _accumulated(self, step: Run, inputs: list[V], *, each: bool) -> V:
-        """A gradient op, input by input; `each`: the sum after every input is wanted."""
+    def _accumulate(self, step: Run, inputs: list[V], *, every_sum: bool) -> V:
+        """Run a gradient op, input by input. With `every_sum` the result has the sum after each input."""
 
     @abstractmethod
     def _push(self, step: Push) -> None:
-        """A result into its queue or ram."""
+        """Store a result in its queue or ram."""
 
     @abstractmethod
     def _put(self, array: V, tiles: Tensor) -> None:
-        """Values float32[w or 1, tiles or 1, 1024] into a tensor, rounded to what it can hold."""
+        """Write values float32[w or 1, tiles or 1, 1024] into a tensor, rounded to what it can hold."""
 
     @abstractmethod
-    def _seen(self, array: V) -> Tensor:
-        """What listeners are shown: float32[w, tiles, 1024]."""
+    def _as_tiles(self, array: V) -> Tensor:
+        """Return a tensor as listeners see it: float32[w, tiles, 1024]."""

@@ -20,7 +20,8 @@ from buda_emu.support.errors import InternalError, UnsupportedError
 
 
 class DeviceRun(ChunkRun[Bits]):
-    """Operands are unpacked by the ops, results packed by them: between two ops there are bits and nothing else."""
+    """A chunk in precision "device". Ops unpack their operands and pack their results: between two ops there are only
+    bits."""
 
     def __init__(self, context: Context, plan: Plan, chunk: Chunk) -> None:
         super().__init__(context, plan, chunk, lambda bits: context.pool.give_back(bits.datums))
@@ -34,16 +35,18 @@ class DeviceRun(ChunkRun[Bits]):
         return Bits.on(self._context.pool.lend(floats_for(df, entries * tiles)), df, entries, tiles)
 
     def _arrays(self, value: Bits) -> list[NDArray[Any]]:
-        return [value.datums] if value.exponents is None else [value.datums, value.exponents]
+        if value.exponents is None:
+            return [value.datums]
+        return [value.datums, value.exponents]
 
     def _from_arrays(self, value: int, arrays: list[NDArray[Any]]) -> Bits:
         return Bits(self._plan.labels[value], arrays[0], arrays[1] if len(arrays) > 1 else None)
 
-    def _seen(self, array: Bits) -> Tensor:
+    def _as_tiles(self, array: Bits) -> Tensor:
         return array.values()
 
     def _put(self, array: Bits, tiles: Tensor) -> None:
-        array.assign(slice(0, len(array)), Bits.encoded(array.df, np.broadcast_to(tiles, (*array.shape, 1024))))
+        array.assign(slice(0, len(array)), Bits.encode(array.df, np.broadcast_to(tiles, (*array.shape, 1024))))
 
     def _read(self, step: Read) -> None:
         view = _bit_view(self._context.memory.channels[step.queue].view)
@@ -78,22 +81,25 @@ class DeviceRun(ChunkRun[Bits]):
             for array in lent:
                 self._context.pool.give_back(array)
 
-    def _accumulated(self, step: Run, inputs: list[Bits], *, each: bool) -> Bits:  # noqa: ARG002
-        """As the chip does it: intermed_df, which is out_df, holds the sum that the next input is added to (2.8).
-
-        Where it starts is deviation NETLIST 9.2, as in the other precisions.
-        """
+    def _accumulate(self, step: Run, inputs: list[Bits], *, every_sum: bool) -> Bits:  # noqa: ARG002
+        """Accumulate as the chip does: intermed_df, which is out_df, holds the sum that the next input is added to
+        (2.8). The start of the sum is deviation NETLIST 9.2, as in the other precisions."""
         ram, slots, zeroed = self._gradient_slots(step)
-        out = self._new(step.value, len(slots))
+        out = self._allocate_result(step.value, len(slots))
         latest: dict[int, Bits] = {}
         for i, slot in enumerate(slots):
             previous = latest.get(slot)
             if previous is None and not zeroed:
                 if ram is not None:
-                    previous = _bit_view(ram.view).bits(slot, 1) if ram.view.label(slot) else None
+                    previous = None
+                    if ram.view.label(slot):
+                        previous = _bit_view(ram.view).bits(slot, 1)
                 else:
-                    kept = self._kept_sum(step)
-                    previous = None if kept is None else Bits.encoded(step.op.out_df, kept[np.newaxis])
+                    stored_sum = self._stored_sum(step)
+                    if stored_sum is None:
+                        previous = None
+                    else:
+                        previous = Bits.encode(step.op.out_df, stored_sum[np.newaxis])
             operands = [bits[i : i + 1] if len(bits) > 1 else bits for bits in inputs]
             self._run_from(step, operands, out[i : i + 1], previous)
             latest[slot] = out[i : i + 1]
@@ -116,11 +122,14 @@ class DeviceRun(ChunkRun[Bits]):
 
 
 def arrange(tiles: TileMap, values: Bits) -> Bits:
-    """What a queue's own TMs make of a result: [w, tiles] each."""
-    whole = Stored(bits=values, index=tiles.index, pad_value=tiles.pad_value, arrange=AS_IS, register="", mode="fp32")
-    moved = whole.stored_tiles(0, len(values) * tiles.index.size)
+    """Apply a queue's own TMs to a result: [w, tiles] each."""
+    stored = Stored(bits=values, index=tiles.index, pad_value=tiles.pad_value, arrange=AS_IS, register="", mode="fp32")
+    moved = stored.stored_tiles(0, len(values) * tiles.index.size)
     shape = len(values), tiles.index.size, -1
-    exponents = None if moved.exponents is None else moved.exponents.reshape(shape)
+    if moved.exponents is None:
+        exponents = None
+    else:
+        exponents = moved.exponents.reshape(shape)
     return Bits(moved.df, moved.datums.reshape(shape), exponents)
 
 

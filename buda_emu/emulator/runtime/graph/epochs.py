@@ -1,10 +1,11 @@
-"""What an `execute` does around the data: settings, pending subgraphs, pointer propagation (NETLIST 4.3)."""
+"""The bookkeeping of `execute` around the data: settings, pending subgraphs, pointer propagation (NETLIST 4.3)."""
 
 from collections.abc import Callable, Mapping
+from itertools import chain
 
 from buda_emu.emulator.memory.channel import Fifo, Ram
 from buda_emu.emulator.runtime.machine.listeners import SETTINGS
-from buda_emu.emulator.runtime.machine.memory import Memory, Watched
+from buda_emu.emulator.runtime.machine.memory import Memory, Watchers
 from buda_emu.netlist.model import Execute, Netlist, QueueSettings, TemporalGraph
 from buda_emu.netlist.program.interpreter import GatheredExecutes, Pending
 from buda_emu.netlist.program.settings import EvaluatedSettings, PreparedSettings, Variables
@@ -17,10 +18,11 @@ EpochsState = tuple[Pending, Mapping[str, PreparedSettings], Mapping[tuple[str, 
 
 
 class Epochs:
-    """The `program.interpreter.Machine`: collects settings, runs a temporal graph when all its graphs were executed."""
+    """An implementation of `program.interpreter.Machine`: it collects settings, and runs a temporal graph once all its
+    graphs were executed."""
 
     def __init__(
-        self, netlist: Netlist, memory: Memory, run_graph: RunGraph, watched: Watched, *, late_checks: bool = False
+        self, netlist: Netlist, memory: Memory, run_graph: RunGraph, watched: Watchers, *, late_checks: bool = False
     ) -> None:
         self._netlist = netlist
         self._memory = memory
@@ -32,23 +34,23 @@ class Epochs:
         self._astray: dict[tuple[str, str], ProgramError] = {}  # by ram and field: pointers that left the slots
 
     def begin_run(self) -> None:
-        """Forget what an earlier run_program left pending; pointers persist."""
+        """Forget what an earlier run of a program left pending; pointers persist."""
         self._gathered.begin_run()
         self._seen.clear()
 
     def state(self) -> "EpochsState":
-        """A copy of what one run has gathered so far."""
+        """Return a copy of what the run has gathered so far."""
         return self._gathered.state(), dict(self._seen), dict(self._astray)
 
     def set_state(self, state: "EpochsState") -> None:
-        """Replace it by what `state` gave."""
+        """Restore a state that `state` returned."""
         pending, seen, astray = state
         self._gathered.set_state(pending)
         self._seen = dict(seen)
         self._astray = dict(astray)
 
     def execute(self, instruction: Execute, variables: Variables) -> None:
-        """NETLIST 4.3 steps 1 to 6. Raises ProgramError."""
+        """Do steps 1 to 6 of NETLIST 4.3. Raises ProgramError."""
         epoch = self._gathered.add(instruction, variables)
         if epoch is None:
             return
@@ -68,18 +70,19 @@ class Epochs:
                 channel.ring.local = channel.ring.local_base
 
     def variable_written(self, text: str, variables: Variables) -> None:
-        """Propagation of a varinst to queues seen in this run, by equality of texts (NETLIST 4.3)."""
+        """Propagate a varinst to queues seen in this run whose settings have the same text (NETLIST 4.3)."""
         channels = self._memory.channels
         for name, prepared in self._seen.items():
             if text in prepared.texts:
                 self._follow(channels[name], prepared.source, text, variables)
 
-    def _move(self, channel: Ram, field: str, place: Callable[[int], None], pointer: int, *, now: bool) -> None:
-        """Set a ram's pointer. One that leaves the slots is an error: `now`, or when a graph uses it (NETLIST 12)."""
+    def _move(self, channel: Ram, field: str, place: Callable[[int], None], pointer: int, *, at_once: bool) -> None:
+        """Set a ram's pointer. A pointer that leaves the slots is an error `at_once`, or when a graph uses it (NETLIST
+        12)."""
         try:
             place(pointer)
         except ProgramError as error:
-            if now or not self._late_checks:
+            if at_once or not self._late_checks:
                 raise
             self._astray[channel.name, field] = error
         else:
@@ -87,9 +90,9 @@ class Epochs:
                 self._astray.pop((channel.name, field), None)
 
     def _require_pointers(self, temporal: TemporalGraph) -> None:
-        """Raise for a pointer outside of its ram that these graphs read or write by."""
+        """Raise the error of a pointer outside of its ram that these graphs read or write by."""
         for (name, field), error in self._astray.items():
-            ops = [op for graph in temporal.graphs for op in self._netlist.graphs[graph].ops]
+            ops = list(chain.from_iterable(self._netlist.graphs[graph].ops for graph in temporal.graphs))
             queue = self._netlist.queues[name]
             reads = any(name in op.inputs for op in ops)
             writes = any(queue.input == op.name for op in ops)
@@ -97,17 +100,18 @@ class Epochs:
                 raise error
 
     def allocate(self, queue: str) -> None:
-        """allocate_queue."""
+        """Do an allocate_queue."""
         self._memory.allocate(queue)
 
     def deallocate(self, queue: str) -> None:
-        """deallocate_queue."""
+        """Do a deallocate_queue."""
         self._memory.deallocate(queue)
 
     def _apply(
         self, channel: Fifo | Ram, prepared: PreparedSettings, settings: EvaluatedSettings, input_count: int
     ) -> None:
-        """NETLIST 4.3 steps 3c to 3f for one queue. The device streams a queue of any size, so this is asked here."""
+        """Apply the settings of one queue (NETLIST 4.3 steps 3c to 3f). The division of entries by input_count is
+        checked here, as the device streams a queue of any size."""
         streamed = not (settings.prologue or settings.epilogue or settings.global_rdptr_autoinc)
         if isinstance(channel, Fifo) and streamed and settings.rd_ptr_autoinc:
             entries = channel.ring.entries
@@ -131,14 +135,14 @@ class Epochs:
             self._propagate(channel, settings)
 
     def _place(self, channel: Fifo | Ram, settings: EvaluatedSettings) -> None:
-        """First use of a queue in this run (step 3e)."""
+        """Set pointers and steps at the first use of a queue in this run (step 3e)."""
         if isinstance(channel, Ram):
             channel.global_rdptr_autoinc = max(settings.global_rdptr_autoinc, 0)
             channel.global_wrptr_autoinc = max(settings.global_wrptr_autoinc, 0)
             if self._astray or channel.wr != settings.wr_ptr_global:
-                self._move(channel, "wr_ptr_global", channel.place_write, settings.wr_ptr_global, now=True)
+                self._move(channel, "wr_ptr_global", channel.place_write, settings.wr_ptr_global, at_once=True)
             if self._astray or channel.rd != settings.rd_ptr_global:
-                self._move(channel, "rd_ptr_global", channel.place_read, settings.rd_ptr_global, now=True)
+                self._move(channel, "rd_ptr_global", channel.place_read, settings.rd_ptr_global, at_once=True)
             return
         ring = channel.ring
         channel.rd_ptr_autoinc = settings.rd_ptr_autoinc
@@ -147,12 +151,12 @@ class Epochs:
         ring.place_read(_not_negative(settings.rd_ptr_global, "rd_ptr_global", channel))
 
     def _propagate(self, channel: Fifo | Ram, settings: EvaluatedSettings) -> None:
-        """Later uses of a queue in this run (step 3f)."""
+        """Set pointers and steps at later uses of a queue in this run (step 3f)."""
         if isinstance(channel, Ram):
             channel.global_wrptr_autoinc = max(settings.global_wrptr_autoinc, 0)
             if not settings.read_only:
-                self._move(channel, "wr_ptr_global", channel.place_write, settings.wr_ptr_global, now=True)
-            self._move(channel, "rd_ptr_global", channel.place_read, settings.rd_ptr_global, now=True)
+                self._move(channel, "wr_ptr_global", channel.place_write, settings.wr_ptr_global, at_once=True)
+            self._move(channel, "rd_ptr_global", channel.place_read, settings.rd_ptr_global, at_once=True)
             return
         channel.rd_ptr_autoinc = settings.rd_ptr_autoinc
         channel.global_rdptr_autoinc = settings.global_rdptr_autoinc
@@ -160,7 +164,7 @@ class Epochs:
         self._pop_to(channel, settings.rd_ptr_global)
 
     def _follow(self, channel: Fifo | Ram, texts: QueueSettings, text: str, variables: Variables) -> None:
-        """A varinst wrote a variable: the fields that were written with its text have its value from now on."""
+        """Give the fields that were written with the text of a variable the value that a varinst has given it."""
         value = variables.value(text)
         if isinstance(channel, Ram):
             if texts.global_wrptr_autoinc == text:
@@ -168,9 +172,9 @@ class Epochs:
             if texts.global_rdptr_autoinc == text:
                 channel.global_rdptr_autoinc = max(value, 0)
             if texts.wr_ptr_global == text and not variables.value(texts.read_only):
-                self._move(channel, "wr_ptr_global", channel.place_write, value, now=False)
+                self._move(channel, "wr_ptr_global", channel.place_write, value, at_once=False)
             if texts.rd_ptr_global == text:
-                self._move(channel, "rd_ptr_global", channel.place_read, value, now=False)
+                self._move(channel, "rd_ptr_global", channel.place_read, value, at_once=False)
             return
         if texts.rd_ptr_autoinc == text:
             channel.rd_ptr_autoinc = value

@@ -30,8 +30,8 @@ if TYPE_CHECKING:
     from buda_emu.arithmetic.tensix.registers import Core
 
 
-class Planned:
-    """What was worked out of the temporal graphs of one netlist so far."""
+class PlanCache:
+    """Topologies and plans of the temporal graphs of one netlist that have been computed so far."""
 
     def __init__(self, _netlist: Netlist) -> None:
         self._topologies: dict[int, Topology] = {}  # by the number of the temporal graph
@@ -40,33 +40,33 @@ class Planned:
         self._plans: dict[tuple[object, ...], list[tuple[Mapping[str, str], Plan]]] = {}
 
     def topology(self, netlist: Netlist, temporal: TemporalGraph) -> Topology:
-        """That of a temporal graph."""
-        found = self._topologies.get(temporal.id)
-        if found is None:
-            found = self._topologies[temporal.id] = topology(netlist, temporal)
-        return found
+        """Return the topology of a temporal graph."""
+        result = self._topologies.get(temporal.id)
+        if result is None:
+            result = self._topologies[temporal.id] = topology(netlist, temporal)
+        return result
 
     def host_ends(self, netlist: Netlist, temporal: TemporalGraph) -> HostEnds:
-        """Its queues that the host fills or empties."""
-        found = self._ends.get(temporal.id)
-        if found is None:
-            found = self._ends[temporal.id] = host_ends(netlist, self.topology(netlist, temporal))
-        return found
+        """Return the queues of a temporal graph that the host fills or empties."""
+        ends = self._ends.get(temporal.id)
+        if ends is None:
+            ends = self._ends[temporal.id] = host_ends(netlist, self.topology(netlist, temporal))
+        return ends
 
     def plan(
         self, netlist: Netlist, temporal: TemporalGraph, labels: Mapping[str, str], quantised: bool, core: "Core | None"
     ) -> Plan:
-        """As `build_plan`."""
+        """Return the plan for these labels, see `build_plan`."""
         plans = self._plans.setdefault((temporal.id, quantised, core), [])
-        for known, plan in plans:
-            if known == labels:
+        for plan_labels, plan in plans:
+            if plan_labels == labels:
                 return plan
         plan = build_plan(netlist, self.topology(netlist, temporal), labels, quantised, core)
         plans.append((dict(labels), plan))
         return plan
 
     def forget_operands(self) -> None:
-        """Let go of what ops have worked out of their operands: whoever needs it again works it out again."""
+        """Release what ops have computed from their operands; an op that needs it again computes it again."""
         for plans in list(self._plans.values()):
             for _, plan in list(plans):
                 for step in plan.steps:
@@ -74,7 +74,7 @@ class Planned:
                         step.call.memo.clear()
 
 
-PLANNED: Final = ForEach(Planned)
+PLAN_CACHES: Final = ForEach(PlanCache)
 
 
 _SLACK = 2  # a tensor may lie in memory twice as large as itself (device/memory_pool.py)
@@ -83,15 +83,15 @@ _DEVICE_CHUNK_BYTES = 256 << 20  # counted as floats; bits take a quarter to a h
 
 
 class Executor:
-    """Plans temporal graphs and runs them."""
+    """The planner and runner of temporal graphs."""
 
     def __init__(self, context: Context) -> None:
         self._context = context
-        self._planned = PLANNED.of(context.netlist)
+        self._planned = PLAN_CACHES.of(context.netlist)
         self._widest_tiles = 0
 
     def free(self) -> None:
-        """Let go of operands that plans have remembered."""
+        """Release the operands that plans remember."""
         self._planned.forget_operands()
 
     @property
@@ -100,7 +100,7 @@ class Executor:
         return self._widest_tiles * TILE_BYTES
 
     def run(self, temporal: TemporalGraph, popping: Sequence[Fifo]) -> None:
-        """All inputs of one epoch (NETLIST 4.3 step 4). Raises ProgramError."""
+        """Run all inputs of one epoch (NETLIST 4.3 step 4). Raises ProgramError."""
         context = self._context
         topo = self._planned.topology(context.netlist, temporal)
         for listener in context.watched.listeners:
@@ -109,15 +109,17 @@ class Executor:
             context.watched.stepper.epoch(topo.graphs, topo.input_count)
         run = context.gate.run
         gate = context.gate
-        ends = self._planned.host_ends(context.netlist, temporal) if run.wait else None
+        ends = None
+        if run.wait:
+            ends = self._planned.host_ends(context.netlist, temporal)
         scheduler = Scheduler(context.memory, topo, popping, ends)
         run.epoch(topo.input_count)
         gate.epoch(scheduler)
         try:
             if context.part is None:
-                self._inputs(temporal, topo, scheduler)
+                self._run_inputs(temporal, topo, scheduler)
             else:
-                self._inputs_of_part(temporal, topo, scheduler, context.part)
+                self._run_inputs_of_part(temporal, topo, scheduler, context.part)
         finally:
             gate.epoch(None)
         for channel in popping:
@@ -128,11 +130,12 @@ class Executor:
         for listener in context.watched.listeners:
             listener.epoch_end(topo.graphs)
 
-    def _inputs_of_part(self, temporal: TemporalGraph, topo: Topology, scheduler: Scheduler, part: Part) -> None:
-        """As `_inputs`. A program that stops leaves what the inputs before it have written."""
+    def _run_inputs_of_part(self, temporal: TemporalGraph, topo: Topology, scheduler: Scheduler, part: Part) -> None:
+        """Run all inputs as `_run_inputs` does, on one of several machines. A program that stops leaves what the inputs
+        before it have written."""
         late = self._context.late = Late(part, self._context.memory, topo)
         try:
-            self._inputs(temporal, topo, scheduler)
+            self._run_inputs(temporal, topo, scheduler)
         except ProgramError:
             late.take_all()
             raise
@@ -140,8 +143,9 @@ class Executor:
             self._context.late = None
         late.take_all()
 
-    def _inputs(self, temporal: TemporalGraph, topo: Topology, scheduler: Scheduler) -> None:
-        """Chunk after chunk. The gate is open while one computes; one that fails leaves the pointers before it."""
+    def _run_inputs(self, temporal: TemporalGraph, topo: Topology, scheduler: Scheduler) -> None:
+        """Run chunk after chunk. The gate is open while a chunk computes; one that fails leaves the pointers before
+        it."""
         context = self._context
         run = self._context.gate.run
         gate = self._context.gate
@@ -150,27 +154,30 @@ class Executor:
             if run.wait:
                 _wait_for_host(scheduler, gate)
             plan = self._plan(temporal, scheduler.peek())
-            each = plan.peak_tiles * TILE_BYTES
-            own = plan.own_tiles * TILE_BYTES
+            input_bytes = plan.peak_tiles * TILE_BYTES
+            intermediate_bytes = plan.own_tiles * TILE_BYTES
             room = context.memory.left
             if context.memory.lends:
                 room -= _lent(context.memory, plan)
-            if own > room:
+            if intermediate_bytes > room:
                 raise ProgramError(
-                    f"one input needs {size_text(own)} of intermediate tensors; queues and rams leave "
+                    f"one input needs {size_text(intermediate_bytes)} of intermediate tensors; queues and rams leave "
                     f"{size_text(max(0, room))} of the memory limit (--memory-limit, Emulator(memory_limit=...))",
                     kind="limit",
                 )
-            chunk_bytes = _CHUNK_BYTES if context.core is None else _DEVICE_CHUNK_BYTES
-            most = max(1, min(chunk_bytes // max(each, 1), room // max(_SLACK * own, 1)))
+            if context.core is None:
+                chunk_bytes = _CHUNK_BYTES
+            else:
+                chunk_bytes = _DEVICE_CHUNK_BYTES
+            input_limit = max(1, min(chunk_bytes // max(input_bytes, 1), room // max(_SLACK * intermediate_bytes, 1)))
             if context.inputs_at_once is not None:
-                most = min(most, context.inputs_at_once)
+                input_limit = min(input_limit, context.inputs_at_once)
             stepper = context.watched.stepper
             if stepper is not None and stepper.most_inputs is not None:
-                most = min(most, stepper.most_inputs)
-            chunk = scheduler.take(min(left, most))
+                input_limit = min(input_limit, stepper.most_inputs)
+            chunk = scheduler.take(min(left, input_limit))
             context.steps.take(chunk.inputs)
-            context.pool.leave(max(0, room - _SLACK * own * chunk.inputs))
+            context.pool.leave(max(0, room - _SLACK * intermediate_bytes * chunk.inputs))
             left -= chunk.inputs
             if context.recorder is not None:
                 context.recorder(plan, chunk)
@@ -211,8 +218,8 @@ def _chunk_run(context: Context, plan: Plan, chunk: Chunk) -> ChunkRun[Any]:
 
 
 def run_step(step: Run, inputs: list[Tensor], previous: Tensor | None, out: Tensor, parallel: Parallel) -> None:
-    """One op with what follows it (OPS 3 steps 6 to 9): float32[w or 1, tiles, 1024] into float32[w, tiles, 1024].
-    `previous`: what a gradient op adds its result to."""
+    """Run one op with what follows it (OPS 3 steps 6 to 9): float32[w or 1, tiles, 1024] into float32[w, tiles, 1024].
+    `previous` is what a gradient op adds its result to."""
     if previous is not None:
         run_onto(step.implementation, step.call, inputs, previous, out, parallel)
         relu_in_place(out, step.relu, parallel)
@@ -225,21 +232,23 @@ def run_step(step: Run, inputs: list[Tensor], previous: Tensor | None, out: Tens
 
 
 def arrange(tiles: TileMap, values: Tensor, out: Tensor, parallel: Parallel) -> None:
-    """What a queue's own TMs make of a result: float32[w, tiles, 1024] each."""
+    """Apply a queue's own TMs to a result: float32[w, tiles, 1024] each."""
     size = values.shape[0] * tiles.index.size
     parallel(gather_tiles, size, out, values, tiles.index, np.float32(tiles.pad_value), AS_IS, (32, 32))
 
 
-def _halved(values: Tensor) -> NDArray[Any]:
-    """The upper halves of values whose lower halves are zero, as of all that was rounded to Float16_b, a block format
-    of family b or small integers; else the values. The result of an op is not rounded to its `out_df`, but for the
-    narrowest formats (OPS 3 step 9), so that the bytes of the format would not hold it."""
+def _upper_halves(values: Tensor) -> NDArray[Any]:
+    """Return the upper halves of values whose lower halves are zero, as of all that was rounded to Float16_b, a block
+    format of family b or small integers; else the values. The result of an op is not rounded to its `out_df`, except
+    for the narrowest formats (OPS 3 step 9), so that the bytes of the format would not hold it."""
     words = values.view(np.uint32)
-    return (words >> 16).astype(np.uint16) if not np.bitwise_or.reduce(words, axis=None) & 0xFFFF else values
+    if not np.bitwise_or.reduce(words, axis=None) & 0xFFFF:
+        return (words >> 16).astype(np.uint16)
+    return values
 
 
 class FormatRun(ChunkRun[Tensor]):
-    """Precisions "format" and "ideal": tensors are float32[w, tiles, 1024]."""
+    """A chunk in precisions "format" and "ideal", whose tensors are float32[w, tiles, 1024]."""
 
     def __init__(self, context: Context, plan: Plan, chunk: Chunk) -> None:
         super().__init__(context, plan, chunk, context.pool.give_back)
@@ -254,13 +263,15 @@ class FormatRun(ChunkRun[Tensor]):
         return self._pool.take(entries, self._plan.tiles[value])
 
     def _arrays(self, value: Tensor) -> list[NDArray[Any]]:
-        return [_halved(value)]
+        return [_upper_halves(value)]
 
     def _from_arrays(self, value: int, arrays: list[NDArray[Any]]) -> Tensor:  # noqa: ARG002
-        (found,) = arrays
-        return found if found.dtype == np.float32 else (found.astype(np.uint32) << 16).view(np.float32)
+        (array,) = arrays
+        if array.dtype == np.float32:
+            return array
+        return (array.astype(np.uint32) << 16).view(np.float32)
 
-    def _seen(self, array: Tensor) -> Tensor:
+    def _as_tiles(self, array: Tensor) -> Tensor:
         return array
 
     def _put(self, array: Tensor, tiles: Tensor) -> None:
@@ -285,28 +296,28 @@ class FormatRun(ChunkRun[Tensor]):
 
     def _convert(self, step: Convert) -> None:
         source = self._values[step.source]
-        out = self._new(step.value, source.shape[0])
+        out = self._allocate_result(step.value, source.shape[0])
         out[...] = source
         convert(out, step.format, self._parallel, truncate=True)
 
     def _run(self, step: Run, inputs: list[Tensor], out: Tensor) -> None:
         run_step(step, inputs, None, out, self._parallel)
 
-    def _accumulated(self, step: Run, inputs: list[Tensor], *, each: bool) -> Tensor:
-        """OPS 6.12 with deviation NETLIST 9.2: the sum starts from what the destination ram holds.
+    def _accumulate(self, step: Run, inputs: list[Tensor], *, every_sum: bool) -> Tensor:
+        """Accumulate as OPS 6.12 with deviation NETLIST 9.2: the sum starts from the content of the destination ram.
 
-        Input by input. Where one slot takes all sums and nobody else reads them (`each`), only the last is kept.
-        """
+        The inputs are added one by one. Where one slot takes all sums and nobody else reads them, and without
+        `every_sum`, only the last is kept."""
         ram, slots, zeroed = self._gradient_slots(step)
-        each = each or slots.count(slots[0]) != len(slots) or not self._plan.only_pushed[step.value]
-        out = self._new(step.value, len(slots) if each else 1)
-        spare = None if each else self._take(step.value, 1)
+        every_sum = every_sum or slots.count(slots[0]) != len(slots) or not self._plan.only_pushed[step.value]
+        out = self._allocate_result(step.value, len(slots) if every_sum else 1)
+        spare = None if every_sum else self._take(step.value, 1)
         latest: dict[int, Tensor] = {}  # float32[1, tiles, 1024] by slot
         for i, slot in enumerate(slots):
             previous = latest.get(slot)
             if previous is None and not zeroed:
                 previous = self._sum_before(step, ram, slot)
-            target = out[i : i + 1] if each else out
+            target = out[i : i + 1] if every_sum else out
             if spare is not None and i:
                 target, spare = spare, out  # the last sum is in `out`, which becomes free after this one
                 out = target
@@ -321,11 +332,16 @@ class FormatRun(ChunkRun[Tensor]):
         return out
 
     def _sum_before(self, step: Run, ram: Ram | None, slot: int) -> Tensor | None:
-        """What the first sum of the chunk is added to: float32[1, tiles, 1024]."""
+        """Return what the first sum of the chunk is added to, float32[1, tiles, 1024], None where it starts from
+        nothing."""
         if ram is not None:
-            return ram.view.block(slot, 1) if ram.view.label(slot) else None
-        kept = self._kept_sum(step)
-        return None if kept is None else kept[np.newaxis]
+            if ram.view.label(slot):
+                return ram.view.block(slot, 1)
+            return None
+        stored_sum = self._stored_sum(step)
+        if stored_sum is None:
+            return None
+        return stored_sum[np.newaxis]
 
     def _push(self, step: Push) -> None:
         values = self._values[step.value]
@@ -339,7 +355,7 @@ class FormatRun(ChunkRun[Tensor]):
         place = self._direct.get(step.value)
         if place is not None and place[0] == step.queue and values is place[1] and view.holds(slots[0], values):
             view.mark(slots, step.label)
-        elif moved is None and self._handed_over(step.value, view, slots):
+        elif moved is None and self._hand_over(step.value, view, slots):
             view.mark(slots[:1], step.label)
         else:
             if len(values) < len(slots):
@@ -348,8 +364,9 @@ class FormatRun(ChunkRun[Tensor]):
         if moved is not None:
             self._pool.give_back(moved)
 
-    def _handed_over(self, value: int, view: EntryView, slots: list[int]) -> bool:
-        """Make a tensor of this chunk the memory of a queue or ram with one entry, which spares a copy."""
+    def _hand_over(self, value: int, view: EntryView, slots: list[int]) -> bool:
+        """Make a tensor of this chunk the memory of a queue or ram with one entry, which spares a copy. Returns whether
+        that was possible."""
         tiles = self._values[value]
         if value not in self._owned or len(tiles) != 1 or any(slots):
             return False
@@ -361,14 +378,14 @@ class FormatRun(ChunkRun[Tensor]):
         return True
 
     def store(self) -> None:
-        """Results into queues and rams."""
+        """Store the results, then release the memory that queues had before."""
         super().store()
         for array in self._replaced:  # till here a value may have been a view of it
             self._give_back(array)
 
 
 def _lent(memory: Memory, plan: Plan) -> int:
-    """Bytes of the two largest tensors that are read from files: they are made when an op needs them."""
+    """Return the bytes of the two largest tensors that are read from files: they are made when an op needs them."""
     sizes = (
         plan.tiles[step.value] * TILE_BYTES
         for step in plan.reads
@@ -378,7 +395,7 @@ def _lent(memory: Memory, plan: Plan) -> int:
 
 
 def _wait_for_host(scheduler: Scheduler, gate: Gate) -> None:
-    """Until the next input can be read and its results stored. Raises ProgramError when that takes too long."""
+    """Wait until the next input can be read and its results stored. Raises ProgramError when that takes too long."""
     error = scheduler.obstacle()
     if error is None:
         return

@@ -1,7 +1,6 @@
-"""A temporal graph as numbered steps on numbered tensors, made once for each set of source labels (DESIGN: plan).
+"""Plans a temporal graph as numbered steps on numbered tensors, once for each set of source labels (DESIGN: plan).
 
-Labels (OPS 3.1) decide conversions, so the plan is made for the labels that the sources carry.
-"""
+Labels (OPS 3.1) decide conversions, so the plan is made for the labels that the sources carry."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -28,8 +27,8 @@ FORWARD = "<forward>"  # in place of a label: the entry read is the one that the
 _TRUNCATED_INPUTS = ("Bfp4", "Bfp4_b", "Bfp2", "Bfp2_b")  # OPS 3 steps 5 and 9
 
 
-def relu_behind(op: Op) -> tuple[str, float] | None:
-    """Mode and threshold of the relu that follows an op; a fused op has its own inside."""
+def following_relu(op: Op) -> tuple[str, float] | None:
+    """Return mode and threshold of the relu that follows an op, None without one. A fused op has its relu inside."""
     if not op.attributes.relu_en or op.has("sub-ops"):
         return None
     return op.attributes.relu_mode, op.attributes.relu_threshold
@@ -38,11 +37,10 @@ def relu_behind(op: Op) -> tuple[str, float] | None:
 def build_plan(
     netlist: Netlist, topology: Topology, labels: Mapping[str, str], quantised: bool, core: "Core | None" = None
 ) -> Plan:
-    """Plan for sources that carry `labels` (a format name, or FORWARD for a local queue). `core`: whose arithmetic the
-    ops have in precision "device", where a label is the format of the bits.
+    """Plan a temporal graph for sources that carry `labels` (a format name, or FORWARD for a local queue). `core` is
+    the one whose arithmetic the ops have in precision "device", where a label is the format of the bits.
 
-    Raises ProgramError where the reference would abort on shapes, UnsupportedError for what is not emulated.
-    """
+    Raises ProgramError where the reference would abort on shapes, UnsupportedError for what is not emulated."""
     return _Builder(netlist, topology, labels, quantised, core).build()
 
 
@@ -62,6 +60,33 @@ class _Builder:
         self._converted: dict[tuple[int, str], int] = {}
 
     def build(self) -> Plan:
+        self._add_steps()
+        tiles = tuple(t * r * c for t, r, c in self._shapes)
+        releases = self._releases()
+        read_values: set[int] = set()
+        for step in self._steps:
+            read_values.update(reads_of(step))
+        pushes = tuple(step for step in self._steps if isinstance(step, Push))
+        direct = tuple(push for push in pushes if push.map is None and not self._netlist.queues[push.queue].is_ram)
+        reads = tuple(step for step in self._steps if isinstance(step, Read))
+        in_queues = {step.value for step in reads} | {push.value for push in direct}
+        intermediate_tiles = tuple(0 if n in in_queues else count for n, count in enumerate(tiles))
+        steps = [(step, freed) for step, freed in zip(self._steps, releases, strict=True) if not isinstance(step, Push)]
+        return Plan(
+            steps=tuple(step for step, _ in steps),
+            reads=reads,
+            pushes=pushes,
+            tiles=tiles,
+            releases=tuple(freed for _, freed in steps),
+            only_pushed=tuple(value not in read_values for value in range(len(tiles))),
+            direct=direct,
+            peak_tiles=_peak(self._steps, tiles, releases),
+            own_tiles=_peak(self._steps, intermediate_tiles, releases),
+            labels=tuple(self._value_labels),
+        )
+
+    def _add_steps(self) -> None:
+        """Append the reads of queues, then the ops with what follows them."""
         for name in self._topology.reads:
             try:
                 self._read(name, flat=False)
@@ -75,31 +100,6 @@ class _Builder:
             except ProgramError as error:
                 error.belongs_to(op.name)
                 raise
-        tiles = tuple(t * r * c for t, r, c in self._shapes)
-        releases = self._releases()
-        read = {value for step in self._steps for value in reads_of(step)}
-        only_pushed = tuple(value not in read for value in range(len(tiles)))
-        queues = self._netlist.queues
-        pushes = tuple(step for step in self._steps if isinstance(step, Push))
-        direct = tuple(push for push in pushes if push.map is None and not queues[push.queue].is_ram)
-        peak = _peak(self._steps, tiles, releases)
-        reads = tuple(step for step in self._steps if isinstance(step, Read))
-        placed = {step.value for step in reads} | {push.value for push in direct}
-        own = _peak(self._steps, tuple(0 if n in placed else count for n, count in enumerate(tiles)), releases)
-        labels = tuple(self._value_labels)
-        steps = [(step, freed) for step, freed in zip(self._steps, releases, strict=True) if not isinstance(step, Push)]
-        return Plan(
-            steps=tuple(step for step, _ in steps),
-            reads=reads,
-            pushes=pushes,
-            tiles=tiles,
-            releases=tuple(freed for _, freed in steps),
-            only_pushed=only_pushed,
-            direct=direct,
-            peak_tiles=peak,
-            own_tiles=own,
-            labels=labels,
-        )
 
     def _tensor(self, shape: Shape, label: str) -> int:
         require_tiles(shape)
@@ -133,9 +133,9 @@ class _Builder:
             if declared.has("reads what was pushed"):
                 # OPS 6.10: takes the unquantised row-major data as pushed; 12 (3.1): the label is that of any operand
                 if name not in queues or queues[name].layout != "flat":
-                    what = f"{op.type} reads {name}, which is not a queue with layout flat"
-                    raise UnsupportedError(f"op {op.name}: {what}")
-                label = self._converted_to(operand.label) or operand.label
+                    problem = f"{op.type} reads {name}, which is not a queue with layout flat"
+                    raise UnsupportedError(f"op {op.name}: {problem}")
+                label = self._input_format(operand.label) or operand.label
                 operand = replace(operand, tile_dim=queues[name].blocking.tile_dim, label=label)
                 if self._core is None:
                     value = self._read(name, flat=True)
@@ -143,7 +143,9 @@ class _Builder:
                 value, operand = self._truncate(value, operand)
             inputs.append(value)
             operands.append(operand)
-        fused = self._netlist.fused_ops[op.attributes.fused_op_id] if declared.has("sub-ops") else None
+        fused = None
+        if declared.has("sub-ops"):
+            fused = self._netlist.fused_ops[op.attributes.fused_op_id]
         call = OpCall(
             name=op.name,
             type=op.type,
@@ -181,7 +183,7 @@ class _Builder:
             )
             return
         output_format = self._output_format(op)
-        relu = relu_behind(op)
+        relu = following_relu(op)
         if passes_on(call) and relu is None and not output_format and self._may_share(op, inputs[0]):
             self._add(Same(op, inputs[0]))
             return
@@ -200,15 +202,15 @@ class _Builder:
         )
 
     def _may_share(self, op: Op, value: int) -> bool:
-        """Whether the op's result may be an earlier tensor. Not if it is summed up; nor if it is pushed and the tensor
-        is memory of a queue, which another push may change before."""
+        """Return whether the op's result may be an earlier tensor. It may not if it is summed up; nor if it is pushed
+        and the tensor is memory of a queue, which another push may change before."""
         if op.gradient_op:
             return False
         pushed = op.name in self._topology.sinks
         return not (pushed and any(isinstance(step, Read) and step.value == value for step in self._steps))
 
     def _add(self, step: Run | Same) -> None:
-        """An op, and the pushes of its result."""
+        """Append an op, and the pushes of its result."""
         self._steps.append(step)
         self._values[step.op.name, False] = step.value
         for queue in self._topology.sinks.get(step.op.name, ()):
@@ -232,8 +234,9 @@ class _Builder:
         return Operand(tile_map, op.input_tile_dims[position], self._value_labels[value])
 
     def _truncate(self, value: int, operand: Operand) -> tuple[int, Operand]:
-        """OPS 3 step 5. Works on source tiles: TMs move whole tiles, so the order does not matter."""
-        target = self._converted_to(operand.label)
+        """Convert an operand to its input format (OPS 3 step 5). This works on source tiles: TMs move whole tiles, so
+        the order does not matter."""
+        target = self._input_format(operand.label)
         if not target:
             return value, operand
         key = (value, target)
@@ -245,14 +248,16 @@ class _Builder:
         pad_value = float(quantise(target, pad_tile, rounding="truncate")[0, 0, 0])
         return self._converted[key], replace(operand, map=replace(operand.map, pad_value=pad_value), label=target)
 
-    def _converted_to(self, label: str) -> str:
-        """The format that OPS 3 step 5 converts an operand of this label to, "" for none."""
+    def _input_format(self, label: str) -> str:
+        """Return the format that OPS 3 step 5 converts an operand of this label to, "" for none."""
         if self._quantised and label == "Float32" and self._netlist.arch.tf32_inputs:
             return "Tf32"
-        return label if self._quantised and label in _TRUNCATED_INPUTS else ""
+        if self._quantised and label in _TRUNCATED_INPUTS:
+            return label
+        return ""
 
     def _output_format(self, op: Op) -> str:
-        """OPS 3 step 9: the format that the result is converted to, "" for none."""
+        """Return the format that the result is converted to, "" for none (OPS 3 step 9)."""
         spec = FORMATS[op.out_df]
         integer = op.out_df in ("Int8", "Int32")
         narrow_block = self._quantised and spec.name in _TRUNCATED_INPUTS
@@ -269,7 +274,10 @@ class _Builder:
             tile_map = TileMap.identity(self._shapes[value])
             for tm in spec.input_tms:
                 tile_map = apply_tm(tile_map, tm)
-        shape = self._shapes[value] if tile_map is None else tile_map.shape
+        if tile_map is None:
+            shape = self._shapes[value]
+        else:
+            shape = tile_map.shape
         if shape != spec.blocking.shape:
             raise ProgramError(
                 f"op {spec.input} writes {_dims(shape)} into {spec.type} {queue}, "
@@ -286,15 +294,16 @@ class _Builder:
             self._values[queue, False] = value
 
     def _releases(self) -> tuple[tuple[int, ...], ...]:
-        """Tensors whose last use is each step. Pushes wait for the end of the chunk, so pushed tensors live on."""
+        """Return the tensors whose last use is each step. Pushes wait for the end of the chunk, so pushed tensors live
+        on."""
         last: dict[int, int] = {}
-        kept = {step.value for step in self._steps if isinstance(step, Push)}
+        pushed = {step.value for step in self._steps if isinstance(step, Push)}
         for index, step in enumerate(self._steps):
             for value in uses(step):
                 last[value] = index
         freed: list[list[int]] = [[] for _ in self._steps]
         for value, index in last.items():
-            if value not in kept:
+            if value not in pushed:
                 freed[index].append(value)
         return tuple(tuple(values) for values in freed)
 
@@ -329,7 +338,7 @@ def _dims(shape: Shape) -> str:
 
 
 def _peak(steps: list[Step | Push], tiles: tuple[int, ...], releases: tuple[tuple[int, ...], ...]) -> int:
-    """Most tiles alive at once for one input."""
+    """Return the most tiles alive at once for one input."""
     alive = peak = 0
     seen: set[int] = set()
     for step, freed in zip(steps, releases, strict=True):

@@ -1,7 +1,9 @@
-"""Which slots the next inputs of an epoch read and write, and how many inputs may run together (NETLIST 4.2, 4.3)."""
+"""Schedules the inputs of an epoch: the slots that they read and write, and how many may run together (NETLIST 4.2,
+4.3)."""
 
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import field
+from itertools import chain
 from typing import NoReturn
 
 from buda_emu.emulator.memory.channel import Fifo, Ram
@@ -35,16 +37,27 @@ class _Input:
 
 @dataclass(frozen=True, slots=True)
 class HostEnds:
-    """Queues of a temporal graph that only the host fills, or only the host empties: what an epoch may wait for."""
+    """Queues of a temporal graph that only the host fills, or only the host empties; an epoch may wait for them."""
 
     filled: tuple[str, ...]
     emptied: tuple[str, ...]
 
 
+def _append_input(chunk: Chunk, slots_of_input: _Input) -> None:
+    """Append one input to a chunk; the first one decides the labels."""
+    if not chunk.inputs:
+        chunk.labels = slots_of_input.labels
+    for queue, slot in slots_of_input.reads.items():
+        chunk.reads.setdefault(queue, []).append(slot)
+    for queue, slot in slots_of_input.writes.items():
+        chunk.writes.setdefault(queue, []).append(slot)
+    chunk.inputs += 1
+
+
 def host_ends(netlist: Netlist, topology: Topology) -> HostEnds:
-    """Read queues that the host feeds, and fed queues that no op reads."""
-    read = {name for op in netlist.ops.values() for name in op.inputs}
-    fed = (name for names in topology.sinks.values() for name in names)
+    """Return the queues read that the host feeds, and the queues fed that no op reads."""
+    read = set(chain.from_iterable(op.inputs for op in netlist.ops.values()))
+    fed = chain.from_iterable(topology.sinks.values())
     return HostEnds(
         tuple(name for name in topology.reads if netlist.queues[name].host_fed),
         tuple(name for name in fed if name not in read),
@@ -52,12 +65,13 @@ def host_ends(netlist: Netlist, topology: Topology) -> HostEnds:
 
 
 class Scheduler:
-    """Moves the pointers of a temporal graph's queues input by input, and groups inputs that cannot see each other."""
+    """Moves the pointers of a temporal graph's queues input by input, and groups inputs that do not read each other's
+    results."""
 
     def __init__(
         self, memory: Memory, topology: Topology, popping: Sequence[Fifo], ends: HostEnds | None = None
     ) -> None:
-        """With `ends` a chunk ends before an input that the host must help first, see `obstacle`."""
+        """Prepare an epoch. With `ends` a chunk ends before an input that the host must help first, see `obstacle`."""
         self._memory = memory
         self._ends = ends
         self._topology = topology
@@ -68,59 +82,60 @@ class Scheduler:
         self._shown: list[str] | None = None  # what is written of memory that is read, once somebody asks
 
     def peek(self) -> Mapping[str, str]:
-        """Labels of the sources of the next input. Raises ProgramError for an entry that was never written."""
+        """Return the labels of the sources of the next input. Raises ProgramError for an entry that was never
+        written."""
         if self._next is None:
-            self._next = self._counted()
+            self._next = self._next_input()
         elif self._chunk is None:  # it was taken before the results of the chunk before it were stored
             self._relabel(self._next)
         return self._next.labels
 
-    def take(self, most: int) -> Chunk:
-        """The next 1 to `most` inputs. Raises ProgramError when one would read an empty or never written entry."""
+    def take(self, limit: int) -> Chunk:
+        """Return the next 1 to `limit` inputs. Raises ProgramError when one would read an empty or never written
+        entry."""
         chunk = Chunk()
         written: set[tuple[int, int]] = set()
-        while chunk.inputs < most:
+        while chunk.inputs < limit:
             if chunk.inputs and self._ends is not None and self.obstacle() is not None:
                 break
-            one = self._next if self._next is not None else self._counted(written)
-            self._next = None
-            if chunk.inputs and (one.depends or one.labels != chunk.labels):
-                self._next = one
-                break
-            if chunk.inputs:
-                for queue, slot in one.reads.items():
-                    chunk.reads[queue].append(slot)
-                for queue, slot in one.writes.items():
-                    chunk.writes[queue].append(slot)
+            if self._next is not None:
+                next_input = self._next
             else:
-                chunk.labels = one.labels
-                chunk.reads = {queue: [slot] for queue, slot in one.reads.items()}
-                chunk.writes = {queue: [slot] for queue, slot in one.writes.items()}
-            chunk.inputs += 1
-            if chunk.inputs < most:
-                for queue in self._writes_that_show():
-                    written.update(self._memory.channels[queue].view.slices(one.writes[queue]))
+                next_input = self._next_input(written)
+            self._next = None
+            if chunk.inputs and (next_input.depends or next_input.labels != chunk.labels):
+                self._next = next_input
+                break
+            _append_input(chunk, next_input)
+            if chunk.inputs < limit:
+                for queue in self._writes_on_read_memory():
+                    written.update(self._memory.channels[queue].view.slices(next_input.writes[queue]))
         self._chunk = chunk
         return chunk
 
     def done(self) -> None:
-        """The results of the chunk taken last are stored."""
+        """Record that the results of the chunk taken last are stored."""
         self._chunk = None
 
     def slices(self, *, written_only: bool) -> set[tuple[int, int]]:
-        """(store, z-slice) of what the inputs that were begun and are not done will write, and may still read."""
-        channels = self._memory.channels
-        found: set[tuple[int, int]] = set()
+        """Return (store, z-slice) of what the inputs that were begun and are not done will write, and unless
+        `written_only` may still read."""
+        in_flight: set[tuple[int, int]] = set()
+        for queue, slot in self._slots_in_flight(written_only):
+            in_flight.update(self._memory.channels[queue].view.slices(slot))
+        return in_flight
+
+    def _slots_in_flight(self, written_only: bool) -> Iterator[tuple[str, int]]:
+        """Yield (queue, slot) of inputs that were begun and are not done: slots to write, and unless `written_only`
+        those to read."""
         if self._chunk is not None:
-            for slots in (self._chunk.writes,) if written_only else (self._chunk.writes, self._chunk.reads):
-                for queue, numbers in slots.items():
-                    for slot in numbers:
-                        found.update(channels[queue].view.slices(slot))
+            for accesses in (self._chunk.writes,) if written_only else (self._chunk.writes, self._chunk.reads):
+                for queue, slots in accesses.items():
+                    yield from ((queue, slot) for slot in slots)
         if self._next is not None:
-            for one in (self._next.writes,) if written_only else (self._next.writes, self._next.reads):
-                for queue, slot in one.items():
-                    found.update(channels[queue].view.slices(slot))
-        return found
+            yield from self._next.writes.items()
+            if not written_only:
+                yield from self._next.reads.items()
 
     def undo(self) -> None:
         """Move the pointers back over inputs that were begun and are not done."""
@@ -136,8 +151,8 @@ class Scheduler:
             channel.undo_pops(inputs * channel.global_rdptr_autoinc)
 
     def obstacle(self) -> ProgramError | None:
-        """What the host must do first: push to an input queue that is short, pop from an output queue that is full.
-        None for queues that another graph fills or frees: to wait for those is in vain."""
+        """Return what the host must do first: push to an input queue that is short, pop from an output queue that is
+        full. None for queues that another graph fills or frees: it is in vain to wait for those."""
         ends = self._ends
         if self._next is not None or ends is None:
             return None
@@ -157,8 +172,8 @@ class Scheduler:
             error.input = self._number + 1, self._topology.input_count
         return error
 
-    def _writes_that_show(self) -> list[str]:
-        """Queues and rams that are written, on memory that is read."""
+    def _writes_on_read_memory(self) -> list[str]:
+        """Return the queues and rams that are written, on memory that is also read."""
         if self._shown is None:
             channels = self._memory.channels
             topology = self._topology
@@ -166,7 +181,7 @@ class Scheduler:
             self._shown = [queue for queue in topology.writes if id(channels[queue].view.store) in read]
         return self._shown
 
-    def _counted(self, written: Set[tuple[int, int]] = frozenset()) -> _Input:
+    def _next_input(self, written: Set[tuple[int, int]] = frozenset()) -> _Input:
         self._number += 1
         try:
             return self._advance(written)
@@ -175,46 +190,48 @@ class Scheduler:
             raise
 
     def _advance(self, written: Set[tuple[int, int]]) -> _Input:
-        """Move every pointer by one input, in the reference's order: reads, pushes and local reads, pops. `written`:
+        """Move every pointer by one input, in the reference's order: reads, pushes and local reads, pops. `written` has
         (store, z-slice) of what the chunk before it is going to write."""
         channels = self._memory.channels
         topology = self._topology
-        one = _Input({}, {}, {})
+        slots_of_input = _Input({}, {}, {})
         for queue in topology.reads:
             channel = channels[queue]
-            self._note(queue, channel, channel.next_read(), one, written)
+            self._note(queue, channel, channel.next_read(), slots_of_input, written)
         for queue in topology.writes:
             channel = channels[queue]
-            one.writes[queue] = pushed = channel.next_write()
+            slots_of_input.writes[queue] = pushed = channel.next_write()
             if queue in topology.local:
                 slot = channel.next_read()
                 if slot == pushed:
-                    one.labels[queue] = FORWARD
+                    slots_of_input.labels[queue] = FORWARD
                 else:
-                    self._note(queue, channel, slot, one, written)
+                    self._note(queue, channel, slot, slots_of_input, written)
         for channel in self._popping:
             channel.pop(channel.global_rdptr_autoinc)
-        return one
+        return slots_of_input
 
-    def _note(self, queue: str, channel: Fifo | Ram, slot: int, one: _Input, written: Set[tuple[int, int]]) -> None:
+    def _note(
+        self, queue: str, channel: Fifo | Ram, slot: int, slots_of_input: _Input, written: Set[tuple[int, int]]
+    ) -> None:
         if written and not written.isdisjoint(channel.view.slices(slot)):
-            one.labels[queue], one.depends = "", True
+            slots_of_input.labels[queue], slots_of_input.depends = "", True
         else:
-            one.labels[queue] = channel.view.label(slot) or _unwritten(queue, channel, slot)
-        one.reads[queue] = slot
+            slots_of_input.labels[queue] = channel.view.label(slot) or _refuse_unwritten(queue, channel, slot)
+        slots_of_input.reads[queue] = slot
 
-    def _relabel(self, one: _Input) -> None:
-        """Each input sees what the one before it wrote (OPS 12: 3.1)."""
+    def _relabel(self, slots_of_input: _Input) -> None:
+        """Look up the labels again after the input before has stored its results (OPS 12: 3.1)."""
         channels = self._memory.channels
         try:
-            for queue, slot in one.reads.items():
-                self._note(queue, channels[queue], slot, one, frozenset())
+            for queue, slot in slots_of_input.reads.items():
+                self._note(queue, channels[queue], slot, slots_of_input, frozenset())
         except ProgramError as error:
             error.input = self._number, self._topology.input_count
             raise
 
 
-def _unwritten(queue: str, channel: Fifo | Ram, slot: int) -> NoReturn:
+def _refuse_unwritten(queue: str, channel: Fifo | Ram, slot: int) -> NoReturn:
     raise ProgramError(
         f"read of entry {slot}, which was never written: {channel.describe()}", kind="unwritten", queue=queue
     )

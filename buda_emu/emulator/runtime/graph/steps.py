@@ -1,7 +1,8 @@
-"""The steps of a plan: what is read, converted, computed and pushed, by numbered tensors."""
+"""The steps of a plan, which read, convert, compute and push numbered tensors."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Set
 from graphlib import CycleError, TopologicalSorter
+from itertools import chain
 from typing import TYPE_CHECKING, TypeAlias
 
 from buda_emu.arithmetic.tensor.tilemap import TileMap
@@ -25,7 +26,7 @@ class Read:
 
 @dataclass(frozen=True, slots=True)
 class Convert:
-    """OPS 3 step 5: a copy of a tensor truncated to a format."""
+    """Copy a tensor truncated to a format (OPS 3 step 5)."""
 
     source: int
     value: int
@@ -34,7 +35,7 @@ class Convert:
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """One op with what follows it: gradient accumulation, relu, output conversion (OPS 3 steps 6-9)."""
+    """Run one op with what follows it: gradient accumulation, relu, output conversion (OPS 3 steps 6-9)."""
 
     op: Op
     call: OpCall
@@ -49,7 +50,7 @@ class Run:
 
 @dataclass(frozen=True, slots=True)
 class Same:
-    """An op whose result is the tensor that it reads: it takes no work, but there are those who watch."""
+    """An op whose result is the tensor that it reads: nothing is computed, but listeners are called."""
 
     op: Op
     value: int
@@ -70,8 +71,8 @@ Step: TypeAlias = Read | Convert | Run | Same
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """Steps in order, those that read among them once more, and the pushes that wait for all of them; tiles of each
-    tensor, and which tensors are no longer needed after each step."""
+    """The steps of a temporal graph in order, those of them that read, and the pushes that wait for all of them; the
+    tiles of each tensor, and which tensors are no longer needed after each step."""
 
     steps: tuple[Step, ...]
     reads: tuple[Read, ...]
@@ -86,7 +87,7 @@ class Plan:
 
 
 def uses(step: Step | Push) -> tuple[int, ...]:
-    """Tensors that a step reads or makes."""
+    """Return the tensors that a step reads or makes."""
     match step:
         case Read():
             return (step.value,)
@@ -99,7 +100,7 @@ def uses(step: Step | Push) -> tuple[int, ...]:
 
 
 def reads_of(step: Step | Push) -> tuple[int, ...]:
-    """Tensors that a step reads."""
+    """Return the tensors that a step reads."""
     match step:
         case Convert():
             return (step.source,)
@@ -113,11 +114,10 @@ def reads_of(step: Step | Push) -> tuple[int, ...]:
 
 @dataclass(frozen=True, slots=True)
 class Topology:
-    """What runs for every input.
+    """The ops and queues of a temporal graph, which run for every input.
 
     `reads`: queues and rams read before any op; `local`: type queues that an op of these graphs feeds and another
-    reads; `sinks`: queues that each op feeds, in document order.
-    """
+    reads; `sinks`: queues that each op feeds, in document order."""
 
     graphs: tuple[str, ...]
     input_count: int
@@ -128,32 +128,33 @@ class Topology:
     writes: tuple[str, ...]  # all sinks, in the order of the ops
 
 
+def _sort_ops(netlist: Netlist, ops: Mapping[str, Op], local: Set[str]) -> tuple[Op, ...]:
+    """Sort ops topologically; an op also follows the op that feeds a local queue that it reads."""
+    sorter: TopologicalSorter[str] = TopologicalSorter()
+    for op in ops.values():
+        producers = [netlist.queues[name].input if name in local else name for name in op.inputs]
+        sorter.add(op.name, *(name for name in producers if name in ops))
+    try:
+        return tuple(ops[name] for name in sorter.static_order())
+    except CycleError as error:
+        raise InternalError(f"cycle in a checked netlist: {error.args[1]}") from None
+
+
 def topology(netlist: Netlist, temporal: TemporalGraph) -> Topology:
     """Order the ops of a temporal graph: producers before consumers, document order where free."""
     graphs = [netlist.graphs[name] for name in temporal.graphs]
-    ops = {op.name: op for graph in graphs for op in graph.ops}
+    ops = {op.name: op for op in chain.from_iterable(graph.ops for graph in graphs)}
     sinks: dict[str, tuple[str, ...]] = {}
     local: set[str] = set()
-    readers: dict[str, None] = {}
-    for op in ops.values():
-        for name in op.inputs:
-            if name not in ops:
-                readers[name] = None
+    readers = dict.fromkeys(chain.from_iterable(op.inputs for op in ops.values()))
+    for name in ops:
+        readers.pop(name, None)
     for queue in netlist.queues.values():
         if not queue.host_fed and queue.input in ops:
             sinks[queue.input] = (*sinks.get(queue.input, ()), queue.name)
             if not queue.is_ram and queue.name in readers:
                 local.add(queue.name)
-    sorter: TopologicalSorter[str] = TopologicalSorter()
-    for op in ops.values():
-        before = [
-            netlist.queues[name].input if name in local else name for name in op.inputs if name in ops or name in local
-        ]
-        sorter.add(op.name, *before)
-    try:
-        order = tuple(ops[name] for name in sorter.static_order())
-    except CycleError as error:
-        raise InternalError(f"cycle in a checked netlist: {error.args[1]}") from None
+    order = _sort_ops(netlist, ops, local)
     return Topology(
         graphs=temporal.graphs,
         input_count=graphs[0].input_count,
@@ -161,5 +162,5 @@ def topology(netlist: Netlist, temporal: TemporalGraph) -> Topology:
         reads=tuple(name for name in readers if name not in local),
         local=frozenset(local),
         sinks=sinks,
-        writes=tuple(name for op in order for name in sinks.get(op.name, ())),
+        writes=tuple(chain.from_iterable(sinks.get(op.name, ()) for op in order)),
     )

@@ -36,7 +36,7 @@ _NAP_SECONDS: Final = 2e-5
 
 
 class WorkerPool:
-    """`threads` workers, one of them the caller. Is an `ops.base.Parallel`. Close it when done."""
+    """A pool of `threads` workers, one of them the caller. It is an `ops.base.Parallel`. Close it when done."""
 
     def __init__(self, threads: int) -> None:
         self.threads = threads
@@ -54,11 +54,14 @@ class WorkerPool:
             team.close()
 
     def __call__(self, kernel: Callable[..., Any], items: int, *args: Any) -> None:
-        """Run `kernel` on 0..items, shared between the workers, who have the floating-point state of the caller that
-        first needed them: the default, whatever a listener has done to it."""
+        """Run `kernel` on 0..items, shared between the workers. They have the default floating-point state, whatever a
+        listener has done to that of the caller."""
         set_exact()
         team = self._team
-        least = _WORTH_SHARING if _shares(kernel) else _WORTH_DIVIDING
+        if _shares(kernel):
+            least = _WORTH_SHARING
+        else:
+            least = _WORTH_DIVIDING
         if team is None or items < 2 or not _have_bytes(args, least):
             kernel(0, items, *args)
             return
@@ -77,7 +80,7 @@ class WorkerPool:
         self._demand.saw(start, end)
 
     def _worth_sharing(self, team: "_ThreadTeam") -> int:
-        """Bytes from which on the workers share a task now."""
+        """Return the bytes from which on the workers share a task now."""
         if _SUPPLY.scarce:
             return _WORTH_SHARING_WHEN_SCARCE
         if not team.started and self._demand.little:
@@ -86,41 +89,42 @@ class WorkerPool:
 
 
 class _Supply:
-    """Whether threads got a processor lately when they had something to compute. It decides who computes, and so how
-    long it takes; never what comes out."""
+    """A measure of whether threads got a processor lately when they had something to compute. It decides who computes,
+    and so how long it takes; never the results."""
 
     def __init__(self) -> None:
         self._took = self._computed = 0.0
 
     @property
     def scarce(self) -> bool:
-        """Whether others take a good part of the processors."""
+        """True where other processes take a good part of the processors."""
         return self._took > _SCARCE * self._computed
 
     def saw(self, took: float, computed: float) -> None:
-        """A task took that many seconds, of which the thread that asked for it had a processor for so many."""
+        """Record a task that took `took` seconds, of which its thread had a processor for `computed`."""
         self._took = _FORGET * self._took + took
         self._computed = _FORGET * self._computed + computed
 
 
 class _Demand:
-    """Whether work that is worth splitting made up a good part of the time lately. It decides what `_Supply` does."""
+    """A measure of how much of the time lately was work that is worth splitting. It decides whether helpers are started
+    or woken; never the results."""
 
     def __init__(self) -> None:
         self._all = self._took = self._passed = self._end = 0.0
 
     @property
     def little(self) -> bool:
-        """Whether there was hardly any yet."""
+        """True while there was hardly any such work yet."""
         return self._all < _LITTLE
 
     @property
     def rare(self) -> bool:
-        """Whether a helper would sleep, or wait in vain, most of the time."""
+        """True where a helper would sleep, or wait in vain, most of the time."""
         return self._took <= _RARE * self._passed
 
     def saw(self, start: float, end: float) -> None:
-        """Such a task began and ended then, in seconds of one clock."""
+        """Record such a task from `start` to `end`, in seconds of one clock."""
         pause = min(start - self._end, _LONGEST_PAUSE)
         self._all += end - start
         self._took = _FORGET * self._took + end - start
@@ -132,7 +136,7 @@ _SUPPLY: Final = _Supply()  # of the machine, so of all pools; who writes at onc
 
 
 class _ThreadTeam:
-    """The helpers of a pool, and where they see what to do."""
+    """The helper threads of a pool, and the slot in which they find their jobs."""
 
     def __init__(self, threads: int) -> None:
         self.threads = threads
@@ -148,11 +152,11 @@ class _ThreadTeam:
 
     @property
     def started(self) -> bool:
-        """Whether the helpers are there."""
+        """True once the helpers have been started."""
         return bool(self._helpers)
 
     def run(self, kernel: Callable[..., Any], items: int, args: tuple[Any, ...]) -> None:
-        """All of a task. Raises what any part of it raised."""
+        """Run all items of a task. Raises what any part of it raised."""
         if not self._helpers:
             self._start()
         if _shares(kernel):
@@ -161,7 +165,7 @@ class _ThreadTeam:
             self._divide(kernel, items, args)
 
     def close(self) -> None:
-        """Send the helpers home, and wait for them."""
+        """Stop the helpers, and wait for them."""
         with self._wake:
             self._closed = True
             self._wake.notify_all()
@@ -170,7 +174,7 @@ class _ThreadTeam:
                 helper.join()
 
     def _share(self, kernel: Callable[..., Any], items: int, args: tuple[Any, ...]) -> None:
-        """A kernel whose items the threads claim."""
+        """Run a kernel whose items the threads claim."""
         slot = self._slot
         self._wait()
         slot.prepare(items, max(1, items // (GRAINS_PER_THREAD * self.threads)), self._spins)
@@ -185,7 +189,7 @@ class _ThreadTeam:
             raise raised_at(slot.raised, kernel.__name__)
 
     def _divide(self, function: Callable[..., Any], items: int, args: tuple[Any, ...]) -> None:
-        """A function that is called with ranges of items."""
+        """Run a function that is called with ranges of items."""
         ranges = _Ranges(self._expect(), function, parts(items, self.threads), args, self._slot, self._changed)
         self._ranges = ranges
         take_turns()
@@ -197,12 +201,12 @@ class _ThreadTeam:
             self._ranges = None
 
     def _wait(self) -> None:
-        """Until no helper works on a kernel: mostly its entry point has waited long enough."""
+        """Wait until no helper works on a kernel. Mostly the kernel's entry point has waited long enough."""
         while not self._slot.done:
             time.sleep(_NAP_SECONDS)
 
     def _expect(self) -> int:
-        """The next job is about to be there, so no helper falls asleep any more: its number."""
+        """Announce the next job, so that no helper falls asleep any more, and return its number."""
         self._awaited = number = self._slot.number + 1
         if self._asleep:
             with self._wake:
@@ -240,7 +244,7 @@ class _ThreadTeam:
 
 
 class _Ranges:
-    """A function that is called with ranges of items."""
+    """A job: a function that is called with ranges of items."""
 
     def __init__(
         self,
@@ -260,8 +264,8 @@ class _Ranges:
         self._changed = changed
 
     def own(self, spins: int) -> None:
-        """The part of the caller, who comes back when all is done; first it looks so often whether that is so. Raises
-        what any part raised."""
+        """Work on ranges as the caller, until all are done; before it sleeps it looks `spins` times whether that is so.
+        Raises what any part raised."""
         self.help()
         if self._slot.busy:
             await_helpers(self._slot.address, spins)
@@ -272,7 +276,7 @@ class _Ranges:
             raise self._error
 
     def help(self) -> None:
-        """The part of any thread."""
+        """Work on ranges, in any thread, until none is left."""
         with self._changed:
             self._slot.count_busy(1)
         try:
@@ -292,13 +296,14 @@ class _Ranges:
 
 
 def parts(items: int, threads: int) -> list[tuple[int, int]]:
-    """Ranges that cover 0..items: a few more than there are threads, as they and the processors differ in speed."""
+    """Return ranges that cover 0..items: a few more than there are threads, as they and the processors differ in
+    speed."""
     count = min(items, PARTS_PER_THREAD * threads)
     return list(pairwise(items * part // count for part in range(count + 1)))
 
 
 def _shares(function: Callable[..., Any]) -> bool:
-    """Whether it is a kernel whose items the threads claim."""
+    """Return whether a function is a kernel whose items the threads claim."""
     return getattr(function, "shares", False)
 
 

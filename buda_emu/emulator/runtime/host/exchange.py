@@ -1,4 +1,4 @@
-"""What the host does with queues and rams, from any thread and while a program runs (NETLIST 4.6)."""
+"""The host's access to queues and rams, from any thread and while a program runs (NETLIST 4.6)."""
 
 import operator
 from collections.abc import Callable, Collection, Iterator, Sequence
@@ -17,7 +17,7 @@ from buda_emu.emulator.runtime.host.host_io import HostIo, Readout, whole_tiles
 from buda_emu.emulator.runtime.host.lending import Lender
 from buda_emu.emulator.runtime.machine.gate import Gate, Slices
 from buda_emu.emulator.runtime.machine.listeners import HOST
-from buda_emu.emulator.runtime.machine.memory import Channel, Memory, Watched
+from buda_emu.emulator.runtime.machine.memory import Channel, Memory, Watchers
 from buda_emu.netlist.model import Netlist, Queue
 from buda_emu.spec.formats import is_raw
 from buda_emu.support.checker.text import plural
@@ -40,10 +40,10 @@ class OutputParts:
 
 
 class Exchange:
-    """Pushes, pops and reads: `Emulator` says what each method does. Arrays are converted outside of the gate,
-    entries and pointers move within it."""
+    """The implementation of `Emulator`'s pushes, pops and reads. Arrays are converted outside of the gate, entries and
+    pointers move within it."""
 
-    def __init__(self, netlist: Netlist, memory: Memory, host: HostIo, gate: Gate, watched: Watched) -> None:
+    def __init__(self, netlist: Netlist, memory: Memory, host: HostIo, gate: Gate, watched: Watchers) -> None:
         self._netlist = netlist
         self._memory = memory
         self._host = host
@@ -63,7 +63,7 @@ class Exchange:
     @exact_floats
     def push(self, name: str, array: object, slot: int | None, timeout: float) -> None:
         channel = self._channel(name)
-        slot = None if slot is None else _whole(slot, "slot")
+        slot = None if slot is None else _as_integer(slot, "slot")
         queue = self._netlist.queues[name]
         if isinstance(array, Referenced) and not slot and self._lent(channel, queue, array):
             return
@@ -96,7 +96,8 @@ class Exchange:
                 self._watched.push(name, HOST, place)
 
     def _lent(self, channel: Channel, queue: Queue, array: Referenced) -> bool:
-        """Hold an array by its reference instead of a push, where that can be (`Lender`)."""
+        """Hold an array by its reference instead of a push, where that is possible (`Lender`). Returns whether it is
+        held."""
         if not self._lender.may_lend(channel, queue, array):
             return False
         with self._gate as gate:
@@ -107,13 +108,13 @@ class Exchange:
                 if isinstance(channel, Fifo):
                     channel.ring.advance_write()
                 self._watched.push(queue.name, HOST, slot)
-            gate.changed()
+            gate.notify()
         return True
 
     @exact_floats
-    def holding(self, name: str, array: object, slot: int | None) -> Callable[[], object]:
-        """What lets memory that holds nothing hold what a push would put there first, and moves no pointers. What can
-        be wrong with the array has been found when this returns. Raises as a push."""
+    def filler(self, name: str, array: object, slot: int | None) -> Callable[[], object]:
+        """Return a function that stores in empty memory what a push would put there first, without moving pointers.
+        Everything that can be wrong with the array is checked before this returns. Raises as a push."""
         channel = self._channel(name)
         queue = self._netlist.queues[name]
         if isinstance(array, Referenced) and not slot and self._lender.may_lend(channel, queue, array):
@@ -125,7 +126,8 @@ class Exchange:
         return partial(channel.view.write, slots, self._host.tiles(queue, values), self._host.label(queue))
 
     def _begin_push(self, channel: Fifo, count: int, deadline: float) -> None:
-        """Entries of one push stay together: a second thread that pushes to the queue waits for the first."""
+        """Wait until no other thread pushes to the queue, so that the entries of one push stay together. Raises
+        HostTimeoutError."""
         name = channel.name
         pushing = self._pushing
         with self._gate as gate:
@@ -164,22 +166,24 @@ class Exchange:
                     ring.advance_write()
                     done += 1
                     self._watched.push(queue.name, HOST, slot)
-                gate.changed()
+                gate.notify()
 
     def _wait_for_room(self, gate: Gate, channel: Fifo, count: int, done: int, deadline: float) -> None:
         self._pushing[channel.name] = True
-        gate.changed()
+        gate.notify()
         if not gate.wait(lambda: self._room(channel) > 0, deadline):
-            pushed = f", {done} of them were pushed in time" if done else ""
-            what = f"push of {plural(count, 'entry')} to {channel.describe()}"
-            raise HostTimeoutError(f"{what}: it is full{pushed}", done)
+            pushed = ""
+            if done:
+                pushed = f", {done} of them were pushed in time"
+            action = f"push of {plural(count, 'entry')} to {channel.describe()}"
+            raise HostTimeoutError(f"{action}: it is full{pushed}", done)
         self._pushing[channel.name] = False
 
     def _room(self, channel: Fifo) -> int:
-        """Entries that may be written now. A slot that the running chunk still reads is not free yet."""
+        """Return how many entries may be written now. A slot that the running chunk still reads is not free yet."""
         ring = channel.ring
         free = max(0, ring.entries - ring.occupancy)  # a program may have placed the pointers further apart
-        return _before(channel.view, ring.wr, free, self._gate.in_flight(written_only=False))
+        return _count_free(channel.view, ring.wr, free, self._gate.in_flight(written_only=False))
 
     def _push_ram(self, channel: Ram, queue: Queue, values: NDArray[np.float32], first: int) -> None:
         count = len(values)
@@ -197,12 +201,12 @@ class Exchange:
                 for slot, entry, entry_tiles in zip(slots, part, tiles, strict=True):
                     self._write(channel, queue, slot, entry, entry_tiles)
                     self._watched.push(queue.name, HOST, slot)
-                gate.changed()
+                gate.notify()
 
     @exact_floats
     def put(self, name: str, array: object, slot: int) -> None:
         channel = self._channel(name)
-        slot = _whole(slot, "slot")
+        slot = _as_integer(slot, "slot")
         if not 0 <= slot < channel.view.entries:
             raise HostError(f"{name} has slots 0..{channel.view.entries - 1}, not {slot}")
         queue = self._netlist.queues[name]
@@ -235,7 +239,7 @@ class Exchange:
     @exact_floats
     def pop(self, name: str, count: int, readout: Readout, timeout: float) -> NDArray[Any]:
         channel = self._channel(name)
-        count = _whole(count, "count")
+        count = _as_integer(count, "count")
         if isinstance(channel, Ram):
             raise HostError(f"pop of ram {name}: a ram has no entries to pop, use peek")
         _check_readout(readout)
@@ -245,14 +249,17 @@ class Exchange:
             tiles = self._tiles(channel, slots)
             channel.ring.advance_read(count)
             self._watched.pop(name, HOST, count)
-            gate.changed()
+            gate.notify()
         return self._host.values(self._netlist.queues[name], tiles, readout)
 
     @exact_floats
     def peek(self, name: str, count: int | None, readout: Readout, slot: int, timeout: float) -> NDArray[Any]:
         channel = self._channel(name)
-        slot = _whole(slot, "slot")
-        count = None if count is None else _whole(count, "count")
+        slot = _as_integer(slot, "slot")
+        if count is None:
+            count = None
+        else:
+            count = _as_integer(count, "count")
         _check_readout(readout)
         deadline = _deadline(timeout)
         with self._gate as gate:
@@ -266,7 +273,7 @@ class Exchange:
     @exact_floats
     def image(self, name: str, slot: int) -> list[NDArray[np.uint8]]:
         channel = self._channel(name)
-        slot = _whole(slot, "slot")
+        slot = _as_integer(slot, "slot")
         if not 0 <= slot < channel.view.entries:
             raise HostError(f"entry {slot} of {name} was never written")
         with self._gate as gate:
@@ -280,14 +287,14 @@ class Exchange:
         with self._gate as gate:
             return {
                 queue.name: self._host.values(queue, self._tiles(channel, slots, missing_is_zero=True), readout)
-                for queue, channel, slots in self._filled(gate)
+                for queue, channel, slots in self._channels_with_entries(gate)
                 if queues is None or queue.name in queues
             }
 
     def outputs_in_parts(self, readout: Readout) -> Iterator[OutputParts]:
         _check_readout(readout)
         with self._gate as gate:
-            filled = self._filled(gate)
+            filled = self._channels_with_entries(gate)
         for queue, channel, slots in filled:
             t, rows, cols = queue.blocking.element_shape
             dtype = np.dtype(np.uint32 if is_raw(queue.df) else np.float32)
@@ -295,10 +302,10 @@ class Exchange:
                 queue.name, (len(slots), t, rows, cols), dtype, self._parts(queue, channel, slots, readout)
             )
 
-    def _filled(self, gate: Gate) -> list[tuple[Queue, Channel, Sequence[int]]]:
-        """Every op-fed queue that holds entries, every op-fed ram, and their slots."""
+    def _channels_with_entries(self, gate: Gate) -> list[tuple[Queue, Channel, Sequence[int]]]:
+        """Return every op-fed queue that holds entries, every op-fed ram, and their slots."""
         gate.wait(lambda: gate.is_runner or not gate.in_flight(written_only=True), None)
-        found: list[tuple[Queue, Channel, Sequence[int]]] = []
+        channels: list[tuple[Queue, Channel, Sequence[int]]] = []
         for queue in self._netlist.queues.values():
             if queue.host_fed:
                 continue
@@ -308,8 +315,8 @@ class Exchange:
             else:
                 slots = range(channel.entries)
             if slots:
-                found.append((queue, channel, slots))
-        return found
+                channels.append((queue, channel, slots))
+        return channels
 
     def _parts(self, queue: Queue, channel: Channel, slots: Sequence[int], readout: Readout) -> Iterator[NDArray[Any]]:
         step = _entries_of_part(channel)
@@ -323,7 +330,7 @@ class Exchange:
         return self._host.values(queue, tiles, readout)
 
     def _await(self, gate: Gate, channel: Fifo, count: int, deadline: float) -> list[int]:
-        """The slots of the oldest `count` entries, once they are there."""
+        """Return the slots of the oldest `count` entries, once they are there. Raises HostError, HostTimeoutError."""
         if not 0 <= count <= max(channel.ring.entries, channel.ring.occupancy):
             raise HostError(f"read of {plural(count, 'entry')} from {channel.describe()}")
         if not gate.wait(lambda: self._available(channel) >= count, deadline):
@@ -341,12 +348,13 @@ class Exchange:
         return slots
 
     def _available(self, channel: Fifo) -> int:
-        """Entries that may be read now. Those that the running chunk is to write are not there yet."""
+        """Return how many entries may be read now. Those that the running chunk is to write are not there yet."""
         ring = channel.ring
-        return _before(channel.view, ring.rd, ring.occupancy, self._gate.in_flight(written_only=True))
+        return _count_free(channel.view, ring.rd, ring.occupancy, self._gate.in_flight(written_only=True))
 
     def _tiles(self, channel: Channel, slots: Sequence[int], *, missing_is_zero: bool = False) -> NDArray[np.float32]:
-        """A copy of entries, float32[len(slots), tiles, 1024]. Raises HostError for one that was never written."""
+        """Return a copy of entries, float32[len(slots), tiles, 1024]. Raises HostError for one that was never
+        written."""
         view = channel.view
         copy = np.empty((len(slots), view.tiles, TILE_ELEMENTS), np.float32)
         for position, slot in enumerate(slots):
@@ -359,36 +367,37 @@ class Exchange:
         return copy
 
     def _settle(self, gate: Gate, view: EntryView, slots: range, *, written_only: bool) -> None:
-        """Wait until the running chunk has nothing to do with these slots; that is never long."""
+        """Wait until the running chunk neither writes nor, unless `written_only`, reads these slots; that is never
+        long."""
 
         def settled() -> bool:
-            taken = gate.in_flight(written_only=written_only)
-            return _before(view, slots.start, len(slots), taken) == len(slots)
+            in_flight = gate.in_flight(written_only=written_only)
+            return _count_free(view, slots.start, len(slots), in_flight) == len(slots)
 
         if not gate.is_runner:
             gate.wait(settled, None)
 
 
 def _entries_of_part(channel: Channel) -> int:
-    """How many entries are converted at a time."""
+    """Return how many entries are converted at a time."""
     return max(1, min(_PART, PART_BYTES // (channel.view.tiles * TILE_ELEMENTS * 4)))
 
 
-def _before(view: EntryView, first: int, count: int, taken: Slices) -> int:
-    """How many of `count` entries from pointer `first` on come before the first one that is taken."""
-    if taken:
+def _count_free(view: EntryView, first: int, count: int, in_flight: Slices) -> int:
+    """Return how many of `count` entries from pointer `first` on come before the first one that is in flight."""
+    if in_flight:
         for position in range(count):
-            if not taken.isdisjoint(view.slices((first + position) % view.entries)):
+            if not in_flight.isdisjoint(view.slices((first + position) % view.entries)):
                 return position
     return count
 
 
-def _whole(given: object, what: str) -> int:
-    """A Python or numpy integer. Raises HostError."""
+def _as_integer(value: object, name: str) -> int:
+    """Convert a Python or numpy integer to int. Raises HostError."""
     try:
-        return operator.index(given)  # pyright: ignore[reportArgumentType] - that is the question
+        return operator.index(value)  # pyright: ignore[reportArgumentType] - that is the question
     except TypeError:
-        raise HostError(f"{what} must be an integer, not {given!r}") from None
+        raise HostError(f"{name} must be an integer, not {value!r}") from None
 
 
 def _deadline(timeout: float) -> float:

@@ -1,4 +1,4 @@
-"""Host tensors into queue entries and back (NETLIST 4.6, FORMATS 3.10 and 3.11, LAYOUT 2)."""
+"""Converts host tensors into queue entries and back (NETLIST 4.6, FORMATS 3.10 and 3.11, LAYOUT 2)."""
 
 import sys
 from typing import Any, Literal
@@ -16,30 +16,30 @@ from buda_emu.emulator.ops.operands import convert
 from buda_emu.netlist.model import Netlist, Queue
 from buda_emu.spec.formats import is_raw
 from buda_emu.support.errors import HostError
-from buda_emu.support.unmasked import require_unmasked
+from buda_emu.support.unmasked import refuse_masked_arrays
 
 _SMALL_FLOATS = ("bfloat16", "float8_", "float6_", "float4_")  # of ml_dtypes: every value is a float32
 _SMALL_INTS = ("int2", "uint2", "int4", "uint4")
 
 
-def host_array(given: object, queue: Queue) -> NDArray[np.float32]:
-    """float32 [entries, t, rows, cols], for a RawUInt queue the words as the bits of float32. A float32 array is not
-    copied. Raises HostError for an element type or a shape that the queue does not take."""
-    where = f"push to {queue.name}"
-    plain = as_numpy(given, where)
+def host_array(tensor: object, queue: Queue) -> NDArray[np.float32]:
+    """Convert a tensor to float32 [entries, t, rows, cols], for a RawUInt queue to words as the bits of float32. A
+    float32 array is not copied. Raises HostError for an element type or a shape that the queue does not take."""
+    context = f"push to {queue.name}"
+    plain = as_numpy(tensor, context)
     array = with_batch(plain)
     shape = queue.blocking.element_shape
     if array.ndim != 4 or array.shape[1:] != shape:
-        raise HostError(f"{where}: shape {list(plain.shape)}, expected [entries, {shape[0]}, {shape[1]}, {shape[2]}]")
+        raise HostError(f"{context}: shape {list(plain.shape)}, expected [entries, {shape[0]}, {shape[1]}, {shape[2]}]")
     if is_raw(queue.df):
         if array.dtype.kind not in "iu":
-            raise HostError(f"{where}: {queue.df} takes unsigned integers (uint32), not {array.dtype}")
+            raise HostError(f"{context}: {queue.df} takes unsigned integers (uint32), not {array.dtype}")
         return np.ascontiguousarray(array.astype(np.uint32, copy=False)).view(np.float32)
-    return as_float32(array, where)
+    return as_float32(array, context)
 
 
-def as_float32(array: NDArray[Any], where: str) -> NDArray[np.float32]:
-    """Elements of a host tensor as float32; the same array where they are. Raises HostError."""
+def as_float32(array: NDArray[Any], context: str) -> NDArray[np.float32]:
+    """Convert the elements of a host tensor to float32; a float32 array is returned as it is. Raises HostError."""
     array = array.astype(array.dtype.newbyteorder("="), copy=False)
     if array.dtype == np.float32:
         return array
@@ -50,11 +50,11 @@ def as_float32(array: NDArray[Any], where: str) -> NDArray[np.float32]:
             return array.astype(np.float32)
     if array.dtype.name.startswith(_SMALL_FLOATS) or array.dtype.name in _SMALL_INTS:
         return array.astype(np.float32)
-    raise HostError(f"{where}: element type {array.dtype} is not one a host tensor may have")
+    raise HostError(f"{context}: element type {array.dtype} is not one a host tensor may have")
 
 
 def with_batch(array: NDArray[Any]) -> NDArray[Any]:
-    """Fewer than four dimensions as the host interface takes them: three are [entries, rows, cols], two are one entry
+    """Add the dimensions that the host interface takes for granted: three are [entries, rows, cols], two are one entry
     (NETLIST 7.4)."""
     if array.ndim == 3:
         return array[:, np.newaxis]
@@ -63,27 +63,27 @@ def with_batch(array: NDArray[Any]) -> NDArray[Any]:
     return array
 
 
-def as_numpy(given: object, where: str = "tensor") -> NDArray[Any]:
-    """The same elements as a numpy array, without a copy where memory can be shared. torch's bfloat16 and float8 come
-    as float32. Raises HostError for what holds no numbers."""
+def as_numpy(tensor: object, context: str = "tensor") -> NDArray[Any]:
+    """Convert a tensor to a numpy array, without a copy where memory can be shared. torch's bfloat16 and float8 come as
+    float32. Raises HostError for a value that holds no numbers."""
     torch = sys.modules.get("torch")
-    if torch is not None and isinstance(given, torch.Tensor):
-        return _from_torch(given, torch, where)
-    require_unmasked(given, where)
+    if torch is not None and isinstance(tensor, torch.Tensor):
+        return _from_torch(tensor, torch, context)
+    refuse_masked_arrays(tensor, context)
     try:
-        array = np.asarray(given)
+        array = np.asarray(tensor)
     except (ValueError, TypeError) as error:
-        raise HostError(f"{where}: {type(given).__name__} is not an array: {error}") from None
+        raise HostError(f"{context}: {type(tensor).__name__} is not an array: {error}") from None
     if array.dtype.hasobject:
-        raise HostError(f"{where}: {type(given).__name__} is not an array of numbers")
+        raise HostError(f"{context}: {type(tensor).__name__} is not an array of numbers")
     return array
 
 
-def _from_torch(tensor: Any, torch: Any, where: str) -> NDArray[Any]:
+def _from_torch(tensor: Any, torch: Any, context: str) -> NDArray[Any]:
     if tensor.layout != torch.strided or tensor.is_quantized:
-        raise HostError(f"{where}: a {tensor.layout} tensor; pass a dense one (tensor.to_dense(), .dequantize())")
+        raise HostError(f"{context}: a {tensor.layout} tensor; pass a dense one (tensor.to_dense(), .dequantize())")
     if tensor.device.type != "cpu":
-        raise HostError(f"{where}: the tensor is on {tensor.device}; pass tensor.cpu()")
+        raise HostError(f"{context}: the tensor is on {tensor.device}; pass tensor.cpu()")
     plain = tensor.detach().resolve_conj().resolve_neg()
     if plain.dtype == torch.bfloat16:
         words = plain.contiguous().view(torch.int16).numpy().view(np.uint16)
@@ -93,14 +93,14 @@ def _from_torch(tensor: Any, torch: Any, where: str) -> NDArray[Any]:
     try:
         return plain.numpy()
     except (TypeError, RuntimeError) as error:
-        raise HostError(f"{where}: element type {plain.dtype} is not one a host tensor may have: {error}") from None
+        raise HostError(f"{context}: element type {plain.dtype} is not one a host tensor may have: {error}") from None
 
 
 Readout = Literal["raw", "host"]
 
 
 class HostIo:
-    """What a host tensor is in tiles, and back. `quantised`: pushes are rounded to the queue's format (precision
+    """The conversion between host tensors and tiles. `quantised`: pushes are rounded to the queue's format (precision
     "format"). Pointers and slots are the business of `buda_emu.emulator.runtime.host.exchange`."""
 
     def __init__(self, netlist: Netlist, parallel: Parallel, quantised: bool) -> None:
@@ -110,11 +110,14 @@ class HostIo:
         self._ops = netlist.ops
 
     def label(self, queue: Queue) -> str:
-        """The format label of pushed entries (OPS 3.1)."""
-        return queue.df if self._quantised or is_raw(queue.df) else "Float32"
+        """Return the format label of pushed entries (OPS 3.1)."""
+        if self._quantised or is_raw(queue.df):
+            return queue.df
+        return "Float32"
 
     def values(self, queue: Queue, tiles: NDArray[np.float32], readout: Readout) -> NDArray[Any]:
-        """Entries float32[w, tiles, 1024] as the host reads them: [w, t, rows, cols], float32 or uint32 (RawUInt)."""
+        """Convert entries float32[w, tiles, 1024] to what the host reads: [w, t, rows, cols], float32 or uint32
+        (RawUInt)."""
         t, rows, cols = queue.blocking.shape
         shaped = tiles.reshape(len(tiles), t, rows, cols, 32, 32)
         values = untilize(shaped, queue.blocking.tile_dim, _is_megarow(queue))
@@ -125,24 +128,25 @@ class HostIo:
         return host_widen(queue.df, host_read(queue.df, values))
 
     def image(self, queue: Queue, tiles: NDArray[np.float32]) -> list[NDArray[np.uint8]]:
-        """The bytes of one entry, float32[tiles, 1024], in each buffer of the grid, row-major (LAYOUT 3); see
+        """Return the bytes of one entry, float32[tiles, 1024], in each buffer of the grid, row-major (LAYOUT 3); see
         `Emulator.memory_image`."""
         with np.errstate(all="ignore"):
             return pack_entry(tiles.reshape(*queue.blocking.shape, 32, 32), self._layout(queue))
 
     def with_bytes(self, queue: Queue, tiles: NDArray[np.float32], offset: int, data: bytes) -> NDArray[np.float32]:
-        """One entry, float32[tiles, 1024], after bytes of its image, all buffers one after the other, were written;
-        what they do not change stays as it is. Raises HostError where they lie outside, or in the header of a tile."""
+        """Return one entry, float32[tiles, 1024], after bytes of its image, all buffers one after the other, were
+        written; values that they do not change stay as they are. Raises HostError where the bytes lie outside, or in
+        the header of a tile."""
         before = self.image(queue, tiles)
-        whole = np.concatenate(before)
-        if not 0 <= offset <= offset + len(data) <= whole.size:
+        image = np.concatenate(before)
+        if not 0 <= offset <= offset + len(data) <= image.size:
             raise HostError(
-                f"an entry of {queue.name} has bytes 0..{whole.size - 1}, not {offset}..{offset + len(data) - 1}"
+                f"an entry of {queue.name} has bytes 0..{image.size - 1}, not {offset}..{offset + len(data) - 1}"
             )
-        whole[offset : offset + len(data)] = np.frombuffer(data, np.uint8)
+        image[offset : offset + len(data)] = np.frombuffer(data, np.uint8)
         layout = self._layout(queue)
         old, new = (
-            unpack_entry(buffers, layout).reshape(tiles.shape) for buffers in (before, np.split(whole, len(before)))
+            unpack_entry(buffers, layout).reshape(tiles.shape) for buffers in (before, np.split(image, len(before)))
         )
         return np.where(old.view(np.uint32) == new.view(np.uint32), tiles, new)
 
@@ -154,12 +158,13 @@ class HostIo:
         return EntryLayout(queue.df, queue.blocking, form, self._netlist.arch.alignment)
 
     def host_array(self, queue: Queue, array: object) -> NDArray[np.float32]:
-        """What the caller gave as float32 [entries, t, rows, cols]; raw words as the bits of float32 (NETLIST 7.4).
-        Raises HostError for a shape or element type that does not fit."""
+        """Convert the caller's array to float32 [entries, t, rows, cols]; raw words are the bits of float32 (NETLIST
+        7.4). Raises HostError for a shape or element type that does not fit."""
         return host_array(array, queue)
 
     def tiles(self, queue: Queue, values: NDArray[np.float32]) -> NDArray[np.float32]:
-        """float32[w, tiles, 1024] of one part of a push, rounded to the queue's format in precision "format"."""
+        """Convert one part of a push to float32[w, tiles, 1024], rounded to the queue's format in precision
+        "format"."""
         tiles = tilize(values, queue.blocking.tile_dim, _is_megarow(queue))
         result = tiles.reshape(len(values), -1, TILE_ELEMENTS)
         if self._quantised and queue.df != "Float32":
@@ -168,38 +173,38 @@ class HostIo:
         return result
 
     def source(self, queue: Queue, array: Referenced) -> Source:
-        """What a push of an array by reference would store, slice by slice. `array` is [entries, t, rows, cols]."""
+        """Return a source of the slices that a push of an array by reference would store. `array` is [entries, t, rows,
+        cols]."""
         _, rows, cols = queue.blocking.shape
         height, width = queue.blocking.tile_dim
         slices = array.reshape(-1, rows * height, cols * width)
         step = max(1, BLOCK // (cols * TILE_ELEMENTS))
 
         def read(first: int, last: int) -> NDArray[np.float32]:
-            found = np.empty((last - first, rows, cols, TILE_ELEMENTS), np.float32)
+            tiles = np.empty((last - first, rows, cols, TILE_ELEMENTS), np.float32)
             for number in range(first, last):
                 for row in range(0, rows, step):
                     end = min(row + step, rows)
                     box = slice(number, number + 1), slice(row * height, end * height), slice(0, cols * width)
                     values = np.ascontiguousarray(slices.read(box))[np.newaxis]
-                    own = (
-                        values.astype(np.uint32).view(np.float32)
-                        if is_raw(queue.df)
-                        else as_float32(values, queue.name)
-                    )
-                    found[number - first, row:end] = self.tiles(queue, own).reshape(end - row, cols, TILE_ELEMENTS)
+                    if is_raw(queue.df):
+                        words = values.astype(np.uint32).view(np.float32)
+                    else:
+                        words = as_float32(values, queue.name)
+                    tiles[number - first, row:end] = self.tiles(queue, words).reshape(end - row, cols, TILE_ELEMENTS)
             array.give_back()
-            return found.reshape(last - first, rows * cols, TILE_ELEMENTS)
+            return tiles.reshape(last - first, rows * cols, TILE_ELEMENTS)
 
         return read
 
 
 def _is_megarow(queue: Queue) -> bool:
-    """Tiles hold consecutive runs of the host's data (LAYOUT 2 Megarow)."""
+    """Return whether tiles hold consecutive runs of the host's data (LAYOUT 2 Megarow)."""
     return is_raw(queue.df) or queue.layout == "flat"
 
 
 def whole_tiles(entry: NDArray[np.float32]) -> NDArray[np.float32]:
-    """Row-major elements of one entry in whole 1024-element rows: float32[tiles, 1024]."""
+    """Return row-major elements of one entry in whole 1024-element rows, padded with zeros: float32[tiles, 1024]."""
     count = -(-entry.size // TILE_ELEMENTS)
     flat = np.zeros(count * TILE_ELEMENTS, np.float32)
     flat[: entry.size] = entry.reshape(-1)

@@ -1,4 +1,4 @@
-"""Arrays that a machine's memory holds by reference, instead of a copy of what the host pushed."""
+"""Lets a machine's memory hold arrays by reference, instead of a copy of what the host pushed."""
 
 from typing import Final
 
@@ -9,13 +9,13 @@ from buda_emu.netlist.model import Netlist, Queue
 from buda_emu.spec.formats import is_raw
 
 SHARE_OF_LENT: Final = 4
-"""Arrays by reference are held as others are while all that is held is within a quarter of the limit,"""
+"""Arrays by reference are read at once while all that is held is within one SHARE_OF_LENT-th of the limit."""
 _OF_SHARE: Final = 8
-"""but none larger than an eighth of that, which would take as much once more while it is read."""
+"""An array is read at once only up to one _OF_SHARE-th of that share, as reading it takes as much memory once more."""
 
 
 class Lender:
-    """What lends arrays to the memory of one machine."""
+    """Lends arrays to the memory of one machine."""
 
     def __init__(self, netlist: Netlist, memory: Memory, host: HostIo) -> None:
         self._netlist = netlist
@@ -23,32 +23,33 @@ class Lender:
         self._host = host
 
     def may_lend(self, channel: Channel, queue: Queue, array: Referenced) -> bool:
-        """Whether memory could hold this array by its reference: it fits, and no tilizer reads what the host gave."""
+        """Return whether memory could hold this array by its reference: it fits, and no tilizer reads the rows of the
+        host."""
         view = channel.view
         count = len(array) if array.ndim == 4 else 0
         fits = array.shape[1:] == queue.blocking.element_shape and 0 < count <= view.entries
         words = is_raw(queue.df) and array.dtype.kind not in "iu"
-        tilized = channel.flat is not None and self._is_tilized(queue)
+        tilized = channel.flat is not None and self._has_tilizer(queue)
         return fits and not words and view.name == view.store.name and not tilized
 
     def lend(self, channel: Channel, queue: Queue, array: Referenced) -> bool:
-        """Hold it, where the memory holds nothing yet; it is read at once while all that is held is within a share of
-        the limit. Returns whether it is held."""
+        """Hold an array by its reference, where the memory holds nothing yet; a small one is read at once while all
+        that is held is within a share of the limit. Returns whether it is held."""
         view = channel.view
         count = len(array)
         memory = self._memory
         share = memory.limit // SHARE_OF_LENT
         size = view.store.slice_bytes(count * view.t)
-        kept = memory.held + size <= share and size <= share // _OF_SHARE
+        is_small = memory.held + size <= share and size <= share // _OF_SHARE
         if not view.store.lend(self._host.source(queue, array), count * view.t, self._host.label(queue)):
             return False
-        if kept:
+        if is_small:
             view.store.settle()
         else:
             memory.lends = True
         return True
 
-    def _is_tilized(self, queue: Queue) -> bool:
-        """Whether an op reads the rows that the host gave."""
+    def _has_tilizer(self, queue: Queue) -> bool:
+        """Return whether an op reads the rows as the host gave them."""
         readers = (op for op in self._netlist.ops.values() if queue.name in op.inputs)
         return any(op.has("reads what was pushed") for op in readers)

@@ -9,7 +9,7 @@ import numpy as np
 from buda_emu.arithmetic.formats.float_state import exact_floats
 from buda_emu.emulator.runtime.graph.epochs import Epochs
 from buda_emu.emulator.runtime.machine.gate import Gate
-from buda_emu.emulator.runtime.machine.memory import Memory, Watched
+from buda_emu.emulator.runtime.machine.memory import Memory, Watchers
 from buda_emu.emulator.runtime.machine.running import ProgressCallback, Run
 from buda_emu.netlist.model import Instruction, Netlist
 from buda_emu.netlist.program.interpreter import Interpreter, Standing, StepBudget
@@ -28,10 +28,10 @@ class Programs:
         epochs: Epochs,
         steps: StepBudget,
         gate: Gate,
-        watched: Watched,
+        watched: Watchers,
         free: Callable[[], None],
     ) -> None:
-        """`free` is called after a program that a closed gate ended."""
+        """Prepare the programs of a machine. `free` is called after a program that a closed gate ended."""
         self._netlist = netlist
         self._memory = memory
         self._epochs = epochs
@@ -43,19 +43,20 @@ class Programs:
         self._threads: set[threading.Thread] = set()
 
     def interpreter(self, program: str) -> Interpreter:
-        """Of a program, made when it is first asked for. Raises HostError for an unknown name."""
-        found = self._interpreters.get(program)
-        if found is None:
+        """Return the interpreter of a program, made when it is first asked for. Raises HostError for an unknown
+        name."""
+        interpreter = self._interpreters.get(program)
+        if interpreter is None:
             body = self._netlist.programs.get(program)
             if body is None:
                 raise HostError(f"no program {program!r}; programs: {', '.join(self._netlist.programs)}")
-            found = Interpreter(body, self._epochs, self.steps, self._observe)
-            self._interpreters[program] = found
-        return found
+            interpreter = Interpreter(body, self._epochs, self.steps, self._observe)
+            self._interpreters[program] = interpreter
+        return interpreter
 
     @property
     def known(self) -> list[str]:
-        """Programs that have run, or tried to."""
+        """Names of the programs that have run, or were started in vain."""
         return list(self._interpreters)
 
     def forget(self) -> None:
@@ -63,7 +64,7 @@ class Programs:
         self._interpreters.clear()
 
     def run(self, program: str, params: Mapping[str, object] | None, wait: float) -> None:
-        """On the calling thread; see `Emulator.run`."""
+        """Run a program on the calling thread; see `Emulator.run`."""
         texts = self._parameters(params)
         run = self._new_run(program, wait, None)
         self._gate.enlist(run)
@@ -72,7 +73,7 @@ class Programs:
     def start(
         self, program: str, params: Mapping[str, object] | None, wait: float, progress: ProgressCallback | None
     ) -> Run:
-        """On a thread of its own; see `Emulator.run_async`."""
+        """Run a program on a thread of its own; see `Emulator.run_async`."""
         texts = self._parameters(params)
         run = self._new_run(program, wait, progress).with_end()
         thread = threading.Thread(target=self._thread, args=(run, texts), name=f"buda-emu run {program}", daemon=True)
@@ -93,17 +94,17 @@ class Programs:
                 thread.join()
 
     def _new_run(self, program: str, wait: float, progress: ProgressCallback | None) -> Run:
-        """Not enlisted yet: whoever enlists it carries it out or withdraws it, or the machine could never be closed."""
+        """Return a run that is not enlisted yet. Whoever enlists it carries it out or withdraws it, or the machine
+        could never be closed."""
         if not wait >= 0:
             raise HostError(f"wait must be 0 or more seconds, not {wait}")
         self.interpreter(program)
         return Run(program, wait, progress, self._gate.wake)
 
     def _parameters(self, params: object) -> dict[str, str]:
-        """Return the caller's parameters as texts. Raises HostError for what is no mapping of names.
+        """Return the caller's parameters as texts. Raises HostError for a value that is no mapping of names.
 
-        Callers hand the same parameters to all programs of all netlists: a name that none takes is passed over.
-        """
+        Callers hand the same parameters to all programs of all netlists: a name that none takes is passed over."""
         if params is None:
             return {}
         if not isinstance(params, Mapping):
@@ -125,7 +126,7 @@ class Programs:
         run.end(error)
 
     def _carry_out(self, run: Run, params: Mapping[str, str], standing: Standing | None = None) -> None:
-        """An enlisted run, which is none any more afterwards, however it ends."""
+        """Carry out an enlisted run and remove it from the list, however it ends."""
         self._gate.begin(run)
         try:
             self._run = run
@@ -133,10 +134,10 @@ class Programs:
         except ProgramError as error:
             place = self._interpreter.failed_at
             if place is not None:
-                from buda_emu.emulator.runtime.stop import stopped  # a run that ends well need not wait for it
+                from buda_emu.emulator.runtime.stop import describe_stop  # a run that ends well need not wait for it
 
                 channels = self._memory.channels
-                error.stopped = stopped(error, place, self._netlist, channels, self._watched.journal)
+                error.stopped = describe_stop(error, place, self._netlist, channels, self._watched.journal)
             raise
         finally:
             self._gate.end(run)
@@ -165,14 +166,14 @@ class Programs:
         return self._interpreter.moment(*self._now)
 
     def resume(self, standing: Standing) -> None:
-        """On the calling thread: the rest of a program, from an instruction on; see `Emulator.resume`."""
+        """Run the rest of a program from an instruction on, on the calling thread; see `Emulator.resume`."""
         run = self._new_run(standing.program, 0.0, None)
         self._gate.enlist(run)
         self._carry_out(run, {}, standing)
 
     def set_variable(self, name: str, value: int) -> None:
-        """Give a variable of the running program a value, as a varinst would. Raises ProgramError where there is none
-        of the name, and as the varinst."""
+        """Give a variable of the running program a value, as a varinst would. Raises ProgramError for an unknown name,
+        and where the varinst would."""
         variables = self._interpreter.variables
         variables.value(name)
         variables.assign(name, wrap32(value))
@@ -180,7 +181,7 @@ class Programs:
 
     @property
     def standing(self) -> Standing:
-        """Where the running program is, at the instruction that is about to run."""
+        """The position of the running program, at the instruction that is about to run."""
         index, _ = self._now
         return self._interpreter.standing(index)
 

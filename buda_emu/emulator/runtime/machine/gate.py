@@ -26,15 +26,15 @@ _STAND_ASIDE = 0.1  # seconds; a bound only: a thread that was let in says so wh
 
 
 class InFlight(Protocol):
-    """What has been begun of an epoch and is not done."""
+    """The slices of an epoch's inputs that were begun and are not done."""
 
     def slices(self, *, written_only: bool) -> Slices:
-        """What will be written, and unless `written_only` also what is read."""
+        """Return the slices that will be written, and unless `written_only` also those that are read."""
         ...
 
 
 class Gate:
-    """`with gate:` is for host threads; raises HostError when the machine is closed."""
+    """The lock of a machine. `with gate:` is for host threads; it raises HostError when the machine is closed."""
 
     def __init__(self) -> None:
         self._lock = threading.RLock()
@@ -61,18 +61,21 @@ class Gate:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._through()
+        self._stand_back()
         self._lock.release()
 
     def wait(self, ready: Callable[[], bool], deadline: float | None) -> bool:
-        """Sleep until `ready` or the deadline (monotonic seconds, None: however long it takes). The result is
-        `ready`'s last. Only within `with gate`, which is left while it sleeps."""
+        """Sleep until `ready` or the deadline (monotonic seconds, None: without limit), and return the last result of
+        `ready`. Call it only within `with gate`, which is left while it sleeps."""
         me = get_ident()
         while not ready():
-            left = None if deadline is None else min(deadline - monotonic(), threading.TIMEOUT_MAX)
+            if deadline is None:
+                left = None
+            else:
+                left = min(deadline - monotonic(), threading.TIMEOUT_MAX)
             if left is not None and left <= 0:
                 return False
-            self._through()
+            self._stand_back()
             self._sleeping.add(me)
             try:
                 self._changed.wait(left)
@@ -82,24 +85,27 @@ class Gate:
                 raise HostError("this Emulator was closed meanwhile")
         return True
 
-    def changed(self) -> None:
-        """Entries came or went: wake who waits for that."""
+    def notify(self) -> None:
+        """Wake the threads that wait for entries to come or go."""
         self._returning |= self._stalled
         self._changed.notify_all()
 
     def in_flight(self, *, written_only: bool) -> Slices:
-        """Slices that the running epoch has begun to write, and unless `written_only` also those that it reads."""
-        return self._in_flight.slices(written_only=written_only) if self._in_flight is not None else _NOTHING
+        """Return the slices that the running epoch has begun to write, and unless `written_only` also those that it
+        reads."""
+        if self._in_flight is not None:
+            return self._in_flight.slices(written_only=written_only)
+        return _NOTHING
 
     @property
     def is_runner(self) -> bool:
-        """Is this the running program's own thread, in a listener? It must not wait for what it does itself."""
+        """True on the running program's own thread, in a listener. It must not wait for what it does itself."""
         return self._runner == get_ident()
 
     def wake(self) -> None:
-        """`changed` for those who do not hold the gate, even when it is closed."""
+        """Call `notify` without holding the gate, even when it is closed."""
         self._enter()
-        self.changed()
+        self.notify()
         self.__exit__()
 
     def _enter(self) -> None:
@@ -117,7 +123,7 @@ class Gate:
                 self.__exit__()
                 raise
 
-    def _through(self) -> None:
+    def _stand_back(self) -> None:
         me = get_ident()
         self._wanting.discard(me)
         if me in self._asked:
@@ -128,7 +134,7 @@ class Gate:
 
     # ---------------------------------------------------------------------------------------------- programs
     def enlist(self, run: Run) -> None:
-        """A run asks for its turn. Raises HostError from a listener of the running program."""
+        """Queue a run for its turn. Raises HostError from a listener of the running program."""
         with self:
             if self.is_runner:
                 raise HostError(f"run of {run.program}: a listener of a running program cannot run another")
@@ -142,7 +148,7 @@ class Gate:
             self.withdraw(run)
             raise
         try:
-            self._through()
+            self._stand_back()
             while self._runs[0] is not run:
                 run.check()
                 self._changed.wait()
@@ -153,13 +159,13 @@ class Gate:
         self._runner = get_ident()
 
     def end(self, run: Run) -> None:
-        """Give the gate back for good."""
+        """Give the gate back for good after a run."""
         self._runner = None
         self._resume()
         self._leave(run)
 
     def withdraw(self, run: Run) -> None:
-        """An enlisted run will not begin."""
+        """Remove an enlisted run that will not begin."""
         self._lock.acquire()
         self._leave(run)
 
@@ -170,16 +176,16 @@ class Gate:
 
     @property
     def run(self) -> Run:
-        """The one that runs."""
+        """The run whose turn it is."""
         return self._runs[0]
 
     @property
     def idle(self) -> bool:
-        """No program runs or waits for its turn."""
+        """True while no program runs or waits for its turn."""
         return not self._runs
 
     def stand_aside(self) -> None:
-        """Between two instructions: host threads that want in come first, once."""
+        """Let the host threads that want in go first, once, between two instructions."""
         if self._wanting:
             self._asked = self._wanting.copy()
             self._turned.wait_for(lambda: not self._asked, _STAND_ASIDE)
@@ -192,33 +198,33 @@ class Gate:
             self._resumed.notify_all()
 
     def epoch(self, chunk: InFlight | None) -> None:
-        """The chunks of this epoch are in flight from now on; None: no more."""
+        """Declare the chunks of an epoch in flight; None: no more."""
         self._in_flight = chunk
         if chunk is None and self._sleeping:
             self._wanting.update(self._sleeping)
             self._changed.notify_all()
 
     def open(self) -> None:
-        """The program's thread lets go while a chunk computes."""
+        """Release the gate on the program's thread while a chunk computes."""
         if self._sleeping:
             self._changed.notify_all()
         self._lock.release()
 
     def shut(self) -> None:
-        """Take the gate again."""
+        """Take the gate again after `open`."""
         self._returning = True
         self._lock.acquire()
         self._resume()
 
     def chunk_done(self) -> None:
-        """Those who wait for a change look again before the program goes on."""
+        """Let threads that wait for a change look again before the program goes on."""
         if self._sleeping:
             self._wanting.update(self._sleeping)
             self._changed.notify_all()
         self.stand_aside()
 
     def wait_for_host(self, deadline: float) -> bool:
-        """The program's thread sleeps until something changed; False when the time was over before."""
+        """Let the program's thread sleep until something changed. Returns False when the deadline came first."""
         left = min(deadline - monotonic(), threading.TIMEOUT_MAX)
         if left <= 0:
             return False
@@ -232,13 +238,13 @@ class Gate:
         return True
 
     def close(self) -> None:
-        """Refuse host threads, cancel every run and wait until none is left, but not for the calling thread's own."""
+        """Refuse host threads, cancel every run and wait until none is left, except for the calling thread's own."""
         self._enter()
         self.closed = True
         for run in self._runs:
             run.cancelled = True
         self._changed.notify_all()
-        self._through()
+        self._stand_back()
         try:
             while self._runs and not self.is_runner:
                 self._changed.wait()
@@ -246,80 +252,81 @@ class Gate:
             self._lock.release()
 
     def claim(self) -> bool:
-        """Is the caller the one to free the machine? True once, when it is closed and no program is left."""
+        """Return whether the caller is to free the machine: true once, when it is closed and no program is left."""
         with self._lock:
-            mine = self.closed and not self._runs and not self._claimed
-            self._claimed |= mine
-            return mine
+            is_claimed = self.closed and not self._runs and not self._claimed
+            self._claimed |= is_claimed
+            return is_claimed
 
 
 Tiles = NDArray[np.float32]
-"""float32[inputs or 1, tiles, 1024]."""
+"""The type of tensors that steppers see: float32[inputs or 1, tiles, 1024]."""
 
 
 class Stepper:
-    """Lets everything pass; a subclass holds what it wants to see by not returning from a method.
+    """A hook that lets everything pass; a subclass holds a program by not returning from a method.
 
-    All calls come on the thread that runs the program. What a method raises ends the program, whose pointers go back to
-    where the chunk of inputs began. `ops`: whether it is called around ops; `most_inputs`: how many inputs of an epoch
-    may run together at most, None for as many as without it. Both may be changed at any time.
-    """
+    All calls come on the thread that runs the program. An exception of a method ends the program, whose pointers go
+    back to where the chunk of inputs began. `ops`: whether it is called around ops; `most_inputs`: how many inputs of
+    an epoch may run together at most, None for as many as without it. Both may be changed at any time."""
 
     ops = False
     most_inputs: int | None = None
 
     def instruction(self, program: str, index: int, instruction: Instruction, variables: Variables) -> None:
-        """An instruction is about to run."""
+        """Called before an instruction runs."""
 
     def epoch(self, graphs: tuple[str, ...], inputs: int) -> None:
-        """A temporal graph starts; `inputs` is its input_count."""
+        """Called before a temporal graph starts; `inputs` is its input_count."""
 
     def inputs(self, reads: Mapping[str, Sequence[int]], writes: Mapping[str, Sequence[int]], inputs: int) -> None:
-        """So many inputs are about to run; `reads` and `writes`: a slot of each queue and ram for each of them."""
+        """Called before `inputs` inputs run; `reads` and `writes` have a slot of each queue and ram for each of
+        them."""
 
     def inputs_done(self, inputs: int) -> None:
-        """Their results are in their queues and rams."""
+        """Called when the results of these inputs are in their queues and rams."""
 
     def read(self, queue: str, tiles: Tiles, inputs: int) -> None:
-        """What the epoch read from a queue or ram. Only with `ops`, as what follows."""
+        """Called with what the epoch read from a queue or ram. This and the methods below are called only with
+        `ops`."""
 
     def op(self, op: Op, inputs: int) -> bool:  # noqa: ARG002
-        """An op is about to run. False: it is skipped, and its result is zero."""
+        """Called before an op runs. Where it returns False the op is skipped, and its result is zero."""
         return True
 
     def result(self, op: Op, tiles: Tiles, put: Callable[[Tiles], None] | None, inputs: int) -> None:
-        """What an op gave; not to be kept. `put` replaces it; None where the op passes on the tensor that it reads, or
-        adds to a sum."""
+        """Called with an op's result, which must not be kept. `put` replaces it; None where the op passes on the tensor
+        that it reads, or adds to a sum."""
 
 
 BUFFERED_BYTES: Final = 64 << 20
-"""Of values that a machine has received from another one and not asked for; the other one waits then."""
+"""Bytes of values that a machine buffers from another one before it asks for them; the other one waits beyond that."""
 
 
 class Part(Protocol):
-    """The machine of this number, from 0."""
+    """The machine of this number, from 0, of several that run one netlist."""
 
     @property
     def number(self) -> int:
-        """Its own."""
+        """The number of this machine."""
         ...
 
     def owner(self, op: str) -> int:
-        """Who computes an op."""
+        """Return the machine that computes an op."""
         ...
 
     def keepers(self, queue: str) -> frozenset[int]:
-        """Who holds the entries of a queue or ram."""
+        """Return the machines that hold the entries of a queue or ram."""
         ...
 
     def at(self, op: str) -> None:
-        """It begins with an op."""
+        """Record that this machine begins with an op."""
         ...
 
     def send(self, to: int, arrays: Sequence[NDArray[Any]]) -> None:
-        """Give a value to another one; waits while that one has BUFFERED_BYTES that it has not asked for."""
+        """Send a value to another machine; wait while that one has BUFFERED_BYTES that it has not asked for."""
         ...
 
     def receive(self, source: int) -> list[NDArray[Any]]:
-        """The next value that another one gives. Raises HostError when it is lost."""
+        """Return the next value that another machine sends. Raises HostError when it is lost."""
         ...

@@ -1,4 +1,4 @@
-"""What other parts may watch while a program runs: instructions, ops, queue traffic, tensors."""
+"""The events that other code may watch while a program runs: instructions, ops, queue traffic, tensors."""
 
 from collections.abc import Callable, Mapping
 from typing import NamedTuple
@@ -12,49 +12,48 @@ from buda_emu.support.records import dataclass
 
 
 def read_only(array: NDArray[np.float32]) -> NDArray[np.float32]:
-    """The same memory as an array that nobody can write to, nor make writable: whoever watches a machine is shown its
+    """Return the same memory as an array that nobody can write to, nor make writable: listeners are shown the machine's
     own tensors."""
     return np.asarray(memoryview(array.data).toreadonly())
 
 
 class Listener:
-    """Does nothing; override what you want to see (docs/run/listeners.md).
+    """A base class that does nothing; override the events you want to see (docs/run/listeners.md).
 
     A program's events come on the thread that runs it, the host's pushes and pops on the thread that does them. A
     listener may push, pop and read, and must not wait for another thread. Its exception stops the program, or the push
     or pop, and comes out of it; what was done before stays done and the machine can go on.
 
-    Inputs of an epoch may run together: `inputs` says how many one call stands for.
-    """
+    Inputs of an epoch may run together: `inputs` says how many one call stands for."""
 
     def instruction(self, program: str, index: int, instruction: Instruction, variables: VariableValues) -> None:
-        """An instruction is about to run. The variables can be read, not changed."""
+        """Called before an instruction runs. The variables can be read, not changed."""
 
     def epoch_start(self, graphs: tuple[str, ...], inputs: int) -> None:
-        """A temporal graph starts; `inputs` is its input_count."""
+        """Called before a temporal graph starts; `inputs` is its input_count."""
 
     def epoch_end(self, graphs: tuple[str, ...]) -> None:
-        """It is done."""
+        """Called when a temporal graph is done."""
 
     def op_start(self, op: Op, inputs: int) -> None:
-        """An op is about to run for `inputs` inputs."""
+        """Called before an op runs for `inputs` inputs."""
 
     def op_end(self, op: Op, inputs: int) -> None:
-        """It is done."""
+        """Called after an op ran for `inputs` inputs."""
 
     def queue_value(self, queue: str, tiles: NDArray[np.float32], inputs: int) -> None:
-        """What the epoch read from a queue or ram for `inputs` inputs: [1 or inputs, tiles, 1024], read-only, not to
-        be kept: their memory is used again. Tiles are 32x32, row by row, in the order [t, row, col]; a first axis of 1
-        serves every input."""
+        """Called with the entries that the epoch read from a queue or ram for `inputs` inputs: [1 or inputs, tiles,
+        1024], read-only. The array must not be kept: its memory is used again. Tiles are 32x32, row by row, in the
+        order [t, row, col]; a first axis of 1 serves every input."""
 
     def op_value(self, op: Op, tiles: NDArray[np.float32], inputs: int) -> None:
-        """What the op gave, as in `queue_value`, after relu, accumulation and output conversion."""
+        """Called with an op's result, as in `queue_value`, after relu, accumulation and output conversion."""
 
     def queue_push(self, queue: str, slot: int) -> None:
-        """An entry was written by the host or an op; those of ops are told when a chunk of inputs is done."""
+        """Called when the host or an op wrote an entry; those of ops are reported when a chunk of inputs is done."""
 
     def queue_pop(self, queue: str, count: int) -> None:
-        """Entries were freed by the host, by a program's pointer settings or by global_rdptr_autoinc."""
+        """Called when entries were freed by the host, by a program's pointer settings or by global_rdptr_autoinc."""
 
 
 HOST = "the host"
@@ -71,24 +70,25 @@ class Traffic(NamedTuple):
 
     @property
     def place(self) -> Place | None:
-        """Where a program was; None between programs."""
+        """The place in the program where it happened; None between programs."""
         return self.moment() if self.moment is not None else None
 
 
 @dataclass(slots=True)
-class Entry:
-    """What is known of one queue."""
+class QueueTraffic:
+    """The last push and the last pop of one queue."""
 
     pushed: Traffic | None = None
     popped: Traffic | None = None
 
-    def copy(self) -> "Entry":
-        """The same, which later traffic does not change."""
-        return Entry(self.pushed, self.popped)
+    def copy(self) -> "QueueTraffic":
+        """Return a copy, which later traffic does not change."""
+        return QueueTraffic(self.pushed, self.popped)
 
 
 class Journal:
-    """Of one machine. `find` gives what says later where the instruction is that is being run."""
+    """The traffic of one machine's queues. `find` returns a function that finds the place of the running instruction
+    later."""
 
     __slots__ = ("_entries", "_moment", "executed", "find")
 
@@ -96,22 +96,22 @@ class Journal:
         self.find: Callable[[], Callable[[], Place] | None] = lambda: None
         self._moment: Callable[[], Place] | None = None
         self.executed: dict[str, int] = {}  # graph -> how often it was run to its end
-        self._entries: dict[str, Entry] = {}
+        self._entries: dict[str, QueueTraffic] = {}
 
-    def of(self, queue: str) -> Entry:
-        """What is known of a queue; empty for one that nothing touched."""
-        found = self._entries.get(queue)
-        if found is None:
-            found = self._entries.setdefault(queue, Entry())
-        return found
+    def of(self, queue: str) -> QueueTraffic:
+        """Return the traffic of a queue; empty for one that nothing touched."""
+        entry = self._entries.get(queue)
+        if entry is None:
+            entry = self._entries.setdefault(queue, QueueTraffic())
+        return entry
 
-    def replace(self, entries: Mapping[str, Entry], executed: Mapping[str, int]) -> None:
-        """Know this and nothing else."""
+    def replace(self, entries: Mapping[str, QueueTraffic], executed: Mapping[str, int]) -> None:
+        """Replace everything recorded by these entries."""
         self._entries = dict(entries)
         self.executed = dict(executed)
 
     def next_instruction(self) -> None:
-        """Another instruction is about to run; its place is looked up when something happens in it."""
+        """Begin another instruction; its place is looked up when something happens in it."""
         self._moment = None
 
     def _when(self, by: str) -> Callable[[], Place] | None:
@@ -122,13 +122,17 @@ class Journal:
         return self._moment
 
     def push(self, queue: str, by: str, slot: int, count: int = 1) -> None:
-        """So many entries were written, this one last."""
+        """Record that `count` entries were written, the one in `slot` last."""
         entry = self.of(queue)
-        before = entry.pushed.total if entry.pushed is not None else 0
+        before = 0
+        if entry.pushed is not None:
+            before = entry.pushed.total
         entry.pushed = Traffic(by, slot, self._when(by), before + count)
 
     def pop(self, queue: str, by: str, count: int) -> None:
-        """Entries were freed."""
+        """Record that entries were freed."""
         entry = self.of(queue)
-        before = entry.popped.total if entry.popped is not None else 0
+        before = 0
+        if entry.popped is not None:
+            before = entry.popped.total
         entry.popped = Traffic(by, -1, self._when(by), before + count)

@@ -14,7 +14,7 @@ from buda_emu.emulator.runtime.machine.listeners import Journal, Listener
 from buda_emu.netlist.model import Netlist, Queue
 from buda_emu.netlist.sizes import entry_bytes, has_tile_headers
 from buda_emu.spec.ring import RingPointers
-from buda_emu.support.checker.suggest import ranked
+from buda_emu.support.checker.suggest import rank_words
 from buda_emu.support.errors import HostError, ProgramError, UnsupportedError
 from buda_emu.support.records import dataclass
 
@@ -25,9 +25,8 @@ Channel = Fifo | Ram
 class MemoryUse:
     """Bytes of tiles (docs/run/memory.md).
 
-    `queues`: of all queues and rams, now. `widest_cut`: of the tensors of one input that are alive at once,
-    entries that are read among them, in the widest of the graphs run so far. `limit`: for both together.
-    """
+    `queues`: of all queues and rams, now. `widest_cut`: of the tensors of one input that are alive at once, entries
+    that are read among them, in the widest of the graphs run so far. `limit`: for both together."""
 
     queues: int
     widest_cut: int
@@ -38,7 +37,7 @@ class Memory:
     """All queues and rams of a netlist, by name. `as_bits`: they hold bits of their formats (precision "device")."""
 
     def __init__(self, netlist: Netlist, limit: int, *, as_bits: bool = False, part: Part | None = None) -> None:
-        """`part`: of several machines, which of queues and rams are held here."""
+        """Make all queues and rams. `part`: this machine's part, of several, which decides what is held here."""
         self._netlist = netlist
         self._part = part
         self._as_bits = as_bits
@@ -57,19 +56,21 @@ class Memory:
             else:
                 view = EntryView(queue.name, store, queue.entries, t)
             # Of bits a tilizer reads those in memory: there is nothing else on a device.
-            flat = dict[int, NDArray[np.float32]]() if queue.layout == "flat" and not as_bits else None
+            flat = None
+            if queue.layout == "flat" and not as_bits:
+                flat = dict[int, NDArray[np.float32]]()
             if queue.is_ram:
                 self.channels[queue.name] = Ram(view, flat=flat)
             else:
                 self.channels[queue.name] = Fifo(view, RingPointers(queue.entries), flat=flat)
 
     def channel(self, name: str) -> Channel:
-        """The queue or ram of that name. Raises HostError with the nearest names."""
-        found = self.channels.get(name)
-        if found is None:
-            near = ranked(name, self.channels)
+        """Return the queue or ram of that name. Raises HostError with the nearest names."""
+        channel = self.channels.get(name)
+        if channel is None:
+            near = rank_words(name, self.channels)
             raise HostError(f"no queue {name!r}" + (f"; did you mean {', '.join(near)}?" if near else ""))
-        return found
+        return channel
 
     @property
     def held(self) -> int:
@@ -91,24 +92,25 @@ class Memory:
         """Dynamic queues that hold their byte ranges now."""
         return self._regions.owners
 
-    def set_allocated(self, names: Sequence[str]) -> None:
-        """These hold their byte ranges, and no others; pointers stay."""
+    def replace_allocations(self, names: Sequence[str]) -> None:
+        """Let these dynamic queues hold their byte ranges, and no others; pointers stay."""
         self._regions.clear()
         for name in names:
             self._regions.take(name, self._queue_regions(self._netlist.queues[name]))
 
     def check_room(self, count: int) -> None:
-        """Raises HostError when so many bytes, instead of all that is held, are more than the limit."""
+        """Raise HostError when `count` bytes, instead of all that is held, are more than the limit."""
         MemoryBudget(self._budget.limit).take(count, "a snapshot")
 
     def free(self) -> None:
-        """Give all tiles back; nothing may be asked of it any more."""
+        """Give all tiles back. The memory cannot be used afterwards."""
         for store in {id(channel.view.store): channel.view.store for channel in self.channels.values()}.values():
             store.free()
         self.channels.clear()
 
     def _shared_stores(self) -> dict[str, TileStore]:
-        """Dual views: static rams with the same buffers share one store (NETLIST 1.10)."""
+        """Return the stores of dual views: static rams with the same buffers share one (NETLIST 1.10). Raises
+        UnsupportedError."""
         groups: dict[object, list[Queue]] = {}
         for queue in self._netlist.queues.values():
             if queue.is_ram and queue.name not in self.dynamic:
@@ -122,19 +124,24 @@ class Memory:
             _, rows, cols = base.blocking.shape
             store = self._store(base, rows * cols)
             for view in views:
-                view_t, view_rows, view_cols = view.blocking.shape
-                if self._as_bits and view.df != base.df:
-                    raise UnsupportedError(
-                        f"rams {base.name} and {view.name} share their memory, but one is {base.df}, the other "
-                        f"{view.df}: precision device does not read the bits of one as the other"
-                    )
-                if (view_rows, view_cols) != (rows, cols) or view.entries * view_t != store.slices:
-                    raise UnsupportedError(
-                        f"rams {base.name} and {view.name} share their memory, but their tile rows and columns "
-                        f"({rows}x{cols}, {view_rows}x{view_cols}) or their slices differ"
-                    )
+                self._require_same_layout(base, view, store.slices)
                 stores[view.name] = store
         return stores
+
+    def _require_same_layout(self, base: Queue, view: Queue, slices: int) -> None:
+        """Raise UnsupportedError where a dual view reads the memory of its base in another layout or format."""
+        _, rows, cols = base.blocking.shape
+        view_t, view_rows, view_cols = view.blocking.shape
+        if self._as_bits and view.df != base.df:
+            raise UnsupportedError(
+                f"rams {base.name} and {view.name} share their memory, but one is {base.df}, the other "
+                f"{view.df}: precision device does not read the bits of one as the other"
+            )
+        if (view_rows, view_cols) != (rows, cols) or view.entries * view_t != slices:
+            raise UnsupportedError(
+                f"rams {base.name} and {view.name} share their memory, but their tile rows and columns "
+                f"({rows}x{cols}, {view_rows}x{view_cols}) or their slices differ"
+            )
 
     def _store(self, queue: Queue, tiles: int) -> TileStore:
         slices = queue.entries * queue.blocking.t
@@ -145,13 +152,14 @@ class Memory:
         return TileStore(queue.name, slices, tiles, self._budget)
 
     def allocate(self, name: str) -> None:
-        """allocate_queue (NETLIST 3.6): take the byte ranges, pointers to 0, contents kept. Raises ProgramError."""
+        """Do an allocate_queue (NETLIST 3.6): take the byte ranges, pointers to 0, contents kept. Raises
+        ProgramError."""
         if self._regions.holds(name):
             raise ProgramError(f"allocate_queue {name}: it is already allocated", kind="allocation", queue=name)
         regions = self._queue_regions(self._netlist.queues[name])
-        found = self._regions.conflict(regions)
-        if found is not None and not self._aliases(name, found[0]):
-            owner, theirs, ours = found
+        conflict = self._regions.conflict(regions)
+        if conflict is not None and not self._aliases(name, conflict[0]):
+            owner, theirs, ours = conflict
             raise ProgramError(
                 f"allocate_queue {name}: bytes {ours.start:#x}..{ours.start + ours.size:#x} of {ours.space} channel "
                 f"{ours.channel} on device {ours.device} are held by {owner} "
@@ -167,7 +175,7 @@ class Memory:
             channel.ring.reset()
 
     def deallocate(self, name: str) -> None:
-        """deallocate_queue: give the byte ranges back; data and pointers stay. Raises ProgramError."""
+        """Do a deallocate_queue: give the byte ranges back; data and pointers stay. Raises ProgramError."""
         if not self._regions.holds(name):
             raise ProgramError(f"deallocate_queue {name}: it is not allocated", kind="allocation", queue=name)
         self._regions.release(name)
@@ -177,7 +185,8 @@ class Memory:
         return queues[a].alias == b or queues[b].alias == a
 
     def _buffer_bytes(self, queue: Queue) -> int:
-        """Bytes of the entries of one buffer, without queue header, as the reference compares them (NETLIST 1.9)."""
+        """Return the bytes of the entries of one buffer, without queue header, as the reference compares them (NETLIST
+        1.9)."""
         headers = queue.host_fed or has_tile_headers(queue, self._ops)
         return entry_bytes(queue, self._netlist.arch, headers) * queue.entries
 
@@ -189,7 +198,7 @@ class Memory:
         ]
 
 
-class Watched:
+class Watchers:
     """Journal, listeners and stepper of one machine, called in order."""
 
     def __init__(self) -> None:
@@ -198,13 +207,13 @@ class Watched:
         self.stepper: Stepper | None = None
 
     def push(self, queue: str, by: str, slot: int) -> None:
-        """Tell of a push by the host or an op."""
+        """Report a push by the host or an op."""
         self.journal.push(queue, by, slot)
         for listener in self.listeners:
             listener.queue_push(queue, slot)
 
     def pushes(self, queue: str, by: str, slots: Sequence[int]) -> None:
-        """Tell of pushes into these slots, in that order."""
+        """Report pushes into these slots, in that order."""
         if self.listeners:
             for slot in slots:
                 self.push(queue, by, slot)
@@ -212,7 +221,7 @@ class Watched:
             self.journal.push(queue, by, slots[-1], len(slots))
 
     def pop(self, queue: str, by: str, count: int) -> None:
-        """Tell of a pop."""
+        """Report a pop."""
         self.journal.pop(queue, by, count)
         for listener in self.listeners:
             listener.queue_pop(queue, count)

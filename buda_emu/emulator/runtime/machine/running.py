@@ -1,4 +1,4 @@
-"""A program that runs, as the one who started it sees it: how far it is, how it ended, and a way to stop it."""
+"""A running program as its caller sees it: how far it is, how it ended, and a way to stop it."""
 
 from collections.abc import Callable
 from typing import Self
@@ -9,7 +9,7 @@ from buda_emu.support.records import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """How far a run is. `epoch_inputs` of `epoch_input_count` inputs of the running, or last, epoch are done."""
+    """The progress of a run. `epoch_inputs` of `epoch_input_count` inputs of the running, or last, epoch are done."""
 
     instructions: int = 0  # begun, in each round of a loop again
     epochs: int = 0  # run to their end
@@ -33,7 +33,8 @@ class Run:
         self._instructions = self._epochs = self._inputs = self._epoch_inputs = self._epoch_input_count = 0
 
     def with_end(self) -> Self:
-        """Itself, for those who will ask how it ended: a run on the caller's own thread is not asked."""
+        """Prepare the run for callers who ask how it ended, and return it. A run on the caller's own thread is not
+        asked."""
         from concurrent.futures import Future  # with all that it imports
 
         self._ended: Future[None] = Future()
@@ -41,7 +42,7 @@ class Run:
 
     @property
     def progress(self) -> Progress:
-        """How far it is now."""
+        """The progress at this moment."""
         return Progress(
             instructions=self._instructions,
             epochs=self._epochs,
@@ -51,12 +52,12 @@ class Run:
         )
 
     def done(self) -> bool:
-        """Has it ended, well or not?"""
+        """Return whether the run has ended, well or not."""
         return self._ended.done()
 
     def cancel(self) -> bool:
-        """Stop it: before its next instruction or chunk of inputs, in its wait for the host, or before its turn.
-        Does not wait for that. False when it has ended already."""
+        """Stop the run: before its next instruction or chunk of inputs, in its wait for the host, or before its turn.
+        Does not wait for that. Returns False when it has ended already."""
         if self.done():
             return False
         self.cancelled = True
@@ -64,41 +65,43 @@ class Run:
         return True
 
     def result(self, timeout: float | None = None) -> None:
-        """Wait for its end, at most `timeout` seconds. Raises what the program raised, RunCancelledError when it was
-        cancelled, HostTimeoutError when it still runs."""
+        """Wait for the end of the run, at most `timeout` seconds. Raises what the program raised, RunCancelledError
+        when it was cancelled, HostTimeoutError when it still runs."""
         error = self.exception(timeout)
         if error is not None:
             raise error
 
     def exception(self, timeout: float | None = None) -> BaseException | None:
-        """What `result` would raise, or None when it ended well. Raises HostTimeoutError when it still runs."""
+        """Return what `result` would raise, or None when the run ended well. Raises HostTimeoutError when it still
+        runs."""
         try:
             return self._ended.exception(timeout)
         except TimeoutError:  # of the futures, too, since Python 3.11
             raise HostTimeoutError(f"program {self.program} still runs after {timeout} s") from None
 
     def add_done_callback(self, call: Callable[["Run"], object]) -> None:
-        """Call `call(run)` once it has ended, on the thread that it ran on, or at once when it has ended already."""
+        """Call `call(run)` once the run has ended, on the thread that it ran on, or at once when it has ended
+        already."""
         self._ended.add_done_callback(lambda _: call(self))
 
     # -------------------------------------------------------------------------------------- for the running program
     def check(self) -> None:
-        """Raises RunCancelledError once it has been cancelled."""
+        """Raise RunCancelledError once the run has been cancelled."""
         if self.cancelled:
             raise RunCancelledError(f"the run of program {self.program} was cancelled")
 
     def instruction(self) -> None:
-        """An instruction is about to begin. Raises RunCancelledError."""
+        """Count an instruction that is about to begin. Raises RunCancelledError."""
         self.check()
         self._instructions += 1
 
     def epoch(self, input_count: int) -> None:
-        """An epoch begins."""
+        """Begin to count the inputs of an epoch."""
         self._epoch_inputs = 0
         self._epoch_input_count = input_count
 
     def chunk(self, inputs: int) -> None:
-        """So many inputs more are done. Tells the caller of `run_async`."""
+        """Count `inputs` more inputs, and call the callback of `run_async`."""
         self._inputs += inputs
         self._epoch_inputs += inputs
         self._epochs += self._epoch_inputs == self._epoch_input_count
@@ -106,7 +109,7 @@ class Run:
             self._callback(self.progress)
 
     def end(self, error: BaseException | None) -> None:
-        """It has ended."""
+        """Record the end of the run, and its error if it has one."""
         if error is None:
             self._ended.set_result(None)
         else:

@@ -39,8 +39,7 @@ def write(
 ) -> None:
     """Write a snapshot; a file of that name is replaced when the new one is complete. Raises HostError.
 
-    `arrays`: member name -> pieces, which are stored one after the other, little-endian.
-    """
+    `arrays`: member name -> pieces, which are stored one after the other, little-endian."""
 
     def members(stream: IO[bytes]) -> None:
         with zipfile.ZipFile(stream, "w", zipfile.ZIP_STORED) as archive:
@@ -60,17 +59,17 @@ def write(
 
 
 class Reader:
-    """An open snapshot. Everything raises HostError for a file that is not one, or is damaged."""
+    """An open snapshot. Every method raises HostError for a file that is not one, or is damaged."""
 
     def __init__(self, path: str | os.PathLike[str], memory_limit: int) -> None:
-        """`memory_limit`: bytes that the machine may hold."""
+        """Open a file and read its header. `memory_limit`: bytes that the machine may hold."""
         self.path = Path(path)
         self._memory_limit = memory_limit
-        self._archive = self._guarded(lambda: zipfile.ZipFile(self.path))
-        self._members = {item.filename: item for item in self._archive.infolist()}
+        self._archive = self._guard(lambda: zipfile.ZipFile(self.path))
+        self._members = {info.filename: info for info in self._archive.infolist()}
         try:
             if len(self._members) != len(self._archive.infolist()):
-                raise self.refused("a member occurs in it twice")
+                raise self.refusal("a member occurs in it twice")
             self.header = self._header()
         except BaseException:
             self._archive.close()
@@ -82,26 +81,28 @@ class Reader:
     def __exit__(self, *_: object) -> None:
         self._archive.close()
 
-    def refused(self, reason: str) -> HostError:
-        """The error to raise."""
+    def refusal(self, reason: str) -> HostError:
+        """Return the error for a snapshot that is refused."""
         return HostError(f"snapshot {self.path}: {reason}")
 
     @property
     def netlist(self) -> bytes | None:
-        """The netlist's text, where it was kept."""
-        return self._text(NETLIST) if NETLIST in self._members else None
+        """The netlist's text, None where the snapshot does not keep it."""
+        if NETLIST in self._members:
+            return self._text(NETLIST)
+        return None
 
     def require(self, names: Iterable[str]) -> None:
-        """The arrays are these and no others."""
+        """Check that the members are the header, these arrays and perhaps the netlist."""
         expected = {*names, HEADER}
         if self._members.keys() - {NETLIST} != expected - {NETLIST}:
-            raise self.refused("its members are not those in its header")
+            raise self.refusal("its members are not those in its header")
 
     def require_size(self, member: str, size: int) -> zipfile.ZipInfo:
-        """The array has so many bytes."""
+        """Check that an array has so many bytes."""
         info = self._plain(member)
         if info.file_size != size:
-            raise self.refused(f"{member} has {info.file_size} bytes, not those of its header")
+            raise self.refusal(f"{member} has {info.file_size} bytes, not those of its header")
         return info
 
     def fill(self, member: str, pieces: Iterable[NDArray[Any]]) -> None:
@@ -121,105 +122,108 @@ class Reader:
                         bytes_left = bytes_left[len(data) :]
                 source.read(1)  # the check sum is compared at the end
 
-        self._guarded(read)
+        self._guard(read)
 
     def _header(self) -> dict[str, Any]:
         size = self._plain(HEADER).file_size
         if size * _GROWTH > max(self._memory_limit, _LEAST_ROOM):
-            raise self.refused(f"its header has {size} bytes, too many to be read within the memory limit")
-        header = self._guarded(lambda: json.loads(self._text(HEADER)))
-        found = cast("dict[str, Any]", header) if isinstance(header, dict) else {}
-        if found.get("kind") != KIND:
-            raise self.refused("it is not a snapshot of buda-emu")
-        return found
+            raise self.refusal(f"its header has {size} bytes, too many to be read within the memory limit")
+        header = self._guard(lambda: json.loads(self._text(HEADER)))
+        if isinstance(header, dict):
+            fields = cast("dict[str, Any]", header)
+        else:
+            fields = {}
+        if fields.get("kind") != KIND:
+            raise self.refusal("it is not a snapshot of buda-emu")
+        return fields
 
     def _text(self, member: str) -> bytes:
         info = self._plain(member)
         if info.file_size > _MOST_TEXT:
-            raise self.refused(f"{member} is larger than any")
-        return self._guarded(lambda: self._archive.read(info))
+            raise self.refusal(f"{member} is larger than any")
+        return self._guard(lambda: self._archive.read(info))
 
     def _plain(self, member: str) -> zipfile.ZipInfo:
-        """A member that is stored as it is: what it needs in memory is what it takes in the file."""
+        """Return a member, which must be stored uncompressed: then it needs in memory what it takes in the file."""
         info = self._members.get(member)
         if info is None:
-            raise self.refused(f"it has no member {member}")
+            raise self.refusal(f"it has no member {member}")
         if info.compress_type != zipfile.ZIP_STORED or info.compress_size != info.file_size or info.flag_bits & 1:
-            raise self.refused(f"{member} is compressed or encrypted, which buda-emu never writes")
+            raise self.refusal(f"{member} is compressed or encrypted, which buda-emu never writes")
         return info
 
-    def _guarded(self, call: Callable[[], Any]) -> Any:
+    def _guard(self, call: Callable[[], Any]) -> Any:
         try:
             return call()
         except HostError:
             raise
         except _BROKEN as error:
-            raise self.refused(f"it cannot be read: {error}") from None
+            raise self.refusal(f"it cannot be read: {error}") from None
 
 
 Refuse = Callable[[str], HostError]
 MOST = 1 << 62
-"""Of what is counted: more were never pushed."""
+"""Upper bound for counters in a file; no machine has ever counted further."""
 
 
 class Fields:
-    """A JSON object; `where` is its place for error texts."""
+    """A JSON object; `place` is its position in the header for error texts."""
 
-    def __init__(self, value: Any, where: str, refuse: Refuse) -> None:
-        self._where = where
+    def __init__(self, value: Any, place: str, refuse: Refuse) -> None:
+        self._where = place
         self._refuse = refuse
         if not isinstance(value, dict):
             raise self.bad("is not an object")
         self._value: dict[str, Any] = value
 
-    def bad(self, what: str) -> HostError:
-        """The error to raise."""
-        return self._refuse(f"{self._where or 'header'} {what}")
+    def bad(self, problem: str) -> HostError:
+        """Return the error for this object."""
+        return self._refuse(f"{self._where or 'header'} {problem}")
 
     def names(self) -> list[str]:
-        """The keys."""
+        """Return the keys."""
         return list(self._value)
 
     def at(self, key: str) -> "Fields":
-        """An object in it."""
+        """Return the object under a key."""
         return Fields(self._get(key), self._path(key), self._refuse)
 
     def integer(self, key: str, low: int, high: int) -> int:
-        """low..high inclusive."""
+        """Return an integer from `low` to `high`, both included."""
         value = self._get(key)
         if type(value) is not int or not low <= value <= high:
             raise self._refuse(f"{self._path(key)} is not an integer from {low} to {high}")
         return value
 
     def flag(self, key: str) -> bool:
-        """True or false."""
+        """Return a value that must be true or false."""
         value = self._get(key)
         if type(value) is not bool:
             raise self._refuse(f"{self._path(key)} is not true or false")
         return value
 
     def text(self, key: str, among: Mapping[str, Any] | Sequence[str] | None = None) -> str:
-        """A string, one of `among` where that is given."""
+        """Return a string, which must be one of `among` where that is given."""
         value = self._get(key)
         if not isinstance(value, str) or (among is not None and value not in among):
             raise self._refuse(f"{self._path(key)} is not a known word")
         return value
 
     def rows(self, key: str, *kinds: type) -> list[tuple[Any, ...]]:
-        """A list of lists, each with one value of each of these types."""
+        """Return a list of lists, each with one value of each of these types."""
         rows = self._get(key)
         wrong = self._refuse(f"{self._path(key)} is not a list of {[kind.__name__ for kind in kinds]}")
         if not isinstance(rows, list):
             raise wrong
-        found: list[tuple[Any, ...]] = []
+        result: list[tuple[Any, ...]] = []
         for row in cast("list[object]", rows):
             if not isinstance(row, list):
                 raise wrong
             items = tuple(cast("list[object]", row))
-            if [type(item) for item in items] != list(kinds):
+            if [type(value) for value in items] != list(kinds):
                 raise wrong
-            found.append(items)
-        return found
+            result.append(items)
+        return result
 
     def _get(self, key: str) -> Any:
         if key not in self._value:

@@ -1,8 +1,7 @@
-"""The state of a machine in memory, between two instructions of a program, and back to it: what a debugger keeps.
+"""Copies the state of a machine in memory, between two instructions of a program, and restores it, for debuggers.
 
-What programs cannot change is not copied: `Contents` holds only memory that an op writes or that settings zero, in
-blocks, and a block that did not change since another checkpoint is shared with it.
-"""
+Memory that programs cannot change is not copied: `Contents` holds only memory that an op writes or that settings zero,
+in blocks, and a block that did not change since another checkpoint is shared with it."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import field
@@ -13,8 +12,8 @@ from numpy.typing import NDArray
 
 from buda_emu.emulator.memory.store import Arrays, TileStore
 from buda_emu.emulator.runtime.graph.epochs import Epochs, EpochsState
-from buda_emu.emulator.runtime.machine.listeners import Entry
-from buda_emu.emulator.runtime.snapshots.entries import Tensor, changing, own_labels, stores
+from buda_emu.emulator.runtime.machine.listeners import QueueTraffic
+from buda_emu.emulator.runtime.snapshots.entries import Tensor, changing_stores, own_labels, stores
 from buda_emu.emulator.runtime.snapshots.state import Machine, pointers_of, set_pointers
 from buda_emu.netlist.program.interpreter import Standing
 from buda_emu.netlist.program.settings import Kind
@@ -25,22 +24,22 @@ _BLOCK_BYTES: Final = 1 << 20
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Contents:
-    """Of one store: a label for each slice asked for so far, and blocks of `per_block` slices, None where nothing in a
-    block was ever written."""
+    """The contents of one store: a label for each slice asked for so far, and blocks of `per_block` slices, None where
+    nothing in a block was ever written."""
 
     labels: tuple[str, ...]
     per_block: int
     blocks: tuple[Arrays | None, ...]
 
     def pieces(self) -> Iterator[NDArray[Any]]:
-        """All arrays that it holds."""
+        """Yield all arrays of the contents."""
         for block in self.blocks:
             yield from block or ()
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Checkpoint:
-    """`standing`: None between programs. `contents`: by the name of the store."""
+    """The state of a machine. `standing` is None between programs; `contents` are by the name of the store."""
 
     standing: Standing | None
     steps_left: int
@@ -52,36 +51,41 @@ class Checkpoint:
     allocated: tuple[str, ...]
     variables: Mapping[str, tuple[dict[str, int], dict[str, Kind], dict[str, str]]]
     gradients: Mapping[str, Tensor] = field(default_factory=dict[str, Tensor])
-    journal: Mapping[str, Entry] = field(default_factory=dict[str, Entry])
+    journal: Mapping[str, QueueTraffic] = field(default_factory=dict[str, QueueTraffic])
     executed: Mapping[str, int] = field(default_factory=dict[str, int])
 
     def pieces(self) -> Iterator[NDArray[Any]]:
-        """All arrays that it holds; what it shares with others is in both."""
+        """Yield all arrays of the checkpoint; those that it shares with another checkpoint are in both."""
         for contents in self.contents.values():
             yield from contents.pieces()
 
 
 def contents_of(store: TileStore, before: Contents | None) -> Contents:
-    """A copy of what was written; blocks that equal those of `before` are shared with it."""
+    """Copy the written slices of a store; blocks that equal those of `before` are shared with it."""
     labels = store.labels
     arrays = store.arrays()
     per_block = max(1, _BLOCK_BYTES // max(1, store.slice_bytes(1)))
-    known = before.blocks if before is not None and before.per_block == per_block else ()
+    if before is not None and before.per_block == per_block:
+        earlier_blocks = before.blocks
+    else:
+        earlier_blocks = ()
     blocks: list[Arrays | None] = []
     for number, first in enumerate(range(0, len(labels), per_block)):
         last = min(first + per_block, len(labels))
         if not any(labels[first:last]):
             blocks.append(None)
             continue
-        now = tuple(array[first:last] for array in arrays)
-        old = known[number] if number < len(known) else None
-        same = old is not None and all(map(_same, old, now))
-        blocks.append(old if same else tuple(array.copy() for array in now))
+        block = tuple(array[first:last] for array in arrays)
+        old = None
+        if number < len(earlier_blocks):
+            old = earlier_blocks[number]
+        same = old is not None and all(map(_same, old, block))
+        blocks.append(old if same else tuple(array.copy() for array in block))
     return Contents(tuple(labels), per_block, tuple(blocks))
 
 
 def _same(a: NDArray[Any], b: NDArray[Any]) -> bool:
-    """Bit for bit: a NaN equals itself."""
+    """Return whether two arrays are equal bit for bit: a NaN equals itself."""
     return a.shape == b.shape and bool(np.array_equal(a.view(_bits(a)), b.view(_bits(b))))
 
 
@@ -90,7 +94,7 @@ def _bits(array: NDArray[Any]) -> np.dtype[Any]:
 
 
 def put_contents(store: TileStore, contents: Contents) -> None:
-    """Make the store hold exactly this."""
+    """Make the store hold exactly these contents."""
     arrays = store.fresh(len(contents.labels))
     for number, block in enumerate(contents.blocks):
         if block is not None:
@@ -101,26 +105,26 @@ def put_contents(store: TileStore, contents: Contents) -> None:
 
 
 class Checkpoints:
-    """Takes checkpoints of one machine and brings it back to them. Not while a chunk of inputs computes."""
+    """Takes checkpoints of one machine and restores them. Not to be used while a chunk of inputs computes."""
 
     def __init__(self, machine: Machine, epochs: Epochs) -> None:
         self._machine = machine
         self._epochs = epochs
-        self._changing = changing(machine.netlist, machine.memory)
+        self._changing = changing_stores(machine.netlist, machine.memory)
 
     def take(self, before: Checkpoint | None, *, running: bool) -> Checkpoint:
-        """The state now. `running`: an instruction of a program is about to run. `before`: another one, to share
-        with."""
+        """Return the state at this moment. `running`: an instruction of a program is about to run. `before`: another
+        checkpoint, to share blocks with."""
         machine = self._machine
         memory = machine.memory
         programs = machine.programs
-        known = before.contents if before is not None else {}
+        earlier = before.contents if before is not None else {}
         return Checkpoint(
             standing=programs.standing if running else None,
             steps_left=programs.steps.left + running,  # the instruction is counted again
             epochs=self._epochs.state(),
             contents={
-                name: contents_of(store, known.get(name))
+                name: contents_of(store, earlier.get(name))
                 for name, store in stores(memory, written_only=False).items()
                 if name in self._changing
             },
@@ -134,17 +138,17 @@ class Checkpoints:
             executed=dict(machine.journal.executed),
         )
 
-    def keep_before_write(self, checkpoint: Checkpoint, store: TileStore, kept: Contents | None) -> Contents | None:
-        """The host is going to write memory that programs do not change: let a checkpoint hold what is there. `kept`:
-        what this gave for another checkpoint of the same moment."""
+    def keep_before_write(self, checkpoint: Checkpoint, store: TileStore, contents: Contents | None) -> Contents | None:
+        """Add the contents of memory that programs do not change, but the host is about to write, to a checkpoint.
+        `contents` is the result of this method for another checkpoint of the same moment; returns it, or the copy."""
         if store.name in checkpoint.contents:
-            return kept
-        kept = kept or contents_of(store, None)
-        checkpoint.contents[store.name] = kept
-        return kept
+            return contents
+        contents = contents or contents_of(store, None)
+        checkpoint.contents[store.name] = contents
+        return contents
 
     def back_to(self, checkpoint: Checkpoint) -> None:
-        """Give the machine that state; no program may run."""
+        """Restore the state of a checkpoint; no program may run."""
         machine = self._machine
         memory = machine.memory
         programs = machine.programs
@@ -159,7 +163,7 @@ class Checkpoints:
             if channel.flat is not None:
                 channel.flat.clear()
                 channel.flat.update(checkpoint.flat[name])
-        memory.set_allocated(checkpoint.allocated)
+        memory.replace_allocations(checkpoint.allocated)
         programs.forget()
         for name, (values, kinds, params) in checkpoint.variables.items():
             programs.interpreter(name).variables.set_state(values, kinds, params)

@@ -1,5 +1,5 @@
-"""What queues and rams hold, in a snapshot: written tiles with their format labels, row-major host data, and sums of
-gradient ops."""
+"""The entries of queues and rams in a snapshot: written tiles with their format labels, row-major host data, and sums
+of gradient ops."""
 
 from collections.abc import Collection, Iterator, Mapping
 from itertools import chain, groupby
@@ -19,21 +19,19 @@ _ROW_BYTES = 4 * TILE_ELEMENTS
 
 
 def stores(memory: Memory, *, written_only: bool = True) -> dict[str, TileStore]:
-    """By the name of their base queue; dual views share one (NETLIST 1.10)."""
-    found = {channel.view.store.name: channel.view.store for channel in memory.channels.values()}
-    return {name: store for name, store in found.items() if not written_only or any(store.labels)}
+    """Return the stores by the name of their base queue; dual views share one (NETLIST 1.10)."""
+    stores_by_name = {channel.view.store.name: channel.view.store for channel in memory.channels.values()}
+    return {name: store for name, store in stores_by_name.items() if not written_only or any(store.labels)}
 
 
-def changing(netlist: Netlist, memory: Memory) -> frozenset[str]:
-    """Stores that programs may change: fed by an op, or set to zero by an execute."""
-    zeroed = {
-        settings.queue
-        for program in netlist.programs.values()
-        for instruction in program.instructions
-        if isinstance(instruction, Execute)
-        for settings in instruction.queue_settings
-        if settings.zero not in ("false", "0")
-    }
+def changing_stores(netlist: Netlist, memory: Memory) -> frozenset[str]:
+    """Return the stores that programs may change: fed by an op, or set to zero by an execute."""
+    zeroed: set[str] = set()
+    for program in netlist.programs.values():
+        for instruction in program.instructions:
+            if isinstance(instruction, Execute):
+                zeroing = (settings for settings in instruction.queue_settings if settings.zero not in ("false", "0"))
+                zeroed.update(settings.queue for settings in zeroing)
     return frozenset(
         channel.view.store.name
         for name, channel in memory.channels.items()
@@ -42,7 +40,7 @@ def changing(netlist: Netlist, memory: Memory) -> frozenset[str]:
 
 
 def runs_of_labels(labels: list[str]) -> Iterator[tuple[int, int, str]]:
-    """(first slice, count, label) of each run of written slices."""
+    """Yield (first slice, count, label) of each run of written slices."""
     position = 0
     for label, group in groupby(labels):
         count = len(list(group))
@@ -51,8 +49,8 @@ def runs_of_labels(labels: list[str]) -> Iterator[tuple[int, int, str]]:
         position += count
 
 
-def written(arrays: Arrays, labels: list[str]) -> Iterator[Arrays]:
-    """The written slices of each array of a store, run by run."""
+def written_slices(arrays: Arrays, labels: list[str]) -> Iterator[Arrays]:
+    """Yield the written slices of each array of a store, run by run."""
     for first, count, _ in runs_of_labels(labels):
         yield tuple(array[first : first + count] for array in arrays)
 
@@ -69,16 +67,21 @@ def check_sizes(
     sums: Mapping[str, int],
     referred: Collection[str],
 ) -> None:
-    """Nothing takes memory before this: all of it is within the machine's limit, and in the file but for the stores
-    that are `referred` to."""
-    reached = sum(store.slice_bytes(sum(found[-1][:2]) if found else 0) for store, found in runs.items())
+    """Check, before memory is taken, that the whole state is within the machine's limit, and in the file except for the
+    stores that are `referred` to. Raises HostError."""
+    reached = sum(
+        store.slice_bytes(sum(runs_of_store[-1][:2]) if runs_of_store else 0) for store, runs_of_store in runs.items()
+    )
     members = {
         **{
-            f"stores/{s.name}": s.slice_bytes(sum(count for _, count, _ in found))
-            for s, found in runs.items()
+            f"stores/{s.name}": s.slice_bytes(sum(count for _, count, _ in runs_of_store))
+            for s, runs_of_store in runs.items()
             if s.name not in referred
         },
-        **{f"flat/{name}": len(found) * _flat_rows(netlist, name) * _ROW_BYTES for name, found in slots.items()},
+        **{
+            f"flat/{name}": len(runs_of_store) * _flat_rows(netlist, name) * _ROW_BYTES
+            for name, runs_of_store in slots.items()
+        },
         **{f"gradients/{name}": tiles * _ROW_BYTES for name, tiles in sums.items()},
     }
     rest = sum(size for name, size in members.items() if not name.startswith("stores/"))
@@ -88,21 +91,24 @@ def check_sizes(
 
 
 def read_label_runs(fields: Fields, store: TileStore | None) -> list[Run]:
-    """The written slices, in order."""
+    """Read the runs of written slices of a store, in order. Raises HostError."""
     if store is None or fields.integer("tiles", 1, MOST) != store.tiles:
         raise fields.bad("is not a memory of this netlist")
     reached = 0
     runs: list[Run] = fields.rows("labels", int, int, str)
     for first, count, label in runs:
-        known = label == store.df if isinstance(store, BitStore) else label in FORMATS
-        if first < reached or count < 1 or first + count > store.slices or not known:
+        if isinstance(store, BitStore):
+            is_known = label == store.df
+        else:
+            is_known = label in FORMATS
+        if first < reached or count < 1 or first + count > store.slices or not is_known:
             raise fields.bad("has slices that overlap, lie outside or have an unknown format")
         reached = first + count
     return runs
 
 
 def labels_of(runs: list[Run]) -> list[str]:
-    """One label for each slice up to the last written one."""
+    """Return one label for each slice up to the last written one."""
     labels: list[str] = []
     for first, count, label in runs:
         labels += [""] * (first - len(labels)) + [label] * count
@@ -110,63 +116,68 @@ def labels_of(runs: list[Run]) -> list[str]:
 
 
 def own_labels(memory: Memory) -> dict[str, dict[int, str]]:
-    """Labels of entries that were pushed through a dual view."""
+    """Return the labels of entries that were pushed through a dual view, by view and slot."""
     views = {name: channel.view.labels for name, channel in memory.channels.items()}
     return {name: labels for name, labels in views.items() if labels is not None}
 
 
 def read_view_labels(fields: Fields, name: str, memory: Memory) -> dict[int, str]:
-    """Labels of a dual view's own, by slot. Raises HostError for what cannot be."""
+    """Read the labels of a dual view's own, by slot. Raises HostError for impossible ones."""
     view = memory.channels[name].view
     labels: dict[int, str] = {}
     for slot, label in fields.rows(name, int, str):
-        known = label == view.store.df if isinstance(view.store, BitStore) else label in FORMATS
-        if slot in labels or not 0 <= slot < view.entries or not known:
+        if isinstance(view.store, BitStore):
+            is_known = label == view.store.df
+        else:
+            is_known = label in FORMATS
+        if slot in labels or not 0 <= slot < view.entries or not is_known:
             raise fields.bad(f"has a label of {name} that is twice there, of no entry, or of an unknown format")
         labels[slot] = label
     return labels
 
 
 def read_store(reader: Reader, name: str, store: TileStore, labels: list[str]) -> Arrays:
-    """The arrays of a store, [slices, ...] as it holds them. Raises HostError for what cannot be."""
+    """Read the arrays of a store, [slices, ...] as it holds them. Raises HostError for impossible values."""
     arrays = store.fresh(len(labels))
-    parts = list(written(arrays, labels))
+    parts = list(written_slices(arrays, labels))
     reader.fill(f"stores/{name}", chain.from_iterable(parts))
     if not all(map(store.may_hold, parts)):
-        raise reader.refused(f"stores/{name} holds codes that its format has not")
+        raise reader.refusal(f"stores/{name} holds codes that its format has not")
     return arrays
 
 
 def row_major(memory: Memory) -> dict[str, dict[int, Tensor]]:
-    """Host data for tilizers, by queue and slot: [rows, 1024]."""
+    """Return the host data for tilizers, by queue and slot: [rows, 1024]."""
     return {name: channel.flat for name, channel in memory.channels.items() if channel.flat}
 
 
 def read_slots(fields: Fields, channel: Channel | None) -> list[int]:
-    """Which slots of a queue have row-major data. Raises HostError for what cannot be."""
+    """Read which slots of a queue have row-major data. Raises HostError for impossible ones."""
     slots = [slot for (slot,) in fields.rows("slots", int)]
-    entries = channel.view.entries if channel is not None and channel.flat is not None else 0
+    entries = 0
+    if channel is not None and channel.flat is not None:
+        entries = channel.view.entries
     if len(set(slots)) < len(slots) or any(not 0 <= slot < entries for slot in slots) or not entries:
         raise fields.bad("is not row-major data of a queue")
     return slots
 
 
 def _flat_rows(netlist: Netlist, name: str) -> int:
-    """Rows of 1024 elements of one entry."""
+    """Return the number of rows of 1024 elements of one entry."""
     t, height, width = netlist.queues[name].blocking.element_shape
     return -(-t * height * width // TILE_ELEMENTS)
 
 
 def read_row_major(reader: Reader, name: str, netlist: Netlist, slots: list[int]) -> dict[int, Tensor]:
-    """Row-major data by slot, [rows, 1024]. Raises HostError for what cannot be."""
+    """Read row-major data by slot, [rows, 1024]. Raises HostError."""
     rows = _flat_rows(netlist, name)
-    found = {slot: np.empty((rows, TILE_ELEMENTS), np.float32) for slot in slots}
-    reader.fill(f"flat/{name}", found.values())
-    return found
+    data = {slot: np.empty((rows, TILE_ELEMENTS), np.float32) for slot in slots}
+    reader.fill(f"flat/{name}", data.values())
+    return data
 
 
 def read_sum_tiles(header: Fields, name: str, netlist: Netlist) -> int:
-    """How many tiles the sum of a gradient op has. Raises HostError for what cannot be."""
+    """Read how many tiles the sum of a gradient op has. Raises HostError for a wrong number."""
     op = netlist.ops.get(name)
     if op is None or not op.gradient_op:
         raise header.bad(f"has a sum of {name}, which is not a gradient op")
@@ -178,7 +189,7 @@ def read_sum_tiles(header: Fields, name: str, netlist: Netlist) -> int:
 
 
 def read_sum(reader: Reader, name: str, tiles: int) -> Tensor:
-    """The sum of a gradient op, [tiles, 1024]. Raises HostError for what cannot be."""
+    """Read the sum of a gradient op, [tiles, 1024]. Raises HostError."""
     array = np.empty((tiles, TILE_ELEMENTS), np.float32)
     reader.fill(f"gradients/{name}", [array])
     return array

@@ -1,9 +1,9 @@
-"""All that one machine remembers between two programs, into a snapshot and out of it (docs/run/snapshots.md).
+"""Saves everything that one machine remembers between two programs in a snapshot, and restores it
+(docs/run/snapshots.md).
 
 That is: written entries with their format labels, pointers, flags and autoincs of queues and rams, row-major host data
 for tilizers, which dynamic queues are allocated, variables and parameters of every program, sums of gradient ops that
-no ram keeps, and for error texts who pushed and popped last. Dropout has no state (OPS 5.1).
-"""
+no ram keeps, and for error texts who pushed and popped last. Dropout has no state (OPS 5.1)."""
 
 import hashlib
 import os
@@ -15,14 +15,14 @@ from typing import Any, Protocol, cast
 from numpy.typing import NDArray
 
 from buda_emu.emulator.memory.channel import Fifo, Ram
-from buda_emu.emulator.memory.store import TileStore
+from buda_emu.emulator.memory.store import Arrays, TileStore
 from buda_emu.emulator.runtime.host.programs import Programs
-from buda_emu.emulator.runtime.machine.listeners import HOST, SETTINGS, Entry, Journal, Traffic
+from buda_emu.emulator.runtime.machine.listeners import HOST, SETTINGS, Journal, QueueTraffic, Traffic
 from buda_emu.emulator.runtime.machine.memory import Channel, Memory
 from buda_emu.emulator.runtime.snapshots.archive import KIND, MOST, SCHEMA_VERSION, Fields, Reader, write
 from buda_emu.emulator.runtime.snapshots.entries import (
     Tensor,
-    changing,
+    changing_stores,
     check_sizes,
     labels_of,
     own_labels,
@@ -36,7 +36,7 @@ from buda_emu.emulator.runtime.snapshots.entries import (
     row_major,
     runs_of_labels,
     stores,
-    written,
+    written_slices,
 )
 from buda_emu.netlist.load import check_bytes
 from buda_emu.netlist.model import Netlist
@@ -55,7 +55,7 @@ _RAM_STEPS = ("global_rdptr_autoinc", "global_wrptr_autoinc")
 
 
 def pointers_of(channel: Channel) -> dict[str, Any]:
-    """Flags, pointers and steps of a queue or ram."""
+    """Return the flags, pointers and steps of a queue or ram."""
     flags = {name: getattr(channel, name) for name in _FLAGS}
     if isinstance(channel, Ram):
         return flags | {name: getattr(channel, name) for name in ("rd", "wr", *_RAM_STEPS)}
@@ -64,23 +64,23 @@ def pointers_of(channel: Channel) -> dict[str, Any]:
 
 
 def read_pointers(fields: Fields, channel: Channel) -> dict[str, Any]:
-    """The same out of a file. Raises HostError for what cannot be."""
-    found: dict[str, Any] = {name: fields.flag(name) for name in _FLAGS}
+    """Read the flags, pointers and steps of a queue or ram. Raises HostError for impossible ones."""
+    pointers: dict[str, Any] = {name: fields.flag(name) for name in _FLAGS}
     if isinstance(channel, Ram):
-        found |= {name: fields.integer(name, 0, channel.entries - 1) for name in ("rd", "wr")}
-        return found | {name: fields.integer(name, 0, INT_MAX) for name in _RAM_STEPS}
-    found |= {name: fields.integer(name, 0, channel.ring.limit - 1) for name in _RING}
-    return found | {name: fields.integer(name, INT_MIN, INT_MAX) for name in _FIFO_STEPS}
+        pointers |= {name: fields.integer(name, 0, channel.entries - 1) for name in ("rd", "wr")}
+        return pointers | {name: fields.integer(name, 0, INT_MAX) for name in _RAM_STEPS}
+    pointers |= {name: fields.integer(name, 0, channel.ring.limit - 1) for name in _RING}
+    return pointers | {name: fields.integer(name, INT_MIN, INT_MAX) for name in _FIFO_STEPS}
 
 
-def set_pointers(channel: Channel, found: Mapping[str, Any]) -> None:
-    """Give a queue or ram what `read_pointers` found."""
-    for name, value in found.items():
+def set_pointers(channel: Channel, pointers: Mapping[str, Any]) -> None:
+    """Give a queue or ram the values of `pointers_of` or `read_pointers`."""
+    for name, value in pointers.items():
         setattr(channel.ring if isinstance(channel, Fifo) and name in _RING else channel, name, value)
 
 
 def variables_of(programs: Programs, name: str) -> dict[str, Any]:
-    """Variables and parameters of a program."""
+    """Return the variables and parameters of a program."""
     values, kinds, params = programs.interpreter(name).variables.state()
     return {
         "variables": [[variable, kinds[variable].value, value] for variable, value in values.items()],
@@ -91,7 +91,7 @@ def variables_of(programs: Programs, name: str) -> dict[str, Any]:
 def read_variables(
     fields: Fields, program: str, netlist: Netlist
 ) -> tuple[dict[str, int], dict[str, Kind], dict[str, str]]:
-    """Values and kinds of variables, and parameters. Raises HostError for what cannot be."""
+    """Read values and kinds of variables, and parameters. Raises HostError for impossible ones."""
     if program not in netlist.programs:
         raise fields.bad("is not a program of the netlist")
     values: dict[str, int] = {}
@@ -104,16 +104,21 @@ def read_variables(
     return values, kinds, dict(fields.rows("params", str, str))
 
 
-def traffic_of(entry: Entry) -> dict[str, Any]:
-    """The place in a program is left out: it is of a run that is over."""
+def traffic_of(queue_traffic: QueueTraffic) -> dict[str, Any]:
+    """Return the last push and pop of a queue as JSON. The place in a program is left out: it is of a run that is
+    over."""
     return {
-        "pushed": [[item.by, item.slot, item.total] for item in (entry.pushed,) if item is not None],
-        "popped": [[item.by, item.slot, item.total] for item in (entry.popped,) if item is not None],
+        "pushed": [
+            [traffic.by, traffic.slot, traffic.total] for traffic in (queue_traffic.pushed,) if traffic is not None
+        ],
+        "popped": [
+            [traffic.by, traffic.slot, traffic.total] for traffic in (queue_traffic.popped,) if traffic is not None
+        ],
     }
 
 
-def read_traffic(fields: Fields, netlist: Netlist) -> Entry:
-    """Who pushed and popped last. Raises HostError for what cannot be."""
+def read_traffic(fields: Fields, netlist: Netlist) -> QueueTraffic:
+    """Read who pushed and popped last. Raises HostError for impossible traffic."""
 
     def read(key: str) -> Traffic | None:
         traffic = None
@@ -123,14 +128,14 @@ def read_traffic(fields: Fields, netlist: Netlist) -> Entry:
             traffic = Traffic(by, slot, None, total)
         return traffic
 
-    return Entry(read("pushed"), read("popped"))
+    return QueueTraffic(read("pushed"), read("popped"))
 
 
 _SECTIONS = ("arch_name", "queues", "graphs", "fused_ops", "programs", "temporal_graphs")
 
 
 def fingerprint(netlist: Netlist) -> str:
-    """sha256 of queues, graphs, fused ops and programs for one architecture, in hexadecimal."""
+    """Return the SHA-256 of queues, graphs, fused ops and programs for one architecture, in hexadecimal."""
     digest = hashlib.sha256()
     for section in _SECTIONS:
         for part in _parts(getattr(netlist, section)):
@@ -140,33 +145,33 @@ def fingerprint(netlist: Netlist) -> str:
 
 
 def _parts(value: object) -> Iterator[str]:
-    """A flat text form that is equal for equal values only: each container says its kind and its length."""
+    """Yield a flat text form that is equal for equal values only: each container states its kind and its length."""
     if is_dataclass(value):
-        compared = [item.name for item in fields(value) if item.compare]
+        compared = [member.name for member in fields(value) if member.compare]
         yield f"{type(value).__name__}{len(compared)}"
         for name in compared:
             yield from _parts(getattr(value, name))
     elif isinstance(value, Mapping):
         items = cast("Mapping[object, object]", value)
         yield f"map{len(items)}"
-        for key, item in items.items():
+        for key, member in items.items():
             yield from _parts(key)
-            yield from _parts(item)
+            yield from _parts(member)
     elif isinstance(value, tuple | list):
         members = cast("Sequence[object]", value)
         yield f"list{len(members)}"
-        for item in members:
-            yield from _parts(item)
+        for member in members:
+            yield from _parts(member)
     elif isinstance(value, frozenset):
-        names = sorted(repr(item) for item in cast("frozenset[object]", value))
+        names = sorted(repr(member) for member in cast("frozenset[object]", value))
         yield f"set{len(names)}"
         yield from names
     else:
         yield repr(value)
 
 
-Holding = Callable[[str, Any, int | None], Callable[[], object]]
-"""`Exchange.holding`."""
+TensorFiller = Callable[[str, Any, int | None], Callable[[], object]]
+"""The type of `Exchange.filler`."""
 
 
 class InitialTensor(Protocol):
@@ -174,51 +179,55 @@ class InitialTensor(Protocol):
 
     @property
     def queue(self) -> str:
-        """Its name."""
+        """The name of the queue."""
         ...
 
     @property
     def array(self) -> Any:
-        """Of numpy, or by reference."""
+        """The values, as a numpy array or by reference."""
         ...
 
     @property
     def slot(self) -> int | None:
-        """None for a queue."""
+        """The first slot of a ram, None for a queue."""
         ...
 
 
-class Beginning(Protocol):
-    """A device image (`buda_emu.emulator.image`): its file, the SHA-256 of that, and what a machine begins with."""
+class InitialImage(Protocol):
+    """A device image (`buda_emu.emulator.image`): its file, the SHA-256 of that, and the tensors that a machine begins
+    with."""
 
     path: str
 
     @property
     def digest(self) -> str:
-        """In hexadecimal."""
+        """The SHA-256 of the file in hexadecimal."""
         ...
 
-    def held(self) -> Iterator[InitialTensor]:
-        """Tensors in the order in which they are pushed."""
+    def initial_tensors(self) -> Iterator[InitialTensor]:
+        """Yield the tensors in the order in which they are pushed."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
-class Begun:
-    """`writes`: of each store that the image filled, how often it had been written to then."""
+class ImageUse:
+    """The image that a machine began with. `writes` counts, for each store that the image filled, how often it had been
+    written to then."""
 
-    image: Beginning
+    image: InitialImage
     writes: Mapping[str, int]
 
-    def unchanged(self, netlist: Netlist, memory: Memory) -> frozenset[str]:
-        """The stores that still hold what the image has."""
-        own = changing(netlist, memory)
-        held = stores(memory, written_only=False)
-        return frozenset(name for name, count in self.writes.items() if name not in own and held[name].writes == count)
+    def stores_of_image(self, netlist: Netlist, memory: Memory) -> frozenset[str]:
+        """Return the names of the stores that still hold the image's data."""
+        changing = changing_stores(netlist, memory)
+        all_stores = stores(memory, written_only=False)
+        return frozenset(
+            name for name, count in self.writes.items() if name not in changing and all_stores[name].writes == count
+        )
 
 
-def reference(begun: Begun | None, unchanged: Collection[str]) -> dict[str, Any]:
-    """The part of a header that refers to an image, empty where nothing does. Raises ImageError."""
+def reference(begun: ImageUse | None, unchanged: Collection[str]) -> dict[str, Any]:
+    """Return the part of a header that refers to an image, empty where nothing does. Raises ImageError."""
     if begun is None or not unchanged:
         return {}
     return {
@@ -228,49 +237,51 @@ def reference(begun: Begun | None, unchanged: Collection[str]) -> dict[str, Any]
     }
 
 
-def read_reference(header: Fields, known: Mapping[str, TileStore], own: Collection[str]) -> frozenset[str]:
-    """The stores that a snapshot has by reference. `own`: those that a program may change. Raises HostError for what
-    cannot be."""
+def read_reference(header: Fields, memory_stores: Mapping[str, TileStore], changing: Collection[str]) -> frozenset[str]:
+    """Read the names of the stores that a snapshot has by reference. `changing` are those that a program may change.
+    Raises HostError for impossible names."""
     fields = header.at("image")
     if not fields.names():
         return frozenset()
     named = [name for (name,) in fields.rows("stores", str)]
-    if len(set(named)) < len(named) or not known.keys() - own >= set(named):
+    if len(set(named)) < len(named) or not memory_stores.keys() - changing >= set(named):
         raise fields.bad("refers to an image for memory that programs change, or that is not there")
     return frozenset(named)
 
 
-def require_image(header: Fields, reader: Reader, image: Beginning | None) -> Beginning:
-    """The image that a snapshot refers to. Raises HostError where none is given, or another one."""
+def require_image(header: Fields, reader: Reader, image: InitialImage | None) -> InitialImage:
+    """Return the image that a snapshot refers to. Raises HostError where none is given, or another one."""
     fields = header.at("image")
     path = fields.text("path")
     digest = fields.text("sha256")
     if image is None:
-        raise reader.refused(
+        raise reader.refusal(
             f"its parameters are those of the image {path}: give it, Emulator.load(snapshot, "
             "netlist, image=buda_emu.load_image(path)), or restore it after begin_with"
         )
     if image.digest != digest:
-        raise reader.refused(
+        raise reader.refusal(
             f"its parameters are those of the image {path} (SHA-256 {digest[:12]}...), which {image.path} is not "
             f"({image.digest[:12]}...): give the image that it was saved with"
         )
     return image
 
 
-def fillers(image: Beginning, memory: Memory, wanted: Collection[str], holding: Holding) -> list[Callable[[], object]]:
-    """What fills these stores, once they are empty, from the image; what can be wrong has been found before. Raises
-    HostError, ImageError."""
-    found: list[Callable[[], object]] = []
-    for held in image.held() if wanted else ():
-        if memory.channel(held.queue).view.store.name in wanted:
-            found.append(holding(held.queue, held.array, held.slot))
-    return found
+def fillers(
+    image: InitialImage, memory: Memory, names: Collection[str], filler: TensorFiller
+) -> list[Callable[[], object]]:
+    """Return functions that fill these stores, once they are empty, from the image. Everything that can be wrong is
+    checked before. Raises HostError, ImageError."""
+    calls: list[Callable[[], object]] = []
+    for tensor in image.initial_tensors() if names else ():
+        if memory.channel(tensor.queue).view.store.name in names:
+            calls.append(filler(tensor.queue, tensor.array, tensor.slot))
+    return calls
 
 
 @dataclass(frozen=True, slots=True)
 class Machine:
-    """The parts that hold state. `gradients` is that of the executor's context."""
+    """The parts of a machine that hold state. `gradients` is that of the executor's context."""
 
     netlist: Netlist
     precision: str
@@ -278,13 +289,15 @@ class Machine:
     programs: Programs
     gradients: dict[str, Tensor]
     journal: Journal
-    holding: Holding
-    begun: Begun | None = None
+    filler: TensorFiller
+    begun: ImageUse | None = None
 
 
 def unchanged_of(machine: Machine) -> frozenset[str]:
-    """The stores that still hold what the machine's image has."""
-    return machine.begun.unchanged(machine.netlist, machine.memory) if machine.begun is not None else frozenset()
+    """Return the names of the stores that still hold the data of the machine's image."""
+    if machine.begun is not None:
+        return machine.begun.stores_of_image(machine.netlist, machine.memory)
+    return frozenset()
 
 
 def save(machine: Machine, path: str | os.PathLike[str], netlist_text: bytes | None) -> None:
@@ -321,7 +334,7 @@ def save(machine: Machine, path: str | os.PathLike[str], netlist_text: bytes | N
     }
     arrays: dict[str, list[NDArray[Any]]] = {
         **{
-            f"stores/{name}": list(chain.from_iterable(written(store.arrays(), store.labels)))
+            f"stores/{name}": list(chain.from_iterable(written_slices(store.arrays(), store.labels)))
             for name, store in held.items()
             if name not in unchanged
         },
@@ -332,37 +345,85 @@ def save(machine: Machine, path: str | os.PathLike[str], netlist_text: bytes | N
 
 
 def check_header(reader: Reader, netlist: Netlist, precision: str) -> None:
-    """Raises HostError for a snapshot of another version, netlist or precision."""
-    header = Fields(reader.header, "", reader.refused)
+    """Raise HostError for a snapshot of another version, netlist or precision."""
+    header = Fields(reader.header, "", reader.refusal)
     version = header.integer("schema_version", 0, MOST)
     if version != SCHEMA_VERSION:
-        raise reader.refused(f"its form has version {version}, this buda-emu reads version {SCHEMA_VERSION}")
+        raise reader.refusal(f"its form has version {version}, this buda-emu reads version {SCHEMA_VERSION}")
     if header.text("buda_emu") != __version__:
-        raise reader.refused(f"it is of buda-emu {header.text('buda_emu')}, this is {__version__}")
+        raise reader.refusal(f"it is of buda-emu {header.text('buda_emu')}, this is {__version__}")
     if header.text("precision") != precision:
-        raise reader.refused(f"it has precision {header.text('precision')}, the machine {precision}")
+        raise reader.refusal(f"it has precision {header.text('precision')}, the machine {precision}")
     of = header.at("netlist")
     if of.text("sha256") != fingerprint(netlist):
-        raise reader.refused(f"it is of another netlist ({of.text('path')}, {of.text('arch')}) than {netlist.path}")
+        raise reader.refusal(f"it is of another netlist ({of.text('path')}, {of.text('arch')}) than {netlist.path}")
 
 
-def restore(machine: Machine, reader: Reader, image: Beginning | None = None) -> Begun | None:
-    """Give the machine the state of a snapshot. Everything is read and checked before anything changes. `image`: that
-    which the snapshot may refer to, by default the one that the machine began with. What it has of an image now.
+@dataclass(frozen=True, slots=True)
+class _SavedHeader:
+    """The values in a snapshot's header, checked against the machine. `sums`: tiles of each gradient sum; `referred`:
+    stores whose data is in the image."""
 
-    Raises HostError for a file that does not fit the machine or is damaged, or refers to another image.
-    """
+    runs: Mapping[str, list[tuple[int, int, str]]]
+    view_labels: Mapping[str, dict[int, str]]
+    pointers: Mapping[str, dict[str, Any]]
+    slots: Mapping[str, list[int]]
+    allocated: Sequence[str]
+    variables: Mapping[str, tuple[dict[str, int], dict[str, Kind], dict[str, str]]]
+    traffic: Mapping[str, QueueTraffic]
+    executed: Mapping[str, int]
+    sums: Mapping[str, int]
+    referred: frozenset[str]
+
+
+@dataclass(frozen=True, slots=True)
+class _SavedArrays:
+    """The arrays of a snapshot, by store, queue and op, and `fill`, functions that fill stores from the image."""
+
+    labels: Mapping[str, list[str]]
+    tiles: Mapping[str, Arrays]
+    fill: Sequence[Callable[[], object]]
+    flat: Mapping[str, dict[int, Tensor]]
+    gradients: Mapping[str, Tensor]
+
+
+def restore(machine: Machine, reader: Reader, image: InitialImage | None = None) -> ImageUse | None:
+    """Give the machine the state of a snapshot, and return its use of an image afterwards. Everything is read and
+    checked before anything changes. `image` is the one that the snapshot may refer to, by default the one that the
+    machine began with.
+
+    Raises HostError for a file that does not fit the machine or is damaged, or refers to another image."""
     check_header(reader, machine.netlist, machine.precision)
-    header = Fields(reader.header, "", reader.refused)
+    header = Fields(reader.header, "", reader.refusal)
+    memory_stores = stores(machine.memory, written_only=False)
+    saved = _read_header(machine, header, memory_stores)
+    _check_members(machine, reader, saved, memory_stores)
+    begun = machine.begun
+    if image is None and begun is not None:
+        image = begun.image
+    if saved.referred:
+        image = require_image(header, reader, image)
+    unchanged = frozenset[str]()
+    if saved.referred and begun is not None and image is not None and begun.image.digest == image.digest:
+        unchanged = unchanged_of(machine) & saved.referred
+    arrays = _read_arrays(machine, reader, saved, memory_stores, image, unchanged)
+    _replace_state(machine, saved, arrays, memory_stores, unchanged)
+    if image is None:
+        return None
+    return ImageUse(image, {name: memory_stores[name].writes for name in saved.referred})
+
+
+def _read_header(machine: Machine, header: Fields, memory_stores: Mapping[str, TileStore]) -> _SavedHeader:
+    """Read and check everything that stands in the header. Raises HostError."""
     netlist = machine.netlist
     memory = machine.memory
-    known = stores(machine.memory, written_only=False)
-    held = header.at("stores")
+    saved_stores = header.at("stores")
     flats = header.at("flat")
     programs = header.at("programs")
-    runs = {name: read_label_runs(held.at(name), known.get(name)) for name in held.names()}
-    of_views = {name: read_view_labels(header.at("views"), name, memory) for name in own_labels(memory)}
-    pointers = {name: read_pointers(header.at("queues").at(name), item) for name, item in memory.channels.items()}
+    runs = {name: read_label_runs(saved_stores.at(name), memory_stores.get(name)) for name in saved_stores.names()}
+    view_labels = {name: read_view_labels(header.at("views"), name, memory) for name in own_labels(memory)}
+    queues = header.at("queues")
+    pointers = {name: read_pointers(queues.at(name), channel) for name, channel in memory.channels.items()}
     slots = {name: read_slots(flats.at(name), memory.channels.get(name)) for name in flats.names()}
     allocated = [name for (name,) in header.rows("allocated", str)]
     if not memory.dynamic.issuperset(allocated) or len(set(allocated)) < len(allocated):
@@ -372,81 +433,124 @@ def restore(machine: Machine, reader: Reader, image: Beginning | None = None) ->
     executed: dict[str, int] = dict(header.rows("executed", str, int))
     if not netlist.graphs.keys() >= executed.keys() or min(executed.values(), default=0) < 0:
         raise header.bad("has executed graphs that the netlist has not")
-    sums = {name: read_sum_tiles(header, name, netlist) for name in header.at("gradients").names()}
-    referred = read_reference(header, known, changing(netlist, memory))
-    kinds = (("stores", runs.keys() - referred), ("flat", slots), ("gradients", sums))
-    reader.require(f"{kind}/{name}" for kind, names in kinds for name in names)
-    check_sizes(netlist, memory, reader, {known[name]: found for name, found in runs.items()}, slots, sums, referred)
-    begun = machine.begun
-    image = image or (begun.image if begun is not None else None)
-    if referred:
-        image = require_image(header, reader, image)
-    stay = frozenset[str]()
-    if referred and begun is not None and image is not None and begun.image.digest == image.digest:
-        stay = unchanged_of(machine) & referred
-    try:
-        labels = {name: labels_of(found) for name, found in runs.items()}
-        own = {name: found for name, found in labels.items() if name not in referred}
-        tiles = {name: read_store(reader, name, known[name], found) for name, found in own.items()}
-        fill = fillers(image, memory, referred - stay, machine.holding) if image is not None else []
-        flat = {name: read_row_major(reader, name, netlist, found) for name, found in slots.items()}
-        gradients = {name: read_sum(reader, name, count) for name, count in sums.items()}
-    except MemoryError:
-        raise reader.refused("the memory for it is not to be had") from None
+    return _SavedHeader(
+        runs=runs,
+        view_labels=view_labels,
+        pointers=pointers,
+        slots=slots,
+        allocated=allocated,
+        variables=variables,
+        traffic=traffic,
+        executed=executed,
+        sums={name: read_sum_tiles(header, name, netlist) for name in header.at("gradients").names()},
+        referred=read_reference(header, memory_stores, changing_stores(netlist, memory)),
+    )
 
-    # From here on nothing fails.
-    for name, store in known.items():
-        if name not in stay:
-            store.replace(tiles.get(name) or store.fresh(0), own.get(name, []))
-    for put in fill:
-        put()
-    for name, own in own_labels(memory).items():
-        own.clear()
-        own.update(of_views[name])
+
+def _check_members(
+    machine: Machine, reader: Reader, saved: _SavedHeader, memory_stores: Mapping[str, TileStore]
+) -> None:
+    """Check that the file has the arrays of its header, and that they fit the memory limit. Raises HostError."""
+    members = [f"stores/{name}" for name in saved.runs.keys() - saved.referred]
+    members += [f"flat/{name}" for name in saved.slots]
+    members += [f"gradients/{name}" for name in saved.sums]
+    reader.require(members)
+    check_sizes(
+        machine.netlist,
+        machine.memory,
+        reader,
+        {memory_stores[name]: runs for name, runs in saved.runs.items()},
+        saved.slots,
+        saved.sums,
+        saved.referred,
+    )
+
+
+def _read_arrays(
+    machine: Machine,
+    reader: Reader,
+    saved: _SavedHeader,
+    memory_stores: Mapping[str, TileStore],
+    image: InitialImage | None,
+    unchanged: frozenset[str],
+) -> _SavedArrays:
+    """Read all arrays of the file. Stores that are `unchanged` keep their data. Raises HostError."""
+    try:
+        labels = {name: labels_of(runs) for name, runs in saved.runs.items() if name not in saved.referred}
+        tiles = {name: read_store(reader, name, memory_stores[name], slices) for name, slices in labels.items()}
+        fill: Sequence[Callable[[], object]] = ()
+        if image is not None:
+            fill = fillers(image, machine.memory, saved.referred - unchanged, machine.filler)
+        flat = {name: read_row_major(reader, name, machine.netlist, slots) for name, slots in saved.slots.items()}
+        gradients = {name: read_sum(reader, name, count) for name, count in saved.sums.items()}
+    except MemoryError:
+        raise reader.refusal("the memory for it is not to be had") from None
+    return _SavedArrays(labels=labels, tiles=tiles, fill=fill, flat=flat, gradients=gradients)
+
+
+def _replace_state(
+    machine: Machine,
+    saved: _SavedHeader,
+    arrays: _SavedArrays,
+    memory_stores: Mapping[str, TileStore],
+    unchanged: frozenset[str],
+) -> None:
+    """Replace the machine's state. Nothing fails here, as everything has been checked."""
+    memory = machine.memory
+    for name, store in memory_stores.items():
+        if name not in unchanged:
+            store.replace(arrays.tiles.get(name) or store.fresh(0), arrays.labels.get(name, []))
+    for fill in arrays.fill:
+        fill()
+    for name, labels in own_labels(memory).items():
+        labels.clear()
+        labels.update(saved.view_labels[name])
     for name, channel in memory.channels.items():
-        set_pointers(channel, pointers[name])
+        set_pointers(channel, saved.pointers[name])
         if channel.flat is not None:
             channel.flat.clear()
-            channel.flat.update(flat.get(name, {}))
-    memory.set_allocated(allocated)
+            channel.flat.update(arrays.flat.get(name, {}))
+    memory.replace_allocations(saved.allocated)
     machine.programs.forget()
-    for name, found in variables.items():
-        machine.programs.interpreter(name).variables.set_state(*found)
+    for name, (values, kinds, params) in saved.variables.items():
+        machine.programs.interpreter(name).variables.set_state(values, kinds, params)
     machine.gradients.clear()
-    machine.gradients.update(gradients)
-    machine.journal.replace(traffic, executed)
-    return Begun(image, {name: known[name].writes for name in referred}) if image is not None else None
+    machine.gradients.update(arrays.gradients)
+    machine.journal.replace(saved.traffic, saved.executed)
 
 
 def netlist_of(reader: Reader, netlist: Netlist | None) -> Netlist:
-    """The given netlist, or the one that the file keeps. Raises HostError where there is none, or it is not good."""
+    """Return the given netlist, or the one that the file keeps. Raises HostError where there is none, or it is
+    refused."""
     if netlist is not None:
         return netlist
     text = reader.netlist
     if text is None:
-        raise reader.refused("it keeps no netlist (its file had changed): give one, Emulator.load(path, netlist)")
+        raise reader.refusal("it keeps no netlist (its file had changed): give one, Emulator.load(path, netlist)")
 
-    of = Fields(reader.header, "", reader.refused).at("netlist")
-    found = check_bytes(text, of.text("path"), of.text("arch")).netlist
-    if found is None:
-        raise reader.refused("the netlist in it is refused")
-    return found
+    of = Fields(reader.header, "", reader.refusal).at("netlist")
+    checked = check_bytes(text, of.text("path"), of.text("arch")).netlist
+    if checked is None:
+        raise reader.refusal("the netlist in it is refused")
+    return checked
 
 
 def text_of(netlist: Netlist) -> bytes | None:
-    """The netlist's file, if it still says the same."""
+    """Return the bytes of the netlist's file, None where it no longer has the same netlist."""
     try:
         data = read_bytes(netlist.path)
     except (UnreadableError, OSError):
         return None
     again = check_bytes(data, netlist.path, netlist.arch_name).netlist
-    return data if again is not None and fingerprint(again) == fingerprint(netlist) else None
+    if again is not None and fingerprint(again) == fingerprint(netlist):
+        return data
+    return None
 
 
 def precision_of(reader: Reader) -> Precision:
-    """The precision of the machine that was saved."""
-    fields = Fields(reader.header, "", reader.refused)
-    found = precision_named(fields.text("precision"))
-    if found is None:
+    """Return the precision of the machine that was saved."""
+    fields = Fields(reader.header, "", reader.refusal)
+    precision = precision_named(fields.text("precision"))
+    if precision is None:
         raise fields.bad("names a precision that is not known")
-    return found
+    return precision

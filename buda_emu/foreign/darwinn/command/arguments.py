@@ -18,7 +18,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def add_file(parser: argparse.ArgumentParser) -> None:
-    """A package."""
+    """Add the argument FILE: a compiled `.tflite` or a bare package."""
     parser.add_argument("file", metavar="FILE", help="a compiled .tflite or a bare package")
 
 

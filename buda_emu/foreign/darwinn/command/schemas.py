@@ -1,4 +1,4 @@
-"""What `buda-emu darwinn` prints as JSON, as schemas."""
+"""Schemas of the JSON that the verbs of `buda-emu darwinn` print."""
 
 from collections.abc import Callable, Mapping
 from typing import Any, Final, Literal
@@ -10,20 +10,20 @@ from buda_emu.foreign.darwinn.verifying import Verification
 from buda_emu.performance.timeline.order import Hazard
 from buda_emu.report.machine_readable.schema import Row, Rows, document
 from buda_emu.support.checker import Severity
-from buda_emu.support.checker.render import schema
+from buda_emu.support.checker.render import findings_schema
 
 
 def _inspect() -> Any:
-    found = Rows(rule=str, severity=Severity, where=str, message=str)
-    return document(_title("inspect"), path=str, verdict=str, findings=found, summary=Summary, tree=dict[str, Any])
+    findings = Rows(rule=str, severity=Severity, where=str, message=str)
+    return document(_title("inspect"), path=str, verdict=str, findings=findings, summary=Summary, tree=dict[str, Any])
 
 
 def _check() -> Any:
-    return schema("darwinn check --json", runtime={"type": "integer"})
+    return findings_schema("darwinn check --json", runtime={"type": "integer"})
 
 
 def _run() -> Any:
-    own = {
+    fields = {
         "assumptions": Row(Assumptions),
         "packages": list[str],
         "requests": list[int],
@@ -39,7 +39,7 @@ def _run() -> Any:
         "hazards": list[Hazard] | None,
     }
     outputs = Rows(dtype=str, shape=list[int], name=str, computed_by=Literal["reference"], path=str | None)
-    return document(_title("run"), own, optional=own, outputs=outputs)
+    return document(_title("run"), fields, optional=fields, outputs=outputs)
 
 
 def _verify() -> Any:
@@ -56,4 +56,4 @@ SCHEMAS: Final[Mapping[str, Callable[[], Any]]] = {
     "darwinn relayout": lambda: document(_title("relayout"), path=str, layer=str, dtype=str, shape=list[int]),
     "darwinn extract": lambda: document(_title("extract"), path=str, files=Rows(path=str, bytes=int)),
 }  # fmt: skip
-"""By verb."""
+"""Functions that make the schema of a verb's JSON, by the verb's name."""

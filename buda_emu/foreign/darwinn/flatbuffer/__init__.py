@@ -1,7 +1,7 @@
-"""FlatBuffers without generated code: a table is one frozen dataclass whose fields say slot, type and default.
+"""FlatBuffers without generated code: a table is one frozen dataclass whose fields hold slot, type and default.
 
 The same declaration drives the verifying reader (`read`), the writer (`write`), the JSON form (`plain`) and the docs.
-Knows no particular format.
+Nothing here depends on a particular format.
 """
 
 from buda_emu.foreign.darwinn.flatbuffer.kinds import starts

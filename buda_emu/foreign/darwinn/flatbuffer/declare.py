@@ -1,4 +1,4 @@
-"""How tables are declared: one dataclass for each, one field for each slot, in slot order.
+"""Declarations of tables: one dataclass for each table, one field for each slot, in slot order.
 
     @dataclass(frozen=True, slots=True)
     class NumericsConstants(Table):
@@ -21,85 +21,87 @@ def _slot(kind: Kind, default: Any = None) -> Any:
 
 
 def boolean() -> Any:
-    """A bool; false when absent."""
+    """Declare a slot that holds a bool, false when absent."""
     return _slot(kinds.BOOL, False)
 
 
 def int8(names: Mapping[int, str] | None = None) -> Any:
-    """A signed byte, an enumeration where `names` are given."""
+    """Declare a slot that holds a signed byte, an enumeration where `names` are given."""
     return _slot(kinds.Scalar("b", "byte", names), 0)
 
 
 def int16(names: Mapping[int, str] | None = None) -> Any:
-    """A short, an enumeration where `names` are given."""
+    """Declare a slot that holds a short, an enumeration where `names` are given."""
     return _slot(kinds.Scalar("h", "short", names), 0)
 
 
 def int32(default: int = 0) -> Any:
-    """An int."""
+    """Declare a slot that holds an int of 32 bits."""
     return _slot(kinds.INT, default)
 
 
 def uint32() -> Any:
-    """An unsigned int."""
+    """Declare a slot that holds an unsigned int of 32 bits."""
     return _slot(kinds.UINT, 0)
 
 
 def int64() -> Any:
-    """A long."""
+    """Declare a slot that holds an int of 64 bits."""
     return _slot(kinds.LONG, 0)
 
 
 def uint64() -> Any:
-    """An unsigned long."""
+    """Declare a slot that holds an unsigned int of 64 bits."""
     return _slot(kinds.ULONG, 0)
 
 
 def float32() -> Any:
-    """A float."""
+    """Declare a slot that holds a float of 32 bits."""
     return _slot(kinds.FLOAT, 0.0)
 
 
 def text() -> Any:
-    """A string."""
+    """Declare a slot that holds a string."""
     return _slot(kinds.TEXT)
 
 
 def data(page: int = 0) -> Any:
-    """A vector of bytes, a view on the file. `page`: where one that is not empty begins a multiple of so many bytes."""
+    """Declare a slot that holds a vector of bytes, read as a view on the file. A vector that is not empty begins at a
+    multiple of `page` bytes, where that is set."""
     return _slot(kinds.Data(page))
 
 
 def blobs(page: int = 0) -> Any:
-    """A vector of strings that hold bytes, views on the file."""
+    """Declare a slot that holds a vector of strings of bytes, read as views on the file, each aligned to `page`."""
     return _slot(kinds.Blobs(page))
 
 
 def numbers(scalar: kinds.Scalar) -> Any:
-    """A vector of scalars, a view on the file."""
+    """Declare a slot that holds a vector of scalars, read as a view on the file."""
     return _slot(kinds.Numbers(scalar))
 
 
 def structs(*names: str) -> Any:
-    """A vector of structs of ints with these names."""
+    """Declare a slot that holds a vector of structs whose fields are ints with these names."""
     return _slot(kinds.Structs(names))
 
 
 def one(table: type[Table]) -> Any:
-    """A table."""
+    """Declare a slot that holds a table."""
     return _slot(kinds.One(table))
 
 
 def many(table: type[Table]) -> Any:
-    """A vector of tables."""
+    """Declare a slot that holds a vector of tables."""
     return _slot(kinds.Many(table))
 
 
 def union_type(names: Mapping[int, str]) -> Any:
-    """Which table the union in the next slot holds."""
+    """Declare the slot before a union; its number says which table the union holds."""
     return _slot(kinds.Scalar("B", "union type", names), 0)
 
 
 def union(members: Mapping[int, type[Table]]) -> Any:
-    """A union; its type stands in the slot before. Not read where the type is unknown, absent where it is 0."""
+    """Declare a slot that holds a union, whose type is in the slot before. A union of an unknown type is not read; one
+    of type 0 is absent."""
     return _slot(kinds.Union(members))

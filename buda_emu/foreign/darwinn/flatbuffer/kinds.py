@@ -1,6 +1,7 @@
-"""What a slot can hold: each kind reads, writes and shows its own values."""
+"""Kinds of slots: each kind reads, writes and shows its own values, after the protocol `Kind`."""
 
 import hashlib
+import itertools
 import struct
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -16,22 +17,22 @@ TableType: TypeAlias = type[Table]
 
 
 class _Offset:
-    """What kinds have in common whose inline part is an offset."""
+    """Base of the kinds whose inline part is an offset."""
 
-    def place(self, writer: "Writer", slot: int, value: Any, where: int, default: Any) -> None:  # noqa: ARG002
-        """An offset."""
-        writer.builder.PrependUOffsetTRelativeSlot(slot, where, 0)
+    def place(self, writer: "Writer", slot: int, value: Any, position: int, default: Any) -> None:  # noqa: ARG002
+        """Write the offset of the value at `position` into an open table."""
+        writer.builder.PrependUOffsetTRelativeSlot(slot, position, 0)
 
 
 @dataclass(frozen=True, slots=True)
 class Scalar:
-    """A number of `struct` format `code`; `names` makes it an enumeration."""
+    """A number in the `struct` format `code`; `names` makes it an enumeration."""
 
     code: str
     name: str
     names: Mapping[int, str] | None = None
     format: struct.Struct = field(init=False, compare=False)
-    flag: str = field(init=False, compare=False)  # of the builder's methods: Int32
+    flag: str = field(init=False, compare=False)  # part of the names of the builder's methods, such as Int32
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "format", struct.Struct("<" + self.code))
@@ -39,28 +40,31 @@ class Scalar:
 
     @property
     def size(self) -> int:
-        """Bytes."""
+        """The size of the number in bytes."""
         return self.format.size
 
     def read(self, reader: Reader, at: int, before: int) -> Any:  # noqa: ARG002
-        """A number, bounds and alignment checked."""
+        """Read the number after a check of bounds and alignment."""
         reader.inside(at, self.size, self.size, self.name)
         return self.format.unpack_from(reader.data, at)[0]
 
     def write(self, writer: "Writer", value: Any) -> int:  # noqa: ARG002
-        """Nothing: it is inline."""
+        """Write nothing, as a number is inline."""
         return 0
 
-    def place(self, writer: "Writer", slot: int, value: Any, where: int, default: Any) -> None:  # noqa: ARG002
-        """The number, unless it is the default."""
+    def place(self, writer: "Writer", slot: int, value: Any, position: int, default: Any) -> None:  # noqa: ARG002
+        """Write the number into an open table, unless it is the default."""
         getattr(writer.builder, f"Prepend{self.flag}Slot")(slot, value, default)
 
     def plain(self, value: Any, data: bool) -> Any:  # noqa: ARG002
-        """The name in an enumeration; a value without one stays a number."""
-        return self.names.get(value, value) if self.names is not None else value
+        """Return the value's name in the enumeration; a value without a name stays a number."""
+        if self.names is None:
+            return value
+        return self.names.get(value, value)
 
     def unplain(self, value: Any, before: Any) -> Any:  # noqa: ARG002
-        """The number; refused where it does not fit."""
+        """Return the number for a number or an enumeration's name. Raises ValueError or TypeError where it does not
+        fit the type."""
         if isinstance(value, str):
             numbers = {name: number for number, name in (self.names or {}).items()}
             if value not in numbers:
@@ -91,24 +95,24 @@ FLOAT: Final = Scalar("f", "float")
 
 
 class Text(_Offset):
-    """A string; bytes that are not UTF-8 are kept as surrogates, so that they can be written again."""
+    """A string; bytes that are not UTF-8 become surrogates, so that they can be written again."""
 
     name = "string"
 
     def read(self, reader: Reader, at: int, before: int) -> str:  # noqa: ARG002
-        """Decoded."""
+        """Read the string that the offset at `at` points to."""
         return reader.text(reader.follow(at))
 
     def write(self, writer: "Writer", value: str) -> int:
-        """The string and its NUL."""
+        """Write the string and its NUL."""
         return writer.builder.CreateString(value.encode("utf-8", "surrogateescape"))
 
     def plain(self, value: Any, data: bool) -> Any:  # noqa: ARG002
-        """As it is."""
+        """Return the string as it is."""
         return value
 
     def unplain(self, value: Any, before: Any) -> Any:  # noqa: ARG002
-        """As it is."""
+        """Return the string unchanged. Raises TypeError for another type."""
         if not isinstance(value, str):
             raise TypeError(f"{value!r} is not a string")
         return value
@@ -125,19 +129,19 @@ class Data(_Offset):
     name = "[ubyte]"
 
     def read(self, reader: Reader, at: int, before: int) -> memoryview:  # noqa: ARG002
-        """A view on the file."""
+        """Return a view on the vector's bytes in the file."""
         return reader.vector(reader.follow(at), 1)
 
     def write(self, writer: "Writer", value: Any) -> int:
-        """Aligned as the kind asks for."""
+        """Write the bytes, aligned to `page`."""
         return writer.data(value, self.page)
 
     def plain(self, value: Any, data: bool) -> Any:
-        """Bytes, or their number and digest."""
+        """Return the bytes where `data` is set, else their size and digest."""
         return bytes(value) if data else digest(value)
 
     def unplain(self, value: Any, before: Any) -> Any:  # noqa: ARG002
-        """Bytes; their digest is not enough."""
+        """Return the bytes. Raises TypeError for anything else, a digest among others."""
         return _as_bytes(value)
 
 
@@ -149,164 +153,166 @@ class Blobs(_Offset):
     name = "[string]"
 
     def read(self, reader: Reader, at: int, before: int) -> tuple[memoryview, ...]:  # noqa: ARG002
-        """Views on the file."""
+        """Return a view on each string's bytes in the file."""
         return reader.blobs(reader.follow(at))
 
     def write(self, writer: "Writer", value: Sequence[Any]) -> int:
-        """Each aligned as the kind asks for."""
-        return writer.offsets([writer.blob(item, self.page) for item in value])
+        """Write the strings, each aligned to `page`, and the vector of their offsets."""
+        return writer.offsets([writer.blob(blob, self.page) for blob in value])
 
     def plain(self, value: Any, data: bool) -> Any:
-        """As `Data`, each."""
-        return [bytes(item) if data else digest(item) for item in value]
+        """Return each string's bytes where `data` is set, else their sizes and digests."""
+        return [bytes(blob) if data else digest(blob) for blob in value]
 
     def unplain(self, value: Any, before: Any) -> Any:  # noqa: ARG002
-        """As `Data`, each."""
-        return tuple(_as_bytes(item) for item in value)
+        """Return the bytes of the strings. Raises TypeError where an element is not bytes."""
+        return tuple(_as_bytes(blob) for blob in value)
 
 
 @dataclass(frozen=True, slots=True)
 class Numbers(_Offset):
-    """A vector of scalars."""
+    """A vector of scalars of one type."""
 
     scalar: Scalar
 
     @property
     def name(self) -> str:
-        """As `[int]`."""
+        """The kind's name in the docs, such as `[int]`."""
         return f"[{self.scalar.name}]"
 
     def read(self, reader: Reader, at: int, before: int) -> Sequence[Any]:  # noqa: ARG002
-        """A view on the file."""
+        """Return a view on the numbers in the file."""
         return reader.vector(reader.follow(at), self.scalar.size).cast(self.scalar.code)  # type: ignore[call-overload]
 
     def write(self, writer: "Writer", value: Sequence[Any]) -> int:
-        """One after the other."""
+        """Write the numbers as a vector."""
         return writer.scalars(self.scalar.flag, self.scalar.size, value)
 
     def plain(self, value: Any, data: bool) -> Any:  # noqa: ARG002
-        """A list."""
+        """Return the numbers as a list."""
         return list(value)
 
     def unplain(self, value: Any, before: Any) -> Any:  # noqa: ARG002
-        """A tuple."""
-        return tuple(self.scalar.unplain(item, None) for item in value)
+        """Return the numbers as a tuple. Raises ValueError or TypeError where one does not fit."""
+        return tuple(self.scalar.unplain(number, None) for number in value)
 
 
 @dataclass(frozen=True, slots=True)
 class Structs(_Offset):
-    """A vector of structs of ints; read as tuples."""
+    """A vector of structs whose fields are ints; each is read as a tuple."""
 
     names: tuple[str, ...]
 
     @property
     def name(self) -> str:
-        """As `[struct of start, end]`."""
+        """The kind's name in the docs, such as `[struct of int start, end]`."""
         return f"[struct of int {', '.join(self.names)}]"
 
     def read(self, reader: Reader, at: int, before: int) -> tuple[tuple[int, ...], ...]:  # noqa: ARG002
-        """Tuples."""
+        """Read the structs as tuples of ints."""
         return reader.structs(reader.follow(at), len(self.names))
 
     def write(self, writer: "Writer", value: Sequence[Sequence[int]]) -> int:
-        """One after the other."""
-        flat = [number for item in value for number in item]
+        """Write the structs one after the other as a vector."""
+        flat = list(itertools.chain.from_iterable(value))
         return writer.scalars(INT.flag, INT.size, flat, len(self.names))
 
     def plain(self, value: Any, data: bool) -> Any:  # noqa: ARG002
-        """Dicts."""
-        return [dict(zip(self.names, item, strict=True)) for item in value]
+        """Return the structs as dicts by field name."""
+        return [dict(zip(self.names, numbers, strict=True)) for numbers in value]
 
     def unplain(self, value: Any, before: Any) -> Any:  # noqa: ARG002
-        """Tuples."""
-        return tuple(tuple(INT.unplain(item[name], None) for name in self.names) for item in value)
+        """Return the structs as tuples. Raises KeyError, ValueError or TypeError where one does not fit."""
+        return tuple(self._fields(entry) for entry in value)
+
+    def _fields(self, entry: Any) -> tuple[int, ...]:
+        return tuple(INT.unplain(entry[name], None) for name in self.names)
 
 
 @dataclass(frozen=True, slots=True)
 class One(_Offset):
-    """A table."""
+    """One table, referred to by an offset."""
 
     table: TableType
 
     @property
     def name(self) -> str:
-        """The table's."""
+        """The name of the table's class."""
         return self.table.__name__
 
     def read(self, reader: Reader, at: int, before: int) -> Table:  # noqa: ARG002
-        """Verified."""
+        """Read and verify the table that the offset at `at` points to."""
         return reader.table(self.table, reader.follow(at))
 
     def write(self, writer: "Writer", value: Table) -> int:
-        """The table and all in it."""
+        """Write the table with everything it holds."""
         return writer.table(value)
 
     def plain(self, value: Any, data: bool) -> Any:
-        """A dict."""
+        """Return the table as a dict by field name."""
         return to_plain(value, data)
 
     def unplain(self, value: Any, before: Any) -> Any:  # noqa: ARG002
-        """A table."""
+        """Build the table from a dict by field name. Raises ValueError where it does not fit."""
         return from_plain(self.table, value)
 
 
 @dataclass(frozen=True, slots=True)
 class Many(_Offset):
-    """A vector of tables."""
+    """A vector of tables of one type."""
 
     table: TableType
 
     @property
     def name(self) -> str:
-        """As `[Layer]`."""
+        """The kind's name in the docs, such as `[Layer]`."""
         return f"[{self.table.__name__}]"
 
     def read(self, reader: Reader, at: int, before: int) -> tuple[Table, ...]:  # noqa: ARG002
-        """Verified."""
+        """Read and verify the tables of the vector."""
         return reader.tables(self.table, reader.follow(at))
 
     def write(self, writer: "Writer", value: Sequence[Table]) -> int:
-        """Each, then the offsets."""
-        return writer.offsets([writer.table(item) for item in value])
+        """Write the tables, then the vector of their offsets."""
+        return writer.offsets([writer.table(table) for table in value])
 
     def plain(self, value: Any, data: bool) -> Any:
-        """A list of dicts."""
-        one = One(self.table)
-        return [one.plain(item, data) for item in value]
+        """Return the tables as dicts by field name."""
+        return [to_plain(table, data) for table in value]
 
     def unplain(self, value: Any, before: Any) -> Any:  # noqa: ARG002
-        """A tuple of tables."""
-        one = One(self.table)
-        return tuple(one.unplain(item, None) for item in value)
+        """Build the tables from dicts by field name. Raises ValueError where one does not fit."""
+        return tuple(from_plain(self.table, tree) for tree in value)
 
 
 @dataclass(frozen=True, slots=True)
 class Union(_Offset):
-    """One of several tables, by the number in the slot before."""
+    """One of several tables; the number in the slot before says which."""
 
     members: Mapping[int, TableType]
 
     @property
     def name(self) -> str:
-        """As `A | B`."""
+        """The kind's name in the docs, such as `A | B`."""
         return " | ".join(member.__name__ for member in self.members.values())
 
     def read(self, reader: Reader, at: int, before: int) -> Table | None:
-        """Verified where the type is known; an unknown one is not looked at."""
-        where = reader.follow(at)
+        """Read and verify the table where its type is known. A table of an unknown type is not read: None."""
+        position = reader.follow(at)
         member = self.members.get(before)
-        return None if member is None else reader.table(member, where)
+        return None if member is None else reader.table(member, position)
 
     def write(self, writer: "Writer", value: Table) -> int:
-        """The table and all in it."""
+        """Write the table with everything it holds."""
         return writer.table(value)
 
     def plain(self, value: Any, data: bool) -> Any:
-        """A dict."""
+        """Return the table as a dict by field name."""
         return to_plain(value, data)
 
     def unplain(self, value: Any, before: Any) -> Any:
-        """A table of the type that the slot before names."""
+        """Build the table of the type that the slot before names. Raises ValueError for an unknown type or a tree that
+        does not fit."""
         member = self.members.get(before)
         if member is None:
             raise ValueError(f"a union of type {before!r} cannot hold anything")
@@ -314,7 +320,7 @@ class Union(_Offset):
 
 
 def digest(value: Any) -> dict[str, Any]:
-    """Size and SHA-256 of bytes."""
+    """Return the size and the SHA-256 of bytes."""
     return {"size": len(value), "sha256": hashlib.sha256(value).hexdigest()}
 
 
@@ -325,7 +331,8 @@ def _as_bytes(value: Any) -> bytes:
 
 
 def starts(data: memoryview, base: int, table: Table, name: str) -> list[int]:
-    """Where, in the file, the bytes of a field of bytes begin, or of each string in a field of strings.
+    """Return the offsets in the file at which the bytes of a field begin: one for a field of bytes, one for each
+    string of a field of strings, none for an absent field.
 
     `data` is the buffer that the table was read from, which begins `base` bytes into the file.
     """
@@ -333,9 +340,14 @@ def starts(data: memoryview, base: int, table: Table, name: str) -> list[int]:
     at = table.at - base
     vtable = at - INT32.unpack_from(data, at)[0]
     entry, kind = next((slot.entry, slot.kind) for slot in fields_of(type(table)) if slot.name == name)
-    inline = UINT16.unpack_from(data, vtable + entry)[0] if entry < UINT16.unpack_from(data, vtable)[0] else 0
+    vtable_bytes = UINT16.unpack_from(data, vtable)[0]
+    if entry >= vtable_bytes:
+        return []
+    inline = UINT16.unpack_from(data, vtable + entry)[0]
     if not inline:
         return []
-    where = reader.follow(at + inline)
-    positions = reader.elements(where) if isinstance(kind, Blobs) else [where]
+    position_of_field = reader.follow(at + inline)
+    positions = [position_of_field]
+    if isinstance(kind, Blobs):
+        positions = reader.elements(position_of_field)
     return [base + position + 4 for position in positions]

@@ -1,8 +1,9 @@
-"""The verifying reader: refuses what the C++ verifier of FlatBuffers refuses, before anything is used (DARWINN 2).
+"""The verifying reader: refuses every buffer that the C++ verifier of FlatBuffers refuses, before any of it is used
+(DARWINN 2).
 
-Bounded for any input: bytes and numbers are views on the file, equal tables at one place are read once, and what the
-verifier would visit more than a million times is refused like there. No declared table contains itself, so that tables
-cannot nest 64 deep.
+Work is bounded for any input: bytes and numbers are views on the file, equal tables at one place are read once, and a
+buffer of which the verifier would visit more than a million tables is refused like there. No declared table contains
+itself, so that tables cannot nest 64 deep.
 """
 
 import struct
@@ -13,7 +14,7 @@ from buda_emu.foreign.darwinn.flatbuffer.table import Table, fields_of
 _UINT32: Final = struct.Struct("<I")
 INT32: Final = struct.Struct("<i")
 UINT16: Final = struct.Struct("<H")
-_MOST_TABLES: Final = 1_000_000  # as the verifier's default
+_MOST_TABLES: Final = 1_000_000  # the verifier's default
 _LONGEST: Final = (1 << 31) - 1
 _SPARE_TEXT: Final = 1 << 16
 
@@ -21,7 +22,8 @@ T = TypeVar("T", bound=Table)
 
 
 class Malformed(Exception):  # noqa: N818 - says what the bytes are
-    """The bytes do not verify. `offset`: where, in the file; `path`: table and field, outermost first."""
+    """An error for bytes that do not verify. `offset` is the place in the file, `path` the table and field, innermost
+    first."""
 
     def __init__(self, problem: str, offset: int) -> None:
         super().__init__(problem)
@@ -30,18 +32,19 @@ class Malformed(Exception):  # noqa: N818 - says what the bytes are
         self.path: list[str] = []
 
     def __str__(self) -> str:
-        where = "".join(reversed(self.path)).lstrip(".")
-        return f"{where}: {self.problem}" if where else self.problem
+        path = "".join(reversed(self.path)).lstrip(".")
+        return f"{path}: {self.problem}" if path else self.problem
 
 
 def read(table: type[T], data: memoryview, base: int = 0) -> T:
-    """The root table of a buffer that begins `base` bytes into the file. Raises Malformed."""
+    """Read and verify the root table of a buffer that begins `base` bytes into the file. Raises Malformed."""
     reader = Reader(data, base)
     return cast(T, reader.table(table, reader.follow(0)))
 
 
 class Reader:
-    """One buffer. Positions are relative to it; what is raised and kept is relative to the file."""
+    """A reader of one buffer. Positions are relative to the buffer; offsets in errors and in tables are relative to
+    the file."""
 
     __slots__ = ("_tables", "_text", "_visits", "base", "data", "size")
 
@@ -51,18 +54,18 @@ class Reader:
         self.base = base
         self._visits = 0
         self._text = 2 * len(data) + _SPARE_TEXT
-        # what was read at a place: the value, and how many tables the verifier visits for it
+        # values by kind and position, each with the number of tables that the verifier visits for it
         self._tables: dict[tuple[object, int], tuple[Any, int]] = {}
 
-    def inside(self, at: int, size: int, aligned: int, what: str) -> None:
-        """Raises Malformed unless `size` bytes at `at` are in the buffer and aligned."""
+    def inside(self, at: int, size: int, aligned: int, label: str) -> None:
+        """Raise Malformed unless `size` bytes at `at` are in the buffer and `at` is a multiple of `aligned`."""
         if at < 0 or size >= self.size or at > self.size - size:
-            raise Malformed(f"{what} of {size} bytes at {at} of {self.size}", self.base + min(max(at, 0), self.size))
+            raise Malformed(f"{label} of {size} bytes at {at} of {self.size}", self.base + min(max(at, 0), self.size))
         if at % aligned:
-            raise Malformed(f"{what} at {at} is not at a multiple of {aligned}", self.base + at)
+            raise Malformed(f"{label} at {at} is not at a multiple of {aligned}", self.base + at)
 
     def follow(self, at: int) -> int:
-        """Where the offset at `at` points to."""
+        """Return the position that the offset at `at` points to. Raises Malformed where it leads out of the buffer."""
         self.inside(at, 4, 4, "offset")
         offset = _UINT32.unpack_from(self.data, at)[0]
         if not 0 < offset <= _LONGEST or at + offset >= self.size:
@@ -70,13 +73,34 @@ class Reader:
         return at + offset
 
     def table(self, table: type[Table], at: int) -> Any:
-        """The table at `at`."""
-        found = self._tables.get((table, at))
-        if found is not None:
-            self._visit(found[1], at)
-            return found[0]
+        """Read and verify the table at `at`."""
+        cached = self._tables.get((table, at))
+        if cached is not None:
+            self._visit(cached[1], at)
+            return cached[0]
         before = self._visits
         self._visit(1, at)
+        vtable, length = self._vtable(at)
+        values: dict[str, Any] = {}
+        last = 0
+        for name, entry, kind, _default in fields_of(table):
+            value = None
+            inline = 0
+            if entry + 2 <= length:
+                inline = UINT16.unpack_from(self.data, vtable + entry)[0]
+            if inline:
+                try:
+                    value = values[name] = kind.read(self, at + inline, last)
+                except Malformed as error:
+                    error.path.append(f".{name}")
+                    raise
+            last = value or 0
+        record = table(at=self.base + at, **values)
+        self._tables[table, at] = (record, self._visits - before)
+        return record
+
+    def _vtable(self, at: int) -> tuple[int, int]:
+        """Return position and length of the vtable of the table at `at`. Raises Malformed where it does not verify."""
         self.inside(at, 4, 4, "table")
         vtable = at - INT32.unpack_from(self.data, at)[0]
         self.inside(vtable, 2, 2, "vtable")
@@ -84,29 +108,14 @@ class Reader:
         if length % 2:
             raise Malformed(f"vtable of odd length {length}", self.base + vtable)
         self.inside(vtable, length, 2, "vtable")
-        values: dict[str, Any] = {}
-        last = 0
-        for name, entry, kind, _default in fields_of(table):
-            value = None
-            if entry + 2 <= length:
-                inline = UINT16.unpack_from(self.data, vtable + entry)[0]
-                if inline:
-                    try:
-                        value = values[name] = kind.read(self, at + inline, last)
-                    except Malformed as error:
-                        error.path.append(f".{name}")
-                        raise
-            last = value or 0
-        record = table(at=self.base + at, **values)
-        self._tables[table, at] = (record, self._visits - before)
-        return record
+        return vtable, length
 
     def tables(self, table: type[Table], at: int) -> tuple[Any, ...]:
-        """The vector of tables at `at`."""
-        found = self._tables.get((("vector", table), at))
-        if found is not None:
-            self._visit(found[1], at)
-            return found[0]
+        """Read and verify the vector of tables at `at`."""
+        cached = self._tables.get((("vector", table), at))
+        if cached is not None:
+            self._visit(cached[1], at)
+            return cached[0]
         before = self._visits
         items: list[Any] = []
         for number, position in enumerate(self.elements(at)):
@@ -120,7 +129,7 @@ class Reader:
         return value
 
     def elements(self, at: int) -> list[int]:
-        """Where the elements of a vector of offsets lie. They are only added to their position."""
+        """Return the positions that the elements of a vector of offsets point to. They are not checked here."""
         view = self.vector(at, 4)
         count = len(view) // 4
         if count > _MOST_TABLES:
@@ -128,35 +137,37 @@ class Reader:
         return [at + 4 + 4 * i + offset for i, offset in enumerate(struct.unpack(f"<{count}I", view))]
 
     def vector(self, at: int, size: int) -> memoryview:
-        """The bytes of the elements of the vector at `at`."""
+        """Return the bytes of the elements, of `size` bytes each, of the vector at `at`."""
         count = self._length(at, size)
         return self.data[at + 4 : at + 4 + count * size]
 
     def structs(self, at: int, width: int) -> tuple[tuple[int, ...], ...]:
-        """The vector of structs of `width` ints at `at`."""
-        found = self._tables.get((width, at))
-        if found is None:
-            # as many tuples as the vector is long: what overlaps counts like tables
+        """Read the vector of structs of `width` ints at `at`."""
+        cached = self._tables.get((width, at))
+        if cached is None:
             view = self.vector(at, 4 * width)
-            self._visit(0 if len(view) < _SPARE_TEXT else len(view) // (4 * width), at)
-            found = (tuple(struct.iter_unpack(f"<{width}i", view)), 0)
-            self._tables[width, at] = found
-        return found[0]
+            # A large vector makes as many tuples as it is long. Each counts like a table, so that vectors that
+            # overlap cannot use up the memory.
+            if len(view) >= _SPARE_TEXT:
+                self._visit(len(view) // (4 * width), at)
+            cached = (tuple(struct.iter_unpack(f"<{width}i", view)), 0)
+            self._tables[width, at] = cached
+        return cached[0]
 
     def text(self, at: int) -> str:
-        """The string at `at`. Strings that overlap so often that they hold several times the file are not read."""
-        found = self._tables.get((str, at))
-        if found is None:
+        """Read the string at `at`. Refuse strings that overlap so often that they hold more than twice the file."""
+        cached = self._tables.get((str, at))
+        if cached is None:
             view = self._string(at)
             self._text -= len(view)
             if self._text < 0:
                 raise Malformed("strings that overlap hold more than twice the file; not read", self.base + at)
-            found = (bytes(view).decode("utf-8", "surrogateescape"), 0)
-            self._tables[str, at] = found
-        return found[0]
+            cached = (bytes(view).decode("utf-8", "surrogateescape"), 0)
+            self._tables[str, at] = cached
+        return cached[0]
 
     def blobs(self, at: int) -> tuple[memoryview, ...]:
-        """The vector of strings at `at`, as bytes."""
+        """Read the vector of strings at `at` as views on their bytes."""
         items: list[memoryview] = []
         views: dict[int, memoryview] = {}
         for number, position in enumerate(self.elements(at)):

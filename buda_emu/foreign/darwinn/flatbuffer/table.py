@@ -1,4 +1,4 @@
-"""A declared table and its slots, as plain data and back: the JSON form of any of them."""
+"""Declared tables and their slots, converted to plain data and back: the JSON form of any table."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
@@ -11,39 +11,41 @@ class Kind(Protocol):
 
     @property
     def name(self) -> str:
-        """As it stands in the docs."""
+        """The type's name in the docs."""
         ...
 
     def read(self, reader: Any, at: int, before: int) -> Any:
-        """The value whose inline part stands at `at`. `before`: value of the slot before, for unions."""
+        """Read the value whose inline part is at `at`. `before` is the value of the slot before it, for unions."""
         ...
 
     def write(self, writer: Any, value: Any) -> int:
-        """Write what is not inline; where it went."""
+        """Write the part of a value that is not inline and return its position."""
         ...
 
-    def place(self, writer: Any, slot: int, value: Any, where: int, default: Any) -> None:
+    def place(self, writer: Any, slot: int, value: Any, position: int, default: Any) -> None:
         """Write the inline part into an open table."""
         ...
 
     def plain(self, value: Any, data: bool) -> Any:
-        """As JSON has it; bytes as size and SHA-256, or as they are where `data` is set."""
+        """Return the value's JSON form; bytes become size and SHA-256, or stay bytes where `data` is set."""
         ...
 
     def unplain(self, value: Any, before: Any) -> Any:
-        """The inverse of `plain` with data. Raises TypeError, ValueError, KeyError where it cannot be."""
+        """Return the value for its JSON form, the inverse of `plain` with data. Raises TypeError, ValueError or
+        KeyError where it does not fit."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """Base of every table. `at`: byte offset of the table in the file it was read from, -1 when made by hand."""
+    """Base of every table. `at` is the table's byte offset in the file it was read from, -1 for a table that was not
+    read."""
 
     at: int = field(default=-1, compare=False, kw_only=True, repr=False)
 
 
 class Slot(NamedTuple):
-    """A declared field. `entry`: its place in the vtable, in bytes."""
+    """A declared field. `entry` is the byte offset of its entry in the vtable."""
 
     name: str
     entry: int
@@ -53,8 +55,8 @@ class Slot(NamedTuple):
 
 @cache
 def fields_of(table: type[Table]) -> tuple[Slot, ...]:
-    """The slots of a table, in order."""
-    declared = [item for item in fields(table) if "kind" in item.metadata]
+    """Return the slots of a table in order."""
+    declared = [entry for entry in fields(table) if "kind" in entry.metadata]
     return tuple(Slot(f.name, 4 + 2 * number, f.metadata["kind"], f.default) for number, f in enumerate(declared))
 
 
@@ -62,26 +64,28 @@ T = TypeVar("T", bound=Table)
 
 
 def to_plain(table: Table, data: bool = False) -> dict[str, Any]:
-    """Every field by its name: enumerations by name, absent things as None, bytes as `data` says."""
-    found: dict[str, Any] = {}
+    """Return every field by its name: enumerations by name, absent fields as None, bytes as size and SHA-256 unless
+    `data` is set."""
+    tree: dict[str, Any] = {}
     for name, _entry, kind, _default in fields_of(type(table)):
         value = getattr(table, name)
-        found[name] = None if value is None else kind.plain(value, data)
-    return found
+        tree[name] = None if value is None else kind.plain(value, data)
+    return tree
 
 
 def from_plain(table: type[T], tree: Any) -> T:
-    """The inverse of `to_plain(data=True)`; what is left out has its default.
+    """Build a table from a mapping of its fields, the inverse of `to_plain(data=True)`; an absent field has its
+    default.
 
-    Raises ValueError, with table and field, for what does not fit.
+    Raises ValueError, with table and field, for a value that does not fit.
     """
     if not isinstance(tree, Mapping):
         raise ValueError(f"{table.__name__}: a mapping of its fields is wanted, not {type(tree).__name__}")
-    given: dict[str, Any] = {str(key): value for key, value in tree.items()}  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]
+    remaining: dict[str, Any] = {str(key): value for key, value in tree.items()}  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]
     values: dict[str, Any] = {}
     before: Any = 0
     for name, _entry, kind, default in fields_of(table):
-        value = given.pop(name, None)
+        value = remaining.pop(name, None)
         if value is not None:
             try:
                 value = kind.unplain(value, before)
@@ -89,6 +93,6 @@ def from_plain(table: type[T], tree: Any) -> T:
                 raise ValueError(f"{table.__name__}.{name}: {error}") from None
             values[name] = value
         before = default if value is None else value
-    if given:
-        raise ValueError(f"{table.__name__} has no field {', '.join(sorted(given))}")
+    if remaining:
+        raise ValueError(f"{table.__name__} has no field {', '.join(sorted(remaining))}")
     return table(**values)

@@ -1,4 +1,4 @@
-"""The writer: declared tables into bytes, by the `flatbuffers` library's builder."""
+"""The writer: turns declared tables into bytes, by the `flatbuffers` library's builder."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -8,20 +8,21 @@ from buda_emu.support.errors import UnsupportedError
 
 
 def write(root: Table, identifier: bytes = b"", page: int = 0) -> bytes:
-    """A buffer with this root table. `page`: the buffer's length becomes a multiple of it.
+    """Write a buffer with this root table. The buffer's length becomes a multiple of `page`, where that is set.
 
     Raises UnsupportedError where the `flatbuffers` library is not installed.
     """
     writer = Writer()
-    where = writer.table(root)
+    position = writer.table(root)
     if page:
         writer.builder.Prep(page, 0)
-    writer.builder.Finish(where, identifier or None)
+    writer.builder.Finish(position, identifier or None)
     return bytes(writer.builder.Output())
 
 
 class Writer:
-    """One buffer that grows."""
+    """A writer of one buffer. Its methods return positions, as the library's builder counts them: from the buffer's
+    end."""
 
     def __init__(self) -> None:
         try:
@@ -33,41 +34,42 @@ class Writer:
         self.builder: Any = Builder(1024)
 
     def table(self, table: Table) -> int:
-        """The table and all in it; where it went."""
+        """Write a table with everything it holds and return its position."""
         slots = fields_of(type(table))
         values = [getattr(table, slot.name) for slot in slots]
-        wheres = [
-            0 if value is None else slot.kind.write(self, value) for slot, value in zip(slots, values, strict=True)
-        ]
+        positions: list[int] = []
+        for slot, value in zip(slots, values, strict=True):
+            positions.append(0 if value is None else slot.kind.write(self, value))
         self.builder.StartObject(len(slots))
-        for number, (slot, value, where) in enumerate(zip(slots, values, wheres, strict=True)):
+        for number, (slot, value, position) in enumerate(zip(slots, values, positions, strict=True)):
             if value is not None:
-                slot.kind.place(self, number, value, where, slot.default)
+                slot.kind.place(self, number, value, position, slot.default)
         return self.builder.EndObject()
 
     def data(self, value: Any, page: int) -> int:
-        """A vector of bytes, at a multiple of `page` if it is not empty."""
+        """Write a vector of bytes, at a multiple of `page` unless it is empty, and return its position."""
         if page and len(value):
             self.builder.Prep(page, len(value))
         return self.builder.CreateByteVector(bytes(value))
 
     def blob(self, value: Any, page: int) -> int:
-        """A string of bytes with its NUL."""
+        """Write a string of bytes with its NUL, at a multiple of `page`, and return its position."""
         if page:
             self.builder.Prep(page, len(value) + 1)
         return self.builder.CreateString(bytes(value))
 
     def scalars(self, flag: str, size: int, values: Sequence[Any], width: int = 1) -> int:
-        """A vector of scalars, or of structs of `width` of them. `flag`: the builder's name of the type."""
+        """Write a vector of scalars, or of structs of `width` scalars, and return its position. `flag` is the
+        builder's name of the type."""
         self.builder.StartVector(size * width, len(values) // width, size)
         prepend = getattr(self.builder, f"Prepend{flag}")
         for value in reversed(values):
             prepend(value)
         return self.builder.EndVector()
 
-    def offsets(self, wheres: Sequence[int]) -> int:
-        """A vector of offsets."""
-        self.builder.StartVector(4, len(wheres), 4)
-        for where in reversed(wheres):
-            self.builder.PrependUOffsetTRelative(where)
+    def offsets(self, positions: Sequence[int]) -> int:
+        """Write a vector of offsets to these positions and return its own position."""
+        self.builder.StartVector(4, len(positions), 4)
+        for position in reversed(positions):
+            self.builder.PrependUOffsetTRelative(position)
         return self.builder.EndVector()

@@ -1,1 +1,1 @@
-"""Kernels of the CPU twin of Edge TPU packages; their definitions stand in buda_emu/foreign/darwinn/twin/operators."""
+"""Kernels of the CPU twin of Edge TPU packages; buda_emu/foreign/darwinn/twin/operators defines their results."""

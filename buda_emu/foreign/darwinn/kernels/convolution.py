@@ -1,7 +1,7 @@
 """Convolutions of 8-bit integers with sums of 32 bits, rescaled to 8 bits (DARWINN_TWIN 3, 4).
 
 Operands come as int32 with their zero points taken off, weights with the output channel last, so that the inner loops
-run along it. The caller sees to it that 32 bits hold every sum.
+run along it. The caller ensures that 32 bits hold every sum.
 """
 
 from typing import Any, NamedTuple
@@ -13,7 +13,7 @@ from buda_emu.arithmetic.jit.kernel import helper, kernel
 
 
 class Window(NamedTuple):
-    """Strides, dilations, and what is before the first row and column."""
+    """Strides, dilations, and the padding before the first row and column."""
 
     stride_y: int
     stride_x: int
@@ -24,8 +24,8 @@ class Window(NamedTuple):
 
 
 class Scale(NamedTuple):
-    """From sums to outputs: bias int32[out] and the factors of each channel, q and e int64[out]; zero point and ends of
-    the output."""
+    """The step from sums to outputs: bias int32[out], the factors q and e int64[out] of each channel, and the zero
+    point and limits of the output."""
 
     bias: NDArray[np.int32]
     q: NDArray[np.int64]
@@ -36,8 +36,8 @@ class Scale(NamedTuple):
 
 
 @helper
-def rescaled(total: Any, q: Any, e: Any, zero: Any, low: Any, high: Any) -> Any:
-    """A sum times q * 2^(e - 31), rounded twice, plus the zero point, clamped."""
+def rescale(total: Any, q: Any, e: Any, zero: Any, low: Any, high: Any) -> Any:
+    """Multiply a sum by q * 2^(e - 31), rounding twice (DARWINN_TWIN 3), add the zero point and clamp to low..high."""
     product = (np.int64(total) << max(e, np.int64(0))) * q
     if product >= 0:
         value = (product + (np.int64(1) << 30)) >> 31
@@ -54,7 +54,7 @@ def rescaled(total: Any, q: Any, e: Any, zero: Any, low: Any, high: Any) -> Any:
 
 @kernel
 def conv(x: Any, w: Any, window: Window, scale: Scale, out: Any) -> None:
-    """x int32[n, h, w, in], w int32[h, w, in, out], out int16[n, y, x, out]."""
+    """Convolve x int32[n, h, w, in] with w int32[h, w, in, out] into out int16[n, y, x, out]."""
     stride_y, stride_x, dilation_y, dilation_x, before_y, before_x = window
     bias, q, e, zero, low, high = scale
     channels = w.shape[3]
@@ -77,12 +77,13 @@ def conv(x: Any, w: Any, window: Window, scale: Scale, out: Any) -> None:
                                 for o in range(channels):
                                     total[o] += value * w[ky, kx, i, o]
                 for o in range(channels):
-                    out[n, row, column, o] = rescaled(total[o], q[o], e[o], zero, low, high)
+                    out[n, row, column, o] = rescale(total[o], q[o], e[o], zero, low, high)
 
 
 @kernel
 def depthwise(x: Any, w: Any, window: Window, scale: Scale, out: Any) -> None:
-    """x int32[n, h, w, in], w int32[h, w, channel], out int16[n, y, x, channel]."""
+    """Convolve x int32[n, h, w, in] with w int32[h, w, channel] into out int16[n, y, x, channel]; an input channel
+    feeds channel / in outputs."""
     stride_y, stride_x, dilation_y, dilation_x, before_y, before_x = window
     bias, q, e, zero, low, high = scale
     channels = w.shape[2]
@@ -107,4 +108,4 @@ def depthwise(x: Any, w: Any, window: Window, scale: Scale, out: Any) -> None:
                             for o in range(channels):
                                 total[o] += x[n, y, z, o // times] * w[ky, kx, o]
                 for o in range(channels):
-                    out[n, row, column, o] = rescaled(total[o], q[o], e[o], zero, low, high)
+                    out[n, row, column, o] = rescale(total[o], q[o], e[o], zero, low, high)

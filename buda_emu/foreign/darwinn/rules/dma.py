@@ -28,29 +28,30 @@ from buda_emu.support.checker import Finding
 from buda_emu.support.checker.suggest import near
 
 
-def distinct_hints(item: Executable) -> Iterator[tuple[int, DmaHint]]:
-    """Hints with their numbers; a table that is referred to twice comes once."""
+def distinct_hints(executable: Executable) -> Iterator[tuple[int, DmaHint]]:
+    """Yield an executable's hints with their numbers; a table that is referred to twice comes once."""
     seen: set[int] = set()
-    for number, hint in enumerate(item.hints):
+    for number, hint in enumerate(executable.hints):
         if id(hint) not in seen:
             seen.add(id(hint))
             yield number, hint
 
 
 def _hints(subject: Subject) -> Iterator[tuple[str, Executable, DmaHint]]:
-    for name, item in subject.executables:
-        for number, hint in distinct_hints(item):
-            yield f"{name}, hint {number}", item, hint
+    for name, executable in subject.executables:
+        for number, hint in distinct_hints(executable):
+            yield f"{name}, hint {number}", executable, hint
 
 
 def _transfers(subject: Subject) -> Iterator[tuple[str, Executable, DmaHint, DmaDescriptorHint]]:
-    for name, item, hint in _hints(subject):
+    for name, executable, hint in _hints(subject):
         if isinstance(hint.any_hint, DmaDescriptorHint):
-            yield name, item, hint, hint.any_hint
+            yield name, executable, hint, hint.any_hint
 
 
 def end_of_input(actual_bytes: int) -> int:
-    """Up to where an input DMA may go: the end of the page that holds the buffer's last byte (DARWINN 6)."""
+    """Return the bytes up to which an input DMA may go: to the end of the page with the buffer's last byte (DARWINN
+    6)."""
     return -(-actual_bytes // PAGE) * PAGE
 
 
@@ -59,11 +60,11 @@ def end_of_input(actual_bytes: int) -> int:
     fix="compile the model again; over PCIe it would run",
 )  # fmt: skip
 def _no_hints(subject: Subject) -> Iterable[Finding]:
-    for name, item in subject.executables:
-        if item.dma_hints is None:
-            yield finding(item, "dma_hints", name, "there are no DMA hints")
-        elif item.dma_hints.hints is None:
-            yield finding(item.dma_hints, "hints", name, "the list of DMA hints is absent")
+    for name, executable in subject.executables:
+        if executable.dma_hints is None:
+            yield finding(executable, "dma_hints", name, "there are no DMA hints")
+        elif executable.dma_hints.hints is None:
+            yield finding(executable.dma_hints, "hints", name, "the list of DMA hints is absent")
 
 
 @BOOK.rule(
@@ -71,15 +72,15 @@ def _no_hints(subject: Subject) -> Iterable[Finding]:
     source="DARWINN 6, 8", fix="name a layer of the executable",
 )  # fmt: skip
 def _hint_layer(subject: Subject) -> Iterable[Finding]:
-    for name, item, _hint, dma in _transfers(subject):
+    for name, executable, _hint, dma in _transfers(subject):
         meta = dma.meta
         if meta is None:
             yield finding(dma, "meta", name, "the hint has no meta")
-        elif meta.desc in (INPUT, OUTPUT) and item.layer(meta.desc, meta.name) is None:
-            layers = item.inputs if meta.desc == INPUT else item.outputs
+        elif meta.desc in (INPUT, OUTPUT) and executable.layer(meta.desc, meta.name) is None:
+            layers = executable.inputs if meta.desc == INPUT else executable.outputs
             hint = near(meta.name or "", [layer.name or "" for layer in layers])
-            what = "input" if meta.desc == INPUT else "output"
-            yield finding(meta, "name", name, f"there is no {what} {meta.name!r}", hint=hint)
+            kind = "input" if meta.desc == INPUT else "output"
+            yield finding(meta, "name", name, f"there is no {kind} {meta.name!r}", hint=hint)
 
 
 @BOOK.rule(
@@ -87,9 +88,9 @@ def _hint_layer(subject: Subject) -> Iterable[Finding]:
     fix="batches count from 0 to batch_size - 1",
 )  # fmt: skip
 def _hint_batch(subject: Subject) -> Iterable[Finding]:
-    for name, item, _hint, dma in _transfers(subject):
-        if dma.meta and dma.meta.desc in (INPUT, OUTPUT) and not 0 <= dma.meta.batch < item.batch_size:
-            yield finding(dma.meta, "batch", name, f"batch {dma.meta.batch} of {item.batch_size}")
+    for name, executable, _hint, dma in _transfers(subject):
+        if dma.meta and dma.meta.desc in (INPUT, OUTPUT) and not 0 <= dma.meta.batch < executable.batch_size:
+            yield finding(dma.meta, "batch", name, f"batch {dma.meta.batch} of {executable.batch_size}")
 
 
 def _range(dma: DmaDescriptorHint) -> str:
@@ -105,8 +106,10 @@ def _fits(dma: DmaDescriptorHint, end: int) -> bool:
     fix="do not run this package: compile the model again",
 )  # fmt: skip
 def _input_range(subject: Subject) -> Iterable[Finding]:
-    for name, item, _hint, dma in _transfers(subject):
-        layer = item.layer(INPUT, dma.meta.name) if dma.meta and dma.meta.desc == INPUT else None
+    for name, executable, _hint, dma in _transfers(subject):
+        if dma.meta is None or dma.meta.desc != INPUT:
+            continue
+        layer = executable.layer(INPUT, dma.meta.name)
         if layer is not None and layer.element is not None and not _fits(dma, end_of_input(layer.actual_bytes)):
             message = f"{_range(dma)} of input {layer.name!r}, which has {layer.actual_bytes} bytes"
             yield finding(dma, "size_in_bytes", name, message)
@@ -117,21 +120,24 @@ def _input_range(subject: Subject) -> Iterable[Finding]:
     source="DARWINN 6, 8", fix="do not run this package: compile the model again",
 )  # fmt: skip
 def _buffer_range(subject: Subject) -> Iterable[Finding]:
-    for name, item, _hint, dma in _transfers(subject):
+    for name, executable, _hint, dma in _transfers(subject):
         desc = dma.meta.desc if dma.meta else None
         if dma.meta is None or desc not in (OUTPUT, PARAMETER, SCRATCH):
             continue
-        layer = item.layer(OUTPUT, dma.meta.name)
+        layer = executable.layer(OUTPUT, dma.meta.name)
         if desc == OUTPUT and layer is None:
             continue  # D051
-        sizes = {PARAMETER: ("parameters", item.parameter_bytes), SCRATCH: ("scratch", item.scratch_size_bytes)}
+        sizes = {
+            PARAMETER: ("parameters", executable.parameter_bytes),
+            SCRATCH: ("scratch", executable.scratch_size_bytes),
+        }
         if layer is not None:
             sizes[OUTPUT] = (f"output {layer.name!r}", layer.padded_bytes)
-        what, size = sizes[desc]
+        buffer, size = sizes[desc]
         if size <= 0 and desc != OUTPUT:
-            yield finding(dma, "meta", name, f"{_range(dma)} of {what}, which the executable does not have")
+            yield finding(dma, "meta", name, f"{_range(dma)} of {buffer}, which the executable does not have")
         elif not _fits(dma, size):
-            yield finding(dma, "size_in_bytes", name, f"{_range(dma)} of {what} of {size} bytes")
+            yield finding(dma, "size_in_bytes", name, f"{_range(dma)} of {buffer} of {size} bytes")
 
 
 @BOOK.rule(
@@ -139,11 +145,11 @@ def _buffer_range(subject: Subject) -> Iterable[Finding]:
     source="DARWINN 6, 8", fix="compile the model again",
 )  # fmt: skip
 def _chunk_index(subject: Subject) -> Iterable[Finding]:
-    for name, item, hint in _hints(subject):
-        what = hint.any_hint
-        if isinstance(what, InstructionHint) and not 0 <= what.instruction_chunk_index < len(item.chunks):
-            message = f"chunk {what.instruction_chunk_index} of {len(item.chunks)}"
-            yield finding(what, "instruction_chunk_index", name, message)
+    for name, executable, hint in _hints(subject):
+        content = hint.any_hint
+        if isinstance(content, InstructionHint) and not 0 <= content.instruction_chunk_index < len(executable.chunks):
+            message = f"chunk {content.instruction_chunk_index} of {len(executable.chunks)}"
+            yield finding(content, "instruction_chunk_index", name, message)
 
 
 @BOOK.rule(
@@ -163,18 +169,18 @@ def _no_content(subject: Subject) -> Iterable[Finding]:
 def _direction(subject: Subject) -> Iterable[Finding]:
     for name, _item, hint in _hints(subject):
         legal = {INFEED, OUTFEED}
-        what = "scratch"
+        content = "scratch"
         if isinstance(hint.any_hint, InstructionHint):
             legal = {INFEED}
-            what = "instructions"
+            content = "instructions"
         elif isinstance(hint.any_hint, DmaDescriptorHint) and hint.any_hint.meta is not None:
             desc = hint.any_hint.meta.desc
             legal = {OUTPUT: {OUTFEED}, INPUT: {INFEED}, PARAMETER: {INFEED}}.get(desc, legal)
-            what = DESCRIPTIONS.get(desc, str(desc))
+            content = DESCRIPTIONS.get(desc, str(desc))
         else:
             continue
         if hint.direction not in legal:
-            yield finding(hint, "direction", name, f"direction {hint.direction} for {what}")
+            yield finding(hint, "direction", name, f"direction {hint.direction} for {content}")
 
 
 @BOOK.rule(
@@ -212,25 +218,29 @@ Range = tuple[int, int]
 
 
 def _complete(subject: Subject) -> Iterator[tuple[str, Executable]]:
-    """Executables whose list says that it is complete."""
-    for name, item in subject.executables:
-        if item.fully_deterministic and item.dma_hints is not None and item.dma_hints.hints is not None:
-            yield name, item
+    """Yield the executables whose list is marked as complete."""
+    for name, executable in subject.executables:
+        if (
+            executable.fully_deterministic
+            and executable.dma_hints is not None
+            and executable.dma_hints.hints is not None
+        ):
+            yield name, executable
 
 
-def _moved(item: Executable, wanted: int) -> dict[tuple[str | None, int], list[Range]]:
-    """Ranges that hints move of buffers of one kind, by name and batch."""
-    found: dict[tuple[str | None, int], list[Range]] = defaultdict(list)
-    for hint in item.hints:
+def _moved_ranges(executable: Executable, desc: int) -> dict[tuple[str | None, int], list[Range]]:
+    """Return the ranges that hints move of buffers of one kind, by name and batch."""
+    ranges: dict[tuple[str | None, int], list[Range]] = defaultdict(list)
+    for hint in executable.hints:
         dma = hint.any_hint
-        if isinstance(dma, DmaDescriptorHint) and dma.meta is not None and dma.meta.desc == wanted:
-            key = (None, 0) if wanted == PARAMETER else (dma.meta.name, dma.meta.batch)
-            found[key].append((dma.offset_in_bytes, dma.offset_in_bytes + max(dma.size_in_bytes, 0)))
-    return found
+        if isinstance(dma, DmaDescriptorHint) and dma.meta is not None and dma.meta.desc == desc:
+            key = (None, 0) if desc == PARAMETER else (dma.meta.name, dma.meta.batch)
+            ranges[key].append((dma.offset_in_bytes, dma.offset_in_bytes + max(dma.size_in_bytes, 0)))
+    return ranges
 
 
 def _gap(ranges: list[Range], size: int) -> Range | None:
-    """The first bytes of 0 to size - 1 that no range has."""
+    """Return the first bytes of 0 to size - 1 that are in no range; None where all are."""
     reached = 0
     for start, end in sorted(ranges):
         if reached >= size:
@@ -238,13 +248,16 @@ def _gap(ranges: list[Range], size: int) -> Range | None:
         if start > reached:
             return reached, min(start, size)
         reached = max(reached, end)
-    return (reached, size) if reached < size else None
+    if reached >= size:
+        return None
+    return (reached, size)
 
 
 def _overlap(ranges: list[Range]) -> Range | None:
-    """The first bytes that two ranges have."""
+    """Return the first bytes that are in two ranges; None where there are none."""
     reached = 0
-    for number, (start, end) in enumerate(sorted(item for item in ranges if item[0] < item[1])):
+    not_empty = sorted((start, end) for start, end in ranges if start < end)
+    for number, (start, end) in enumerate(not_empty):
         if number and start < reached:
             return start, min(end, reached)
         reached = max(reached, end)
@@ -252,12 +265,14 @@ def _overlap(ranges: list[Range]) -> Range | None:
 
 
 def _not_once(ranges: list[Range], size: int) -> str:
-    """What is wrong with ranges that are to have every byte exactly once; "" for nothing."""
+    """Describe the first bytes that are in no range, or else in two; "" where every byte is in exactly one."""
     gap = _gap(ranges, size)
-    overlap = _overlap(ranges)
     if gap is not None:
         return f"bytes {gap[0]} to {gap[1] - 1} of {size} are not moved"
-    return f"bytes {overlap[0]} to {overlap[1] - 1} are moved twice" if overlap is not None else ""
+    overlap = _overlap(ranges)
+    if overlap is not None:
+        return f"bytes {overlap[0]} to {overlap[1] - 1} are moved twice"
+    return ""
 
 
 @BOOK.rule(
@@ -265,10 +280,10 @@ def _not_once(ranges: list[Range], size: int) -> str:
     source="DARWINN 8", fix="bytes that are not moved keep the content of the host's buffer",
 )  # fmt: skip
 def _outputs(subject: Subject) -> Iterable[Finding]:
-    for name, item in _complete(subject):
-        moved = _moved(item, OUTPUT)
-        for layer in {layer.name: layer for layer in item.outputs}.values():
-            for batch in _batches(item):
+    for name, executable in _complete(subject):
+        moved = _moved_ranges(executable, OUTPUT)
+        for layer in {layer.name: layer for layer in executable.outputs}.values():
+            for batch in _batches(executable):
                 wrong = _not_once(moved.get((layer.name, batch), []), layer.padded_bytes)
                 if wrong:
                     yield finding(layer, "size_bytes", f"{name}, output {layer.name!r}, batch {batch}", wrong)
@@ -279,10 +294,10 @@ def _outputs(subject: Subject) -> Iterable[Finding]:
     fix="compile the model again",
 )  # fmt: skip
 def _inputs(subject: Subject) -> Iterable[Finding]:
-    for name, item in _complete(subject):
-        moved = _moved(item, INPUT)
-        for layer in {layer.name: layer for layer in item.inputs}.values():
-            for batch in _batches(item):
+    for name, executable in _complete(subject):
+        moved = _moved_ranges(executable, INPUT)
+        for layer in {layer.name: layer for layer in executable.inputs}.values():
+            for batch in _batches(executable):
                 gap = _gap(moved.get((layer.name, batch), []), layer.actual_bytes)
                 if gap is not None:
                     message = f"bytes {gap[0]} to {gap[1] - 1} of {layer.actual_bytes} are not moved"
@@ -292,9 +307,9 @@ def _inputs(subject: Subject) -> Iterable[Finding]:
 _MOST_BATCHES = 1024
 
 
-def _batches(item: Executable) -> range:
-    """Batches that are looked at: no executable has so many that the first would not say enough."""
-    return range(min(item.batch_size, _MOST_BATCHES))
+def _batches(executable: Executable) -> range:
+    """Return the batches that are checked: of a forged batch size the first are enough for a finding."""
+    return range(min(executable.batch_size, _MOST_BATCHES))
 
 
 @BOOK.rule(
@@ -302,10 +317,10 @@ def _batches(item: Executable) -> range:
     fix="compile the model again",
 )  # fmt: skip
 def _parameters(subject: Subject) -> Iterable[Finding]:
-    for name, item in _complete(subject):
-        wrong = _not_once(_moved(item, PARAMETER).get((None, 0), []), item.parameter_bytes)
+    for name, executable in _complete(subject):
+        wrong = _not_once(_moved_ranges(executable, PARAMETER).get((None, 0), []), executable.parameter_bytes)
         if wrong:
-            yield finding(item, "parameters", name, wrong)
+            yield finding(executable, "parameters", name, wrong)
 
 
 @BOOK.rule(
@@ -313,14 +328,16 @@ def _parameters(subject: Subject) -> Iterable[Finding]:
     source="DARWINN 8", fix="compile the model again",
 )  # fmt: skip
 def _chunks(subject: Subject) -> Iterable[Finding]:
-    for name, item in _complete(subject):
+    for name, executable in _complete(subject):
         sent = Counter(
-            hint.any_hint.instruction_chunk_index for hint in item.hints if isinstance(hint.any_hint, InstructionHint)
+            hint.any_hint.instruction_chunk_index
+            for hint in executable.hints
+            if isinstance(hint.any_hint, InstructionHint)
         )
-        wrong = [number for number in range(len(item.chunks)) if sent[number] != 1]
+        wrong = [number for number in range(len(executable.chunks)) if sent[number] != 1]
         if wrong:
-            more = f", and so are {len(wrong) - 1} others" if len(wrong) > 1 else ""
-            yield finding(item, "dma_hints", name, f"chunk {wrong[0]} is sent {sent[wrong[0]]} times{more}")
+            others = f", and so are {len(wrong) - 1} others" if len(wrong) > 1 else ""
+            yield finding(executable, "dma_hints", name, f"chunk {wrong[0]} is sent {sent[wrong[0]]} times{others}")
 
 
 @BOOK.rule(
@@ -328,12 +345,12 @@ def _chunks(subject: Subject) -> Iterable[Finding]:
     stage="W", source="DARWINN 8", fix="the driver waits for interrupt 0 to complete the request",
 )  # fmt: skip
 def _interrupts(subject: Subject) -> Iterable[Finding]:
-    for name, item in _complete(subject):
-        zeros = sum(isinstance(hint.any_hint, InterruptHint) and hint.any_hint.type == 0 for hint in item.hints)
+    for name, executable in _complete(subject):
+        zeros = sum(isinstance(hint.any_hint, InterruptHint) and hint.any_hint.type == 0 for hint in executable.hints)
         if zeros != 1:
-            yield finding(item, "dma_hints", name, f"{zeros} interrupts 0")
-        elif not isinstance(item.hints[-1].any_hint, InterruptHint):
-            yield finding(item.hints[-1], "any_hint", name, "the last hint is not an interrupt")
+            yield finding(executable, "dma_hints", name, f"{zeros} interrupts 0")
+        elif not isinstance(executable.hints[-1].any_hint, InterruptHint):
+            yield finding(executable.hints[-1], "any_hint", name, "the last hint is not an interrupt")
 
 
 @BOOK.rule(
@@ -341,21 +358,23 @@ def _interrupts(subject: Subject) -> Iterable[Finding]:
     source="DARWINN 8", fix="leave it out",
 )  # fmt: skip
 def _fences(subject: Subject) -> Iterable[Finding]:
-    for name, item in subject.executables:
+    for name, executable in subject.executables:
         before = True
-        for number, hint in enumerate(item.hints):
+        for number, hint in enumerate(executable.hints):
             fence = isinstance(hint.any_hint, FenceHint)
-            if fence and (before or number == len(item.hints) - 1):
+            if fence and (before or number == len(executable.hints) - 1):
                 yield finding(hint, "any_hint", f"{name}, hint {number}", "a fence that separates nothing")
             before = fence
 
 
-def _rule_of(rule: str) -> Callable[[Subject], Iterable[Finding]]:
+def _layout_check(rule: str) -> Callable[[Subject], Iterable[Finding]]:
+    """Return the check of a rule whose problems `places` finds together with those of other rules."""
+
     def check(subject: Subject) -> Iterable[Finding]:
-        for name, which, layer, problems in subject.placed:
-            for found, field, message in problems:
-                if found == rule:
-                    yield finding(layer, field, f"{name}, {which}", message)
+        for name, layer_name, layer, problems in subject.output_problems:
+            for problem_rule, field, message in problems:
+                if problem_rule == rule:
+                    yield finding(layer, field, f"{name}, {layer_name}", message)
 
     return check
 
@@ -386,4 +405,4 @@ for _id, _severity, _stage, _summary, _fix in (
     ),
 ):
     BOOK.declare(_id, _severity, _summary, stage=_stage, source="DARWINN 7, 8", fix=_fix)  # pyright: ignore[reportArgumentType]
-    BOOK.check(_id)(_rule_of(_id))
+    BOOK.check(_id)(_layout_check(_id))

@@ -22,30 +22,30 @@ from buda_emu.support.checker import Finding
 from buda_emu.support.checker.suggest import near
 
 BITS = 32
-_CHUNK_UNIT = 16
-_USUAL_PLACE = 70
+_CHUNK_UNIT = 16  # bytes; the length of every chunk in public packages is a multiple (DARWINN 3)
+_USUAL_PLACE = 70  # bit of a bundle at which the fields of all public packages begin (DARWINN 3)
 _BUNDLE = 128
 
 
 def _chunks(subject: Subject) -> Iterator[tuple[str, Executable, InstructionBitstream]]:
-    """Every distinct chunk with the name of its place."""
-    for name, item in subject.executables:
+    """Yield every distinct chunk with the name of its place and its executable."""
+    for name, executable in subject.executables:
         seen: set[int] = set()
-        for number, chunk in enumerate(item.chunks):
+        for number, chunk in enumerate(executable.chunks):
             if id(chunk) not in seen:
                 seen.add(id(chunk))
-                yield f"{name}, chunk {number}", item, chunk
+                yield f"{name}, chunk {number}", executable, chunk
 
 
 def fields(subject: Subject) -> Iterator[tuple[str, Executable, InstructionBitstream, FieldOffset]]:
-    """Every field of every distinct chunk, with the name of its place."""
-    for name, item, chunk in _chunks(subject):
+    """Yield every field of every distinct chunk, with the name of its place, its executable and its chunk."""
+    for name, executable, chunk in _chunks(subject):
         for number, field in enumerate(chunk.field_offsets or ()):
-            yield f"{name}, field {number}", item, chunk, field
+            yield f"{name}, field {number}", executable, chunk, field
 
 
 def inside(chunk: InstructionBitstream, field: FieldOffset) -> bool:
-    """Whether all bits of a field lie in its chunk."""
+    """Return whether all bits of a field are in its chunk."""
     return 0 <= field.offset_bit <= 8 * len(chunk.bitstream or b"") - BITS
 
 
@@ -54,9 +54,9 @@ def inside(chunk: InstructionBitstream, field: FieldOffset) -> bool:
     source="DARWINN 4, 8", fix="compile the model again",
 )  # fmt: skip
 def _no_chunks(subject: Subject) -> Iterable[Finding]:
-    for name, item in subject.executables:
-        if not item.chunks:
-            yield finding(item, "instruction_bitstreams", name, "there are no chunks")
+    for name, executable in subject.executables:
+        if not executable.chunks:
+            yield finding(executable, "instruction_bitstreams", name, "there are no chunks")
 
 
 @BOOK.rule(
@@ -98,9 +98,10 @@ def _bits_set(subject: Subject) -> Iterable[Finding]:
     for name, _item, chunk, field in fields(subject):
         if inside(chunk, field):
             first, shift = divmod(field.offset_bit, 8)
-            found = int.from_bytes((chunk.bitstream or b"")[first : first + 5], "little") >> shift & (1 << BITS) - 1
-            if found:
-                yield finding(field, "offset_bit", name, f"the bits hold {found:#x}")
+            window = int.from_bytes((chunk.bitstream or b"")[first : first + 5], "little")
+            bits = window >> shift & (1 << BITS) - 1
+            if bits:
+                yield finding(field, "offset_bit", name, f"the bits hold {bits:#x}")
 
 
 @BOOK.rule(
@@ -120,13 +121,18 @@ def _unusual_place(subject: Subject) -> Iterable[Finding]:
     source="DARWINN 5, 8", fix="name a layer of the executable",
 )  # fmt: skip
 def _unknown_layer(subject: Subject) -> Iterable[Finding]:
-    for name, item, _chunk, field in fields(subject):
+    for name, executable, _chunk, field in fields(subject):
         meta = field.meta
-        if meta and meta.desc in (INPUT, OUTPUT) and meta.name is not None and not item.layer(meta.desc, meta.name):
-            layers = item.inputs if meta.desc == INPUT else item.outputs
+        if (
+            meta
+            and meta.desc in (INPUT, OUTPUT)
+            and meta.name is not None
+            and not executable.layer(meta.desc, meta.name)
+        ):
+            layers = executable.inputs if meta.desc == INPUT else executable.outputs
             hint = near(meta.name, [layer.name or "" for layer in layers])
-            what = "input" if meta.desc == INPUT else "output"
-            yield finding(meta, "name", name, f"there is no {what} {meta.name!r}", hint=hint)
+            kind = "input" if meta.desc == INPUT else "output"
+            yield finding(meta, "name", name, f"there is no {kind} {meta.name!r}", hint=hint)
 
 
 @BOOK.rule(
@@ -134,10 +140,10 @@ def _unknown_layer(subject: Subject) -> Iterable[Finding]:
     fix="batches count from 0 to batch_size - 1; scratch has batch 0 only",
 )  # fmt: skip
 def _field_batch(subject: Subject) -> Iterable[Finding]:
-    for name, item, _chunk, field in fields(subject):
+    for name, executable, _chunk, field in fields(subject):
         meta = field.meta
-        if meta and meta.desc in (INPUT, OUTPUT) and not 0 <= meta.batch < item.batch_size:
-            yield finding(meta, "batch", name, f"batch {meta.batch} of {item.batch_size}")
+        if meta and meta.desc in (INPUT, OUTPUT) and not 0 <= meta.batch < executable.batch_size:
+            yield finding(meta, "batch", name, f"batch {meta.batch} of {executable.batch_size}")
         if meta and meta.desc == SCRATCH and meta.batch:
             yield finding(meta, "batch", name, f"batch {meta.batch} of scratch")
 
@@ -165,10 +171,10 @@ def _halves(subject: Subject) -> Iterable[Finding]:
         for field in chunk.field_offsets or ():
             if field.meta is not None and field.meta.position in POSITIONS:
                 counts[field.meta.desc, field.meta.name, field.meta.batch][field.meta.position] += 1
-        for (desc, layer, batch), found in counts.items():
-            if found[LOWER] != found[UPPER]:
-                what = f"{DESCRIPTIONS.get(desc, desc)} {layer or ''}".rstrip()
-                message = f"{what}, batch {batch}: {found[LOWER]} lower and {found[UPPER]} upper halves"
+        for (desc, layer, batch), halves in counts.items():
+            if halves[LOWER] != halves[UPPER]:
+                buffer = f"{DESCRIPTIONS.get(desc, desc)} {layer or ''}".rstrip()
+                message = f"{buffer}, batch {batch}: {halves[LOWER]} lower and {halves[UPPER]} upper halves"
                 yield finding(chunk, "field_offsets", name, message, about=id(chunk))
 
 

@@ -14,7 +14,7 @@ from buda_emu.foreign.darwinn.idl import (
     Layer,
 )
 from buda_emu.foreign.darwinn.model import BOOK
-from buda_emu.foreign.darwinn.rules.subject import Subject, both, finding
+from buda_emu.foreign.darwinn.rules.subject import Subject, caching_and_main, finding
 from buda_emu.support.checker import Finding
 from buda_emu.support.checker.text import plural
 
@@ -27,9 +27,9 @@ _PARAMETER_UNIT = 64
     fix="compile the model again with a batch of at least 1",
 )  # fmt: skip
 def _batch_size(subject: Subject) -> Iterable[Finding]:
-    for name, item in subject.executables:
-        if item.batch_size < 1:
-            yield finding(item, "batch_size", name, f"batch_size is {item.batch_size}")
+    for name, executable in subject.executables:
+        if executable.batch_size < 1:
+            yield finding(executable, "batch_size", name, f"batch_size is {executable.batch_size}")
 
 
 @BOOK.rule(
@@ -37,10 +37,12 @@ def _batch_size(subject: Subject) -> Iterable[Finding]:
     fix="keep one executable of each type",
 )  # fmt: skip
 def _same_type(subject: Subject) -> Iterable[Finding]:
-    counts = Counter(item.type for _, item in subject.executables)
-    for name, item in subject.executables:
-        if counts[item.type] > 1:
-            yield finding(item, "type", name, f"{counts[item.type]} executables are of type {item.kind}")
+    counts = Counter(executable.type for _, executable in subject.executables)
+    for name, executable in subject.executables:
+        if counts[executable.type] > 1:
+            yield finding(
+                executable, "type", name, f"{counts[executable.type]} executables are of type {executable.kind}"
+            )
             return
 
 
@@ -51,15 +53,15 @@ def _same_type(subject: Subject) -> Iterable[Finding]:
 )  # fmt: skip
 def _types(subject: Subject) -> Iterable[Finding]:
     package = subject.package
-    found = {item.type for item in package.executables}
+    types = {executable.type for executable in package.executables}
     count = len(package.executables) + package.unread
     legal = {2: {PARAMETER_CACHING, EXECUTION_ONLY}, 3: set(EXECUTABLE_TYPES)}
     if package.unread and count <= len(EXECUTABLE_TYPES):
         return  # one that does not verify has no type
-    if count > 1 and found != legal.get(count):
-        kinds = ", ".join(item.kind for item in package.executables)
-        more = f" and {package.unread} more" if package.unread else ""
-        yield finding(package.table, "serialized_multi_executable", "", f"the executables are {kinds}{more}")
+    if count > 1 and types != legal.get(count):
+        kinds = ", ".join(executable.kind for executable in package.executables)
+        suffix = f" and {package.unread} more" if package.unread else ""
+        yield finding(package.table, "serialized_multi_executable", "", f"the executables are {kinds}{suffix}")
 
 
 @BOOK.rule(
@@ -67,9 +69,9 @@ def _types(subject: Subject) -> Iterable[Finding]:
     fix="compile the model again",
 )  # fmt: skip
 def _alone(subject: Subject) -> Iterable[Finding]:
-    for name, item in subject.executables:
-        if len(subject.executables) + subject.package.unread == 1 and item.type != STAND_ALONE:
-            yield finding(item, "type", name, f"the only executable is of type {item.kind}")
+    for name, executable in subject.executables:
+        if len(subject.executables) + subject.package.unread == 1 and executable.type != STAND_ALONE:
+            yield finding(executable, "type", name, f"the only executable is of type {executable.kind}")
 
 
 @BOOK.rule(
@@ -91,16 +93,16 @@ def _pages(subject: Subject) -> Iterable[Finding]:
     package = subject.package
     if len(package.raw) % PAGE:
         yield finding(package.table, "", "", f"the package is {len(package.raw)} bytes long, no multiple of {PAGE}")
-    for (name, item), (start, length, parameters) in zip(subject.executables, package.places, strict=True):
+    for (name, executable), (start, length, parameters) in zip(subject.executables, package.places, strict=True):
         if length % PAGE:
-            yield finding(item, "", name, f"the executable is {length} bytes long, no multiple of {PAGE}")
+            yield finding(executable, "", name, f"the executable is {length} bytes long, no multiple of {PAGE}")
         if start % PAGE:
             yield finding(
-                item, "", name, f"the executable begins at byte {start} of the package, no multiple of {PAGE}"
+                executable, "", name, f"the executable begins at byte {start} of the package, no multiple of {PAGE}"
             )
         if parameters >= 0 and parameters % PAGE:
             message = f"the parameters begin at byte {parameters} of the package, no multiple of {PAGE}"
-            yield finding(item, "parameters", name, message)
+            yield finding(executable, "parameters", name, message)
 
 
 @BOOK.rule(
@@ -108,9 +110,9 @@ def _pages(subject: Subject) -> Iterable[Finding]:
     fix="the driver does not look at the chip's name; compile for the Edge TPU",
 )  # fmt: skip
 def _chip(subject: Subject) -> Iterable[Finding]:
-    for name, item in subject.executables:
-        if item.chip != CHIP:
-            yield finding(item, "chip", name, f"the chip is {item.chip!r}")
+    for name, executable in subject.executables:
+        if executable.chip != CHIP:
+            yield finding(executable, "chip", name, f"the chip is {executable.chip!r}")
 
 
 @BOOK.rule(
@@ -142,7 +144,7 @@ def _virtual_chip(subject: Subject) -> Iterable[Finding]:
     fix="compile the model again",
 )  # fmt: skip
 def _caching_token(subject: Subject) -> Iterable[Finding]:
-    for name, caching, _main in both(subject):
+    for name, caching, _main in caching_and_main(subject):
         if not caching.parameter_caching_token:
             yield finding(caching, "parameter_caching_token", name, "the token is 0")
 
@@ -152,7 +154,7 @@ def _caching_token(subject: Subject) -> Iterable[Finding]:
     "for every request", stage="W", source="DARWINN 4, 8", fix="compile the model again",
 )  # fmt: skip
 def _tokens(subject: Subject) -> Iterable[Finding]:
-    for _name, caching, main in both(subject):
+    for _name, caching, main in caching_and_main(subject):
         first = caching.parameter_caching_token
         second = main.parameter_caching_token
         if first != second or not second:
@@ -165,12 +167,12 @@ def _tokens(subject: Subject) -> Iterable[Finding]:
     source="DARWINN 8", fix="compile for the Edge TPU",
 )  # fmt: skip
 def _dram(subject: Subject) -> Iterable[Finding]:
-    for name, item in subject.executables:
-        if item.use_tpu_dram_for_parameters:
-            yield finding(item, "use_tpu_dram_for_parameters", name, "use_tpu_dram_for_parameters is set")
-    for name, which, layer in subject.layers:
+    for name, executable in subject.executables:
+        if executable.use_tpu_dram_for_parameters:
+            yield finding(executable, "use_tpu_dram_for_parameters", name, "use_tpu_dram_for_parameters is set")
+    for name, layer_name, layer in subject.layers:
         if layer.cache_on_dram:
-            yield finding(layer, "cache_on_dram", f"{name}, {which}", "cache_on_dram is set")
+            yield finding(layer, "cache_on_dram", f"{name}, {layer_name}", "cache_on_dram is set")
 
 
 @BOOK.rule(
@@ -178,12 +180,11 @@ def _dram(subject: Subject) -> Iterable[Finding]:
     fix="go by estimated_cycles_64bit",
 )  # fmt: skip
 def _cycles(subject: Subject) -> Iterable[Finding]:
-    for name, item in subject.executables:
-        if item.estimated_cycles and item.estimated_cycles != item.estimated_cycles_64bit:
-            message = (
-                f"estimated_cycles is {item.estimated_cycles}, estimated_cycles_64bit {item.estimated_cycles_64bit}"
-            )
-            yield finding(item, "estimated_cycles", name, message)
+    for name, executable in subject.executables:
+        if executable.estimated_cycles and executable.estimated_cycles != executable.estimated_cycles_64bit:
+            wide = executable.estimated_cycles_64bit
+            message = f"estimated_cycles is {executable.estimated_cycles}, estimated_cycles_64bit {wide}"
+            yield finding(executable, "estimated_cycles", name, message)
 
 
 @BOOK.rule(
@@ -191,9 +192,11 @@ def _cycles(subject: Subject) -> Iterable[Finding]:
     fix="leave it out if the source model is not to be handed on",
 )  # fmt: skip
 def _serialized_model(subject: Subject) -> Iterable[Finding]:
-    for name, item in subject.executables:
-        if item.serialized_model:
-            yield finding(item, "serialized_model", name, f"a model of {len(item.serialized_model)} bytes is left in")
+    for name, executable in subject.executables:
+        if executable.serialized_model:
+            yield finding(
+                executable, "serialized_model", name, f"a model of {len(executable.serialized_model)} bytes is left in"
+            )
 
 
 @BOOK.rule(
@@ -201,9 +204,11 @@ def _serialized_model(subject: Subject) -> Iterable[Finding]:
     source="DARWINN 3, 8", fix="compile the model again",
 )  # fmt: skip
 def _cached_parameters(subject: Subject) -> Iterable[Finding]:
-    for name, item in subject.executables:
-        if item.type == PARAMETER_CACHING and (not item.parameters or item.parameter_bytes % _PARAMETER_UNIT):
-            yield finding(item, "parameters", name, f"{item.parameter_bytes} bytes of parameters")
+    for name, executable in subject.executables:
+        if executable.type == PARAMETER_CACHING and (
+            not executable.parameters or executable.parameter_bytes % _PARAMETER_UNIT
+        ):
+            yield finding(executable, "parameters", name, f"{executable.parameter_bytes} bytes of parameters")
 
 
 VARIABLE_SUFFIX = "_variable_output"
@@ -215,8 +220,8 @@ VARIABLE_SUFFIX = "_variable_output"
     fix="compile the model again",
 )  # fmt: skip
 def _names(subject: Subject) -> Iterable[Finding]:
-    for name, item in subject.executables:
-        for kind, layers in (("input", item.inputs), ("output", item.outputs)):
+    for name, executable in subject.executables:
+        for kind, layers in (("input", executable.inputs), ("output", executable.outputs)):
             seen: set[str] = set()
             for number, layer in enumerate(layers):
                 if not layer.name:
@@ -231,8 +236,8 @@ def _names(subject: Subject) -> Iterable[Finding]:
     fix="compile the model again",
 )  # fmt: skip
 def _output_layer(subject: Subject) -> Iterable[Finding]:
-    for name, item in subject.executables:
-        for layer in {id(layer): layer for layer in item.outputs}.values():
+    for name, executable in subject.executables:
+        for layer in {id(layer): layer for layer in executable.outputs}.values():
             if layer.output is None:
                 yield finding(layer, "any_layer", f"{name}, output {layer.name!r}", "the layer carries no OutputLayer")
 
@@ -246,13 +251,13 @@ def _dimensions(layer: Layer) -> tuple[int, int, int]:
     source="DARWINN 7, 8", fix="compile the model again",
 )  # fmt: skip
 def _sizes(subject: Subject) -> Iterable[Finding]:
-    for name, which, layer in subject.layers:
+    for name, layer_name, layer in subject.layers:
         y, x, z = _dimensions(layer)
         if min(y, x, z) < 1:
-            yield finding(layer, "y_dim", f"{name}, {which}", f"the dimensions are {y} x {x} x {z}")
+            yield finding(layer, "y_dim", f"{name}, {layer_name}", f"the dimensions are {y} x {x} x {z}")
         elif layer.element is not None and layer.size_bytes < y * x * z * layer.element.size:
             message = f"{layer.size_bytes} bytes for {y} x {x} x {z} elements of {layer.element.size}"
-            yield finding(layer, "size_bytes", f"{name}, {which}", message)
+            yield finding(layer, "size_bytes", f"{name}, {layer_name}", message)
 
 
 @BOOK.rule(
@@ -260,9 +265,9 @@ def _sizes(subject: Subject) -> Iterable[Finding]:
     fix="check with a newer buda-emu, if the compiler is newer",
 )  # fmt: skip
 def _data_type(subject: Subject) -> Iterable[Finding]:
-    for name, which, layer in subject.layers:
+    for name, layer_name, layer in subject.layers:
         if layer.element is None:
-            yield finding(layer, "data_type", f"{name}, {which}", f"data type {layer.data_type}")
+            yield finding(layer, "data_type", f"{name}, {layer_name}", f"data type {layer.data_type}")
 
 
 @BOOK.rule(
@@ -270,13 +275,13 @@ def _data_type(subject: Subject) -> Iterable[Finding]:
     source="DARWINN 7, 8", fix="values of this layer cannot be dequantised",
 )  # fmt: skip
 def _numerics(subject: Subject) -> Iterable[Finding]:
-    for name, which, layer in subject.layers:
+    for name, layer_name, layer in subject.layers:
         if layer.numerics is None:
-            yield finding(layer, "numerics", f"{name}, {which}", "there is no quantisation")
+            yield finding(layer, "numerics", f"{name}, {layer_name}", "there is no quantisation")
             continue
         factor = layer.numerics.dequantization_factor
         if not (isfinite(factor) and factor > 0):
-            yield finding(layer.numerics, "dequantization_factor", f"{name}, {which}", f"the factor is {factor}")
+            yield finding(layer.numerics, "dequantization_factor", f"{name}, {layer_name}", f"the factor is {factor}")
 
 
 @BOOK.rule(
@@ -284,10 +289,10 @@ def _numerics(subject: Subject) -> Iterable[Finding]:
     fix="compile the model again",
 )  # fmt: skip
 def _executions(subject: Subject) -> Iterable[Finding]:
-    for name, which, layer in subject.layers:
+    for name, layer_name, layer in subject.layers:
         count = layer.execution_count_per_inference
         if count < 1:
-            yield finding(layer, "execution_count_per_inference", f"{name}, {which}", f"{count} executions")
+            yield finding(layer, "execution_count_per_inference", f"{name}, {layer_name}", f"{count} executions")
 
 
 @BOOK.rule(
@@ -295,25 +300,30 @@ def _executions(subject: Subject) -> Iterable[Finding]:
     source="DARWINN 7, 8", fix="compile the model again",
 )  # fmt: skip
 def _shape(subject: Subject) -> Iterable[Finding]:
-    batches = {id(layer): item for _, item in subject.executables for layer in (*item.inputs, *item.outputs)}
-    for name, which, layer in subject.layers:
+    owners: dict[int, Executable] = {}
+    for _, executable in subject.executables:
+        for layer in (*executable.inputs, *executable.outputs):
+            owners[id(layer)] = executable
+    for name, layer_name, layer in subject.layers:
         if layer.shape is None:
             continue
         ranges = layer.shape.dimension or ()
         empty = next((number for number, (start, end) in enumerate(ranges) if start > end), None)
         if empty is not None:
             message = f"dimension {empty} goes from {ranges[empty][0]} to {ranges[empty][1]}"
-            yield finding(layer.shape, "dimension", f"{name}, {which}", message)
-        elif layer.elements not in _products(layer, batches[id(layer)]):
+            yield finding(layer.shape, "dimension", f"{name}, {layer_name}", message)
+        elif layer.elements not in _legal_element_counts(layer, owners[id(layer)]):
             y, x, z = _dimensions(layer)
             message = f"the shape has {layer.elements} elements, the dimensions {y} x {x} x {z}"
-            yield finding(layer.shape, "dimension", f"{name}, {which}", message)
+            yield finding(layer.shape, "dimension", f"{name}, {layer_name}", message)
 
 
-def _products(layer: Layer, item: Executable) -> set[int]:
-    """Elements that a shape may have: y * x * z, with slices also those of all batches."""
-    one = layer.y_dim * layer.x_dim * layer.z_dim
-    return {one, item.batch_size * one} if layer.slices is not None else {one}
+def _legal_element_counts(layer: Layer, executable: Executable) -> set[int]:
+    """Return the numbers of elements that a shape may have: y * x * z, with slices also those of all batches."""
+    elements = layer.y_dim * layer.x_dim * layer.z_dim
+    if layer.slices is None:
+        return {elements}
+    return {elements, executable.batch_size * elements}
 
 
 @BOOK.rule(
@@ -321,9 +331,12 @@ def _products(layer: Layer, item: Executable) -> set[int]:
     fix="nothing, if the output is not a state",
 )  # fmt: skip
 def _state(subject: Subject) -> Iterable[Finding]:
-    for name, item in subject.executables:
-        known = {layer.name for layer in item.inputs}
-        for layer in {id(layer): layer for layer in item.outputs}.values():
-            if layer.name and layer.name.endswith(VARIABLE_SUFFIX) and layer.name[: -len(VARIABLE_SUFFIX)] not in known:
-                message = f"there is no input {layer.name[: -len(VARIABLE_SUFFIX)]!r}"
+    for name, executable in subject.executables:
+        inputs = {layer.name for layer in executable.inputs}
+        for layer in {id(layer): layer for layer in executable.outputs}.values():
+            if not layer.name or not layer.name.endswith(VARIABLE_SUFFIX):
+                continue
+            state = layer.name.removesuffix(VARIABLE_SUFFIX)
+            if state not in inputs:
+                message = f"there is no input {state!r}"
                 yield finding(layer, "name", f"{name}, output {layer.name!r}", message)

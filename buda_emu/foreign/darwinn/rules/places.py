@@ -1,7 +1,8 @@
-"""Where the elements of outputs lie, and what is wrong with it (DARWINN 7). Exact, and bounded for hostile maps.
+"""The places of the elements of outputs, and faults in them (DARWINN 7). Exact, and bounded for hostile maps.
 
-Most layouts are plain tiles of rows, and are judged tile by tile. Others are judged row by row and column by column, as
-long as all of a package have some millions together; beyond, that is said as a fault: no compiler writes such a layout.
+Most layouts are plain tiles of rows, and are judged tile by tile. Others are judged row by row and column by column,
+as long as all of a package have some millions together; a larger layout is reported as a fault: no compiler writes
+one.
 """
 
 from collections import defaultdict
@@ -16,22 +17,22 @@ from buda_emu.foreign.darwinn.idl import Layer, OutputLayout, OutputShapeInfo, T
 from buda_emu.support.checker.text import plural
 
 Problem = tuple[str, str, str]
-"""A rule, the field of the layer, and what is wrong."""
+"""A rule, the field of the layer, and the message."""
 _MOST_STEPS: Final = 4_000_000
 
 
 class _TooMuch(Exception):  # noqa: N818 - says what the layout is
-    """The layouts of a package are too large to judge."""
+    """An error for layouts that take more steps to judge than the budget has."""
 
 
 class Budget:
-    """Steps that are left."""
+    """A number of steps that the check of a package's layouts may still take."""
 
     def __init__(self, steps: int = _MOST_STEPS) -> None:
         self.steps = steps
 
     def take(self, steps: int) -> None:
-        """Use some up."""
+        """Subtract steps from the budget. Raises _TooMuch where none are left."""
         self.steps -= steps
         if self.steps < 0:
             raise _TooMuch
@@ -40,61 +41,69 @@ class Budget:
 def examine(
     layers: Iterable[tuple[str, str, Layer]], budget: Budget | None = None
 ) -> tuple[tuple[str, str, Layer, tuple[Problem, ...]], ...]:
-    """Each output with its problems."""
+    """Return each output, after the names of its executable and of itself, with the problems of its layout."""
     budget = budget or Budget()
-    found: list[tuple[str, str, Layer, tuple[Problem, ...]]] = []
-    for name, which, layer in layers:
+    outputs: list[tuple[str, str, Layer, tuple[Problem, ...]]] = []
+    for name, layer_name, layer in layers:
         if layer.output is None:
             continue
         rule = "D080" if layer.slices is not None else "D077"
         try:
-            problems = tuple(_of_layer(layer, budget))
+            problems = tuple(_layer_problems(layer, budget))
         except _TooMuch:
             problems = ((rule, "any_layer", f"layouts of more than {_MOST_STEPS:,} rows are not judged"),)
-        found.append((name, which, layer, problems))
-    return tuple(found)
+        outputs.append((name, layer_name, layer, problems))
+    return tuple(outputs)
 
 
-def _of_layer(layer: Layer, budget: Budget) -> Iterable[Problem]:
+def _layer_problems(layer: Layer, budget: Budget) -> Iterable[Problem]:
+    """Yield the problems of an output's slices, or else of its layout. Other rules report layers without elements."""
     if layer.slices is not None:
-        yield from _of_slices(layer, layer.slices, budget)
+        yield from _slice_problems(layer, layer.slices, budget)
         return
     signed = layer.element is not None and layer.element.signed
-    flips = signed and layer.execution_count_per_inference > 1
-    if flips:
+    flips_once = signed and layer.execution_count_per_inference > 1
+    if flips_once:
         yield "D079", "data_type", "the driver flips the signs of the first execution only"
-    if layer.y_dim == layer.x_dim == 1:
+    if layer.y_dim == layer.x_dim == 1 or min(layer.y_dim, layer.x_dim) < 1:
         return
     layout = layer.output.layout if layer.output else None
-    maps = None if layout is None or min(layer.y_dim, layer.x_dim) < 1 else maps_of(layer, layout)
-    if isinstance(maps, str) or (layout is None and min(layer.y_dim, layer.x_dim) >= 1):
-        yield "D076", "any_layer", maps if isinstance(maps, str) else "there is no layout"
+    maps = "there is no layout"
+    if layout is not None:
+        maps = maps_of(layer, layout)
+    if isinstance(maps, str):
+        yield "D076", "any_layer", maps
         return
-    if maps is None or layer.element is None or layer.z_dim < 1:
+    if layer.element is None or layer.z_dim < 1:
         return
     if layer.size_bytes < layer.y_dim * layer.x_dim * layer.z_dim * layer.element.size:
         return  # D072
-    budget.take(layer.y_dim + layer.x_dim)
-    outside = maps.outside(layer.size_bytes // layer.element.size, budget)
+    yield from _map_problems(maps, layer.size_bytes, layer.element.size, budget, flips_once)
+
+
+def _map_problems(maps: "Maps", room: int, size: int, budget: Budget, flips_once: bool) -> Iterable[Problem]:
+    """Yield the problems of complete maps for an output of `room` bytes with elements of `size` bytes."""
+    budget.take(len(maps.ytile) + len(maps.xtile))
+    outside = maps.outside(room // size, budget)
     if outside:
         yield "D077", "any_layer", outside
         return
-    shared = maps.shared(budget)
-    if shared:
-        yield "D078", "any_layer", shared
-    if not flips:
-        wrong = maps.driver_differs(layer.element.size)
-        if wrong:
-            yield "D079", "any_layer", wrong
+    overlap = maps.overlap(budget)
+    if overlap:
+        yield "D078", "any_layer", overlap
+    if not flips_once:
+        difference = maps.driver_difference(size)
+        if difference:
+            yield "D079", "any_layer", difference
 
 
 def _gap(values: Sequence[int]) -> int:
-    """How far the nearest two lie apart; beyond any tile where there is one alone."""
+    """Return the distance of the nearest two values; for a single value a distance beyond any tile."""
     return min((b - a for a, b in pairwise(sorted(values))), default=1 << 62)
 
 
 class _Rows:
-    """The rows of one tile id, by their place in it."""
+    """The rows of one tile id by their places in the tile."""
 
     def __init__(self, local: list[int]) -> None:
         self.low = min(local)
@@ -103,7 +112,7 @@ class _Rows:
 
 
 class _Columns:
-    """The columns of one tile id. `row_size`: None where they have several."""
+    """The columns of one tile id. `row_size` is None where they have several."""
 
     def __init__(self, columns: list[tuple[int, int]]) -> None:
         self.columns = columns  # place, row size
@@ -115,7 +124,7 @@ class _Columns:
         self.row_size = sizes.pop() if len(sizes) == 1 else None
 
     def span(self, rows: _Rows) -> tuple[int, int]:
-        """The first and the last place of these rows and columns."""
+        """Return the first and the last place of these rows and columns."""
         if self.row_size is not None:
             ends = rows.low * self.row_size, rows.high * self.row_size
             return min(ends) + self.low, max(ends) + self.high
@@ -138,34 +147,34 @@ class Maps:
     rowsize: Sequence[int]
 
     def index(self, y: int, x: int) -> int:
-        """Where element (y, x, 0) lies."""
+        """Return the place of element (y, x, 0)."""
         return self.offset[self.ytile[y] + self.xtile[x]] + self.ylocal[y] * self.rowsize[x] + self.xlocal[x]
 
     @cached_property
     def rows(self) -> dict[int, _Rows]:
-        """By tile id."""
-        found: dict[int, list[int]] = defaultdict(list)
+        """The rows by tile id."""
+        places: dict[int, list[int]] = defaultdict(list)
         for tile, local in zip(self.ytile, self.ylocal, strict=True):
-            found[tile].append(local)
-        return {tile: _Rows(local) for tile, local in found.items()}
+            places[tile].append(local)
+        return {tile: _Rows(local) for tile, local in places.items()}
 
     @cached_property
     def columns(self) -> dict[int, _Columns]:
-        """By tile id."""
-        found: dict[int, list[tuple[int, int]]] = defaultdict(list)
+        """The columns by tile id."""
+        places: dict[int, list[tuple[int, int]]] = defaultdict(list)
         for tile, local, size in zip(self.xtile, self.xlocal, self.rowsize, strict=True):
-            found[tile].append((local, size))
-        return {tile: _Columns(columns) for tile, columns in found.items()}
+            places[tile].append((local, size))
+        return {tile: _Columns(columns) for tile, columns in places.items()}
 
     def tiles(self, budget: Budget) -> Iterator[tuple[int, _Rows, _Columns]]:
-        """Every tile in use: its number, rows and columns."""
+        """Yield number, rows and columns of every tile in use."""
         for above, rows in self.rows.items():
             for beside, columns in self.columns.items():
                 budget.take(1 if columns.row_size is not None else len(columns.columns))
                 yield above + beside, rows, columns
 
     def outside(self, room: int, budget: Budget) -> str:
-        """What lies outside of `room` elements, or has no tile; "" for nothing."""
+        """Describe the first element outside of `room` elements, or the first tile without offset; "" for none."""
         for tile, rows, columns in self.tiles(budget):
             if not 0 <= tile < len(self.offset):
                 return f"tile {tile} has no offset: there are {len(self.offset)}"
@@ -176,8 +185,8 @@ class Maps:
                 return f"elements {first} to {last} of tile {tile} are not within 0 to {room - 1}"
         return ""
 
-    def shared(self, budget: Budget) -> str:
-        """Two elements at one place; "" where there are none."""
+    def overlap(self, budget: Budget) -> str:
+        """Describe the first place that holds two elements; "" for none."""
         if self._plain(budget):
             return ""
         budget.take(len(self.ytile) * len(self.xtile))
@@ -192,7 +201,7 @@ class Maps:
         return ""
 
     def _plain(self, budget: Budget) -> bool:
-        """Whether tiles lie apart, rows apart in tiles and columns apart in rows: then nothing is shared."""
+        """Return whether tiles, their rows and the columns in rows are apart: then no place holds two elements."""
         spans: list[tuple[int, int]] = []
         for tile, rows, columns in self.tiles(budget):
             wide = columns.high - columns.low + self.z
@@ -204,40 +213,50 @@ class Maps:
         spans.sort()
         return all(first[1] <= second[0] for first, second in pairwise(spans))
 
-    def driver_differs(self, size: int) -> str:
-        """How the driver's walk through the layout errs; "" where it does not. `size`: bytes of an element.
+    def driver_difference(self, size: int) -> str:
+        """Describe where the driver's walk through the layout leaves the maps; "" where it does not. `size` is in
+        bytes.
 
-        It goes through runs of columns of equal tile id in constant steps, and copies at once what it takes for
-        contiguous (DARWINN 7).
+        The driver goes through runs of columns of equal tile id in constant steps, and copies at once all rows that it
+        takes for contiguous (DARWINN 7).
         """
-        whole = self.z * size
-        other = self.index(0, 1) if len(self.xtile) > 1 else self.index(1, 0)
-        step = (other - self.index(0, 0)) * size
-        if whole != step and whole in (1, 3):
+        element_bytes = self.z * size
+        neighbour = self.index(0, 1) if len(self.xtile) > 1 else self.index(1, 0)
+        step = (neighbour - self.index(0, 0)) * size
+        # The driver takes z values of 1 or 3 bytes to be padded to 4 (DARWINN 7).
+        if element_bytes != step and element_bytes in (1, 3):
             step = 4
         runs = self._runs()
-        if step == whole and len(runs) == 1 and self.ytile[0] == self.ytile[-1]:
+        if step == element_bytes and len(runs) == 1 and self.ytile[0] == self.ytile[-1]:
             across = len(self.xtile) * self.z
             for y in range(len(self.ytile)):
                 if self.index(y, 0) != self.index(0, 0) + y * across:
                     return f"row {y} does not follow the row before it, and all is copied at once"
-        locals_ = set(self.ylocal)
         for start, end in runs:
             for x in range(start + 1, end):
-                lean = self.rowsize[x] - self.rowsize[start]
-                place = self.xlocal[x] - self.xlocal[start]
-                if any((local * lean + place) * size != (x - start) * step for local in (locals_ if lean else (0,))):
+                if not self._follows(start, x, (x - start) * step, size):
                     return f"column {x} is not {x - start} steps of {step} bytes after column {start}"
         return ""
 
+    def _follows(self, start: int, x: int, distance: int, size: int) -> bool:
+        """Return whether, in every row, column `x` is `distance` bytes after column `start` of the same tile id."""
+        lean = self.rowsize[x] - self.rowsize[start]
+        place = self.xlocal[x] - self.xlocal[start]
+        rows = self._row_places if lean else frozenset((0,))
+        return all((local * lean + place) * size == distance for local in rows)
+
+    @cached_property
+    def _row_places(self) -> frozenset[int]:
+        return frozenset(self.ylocal)
+
     def _runs(self) -> list[tuple[int, int]]:
-        """Stretches of columns of equal tile id."""
+        """Return start and end of each stretch of columns of equal tile id."""
         cuts = [x for x in range(1, len(self.xtile)) if self.xtile[x] != self.xtile[x - 1]]
         return list(pairwise([0, *cuts, len(self.xtile)]))
 
 
 def maps_of(layer: Layer, layout: OutputLayout) -> Maps | str:
-    """The maps as far as the layer's dimensions go, or which one is too short."""
+    """Return the maps as far as the layer's dimensions go, or a message about the one that is too short."""
     cut: dict[str, Sequence[int]] = {}
     for name, length in (
         ("y_coordinate_to_linear_tile_id_map", layer.y_dim),
@@ -264,8 +283,8 @@ def maps_of(layer: Layer, layout: OutputLayout) -> Maps | str:
 Box = tuple[tuple[int, int], ...]
 
 
-def _of_slices(layer: Layer, info: OutputShapeInfo, budget: Budget) -> Iterable[Problem]:
-    """The first thing that is wrong with a layer's slices."""
+def _slice_problems(layer: Layer, info: OutputShapeInfo, budget: Budget) -> Iterable[Problem]:
+    """Yield the first problem of a layer's slices."""
     shape: Box = tuple(layer.shape.dimension or ()) if layer.shape is not None else ()
     if any(start > end for start, end in shape):
         return  # D081
@@ -277,40 +296,58 @@ def _of_slices(layer: Layer, info: OutputShapeInfo, budget: Budget) -> Iterable[
     elif len(layouts) != len(offsets):
         wrong = f"{plural(len(layouts), 'slice')} with {plural(len(offsets), 'offset')}"
     elif layer.element is not None:
-        size = layer.element.size
-        for number, (layout, offset) in enumerate(zip(layouts, offsets, strict=True)):
-            budget.take(1 + len(shape))
-            wrong = wrong_slice(layout, offset, shape, size, layer.size_bytes)
-            if wrong:
-                wrong = f"slice {number}: {wrong}"
-                break
-        else:
-            wrong = _not_a_cover([tuple(item.shape.dimension or ()) for item in layouts if item.shape], shape, budget)
+        wrong = _wrong_slices(layouts, offsets, shape, layer.element.size, layer.size_bytes, budget)
     if wrong:
         yield "D080", "any_layer", wrong
 
 
+def _wrong_slices(
+    layouts: Sequence[TensorLayout], offsets: Sequence[int], shape: Box, size: int, room: int, budget: Budget
+) -> str:
+    """Describe the first slice that is wrong by itself, or else the cover of the shape; "" where nothing is wrong."""
+    for number, (layout, offset) in enumerate(zip(layouts, offsets, strict=True)):
+        budget.take(1 + len(shape))
+        wrong = wrong_slice(layout, offset, shape, size, room)
+        if wrong:
+            return f"slice {number}: {wrong}"
+    boxes = [tuple(layout.shape.dimension or ()) for layout in layouts if layout.shape]
+    return _not_a_cover(boxes, shape, budget)
+
+
 def wrong_slice(layout: TensorLayout, offset: int, shape: Box, size: int, room: int) -> str:
-    """What is wrong with a slice by itself; "" for nothing. `size`: of an element, `room`: bytes of the layer."""
-    box = tuple(layout.shape.dimension or ()) if layout.shape is not None else ()
+    """Describe what is wrong with a slice by itself; "" for nothing. An element has `size` bytes, the layer `room`."""
+    box: Box = ()
+    if layout.shape is not None:
+        box = tuple(layout.shape.dimension or ())
     stride = tuple(layout.stride or ())
     if not len(box) == len(stride) == len(shape):
         return f"{plural(len(box), 'range')} and {plural(len(stride), 'stride')} for {plural(len(shape), 'dimension')}"
     lengths = [end - start + 1 for start, end in box]
     if min(lengths) < 1:
         return "an empty range"
-    if any(a[0] < b[0] or a[1] > b[1] for a, b in zip(box, shape, strict=True)):
+    if not _is_within(box, shape):
         return "it is not within the layer's shape"
-    if stride[-1] < 1 or any(stride[i] < stride[i + 1] * lengths[i + 1] for i in range(len(box) - 1)):
+    if not _rows_are_apart(stride, lengths):
         return f"strides {'/'.join(map(str, stride))} for lengths {'/'.join(map(str, lengths))}"
     if offset % size:
         return f"offset {offset} is not a multiple of {size}"
     end = offset + (sum(s * (n - 1) for s, n in zip(stride, lengths, strict=True)) + 1) * size
-    return f"bytes {offset} to {end - 1} of {room}" if offset < 0 or end > room else ""
+    if offset < 0 or end > room:
+        return f"bytes {offset} to {end - 1} of {room}"
+    return ""
+
+
+def _is_within(box: Box, shape: Box) -> bool:
+    return all(inner[0] >= outer[0] and inner[1] <= outer[1] for inner, outer in zip(box, shape, strict=True))
+
+
+def _rows_are_apart(stride: Sequence[int], lengths: Sequence[int]) -> bool:
+    """Return whether each stride passes all elements of the dimensions after it, so that no place is used twice."""
+    return stride[-1] >= 1 and all(stride[i] >= stride[i + 1] * lengths[i + 1] for i in range(len(stride) - 1))
 
 
 def _not_a_cover(boxes: list[Box], shape: Box, budget: Budget) -> str:
-    """Whether boxes overlap or leave something of the shape; "" when they are exactly it."""
+    """Describe an overlap of boxes, or how many elements of the shape are in none; "" when they are just the shape."""
     order = sorted(boxes)
     for number, box in enumerate(order):
         for other in order[number + 1 :]:
@@ -321,7 +358,9 @@ def _not_a_cover(boxes: list[Box], shape: Box, budget: Budget) -> str:
                 return f"two slices hold element {[max(a[0], b[0]) for a, b in zip(box, other, strict=True)]}"
     have = sum(_volume(box) for box in boxes)
     want = _volume(shape)
-    return "" if have == want else f"the slices hold {have} of {want} elements"
+    if have == want:
+        return ""
+    return f"the slices hold {have} of {want} elements"
 
 
 def _volume(box: Box) -> int:

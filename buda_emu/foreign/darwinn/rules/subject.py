@@ -8,48 +8,53 @@ from buda_emu.foreign.darwinn.idl import Executable, Layer
 from buda_emu.foreign.darwinn.model import Package
 from buda_emu.foreign.darwinn.rules.places import Problem, examine
 from buda_emu.support.checker import ByteOffset, Finding
-from buda_emu.support.checker.text import shown
+from buda_emu.support.checker.text import short_line
 
 
 class Subject:
-    """One package under the rules."""
+    """A package under the rules, with properties that several rules use."""
 
     def __init__(self, package: Package) -> None:
         self.package = package
 
     @cached_property
     def executables(self) -> tuple[tuple[str, Executable], ...]:
-        """Each with its name in messages."""
-        return tuple((f"executables[{n}] {item.kind}", item) for n, item in enumerate(self.package.executables))
+        """The executables, each with its name in messages."""
+        numbered = enumerate(self.package.executables)
+        return tuple((f"executables[{number}] {executable.kind}", executable) for number, executable in numbered)
 
     @cached_property
     def layers(self) -> tuple[tuple[str, str, Layer], ...]:
-        """Every distinct layer: its executable's name, its own, and itself."""
+        """The distinct layers, each after the names of its executable and of itself in messages."""
         seen: set[int] = set()
-        found: list[tuple[str, str, Layer]] = []
-        for name, item in self.executables:
-            for kind, layers in (("input_layers", item.inputs), ("output_layers", item.outputs)):
+        named_layers: list[tuple[str, str, Layer]] = []
+        for name, executable in self.executables:
+            for kind, layers in (("input_layers", executable.inputs), ("output_layers", executable.outputs)):
                 for number, layer in enumerate(layers):
                     if id(layer) not in seen:  # tables that are referred to twice are read once
                         seen.add(id(layer))
-                        found.append((name, f"{kind}[{number}] {shown(layer.name or '')}".rstrip(), layer))
-        return tuple(found)
+                        named_layers.append((name, f"{kind}[{number}] {short_line(layer.name or '')}".rstrip(), layer))
+        return tuple(named_layers)
 
     @cached_property
-    def placed(self) -> tuple[tuple[str, str, Layer, tuple[Problem, ...]], ...]:
-        """Outputs with what is wrong with the places of their elements."""
+    def output_problems(self) -> tuple[tuple[str, str, Layer, tuple[Problem, ...]], ...]:
+        """The outputs, after the names of executable and layer, with the problems of their elements' places."""
         return examine(self.layers)
 
 
 def finding(table: Table, field: str, within: str, message: str, about: object = None, hint: str = "") -> Finding:
-    """About a field of a table. `within`: the part of the package, in words."""
-    element = f"{type(table).__name__.removesuffix('Table')}.{field}" if field else type(table).__name__
+    """Make a finding about a field of a table. `within` names the part of the package; findings with one `about` are
+    counted together."""
+    element = type(table).__name__
+    if field:
+        element = f"{element.removesuffix('Table')}.{field}"
     return Finding(place=ByteOffset(table.at, element), message=message, hint=hint, within=within, about=about)
 
 
-def both(subject: Subject) -> Iterator[tuple[str, Executable, Executable]]:
-    """Caching and main executable of a package that has both, and the name of the first."""
+def caching_and_main(subject: Subject) -> Iterator[tuple[str, Executable, Executable]]:
+    """Yield the name of the caching executable, itself and the main one, where a package has both and all of it was
+    read."""
     caching = subject.package.caching
     if caching is not None and not subject.package.unread:
-        name = next(name for name, item in subject.executables if item is caching)
+        name = next(name for name, executable in subject.executables if executable is caching)
         yield name, caching, subject.package.main

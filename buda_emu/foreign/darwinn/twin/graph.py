@@ -20,7 +20,8 @@ _MOST_BYTES: Final = 1 << 30
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Tensor:
-    """A tensor of the graph. `scale`, `zero_point`: one, one for each slice along `axis`, or none; float32 values."""
+    """A tensor of the graph. `scale` and `zero_point` hold one float32 value, one for each slice along `axis`, or
+    none."""
 
     name: str
     type: str
@@ -33,7 +34,7 @@ class Tensor:
 
     @property
     def dtype(self) -> "np.dtype[Any]":
-        """numpy's type. Raises PackageError for a type that is not read."""
+        """The numpy type. Raises PackageError for a type that is not read."""
         if self.type not in tflite.TENSOR_TYPES.values():
             raise PackageError(f"tensor {self.name!r} is of type {self.type}, which is not read")
         return np.dtype(self.type)
@@ -41,7 +42,7 @@ class Tensor:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Operation:
-    """One operator. `inputs`: tensor numbers, -1 for one that is absent."""
+    """One operator of the graph. `inputs` are tensor numbers, -1 for an absent input."""
 
     number: int
     code: int
@@ -53,10 +54,12 @@ class Operation:
 
     @property
     def name(self) -> str:
-        """TFLite's name of a builtin operator, or what a custom operator calls itself."""
+        """TFLite's name of a builtin operator, or the name that a custom operator has in the model."""
         if self.code != tflite.CUSTOM:
             return describe_builtin_operator(self.code)
-        return f"the custom operator {self.custom!r}" if self.custom else "a custom operator without a name"
+        if not self.custom:
+            return "a custom operator without a name"
+        return f"the custom operator {self.custom!r}"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -68,64 +71,64 @@ class Graph:
     inputs: tuple[int, ...]
     outputs: tuple[int, ...]
 
-    def named(self, name: str) -> int | None:
-        """The number of a tensor."""
-        return next((number for number, item in enumerate(self.tensors) if item.name == name), None)
+    def number_of(self, name: str) -> int | None:
+        """Return the number of the tensor of this name; None where there is none."""
+        return next((number for number, tensor in enumerate(self.tensors) if tensor.name == name), None)
 
 
 def read_graph(source: "Source | tflite.Model") -> Graph:
-    """The graph of a model. Raises PackageError for what is none, OSError for a file that cannot be opened."""
-    model, what = (source, "the model") if isinstance(source, tflite.Model) else _model(source)
+    """Read the graph of a model. Raises PackageError for bytes that are no model, OSError for a file that cannot be
+    opened."""
+    name = "the model"
+    model = source
+    if not isinstance(model, tflite.Model):
+        model, name = _model(model)
     if not model.subgraphs:
-        raise PackageError(f"{what} has no graph")
+        raise PackageError(f"{name} has no graph")
     graph = model.subgraphs[0]
     try:
-        tensors = tuple(_tensor(item, number, model) for number, item in enumerate(graph.tensors or ()))
-        operations = tuple(_operation(item, n, model, len(tensors)) for n, item in enumerate(graph.operators or ()))
-        ends = [_numbers(given, len(tensors), "the graph") for given in (graph.inputs, graph.outputs)]
+        tensors = tuple(_tensor(tensor, number, model) for number, tensor in enumerate(graph.tensors or ()))
+        operators = enumerate(graph.operators or ())
+        operations = tuple(_operation(operator, number, model, len(tensors)) for number, operator in operators)
+        inputs = _numbers(graph.inputs, len(tensors), "the graph")
+        outputs = _numbers(graph.outputs, len(tensors), "the graph")
     except ValueError as error:
-        raise PackageError(f"{what}: {error}") from None
-    return Graph(tensors, operations, ends[0], ends[1])
+        raise PackageError(f"{name}: {error}") from None
+    return Graph(tensors, operations, inputs, outputs)
 
 
 def _model(source: Source) -> tuple[tflite.Model, str]:
+    """Return the model in a file or in bytes, and its name in messages."""
     data, path = contents(source)
-    what = path or "the model"
+    name = path or "the model"
     if data[4:8] != tflite.IDENTIFIER:
-        raise PackageError(f"{what} is not a TFLite model: its identifier is {data[4:8]!r}, not {tflite.IDENTIFIER!r}")
+        raise PackageError(f"{name} is not a TFLite model: its identifier is {data[4:8]!r}, not {tflite.IDENTIFIER!r}")
     try:
-        return read(tflite.Model, memoryview(data)), what
+        return read(tflite.Model, memoryview(data)), name
     except Malformed as error:
-        raise PackageError(f"{what} does not verify: {error}") from None
+        raise PackageError(f"{name} does not verify: {error}") from None
 
 
-def _numbers(given: Any, count: int, what: str, absent: bool = False) -> tuple[int, ...]:
-    found = tuple(int(item) for item in given if given is not None) if given is not None else ()
-    for item in found:
-        if not (0 <= item < count or (absent and item == -1)):
-            raise ValueError(f"{what} has tensor {item} of {count}")
-    return found
+def _numbers(indices: Any, count: int, owner: str, absent: bool = False) -> tuple[int, ...]:
+    """Return tensor numbers, each below `count`, or -1 where one may be absent. Raises ValueError for any other."""
+    if indices is None:
+        return ()
+    numbers = tuple(map(int, indices))
+    for number in numbers:
+        if not (0 <= number < count or (absent and number == -1)):
+            raise ValueError(f"{owner} has tensor {number} of {count}")
+    return numbers
 
 
-def _tensor(item: tflite.Tensor, number: int, model: tflite.Model) -> Tensor:
-    name = item.name if item.name is not None else f"tensor {number}"
-    shape = tuple(item.shape or ())
-    kind = TENSOR_TYPES.get(item.type, f"type {item.type}")
-    scale = tuple(item.quantization.scale or ()) if item.quantization else ()
-    zeros = tuple(item.quantization.zero_point or ()) if item.quantization else ()
-    axis = item.quantization.quantized_dimension if item.quantization else 0
-    buffers = model.buffers or ()
-    if item.buffer >= len(buffers):
-        raise ValueError(f"tensor {name!r} has buffer {item.buffer} of {len(buffers)}")
-    if any(size < 0 for size in shape):
-        raise ValueError(f"tensor {name!r} has the shape {list(shape)}")
-    constant = None
-    raw = buffers[item.buffer].data
-    if raw and kind in tflite.TENSOR_TYPES.values():
-        dtype = np.dtype(kind)
-        if len(raw) != prod(shape) * dtype.itemsize:
-            raise ValueError(f"tensor {name!r} of shape {list(shape)} has {plural(len(raw), 'byte')} of {kind}")
-        constant = np.frombuffer(raw, dtype).reshape(shape)
+def _tensor(table: tflite.Tensor, number: int, model: tflite.Model) -> Tensor:
+    """Return a tensor with its constant. Raises ValueError where shape, buffer or quantisation do not fit together."""
+    name = table.name if table.name is not None else f"tensor {number}"
+    shape = tuple(table.shape or ())
+    kind = TENSOR_TYPES.get(table.type, f"type {table.type}")
+    quantization = table.quantization or tflite.Quantization()
+    scale = tuple(quantization.scale or ())
+    zeros = tuple(quantization.zero_point or ())
+    constant = _constant(table, name, kind, shape, model)
     if len(scale) != len(zeros) and zeros:
         raise ValueError(f"tensor {name!r} has {plural(len(scale), 'scale')} and {len(zeros)} zero points")
     return Tensor(
@@ -134,31 +137,48 @@ def _tensor(item: tflite.Tensor, number: int, model: tflite.Model) -> Tensor:
         shape=shape,
         scale=scale,
         zero_point=zeros or (0,) * len(scale),
-        axis=axis,
-        is_variable=item.is_variable,
+        axis=quantization.quantized_dimension,
+        is_variable=table.is_variable,
         constant=constant,
     )
 
 
-def _operation(item: tflite.Operator, number: int, model: tflite.Model, count: int) -> Operation:
+def _constant(table: tflite.Tensor, name: str, kind: str, shape: tuple[int, ...], model: tflite.Model) -> Array | None:
+    """Return a view on the tensor's buffer; None where the buffer is empty or the type is not read."""
+    buffers = model.buffers or ()
+    if table.buffer >= len(buffers):
+        raise ValueError(f"tensor {name!r} has buffer {table.buffer} of {len(buffers)}")
+    if any(size < 0 for size in shape):
+        raise ValueError(f"tensor {name!r} has the shape {list(shape)}")
+    raw = buffers[table.buffer].data
+    if not raw or kind not in tflite.TENSOR_TYPES.values():
+        return None
+    dtype = np.dtype(kind)
+    if len(raw) != prod(shape) * dtype.itemsize:
+        raise ValueError(f"tensor {name!r} of shape {list(shape)} has {plural(len(raw), 'byte')} of {kind}")
+    return np.frombuffer(raw, dtype).reshape(shape)
+
+
+def _operation(table: tflite.Operator, number: int, model: tflite.Model, count: int) -> Operation:
     codes = model.operator_codes or ()
-    if item.opcode_index >= len(codes):
-        raise ValueError(f"operator {number} has code {item.opcode_index} of {len(codes)}")
-    code = codes[item.opcode_index]
-    what = f"operator {number}"
+    if table.opcode_index >= len(codes):
+        raise ValueError(f"operator {number} has code {table.opcode_index} of {len(codes)}")
+    code = codes[table.opcode_index]
+    owner = f"operator {number}"
     return Operation(
         number=number,
         code=code.code,
         custom=code.custom_code or "" if code.code == tflite.CUSTOM else "",
-        inputs=_numbers(item.inputs, count, what, absent=True),
-        outputs=_numbers(item.outputs, count, what),
-        options=item.builtin_options,
-        intermediates=_numbers(item.intermediates, count, what),
+        inputs=_numbers(table.inputs, count, owner, absent=True),
+        outputs=_numbers(table.outputs, count, owner),
+        options=table.builtin_options,
+        intermediates=_numbers(table.intermediates, count, owner),
     )
 
 
-def blank(shape: tuple[int, ...], dtype: "np.dtype[Any]", what: str) -> Array:
-    """A new array of bounded size."""
+def blank(shape: tuple[int, ...], dtype: "np.dtype[Any]", name: str) -> Array:
+    """Return a new array whose elements are not set. `name` is for the message. Raises PackageError for more than 1
+    GiB."""
     if prod(shape) * dtype.itemsize > _MOST_BYTES:
-        raise PackageError(f"{what} has {prod(shape)} elements, which is too much to compute")
+        raise PackageError(f"{name} has {prod(shape)} elements, which is too much to compute")
     return np.empty(shape, dtype)

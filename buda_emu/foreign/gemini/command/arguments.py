@@ -19,12 +19,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def add_file(parser: Taker, name: str = "file", words: str = "schedule (.json or .json.gz)") -> None:
-    """A schedule."""
+    """Add the argument for a schedule."""
     parser.add_argument(name, metavar=name.upper(), help=words)
 
 
 def add_rates(parser: Taker) -> None:
-    """--dram-gibps, --freq-ghz, --noc-bytes."""
+    """Add --dram-gibps, --freq-ghz and --noc-bytes."""
     parser.add_argument(
         "--dram-gibps",
         type=rate,
@@ -38,13 +38,13 @@ def add_rates(parser: Taker) -> None:
     )
 
 
-def rates_of(args: argparse.Namespace) -> Rates:
-    """What was given."""
+def parse_rates(args: argparse.Namespace) -> Rates:
+    """Return the rates given on the command line."""
     return Rates(args.dram_gibps, args.freq_ghz, args.noc_bytes)
 
 
 def rate(text: str) -> float:
-    """argparse type: a number above 0."""
+    """Parse a number above 0 (an argparse type)."""
     return number_below(text, 1e15, "a number above 0")
 
 
@@ -90,33 +90,33 @@ def _alloc(parser: argparse.ArgumentParser) -> None:
 
 def _sweep(parser: argparse.ArgumentParser) -> None:
     add_file(parser)
-    parser.add_argument("--dram-gibps", type=several(rate), default=[16.0], metavar="X,...", help="GiB/s; default: 16")
-    parser.add_argument("--freq-ghz", type=several(rate), default=[1.0], metavar="X,...", help="GHz; default: 1")
+    parser.add_argument("--dram-gibps", type=list_of(rate), default=[16.0], metavar="X,...", help="GiB/s; default: 16")
+    parser.add_argument("--freq-ghz", type=list_of(rate), default=[1.0], metavar="X,...", help="GHz; default: 1")
     parser.add_argument(
         "--noc-bytes",
-        type=several(rate),
+        type=list_of(rate),
         default=[32.0],
         metavar="X,...",
         help="bytes a cycle over a link; default: 32",
     )
     parser.add_argument(
         "--buffersize",
-        type=several(memory_size),
+        type=list_of(memory_size),
         default=[None],
         metavar="SIZE,...",
         help="L2 of each core; a schedule without addresses is allocated in it",
     )
-    parser.add_argument("--mesh", type=several(_mesh), default=[None], metavar="XxY,...", help="such as 2x2,4x1")
+    parser.add_argument("--mesh", type=list_of(_mesh), default=[None], metavar="XxY,...", help="such as 2x2,4x1")
     add_shared(parser, "--workers")
     parser.add_argument("--csv", type=Path, metavar="FILE", help="write a line for each point")
     parser.add_argument("--chart", type=Path, metavar="FILE", help="write cycles over the axis with most values as SVG")
 
 
-def several(kind: Callable[[str], Any]) -> Callable[[str], list[Any]]:
-    """argparse type: a list with commas."""
+def list_of(kind: Callable[[str], Any]) -> Callable[[str], list[Any]]:
+    """Return an argparse type for values of `kind` separated by commas."""
 
     def read(text: str) -> list[Any]:
-        return [kind(item) for item in text.split(",")]
+        return [kind(word) for word in text.split(",")]
 
     return read
 

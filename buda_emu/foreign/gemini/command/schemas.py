@@ -1,4 +1,4 @@
-"""What `buda-emu gemini` prints as JSON, as schemas."""
+"""Schemas of the JSON that `buda-emu gemini` prints."""
 
 from collections.abc import Callable, Mapping
 from typing import Any, Final, Literal
@@ -7,7 +7,7 @@ from buda_emu.foreign.gemini.compare import Comparison, TraceDifferences
 from buda_emu.foreign.gemini.execution import Mismatch
 from buda_emu.foreign.gemini.figures import RunFigures
 from buda_emu.foreign.gemini.statistics import Statistics
-from buda_emu.foreign.gemini.time.plan import ItemKind
+from buda_emu.foreign.gemini.time.plan import TransferKind
 from buda_emu.foreign.gemini.time.timing import DramSpan, NocSpan, Rates
 from buda_emu.report.machine_readable.schema import Rows, document
 
@@ -22,7 +22,7 @@ def _run() -> Any:
         mode=Literal["schedule", "assembler"],
         rates=Rates,
         workloads=Rows(core=int, workload_id=int, start=int, end=int),
-        dram_items=Rows({**DramSpan.__annotations__, "kind": ItemKind}),
+        dram_items=Rows({**DramSpan.__annotations__, "kind": TransferKind}),
         noc=list[NocSpan],
         links=_LINKS,
         trace=TraceDifferences | None,
@@ -51,4 +51,4 @@ def _diff() -> Any:
 SCHEMAS: Final[Mapping[str, Callable[[], Any]]] = {
     "gemini run": _run, "gemini exec": _exec, "gemini stats": _stats, "gemini diff": _diff,
 }  # fmt: skip
-"""By verb."""
+"""The schema of each verb's JSON."""

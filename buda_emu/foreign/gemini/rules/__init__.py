@@ -17,6 +17,10 @@ _SUBJECTS = (workloads, transfers, sizes, memory)  # imported: they fill the boo
 
 
 def check(ir: "IR", frontend: Any = None) -> "list[Diagnostic]":
-    """Every finding, sorted by place. `frontend`: path or decoded object of the network, for G080 to G082."""
-    known = None if frontend is None else read_network(frontend)
-    return BOOK.run(Index(ir), known, path=ir.path)
+    """Return the findings of all rules, sorted by place. `frontend` is the path or the decoded object of the network,
+    which G080 to G082 need."""
+    if frontend is None:
+        network = None
+    else:
+        network = read_network(frontend)
+    return BOOK.run(Index(ir), network, path=ir.path)

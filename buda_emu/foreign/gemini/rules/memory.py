@@ -1,19 +1,19 @@
 """Rules of L2 and of the DRAM queue: addresses, rings, residence, weights (G044 to G053)."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Sequence, Set
 from itertools import pairwise
 
 from buda_emu.foreign.gemini.book import BOOK
 from buda_emu.foreign.gemini.frontend import Network
-from buda_emu.foreign.gemini.index import Index, Life, own_entries, read_tensor, touched
-from buda_emu.foreign.gemini.model import IR, Region, Tensor, Workload
+from buda_emu.foreign.gemini.index import Index, Life, find_read_tensor, operand_entries, reached_sources
+from buda_emu.foreign.gemini.model import IR, Ofmap, Region, Tensor, Workload
 from buda_emu.foreign.gemini.rings import pieces, region_of
-from buda_emu.foreign.gemini.sizes import fmap_bytes, legal, weight_bytes
+from buda_emu.foreign.gemini.sizes import fmap_bytes, is_legal_alignment, weight_bytes
 from buda_emu.support.checker import Finding
 
 
 def _broken_regions(ir: IR, work: Workload) -> str:
-    """Why a snapshot's ring regions cannot be used, "" where they can."""
+    """Return why a snapshot's ring regions cannot be used, "" where they can."""
     if work.regions is None:
         return "a region is a pair of first byte and byte after the last"
     if not work.regions:
@@ -33,62 +33,69 @@ def _broken_regions(ir: IR, work: Workload) -> str:
     "G047", "error", "ring regions are empty, overlap, are not pairs, or reach beyond the buffer",
     source="GEMINI 2.4", fix="[[0, buffersize]] is one ring of the whole buffer",
 )  # fmt: skip
-def rings(index: Index, _: Network | None) -> Iterator[Finding]:
-    """Each snapshot."""
-    for work in _works(index):
+def check_rings(index: Index, _: Network | None) -> Iterator[Finding]:
+    """Check the ring regions of each snapshot."""
+    for work in _snapshots(index):
         wrong = _broken_regions(index.ir, work)
         if wrong:
             yield Finding(f"{work.place}/ring_buffer_info", wrong)
 
 
-def _works(index: Index) -> Sequence[Workload]:
-    """Snapshots that have an L2."""
-    return index.ir.workloads() if index.ir.form.addressed else ()
+def _snapshots(index: Index) -> Sequence[Workload]:
+    """Return the workloads whose snapshots describe an L2: all of dialect A, none of dialect B."""
+    if index.ir.form.addressed:
+        return index.ir.workloads()
+    return ()
 
 
-def _placed(index: Index) -> Iterator[tuple[Workload, Sequence[Region]]]:
-    """Snapshots whose regions can be used."""
-    for work in _works(index):
+def _snapshots_with_regions(index: Index) -> Iterator[tuple[Workload, Sequence[Region]]]:
+    """Yield the workloads whose ring regions can be used, with the regions."""
+    for work in _snapshots(index):
         if work.regions is not None and not _broken_regions(index.ir, work):
             yield work, work.regions
 
 
-def _held(tensor: Tensor) -> int:
-    """Bytes that a tensor holds: where its size and its box differ the smaller of both, since G031 or G032 tells."""
+def _count_bytes(tensor: Tensor) -> int:
+    """Return the bytes that a tensor holds. Where its size and its box differ, which G031 or G032 reports, the smaller
+    one counts."""
     if tensor.type == "weight":
         return min(tensor.size, weight_bytes(tensor.box))
-    return min(tensor.size, fmap_bytes(tensor.box, tensor.bitwidth)) if _legal(tensor) else tensor.size
+    if _legal(tensor):
+        return min(tensor.size, fmap_bytes(tensor.box, tensor.bitwidth))
+    return tensor.size
 
 
 def _legal(tensor: Tensor) -> bool:
-    return legal(tensor.align, tensor.bitwidth)
+    return is_legal_alignment(tensor.align, tensor.bitwidth)
 
 
-def _too_much(index: Index, work: Workload) -> int:
-    """Bytes of a snapshot beyond the buffer."""
-    return sum(map(_held, work.buffer)) - (index.ir.buffersize or 0)
+def _bytes_beyond_buffer(index: Index, work: Workload) -> int:
+    """Return how many bytes a snapshot needs beyond the buffer; negative where it fits."""
+    return sum(map(_count_bytes, work.buffer)) - (index.ir.buffersize or 0)
 
 
 @BOOK.rule(
     "G040", "error", "an address is in no ring region, or a tensor is larger than its region",
     source="GEMINI 2.4", unless=("G042",),
 )  # fmt: skip
-def in_region(index: Index, _: Network | None) -> Iterator[Finding]:
-    """Each tensor, once for each address."""
+def check_regions(index: Index, _: Network | None) -> Iterator[Finding]:
+    """Check each tensor, once for each address."""
     seen: set[tuple[int, int, int, int]] = set()
-    for work, regions in _placed(index):
+    for work, regions in _snapshots_with_regions(index):
         for tensor in work.buffer:
             key = (work.core, tensor.tensor_id, tensor.address, tensor.size)
             region = region_of(regions, tensor.address)
-            if key in seen or (region is not None and _held(tensor) <= region[1] - region[0]):
+            if key in seen or (region is not None and _count_bytes(tensor) <= region[1] - region[0]):
                 continue
             seen.add(key)
             if region is None:
-                said = f"address {tensor.address} is in no ring region"
-                yield Finding(f"{tensor.place}/address", said, about=(work.core, tensor.tensor_id))
+                problem = f"address {tensor.address} is in no ring region"
+                yield Finding(f"{tensor.place}/address", problem, about=(work.core, tensor.tensor_id))
             else:
-                said = f"tensor {tensor.tensor_id} has {_held(tensor)} bytes, its region {region[1] - region[0]}"
-                yield Finding(f"{tensor.place}/size", said, about=(work.core, tensor.tensor_id))
+                problem = (
+                    f"tensor {tensor.tensor_id} has {_count_bytes(tensor)} bytes, its region {region[1] - region[0]}"
+                )
+                yield Finding(f"{tensor.place}/size", problem, about=(work.core, tensor.tensor_id))
 
 
 @BOOK.rule(
@@ -96,53 +103,70 @@ def in_region(index: Index, _: Network | None) -> Iterator[Finding]:
     why="A byte past the end of a ring region continues at its first byte.",
     source="GEMINI 2.4", fix="move one of them, or show it in fewer snapshots",
 )  # fmt: skip
-def shared(index: Index, _: Network | None) -> Iterator[Finding]:
-    """Pairs of tensors, each once. Not of one that G042 says was moved, nor where all together are too large (G054)."""
+def check_overlaps(index: Index, _: Network | None) -> Iterator[Finding]:
+    """Check pairs of tensors, each once. Tensors that G042 reports as moved are left out, and snapshots that are too
+    large as a whole (G054)."""
     seen: set[tuple[int, int, int]] = set()
-    moved = _moved(index)
-    for work, regions in _placed(index):
-        if _too_much(index, work) > 0:
+    moved = _tensors_that_move(index)
+    for work, regions in _snapshots_with_regions(index):
+        if _bytes_beyond_buffer(index, work) > 0:
             continue
-        stretches: list[tuple[int, int, Tensor]] = []
-        for tensor in work.buffer:
-            region = region_of(regions, tensor.address)
-            key = (work.core, tensor.tensor_id)
-            if region is None or not 0 < _held(tensor) <= region[1] - region[0] or key in moved:
-                continue
-            stretches += [(*piece, tensor) for piece in pieces(region, tensor.address, _held(tensor))]
-        stretches.sort(key=lambda item: item[:2])
-        for number, (low, high, tensor) in enumerate(stretches):
-            for other_low, other_high, other in stretches[number + 1 :]:
-                if other_low >= high:
-                    break
-                first, second = sorted((tensor, other), key=lambda item: item.tensor_id)
-                key = (work.core, first.tensor_id, second.tensor_id)
-                if first.tensor_id == second.tensor_id or key in seen:
-                    continue
+        for first, second, (low, high) in _overlapping_tensors(_list_stretches(work, regions, moved)):
+            key = (work.core, first.tensor_id, second.tensor_id)
+            if first.tensor_id != second.tensor_id and key not in seen:
                 seen.add(key)
-                both = f"tensors {first.tensor_id} and {second.tensor_id}"
-                said = f"{both} share bytes {max(low, other_low)} to {min(high, other_high) - 1} of core {work.core}"
-                yield Finding(f"{second.place}/address", said)
+                names = f"tensors {first.tensor_id} and {second.tensor_id}"
+                problem = f"{names} share bytes {low} to {high - 1} of core {work.core}"
+                yield Finding(f"{second.place}/address", problem)
 
 
-def _moved(index: Index) -> set[tuple[int, int]]:
-    """Tensors that are said to lie elsewhere, or to be larger, in another snapshot."""
+def _list_stretches(
+    work: Workload, regions: Sequence[Region], moved: Set[tuple[int, int]]
+) -> list[tuple[int, int, Tensor]]:
+    """Return the byte ranges of a snapshot's tensors in ascending order, without tensors that move or fit nowhere."""
+    stretches: list[tuple[int, int, Tensor]] = []
+    for tensor in work.buffer:
+        region = region_of(regions, tensor.address)
+        if region is None or (work.core, tensor.tensor_id) in moved:
+            continue
+        if 0 < _count_bytes(tensor) <= region[1] - region[0]:
+            stretches += [(*piece, tensor) for piece in pieces(region, tensor.address, _count_bytes(tensor))]
+    return sorted(stretches, key=lambda stretch: stretch[:2])
+
+
+def _overlapping_tensors(
+    stretches: Sequence[tuple[int, int, Tensor]],
+) -> Iterator[tuple[Tensor, Tensor, tuple[int, int]]]:
+    """Yield pairs of tensors, the smaller tensor_id first, with the bytes that they share."""
+    for number, (low, high, tensor) in enumerate(stretches):
+        for other_low, other_high, other in stretches[number + 1 :]:
+            if other_low >= high:
+                break
+            first, second = sorted((tensor, other), key=lambda entry: entry.tensor_id)
+            yield first, second, (max(low, other_low), min(high, other_high))
+
+
+def _tensors_that_move(index: Index) -> set[tuple[int, int]]:
+    """Return the tensors that another snapshot shows at another address or with another size."""
     return {
         key
         for key, life in index.lives.items()
-        if any((item.address, item.size) != (life.first.address, life.first.size) for item in life.tensors)
+        if any((tensor.address, tensor.size) != (life.first.address, life.first.size) for tensor in life.tensors)
     }
 
 
-_KEPT = ("address", "size", "box", "type", "bitwidth", "tensor_order")
+_CONSTANT_FIELDS = ("address", "size", "box", "type", "bitwidth", "tensor_order")
 
 
-def _changes(life: Life) -> Iterator[tuple[Tensor, str, object, object]]:
+def _find_changes(life: Life) -> Iterator[tuple[Tensor, str, object, object]]:
+    """Yield entry, field, old and new value for each field that changes while the tensor is resident."""
     for before, after in zip(life.tensors, life.tensors[1:], strict=False):
-        for name in _KEPT:
+        for name in _CONSTANT_FIELDS:
             old = getattr(before, name)
             new = getattr(after, name)
-            if name == "bitwidth" and not (legal(before.align, before.bitwidth) and legal(after.align, after.bitwidth)):
+            if name == "bitwidth" and not (
+                is_legal_alignment(before.align, before.bitwidth) and is_legal_alignment(after.align, after.bitwidth)
+            ):
                 continue  # G030 tells
             if old != new:
                 yield after, name, old, new
@@ -155,22 +179,22 @@ def _changes(life: Life) -> Iterator[tuple[Tensor, str, object, object]]:
     "last, without a gap.",
     source="GEMINI 2.3", unless=("G048",),
 )  # fmt: skip
-def identity(index: Index, _: Network | None) -> Iterator[Finding]:
-    """Each tensor_id of each core."""
-    for work in _works(index):
+def check_identity(index: Index, _: Network | None) -> Iterator[Finding]:
+    """Check each tensor_id of each core."""
+    for work in _snapshots(index):
         seen: set[int] = set()
         for tensor in work.buffer:
             if tensor.tensor_id in seen:
-                said = f"tensor {tensor.tensor_id} is twice in the snapshot of {work}"
-                yield Finding(f"{tensor.place}/tensor_id", said, about=(work.core, tensor.tensor_id))
+                problem = f"tensor {tensor.tensor_id} is twice in the snapshot of {work}"
+                yield Finding(f"{tensor.place}/tensor_id", problem, about=(work.core, tensor.tensor_id))
             seen.add(tensor.tensor_id)
     for key, life in index.lives.items() if index.ir.form.addressed else ():
         name = f"tensor {life.tensor_id} of core {life.core}"
         for before, after, tensor in zip(life.at, life.at[1:], life.tensors[1:], strict=False):
             if after != before + 1:
-                said = f"{name} had left after snapshot {before} and is back in snapshot {after}"
-                yield Finding(f"{tensor.place}/tensor_id", said, about=key)
-        for tensor, field, old, new in _changes(life):
+                problem = f"{name} had left after snapshot {before} and is back in snapshot {after}"
+                yield Finding(f"{tensor.place}/tensor_id", problem, about=key)
+        for tensor, field, old, new in _find_changes(life):
             place = f"{tensor.place}/{'upper' if field == 'box' else field}"
             yield Finding(place, f"{field} of {name} was {old} and is now {new}", about=key)
 
@@ -179,8 +203,8 @@ def identity(index: Index, _: Network | None) -> Iterator[Finding]:
     "G043", "error", "newly_added is not \"absent from the snapshot before\"", source="GEMINI 2.3",
     unless=("G042", "G048"),
 )  # fmt: skip
-def added(index: Index, _: Network | None) -> Iterator[Finding]:
-    """Each entry but those that wait to be stored."""
+def check_newly_added_flags(index: Index, _: Network | None) -> Iterator[Finding]:
+    """Check each entry except those that wait to be stored, which have no newly_added."""
     for works in index.ir.cores.values() if index.ir.form.addressed else ():
         before: set[int] = set()
         for work in works:
@@ -188,8 +212,8 @@ def added(index: Index, _: Network | None) -> Iterator[Finding]:
                 new = tensor.tensor_id not in before
                 if tensor.type != "ofmap" and tensor.newly_added != new:
                     was = "was not" if new else "was"
-                    said = f"tensor {tensor.tensor_id} {was} in the snapshot before"
-                    yield Finding(f"{tensor.place}/newly_added", said, about=(work.core, tensor.tensor_id))
+                    problem = f"tensor {tensor.tensor_id} {was} in the snapshot before"
+                    yield Finding(f"{tensor.place}/newly_added", problem, about=(work.core, tensor.tensor_id))
             before = {tensor.tensor_id for tensor in work.buffer}
 
 
@@ -198,8 +222,8 @@ def added(index: Index, _: Network | None) -> Iterator[Finding]:
     why="start_send is true from the snapshot in which the store may begin until the tensor leaves.",
     source="GEMINI 2.3",
 )  # fmt: skip
-def sending(index: Index, _: Network | None) -> Iterator[Finding]:
-    """Each tensor that waits to be stored."""
+def check_start_send(index: Index, _: Network | None) -> Iterator[Finding]:
+    """Check each tensor that waits to be stored."""
     for life in index.lives.values() if index.ir.form.addressed else ():
         if life.first.type != "ofmap":
             continue
@@ -207,16 +231,16 @@ def sending(index: Index, _: Network | None) -> Iterator[Finding]:
             if before.start_send and not after.start_send:
                 yield Finding(f"{after.place}/start_send", f"tensor {life.tensor_id} had started to be sent")
         last = life.tensors[-1]
-        if not any(item.start_send for item in life.tensors):
+        if not any(tensor.start_send for tensor in life.tensors):
             yield Finding(f"{last.place}/start_send", f"tensor {life.tensor_id} leaves and is never sent")
 
 
 @BOOK.rule("G054", "error", "the tensors of a snapshot are together larger than the buffer", source="GEMINI 4")
-def room(index: Index, _: Network | None) -> Iterator[Finding]:
-    """Each snapshot."""
+def check_room(index: Index, _: Network | None) -> Iterator[Finding]:
+    """Check the total size of each snapshot."""
     top = index.ir.buffersize or 0
-    for work in _works(index):
-        beyond = _too_much(index, work)
+    for work in _snapshots(index):
+        beyond = _bytes_beyond_buffer(index, work)
         if beyond > 0:
             yield Finding(f"{work.place}/buffer", f"the snapshot of {work} has {top + beyond} bytes, the buffer {top}")
 
@@ -228,81 +252,104 @@ def room(index: Index, _: Network | None) -> Iterator[Finding]:
     "those of the sources that the operand's box reaches.",
     source="GEMINI 2.2", unless=("G036", "G042"),
 )  # fmt: skip
-def operands(index: Index, _: Network | None) -> Iterator[Finding]:
-    """Each operand, then each flag (A); the workload's own buffer entry (B)."""
-    if index.ir.form.joint_operands:
-        for work in index.ir.workloads():
-            known = work.core not in index.disordered and not index.lost(work)
-            if known and work.ifmap and not own_entries(work):
-                said = f"the buffer of {work} has no entry of its layer and id"
-                yield Finding(f"{work.place}/buffer", said)
-        return
+def check_operands(index: Index, _: Network | None) -> Iterator[Finding]:
+    """Check each operand, then each flag (dialect A), or the workload's own buffer entry (dialect B)."""
     for work in index.ir.workloads():
-        wavers = any((work.core, item.tensor_id) in index.wavering for item in work.buffer)
-        if not index.lost(work) and not wavers and not any(_torn(item) for item in work.buffer):
-            yield from _operands(work)
+        if index.reads_missing_transfer(work):
+            continue  # G016 tells
+        if not index.ir.form.joint_operands:
+            if not any(_has_other_fault(index, work, tensor) for tensor in work.buffer):
+                yield from _check_workload_operands(work)
+        elif work.core not in index.unordered_cores and work.ifmap and not operand_entries(work):
+            problem = f"the buffer of {work} has no entry of its layer and id"
+            yield Finding(f"{work.place}/buffer", problem)
 
 
-def _torn(tensor: Tensor) -> bool:
-    """Its ids are not those of its sources, which G036 tells."""
+def _has_other_fault(index: Index, work: Workload, tensor: Tensor) -> bool:
+    """Return whether G036 or G042 reports the tensor, whose ids then say nothing about operands."""
+    return (work.core, tensor.tensor_id) in index.changing_tensors or _disagrees_with_sources(tensor)
+
+
+def _disagrees_with_sources(tensor: Tensor) -> bool:
+    """Return whether the ids of an operand tensor are not those of its sources, which G036 reports."""
     return tensor.type == "ifmap" and set(tensor.transfer_id) != {source.transfer_id for source in tensor.source}
 
 
-def _operands(work: Workload) -> Iterator[Finding]:
+def _check_workload_operands(work: Workload) -> Iterator[Finding]:
     read: set[str] = set()
     missing = False
-    for item in work.ifmap:
-        tensor = read_tensor(work, item)
-        about = (work.core, tensor.tensor_id) if tensor else None
+    for ifmap in work.ifmap:
+        tensor = find_read_tensor(work, ifmap)
+        if tensor:
+            about = (work.core, tensor.tensor_id)
+        else:
+            about = None
         if tensor is None:
             missing = True
-            said = f"no tensor that {work} reads (cur_wl_ifmap) holds transfers {list(item.transfer_id)}"
-            yield Finding(f"{item.place}/transfer_id", said, about=(work.core, work.index, item.place))
+            problem = f"no tensor that {work} reads (cur_wl_ifmap) holds transfers {list(ifmap.transfer_id)}"
+            yield Finding(f"{ifmap.place}/transfer_id", problem, about=(work.core, work.index, ifmap.place))
             continue
         read.add(tensor.place)
-        if not item.box.inside(tensor.box):
-            said = f"{work} reads {item.box} of tensor {tensor.tensor_id}, which is {tensor.box}"
-            yield Finding(f"{item.place}/upper", said, about=about)
-        elif touched(tensor, item) != set(item.transfer_id):
-            said = f"{item.box} reaches transfers {sorted(touched(tensor, item))}, not {list(item.transfer_id)}"
-            yield Finding(f"{item.place}/transfer_id", said, about=about)
+        if not ifmap.box.inside(tensor.box):
+            problem = f"{work} reads {ifmap.box} of tensor {tensor.tensor_id}, which is {tensor.box}"
+            yield Finding(f"{ifmap.place}/upper", problem, about=about)
+        elif reached_sources(tensor, ifmap) != set(ifmap.transfer_id):
+            problem = (
+                f"{ifmap.box} reaches transfers {sorted(reached_sources(tensor, ifmap))}, not {list(ifmap.transfer_id)}"
+            )
+            yield Finding(f"{ifmap.place}/transfer_id", problem, about=about)
     for tensor in work.buffer:
         if tensor.cur_wl_ifmap and tensor.place not in read and not missing:
-            said = f"tensor {tensor.tensor_id} is flagged, and no operand of {work} reads it"
-            yield Finding(f"{tensor.place}/cur_wl_ifmap", said, about=(work.core, tensor.tensor_id))
+            problem = f"tensor {tensor.tensor_id} is flagged, and no operand of {work} reads it"
+            yield Finding(f"{tensor.place}/cur_wl_ifmap", problem, about=(work.core, tensor.tensor_id))
 
 
-def _homeless(index: Index) -> Iterator[tuple[Workload, str, int, str]]:
-    """Results without room: who makes it, place, transfer, why."""
+def _outputs_without_room(index: Index) -> Iterator[tuple[Workload, str, int, str]]:
+    """Yield the results without room: the workload, the place, the transfer, and the reason."""
     for work in index.ir.workloads():
         for piece in work.ofmap:
             number = piece.transfer_id
-            if number in index.doubled or not index.sound(number):
+            if number in index.duplicate_ids or not index.is_consistent(number):
                 continue
-            readers = [index.target(to) for to in piece.destination if to.type == "core" and to.core_id == work.core]
-            read = any(item and number in item.reads for item in readers)
-            if read and not _holds(index, work, number) and not _gone(index, work, number):
+            if _lacks_local_room(index, work, piece):
                 yield work, piece.place, number, "no tensor of its snapshot has it as source"
-            if piece.to_dram and number in index.ins and number not in index.stored_in and not _bent(index, work):
-                why = (
-                    f"its snapshot has no `ofmap` tensor of layer {work.layer_name!r} and shape {list(piece.box.shape)}"
-                )
+            if _lacks_store_room(index, work, piece):
+                shape = list(piece.box.shape)
+                why = f"its snapshot has no `ofmap` tensor of layer {work.layer_name!r} and shape {shape}"
                 yield work, piece.place, number, why
 
 
-def _holds(index: Index, work: Workload, number: int) -> list[Tensor]:
-    """`ifmap` tensors of a snapshot that say to hold a transfer, themselves or by their sources: where the two differ
-    G016 or G036 tells."""
+def _lacks_local_room(index: Index, work: Workload, piece: Ofmap) -> bool:
+    """Return whether the core itself reads the piece, and no tensor holds it while the workload runs."""
+    number = piece.transfer_id
+    local = [to for to in piece.destination if to.type == "core" and to.core_id == work.core]
+    readers = [index.find_target(to) for to in local]
+    if not any(reader and number in reader.reads for reader in readers):
+        return False
+    return not _tensors_claiming(index, work, number) and not _comes_back_later(index, work, number)
+
+
+def _lacks_store_room(index: Index, work: Workload, piece: Ofmap) -> bool:
+    """Return whether the piece goes to DRAM and has no `ofmap` tensor, without a fault of such a tensor as reason."""
+    number = piece.transfer_id
+    stored = piece.to_dram and number in index.ins
+    return stored and number not in index.room_of_output and not _has_faulty_room(index, work)
+
+
+def _tensors_claiming(index: Index, work: Workload, number: int) -> list[Tensor]:
+    """Return the `ifmap` tensors of a snapshot that claim to hold a transfer, themselves or by their sources. G016 or
+    G036 reports where the two differ."""
     return [
-        item
-        for item in work.buffer
-        if index.may_be("ifmap", item, work.core)
-        and number in {*item.transfer_id, *(source.transfer_id for source in item.source)}
+        tensor
+        for tensor in work.buffer
+        if index.may_be("ifmap", tensor, work.core)
+        and number in {*tensor.transfer_id, *(source.transfer_id for source in tensor.source)}
     ]
 
 
-def _gone(index: Index, work: Workload, number: int) -> bool:
-    """A tensor with the transfer was there before and comes back after: G042 and G048 tell."""
+def _comes_back_later(index: Index, work: Workload, number: int) -> bool:
+    """Return whether a tensor with the transfer was resident before this workload and is again later; G042 and G048
+    report the gap."""
     return any(
         life.core == work.core
         and life.at[0] < work.index < life.at[-1]
@@ -311,14 +358,17 @@ def _gone(index: Index, work: Workload, number: int) -> bool:
     )
 
 
-def _bent(index: Index, work: Workload) -> bool:
-    """Its snapshot has room for a result of its layer that belongs to nobody, with a size that is not of its box, or a
-    box that it has in this snapshot only: G031 and G042 tell."""
+def _has_faulty_room(index: Index, work: Workload) -> bool:
+    """Return whether the snapshot has an `ofmap` tensor of the layer that belongs to no result and is itself faulty:
+    its size is not that of its box, or its box changes. G031 and G042 report these faults."""
     for tensor in work.buffer:
         key = (work.core, tensor.tensor_id)
-        if tensor.type == "ofmap" and tensor.layer_name == work.layer_name and key not in index.rooms:
-            size = fmap_bytes(tensor.box, tensor.bitwidth) if legal(tensor.align, tensor.bitwidth) else -1
-            if tensor.size != size or any(item.box != tensor.box for item in index.lives[key].tensors):
+        if tensor.type == "ofmap" and tensor.layer_name == work.layer_name and key not in index.output_by_room:
+            if is_legal_alignment(tensor.align, tensor.bitwidth):
+                size = fmap_bytes(tensor.box, tensor.bitwidth)
+            else:
+                size = -1
+            if tensor.size != size or any(other.box != tensor.box for other in index.lives[key].tensors):
                 return True
     return False
 
@@ -330,9 +380,9 @@ def _bent(index: Index, work: Workload) -> bool:
     "DRAM has an `ofmap` entry with its layer and shape. Pieces for other cores need none.",
     source="GEMINI 2.3",
 )  # fmt: skip
-def results(index: Index, _: Network | None) -> Iterator[Finding]:
-    """Each piece."""
-    for work, place, number, why in _homeless(index) if index.ir.form.addressed else ():
+def check_results(index: Index, _: Network | None) -> Iterator[Finding]:
+    """Check each piece of each workload's output."""
+    for work, place, number, why in _outputs_without_room(index) if index.ir.form.addressed else ():
         yield Finding(f"{place}/destination", f"{work} makes transfer {number}, but {why}", about=number)
 
 
@@ -340,36 +390,40 @@ def results(index: Index, _: Network | None) -> Iterator[Finding]:
     "G048", "error", "a tensor that a core makes and reads itself is not resident all the time in between",
     source="GEMINI 4", fix="keep one tensor from the maker's snapshot to the reader's",
 )  # fmt: skip
-def kept(index: Index, _: Network | None) -> Iterator[Finding]:
-    """Each operand that its own core makes. Not where G045 tells, nor of ids that are defined twice."""
+def check_residence(index: Index, _: Network | None) -> Iterator[Finding]:
+    """Check each operand that its own core makes, except those that G045 reports and ids that are defined twice."""
     if not index.ir.form.addressed:
         return
-    homeless = {number for _work, _place, number, _why in _homeless(index)}
+    without_room = {number for _work, _place, number, _why in _outputs_without_room(index)}
     for work in index.ir.workloads():
-        for item in work.ifmap:
-            for number in item.transfer_id:
-                made = index.made.get(number)
-                if made is None or number in index.outs or number in index.doubled or number in homeless:
+        for ifmap in work.ifmap:
+            for number in ifmap.transfer_id:
+                output = index.outputs_by_id.get(number)
+                if output is None or number in index.outs or number in index.duplicate_ids or number in without_room:
                     continue
-                if made.work.core != work.core or made.work.index >= work.index:
-                    continue
-                held = [(work.core, tensor.tensor_id) for tensor in _holds(index, made.work, number)]
-                wanted = set(range(made.work.index, work.index + 1))
-                if any((work.core, at) in index.repeated for at in wanted):
-                    continue  # G042 tells
-                if not any(wanted <= set(index.lives[key].at) for key in held):
-                    said = (
-                        f"{work} reads transfer {number}, which L2 does not keep all the time since {made.work} made it"
-                    )
-                    yield Finding(f"{item.place}/transfer_id", said, about=held[0] if held else number)
+                if output.work.core == work.core and output.work.index < work.index:
+                    yield from _check_resident(index, work, output.work, number, f"{ifmap.place}/transfer_id")
+
+
+def _check_resident(index: Index, reader: Workload, maker: Workload, number: int, place: str) -> Iterator[Finding]:
+    """Check that one tensor holds the transfer in every snapshot from the maker's to the reader's."""
+    keys = [(reader.core, tensor.tensor_id) for tensor in _tensors_claiming(index, maker, number)]
+    snapshots = set(range(maker.index, reader.index + 1))
+    if any((reader.core, at) in index.snapshots_with_duplicates for at in snapshots):
+        return  # G042 tells
+    if not any(snapshots <= set(index.lives[key].at) for key in keys):
+        problem = f"{reader} reads transfer {number}, which L2 does not keep all the time since {maker} made it"
+        yield Finding(place, problem, about=keys[0] if keys else number)
 
 
 def _weight_workloads(index: Index) -> list[Workload]:
-    return index.ir.workloads() if index.ir.form.addressed else []
+    if index.ir.form.addressed:
+        return index.ir.workloads()
+    return []
 
 
-def _ids(tensor: Tensor) -> set[int]:
-    """As it says itself and as its sources say; G036 tells where they differ."""
+def _all_ids(tensor: Tensor) -> set[int]:
+    """Return the ids that a tensor names itself or by its sources; G036 reports where they differ."""
     return {*tensor.transfer_id, *(source.transfer_id for source in tensor.source)}
 
 
@@ -377,49 +431,65 @@ def _ids(tensor: Tensor) -> set[int]:
     "G050", "error", "a weight is neither in L2 nor loaded straight into the weight store",
     source="GEMINI 2.5", fix="show a weight tensor with the id, or a DDR entry, in the workload's snapshot",
 )  # fmt: skip
-def absent(index: Index, _: Network | None) -> Iterator[Finding]:
-    """Each weight of each workload. Not of ids that G016 tells of."""
+def check_weights_exist(index: Index, _: Network | None) -> Iterator[Finding]:
+    """Check each weight of each workload, except ids that G016 reports."""
     for work in _weight_workloads(index):
-        held = {number for item in work.buffer if index.may_be("weight", item, work.core) for number in _ids(item)}
-        held |= {number for item in work.wl0 if item.source == "DDR" for number in item.transfer_id}
-        for number in work.weight.transfer_id if work.weight else ():
-            if number not in held and not index.lost(work):
-                yield Finding(f"{work.weight.place}/transfer_id", f"{work} uses weight {number}, which is not there")  # type: ignore[union-attr]
+        weight = work.weight
+        if weight is None or index.reads_missing_transfer(work):
+            continue
+        shown_ids = _visible_weight_ids(index, work)
+        for number in weight.transfer_id:
+            if number not in shown_ids:
+                yield Finding(f"{weight.place}/transfer_id", f"{work} uses weight {number}, which is not there")
+
+
+def _visible_weight_ids(index: Index, work: Workload) -> set[int]:
+    """Return the ids of weights that a workload's snapshot shows, in L2 or as loads straight from DRAM."""
+    ids: set[int] = set()
+    for tensor in work.buffer:
+        if index.may_be("weight", tensor, work.core):
+            ids |= _all_ids(tensor)
+    for store in work.wl0:
+        if store.source == "DDR":
+            ids.update(store.transfer_id)
+    return ids
 
 
 @BOOK.rule("G051", "error", "entries of the weight store overlap", source="GEMINI 2.5")
-def rows(index: Index, _: Network | None) -> Iterator[Finding]:
-    """Rows of each snapshot."""
+def check_weight_store_rows(index: Index, _: Network | None) -> Iterator[Finding]:
+    """Check the rows of the weight store in each snapshot."""
     for work in _weight_workloads(index):
-        items = sorted((item for item in work.wl0 if item.size > 0), key=lambda item: (item.address, item.place))
+        items = sorted((entry for entry in work.wl0 if entry.size > 0), key=lambda entry: (entry.address, entry.place))
         for first, second in pairwise(items):
             if second.address < first.address + first.size:
-                said = f"rows from {second.address} on are also of the entry at {first.address} with {first.size} rows"
-                yield Finding(f"{second.place}/address", said)
+                problem = (
+                    f"rows from {second.address} on are also of the entry at {first.address} with {first.size} rows"
+                )
+                yield Finding(f"{second.place}/address", problem)
 
 
 @BOOK.rule(
     "G052", "error", "an entry of the weight store is taken from L2, where its weight is not",
     source="GEMINI 2.5",
 )  # fmt: skip
-def from_l2(index: Index, _: Network | None) -> Iterator[Finding]:
-    """CORE entries against the weight tensors of their snapshot."""
+def check_core_entries(index: Index, _: Network | None) -> Iterator[Finding]:
+    """Check CORE entries against the weight tensors of their snapshot."""
     for work in _weight_workloads(index):
-        held = [_ids(item) for item in work.buffer if index.may_be("weight", item, work.core)]
-        for item in work.wl0:
-            if item.source == "CORE" and not any(set(item.transfer_id) <= ids for ids in held):
-                said = f"no weight tensor of the snapshot of {work} has transfers {list(item.transfer_id)}"
-                yield Finding(f"{item.place}/transfer_id", said)
+        held = [_all_ids(entry) for entry in work.buffer if index.may_be("weight", entry, work.core)]
+        for entry in work.wl0:
+            if entry.source == "CORE" and not any(set(entry.transfer_id) <= ids for ids in held):
+                problem = f"no weight tensor of the snapshot of {work} has transfers {list(entry.transfer_id)}"
+                yield Finding(f"{entry.place}/transfer_id", problem)
 
 
-def _loaded(index: Index, tensor: Tensor) -> bool:
-    """It comes from DRAM: as its transfers say, and where nothing makes them, its sources; G035 tells where they
-    differ."""
-    return any(
-        number in index.outs or (index.maker(number) is None and source.type == "DRAM")
-        for source in tensor.source
-        for number in (source.transfer_id,)
-    )
+def _comes_from_dram(index: Index, tensor: Tensor) -> bool:
+    """Return whether a tensor comes from DRAM, by the producer of its transfers, or by its sources where nothing makes
+    them; G035 reports where they differ."""
+    for source in tensor.source:
+        unmade = index.producer(source.transfer_id) is None
+        if source.transfer_id in index.outs or (unmade and source.type == "DRAM"):
+            return True
+    return False
 
 
 @BOOK.rule(
@@ -428,48 +498,71 @@ def _loaded(index: Index, tensor: Tensor) -> bool:
     "all cores.",
     source="GEMINI 2.3", fix="number the loads and stores in the order in which they are to run",
 )  # fmt: skip
-def orders(index: Index, _: Network | None) -> Iterator[Finding]:
-    """All cores together. A tensor whose order changes (G042) may have any of its orders; where a tensor is missing
-    (G045, G050), a number may be."""
+def check_orders(index: Index, _: Network | None) -> Iterator[Finding]:
+    """Check all cores together. A tensor whose order changes (G042) may have any of its orders; where a tensor is
+    missing (G045, G050), a number may be missing."""
     if not index.ir.form.addressed:
         return
-    claimed: dict[int, list[str]] = {}
-    spare: set[int] = set()
-    count = 0
-    for life in index.lives.values():
-        if life.first.type == "ofmap" or _loaded(index, life.first):
-            count += 1
-            every = {item.tensor_order for item in life.tensors}
-            if len(every) == 1:
-                claimed.setdefault(life.first.tensor_order, []).append(f"{life.first.place}/tensor_order")
-            spare |= every if len(every) > 1 else set()
-        elif not life.first.source:
-            spare.add(life.first.tensor_order)  # of which nothing tells where it comes from (G036)
-    direct: dict[tuple[int, int | None], str] = {}
-    for work in _weight_workloads(index):
-        for item in work.wl0:
-            if item.source == "DDR":
-                direct.setdefault((work.core, item.tensor_order), f"{item.place}/tensor_order")
-    for (_core, order), place in direct.items():
-        count += 1
-        claimed.setdefault(-1 if order is None else order, []).append(place)
-    for order, places in sorted(claimed.items()):
+    places_by_order, spare_orders, count = _collect_orders(index)
+    for order, places in sorted(places_by_order.items()):
         for place in places[1:]:
             yield Finding(place, f"order {order} is also that of {places[0].rsplit('/', 1)[0]}")
-    lacking = {
-        number
-        for work in _weight_workloads(index)
-        for number in (work.weight.transfer_id if work.weight else ())
-        if not any(number in item.transfer_id for item in (*work.buffer, *work.wl0))
-    }
-    lacking |= {
-        piece.transfer_id
-        for work in _weight_workloads(index)
-        for piece in work.ofmap
-        if piece.to_dram and piece.transfer_id not in index.stored_in
-    }
-    if any(len(places) > 1 for places in claimed.values()) or spare or index.repeated:
+    repeated = any(len(places) > 1 for places in places_by_order.values())
+    if repeated or spare_orders or index.snapshots_with_duplicates:
         return
-    top = count + len(lacking)
-    for order in sorted(set(claimed) - set(range(top))):
-        yield Finding(claimed[order][0], f"order {order} is beyond those of {count} loads and stores, 0 to {count - 1}")
+    top = count + len(_weights_without_entry(index) | _stores_without_room(index))
+    for order in sorted(set(places_by_order) - set(range(top))):
+        problem = f"order {order} is beyond those of {count} loads and stores, 0 to {count - 1}"
+        yield Finding(places_by_order[order][0], problem)
+
+
+def _collect_orders(index: Index) -> tuple[dict[int, list[str]], set[int], int]:
+    """Return the places that claim each order, the orders of tensors that may have several or whose source is unknown,
+    and the number of DRAM transfers."""
+    places_by_order: dict[int, list[str]] = {}
+    spare_orders: set[int] = set()
+    count = 0
+    for life in index.lives.values():
+        if life.first.type == "ofmap" or _comes_from_dram(index, life.first):
+            count += 1
+            orders = {tensor.tensor_order for tensor in life.tensors}
+            if len(orders) == 1:
+                places_by_order.setdefault(life.first.tensor_order, []).append(f"{life.first.place}/tensor_order")
+            else:
+                spare_orders |= orders
+        elif not life.first.source:
+            spare_orders.add(life.first.tensor_order)  # nothing tells where it comes from (G036)
+    for order, place in _direct_orders(index):
+        count += 1
+        places_by_order.setdefault(-1 if order is None else order, []).append(place)
+    return places_by_order, spare_orders, count
+
+
+def _direct_orders(index: Index) -> list[tuple[int | None, str]]:
+    """Return order and first place of each weight that goes straight from DRAM to a core's weight store."""
+    places: dict[tuple[int, int | None], str] = {}
+    for work in _weight_workloads(index):
+        for entry in work.wl0:
+            if entry.source == "DDR":
+                places.setdefault((work.core, entry.tensor_order), f"{entry.place}/tensor_order")
+    return [(order, place) for (_core, order), place in places.items()]
+
+
+def _weights_without_entry(index: Index) -> set[int]:
+    """Return the ids of weights that their workload's snapshot does not show."""
+    numbers: set[int] = set()
+    for work in _weight_workloads(index):
+        for number in work.weight.transfer_id if work.weight else ():
+            if not any(number in entry.transfer_id for entry in (*work.buffer, *work.wl0)):
+                numbers.add(number)
+    return numbers
+
+
+def _stores_without_room(index: Index) -> set[int]:
+    """Return the ids of results for DRAM that no `ofmap` tensor holds."""
+    numbers: set[int] = set()
+    for work in _weight_workloads(index):
+        for piece in work.ofmap:
+            if piece.to_dram and piece.transfer_id not in index.room_of_output:
+                numbers.add(piece.transfer_id)
+    return numbers

@@ -1,101 +1,123 @@
-"""Bytes, and records of one thing that must agree: G030 to G036."""
+"""Rules on sizes, and on records that must agree with each other: G030 to G036."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from buda_emu.foreign.gemini.book import BOOK
-from buda_emu.foreign.gemini.boxes import Box, tile
+from buda_emu.foreign.gemini.boxes import Box, fills
 from buda_emu.foreign.gemini.frontend import Network
-from buda_emu.foreign.gemini.index import Index, own_entries, read_tensor
-from buda_emu.foreign.gemini.model import DramOut, Ifmap, Source, Tensor, Workload
-from buda_emu.foreign.gemini.sizes import BITWIDTHS, KIB, UNIT, fmap_bits, fmap_bytes, legal, padded, weight_bytes
+from buda_emu.foreign.gemini.index import Index, find_read_tensor, operand_entries
+from buda_emu.foreign.gemini.model import DramOut, Ifmap, Source, Tensor, Weight, Workload
+from buda_emu.foreign.gemini.sizes import (
+    BITWIDTHS,
+    KIB,
+    UNIT,
+    fmap_bits,
+    fmap_bytes,
+    is_legal_alignment,
+    round_up,
+    weight_bytes,
+)
 from buda_emu.support.checker import Finding
 
 _STREAM_BLOCKS = 10  # of a streaming buffer (B)
 
 
-def _plain(item: Tensor | Ifmap) -> bool:
-    """Its align and bitwidth are legal."""
-    return legal(item.align, item.bitwidth)
+def _has_legal_alignment(record: Tensor | Ifmap) -> bool:
+    """Return whether align and bitwidth of the record are legal."""
+    return is_legal_alignment(record.align, record.bitwidth)
 
 
-def _tensors(index: Index) -> Iterator[tuple[Workload, Tensor]]:
-    """Buffer entries of all snapshots, each once for as long as it stays the same."""
+def _distinct_tensors(index: Index) -> Iterator[tuple[Workload, Tensor]]:
+    """Yield the buffer entries of all snapshots, each once for as long as it stays the same."""
     seen: set[object] = set()
     for work in index.ir.workloads():
-        for item in work.buffer:
+        for tensor in work.buffer:
             key = (
                 work.core,
-                item.tensor_id,
-                item.type,
-                item.box,
-                item.size,
-                item.align,
-                item.bitwidth,
-                item.transfer_id,
-                item.block,
-                item.layer_name,
-                tuple((s.transfer_id, s.size, s.box, s.type, s.core_id) for s in item.source),
+                tensor.tensor_id,
+                tensor.type,
+                tensor.box,
+                tensor.size,
+                tensor.align,
+                tensor.bitwidth,
+                tensor.transfer_id,
+                tensor.block,
+                tensor.layer_name,
+                tuple((s.transfer_id, s.size, s.box, s.type, s.core_id) for s in tensor.source),
             )
             if key not in seen:
                 seen.add(key)
-                yield work, item
+                yield work, tensor
 
 
 @BOOK.rule(
     "G030", "error", "align times bitwidth is not 64, bitwidth is not 8 or 16, or an ifmap's is not its tensor's",
     source="GEMINI 2.6", fix="int8 has align 8 and bitwidth 8, 16 bit has align 4 and bitwidth 16",
 )  # fmt: skip
-def alignment(index: Index, _: Network | None) -> Iterator[Finding]:
-    """Tensors, then operands (A)."""
+def check_alignment(index: Index, _: Network | None) -> Iterator[Finding]:
+    """Check tensors, then operands (dialect A)."""
     if not index.ir.form.addressed:
         return
-    for work, tensor in _tensors(index):
-        if not _plain(tensor):
-            said = f"align {tensor.align} with bitwidth {tensor.bitwidth}"
-            yield Finding(f"{tensor.place}/align", said, about=(work.core, tensor.tensor_id))
+    for work, tensor in _distinct_tensors(index):
+        if not _has_legal_alignment(tensor):
+            problem = f"align {tensor.align} with bitwidth {tensor.bitwidth}"
+            yield Finding(f"{tensor.place}/align", problem, about=(work.core, tensor.tensor_id))
     for work in index.ir.workloads():
-        for item in work.ifmap:
-            tensor = read_tensor(work, item)
-            if not _plain(item):
-                yield Finding(f"{item.place}/align", f"align {item.align} with bitwidth {item.bitwidth}")
-            elif tensor is None or (work.core, tensor.tensor_id) in index.wavering:
+        for ifmap in work.ifmap:
+            tensor = find_read_tensor(work, ifmap)
+            if not _has_legal_alignment(ifmap):
+                yield Finding(f"{ifmap.place}/align", f"align {ifmap.align} with bitwidth {ifmap.bitwidth}")
+            elif tensor is None or (work.core, tensor.tensor_id) in index.changing_tensors:
                 continue  # G044, G042 tell
-            elif _plain(tensor) and tensor.bitwidth != item.bitwidth:
-                said = f"an operand of {item.bitwidth} bits is read from a tensor of {tensor.bitwidth}"
-                yield Finding(f"{item.place}/bitwidth", said)
+            elif _has_legal_alignment(tensor) and tensor.bitwidth != ifmap.bitwidth:
+                problem = f"an operand of {ifmap.bitwidth} bits is read from a tensor of {tensor.bitwidth}"
+                yield Finding(f"{ifmap.place}/bitwidth", problem)
 
 
-def _sizes(box: Box, bitwidth: int | None) -> tuple[int, ...]:
-    """What a feature map may have; any of two where nothing tells its bitwidth."""
+def _possible_sizes(box: Box, bitwidth: int | None) -> tuple[int, ...]:
+    """Return the bytes that a feature map may have: one size where its bitwidth is known, else one for each
+    bitwidth."""
     return tuple(fmap_bytes(box, bits) for bits in ((bitwidth,) if bitwidth else BITWIDTHS))
 
 
 def _fmap_sizes(index: Index) -> Iterator[tuple[str, str, int, tuple[int, ...], object]]:
-    """Place, what, stated size, possible sizes, and whose it is."""
-    bits = index.bitwidths
-    in_bits = index.ir.form.in_bits
-
-    def possible(box: Box, bitwidth: int | None) -> tuple[int, ...]:
-        return (fmap_bits(box),) if in_bits else _sizes(box, bitwidth)
-
+    """Yield place, description, stated size, possible sizes and owner of every feature map that states a size."""
     for out in index.ir.dram_out:
         if out.type == "fmap":
-            sizes = possible(out.box, bits.get(out.transfer_id))
+            sizes = _sizes_in_dialect(index, out.box, index.bitwidths.get(out.transfer_id))
             yield out.place, f"transfer {out.transfer_id}", out.size, sizes, None
     for work in index.ir.workloads():
-        whole = work.box if in_bits else work.box.within(work.box)
-        for piece in work.ofmap:
-            if piece.box.inside(whole):  # else G038 tells
-                sizes = possible(piece.box, bits.get(piece.transfer_id))
-                yield piece.place, f"transfer {piece.transfer_id}", piece.size, sizes, None
-        for item in () if in_bits else work.ifmap:
-            tensor = read_tensor(work, item)
-            if _plain(item) and (tensor is None or item.box.inside(tensor.box)):  # else G030, G044
-                yield item.place, f"an operand of {work}", item.size, possible(item.box, item.bitwidth), None
-    for work, tensor in _tensors(index):
-        if tensor.type == "ofmap" if in_bits else (tensor.type != "weight" and _plain(tensor)):
-            sizes = possible(tensor.box, tensor.bitwidth)
+        yield from _sizes_of_workload(index, work)
+    for work, tensor in _distinct_tensors(index):
+        if index.ir.form.in_bits:
+            has_size = tensor.type == "ofmap"
+        else:
+            has_size = tensor.type != "weight" and _has_legal_alignment(tensor)
+        if has_size:
+            sizes = _sizes_in_dialect(index, tensor.box, tensor.bitwidth)
             yield tensor.place, f"tensor {tensor.tensor_id}", tensor.size, sizes, (work.core, tensor.tensor_id)
+
+
+def _sizes_in_dialect(index: Index, box: Box, bitwidth: int | None) -> tuple[int, ...]:
+    """Return the sizes that a feature map may state, in bytes (dialect A) or bits (dialect B)."""
+    if index.ir.form.in_bits:
+        return (fmap_bits(box),)
+    return _possible_sizes(box, bitwidth)
+
+
+def _sizes_of_workload(index: Index, work: Workload) -> Iterator[tuple[str, str, int, tuple[int, ...], object]]:
+    """Yield what `_fmap_sizes` yields, for a workload's results and operands."""
+    in_bits = index.ir.form.in_bits
+    extent = work.box if in_bits else work.box.within(work.box)
+    for piece in work.ofmap:
+        if piece.box.inside(extent):  # else G038 tells
+            sizes = _sizes_in_dialect(index, piece.box, index.bitwidths.get(piece.transfer_id))
+            yield piece.place, f"transfer {piece.transfer_id}", piece.size, sizes, None
+    for ifmap in () if in_bits else work.ifmap:
+        tensor = find_read_tensor(work, ifmap)
+        if _has_legal_alignment(ifmap) and (tensor is None or ifmap.box.inside(tensor.box)):  # else G030, G044
+            sizes = _sizes_in_dialect(index, ifmap.box, ifmap.bitwidth)
+            yield ifmap.place, f"an operand of {work}", ifmap.size, sizes, None
 
 
 @BOOK.rule(
@@ -104,12 +126,12 @@ def _fmap_sizes(index: Index) -> Iterator[tuple[str, str, int, tuple[int, ...], 
     "without padding.",
     source="GEMINI 2.6, 3", unless=("G042",),
 )  # fmt: skip
-def fmap_size(index: Index, _: Network | None) -> Iterator[Finding]:
-    """Of `out` entries, ofmaps, operands and tensors."""
-    for place, what, size, possible, about in _fmap_sizes(index):
+def check_fmap_size(index: Index, _: Network | None) -> Iterator[Finding]:
+    """Check `out` entries, ofmaps, operands and tensors."""
+    for place, name, size, possible, about in _fmap_sizes(index):
         if size not in possible:
-            wanted = " or ".join(map(str, possible))
-            yield Finding(f"{place}/size", f"{what} has size {size}; its box makes {wanted}", about=about or place)
+            expected = " or ".join(map(str, possible))
+            yield Finding(f"{place}/size", f"{name} has size {size}; its box makes {expected}", about=about or place)
 
 
 @BOOK.rule(
@@ -117,118 +139,151 @@ def fmap_size(index: Index, _: Network | None) -> Iterator[Finding]:
     why="Bytes of dialect A are K * (ceil(C / 8) * 8 * R*S + 32). Boxes of dialect B tell K alone.",
     source="GEMINI 2.6, 3", unless=("G035", "G042"),
 )  # fmt: skip
-def weight_size(index: Index, _: Network | None) -> Iterator[Finding]:
-    """Of `out` entries, workloads and tensors."""
-    in_bits = index.ir.form.in_bits
-    named: list[tuple[str, int, Box, object]] = [
-        (out.place, out.size, out.box, out.place) for out in index.ir.dram_out if out.type == "weight"
-    ]
+def check_weight_size(index: Index, _: Network | None) -> Iterator[Finding]:
+    """Check weights of `out` entries, workloads and tensors."""
+    for place, size, box, about in _weight_sizes(index):
+        if not index.ir.form.in_bits:
+            if size != weight_bytes(box):
+                problem = f"a weight has size {size}; its box makes {weight_bytes(box)}"
+                yield Finding(f"{place}/size", problem, about=about)
+        elif size < 0 or size % (8 * box.shape[1]):
+            channels = f"{box.shape[1]} output channels"
+            problem = f"a weight of {size} bits is not a whole number of bytes for each of {channels}"
+            yield Finding(f"{place}/size", problem, about=about)
+
+
+def _weight_sizes(index: Index) -> Iterator[tuple[str, int, Box, object]]:
+    """Yield place, stated size, box and owner of every weight that states a size."""
+    for out in index.ir.dram_out:
+        if out.type == "weight":
+            yield out.place, out.size, out.box, out.place
     for work in index.ir.workloads():
         if work.weight is not None and work.weight.size is not None:
-            named.append((work.weight.place, work.weight.size, work.weight.box, work.weight.place))
-    if not in_bits:
-        named += [
-            (item.place, item.size, item.box, (work.core, item.tensor_id))
-            for work, item in _tensors(index)
-            if item.type == "weight"
-        ]
-    for place, size, box, about in named:
-        if in_bits and (size < 0 or size % (8 * box.shape[1])):
-            said = f"a weight of {size} bits is not a whole number of bytes for each of {box.shape[1]} output channels"
-            yield Finding(f"{place}/size", said, about=about)
-        elif not in_bits and size != weight_bytes(box):
-            yield Finding(f"{place}/size", f"a weight has size {size}; its box makes {weight_bytes(box)}", about=about)
+            yield work.weight.place, work.weight.size, work.weight.box, work.weight.place
+    if index.ir.form.in_bits:
+        return  # tensors of dialect B state blocks (G034)
+    for work, tensor in _distinct_tensors(index):
+        if tensor.type == "weight":
+            yield tensor.place, tensor.size, tensor.box, (work.core, tensor.tensor_id)
 
 
 @BOOK.rule(
     "G033", "error", "ofmap_size is not the sum of the pieces (A), or not that of the workload (B)",
     source="GEMINI 2.2, 3", unless=("G037", "G039"),
 )  # fmt: skip
-def ofmap_size(index: Index, _: Network | None) -> Iterator[Finding]:
-    """Each workload; a piece with a wrong size counts with any that its box allows."""
+def check_ofmap_size(index: Index, _: Network | None) -> Iterator[Finding]:
+    """Check each workload. A piece whose size is wrong counts with any size that its box allows."""
     for work in index.ir.workloads():
         if index.ir.form.in_bits:
-            wanted = {fmap_bits(work.box)}
+            expected = {fmap_bits(work.box)}
         else:
-            wanted = {sum(piece.size for piece in work.ofmap)}
+            expected = {sum(piece.size for piece in work.ofmap)}
             for bits in BITWIDTHS:
-                right = [_sizes(piece.box, index.bitwidths.get(piece.transfer_id, bits)) for piece in work.ofmap]
+                right = [
+                    _possible_sizes(piece.box, index.bitwidths.get(piece.transfer_id, bits)) for piece in work.ofmap
+                ]
                 if any(piece.size not in sizes for piece, sizes in zip(work.ofmap, right, strict=True)):
-                    wanted.add(sum(sizes[0] for sizes in right))
-        if work.ofmap_size not in wanted and work.ofmap:
-            said = f"{work} has ofmap_size {work.ofmap_size}, its results {min(wanted)}"
-            yield Finding(f"{work.place}/ofmap_size", said, about=work.layer_name)
+                    expected.add(sum(sizes[0] for sizes in right))
+        if work.ofmap_size not in expected and work.ofmap:
+            problem = f"{work} has ofmap_size {work.ofmap_size}, its results {min(expected)}"
+            yield Finding(f"{work.place}/ofmap_size", problem, about=work.layer_name)
 
 
 @BOOK.rule(
     "G034", "error", "an address is not a multiple of 64, or `block` is not the size in KiB",
     why="Streaming buffers of dialect B (type ofmap) always have 10 blocks.", source="GEMINI 2.6, 3", unless=("G042",),
 )  # fmt: skip
-def address(index: Index, _: Network | None) -> Iterator[Finding]:
-    """Addresses (A), blocks (B)."""
+def check_address(index: Index, _: Network | None) -> Iterator[Finding]:
+    """Check addresses (dialect A) or blocks (dialect B)."""
     if index.ir.form.addressed:
-        seen: set[tuple[int, int, int]] = set()
-        for work in index.ir.workloads():
-            for tensor in work.buffer:
-                key = (work.core, tensor.tensor_id, tensor.address)
-                if tensor.address % UNIT and key not in seen:
-                    seen.add(key)
-                    said = f"address {tensor.address} is not a multiple of {UNIT}"
-                    yield Finding(f"{tensor.place}/address", said, about=(work.core, tensor.tensor_id))
-        return
-    for _work, tensor in _tensors(index):
-        if tensor.activations:
-            continue
-        if tensor.type == "ofmap":
-            wanted = {_STREAM_BLOCKS}
-        elif tensor.type == "ifmap":
-            wanted = {padded(fmap_bits(tensor.box), KIB) // KIB}
-        elif not tensor.source:
-            continue
-        else:  # as the sources say, and as what they come from says: G035 and G010 tell where they differ
-            outs = [index.outs.get(source.transfer_id) for source in tensor.source]
-            stated = sum(source.size for source in tensor.source)
-            made = sum(out.size if out else own.size for out, own in zip(outs, tensor.source, strict=True))
-            wanted = {padded(size, KIB) // KIB for size in (stated, made)}
-        if tensor.block not in wanted:
-            yield Finding(f"{tensor.place}/block", f"block is {tensor.block} for {min(wanted)} KiB")
+        yield from _check_addresses(index)
+    else:
+        yield from _check_blocks(index)
+
+
+def _check_addresses(index: Index) -> Iterator[Finding]:
+    """Check that addresses are multiples of 64, each address of a tensor once."""
+    seen: set[tuple[int, int, int]] = set()
+    for work in index.ir.workloads():
+        for tensor in work.buffer:
+            key = (work.core, tensor.tensor_id, tensor.address)
+            if tensor.address % UNIT and key not in seen:
+                seen.add(key)
+                problem = f"address {tensor.address} is not a multiple of {UNIT}"
+                yield Finding(f"{tensor.place}/address", problem, about=(work.core, tensor.tensor_id))
+
+
+def _check_blocks(index: Index) -> Iterator[Finding]:
+    """Check that `block` is the size in KiB."""
+    for _work, tensor in _distinct_tensors(index):
+        if not tensor.activations:
+            expected = _possible_blocks(index, tensor)
+            if expected and tensor.block not in expected:
+                yield Finding(f"{tensor.place}/block", f"block is {tensor.block} for {min(expected)} KiB")
+
+
+def _possible_blocks(index: Index, tensor: Tensor) -> set[int]:
+    """Return the numbers of blocks that a tensor may have, none for a weight without sources."""
+    if tensor.type == "ofmap":
+        return {_STREAM_BLOCKS}
+    if tensor.type == "ifmap":
+        return {round_up(fmap_bits(tensor.box), KIB) // KIB}
+    if not tensor.source:
+        return set()
+    # by the sources' sizes and by those of their producers: G035 and G010 tell where they differ
+    stated = sum(source.size for source in tensor.source)
+    produced = 0
+    for source in tensor.source:
+        out = index.outs.get(source.transfer_id)
+        produced += out.size if out else source.size
+    return {round_up(size, KIB) // KIB for size in (stated, produced)}
 
 
 @BOOK.rule(
     "G035", "error", "two records of one transfer disagree: shape, size, core, or box of a weight",
     source="GEMINI 2.1 to 2.3", fix="repeat the maker's values",
 )  # fmt: skip
-def disagreement(index: Index, _: Network | None) -> Iterator[Finding]:
-    """`in` entries, sources, weights: each against its ofmap or `out` entry."""
+def check_records_agree(index: Index, _: Network | None) -> Iterator[Finding]:
+    """Check `in` entries, sources and weights, each against its ofmap or `out` entry."""
     for entry in index.ir.dram_in:
-        made = index.made.get(entry.transfer_id)
-        if made is None or entry.transfer_id in index.doubled or not index.sound(entry.transfer_id):
+        output = index.outputs_by_id.get(entry.transfer_id)
+        if output is None or not _is_reliable(index, entry.transfer_id):
             continue
-        if entry.box.shape != made.piece.box.shape:
-            said = f"transfer {entry.transfer_id} arrives as {entry.box}, its ofmap is {made.piece.box}"
-            yield Finding(f"{entry.place}/upper", said)
-    for work, tensor in _tensors(index):
+        if entry.box.shape != output.piece.box.shape:
+            problem = f"transfer {entry.transfer_id} arrives as {entry.box}, its ofmap is {output.piece.box}"
+            yield Finding(f"{entry.place}/upper", problem)
+    for work, tensor in _distinct_tensors(index):
         for source in tensor.source:
-            wrong = _differs(index, source)
-            if wrong:
-                yield Finding(f"{source.place}/{wrong[0]}", wrong[1], about=(work.core, tensor.tensor_id))
+            difference = _find_difference(index, source)
+            if difference:
+                key, reason = difference
+                yield Finding(f"{source.place}/{key}", reason, about=(work.core, tensor.tensor_id))
     for work in index.ir.workloads():
-        if work.weight is None or work.weight.from_ofmap:
+        if work.weight is not None and not work.weight.from_ofmap:
+            yield from _check_weight_boxes(index, work, work.weight)
+
+
+def _is_reliable(index: Index, number: int) -> bool:
+    """Return whether the transfer is defined once, by a record that agrees with itself."""
+    return number not in index.duplicate_ids and index.is_consistent(number)
+
+
+def _check_weight_boxes(index: Index, work: Workload, weight: Weight) -> Iterator[Finding]:
+    """Check that a workload's weight has the box of the `out` entries that it comes from."""
+    for number in weight.transfer_id:
+        out = index.outs.get(number)
+        if out is None or out.type != "weight" or not _is_reliable(index, number):
             continue
-        for number in work.weight.transfer_id:
-            out = index.outs.get(number)
-            if out is None or out.type != "weight" or number in index.doubled or not index.sound(number):
-                continue
-            if out.box != work.weight.box:
-                said = f"{work} uses {work.weight.box} of weight {number}, which is {out.box}"
-                yield Finding(f"{work.weight.place}/upper", said, about=work.weight.place)
+        if out.box != weight.box:
+            problem = f"{work} uses {weight.box} of weight {number}, which is {out.box}"
+            yield Finding(f"{weight.place}/upper", problem, about=weight.place)
 
 
-def _differs(index: Index, source: Source) -> tuple[str, str] | None:
-    """Key and reason why a source is not what its transfer is."""
+def _find_difference(index: Index, source: Source) -> tuple[str, str] | None:
+    """Return the key and the reason why a source differs from its transfer's producer, None where they agree."""
     number = source.transfer_id
-    maker = index.maker(number)
-    if maker is None or number in index.doubled or not index.sound(number):
+    maker = index.producer(number)
+    if maker is None or number in index.duplicate_ids or not index.is_consistent(number):
         return None
     in_bits = index.ir.form.in_bits
     if isinstance(maker, DramOut):
@@ -257,47 +312,65 @@ def _differs(index: Index, source: Source) -> tuple[str, str] | None:
     "G036", "error", "the sources do not tile their tensor, or transfer_id is not the set of its sources",
     source="GEMINI 2.3, 3", unless=("G016", "G031", "G032", "G035", "G042"),
 )  # fmt: skip
-def tiling(index: Index, _: Network | None) -> Iterator[Finding]:
-    """Each tensor (A); ids of each workload's operands (B). Not where G016 or G035 tells of a source."""
+def check_tiling(index: Index, _: Network | None) -> Iterator[Finding]:
+    """Check each tensor (dialect A), or the ids of each workload's operands (dialect B). Tensors with a source that
+    G016 or G035 reports are left out."""
     if index.ir.form.joint_operands:
-        yield from _same_ids(index)
+        yield from _check_joint_ids(index)
         return
-    for work, tensor in _tensors(index):
+    for work, tensor in _distinct_tensors(index):
         if tensor.type == "ofmap":
             continue
         about = (work.core, tensor.tensor_id)
         ids = {source.transfer_id for source in tensor.source}
         if ids != set(tensor.transfer_id):
-            said = (
-                f"tensor {tensor.tensor_id} has transfers {_some(tensor.transfer_id)}, its sources {_some(sorted(ids))}"
-            )
-            yield Finding(f"{tensor.place}/transfer_id", said, about=about)
-        elif not _odd(index, tensor) and not tile([source.box for source in tensor.source], tensor.box):
-            said = f"the sources of tensor {tensor.tensor_id} do not fill {tensor.box}, each element once"
-            yield Finding(f"{tensor.place}/source", said, about=about)
+            stated = _list_ids(tensor.transfer_id)
+            problem = f"tensor {tensor.tensor_id} has transfers {stated}, its sources {_list_ids(sorted(ids))}"
+            yield Finding(f"{tensor.place}/transfer_id", problem, about=about)
+        elif not _has_wrong_source(index, tensor) and not fills([source.box for source in tensor.source], tensor.box):
+            problem = f"the sources of tensor {tensor.tensor_id} do not fill {tensor.box}, each element once"
+            yield Finding(f"{tensor.place}/source", problem, about=about)
 
 
-def _odd(index: Index, tensor: Tensor) -> bool:
+def _has_wrong_source(index: Index, tensor: Tensor) -> bool:
     return any(
-        index.maker(source.transfer_id) is None or _differs(index, source) is not None for source in tensor.source
+        index.producer(source.transfer_id) is None or _find_difference(index, source) is not None
+        for source in tensor.source
     )
 
 
-def _same_ids(index: Index) -> Iterator[Finding]:
+def _check_joint_ids(index: Index) -> Iterator[Finding]:
+    """Check the ids of each workload's joint operand against its buffer entries (dialect B)."""
     for work in index.ir.workloads():
-        for item in work.ifmap if work.core not in index.disordered else ():
-            entries = own_entries(work)
-            ids = {number for entry in entries for number in entry.transfer_id}
-            if entries and ids != set(item.transfer_id) and not any(one in index.unmade for one in item.transfer_id):
-                said = f"{work} reads {_some(item.transfer_id)}, its buffer entry holds {_some(sorted(ids))}"
-                yield Finding(f"{item.place}/transfer_id", said)
-            for entry in entries:
-                own = {source.transfer_id for source in entry.source}
-                if own != set(entry.transfer_id) and ids == set(item.transfer_id):
-                    said = f"a buffer entry has transfers {_some(entry.transfer_id)}, its sources {_some(sorted(own))}"
-                    yield Finding(f"{entry.place}/transfer_id", said)
+        for ifmap in work.ifmap if work.core not in index.unordered_cores else ():
+            entries = operand_entries(work)
+            held_ids = _ids_of_entries(entries)
+            if held_ids == set(ifmap.transfer_id):
+                yield from _check_entry_sources(entries)
+            elif entries and not index.ids_without_producer.intersection(ifmap.transfer_id):
+                held = _list_ids(sorted(held_ids))
+                problem = f"{work} reads {_list_ids(ifmap.transfer_id)}, its buffer entry holds {held}"
+                yield Finding(f"{ifmap.place}/transfer_id", problem)
 
 
-def _some(numbers: "tuple[int, ...] | list[int]") -> str:
+def _ids_of_entries(entries: Sequence[Tensor]) -> set[int]:
+    """Return the transfer ids that the buffer entries name."""
+    ids: set[int] = set()
+    for entry in entries:
+        ids.update(entry.transfer_id)
+    return ids
+
+
+def _check_entry_sources(entries: Sequence[Tensor]) -> Iterator[Finding]:
+    """Check that each buffer entry names the ids of its sources."""
+    for entry in entries:
+        source_ids = {source.transfer_id for source in entry.source}
+        if source_ids != set(entry.transfer_id):
+            stated = _list_ids(entry.transfer_id)
+            problem = f"a buffer entry has transfers {stated}, its sources {_list_ids(sorted(source_ids))}"
+            yield Finding(f"{entry.place}/transfer_id", problem)
+
+
+def _list_ids(numbers: "tuple[int, ...] | list[int]") -> str:
     shown = ", ".join(map(str, numbers[:8]))
     return f"[{shown}{', ...' if len(numbers) > 8 else ''}]"

@@ -1,11 +1,11 @@
-"""Transfers, through DRAM and between workloads: G010 to G019."""
+"""Rules on transfers through DRAM and between workloads: G010 to G019."""
 
 from collections.abc import Iterator
 from graphlib import CycleError, TopologicalSorter
 
 from buda_emu.foreign.gemini.book import BOOK
 from buda_emu.foreign.gemini.frontend import Network
-from buda_emu.foreign.gemini.index import Index, Made
+from buda_emu.foreign.gemini.index import Index, WorkloadOutput
 from buda_emu.foreign.gemini.model import DramIn, DramOut, Workload
 from buda_emu.support.checker import Finding
 
@@ -16,33 +16,38 @@ from buda_emu.support.checker import Finding
     "that arrives in DRAM repeats the id of its ofmap, once.",
     source="GEMINI 2.1, 8", fix="give one of them another id",
 )  # fmt: skip
-def twice(index: Index, _: Network | None) -> Iterator[Finding]:
-    """By `out` entries and ofmaps together, or within `in`."""
-    for number, place in index.doubled.items():
+def check_unique_ids(index: Index, _: Network | None) -> Iterator[Finding]:
+    """Check ids over `out` entries and ofmaps together, and within `in`."""
+    for number, place in index.duplicate_ids.items():
         yield Finding(place, f"transfer {number} is defined before", about=number)
 
 
-def _astray(index: Index, entry: DramIn) -> tuple[str, str] | None:
-    """Key and reason why an `in` entry is not its ofmap's."""
-    made = index.made.get(entry.transfer_id)
-    if made is None:
+def _find_arrival_fault(index: Index, entry: DramIn) -> tuple[str, str] | None:
+    """Return the key and the reason why an `in` entry does not match its ofmap, None where it does."""
+    output = index.outputs_by_id.get(entry.transfer_id)
+    if output is None:
         return "transfer_id", "no workload makes it"
-    work = made.work
+    work = output.work
     if (entry.core_id, entry.workload_id) != (work.core, work.workload_id):
-        key = "core_id" if entry.core_id != work.core else "workload_id"
+        if entry.core_id != work.core:
+            key = "core_id"
+        else:
+            key = "workload_id"
         return key, f"{work} makes it, not core {entry.core_id} workload {entry.workload_id}"
     if entry.layer_name is not None and entry.layer_name != work.layer_name:
         return "layer_name", f"it is of layer {work.layer_name!r}, not {entry.layer_name!r}"
-    return None if made.piece.to_dram else ("transfer_id", f"{work} does not send it to DRAM")
+    if output.piece.to_dram:
+        return None
+    return ("transfer_id", f"{work} does not send it to DRAM")
 
 
-def _arrives_astray(index: Index) -> Iterator[tuple[DramIn, str, str]]:
+def _faulty_arrivals(index: Index) -> Iterator[tuple[DramIn, str, str]]:
     for entry in index.ir.dram_in:
-        wrong = _astray(index, entry)
+        wrong = _find_arrival_fault(index, entry)
         named = index.by_id.get((entry.core_id, entry.workload_id))
-        if named is not None and not named.ofmap and entry.transfer_id not in index.made:
+        if named is not None and not named.ofmap and entry.transfer_id not in index.outputs_by_id:
             continue  # G038 tells
-        if wrong and entry.transfer_id not in index.doubled and entry.core_id not in index.disordered:
+        if wrong and entry.transfer_id not in index.duplicate_ids and entry.core_id not in index.unordered_cores:
             yield entry, *wrong
 
 
@@ -50,9 +55,9 @@ def _arrives_astray(index: Index) -> Iterator[tuple[DramIn, str, str]]:
     "G011", "error", "what arrives in DRAM is not an ofmap of that workload that goes to DRAM",
     source="GEMINI 2.1", fix="repeat id, core, workload and layer of the ofmap that is stored",
 )  # fmt: skip
-def arrivals(index: Index, _: Network | None) -> Iterator[Finding]:
-    """Of each `in` entry: id, core, workload, layer (A), destination."""
-    for entry, key, reason in _arrives_astray(index):
+def check_arrivals(index: Index, _: Network | None) -> Iterator[Finding]:
+    """Check each `in` entry: id, core, workload, layer (dialect A) and destination."""
+    for entry, key, reason in _faulty_arrivals(index):
         yield Finding(f"{entry.place}/{key}", f"transfer {entry.transfer_id} arrives in DRAM, but {reason}")
 
 
@@ -60,18 +65,18 @@ def arrivals(index: Index, _: Network | None) -> Iterator[Finding]:
     "G012", "error", "an ofmap goes to DRAM and is not among what arrives there",
     source="GEMINI 2.1", fix="add it to the list `in` below \"-1\"",
 )  # fmt: skip
-def unlisted(index: Index, _: Network | None) -> Iterator[Finding]:
-    """Each ofmap; not where an `in` entry of the workload has another fault."""
-    astray = {(entry.core_id, entry.workload_id) for entry, *_rest in _arrives_astray(index)}
+def check_stores_arrive(index: Index, _: Network | None) -> Iterator[Finding]:
+    """Check each ofmap, except where an `in` entry of the workload has another fault."""
+    astray = {(entry.core_id, entry.workload_id) for entry, *_rest in _faulty_arrivals(index)}
     for work in index.ir.workloads():
         for piece in work.ofmap:
             if piece.to_dram and piece.transfer_id not in index.ins and (work.core, work.workload_id) not in astray:
-                said = f"{work} sends transfer {piece.transfer_id} to DRAM, where nothing arrives under that id"
-                yield Finding(f"{piece.place}/transfer_id", said, about=piece.transfer_id)
+                problem = f"{work} sends transfer {piece.transfer_id} to DRAM, where nothing arrives under that id"
+                yield Finding(f"{piece.place}/transfer_id", problem, about=piece.transfer_id)
 
 
-def _mirrored(index: Index) -> Iterator[tuple[DramIn, DramOut]]:
-    """What arrives and what leaves, where both name each other."""
+def _related_pairs(index: Index) -> Iterator[tuple[DramIn, DramOut]]:
+    """Yield what arrives in DRAM with what leaves it, where both name each other."""
     for entry in index.ir.dram_in:
         for number in entry.related_ofmap:
             out = index.outs.get(number)
@@ -83,61 +88,82 @@ def _mirrored(index: Index) -> Iterator[tuple[DramIn, DramOut]]:
     "G013", "error", "related_ofmap and related_ifmap do not name each other, or name an unknown id",
     source="GEMINI 2.1", fix="name each reader where it arrives, and each piece where it leaves",
 )  # fmt: skip
-def related(index: Index, _: Network | None) -> Iterator[Finding]:
-    """From both sides. An id that G012 or G016 tells of is not unknown here."""
+def check_related_ids(index: Index, _: Network | None) -> Iterator[Finding]:
+    """Check the relation from both sides. An id that G012 or G016 reports counts as known."""
+    yield from _check_related_ofmaps(index)
+    yield from _check_related_ifmaps(index)
+
+
+def _check_related_ofmaps(index: Index) -> Iterator[Finding]:
+    """Check that what leaves DRAM names each piece that claims to be read by it."""
     for entry in index.ir.dram_in:
         for number in entry.related_ofmap:
             out = index.outs.get(number)
-            if number in index.doubled or entry.transfer_id in index.doubled or (not out and number in index.unmade):
+            if index.duplicate_ids.keys() & {number, entry.transfer_id}:
                 continue
-            if out is None or entry.transfer_id not in out.related_ifmap:
-                why = "nothing leaves under that id" if out is None else "that does not name it in related_ifmap"
-                said = f"what arrives as {entry.transfer_id} is said to be read by {number}, but {why}"
-                yield Finding(f"{entry.place}/related_ofmap", said)
+            if out is None:
+                why = "nothing leaves under that id"
+                if number in index.ids_without_producer:
+                    continue  # G016 tells
+            elif entry.transfer_id not in out.related_ifmap:
+                why = "that does not name it in related_ifmap"
+            else:
+                continue
+            problem = f"what arrives as {entry.transfer_id} is said to be read by {number}, but {why}"
+            yield Finding(f"{entry.place}/related_ofmap", problem)
+
+
+def _check_related_ifmaps(index: Index) -> Iterator[Finding]:
+    """Check that what arrives in DRAM names each load that claims to need it."""
     for out in index.ir.dram_out:
         for number in out.related_ifmap:
             entry = index.ins.get(number)
-            made = index.made.get(number)
-            told = made is not None and made.piece.to_dram and entry is None
-            if number in index.doubled or out.transfer_id in index.doubled or told:
+            if index.duplicate_ids.keys() & {number, out.transfer_id}:
                 continue
-            if entry is None or out.transfer_id not in entry.related_ofmap:
-                why = "nothing arrives under that id" if entry is None else "that does not name it in related_ofmap"
-                said = f"what leaves as {out.transfer_id} is said to need {number}, but {why}"
-                yield Finding(f"{out.place}/related_ifmap", said)
+            if entry is None:
+                why = "nothing arrives under that id"
+                output = index.outputs_by_id.get(number)
+                if output is not None and output.piece.to_dram:
+                    continue  # G012 tells
+            elif out.transfer_id not in entry.related_ofmap:
+                why = "that does not name it in related_ofmap"
+            else:
+                continue
+            problem = f"what leaves as {out.transfer_id} is said to need {number}, but {why}"
+            yield Finding(f"{out.place}/related_ifmap", problem)
 
 
 @BOOK.rule(
     "G014", "error", "a load and the store that it is said to need share no element",
     source="GEMINI 2.1", fix="relate only transfers whose boxes meet",
 )  # fmt: skip
-def apart(index: Index, _: Network | None) -> Iterator[Finding]:
-    """Boxes of related transfers, absolute in the layer's output."""
-    for entry, out in _mirrored(index):
+def check_related_boxes(index: Index, _: Network | None) -> Iterator[Finding]:
+    """Check the boxes of related transfers, both in coordinates of the layer's output."""
+    for entry, out in _related_pairs(index):
         if out.type == "fmap" and not entry.box.meets(out.box):
-            said = (
+            problem = (
                 f"transfer {out.transfer_id} reads {out.box}, of which {entry.transfer_id} ({entry.box}) holds nothing"
             )
-            yield Finding(f"{out.place}/related_ifmap", said)
+            yield Finding(f"{out.place}/related_ifmap", problem)
 
 
 @BOOK.rule(
     "G015", "error", "a destination names a workload that does not exist, or that does not read what leaves DRAM",
     source="GEMINI 2.1, 2.2", fix="name the workloads whose ifmap or weight has the id",
 )  # fmt: skip
-def targets(index: Index, _: Network | None) -> Iterator[Finding]:
-    """Of ofmaps: that it exists. Of `out` entries: also that it reads."""
+def check_targets(index: Index, _: Network | None) -> Iterator[Finding]:
+    """Check that destinations exist, and that destinations of `out` entries read the transfer."""
     for number, maker, to in index.destinations():
-        known = to.core_id in index.ir.cores and to.core_id not in index.disordered
-        if to.type != "core" or not known or number in index.doubled:
+        core_known = to.core_id in index.ir.cores and to.core_id not in index.unordered_cores
+        if to.type != "core" or not core_known or number in index.duplicate_ids:
             continue
-        work = index.target(to)
+        work = index.find_target(to)
         place = f"{to.place}/workload_id"
         name = f"core {to.core_id} workload {to.workload_id}"
         if work is None:
             yield Finding(place, f"transfer {number} goes to {name}, which does not exist")
         elif isinstance(maker, DramOut) and number not in work.reads:
-            if index.lost(work) or (work.core, work.index) in index.misread:
+            if index.reads_missing_transfer(work) or (work.core, work.index) in index.inconsistent_readers:
                 continue
             yield Finding(place, f"transfer {number} goes to {work}, which does not read it")
 
@@ -146,36 +172,46 @@ def targets(index: Index, _: Network | None) -> Iterator[Finding]:
     "G016", "error", "something is read that nothing makes, or a weight as an operand or the reverse",
     source="GEMINI 2.1, 2.2", fix="read an id of `out` or of an ofmap",
 )  # fmt: skip
-def unmade(index: Index, _: Network | None) -> Iterator[Finding]:
-    """Operands, weights, then sources of tensors that nobody reads."""
+def check_reads(index: Index, _: Network | None) -> Iterator[Finding]:
+    """Check operands, weights, then sources of tensors that nobody reads."""
     for work in index.ir.workloads():
-        named = [("operand", item.place, number) for item in work.ifmap for number in item.transfer_id]
+        for ifmap in work.ifmap:
+            for number in ifmap.transfer_id:
+                yield from _check_read(index, work, "operand", ifmap.place, number)
         if work.weight is not None:
-            named += [("weight", work.weight.place, number) for number in work.weight.transfer_id]
-        for what, place, number in named:
-            maker = index.maker(number)
-            if maker is None and number in index.barren:
-                continue  # G038 tells
-            if maker is None:
-                yield Finding(
-                    f"{place}/transfer_id", f"{work} reads {what} {number}, which nothing makes", about=number
-                )
-            elif not index.ir.form.activations_as_weights and number not in index.doubled:
-                is_weight = isinstance(maker, DramOut) and maker.type == "weight"
-                if is_weight != (what == "weight"):
-                    said = f"{work} reads {number} as {what}, which is {'a weight' if is_weight else 'a feature map'}"
-                    yield Finding(f"{place}/transfer_id", said, about=number)
+            for number in work.weight.transfer_id:
+                yield from _check_read(index, work, "weight", work.weight.place, number)
+    yield from _check_sources(index)
+
+
+def _check_read(index: Index, work: Workload, role: str, place: str, number: int) -> Iterator[Finding]:
+    """Check one transfer that a workload reads in this role, "operand" or "weight"."""
+    producer = index.producer(number)
+    if producer is None:
+        if number not in index.ids_of_empty_workloads:  # else G038 tells
+            problem = f"{work} reads {role} {number}, which nothing makes"
+            yield Finding(f"{place}/transfer_id", problem, about=number)
+    elif not index.ir.form.activations_as_weights and number not in index.duplicate_ids:
+        is_weight = isinstance(producer, DramOut) and producer.type == "weight"
+        if is_weight != (role == "weight"):
+            kind = "a weight" if is_weight else "a feature map"
+            yield Finding(f"{place}/transfer_id", f"{work} reads {number} as {role}, which is {kind}", about=number)
+
+
+def _check_sources(index: Index) -> Iterator[Finding]:
+    """Check that something makes each source of a tensor, each once for a core. Ids that a workload reads, and those
+    of workloads without ofmaps, are left out."""
     seen: set[tuple[int, int]] = set()
     for work in index.ir.workloads():
         for tensor in work.buffer:
             for source in tensor.source:
                 number = source.transfer_id
-                if number in index.barren:
+                if number in index.ids_of_empty_workloads or number in index.ids_without_producer:
                     continue
-                if index.maker(number) is None and number not in index.unmade and (work.core, number) not in seen:
+                if index.producer(number) is None and (work.core, number) not in seen:
                     seen.add((work.core, number))
-                    said = f"a tensor's source is transfer {number}, which nothing makes"
-                    yield Finding(f"{source.place}/transfer_id", said, about=(work.core, tensor.tensor_id))
+                    problem = f"a tensor's source is transfer {number}, which nothing makes"
+                    yield Finding(f"{source.place}/transfer_id", problem, about=(work.core, tensor.tensor_id))
 
 
 @BOOK.rule(
@@ -183,40 +219,44 @@ def unmade(index: Index, _: Network | None) -> Iterator[Finding]:
     why="Weights name only their first readers; everything else names all.",
     source="GEMINI 2.1, 2.2", fix="add the reader to the destinations",
 )  # fmt: skip
-def unnamed(index: Index, _: Network | None) -> Iterator[Finding]:
-    """Each reader of each feature map; not of transfers with a destination that does not exist, and not by workloads
-    whose operands G016 and G044 tell of."""
+def check_reader_names(index: Index, _: Network | None) -> Iterator[Finding]:
+    """Check each reader of each feature map. Transfers with a destination that does not exist are left out, and
+    workloads whose operands G016 or G044 reports."""
     for number, works in index.readers.items():
-        maker = index.maker(number)
-        if maker is None or number in index.doubled or number in index.misled:
+        producer = index.producer(number)
+        if producer is None or number in index.duplicate_ids or number in index.ids_sent_nowhere:
             continue
-        if isinstance(maker, DramOut) and maker.type == "weight":
+        record = producer if isinstance(producer, DramOut) else producer.piece
+        if isinstance(record, DramOut) and record.type == "weight":
             continue
-        item = maker if isinstance(maker, DramOut) else maker.piece
-        named = {(to.core_id, to.workload_id) for to in item.destination}
+        named = {(to.core_id, to.workload_id) for to in record.destination}
         for work in works:
-            if index.lost(work) or (work.core, work.index) in index.misread or work.core in index.disordered:
-                continue
-            if (work.core, work.workload_id) not in named:
-                said = f"{work} reads transfer {number} and is not among its destinations"
-                yield Finding(f"{item.place}/destination", said)
+            if (work.core, work.workload_id) not in named and not _has_faulty_reads(index, work):
+                problem = f"{work} reads transfer {number} and is not among its destinations"
+                yield Finding(f"{record.place}/destination", problem)
 
 
-def _makers_of(index: Index, number: int) -> list[tuple[Made, str]]:
-    """Workloads whose results a transfer carries, directly or through DRAM."""
+def _has_faulty_reads(index: Index, work: Workload) -> bool:
+    """Return whether another rule reports the ids or the operands of a workload (G005, G016, G044)."""
+    inconsistent = (work.core, work.index) in index.inconsistent_readers
+    return inconsistent or index.reads_missing_transfer(work) or work.core in index.unordered_cores
+
+
+def _makers_of(index: Index, number: int) -> list[tuple[WorkloadOutput, str]]:
+    """Return the workload outputs that a transfer carries, each with "" or " through DRAM"."""
     out = index.outs.get(number)
     if out is None:
-        made = index.made.get(number)
-        return [(made, "")] if made else []
+        output = index.outputs_by_id.get(number)
+        return [(output, "")] if output else []
     through = [
-        index.made[entry]
+        index.outputs_by_id[entry]
         for entry in out.related_ifmap
-        if entry in index.made
-        and entry not in index.doubled
+        if entry in index.outputs_by_id
+        and entry not in index.duplicate_ids
         and entry in index.ins
         and number in index.ins[entry].related_ofmap  # else G013 tells
     ]
-    return [(made, " through DRAM") for made in through]
+    return [(output, " through DRAM") for output in through]
 
 
 @BOOK.rule(
@@ -226,44 +266,64 @@ def _makers_of(index: Index, number: int) -> list[tuple[Made, str]]:
     "cores.",
     source="GEMINI 2.2, 3", fix="put the maker before the reader",
 )  # fmt: skip
-def backwards(index: Index, _: Network | None) -> Iterator[Finding]:
-    """Same core (A), all cores by id (B), then circles over cores (A)."""
-    found = False
-    all_cores = index.ir.form.global_ids
+def check_order(index: Index, _: Network | None) -> Iterator[Finding]:
+    """Check each core by itself (dialect A) or all cores by id (dialect B), then cycles over cores (dialect A)."""
+    findings = list(_find_late_makers(index))
+    if findings or index.ir.form.global_ids:
+        yield from findings
+    else:
+        yield from _find_circle(index)
+
+
+def _find_late_makers(index: Index) -> Iterator[Finding]:
+    """Yield a finding for each result that is made after the workload that reads it, or by that workload."""
     for work in index.ir.workloads():
-        if work.core in index.disordered or index.lost(work) or (work.core, work.index) in index.misread:
+        inconsistent = (work.core, work.index) in index.inconsistent_readers
+        if work.core in index.unordered_cores or index.reads_missing_transfer(work) or inconsistent:
             continue
         for number in work.reads:
-            for made, how in () if number in index.doubled else _makers_of(index, number):
-                other = made.work
-                same = all_cores or other.core == work.core
-                late = other.workload_id >= work.workload_id if all_cores else other.index >= work.index
-                if same and late and other.core not in index.disordered:
-                    found = True
-                    said = f"{work} reads transfer {number}{how}, which {other} makes " + (
-                        "itself" if other is work else "later"
-                    )
-                    yield Finding(f"{work.place}/ifmap", said)
-    if not found and not all_cores:
-        yield from _circle(index)
+            if number in index.duplicate_ids:
+                continue
+            for output, route in _makers_of(index, number):
+                maker = output.work
+                if maker.core not in index.unordered_cores and _is_late(index, maker, work):
+                    when = "itself" if maker is work else "later"
+                    problem = f"{work} reads transfer {number}{route}, which {maker} makes {when}"
+                    yield Finding(f"{work.place}/ifmap", problem)
 
 
-def _circle(index: Index) -> Iterator[Finding]:
-    """A circle of workloads over cores, told at its first."""
+def _is_late(index: Index, maker: Workload, reader: Workload) -> bool:
+    """Return whether the maker does not come before the reader, in an order that both belong to."""
+    if index.ir.form.global_ids:
+        return maker.workload_id >= reader.workload_id
+    return maker.core == reader.core and maker.index >= reader.index
+
+
+def _find_circle(index: Index) -> Iterator[Finding]:
+    """Yield a finding for a cycle of workloads that wait for each other, at the first workload of it."""
     order: TopologicalSorter[tuple[int, int]] = TopologicalSorter()
     for work in index.ir.workloads():
-        before = [(work.core, work.index - 1)] if work.index else []
-        reads = () if index.lost(work) or (work.core, work.index) in index.misread else work.reads
-        makers = [made.work for number in reads for made, _how in _makers_of(index, number)]
-        order.add((work.core, work.index), *before, *((item.core, item.index) for item in makers))
+        order.add((work.core, work.index), *_steps_before(index, work))
     try:
         order.prepare()
     except CycleError as error:
         circle: list[tuple[int, int]] = error.args[1]
         works: list[Workload] = [index.ir.cores[core][at] for core, at in circle]
-        first = min(works, key=lambda item: (item.core, item.index))
-        names = " <- ".join(str(item) for item in works[:6])
+        first = min(works, key=lambda work: (work.core, work.index))
+        names = " <- ".join(str(work) for work in works[:6])
         yield Finding(f"{first.place}/ifmap", f"workloads wait for each other: {names}")
+
+
+def _steps_before(index: Index, work: Workload) -> list[tuple[int, int]]:
+    """Return the workloads (core, position) that a workload waits for: the one before it, and the makers of its
+    operands unless another rule reports these."""
+    steps: list[tuple[int, int]] = []
+    if work.index:
+        steps.append((work.core, work.index - 1))
+    if not index.reads_missing_transfer(work) and (work.core, work.index) not in index.inconsistent_readers:
+        for number in work.reads:
+            steps += [(output.work.core, output.work.index) for output, _route in _makers_of(index, number)]
+    return steps
 
 
 @BOOK.rule(
@@ -272,9 +332,9 @@ def _circle(index: Index) -> Iterator[Finding]:
     "readers' ifmap says who really reads.",
     source="GEMINI 4",
 )  # fmt: skip
-def superfluous(index: Index, _: Network | None) -> Iterator[Finding]:
-    """Destinations of ofmaps on cores."""
+def check_superfluous(index: Index, _: Network | None) -> Iterator[Finding]:
+    """Check the destinations of ofmaps on cores."""
     for number, maker, to in index.destinations():
-        work = index.target(to)
-        if isinstance(maker, Made) and work is not None and number not in work.reads:
+        work = index.find_target(to)
+        if isinstance(maker, WorkloadOutput) and work is not None and number not in work.reads:
             yield Finding(to.place, f"transfer {number} names {work}, which does not read it")

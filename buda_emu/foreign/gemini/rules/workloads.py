@@ -1,12 +1,12 @@
-"""Rules of cores, of workloads, and of a schedule against the network that it computes (G004, G005, G080 to G082)."""
+"""Rules on cores, on workloads, and on a schedule against its network (G004, G005, G080 to G082 among them)."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from buda_emu.foreign.gemini.book import BOOK
-from buda_emu.foreign.gemini.boxes import hull, overlaps, tile
+from buda_emu.foreign.gemini.boxes import fills, hull, overlapping_pairs
 from buda_emu.foreign.gemini.frontend import WINDOWS, Layer, Network
-from buda_emu.foreign.gemini.index import Index, own_entries, read_tensor
-from buda_emu.foreign.gemini.model import Tile, Workload
+from buda_emu.foreign.gemini.index import Index, find_read_tensor, operand_entries
+from buda_emu.foreign.gemini.model import Source, Tensor, Tile, Workload
 from buda_emu.support.checker import Finding
 from buda_emu.support.checker.suggest import near
 
@@ -15,12 +15,12 @@ from buda_emu.support.checker.suggest import near
     "G037", "error", "the tiles do not partition their workload, or there are none",
     source="GEMINI 2.2", fix="let every element be in the ofmap box of one tile", unless=("G039",),
 )  # fmt: skip
-def tiles(index: Index, _: Network | None) -> Iterator[Finding]:
-    """Ofmap boxes of the tiles (A)."""
+def check_tiles(index: Index, _: Network | None) -> Iterator[Finding]:
+    """Check the ofmap boxes of the tiles (dialect A)."""
     for work in index.ir.workloads() if index.ir.form.tiled else ():
-        if not tile([item.ofmap for item in work.tiles], work.box):
-            said = f"the tiles of {work}, {len(work.tiles)} in all, do not fill {work.box}, each element once"
-            yield Finding(f"{work.place}/tile_info", said, about=work.layer_name)
+        if not fills([work_tile.ofmap for work_tile in work.tiles], work.box):
+            problem = f"the tiles of {work}, {len(work.tiles)} in all, do not fill {work.box}, each element once"
+            yield Finding(f"{work.place}/tile_info", problem, about=work.layer_name)
 
 
 @BOOK.rule(
@@ -28,50 +28,54 @@ def tiles(index: Index, _: Network | None) -> Iterator[Finding]:
     why="Pieces of dialect A are relative to the workload's own output, those of dialect B absolute.",
     source="GEMINI 2.2, 3", unless=("G037", "G039"),
 )  # fmt: skip
-def pieces(index: Index, _: Network | None) -> Iterator[Finding]:
-    """Each piece."""
+def check_pieces(index: Index, _: Network | None) -> Iterator[Finding]:
+    """Check each piece of each workload's output."""
     for work in index.ir.workloads():
         if not work.ofmap:
             yield Finding(f"{work.place}/ofmap", f"{work} has no ofmap")
-        whole = work.box if index.ir.form.absolute else work.box.within(work.box)
+        if index.ir.form.absolute:
+            extent = work.box
+        else:
+            extent = work.box.within(work.box)
         for piece in work.ofmap:
-            if not piece.box.inside(whole):
-                said = f"{work} makes {whole}, transfer {piece.transfer_id} is {piece.box}"
-                yield Finding(f"{piece.place}/upper", said, about=work.layer_name)
+            if not piece.box.inside(extent):
+                problem = f"{work} makes {extent}, transfer {piece.transfer_id} is {piece.box}"
+                yield Finding(f"{piece.place}/upper", problem, about=work.layer_name)
 
 
 @BOOK.rule(
     "G039", "error", "workloads of a layer overlap, leave a hole, or do not begin at 0",
     source="GEMINI 2.2", fix="let the workloads of a layer fill a box from [0, 0, 0, 0] on, each element once",
 )  # fmt: skip
-def layers(index: Index, network: Network | None) -> Iterator[Finding]:
-    """Each layer over all cores. Where a workload's layer is unknown to the network (G080), another lacks it."""
+def check_layers(index: Index, network: Network | None) -> Iterator[Finding]:
+    """Check each layer over all cores. While the network does not know a workload's layer (G080), holes are not
+    reported, since that workload may be the missing one."""
     by_layer: dict[str, list[Workload]] = {}
     for work in index.ir.workloads():
         by_layer.setdefault(work.layer_name, []).append(work)
     lacking = network is not None and any(name not in network.layers for name in by_layer)
     for name, works in by_layer.items():
         boxes = [work.box for work in works]
-        whole = hull(boxes)
-        both = next(overlaps(boxes), None)
-        if both is not None:
-            first = works[both[0]]
-            second = works[both[1]]
-            said = f"{second} computes elements that {first} computes, too"
-            yield Finding(f"{second.place}/workload", said, about=name)
+        bounds = hull(boxes)
+        pair = next(overlapping_pairs(boxes), None)
+        if pair is not None:
+            first = works[pair[0]]
+            second = works[pair[1]]
+            problem = f"{second} computes elements that {first} computes, too"
+            yield Finding(f"{second.place}/workload", problem, about=name)
         elif lacking:
             continue
-        elif sum(box.volume for box in boxes) != whole.volume:
-            said = f"the workloads of {name!r} leave elements of {whole} out"
-            yield Finding(f"{works[0].place}/workload", said, about=name)
-        elif any(whole.lower):
-            said = f"the workloads of {name!r} begin at {list(whole.lower)}"
-            yield Finding(f"{works[0].place}/workload", said, about=name)
+        elif sum(box.volume for box in boxes) != bounds.volume:
+            problem = f"the workloads of {name!r} leave elements of {bounds} out"
+            yield Finding(f"{works[0].place}/workload", problem, about=name)
+        elif any(bounds.lower):
+            problem = f"the workloads of {name!r} begin at {list(bounds.lower)}"
+            yield Finding(f"{works[0].place}/workload", problem, about=name)
 
 
 @BOOK.rule("G060", "error", "a workload takes negative time", source="GEMINI 4")
-def time(index: Index, _: Network | None) -> Iterator[Finding]:
-    """Each workload."""
+def check_time(index: Index, _: Network | None) -> Iterator[Finding]:
+    """Check the time of each workload."""
     for work in index.ir.workloads():
         if work.time < 0:
             yield Finding(f"{work.place}/time", f"{work} takes {work.time} cycles")
@@ -84,16 +88,25 @@ def time(index: Index, _: Network | None) -> Iterator[Finding]:
     "Element-wise workloads may read the same channels from several producers.",
     source="GEMINI 3",
 )  # fmt: skip
-def incomplete(index: Index, _: Network | None) -> Iterator[Finding]:
-    """Operands, then weights (B)."""
+def check_complete(index: Index, _: Network | None) -> Iterator[Finding]:
+    """Check operands, then weights (dialect B)."""
     for work in index.ir.workloads() if index.ir.form.joint_operands else ():
-        for item in work.ifmap:
-            held = sum(source.box.volume for entry in own_entries(work) for source in entry.source)
-            wanted = item.box.volume
-            if own_entries(work) and (held < wanted or (held > wanted and work.layer_type != "element_wise")):
-                yield Finding(item.place, f"{work} reads {wanted} elements, its sources hold {held}")
+        entries = operand_entries(work)
+        held = sum(source.box.volume for source in _list_sources(entries))
+        for operand in work.ifmap if entries else ():
+            needed = operand.box.volume
+            if held < needed or (held > needed and work.layer_type != "element_wise"):
+                yield Finding(operand.place, f"{work} reads {needed} elements, its sources hold {held}")
         if work.weight is not None and not work.weight.transfer_id:
             yield Finding(work.weight.place, f"the weight of {work} has no transfer_id")
+
+
+def _list_sources(entries: Sequence[Tensor]) -> list[Source]:
+    """Return the sources of all entries."""
+    sources: list[Source] = []
+    for entry in entries:
+        sources += entry.source
+    return sources
 
 
 @BOOK.rule(
@@ -103,8 +116,8 @@ def incomplete(index: Index, _: Network | None) -> Iterator[Finding]:
     "with a column of DRAM at each side. DRAM is core -1 in dialect A and 0 in dialect B.",
     source="GEMINI 2, 3", fix="name a core that the file has",
 )  # fmt: skip
-def cores(index: Index, _: Network | None) -> Iterator[Finding]:
-    """Core keys and destinations."""
+def check_cores(index: Index, _: Network | None) -> Iterator[Finding]:
+    """Check the keys of cores, then destinations."""
     ir = index.ir
     mesh = f"the mesh of {ir.xlen} x {ir.ylen}"
     for core in ir.cores:
@@ -116,8 +129,11 @@ def cores(index: Index, _: Network | None) -> Iterator[Finding]:
         if to.type == "DRAM" and to.core_id != dram:
             yield Finding(f"{to.place}/{key}", f"transfer {number} goes to DRAM as core {to.core_id}, which is {dram}")
         elif to.type == "core" and to.core_id not in ir.cores:
-            where = "is not in the file" if ir.on_mesh(to.core_id) else f"is not on {mesh}"
-            yield Finding(f"{to.place}/{key}", f"transfer {number} goes to core {to.core_id}, which {where}")
+            if ir.on_mesh(to.core_id):
+                reason = "is not in the file"
+            else:
+                reason = f"is not on {mesh}"
+            yield Finding(f"{to.place}/{key}", f"transfer {number} goes to core {to.core_id}, which {reason}")
 
 
 @BOOK.rule(
@@ -125,8 +141,8 @@ def cores(index: Index, _: Network | None) -> Iterator[Finding]:
     why="Workloads are named by core and id; in dialect B by the id alone, which is also their order over all cores.",
     source="GEMINI 2.2, 3", fix="number the workloads in the order in which they run",
 )  # fmt: skip
-def ascending(index: Index, _: Network | None) -> Iterator[Finding]:
-    """Along each core, and over all cores (B)."""
+def check_ids_ascend(index: Index, _: Network | None) -> Iterator[Finding]:
+    """Check ids along each core, and over all cores (dialect B)."""
     seen: dict[int, int] = {}
     for core, works in index.ir.cores.items():
         before: int | None = None
@@ -146,8 +162,8 @@ def ascending(index: Index, _: Network | None) -> Iterator[Finding]:
     "checkable there; `buda-emu gemini alloc` makes a schedule with addresses.",
     source="GEMINI 3",
 )  # fmt: skip
-def no_addresses(index: Index, _: Network | None) -> Iterator[Finding]:
-    """Said once."""
+def note_missing_addresses(index: Index, _: Network | None) -> Iterator[Finding]:
+    """Note once that rules of L2 are not checked for a schedule without addresses."""
     if not index.ir.form.addressed:
         yield Finding("", "not checkable: no addresses (G040 to G054)")
 
@@ -159,8 +175,8 @@ _KNOWN = (*WINDOWS, "dense", "quantize", "element_wise_add")
     "G080", "error", "a layer is unknown to the network, never computed, or not computed whole",
     source="GEMINI 4", fix="compare with the front-end IR",
 )  # fmt: skip
-def covered(index: Index, network: Network | None) -> Iterator[Finding]:
-    """Each workload's layer, then each layer of the network. Layers of the host are not in a schedule."""
+def check_network_coverage(index: Index, network: Network | None) -> Iterator[Finding]:
+    """Check each workload's layer, then each layer of the network. Layers of the host are not part of a schedule."""
     if network is None:
         return
     works: dict[str, list[Workload]] = {}
@@ -168,21 +184,21 @@ def covered(index: Index, network: Network | None) -> Iterator[Finding]:
         works.setdefault(work.layer_name, []).append(work)
         if work.layer_name not in network.layers:
             hint = near(work.layer_name, network.layers)
-            said = f"{work}: the network has no such layer"
-            yield Finding(f"{work.place}/layer_name", said, hint, about=work.layer_name)
+            problem = f"{work}: the network has no such layer"
+            yield Finding(f"{work.place}/layer_name", problem, hint, about=work.layer_name)
     lost = any(name not in network.layers for name in works)
     for name, layer in network.layers.items():
         if name in works:
-            whole = hull(work.box for work in works[name])
-            if whole.upper != layer.box.upper:
-                said = f"the workloads of {name!r} compute {whole}, the layer has {list(layer.output_shape)}"
-                yield Finding(f"{works[name][0].place}/workload", said, about=name)
+            bounds = hull(work.box for work in works[name])
+            if bounds.upper != layer.box.upper:
+                problem = f"the workloads of {name!r} compute {bounds}, the layer has {list(layer.output_shape)}"
+                yield Finding(f"{works[name][0].place}/workload", problem, about=name)
         elif not layer.on_host and not lost:
             yield Finding("", f"layer {name!r} is never computed", about=name)
 
 
-def _wrong_tile(layer: Layer, tile: Tile) -> tuple[str, str] | None:
-    """Key and reason why a tile does not read what it needs."""
+def _find_tile_fault(layer: Layer, tile: Tile) -> tuple[str, str] | None:
+    """Return the key and the reason why a tile does not read the range that it needs, None where it does."""
     box, around = layer.needs(tile.ofmap)
     if tile.ifmap != box:
         return "ifmap_upper", f"reads {tile.ifmap} for {tile.ofmap}, which needs {box}"
@@ -200,14 +216,20 @@ def _wrong_tile(layer: Layer, tile: Tile) -> tuple[str, str] | None:
     "to the input, and what was clipped is the tile's padding.",
     source="GEMINI 4", unless=("G080",),
 )  # fmt: skip
-def tile_ranges(index: Index, network: Network | None) -> Iterator[Finding]:
-    """Each tile of operations whose window is known (A)."""
+def check_tile_ranges(index: Index, network: Network | None) -> Iterator[Finding]:
+    """Check each tile of operations whose window is known (dialect A)."""
     for work in index.ir.workloads() if network is not None else ():
-        layer = network.layers.get(work.layer_name) if network is not None else None
+        if network is not None:
+            layer = network.layers.get(work.layer_name)
+        else:
+            layer = None
         if layer is None or layer.operation not in _KNOWN:
             continue
         for work_tile in work.tiles:
-            wrong = _wrong_tile(layer, work_tile) if work_tile.ofmap.inside(layer.box) else None
+            if work_tile.ofmap.inside(layer.box):
+                wrong = _find_tile_fault(layer, work_tile)
+            else:
+                wrong = None
             if wrong:
                 yield Finding(f"{work_tile.place}/{wrong[0]}", f"a tile of {work} {wrong[1]}", about=work.layer_name)
 
@@ -216,31 +238,34 @@ def tile_ranges(index: Index, network: Network | None) -> Iterator[Finding]:
     "G082", "error", "the layers that a workload reads are not those before it in the network",
     source="GEMINI 4", unless=("G080",),
 )  # fmt: skip
-def predecessors(index: Index, network: Network | None) -> Iterator[Finding]:
-    """Each workload whose operands are found; constants do not count."""
+def check_predecessors(index: Index, network: Network | None) -> Iterator[Finding]:
+    """Check each workload whose operands exist. Constants of the network do not count."""
     for work in index.ir.workloads() if network is not None else ():
-        layer = network.layers.get(work.layer_name) if network is not None else None
-        if network is None or layer is None or index.lost(work):
+        if network is not None:
+            layer = network.layers.get(work.layer_name)
+        else:
+            layer = None
+        if network is None or layer is None or index.reads_missing_transfer(work):
             continue
         read = _layers_read(index, work)
-        wanted = sorted(network.operands(layer))
+        expected = sorted(network.operands(layer))
         if index.ir.form.joint_operands and read is not None:
             read = sorted(set(read))
-            wanted = sorted(set(wanted))
-        if read is not None and read != wanted:
-            said = f"{work} reads {', '.join(read) or 'no layer'}; the network says {', '.join(wanted)}"
-            yield Finding(f"{work.place}/ifmap", said, about=work.layer_name)
+            expected = sorted(set(expected))
+        if read is not None and read != expected:
+            problem = f"{work} reads {', '.join(read) or 'no layer'}; the network says {', '.join(expected)}"
+            yield Finding(f"{work.place}/ifmap", problem, about=work.layer_name)
 
 
 def _layers_read(index: Index, work: Workload) -> list[str] | None:
-    """One layer for each operand; None where an operand has no tensor (G044)."""
+    """Return the layers that a workload reads, one for each operand; None where an operand has no tensor (G044)."""
     if index.ir.form.joint_operands:
-        return [source.layer_name or "" for entry in own_entries(work) for source in entry.source]
-    found: list[str] = []
-    for item in work.ifmap:
-        tensor = read_tensor(work, item)
+        return [source.layer_name or "" for source in _list_sources(operand_entries(work))]
+    names: list[str] = []
+    for operand in work.ifmap:
+        tensor = find_read_tensor(work, operand)
         if tensor is None:
             return None
-        ids = set(item.transfer_id)
-        found += sorted({source.layer_name or "" for source in tensor.source if source.transfer_id in ids})
-    return sorted(found)
+        ids = set(operand.transfer_id)
+        names += sorted({source.layer_name or "" for source in tensor.source if source.transfer_id in ids})
+    return sorted(names)

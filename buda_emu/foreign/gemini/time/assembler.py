@@ -1,4 +1,5 @@
-"""The assembler file made from a schedule, and the reference trace of it: lists of instructions (facts GEMINI 5.1).
+"""Read the assembler file of a schedule and its reference trace, both lists of instructions (facts GEMINI 5.1), and
+simulate them.
 
 A line is `[name, {'wkl': 1, 'tile': 0, ...}, {parameters}]`; a trace has `{'inst_idx': 7, 'time': [start, end]}` in
 third place. Values are Python literals and words of enumerations, `<DataFmt.INT8: 1>`.
@@ -9,13 +10,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from buda_emu.foreign.gemini.boxes import of_shape
-from buda_emu.foreign.gemini.json_values import a_list, texts, whole_numbers
+from buda_emu.foreign.gemini.boxes import box_of_shape
+from buda_emu.foreign.gemini.json_values import as_integers, as_list, as_texts
 from buda_emu.foreign.gemini.model import IR, Workload
-from buda_emu.foreign.gemini.reader import decode, unpacked
+from buda_emu.foreign.gemini.reader import decode, decompress
 from buda_emu.foreign.gemini.sizes import fmap_bytes, weight_bytes
 from buda_emu.foreign.gemini.stages import ASSEMBLER, recognise_content
-from buda_emu.foreign.gemini.time.plan import ItemKind
+from buda_emu.foreign.gemini.time.plan import TransferKind
 from buda_emu.foreign.gemini.time.timing import (
     CONFIGURE,
     CONTROL,
@@ -42,7 +43,8 @@ _DEPTH = 20
 
 @dataclass(frozen=True, slots=True)
 class Instruction:
-    """One line. `unit`: by the prefix of the name; `span`: start and end cycle in a trace."""
+    """One instruction. `unit` follows from the prefix of the name; `span` is start and end cycle in a trace, None
+    elsewhere."""
 
     line: int
     name: str
@@ -54,12 +56,12 @@ class Instruction:
 
     @property
     def prefix(self) -> str:
-        """Of the name: `lda` of `lda_mov`."""
+        """The name up to the first underscore: `lda` of `lda_mov`."""
         return self.name.partition("_")[0]
 
     @property
     def key(self) -> tuple[str, int, int]:
-        """What a trace repeats of it."""
+        """Name, workload and tile, which a trace repeats for each instruction."""
         return self.name, self.wkl, self.tile
 
 
@@ -67,32 +69,36 @@ UNITS: Final[Mapping[str, str]] = {
     "ct": "CT", "lda": "LD", "ldw": "LD", "lw": "LW", "pe": "PE", "vp": "VP", "dt": "DT", "sta": "ST",
     "si": "SI", "so": "SO",
 }  # fmt: skip
-"""Prefix to unit."""
+"""The unit that executes instructions whose name begins with this prefix."""
 
 
 def read_assembler(path: str) -> list[Instruction]:
-    """Every instruction of a .txt or .txt.gz file. Raises ScheduleError with the line that is wrong, OSError."""
+    """Return the instructions of a .txt or .txt.gz file. Raises ScheduleError with the line that is wrong, OSError for
+    a file that cannot be read."""
     raw = read_whole(path)
     try:
-        lines = unpacked(raw).decode().splitlines()
+        lines = decompress(raw).decode().splitlines()
     except ValueError as error:
         raise ScheduleError(f"{path}: {error}") from None
     if lines and lines[0].lstrip().startswith("{"):
         stage = recognise_content(decode(path))
-        problem = "this is JSON, not an assembler file" if stage is None else stage.instead_of(ASSEMBLER)
+        if stage is None:
+            problem = "this is JSON, not an assembler file"
+        else:
+            problem = stage.instead_of(ASSEMBLER)
         raise ScheduleError(f"{path}: {problem}")
-    found: list[Instruction] = []
+    instructions: list[Instruction] = []
     for number, line in enumerate(lines, 1):
         if line.strip():
             try:
-                found.append(_instruction(number, parse(line)))
+                instructions.append(_make_instruction(number, parse_literal(line)))
             except ValueError as error:
                 raise ScheduleError(f"{path}:{number}: {error}") from None
-    return found
+    return instructions
 
 
-def parse(text: str) -> Any:
-    """One value. Raises ValueError."""
+def parse_literal(text: str) -> Any:
+    """Return the value that a text denotes. Raises ValueError for any other text."""
     parser = _Parser(text)
     value = parser.value(0)
     if text[parser.at :].strip():
@@ -113,47 +119,49 @@ class _Parser:
         return match
 
     def value(self, depth: int, token: "re.Match[str] | None" = None) -> Any:
-        """A literal, a bare name, a word of an enumeration (its word)."""
-        found = token or self._next()
+        """Return the next literal; a bare name or a word of an enumeration stands for itself as text."""
+        match = token or self._next()
         if depth > _DEPTH:
             raise ValueError("values are nested too deeply")
-        kind = found.lastgroup
+        kind = match.lastgroup
         if kind == "text":
-            return found[kind][1:-1]
-        if found["word"]:
-            return found["value"]
+            return match[kind][1:-1]
+        if match["word"]:
+            return match["value"]
         if kind == "number":
-            text = found[kind]
-            return float(text) if any(mark in text for mark in ".eE") else _integer(text)
+            text = match[kind]
+            if any(mark in text for mark in ".eE"):
+                return float(text)
+            return _parse_integer(text)
         if kind == "name":
-            return _NAMES.get(found[kind], found[kind])
-        if found["mark"] == "[":
+            return _NAMES.get(match[kind], match[kind])
+        if match["mark"] == "[":
             return self._list(depth)
-        if found["mark"] == "{":
+        if match["mark"] == "{":
             return self._object(depth)
-        raise ValueError(f"{found['mark']!r} at column {self.at} is out of place")
+        raise ValueError(f"{match['mark']!r} at column {self.at} is out of place")
 
     def _list(self, depth: int) -> list[Any]:
-        found: list[Any] = []
+        entries: list[Any] = []
         token = self._next()
         while token["mark"] != "]":
-            found.append(self.value(depth + 1, token))
+            entries.append(self.value(depth + 1, token))
             token = self._after("]")
-        return found
+        return entries
 
     def _object(self, depth: int) -> dict[str, Any]:
-        found: dict[str, Any] = {}
+        entries: dict[str, Any] = {}
         token = self._next()
         while token["mark"] != "}":
             key = self.value(depth + 1, token)
             if not isinstance(key, str) or self._next()["mark"] != ":":
                 raise ValueError(f"a key and a colon are expected at column {self.at}")
-            found[key] = self.value(depth + 1)
+            entries[key] = self.value(depth + 1)
             token = self._after("}")
-        return found
+        return entries
 
     def _after(self, closing: str) -> "re.Match[str]":
-        """After an entry: the closing mark, or what follows a comma."""
+        """Return the token after an entry: the closing mark, or what follows a comma."""
         token = self._next()
         if token["mark"] == ",":
             return self._next()
@@ -162,37 +170,41 @@ class _Parser:
         raise ValueError(f"a comma or {closing!r} is expected at column {self.at}")
 
 
-def _integer(text: str) -> int:
+def _parse_integer(text: str) -> int:
     if len(text) > 18:
         raise ValueError(f"the number {text[:20]}... is too long")
     return int(text)
 
 
-def _instruction(line: int, value: Any) -> Instruction:
-    items = a_list(value, 3) or a_list(value, 4)
+def _make_instruction(line: int, value: Any) -> Instruction:
+    items = as_list(value, 3) or as_list(value, 4)
     if items is None or not isinstance(items[0], str):
         raise ValueError("an instruction is [name, {...}, {...}]")
-    if not all(isinstance(item, dict) for item in items[1:]):
+    if not all(isinstance(part, dict) for part in items[1:]):
         raise ValueError("an instruction is [name, {...}, {...}]")
     name = items[0]
     unit = UNITS.get(name.partition("_")[0])
     if unit is None:
         raise ValueError(f"the instruction {name!r} belongs to no unit")
-    where = items[1]
-    parameters = items[-1]
-    span = _span(items[2]) if len(items) == 4 else None
-    wkl, tile = (where.get(key) for key in ("wkl", "tile"))
+    wkl = items[1].get("wkl")
+    tile = items[1].get("tile")
     if type(wkl) is not int or type(tile) is not int:
         raise ValueError(f"{name}: 'wkl' and 'tile' are integers")
+    _require_units(name, items[-1])
+    span = _read_span(items[2]) if len(items) == 4 else None
+    return Instruction(line=line, name=name, unit=unit, wkl=wkl, tile=tile, parameters=items[-1], span=span)
+
+
+def _require_units(name: str, parameters: Mapping[str, Any]) -> None:
+    """Raise ValueError where Prev_Insts or Next_Insts is no list of units."""
     for key in ("Prev_Insts", "Next_Insts"):
-        units = texts(parameters.get(key, []))
-        if units is None or not all(one in UNITS.values() for one in units):
+        units = as_texts(parameters.get(key, []))
+        if units is None or not set(units) <= set(UNITS.values()):
             raise ValueError(f"{name}: {key!r} is a list of units ({', '.join(dict.fromkeys(UNITS.values()))})")
-    return Instruction(line=line, name=name, unit=unit, wkl=wkl, tile=tile, parameters=parameters, span=span)
 
 
-def _span(content: Mapping[str, Any]) -> tuple[int, int]:
-    time = whole_numbers(content.get("time"), 2)
+def _read_span(content: Mapping[str, Any]) -> tuple[int, int]:
+    time = as_integers(content.get("time"), 2)
     if time is None:
         raise ValueError("'time' is [start, end]")
     start, end = time
@@ -203,55 +215,33 @@ def _span(content: Mapping[str, Any]) -> tuple[int, int]:
 
 COMPUTE = ("pe_conv", "vp_self", "vp_pool")
 _BITS = {"INT8": 8, "FP16": 16}
-_KINDS: dict[str, ItemKind] = {"lda": "load", "sta": "store", "ldw": "weight", "lw": "weight"}
+_KINDS: dict[str, TransferKind] = {"lda": "load", "sta": "store", "ldw": "weight", "lw": "weight"}
 _WAITS: dict[str, WaitKind] = {"LD": "load", "LW": "weight", "ST": "room"}
 
 
 def simulate_assembler(ir: IR | None, path: str, durations: str, rates: Rates) -> Timeline:
-    """As `simulate` with `asm`."""
+    """Simulate the instructions of an assembler file, as `simulate` does with `asm`."""
     instructions = read_assembler(path)
+    moved: dict[int, int] = {}
     if durations != "predicted":
-        cycles = _traced(instructions, path, durations)
-        moved = None
+        cycles = _read_durations(instructions, path, durations)
     elif ir is None:
         raise HostError("predicted durations of an assembler file need its schedule, too")
     else:
-        cycles, moved = _Predicted(ir, path, rates).cycles(instructions)
-    schedule = Schedule()
-    units: dict[str, int] = {}
-    objects: dict[tuple[str, str], int] = {}
-    kinds: list[WaitKind] = []
-
-    def tokens(giver: str, taker: str) -> int:
-        if (giver, taker) not in objects:
-            objects[giver, taker] = schedule.object(f"tokens {giver} to {taker}")
-            kinds.append(_WAITS.get(giver, "producer"))
-        return objects[giver, taker]
-
-    for item, length in zip(instructions, cycles, strict=True):
-        unit = units.setdefault(item.unit, len(units))
-        if unit == len(schedule.units):
-            schedule.unit(item.unit)
-        takes = [(tokens(other, item.unit), 1) for other in item.parameters.get("Prev_Insts", ())]
-        gives = [(tokens(item.unit, other), 1) for other in item.parameters.get("Next_Insts", ())]
-        schedule.task(unit, length, takes, gives, f"{item.name} of workload {item.wkl} (line {item.line})")
+        cycles, moved = _DurationModel(ir, path, rates).cycles(instructions)
+    schedule, kinds = _schedule_instructions(instructions, cycles)
     timing = schedule.run()
     spans = [Span(*pair) for pair in zip(timing.start.tolist(), timing.end.tolist(), strict=True)]
     core = next(iter(ir.cores), 0) if ir is not None else 0
-    works: dict[tuple[int, int], Span] = {}
-    for item, span in zip(instructions, spans, strict=True):
-        if item.name in COMPUTE:
-            before = works.get((core, item.wkl), span)
-            works[core, item.wkl] = Span(min(before.start, span.start), max(before.end, span.end))
-    dram = [
-        DramSpan(_KINDS[item.prefix], -1, moved[place] if moved else 0, core, *span)
-        for place, (item, span) in enumerate(zip(instructions, spans, strict=True))
-        if _moves(item)
-    ]
+    dram: list[DramSpan] = []
+    for position, (instruction, span) in enumerate(zip(instructions, spans, strict=True)):
+        if _uses_dram(instruction):
+            kind = _KINDS[instruction.prefix]
+            dram.append(DramSpan(kind=kind, transfer_id=-1, bytes=moved.get(position, 0), core=core, **span._asdict()))
     return Timeline(
         total=timing.makespan,
-        workloads=works,
-        dram=tuple(sorted(dram, key=lambda item: item.start)),
+        workloads={(core, number): span for number, span in workload_spans(instructions, spans).items()},
+        dram=tuple(sorted(dram, key=lambda transfer: transfer.start)),
         noc=(),
         links={},
         instructions=tuple(spans),
@@ -263,85 +253,124 @@ def simulate_assembler(ir: IR | None, path: str, durations: str, rates: Rates) -
     )
 
 
-def _moves(item: Instruction) -> bool:
-    """It goes through DRAM."""
-    return item.name in ("lda_mov", "sta_mov", "ldw_mov") or (item.name == "lw_mov" and item.parameters.get("SS") == 1)
+def workload_spans(instructions: Sequence[Instruction], spans: Sequence[Span]) -> dict[int, Span]:
+    """Return, for each workload id, the span from its first computing instruction to its last."""
+    works: dict[int, Span] = {}
+    for instruction, span in zip(instructions, spans, strict=True):
+        if instruction.name in COMPUTE:
+            before = works.get(instruction.wkl, span)
+            works[instruction.wkl] = Span(min(before.start, span.start), max(before.end, span.end))
+    return works
 
 
-def _traced(instructions: Sequence[Instruction], path: str, trace: str) -> list[int]:
-    """Durations of a trace of the same instructions."""
+def _schedule_instructions(
+    instructions: Sequence[Instruction], cycles: Sequence[int]
+) -> tuple[Schedule, list[WaitKind]]:
+    """Return the instructions as tasks on their units, and the kind of wait for each counted object: the tokens that
+    one unit gives another."""
+    schedule = Schedule()
+    units: dict[str, int] = {}
+    objects: dict[tuple[str, str], int] = {}
+    kinds: list[WaitKind] = []
+
+    def tokens(giver: str, taker: str) -> int:
+        if (giver, taker) not in objects:
+            objects[giver, taker] = schedule.object(f"tokens {giver} to {taker}")
+            kinds.append(_WAITS.get(giver, "producer"))
+        return objects[giver, taker]
+
+    for instruction, length in zip(instructions, cycles, strict=True):
+        if instruction.unit not in units:
+            units[instruction.unit] = schedule.unit(instruction.unit)
+        takes = [(tokens(other, instruction.unit), 1) for other in instruction.parameters.get("Prev_Insts", ())]
+        gives = [(tokens(instruction.unit, other), 1) for other in instruction.parameters.get("Next_Insts", ())]
+        label = f"{instruction.name} of workload {instruction.wkl} (line {instruction.line})"
+        schedule.task(units[instruction.unit], length, takes, gives, label)
+    return schedule, kinds
+
+
+def _uses_dram(instruction: Instruction) -> bool:
+    """Return whether the instruction moves data through DRAM."""
+    return instruction.name in ("lda_mov", "sta_mov", "ldw_mov") or (
+        instruction.name == "lw_mov" and instruction.parameters.get("SS") == 1
+    )
+
+
+def _read_durations(instructions: Sequence[Instruction], path: str, trace: str) -> list[int]:
+    """Return the durations in a trace of the same instructions. Raises ScheduleError for a trace of others."""
     lines = read_assembler(trace)
     if len(lines) != len(instructions):
         raise ScheduleError(f"{trace}: {plural(len(lines), 'instruction')}, {path} has {len(instructions)}")
-    found: list[int] = []
-    for item, line in zip(instructions, lines, strict=True):
+    cycles: list[int] = []
+    for instruction, line in zip(instructions, lines, strict=True):
         if line.span is None:
             raise ScheduleError(f"{trace}:{line.line}: {line.name} has no time: this is not a trace")
-        if line.key != item.key:
+        if line.key != instruction.key:
             raise ScheduleError(
-                f"{trace}:{line.line}: {line.name} of workload {line.wkl}, {path}:{item.line} is {item.name}"
+                f"{trace}:{line.line}: {line.name} of workload {line.wkl}, {path}:{instruction.line} is "
+                f"{instruction.name}"
             )
-        found.append(line.span[1] - line.span[0])
-    return found
+        cycles.append(line.span[1] - line.span[0])
+    return cycles
 
 
-class _Predicted:
-    """Durations by the formulas of facts GEMINI 5.2."""
+class _DurationModel:
+    """Durations of instructions by the formulas of facts GEMINI 5.2."""
 
     def __init__(self, ir: IR, path: str, rates: Rates) -> None:
-        self._works: dict[int, Workload] = {}
+        self._add_workloads: dict[int, Workload] = {}
         for work in ir.workloads():
-            self._works.setdefault(work.workload_id, work)
+            self._add_workloads.setdefault(work.workload_id, work)
         self._path = path
         self._rates = rates
         self._formats: dict[tuple[str, Any], Any] = {}
         self._first = True
 
     def cycles(self, instructions: Sequence[Instruction]) -> tuple[list[int], dict[int, int]]:
-        """Of each instruction; and bytes of those that go through DRAM, by place."""
-        found: list[int] = []
+        """Return the cycles of each instruction, and the bytes of those that go through DRAM by their position."""
+        durations: list[int] = []
         moved: dict[int, int] = {}
-        for place, item in enumerate(instructions):
-            if "_cfg" in item.name:
-                self._formats[item.prefix, item.parameters.get("RS")] = item.parameters.get("DF")
-            if _moves(item):
-                moved[place] = self._bytes(item)
-                length = self._rates.transfer(moved[place], store=item.prefix == "sta")
-                if item.prefix == "lw" and self._first:
+        for place, instruction in enumerate(instructions):
+            if "_cfg" in instruction.name:
+                self._formats[instruction.prefix, instruction.parameters.get("RS")] = instruction.parameters.get("DF")
+            if _uses_dram(instruction):
+                moved[place] = self._bytes(instruction)
+                length = self._rates.transfer(moved[place], store=instruction.prefix == "sta")
+                if instruction.prefix == "lw" and self._first:
                     length += FIRST_WEIGHT
                     self._first = False
-                found.append(length)
+                durations.append(length)
             else:
-                found.append(self._other(item))
-        return found, moved
+                durations.append(self._other(instruction))
+        return durations, moved
 
-    def _other(self, item: Instruction) -> int:
-        if "_cfg" in item.name:
+    def _other(self, instruction: Instruction) -> int:
+        if "_cfg" in instruction.name:
             return CONFIGURE
-        if item.prefix == "ct":
+        if instruction.prefix == "ct":
             return CONTROL
-        if item.name in ("dt_cal", "lw_mov"):
+        if instruction.name in ("dt_cal", "lw_mov"):
             return 0
-        if item.name in COMPUTE:
-            work = self._works.get(item.wkl)
+        if instruction.name in COMPUTE:
+            work = self._add_workloads.get(instruction.wkl)
             if work is None:
-                raise self._wrong(item, f"the schedule has no workload {item.wkl}")
+                raise self._wrong(instruction, f"the schedule has no workload {instruction.wkl}")
             return tile_cycles(work)
-        raise self._wrong(item, "how long it takes is not known")
+        raise self._wrong(instruction, "how long it takes is not known")
 
-    def _bytes(self, item: Instruction) -> int:
-        weights = item.prefix in ("ldw", "lw")
+    def _bytes(self, instruction: Instruction) -> int:
+        weights = instruction.prefix in ("ldw", "lw")
         key = "Wsize" if weights else "Tile"
-        extents = whole_numbers(item.parameters.get(key), 4, 1)
+        extents = as_integers(instruction.parameters.get(key), 4, 1)
         if extents is None:
-            raise self._wrong(item, f"{key} is a list of four extents")
+            raise self._wrong(instruction, f"{key} is a list of four extents")
         a, b, c, d = extents
         if weights:
-            return weight_bytes(of_shape((1, a, b, c * d)))
-        word = self._formats.get((item.prefix, item.parameters.get("RS")))
+            return weight_bytes(box_of_shape((1, a, b, c * d)))
+        word = self._formats.get((instruction.prefix, instruction.parameters.get("RS")))
         if word not in _BITS:
-            raise self._wrong(item, f"no {item.prefix}_cfg before it has DF INT8 or FP16 (it has {word})")
-        return fmap_bytes(of_shape((a, b, c, d)), _BITS[word])
+            raise self._wrong(instruction, f"no {instruction.prefix}_cfg before it has DF INT8 or FP16 (it has {word})")
+        return fmap_bytes(box_of_shape((a, b, c, d)), _BITS[word])
 
-    def _wrong(self, item: Instruction, why: str) -> ScheduleError:
-        return ScheduleError(f"{self._path}:{item.line}: {item.name}: {why}")
+    def _wrong(self, instruction: Instruction, why: str) -> ScheduleError:
+        return ScheduleError(f"{self._path}:{instruction.line}: {instruction.name}: {why}")

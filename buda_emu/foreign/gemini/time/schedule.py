@@ -1,4 +1,4 @@
-"""A schedule on the timeline engine: `simulate` says when everything happens (facts GEMINI 5)."""
+"""Simulate a schedule on the timeline engine (facts GEMINI 5)."""
 
 import os
 from collections.abc import Iterable, Sequence
@@ -13,7 +13,7 @@ from buda_emu.foreign.gemini.time.timing import (
     Span,
     Timeline,
     WaitKind,
-    hops,
+    count_hops,
     link_bytes,
     tile_cycles,
     whole_cycles,
@@ -35,12 +35,13 @@ def simulate(
     durations: "str | os.PathLike[str]" = "predicted",
     noc_bytes_per_cycle: float = 32,
 ) -> Timeline:
-    """When everything of a schedule happens, in cycles.
+    """Return when everything of a schedule happens, in cycles.
 
-    Without `asm` from the schedule alone. With `asm`, the path of an assembler file (.txt, .txt.gz), its instructions
-    on their units; `durations` is "predicted" or the path of a reference trace of that file, and `ir` may then be None.
-    Raises ProgramError (kind "deadlock") when something waits for ever, naming who waits for whom, ScheduleError for an
-    assembler file or trace that cannot be read, HostError for rates that are not above 0.
+    Without `asm` the times follow from the schedule alone. With `asm`, the path of an assembler file (.txt, .txt.gz),
+    its instructions run on their units; `durations` is "predicted" or the path of a reference trace of that file, in
+    which case `ir` may be None. Raises ProgramError (kind "deadlock") when something waits for ever, naming who waits
+    for whom, ScheduleError for an assembler file or trace that cannot be read, HostError for rates that are not above
+    0.
     """
     rates = Rates(dram_gibps, freq_ghz, noc_bytes_per_cycle)
     if asm is not None:
@@ -55,13 +56,13 @@ def simulate(
 
 
 def simulate_at(ir: IR, rates: Rates) -> Timeline:
-    """As `simulate` of a schedule alone."""
+    """Simulate a schedule, without an assembler file, at these rates."""
     return _Replay(ir, rates).timeline()
 
 
 class _Replay:
-    """Tasks: items of the DRAM queue, workloads (two for one whose third tile waits), pieces over the NoC. Each has a
-    counted object that is given when it ends, and that others wait for without taking it."""
+    """Builds the tasks of a schedule: DRAM transfers, workloads (two tasks for one whose third tile waits) and pieces
+    over the NoC. Each task gives a counted object when it ends; others wait for it without taking it."""
 
     def __init__(self, ir: IR, rates: Rates) -> None:
         self.ir = ir
@@ -70,27 +71,27 @@ class _Replay:
         self.plan: Plan = make_plan(self.index)
         self.schedule = Schedule()
         self.kinds: list[WaitKind] = []
-        self._item_done = [self._object(str(item), item.kind) for item in self.plan.queue]
+        self._item_done = [self._add_object(str(transfer), transfer.kind) for transfer in self.plan.queue]
         self._work_done: dict[Step, int] = {
-            (work.core, work.index): self._object(f"the end of {work}", "producer") for work in ir.workloads()
+            (work.core, work.index): self._add_object(f"the end of {work}", "producer") for work in ir.workloads()
         }
         self._sent: dict[int, list[int]] = {}
         self._send_done: list[int] = []
         for send in self.plan.sends:
-            number = self._object(f"transfer {send.transfer_id} over the NoC", "producer")
+            number = self._add_object(f"transfer {send.transfer_id} over the NoC", "producer")
             self._send_done.append(number)
             self._sent.setdefault(send.transfer_id, []).append(number)
 
-    def _object(self, name: str, kind: str) -> int:
+    def _add_object(self, name: str, kind: str) -> int:
         kinds: dict[str, WaitKind] = {"load": "load", "weight": "weight", "store": "room", "producer": "producer"}
         self.kinds.append(kinds[kind])
         return self.schedule.object(name)
 
     def timeline(self) -> Timeline:
-        """Everything on its unit, run."""
+        """Add all tasks to their units, run them and return their times."""
         items = self._items()
-        works = self._works()
-        sends = self._sends()
+        works = self._add_workloads()
+        sends = self._add_sends()
         timing = self.schedule.run()
         start = timing.start.tolist()
         end = timing.end.tolist()
@@ -100,14 +101,14 @@ class _Replay:
         }
         dram = tuple(
             DramSpan(
-                kind=item.kind,
-                transfer_id=item.transfer_id,
-                bytes=item.bytes,
-                core=item.core,
+                kind=transfer.kind,
+                transfer_id=transfer.transfer_id,
+                bytes=transfer.bytes,
+                core=transfer.core,
                 start=start[task],
                 end=end[task],
             )
-            for item, task in zip(self.plan.queue, items, strict=True)
+            for transfer, task in zip(self.plan.queue, items, strict=True)
         )
         noc = tuple(
             NocSpan(
@@ -142,53 +143,53 @@ class _Replay:
         )
 
     def _done(self, steps: Iterable[Step]) -> list[Wait]:
-        return [_kept(self._work_done[step]) for step in steps]
+        return [_wait_without_taking(self._work_done[step]) for step in steps]
 
     def _items(self) -> list[int]:
         unit = self.schedule.unit(_DRAM)
         tasks: list[int] = []
-        for place, item in enumerate(self.plan.queue):
-            waits = self._done(item.after)
-            for number in item.stores:
-                waits += [_kept(self._item_done[other]) for other in self.plan.stored.get(number, ())]
-            if item.never:
-                waits.append(_kept(self._object(item.never, "store")))
-            cycles = self.rates.transfer(item.bytes, store=item.kind == "store")
-            tasks.append(self.schedule.task(unit, cycles, waits, [(self._item_done[place], 1)], str(item)))
+        for place, transfer in enumerate(self.plan.queue):
+            waits = self._done(transfer.after)
+            for number in transfer.stores:
+                waits += [_wait_without_taking(self._item_done[other]) for other in self.plan.stored.get(number, ())]
+            if transfer.never:
+                waits.append(_wait_without_taking(self._add_object(transfer.never, "store")))
+            cycles = self.rates.transfer(transfer.bytes, store=transfer.kind == "store")
+            tasks.append(self.schedule.task(unit, cycles, waits, [(self._item_done[place], 1)], str(transfer)))
         return tasks
 
-    def _works(self) -> list[list[int]]:
+    def _add_workloads(self) -> list[list[int]]:
         all_tasks: list[list[int]] = []
         for core, works in self.ir.cores.items():
             unit = self.schedule.unit(f"core {core}")
             for work in works:
                 needs = self.plan.needs[core, work.index]
-                waits = [_kept(self._item_done[place]) for place in (*needs.items, *needs.rooms)]
+                waits = [_wait_without_taking(self._item_done[place]) for place in (*needs.items, *needs.rooms)]
                 for number in needs.pieces:
-                    sent = self._sent.get(number) or [self._unsent(number)]
-                    waits += [_kept(one) for one in sent]
+                    sent = self._sent.get(number) or [self._add_missing_object(number)]
+                    waits += [_wait_without_taking(wait_object) for wait_object in sent]
                 done = [(self._work_done[core, work.index], 1)]
                 if not self.ir.form.tiled:
                     all_tasks.append([self.schedule.task(unit, whole_cycles(work), waits, done, str(work))])
                     continue
-                each = tile_cycles(work)
+                tile_time = tile_cycles(work)
                 count = max(len(work.tiles), 1)
                 if not needs.late:
-                    all_tasks.append([self.schedule.task(unit, count * each, waits, done, str(work))])
+                    all_tasks.append([self.schedule.task(unit, count * tile_time, waits, done, str(work))])
                     continue
-                late = [_kept(self._item_done[place]) for place in needs.late]
-                first = self.schedule.task(unit, 2 * each, waits, (), str(work))
-                rest = self.schedule.task(unit, (count - 2) * each, late, done, f"{work}, third tile and on")
+                late = [_wait_without_taking(self._item_done[place]) for place in needs.late]
+                first = self.schedule.task(unit, 2 * tile_time, waits, (), str(work))
+                rest = self.schedule.task(unit, (count - 2) * tile_time, late, done, f"{work}, third tile and on")
                 all_tasks.append([first, rest])
         return all_tasks
 
-    def _unsent(self, number: int) -> int:
-        """An object that nobody gives: a piece that its maker does not send."""
-        made = self._object(f"transfer {number}, which its maker does not send", "producer")
-        self._sent[number] = [made]
-        return made
+    def _add_missing_object(self, number: int) -> int:
+        """Add an object that no task gives, for a piece that its maker does not send."""
+        counted_object = self._add_object(f"transfer {number}, which its maker does not send", "producer")
+        self._sent[number] = [counted_object]
+        return counted_object
 
-    def _sends(self) -> list[int]:
+    def _add_sends(self) -> list[int]:
         units: dict[int, int] = {}
         tasks: list[int] = []
         for send, done in zip(self.plan.sends, self._send_done, strict=True):
@@ -196,15 +197,15 @@ class _Replay:
             if core not in units:
                 units[core] = self.schedule.unit(f"send of core {core}")
             waits = self._done((send.step, *send.after))
-            cycles = self.rates.hop(max(_hops(self.ir, send)), send.bytes)
+            cycles = self.rates.hop(max(_count_hops(self.ir, send)), send.bytes)
             label = f"transfer {send.transfer_id} from core {core}"
             tasks.append(self.schedule.task(units[core], cycles, waits, [(done, 1)], label))
         return tasks
 
 
-def _hops(ir: IR, send: Send) -> Sequence[int]:
-    return [hops(ir, send.step[0], core) for core in send.cores]
+def _count_hops(ir: IR, send: Send) -> Sequence[int]:
+    return [count_hops(ir, send.step[0], core) for core in send.cores]
 
 
-def _kept(number: int) -> Wait:
+def _wait_without_taking(number: int) -> Wait:
     return Wait(number, 1, False)

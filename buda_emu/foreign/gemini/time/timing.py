@@ -1,4 +1,4 @@
-"""When everything of a schedule happened: what `simulate` gives."""
+"""The timeline that `simulate` returns, the rates and durations behind it, and the routes over the NoC."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -11,7 +11,7 @@ from buda_emu.support.errors import HostError, ProgramError
 
 if TYPE_CHECKING:
     from buda_emu.foreign.gemini.index import Index
-    from buda_emu.foreign.gemini.time.plan import ItemKind, Plan, Step
+    from buda_emu.foreign.gemini.time.plan import Plan, Step, TransferKind
     from buda_emu.performance.timeline import Schedule, Timing
 
 
@@ -20,16 +20,16 @@ WAIT_KINDS: tuple[WaitKind, ...] = ("load", "weight", "producer", "room")
 
 
 class Span(NamedTuple):
-    """From the first cycle to the one after the last."""
+    """The cycles from `start` up to, not including, `end`."""
 
     start: int
     end: int
 
 
 class DramSpan(NamedTuple):
-    """An item of the DRAM queue. `transfer_id` and `core` are -1 where an assembler file does not tell them."""
+    """A transfer of the DRAM queue. `transfer_id` and `core` are -1 where an assembler file does not give them."""
 
-    kind: "ItemKind"
+    kind: "TransferKind"
     transfer_id: int
     bytes: int
     core: int
@@ -38,7 +38,7 @@ class DramSpan(NamedTuple):
 
 
 class NocSpan(NamedTuple):
-    """A piece on its way from a core to others."""
+    """A piece on its way from one core to others."""
 
     transfer_id: int
     core: int
@@ -50,10 +50,11 @@ class NocSpan(NamedTuple):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Timeline:
-    """Times in cycles. `workloads`: by core and workload_id; `dram`: in queue order; `links`: bytes on directed links.
+    """Times of one run in cycles. `workloads` is by core and workload_id, `dram` in queue order, `links` gives the
+    bytes on directed links.
 
     `instructions` are those of an assembler file. `schedule` and `timing` are the tasks and their times, for reports;
-    `kinds` says of each counted object what waiting for it means.
+    `kinds` gives, for each counted object, the kind of wait that it causes.
     """
 
     total: int
@@ -88,7 +89,7 @@ _MOST = 1e15
 
 @dataclass(frozen=True, slots=True)
 class Rates:
-    """Of DRAM, of the chip, and of a NoC link."""
+    """Bandwidth of DRAM in GiB/s, clock of the chip in GHz, and bytes per cycle of a NoC link."""
 
     dram_gibps: float = FITTED_GIBPS
     freq_ghz: float = FITTED_GHZ
@@ -106,23 +107,23 @@ class Rates:
 
     @property
     def dram_bytes_per_cycle(self) -> float:
-        """What the one DRAM queue moves."""
+        """Bytes that the one DRAM queue moves in a cycle."""
         return self.dram_gibps * 2**30 / (self.freq_ghz * 1e9)
 
     @property
     def fitted(self) -> bool:
-        """The rates of the reference traces."""
+        """True at the rates of the reference traces."""
         return (self.dram_gibps, self.freq_ghz) == (FITTED_GIBPS, FITTED_GHZ)
 
     def transfer(self, size: int, *, store: bool) -> int:
-        """Cycles of a transfer of so many bytes to or from DRAM."""
+        """Return the cycles of a transfer of `size` bytes to or from DRAM. Raises ProgramError for an absurd size."""
         x = size / self.dram_bytes_per_cycle
         if x > _MOST:
             raise ProgramError(f"a transfer of {size} bytes takes more than {_MOST:.0e} cycles", kind="limit")
         return (STORE if store else LOAD) + ceil(x + max(0.0, (x - _KNEE) / _SLOPE))
 
     def hop(self, hops: int, size: int) -> int:
-        """Cycles of a piece over the NoC."""
+        """Return the cycles that a piece of `size` bytes takes over so many links of the NoC."""
         x = size / self.noc_bytes_per_cycle
         if x > _MOST:
             raise ProgramError(f"a piece of {size} bytes takes more than {_MOST:.0e} cycles", kind="limit")
@@ -130,17 +131,17 @@ class Rates:
 
 
 def tile_cycles(work: Workload) -> int:
-    """Of each tile of a workload (A)."""
+    """Return the cycles of each tile of a workload (dialect A)."""
     count = max(len(work.tiles), 1)
-    return _positive(work) and TILE + floor(work.time / count + 0.5)
+    return _require_time(work) and TILE + floor(work.time / count + 0.5)
 
 
 def whole_cycles(work: Workload) -> int:
-    """Of a workload (B)."""
-    return _positive(work) and int(work.time)
+    """Return the cycles of a workload (dialect B)."""
+    return _require_time(work) and int(work.time)
 
 
-def _positive(work: Workload) -> bool:
+def _require_time(work: Workload) -> bool:
     if not 0 <= work.time < _MOST:
         raise ProgramError(f"{work.place}/time: {work} takes {work.time} cycles")
     return True
@@ -151,29 +152,32 @@ Link: TypeAlias = tuple[Position, Position]
 _MOST_HOPS = 1 << 16  # of a file that gives cores absurd numbers
 
 
-def hops(ir: IR, first: int, second: int) -> int:
-    """Links between two cores."""
+def count_hops(ir: IR, first: int, second: int) -> int:
+    """Return the number of links between two cores."""
     (x0, y0) = ir.position(first)
     (x1, y1) = ir.position(second)
     return abs(x1 - x0) + abs(y1 - y0)
 
 
-def route(ir: IR, first: int, second: int) -> Iterator[Link]:
-    """The links that a piece goes over, in order."""
-    if hops(ir, first, second) > _MOST_HOPS:
+def links_between(ir: IR, first: int, second: int) -> Iterator[Link]:
+    """Yield the links that a piece goes over, first along x, then along y."""
+    if count_hops(ir, first, second) > _MOST_HOPS:
         raise ProgramError(f"cores {first} and {second} are more than {_MOST_HOPS} links apart", kind="limit")
     (x, y) = ir.position(first)
     (to_x, to_y) = ir.position(second)
     while (x, y) != (to_x, to_y):
-        ahead = (x + (1 if to_x > x else -1), y) if x != to_x else (x, y + (1 if to_y > y else -1))
+        if x != to_x:
+            ahead = (x + (1 if to_x > x else -1), y)
+        else:
+            ahead = (x, y + (1 if to_y > y else -1))
         yield (x, y), ahead
         x, y = ahead
 
 
 def link_bytes(ir: IR, sends: Sequence[Send]) -> dict[Link, int]:
-    """Bytes on each directed link; a piece for several cores counts once on the union of its routes."""
-    found: dict[Link, int] = {}
+    """Return the bytes on each directed link. A piece for several cores counts once on the union of its routes."""
+    bytes_by_link: dict[Link, int] = {}
     for send in sends:
-        for link in {link for core in send.cores for link in route(ir, send.step[0], core)}:
-            found[link] = found.get(link, 0) + send.bytes
-    return dict(sorted(found.items()))
+        for link in {link for core in send.cores for link in links_between(ir, send.step[0], core)}:
+            bytes_by_link[link] = bytes_by_link.get(link, 0) + send.bytes
+    return dict(sorted(bytes_by_link.items()))

@@ -1,1 +1,1 @@
-"""The verbs of `buda-emu vpux`: their arguments, their work, and the schemas of what they print."""
+"""The verbs of `buda-emu vpux`, their arguments and the schemas of their JSON."""

@@ -18,7 +18,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def add_document(parser: argparse.ArgumentParser) -> None:
-    """The file, and which function of it."""
+    """Add the file and the choice of a function of it."""
     parser.add_argument("file", metavar="FILE", help="MLIR text")
     parser.add_argument("--function", metavar="NAME", help="default: main, or the only one")
     parser.add_argument("--split", type=int, metavar="N", help="part of the file between lines '// -----', from 0")
@@ -26,7 +26,7 @@ def add_document(parser: argparse.ArgumentParser) -> None:
 
 
 def add_arch(parser: argparse.ArgumentParser) -> None:
-    """The architecture."""
+    """Add the choice of the architecture."""
     parser.add_argument("--arch", default="37XX", choices=("37XX", "40XX"), help="whose limits hold (37XX)")
 
 

@@ -1,4 +1,4 @@
-"""What `buda-emu vpux` prints as JSON, as schemas."""
+"""Schemas of the JSON that `buda-emu vpux` prints."""
 
 from collections.abc import Callable, Mapping
 from typing import Any, Final, Literal
@@ -78,4 +78,4 @@ def _layout() -> Any:
 SCHEMAS: Final[Mapping[str, Callable[[], Any]]] = {
     "vpux run": _run, "vpux args": _args, "vpux serialize": _serialize, "vpux layout": _layout,
 }  # fmt: skip
-"""By verb."""
+"""The schema of each verb's JSON."""

@@ -1,4 +1,4 @@
-"""Kernels through their argument buffers: pack, decode, touch memory by what was decoded (VPUX 5, 6)."""
+"""Run kernels through their argument buffers: pack, decode, and touch memory by the decoded addresses (VPUX 5, 6)."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -7,19 +7,19 @@ from typing import Any, Final
 
 import numpy as np
 
-from buda_emu.foreign.vpux.arguments import SLICE_BYTES, WINDOW_CMX, Abi, TensorArg, flat, pack, unpack
+from buda_emu.foreign.vpux.arguments import SLICE_BYTES, WINDOW_CMX, Abi, TensorArg, flatten, pack, unpack
 from buda_emu.foreign.vpux.elements import element
-from buda_emu.foreign.vpux.execute.memory import Region, Watch, rounded
+from buda_emu.foreign.vpux.execute.memory import Region, Watch, round_to
 from buda_emu.foreign.vpux.kernels import Call, Kernel, Tensor
-from buda_emu.foreign.vpux.kernels.declare import impossible
+from buda_emu.foreign.vpux.kernels.declare import fail_op
 from buda_emu.foreign.vpux.layout import DimsOrder
-from buda_emu.foreign.vpux.model import Op, Use
+from buda_emu.foreign.vpux.model import Op, Use, Value
 from buda_emu.foreign.vpux.program import Buffer, Program
 from buda_emu.support.checker.text import plural
 from buda_emu.support.errors import HostError, ProgramError
 
 MOST_ELEMENTS: Final = 1 << 26
-"""Of one operand of a kernel, which computes with 8 bytes for each."""
+"""The largest operand of a kernel, which computes with 8 bytes for each element."""
 
 # where kernels see memory that is not CMX: the emulator's own map (VPUX 6, D)
 _BASES: Final[Mapping[str, tuple[int, int]]] = {
@@ -30,7 +30,7 @@ _BASES: Final[Mapping[str, tuple[int, int]]] = {
 
 
 def device_address(space: str, address: int, slice_in_address: bool) -> int:
-    """The 32-bit address at which a kernel sees a byte of a space."""
+    """Return the 32-bit address at which a kernel sees a byte of a space."""
     name = space.partition("@")[0].rstrip("0123456789")
     digits = space.partition("@")[0][len(name) :]
     number = int(digits) if digits else 0
@@ -53,14 +53,14 @@ class Relocation:
     elements: int
 
     def place(self, address: int) -> int:
-        """The byte of the space at a device address."""
+        """Return the byte of the space at a device address."""
         return self.offset + address - self.address
 
 
 @dataclass(frozen=True, slots=True)
 class Invocation:
-    """One `.run`: the packed arguments, and what the linker knows of them: its tensors, the types
-    of scalars, and what each address stands for."""
+    """One `.run`: the packed arguments, and the linker's knowledge of them: the tensors, the types of the scalars, and
+    the bytes that each address stands for."""
 
     data: bytes
     abi: Abi
@@ -70,19 +70,15 @@ class Invocation:
     shape_relocations: tuple[Relocation | None, ...]
 
 
-def invocations(program: Program, kernel: Op) -> list[Invocation]:
-    """One for each `.run` of a VPUIP.SW.Kernel. Raises ProgramError (X046) for operands that cannot be packed."""
-    return [_invocation(program, kernel, op) for op in kernel.body if op.name == "VPUIP.SW.Kernel.run"]
+def make_invocations(program: Program, kernel: Op) -> list[Invocation]:
+    """Return an invocation for each `.run` of a VPUIP.SW.Kernel. Raises ProgramError (X046) for operands that cannot be
+    packed."""
+    return [_make_invocation(program, kernel, op) for op in kernel.body if op.name == "VPUIP.SW.Kernel.run"]
 
 
-def _invocation(program: Program, kernel: Op, run: Op) -> Invocation:
+def _make_invocation(program: Program, kernel: Op, run: Op) -> Invocation:
     constants = {op.results[0]: op for op in kernel.body if op.name == "constant" and op.results}
-    places = {
-        use.inner: (clause, number, use)
-        for clause in ("inputs", "outputs")
-        for number, use in enumerate(kernel.clause(clause))
-        if use.inner is not None
-    }
+    operands = _list_inner_operands(kernel)
     tensors: list[TensorArg] = []
     relocations: list[Relocation] = []
     shapes: list[Relocation | None] = []
@@ -94,31 +90,23 @@ def _invocation(program: Program, kernel: Op, run: Op) -> Invocation:
             constant = constants[value]
             scalars.append((constant.types[0].text, constant.attributes["value"]))
             types.append(constant.types[0].text)
-        elif value in places:
-            clause, number, outer = places[value]
-            relocation = _relocation(program, outer)
+        elif value in operands:
+            clause, number, outer = operands[value]
+            relocation = _make_relocation(program, outer)
             shape = _shape_operand(program, kernel, clause, number)
-            tensors.append(_tensor(program, outer, relocation, shape))
+            tensors.append(_make_tensor_arg(program, outer, relocation, shape))
             relocations.append(relocation)
             shapes.append(shape)
-    abi = program.abi
-    given = run.attributes.get("attrs")
+    for scalar in _flatten_attributes(run):
+        types.append("f32" if isinstance(scalar, float) else "i64")
+        scalars.append(scalar if program.abi == 36 else (types[-1], scalar))
     try:
-        attributes = flat(given if isinstance(given, tuple) else ())
+        data = pack(tensors, scalars, program.abi, arch=program.arch.name)
     except HostError as error:
-        impossible(str(error))
-    for item in attributes:
-        if not isinstance(item, int | float):
-            impossible(f"{item!r} is not a scalar of a kernel")
-        types.append("f32" if isinstance(item, float) else "i64")
-        scalars.append(item if abi == 36 else (types[-1], item))
-    try:
-        data = pack(tensors, scalars, abi, arch=program.arch.name)
-    except HostError as error:
-        impossible(str(error))
+        fail_op(str(error))
     return Invocation(
         data=data,
-        abi=abi,
+        abi=program.abi,
         scalar_types=tuple(types),
         tensors=tuple(tensors),
         relocations=tuple(relocations),
@@ -126,17 +114,40 @@ def _invocation(program: Program, kernel: Op, run: Op) -> Invocation:
     )
 
 
-def _relocation(program: Program, use: Use) -> Relocation:
+def _list_inner_operands(kernel: Op) -> dict[Value | None, tuple[str, int, Use]]:
+    """Return clause, number and outer operand of each value that a kernel's region knows."""
+    operands: dict[Value | None, tuple[str, int, Use]] = {}
+    for clause in ("inputs", "outputs"):
+        for number, use in enumerate(kernel.clause(clause)):
+            if use.inner is not None:
+                operands[use.inner] = (clause, number, use)
+    return operands
+
+
+def _flatten_attributes(run: Op) -> list[int | float]:
+    """Return the scalars among the attributes of a `.run`. Raises ProgramError (X046) for anything but scalars."""
+    attrs = run.attributes.get("attrs")
+    try:
+        scalars = flatten(attrs if isinstance(attrs, tuple) else ())
+    except HostError as error:
+        fail_op(str(error))
+    for scalar in scalars:
+        if not isinstance(scalar, int | float):
+            fail_op(f"{scalar!r} is not a scalar of a kernel")
+    return scalars
+
+
+def _make_relocation(program: Program, use: Use) -> Relocation:
     buffer = program.buffer(use)
     if buffer is None or not buffer.type.is_laid_out:
-        impossible(f"operand {use.name} has no layout")
+        fail_op(f"operand {use.name} has no layout")
     address = device_address(buffer.spaces[0], buffer.address, program.arch.slice_in_address)
     return Relocation(
         address=address, spaces=buffer.spaces, offset=buffer.address, bits=buffer.type.bits, elements=buffer.type.count
     )
 
 
-def _tensor(program: Program, use: Use, relocation: Relocation, shape: Relocation | None) -> TensorArg:
+def _make_tensor_arg(program: Program, use: Use, relocation: Relocation, shape: Relocation | None) -> TensorArg:
     buffer = program.buffer(use)
     assert buffer is not None
     of = buffer.type
@@ -153,17 +164,19 @@ def _tensor(program: Program, use: Use, relocation: Relocation, shape: Relocatio
 
 
 def _location(buffer: Buffer) -> str:
-    return "CMX_NN" if "CMX" in buffer.spaces[0] else "DDR"
+    if "CMX" in buffer.spaces[0]:
+        return "CMX_NN"
+    return "DDR"
 
 
 def _shape_operand(program: Program, kernel: Op, clause: str, number: int) -> Relocation | None:
-    """Where the actual dimensions of an operand stand; None for a static one."""
+    """Return where the actual dimensions of an operand stand; None for a static one."""
     side = "Input" if clause == "inputs" else "Output"
     entries = kernel.integers(f"dynamic{side}ShapesMap")
     operands = kernel.clause(f"dynamic{side}Shapes")
     if entries is None or not number < len(entries) or not 0 <= entries[number] < len(operands):
         return None
-    return _relocation(program, operands[entries[number]])
+    return _make_relocation(program, operands[entries[number]])
 
 
 def execute(watch: Watch, kernel: Kernel, call: Invocation) -> None:
@@ -171,60 +184,69 @@ def execute(watch: Watch, kernel: Kernel, call: Invocation) -> None:
     try:
         arguments = unpack(call.data, len(call.tensors), call.scalar_types, call.abi)
     except HostError as error:
-        impossible(f"{kernel.name}: {error}")
+        fail_op(f"{kernel.name}: {error}")
     tensors: list[dict[str, Any]] = arguments["tensors"]
+    _require_tensors(kernel, call, tensors)
     # by position: a run may name one of the kernel's inputs as its output
     inputs = range(kernel.inputs)
     outputs = range(kernel.inputs, kernel.inputs + kernel.outputs)
-    if len(tensors) != outputs.stop:
-        impossible(
+    # bits are moved as they are only between equal types; otherwise their values are converted (VPUX 5)
+    moved = kernel.moves_raw and all(tensors[n]["dtype"] == tensors[0]["dtype"] for n in outputs)
+    decoded = [_read_input(watch, kernel, call, n, tensors[n], moved and n == 0) for n in inputs]
+    shapes = tuple(_result_shape(kernel, decoded, tensors[n], _find_bound(tensors[n], call, n)) for n in outputs)
+    orders = tuple(_decode_order(tensors[n]) for n in outputs)
+    try:
+        attributes = kernel.read(arguments["scalars"], decoded[0].order.rank if decoded else 0)
+        with np.errstate(all="ignore"):
+            computed = kernel.compute(Call(tuple(decoded), attributes, shapes, orders))
+    except (ValueError, IndexError, OverflowError) as error:
+        fail_op(f"{kernel.name}: {error}")
+    results = [computed] if isinstance(computed, np.ndarray | np.generic) else list(computed)
+    for n, values in zip(outputs, results, strict=True):
+        _write_output(watch, kernel, call, n, tensors[n], shapes[n - kernel.inputs], np.asarray(values), moved)
+
+
+def _require_tensors(kernel: Kernel, call: Invocation, tensors: Sequence[Mapping[str, Any]]) -> None:
+    """Raise ProgramError where a kernel gets another number of tensors than it takes, or one that is too large."""
+    if len(tensors) != kernel.inputs + kernel.outputs:
+        fail_op(
             f"{kernel.name} takes {plural(kernel.inputs, 'input')} and {plural(kernel.outputs, 'output')}, "
             f"not {plural(len(tensors), 'tensor')}"
         )
     for n, tensor in enumerate(tensors):
         if math.prod(tensor["dims"] or call.tensors[n].shape) > MOST_ELEMENTS:
             raise ProgramError(f"{kernel.name}: an operand of more than {MOST_ELEMENTS} elements", kind="limit")
-    # bits are moved as they are only between equal types; otherwise their values are converted (VPUX 5)
-    moved = kernel.moves_raw and all(tensors[n]["dtype"] == tensors[0]["dtype"] for n in outputs)
-    decoded = [_read(watch, kernel, call, n, tensors[n], moved and n == 0) for n in inputs]
-    shapes = tuple(_result_shape(kernel, decoded, tensors[n], _bound(tensors[n], call, n)) for n in outputs)
-    orders = tuple(_order(tensors[n]) for n in outputs)
-    try:
-        attributes = kernel.read(arguments["scalars"], decoded[0].order.rank if decoded else 0)
-        with np.errstate(all="ignore"):
-            computed = kernel.compute(Call(tuple(decoded), attributes, shapes, orders))
-    except (ValueError, IndexError, OverflowError) as error:
-        impossible(f"{kernel.name}: {error}")
-    results = [computed] if isinstance(computed, np.ndarray | np.generic) else list(computed)
-    for n, values in zip(outputs, results, strict=True):
-        _write(watch, kernel, call, n, tensors[n], shapes[n - kernel.inputs], np.asarray(values), moved)
 
 
 def _result_shape(
     kernel: Kernel, inputs: Sequence[Tensor], tensor: Mapping[str, Any], bound: tuple[int, ...]
 ) -> tuple[int, ...]:
-    """The shape that an output takes: of a dynamic one the first input's, where the kernel keeps it (VPUX 2)."""
+    """Return the shape that an output takes: the first input's for a dynamic output of a kernel that keeps the shape,
+    else the bound (VPUX 2)."""
     if tensor["static"] or not kernel.keeps_shape:
         return bound
     shape = inputs[0].shape
-    if len(shape) != len(bound) or any(size > most for size, most in zip(shape, bound, strict=True)):
-        impossible(f"{kernel.name}: result {list(shape)} exceeds the bound {list(bound)}", "X045")
+    if len(shape) != len(bound) or any(size > limit for size, limit in zip(shape, bound, strict=True)):
+        fail_op(f"{kernel.name}: result {list(shape)} exceeds the bound {list(bound)}", "X045")
     return shape
 
 
-def _order(tensor: Mapping[str, Any]) -> DimsOrder:
-    code = f"{tensor['order']:x}" if tensor["order"] else ""
+def _decode_order(tensor: Mapping[str, Any]) -> DimsOrder:
+    if tensor["order"]:
+        code = f"{tensor['order']:x}"
+    else:
+        code = ""
     return DimsOrder.from_code(int(code[::-1] or "0", 16))
 
 
-def _bound(tensor: Mapping[str, Any], call: Invocation, n: int) -> tuple[int, ...]:
-    """The logical shape that a tensor has room for."""
+def _find_bound(tensor: Mapping[str, Any], call: Invocation, n: int) -> tuple[int, ...]:
+    """Return the logical shape that a tensor has room for."""
     dims: Sequence[int] = tensor["dims"] or list(reversed(call.tensors[n].memory()[0]))
-    return _order(tensor).to_logical(list(reversed(dims)))
+    return _decode_order(tensor).to_logical(list(reversed(dims)))
 
 
 def _region(tensor: Mapping[str, Any], call: Invocation, n: int, shape: tuple[int, ...], space: str) -> Region:
-    """The box of a memory shape at a tensor's address."""
+    """Return the region of a memory shape at a tensor's address."""
     relocation = call.relocations[n]
     strides = tuple(stride // 8 for stride in reversed(tensor["strides"]))
     return Region(
@@ -240,7 +262,7 @@ def _dims_region(tensor: Mapping[str, Any], call: Invocation, n: int, space: str
     relocation = call.shape_relocations[n]
     rank = tensor["num_dims"]
     if relocation is None or relocation.bits != 32 or relocation.elements < rank:
-        impossible(f"a shape operand holds {rank} dimensions as int32")
+        fail_op(f"a shape operand holds {rank} dimensions as int32")
     return Region(
         space=space or relocation.spaces[0],
         address=relocation.place(tensor["dims_address"]),
@@ -250,28 +272,32 @@ def _dims_region(tensor: Mapping[str, Any], call: Invocation, n: int, space: str
     )
 
 
-def _kind(tensor: Mapping[str, Any], bits: int, moved: bool) -> Any:
-    """The numpy type of stored elements. What is only moved is the first input: indices are numbers."""
-    found = element(tensor["dtype"])
-    return f"uint{bits}" if moved or found is None else found.numpy
+def _stored_dtype(tensor: Mapping[str, Any], bits: int, moved: bool) -> Any:
+    """Return the numpy type of stored elements; raw bits where they are only moved."""
+    element_type = element(tensor["dtype"])
+    if moved or element_type is None:
+        return f"uint{bits}"
+    return element_type.numpy
 
 
-def _read(watch: Watch, kernel: Kernel, call: Invocation, n: int, tensor: Mapping[str, Any], moved: bool) -> Tensor:
-    order = _order(tensor)
+def _read_input(
+    watch: Watch, kernel: Kernel, call: Invocation, n: int, tensor: Mapping[str, Any], moved: bool
+) -> Tensor:
+    order = _decode_order(tensor)
     bound = call.tensors[n].memory()[0]
     if tensor["static"]:
         shape = tuple(reversed(tensor["dims"]))
     else:
         dims = watch.read(_dims_region(tensor, call, n)).view(np.int32).tolist()
         shape = tuple(reversed(dims))
-        if any(not 0 <= size <= most for size, most in zip(shape, bound, strict=True)):
-            impossible(f"{kernel.name}: actual shape {list(shape)} in memory exceeds its bound {list(bound)}", "X045")
+        if any(not 0 <= size <= limit for size, limit in zip(shape, bound, strict=True)):
+            fail_op(f"{kernel.name}: actual shape {list(shape)} in memory exceeds its bound {list(bound)}", "X045")
     data = watch.read(_region(tensor, call, n, shape, call.relocations[n].spaces[0]))
-    raw = data.view(_kind(tensor, call.relocations[n].bits, moved)).reshape(shape)
+    raw = data.view(_stored_dtype(tensor, call.relocations[n].bits, moved)).reshape(shape)
     return Tensor(raw.transpose([order.perm.index(dim) for dim in range(order.rank)]), order)
 
 
-def _write(
+def _write_output(
     watch: Watch,
     kernel: Kernel,
     call: Invocation,
@@ -281,12 +307,15 @@ def _write(
     values: np.ndarray[Any, Any],
     moved: bool,
 ) -> None:
-    order = _order(tensor)
+    order = _decode_order(tensor)
     if values.shape != shape:
-        impossible(f"{kernel.name}: a result of shape {list(values.shape)} for an output of {list(shape)}")
-    found = element(tensor["dtype"])
-    kind = _kind(tensor, call.relocations[n].bits, moved)
-    stored = values.astype(kind) if moved or found is None else rounded(values, found)
+        fail_op(f"{kernel.name}: a result of shape {list(values.shape)} for an output of {list(shape)}")
+    element_type = element(tensor["dtype"])
+    kind = _stored_dtype(tensor, call.relocations[n].bits, moved)
+    if moved or element_type is None:
+        stored = values.astype(kind)
+    else:
+        stored = round_to(values, element_type)
     memory = stored.transpose(order.perm)
     data = np.frombuffer(memory.tobytes(), np.uint8)
     for space in call.relocations[n].spaces:

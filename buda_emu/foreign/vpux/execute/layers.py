@@ -1,4 +1,5 @@
-"""Ops of functions without tasks that the design documents use: computed on logical arrays, in order (VPUX 5)."""
+"""Execute what is not a kernel: the ops of functions without tasks that the design documents use (VPUX 5), data
+movements, and the decoding of constants."""
 
 import json
 import re
@@ -17,13 +18,13 @@ from buda_emu.foreign.vpux.execute.memory import (
     Watch,
     bf16_bits,
     bf16_values,
-    load,
-    packed,
-    regions,
-    rounded,
-    store,
+    load_values,
+    pack_narrow,
+    regions_of,
+    round_to,
+    store_values,
 )
-from buda_emu.foreign.vpux.kernels.declare import impossible, logical_dim
+from buda_emu.foreign.vpux.kernels.declare import fail_op, logical_dim
 from buda_emu.foreign.vpux.kernels.normalise import softmax_along
 from buda_emu.foreign.vpux.model import AffineMap, Dense, Op, Opaque, Type
 from buda_emu.foreign.vpux.program import Buffer, Program, read_uses, written_uses
@@ -33,37 +34,39 @@ Array = NDArray[Any]
 
 
 def compute(watch: Watch, program: Program, op: Op) -> None:
-    """Do one of them. Raises ProgramError (X046) for operands that do not fit."""
+    """Execute one op of a function without tasks on logical arrays. Raises ProgramError (X046) for operands that do not
+    fit."""
     sources = [program.buffer(use) for use in read_uses(op)]
     targets = [program.buffer(use) for use in written_uses(op)]
     if not targets and op.results:
         targets = [program.buffers.get(op.results[0])]
     source, target = (items[0] if items else None for items in (sources, targets))
     if source is None or target is None:
-        impossible(f"{op.name} needs an input and an output")
+        fail_op(f"{op.name} needs an input and an output")
     if source.type.shape != target.type.shape:
-        impossible(f"{op.name} turns shape {list(source.type.shape or ())} into {list(target.type.shape or ())}")
+        fail_op(f"{op.name} turns shape {list(source.type.shape or ())} into {list(target.type.shape or ())}")
     with np.errstate(all="ignore"):
-        result = _LAYERS[op.name.rpartition(".")[2]](op, load(watch, source))
-    wanted = target.type.element
-    assert wanted is not None
-    store(watch, target, rounded(result, wanted))
+        result = _LAYERS[op.name.rpartition(".")[2]](op, load_values(watch, source))
+    element_type = target.type.element
+    assert element_type is not None
+    store_values(watch, target, round_to(result, element_type))
 
 
-def _whole(op: Op, name: str, default: int | None = None) -> int:
-    """An attribute that is an integer, else the default."""
-    found = op.attributes.get(name, default)
-    if found is None:
-        impossible(f"{op.name} has no {name}")
-    if type(found) is not int:  # `true` is not a number either
-        impossible(f"{op.name}: {name} is not an integer")
-    return found
+def _require_integer(op: Op, name: str, default: int | None = None) -> int:
+    """Return an integer attribute, or the default where it is absent. Raises ProgramError (X046) where it is absent
+    without default or no integer."""
+    number = op.attributes.get(name, default)
+    if number is None:
+        fail_op(f"{op.name} has no {name}")
+    if type(number) is not int:  # `true` is not a number either
+        fail_op(f"{op.name}: {name} is not an integer")
+    return number
 
 
 def _softmax(op: Op, values: Array) -> Array:
     # as lowered: the logical axis, from either side, and padSize as the kernel's pad (VPUX 5; npu_compiler, softmax)
-    dim = logical_dim(_whole(op, "axisInd"), values.ndim, f"{op.name}: axisInd")
-    return softmax_along(values.astype(np.float64), dim, _whole(op, "padSize", 0))
+    dim = logical_dim(_require_integer(op, "axisInd"), values.ndim, f"{op.name}: axisInd")
+    return softmax_along(values.astype(np.float64), dim, _require_integer(op, "padSize", 0))
 
 
 def _relu(_: Op, values: Array) -> Array:
@@ -83,7 +86,7 @@ Bytes = NDArray[np.uint8]
 
 
 def move(watch: Watch, program: Program, op: Op) -> None:
-    """Do a data movement. Raises ProgramError for sizes that differ."""
+    """Execute a data movement. Raises ProgramError for sizes that differ."""
     source, target = operands(program, op)
     if source is None or target is None or op.name == "VPUIP.SyncDMA":
         return
@@ -98,43 +101,49 @@ def move(watch: Watch, program: Program, op: Op) -> None:
 
 
 def operands(program: Program, op: Op) -> tuple[Buffer | None, Buffer | None]:
-    """What a data movement reads and writes."""
-    found: list[Buffer | None] = []
+    """Return the buffers that a data movement reads and writes; None for a missing one."""
+    buffers: list[Buffer | None] = []
     for clause in ("inputs", "outputs"):
         uses = op.clause(clause)
-        found.append(program.buffer(uses[0]) if uses else None)
-    return found[0], found[1]
+        buffers.append(program.buffer(uses[0]) if uses else None)
+    return buffers[0], buffers[1]
 
 
 def _copy(watch: Watch, op: Op, source: Buffer, target: Buffer) -> None:
-    data = watch.read(regions(source)[0])
-    for region in regions(target):
+    data = watch.read(regions_of(source)[0])
+    for region in regions_of(target):
         if region.size != len(data):
             raise ProgramError(f"{op.name} reads {len(data)} bytes and writes {region.size}", kind="op", rule="X024")
         watch.write(region, data)
 
 
 def _convert(watch: Watch, op: Op, source: Buffer, target: Buffer) -> None:
-    values = load(watch, source)
-    wanted = target.type.element
-    assert wanted is not None
+    values = load_values(watch, source)
+    element_type = target.type.element
+    assert element_type is not None
     if source.type.shape != target.type.shape:
         raise ProgramError(f"{op.name} changes the shape", kind="op", rule="X024")
-    result: Any = bf16_bits(values) if wanted.name == "bf16" else rounded(values, wanted)
-    store(watch, target, result)
+    if element_type.name == "bf16":
+        result: Any = bf16_bits(values)
+    else:
+        result = round_to(values, element_type)
+    store_values(watch, target, result)
 
 
 def _permute(watch: Watch, op: Op, source: Buffer, target: Buffer) -> None:
-    given = op.attributes.get("mem_perm")
-    order = given.order if isinstance(given, AffineMap) else None
+    mem_perm = op.attributes.get("mem_perm")
+    if isinstance(mem_perm, AffineMap):
+        order = mem_perm.order
+    else:
+        order = None
     shape = source.type.memory_shape
     if order is None or order.rank != len(shape) or source.type.bits % 8:
         raise ProgramError(
             f"{op.name}: mem_perm does not permute the {len(shape)} dimensions of its input", kind="op", rule="X046"
         )
-    data = watch.read(regions(source)[0]).reshape(*shape, -1)
+    data = watch.read(regions_of(source)[0]).reshape(*shape, -1)
     moved = np.ascontiguousarray(data.transpose(*order.perm, len(shape))).reshape(-1)
-    for region in regions(target):
+    for region in regions_of(target):
         if region.size != len(moved):
             raise ProgramError(f"{op.name} reads {len(moved)} bytes and writes {region.size}", kind="op", rule="X024")
         watch.write(region, moved)
@@ -148,49 +157,47 @@ _MOVES: Final[Mapping[str, Callable[[Watch, Op, Buffer, Buffer], None]]] = Mappi
 
 # ------------------------------------------------------------------------------------------------------ descriptors
 def descriptor_regions(op: Op, source: Buffer, target: Buffer) -> tuple[list[Region], list[Region]]:
-    """What a descriptor reads and writes: planes of whole rows, then of what is left of a row. Empty for nothing.
+    """Return the regions that a descriptor reads and writes: planes of whole rows, then of the rest of a row. Both are
+    empty for a descriptor that moves nothing.
 
     Raises ProgramError for fields that are not integers, and for numbers that no memory holds.
     """
-    fields = op.attributes.get("dma_descriptor")
-    assert isinstance(fields, Opaque)
-
-    def number(name: str) -> int:
-        found = fields.fields.get(name, 0)
-        if type(found) is not int:  # `true` is not a number either
-            raise ProgramError(f"{op.name}: {name} of its descriptor is not an integer", kind="op")
-        return found
-
-    planes, length = number("numPlanes"), number("len")
+    planes = _descriptor_field(op, "numPlanes")
+    length = _descriptor_field(op, "len")
     if planes == 0 or length == 0:
         return [], []
     if planes < 0 or length < 0 or planes * length > MOST_BYTES:
         raise ProgramError(f"{op.name}: a descriptor of {planes} planes of {length} bytes", kind="limit")
-    found: list[list[Region]] = []
-    for side, buffer in (("src", source), ("dst", target)):
-        width, stride, plane = (number(side + name) for name in ("Width", "Stride", "PlaneStride"))
-        if width < 0 or max(abs(stride), abs(plane)) > MOST_BYTES:
-            raise ProgramError(f"{op.name}: {side} rows of {width} bytes, {stride} apart", kind="limit")
-        rows, rest = divmod(length, width) if width else (0, length)
-        parts: list[Region] = []
-        space = buffer.spaces[0]
-        address = buffer.address
-        if rows:
-            parts.append(
-                Region(space=space, address=address, shape=(planes, rows, width), strides=(plane, stride, 1), element=1)
-            )
-        if rest:
-            parts.append(
-                Region(
-                    space=space,
-                    address=address + rows * stride,
-                    shape=(planes, 1, rest),
-                    strides=(plane, stride, 1),
-                    element=1,
-                )
-            )
-        found.append(parts)
-    return found[0], found[1]
+    return _side_regions(op, "src", source, planes, length), _side_regions(op, "dst", target, planes, length)
+
+
+def _descriptor_field(op: Op, name: str) -> int:
+    """Return a field of an op's descriptor, 0 where it is absent. Raises ProgramError where it is no integer."""
+    descriptor = op.attributes.get("dma_descriptor")
+    assert isinstance(descriptor, Opaque)
+    field_value = descriptor.fields.get(name, 0)
+    if type(field_value) is not int:  # `true` is not a number either
+        raise ProgramError(f"{op.name}: {name} of its descriptor is not an integer", kind="op")
+    return field_value
+
+
+def _side_regions(op: Op, side: str, buffer: Buffer, planes: int, length: int) -> list[Region]:
+    """Return the regions of one side, "src" or "dst", of a descriptor that moves `length` bytes in each plane."""
+    width, stride, plane = (_descriptor_field(op, side + name) for name in ("Width", "Stride", "PlaneStride"))
+    if width < 0 or max(abs(stride), abs(plane)) > MOST_BYTES:
+        raise ProgramError(f"{op.name}: {side} rows of {width} bytes, {stride} apart", kind="limit")
+    rows = length // width if width else 0
+    rest = length - rows * width
+    space = buffer.spaces[0]
+    strides = (plane, stride, 1)
+    parts: list[Region] = []
+    if rows:
+        shape = (planes, rows, width)
+        parts.append(Region(space=space, address=buffer.address, shape=shape, strides=strides, element=1))
+    if rest:
+        address = buffer.address + rows * stride
+        parts.append(Region(space=space, address=address, shape=(planes, 1, rest), strides=strides, element=1))
+    return parts
 
 
 def _read_planes(watch: Watch, parts: Sequence[Region]) -> Bytes:
@@ -210,7 +217,8 @@ _HEX: Final = re.compile(r"0x[0-9a-fA-F]+")
 
 
 def logical_values(op: Op) -> Array:
-    """The elements of a constant in its declared type, in logical shape; those narrower than a byte as compact bytes.
+    """Return the elements of a constant in its declared type and logical shape; those narrower than a byte as compact
+    bytes.
 
     Raises ProgramError for text that is wrong.
     """
@@ -218,7 +226,7 @@ def logical_values(op: Op) -> Array:
     content = op.attributes.get("content")
     if not isinstance(content, Dense) or of.shape is None or of.element is None:
         raise ProgramError("a constant without content")
-    values = _values(content, of)
+    values = _decode_values(content, of)
     if of.bits < 8 and content.text.startswith('"') and values.size == of.compact_bytes != of.count:
         return values  # packed already
     if values.size == 1:
@@ -226,30 +234,39 @@ def logical_values(op: Op) -> Array:
     if values.size != of.count:
         raise ProgramError(f"a constant of {values.size} elements for a shape of {of.count}")
     values = values.reshape(of.shape)
-    return values if of.bits >= 8 else packed(values, of)
+    if of.bits >= 8:
+        return values
+    return pack_narrow(values, of)
 
 
-def _values(content: Dense, of: Type) -> Array:
-    written = content.type.element if content.type is not None else None
+def _decode_values(content: Dense, of: Type) -> Array:
     target = of.element
     assert target is not None
+    written = content.type.element if content.type is not None else None
     if not content.text:
         return np.zeros(0, target.numpy)
-    if content.text.startswith('"'):
-        values = _raw(content.text.strip('"'), written or target)
+    if not content.text.startswith('"'):
+        values = _decode_numbers(content.text, written or target)
+    else:
+        values = _decode_hex(content.text.strip('"'), written or target)
         if written is not None and written.name == "bf16" != target.name:
             values = bf16_values(values)
-        elif (written or target).name == target.name:
+        elif written is None or written.name == target.name:
             return values
-    else:
-        values = _numbers(content.text, written or target)
+    return _convert_constant(values, written, target)
+
+
+def _convert_constant(values: Array, written: Element | None, target: Element) -> Array:
+    """Return the values of a constant, which were written as one type, in another one."""
     if target.name == "bf16" and (written is None or written.kind != "quant"):
         return bf16_bits(values)
-    return values.astype(target.numpy) if target.is_raw else rounded(values, target)
+    if target.is_raw:
+        return values.astype(target.numpy)
+    return round_to(values, target)
 
 
-def _raw(text: str, written: Element) -> Array:
-    """A hex string: little-endian elements."""
+def _decode_hex(text: str, written: Element) -> Array:
+    """Return the elements of a hex string, which are little-endian. Raises ProgramError for a wrong string."""
     try:
         data = bytes.fromhex(text.removeprefix("0x"))
         return np.frombuffer(data, np.dtype(written.numpy).newbyteorder("<"))
@@ -257,12 +274,13 @@ def _raw(text: str, written: Element) -> Array:
         raise ProgramError(f"the hex string of a constant is wrong: {error}") from None
 
 
-def _numbers(text: str, written: Element) -> Array:
-    """A number, or lists of lists of numbers; hex digits are the bits of a float."""
-    plain = re.sub(r"\b(true|false|inf|nan)\b", lambda found: _WORDS[found[0]], text)
+def _decode_numbers(text: str, written: Element) -> Array:
+    """Return a number, or lists of lists of numbers, as an array; hex digits are the bits of a float. Raises
+    ProgramError for other text."""
+    plain = re.sub(r"\b(true|false|inf|nan)\b", lambda word: _WORDS[word[0]], text)
     plain = re.sub(r"(?<=\d)\.(?!\d)", ".0", plain)
     try:
-        plain = _HEX.sub(lambda found: _bits(found[0], written), plain)
+        plain = _HEX.sub(lambda word: _decode_bits(word[0], written), plain)
         values = np.array(json.loads(plain))
     except (ValueError, RecursionError, OverflowError) as error:
         raise ProgramError(f"the elements of a constant are wrong: {error}") from None
@@ -271,8 +289,8 @@ def _numbers(text: str, written: Element) -> Array:
     return values
 
 
-def _bits(text: str, written: Element) -> str:
-    """A number in hex digits, as JSON writes it."""
+def _decode_bits(text: str, written: Element) -> str:
+    """Return a number written in hex digits in the form that JSON has for it."""
     if written.kind != "float" or written.bits == 8:
         return str(int(text, 16))
     size = written.bits // 8

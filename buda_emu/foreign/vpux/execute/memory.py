@@ -1,4 +1,4 @@
-"""Byte-addressed memory spaces, zero at first, and views of them (VPUX 4)."""
+"""Byte-addressed memory spaces, zero at first, the regions in them, and the conversion of bytes to arrays (VPUX 4)."""
 
 import zlib
 from collections.abc import Collection, Iterable, Iterator, Sequence
@@ -19,7 +19,7 @@ from buda_emu.support.errors import ProgramError
 Bytes = NDArray[np.uint8]
 
 MOST_BYTES: Final = 768 << 20
-"""That a function may hold unless a run is given another limit."""
+"""The memory that a function may hold unless a run is given another limit."""
 
 
 MOST_ADDRESS: Final = 1 << 48
@@ -45,7 +45,7 @@ class Region:
 
     @property
     def extent(self) -> tuple[int, int]:
-        """From the first byte to after the last one."""
+        """The first byte, and the byte after the last one."""
         if not self.size:
             return self.address, self.address
         steps = [(size - 1) * stride for size, stride in zip(self.shape, self.strides, strict=True)]
@@ -53,7 +53,7 @@ class Region:
         return low, self.address + sum(max(step, 0) for step in steps) + self.element
 
     def stretches(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Its bytes as stretches without gap: where each starts and stops."""
+        """Return the region's bytes as stretches without gap: where each starts and where it stops."""
         run = self.element
         outer = len(self.shape)
         while outer and (self.strides[outer - 1] == run or self.shape[outer - 1] == 1):
@@ -69,8 +69,8 @@ class Region:
         return starts, starts + run
 
 
-def regions(buffer: Buffer) -> tuple[Region, ...]:
-    """A buffer in each of its spaces. Elements narrower than a byte are one row of compact bytes.
+def regions_of(buffer: Buffer) -> tuple[Region, ...]:
+    """Return the region of a buffer in each of its spaces. Elements narrower than a byte are one row of compact bytes.
 
     Raises ProgramError for a type without a known layout.
     """
@@ -90,7 +90,7 @@ def regions(buffer: Buffer) -> tuple[Region, ...]:
 
 
 class Memory:
-    """Bytes of all spaces that a function touches, and which of them were written."""
+    """The bytes of all spaces that a function touches, with a flag for each that was written."""
 
     def __init__(self, extents: Iterable[tuple[str, int, int]], limit: int = MOST_BYTES) -> None:
         """`extents`: space, first byte, and the one after the last, of everything that will be touched.
@@ -108,7 +108,7 @@ class Memory:
         total = 0
         self._parts: dict[str, list[tuple[int, Bytes, Bytes]]] = {}
         for space, items in self._spaces.items():
-            joined = _joined(items)
+            joined = _merge_stretches(items)
             total += sum(high - low for low, high in joined)
             if total > limit:
                 raise ProgramError(f"the function holds more than {limit >> 20} MiB of memory", kind="limit")
@@ -117,48 +117,50 @@ class Memory:
             ]
 
     def view(self, region: Region) -> Bytes:
-        """Its bytes, writable: shape [memory shape, bytes of an element]."""
+        """Return the region's bytes, writable, with shape [memory shape, bytes of an element]."""
         return self._view(region, 1)
 
     def written(self, region: Region) -> Bytes:
-        """For each of its bytes 1 if it was written; the same shape."""
+        """Return 1 for each byte of the region that was written, else 0; the shape is that of `view`."""
         return self._view(region, 2)
 
-    def _view(self, region: Region, which: int) -> Bytes:
+    def _view(self, region: Region, part: int) -> Bytes:
         shape = (*region.shape, region.element)
         if not region.size:
             return np.zeros(shape, np.uint8)
         low, high = region.extent
         for start, values, written in self._parts.get(region.space, ()):
             if start <= low and high <= start + len(values):
-                return region_in(region, values if which == 1 else written, start)
+                return region_in(region, values if part == 1 else written, start)
         raise ProgramError(f"bytes {low} to {high - 1} of {region.space} do not belong to the function", kind="limit")
 
     def read(self, region: Region) -> Bytes:
-        """A copy of its bytes, flat, in memory order."""
-        return self.view(region).reshape(-1).copy() if region.size else np.zeros(0, np.uint8)
+        """Return a copy of the region's bytes, flat, in memory order."""
+        if region.size:
+            return self.view(region).reshape(-1).copy()
+        return np.zeros(0, np.uint8)
 
     def write(self, region: Region, data: Bytes) -> None:
-        """Store as many bytes, in memory order. They count as written."""
+        """Store bytes to a region, in memory order, and mark them as written."""
         view = self.view(region)
         view[...] = data.reshape(view.shape)
         self.written(region)[...] = 1
 
 
-def _joined(items: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
-    """Stretches that do not overlap, in order."""
-    found: list[tuple[int, int]] = []
+def _merge_stretches(items: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
+    """Return the stretches in order, with those that touch or overlap merged."""
+    joined: list[tuple[int, int]] = []
     for low, high in sorted(items):
-        if found and low <= found[-1][1]:
-            found[-1] = (found[-1][0], max(high, found[-1][1]))
+        if joined and low <= joined[-1][1]:
+            joined[-1] = (joined[-1][0], max(high, joined[-1][1]))
         else:
-            found.append((low, high))
-    return found
+            joined.append((low, high))
+    return joined
 
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """A task read or wrote a region; `digest` of the bytes, where it was asked for."""
+    """An access: a task read or wrote a region. `digest` is that of the bytes, where digests were asked for."""
 
     task: int
     region: Region
@@ -167,9 +169,9 @@ class Event:
 
 
 class Watch:
-    """Notes what tasks touch, and reads of bytes that nothing wrote; `task` is the one at work.
+    """Records the accesses of tasks, and reads of bytes that nothing wrote; `task` is the one at work.
 
-    With `digests` the bytes of each access are remembered as a digest.
+    With `digests` the bytes of each access are recorded as a digest.
     """
 
     def __init__(self, memory: Memory, *, digests: bool = False) -> None:
@@ -180,13 +182,13 @@ class Watch:
         self._digests = digests
 
     def extents(self) -> Iterator[Access]:
-        """Every access as one stretch, from its first to its last byte."""
+        """Yield every access as one stretch, from its first to its last byte."""
         for event in self.events:
             low, high = event.region.extent
             yield Access(task=event.task, space=event.region.space, address=low, size=high - low, writes=event.writes)
 
     def accesses(self, tasks: Collection[int]) -> Iterator[Access]:
-        """Every stretch of bytes that one of these tasks touched."""
+        """Yield every stretch of bytes that one of these tasks touched."""
         for event in self.events:
             if event.task not in tasks:
                 continue
@@ -197,21 +199,27 @@ class Watch:
                 )
 
     def read(self, region: Region) -> Bytes:
-        """As `Memory.read`, noted."""
+        """Read a region as `Memory.read` does, and record the access."""
         self._look(region)
         data = self.memory.read(region)
         self._note(region, data, writes=False)
         return data
 
     def write(self, region: Region, data: Bytes) -> None:
-        """As `Memory.write`, noted."""
+        """Write a region as `Memory.write` does, and record the access."""
         self._note(region, data, writes=True)
         self.memory.write(region, data)
 
     def _note(self, region: Region, data: Bytes, *, writes: bool) -> None:
         if self.task >= 0 and region.size:
-            plain = np.ascontiguousarray(data).tobytes() if self._digests else b""
-            digest = blake2b(plain, digest_size=16).digest() if self._digests else b""
+            if self._digests:
+                plain = np.ascontiguousarray(data).tobytes()
+            else:
+                plain = b""
+            if self._digests:
+                digest = blake2b(plain, digest_size=16).digest()
+            else:
+                digest = b""
             self.events.append(Event(self.task, region, writes, digest))
 
     def _look(self, region: Region) -> None:
@@ -231,7 +239,7 @@ class Watch:
 
 
 def region_in(region: Region, data: Bytes, low: int) -> Bytes:
-    """The region's bytes in an array that begins at its lowest one."""
+    """Return the region's bytes as a view of an array that begins at its lowest byte."""
     strided: Any = np.lib.stride_tricks.as_strided
     # the stride of a single element may be any number
     strides = [0 if size == 1 else stride for size, stride in zip(region.shape, region.strides, strict=True)]
@@ -243,8 +251,9 @@ Array = NDArray[Any]
 _CHUNK: Final = 1 << 20  # numbers that are drawn at a time
 
 
-def rounded(values: Array, target: Element) -> Array:
-    """To a type, once: floats to nearest even; floats to integers truncated and saturated, NaN 0; integers saturate."""
+def round_to(values: Array, target: Element) -> Array:
+    """Convert values to a type with one rounding: floats to nearest even; floats to integers truncated and saturated,
+    NaN to 0; integers saturate."""
     values = np.asarray(values)
     if values.dtype.kind == "b":
         values = values.astype(np.int64)
@@ -257,82 +266,96 @@ def rounded(values: Array, target: Element) -> Array:
         return (values != 0).astype(kind)
     if values.dtype.kind == "f":
         with np.errstate(all="ignore"):
-            whole = np.trunc(np.nan_to_num(values.astype(np.float64), nan=0.0, posinf=np.inf, neginf=-np.inf))
-        low = whole <= float(limits.min)
-        high = whole >= float(limits.max)
-        inside = np.where(low | high, 0.0, whole).astype(kind)
+            truncated = np.trunc(np.nan_to_num(values.astype(np.float64), nan=0.0, posinf=np.inf, neginf=-np.inf))
+        low = truncated <= float(limits.min)
+        high = truncated >= float(limits.max)
+        inside = np.where(low | high, 0.0, truncated).astype(kind)
         return np.where(low, limits.min, np.where(high, limits.max, inside)).astype(kind)
     if values.dtype.kind == "u":
-        most = min(int(limits.max), int(np.iinfo(values.dtype).max))
-        return np.minimum(values, values.dtype.type(most)).astype(kind)
+        limit = min(int(limits.max), int(np.iinfo(values.dtype).max))
+        return np.minimum(values, values.dtype.type(limit)).astype(kind)
     low = values < int(limits.min)
     high = values > int(limits.max)
     return np.where(low, limits.min, np.where(high, limits.max, values)).astype(kind)
 
 
 def bf16_bits(values: Array) -> NDArray[np.uint16]:
-    """The upper half of a float32, rounded to nearest even; NaN stays NaN."""
+    """Return the bits of bf16: the upper half of a float32, rounded to nearest even; NaN stays NaN."""
     bits = values.astype(np.float32).view(np.uint32).astype(np.uint64)
-    kept = ((bits + 0x7FFF + (bits >> 16 & 1)) >> 16).astype(np.uint16)
-    return np.where(np.isnan(values), (bits >> 16 | 0x40).astype(np.uint16), kept)
+    upper = ((bits + 0x7FFF + (bits >> 16 & 1)) >> 16).astype(np.uint16)
+    return np.where(np.isnan(values), (bits >> 16 | 0x40).astype(np.uint16), upper)
 
 
 def bf16_values(bits: Array) -> NDArray[np.float32]:
-    """What 16 bits stand for."""
+    """Return the floats that bf16 bits stand for."""
     return (bits.astype(np.uint32) << 16).view(np.float32)
 
 
 def to_logical(data: NDArray[np.uint8], of: Type) -> Array:
-    """Flat bytes in memory order as a logical array. Elements narrower than a byte stay flat bytes."""
-    found = of.element
-    assert found is not None
+    """Return flat bytes in memory order as a logical array. Elements narrower than a byte stay flat bytes."""
+    element_type = of.element
+    assert element_type is not None
     assert of.order is not None
     if of.bits % 8:
         return data
-    typed = data.view(found.numpy).reshape(of.memory_shape)
+    typed = data.view(element_type.numpy).reshape(of.memory_shape)
     return typed.transpose([of.order.perm.index(dim) for dim in range(of.order.rank)])
 
 
 def to_memory(values: Array, order: DimsOrder) -> NDArray[np.uint8]:
-    """A logical array as flat bytes in memory order."""
+    """Return a logical array as flat bytes in memory order."""
     return np.frombuffer(np.ascontiguousarray(values.transpose(order.perm)).tobytes(), np.uint8)
 
 
-def packed(values: Array, of: Type) -> NDArray[np.uint8]:
-    """Integers of a type narrower than a byte as its compact bytes: memory order, lowest bits first."""
+def pack_narrow(values: Array, of: Type) -> NDArray[np.uint8]:
+    """Return integers of a type narrower than a byte as its compact bytes: memory order, lowest bits first."""
     assert of.order is not None
     flat = values.transpose(of.order.perm).reshape(-1, 1).astype(np.int64)
     return np.packbits((flat >> np.arange(of.bits) & 1).astype(np.uint8).reshape(-1), bitorder="little")
 
 
-def load(memory: Memory | Watch, buffer: Buffer) -> Array:
-    """A buffer's elements as a logical array, from the first of its spaces."""
-    return to_logical(memory.read(regions(buffer)[0]), buffer.type)
+def load_values(memory: Memory | Watch, buffer: Buffer) -> Array:
+    """Return a buffer's elements as a logical array, read from the first of its spaces."""
+    return to_logical(memory.read(regions_of(buffer)[0]), buffer.type)
 
 
-def store(memory: Memory | Watch, buffer: Buffer, values: Array) -> None:
-    """A logical array of the buffer's own type into all of its spaces."""
+def store_values(memory: Memory | Watch, buffer: Buffer, values: Array) -> None:
+    """Write a logical array of the buffer's own type into all of its spaces."""
     of = buffer.type
     assert of.order is not None
-    data = np.frombuffer(values.tobytes(), np.uint8) if of.bits % 8 else to_memory(values, of.order)
-    for region in regions(buffer):
+    if of.bits % 8:
+        data = np.frombuffer(values.tobytes(), np.uint8)
+    else:
+        data = to_memory(values, of.order)
+    for region in regions_of(buffer):
         memory.write(region, data)
 
 
-def stimulus(function: str, index: int, of: Type) -> Array:
-    """What argument `index` of a function holds where nothing is given: PCG64 seeded with crc32("function:index").
+def make_stimulus(function: str, index: int, of: Type) -> Array:
+    """Return the default content of argument `index` of a function: PCG64 seeded with crc32("function:index").
 
     Floats are multiples of 1/128 from -4 to 4, unsigned integers 0 to 15, signed ones -8 to 7.
     """
-    found = of.element
-    assert found is not None
+    element_type = of.element
+    assert element_type is not None
     random = np.random.Generator(np.random.PCG64(zlib.crc32(f"{function}:{index}".encode())))
-    kind = np.dtype(found.numpy)
-    shape = (of.compact_bytes,) if of.bits % 8 else of.shape or ()
-    low, high = (-512, 513) if kind.kind == "f" else (0, 16) if kind.kind == "u" else (-8, 8)
+    kind = np.dtype(element_type.numpy)
+    if of.bits % 8:
+        shape = (of.compact_bytes,)
+    else:
+        shape = of.shape or ()
+    if kind.kind == "f":
+        low, high = (-512, 513)
+    elif kind.kind == "u":
+        low, high = (0, 16)
+    else:
+        low, high = (-8, 8)
     values: Array = np.empty(shape, kind)
     flat = values.reshape(-1)
     for start in range(0, flat.size, _CHUNK):
         drawn = random.integers(low, high, min(_CHUNK, flat.size - start))
-        flat[start : start + _CHUNK] = drawn / 128.0 if kind.kind == "f" else drawn
+        if kind.kind == "f":
+            flat[start : start + _CHUNK] = drawn / 128.0
+        else:
+            flat[start : start + _CHUNK] = drawn
     return values

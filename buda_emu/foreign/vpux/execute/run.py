@@ -8,27 +8,36 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from buda_emu.foreign.vpux.elements import arch_named
+from buda_emu.foreign.vpux.elements import find_arch
 from buda_emu.foreign.vpux.execute import layers
-from buda_emu.foreign.vpux.execute.invocation import execute, invocations
-from buda_emu.foreign.vpux.execute.memory import MOST_BYTES, Memory, Watch, load, packed, regions, stimulus, store
+from buda_emu.foreign.vpux.execute.invocation import execute, make_invocations
+from buda_emu.foreign.vpux.execute.memory import (
+    MOST_BYTES,
+    Memory,
+    Watch,
+    load_values,
+    make_stimulus,
+    pack_narrow,
+    regions_of,
+    store_values,
+)
 from buda_emu.foreign.vpux.kernels import KERNELS, Kernel
-from buda_emu.foreign.vpux.model import Document, Opaque
+from buda_emu.foreign.vpux.model import Document, Op, Opaque
 from buda_emu.foreign.vpux.program import Buffer, Program, Task, callee, entry_point, is_cache_op
 from buda_emu.foreign.vpux.reader.table import OPS
 from buda_emu.foreign.vpux.rules import check_document, check_function
-from buda_emu.foreign.vpux.schedule import Duration, Scheduled, one_step, schedule
-from buda_emu.foreign.vpux.support import not_emulated
+from buda_emu.foreign.vpux.schedule import Duration, Scheduled, make_schedule, one_step
+from buda_emu.foreign.vpux.support import find_unsupported
 from buda_emu.performance.timeline import Hazard, order_conflicts
 from buda_emu.support.checker.render import render
 from buda_emu.support.checker.suggest import near
 from buda_emu.support.errors import HostError, ProgramError, UnsupportedError, VpuxError
-from buda_emu.support.unmasked import require_unmasked
+from buda_emu.support.unmasked import refuse_masked_arrays
 
 
 @dataclass(frozen=True, slots=True)
 class TaskResult:
-    """A task: unit, name of its op, barriers by index, when it started and ended, its line."""
+    """A task: its unit, the name of its op, its barriers by index, when it started and ended, and its line."""
 
     index: int
     unit: str
@@ -41,13 +50,14 @@ class TaskResult:
 
     @property
     def duration(self) -> int:
-        """In the schedule's unit of time."""
+        """Time from start to end, in the schedule's unit."""
         return self.end - self.start
 
 
 @dataclass(frozen=True, slots=True)
 class BarrierResult:
-    """A barrier: name, number (None: virtual), how many tasks produce and consume it, when its last producer ended."""
+    """A barrier: name, number (None: virtual), counts of the tasks that produce and consume it, and when its last
+    producer ended."""
 
     name: str
     id: int | None
@@ -63,7 +73,7 @@ class RunResult:
         self,
         scheduled: Scheduled,
         outputs: Sequence[NDArray[Any]],
-        found: Sequence[Hazard],
+        races: Sequence[Hazard],
         watch: Watch,
         arguments: Mapping[int, list[bytes]],
     ) -> None:
@@ -74,12 +84,12 @@ class RunResult:
         """Packed argument buffers of each kernel task, one for each of its runs."""
         self.watch = watch
         """Memory, and what tasks touched."""
-        self.races = [*found, *watch.unwritten]
+        self.races = [*races, *watch.unwritten]
         """Pairs of tasks that race, then reads of bytes that nothing wrote: `Hazard` of the timeline."""
 
     @cached_property
     def tasks(self) -> list[TaskResult]:
-        """In program order."""
+        """The tasks in program order."""
         program = self.scheduled.program
         timing = self.scheduled.timing
         return [
@@ -98,7 +108,7 @@ class RunResult:
 
     @cached_property
     def barriers(self) -> list[BarrierResult]:
-        """In program order."""
+        """The barriers in program order."""
         return [
             BarrierResult(
                 name=barrier.name,
@@ -112,11 +122,12 @@ class RunResult:
 
     @property
     def makespan(self) -> int:
-        """When the last task ended."""
+        """The time at which the last task ended."""
         return self.scheduled.timing.makespan
 
     def raw(self, name: str) -> bytes:
-        """The bytes of a buffer at the end, in memory order without gaps, by the name of its value (`%in`).
+        """Return the bytes that a buffer holds at the end, in memory order without gaps, by the name of its value
+        (`%in`).
 
         Raises HostError where no buffer has that name.
         """
@@ -125,7 +136,7 @@ class RunResult:
         if value is None or not program.buffers[value].type.is_laid_out:
             hint = near(name, program.names)
             raise HostError(f"no buffer is named {name}{f', {hint}' if hint else ''}")
-        return self.watch.memory.read(regions(program.buffers[value])[0]).tobytes()
+        return self.watch.memory.read(regions_of(program.buffers[value])[0]).tobytes()
 
 
 Array = NDArray[Any]
@@ -144,37 +155,43 @@ def run(
 ) -> RunResult:
     """Run one function of a document on an architecture (37XX, 40XX).
 
-    `inputs` are logical arrays by number of argument; what is not given holds a fixed stimulus. `kernels` are more
-    kernels by entry point, or others than the emulator's. `duration` says how long a task takes: one step, unless a
-    model says otherwise. With `digests` the bytes of each access are remembered as a digest, for `compare`.
-    `memory_limit`: bytes that the function's buffers may take in all; kernels take up to some ten times of an operand.
+    `inputs` are logical arrays by number of argument; an input that is absent holds a fixed stimulus. `kernels` are
+    further kernels by entry point, or replacements of the emulator's. `duration` returns how long a task takes: one
+    step by default. With `digests` the bytes of each access are recorded as a digest, for `compare`. `memory_limit` is
+    the number of bytes that the function's buffers may take in all; kernels take up to some ten times of an operand
+    besides.
 
     Raises VpuxError for a document that is refused, UnsupportedError (`what` names it) for what is not emulated,
     ProgramError for a deadlock (`rule` X040) or a fault (X045, X046, limits), HostError for wrong arguments.
     """
-    limits = arch_named(arch)
-    unreadable = [item for item in document.splits if item.error is not None and split in (None, item.number)]
-    if unreadable and not [item for item in document.functions if split in (None, item.split)]:
-        found = [item for item in check_document(document, arch) if item.split in {part.number for part in unreadable}]
-        raise VpuxError(render(found), found)
+    limits = find_arch(arch)
+    unreadable = [entry for entry in document.splits if entry.error is not None and split in (None, entry.number)]
+    if unreadable and not [entry for entry in document.functions if split in (None, entry.split)]:
+        findings = [
+            entry for entry in check_document(document, arch) if entry.split in {part.number for part in unreadable}
+        ]
+        raise VpuxError(render(findings), findings)
     chosen = document.function(function, split)
-    diagnostics = [item for item in check_function(chosen, arch) if item.severity == "error"]
+    diagnostics = [entry for entry in check_function(chosen, arch) if entry.severity == "error"]
     if diagnostics:
         raise VpuxError(render(diagnostics), diagnostics)
     table = {**KERNELS, **(kernels or {})}
     program = Program(chosen, limits)
-    refuse_unsupported(program, table)
+    require_support(program, table)
     return _Run(program, table, duration, digests, memory_limit).run(inputs or {})
 
 
-def refuse_unsupported(program: Program, kernels: Mapping[str, Kernel]) -> None:
-    """Raises UnsupportedError for the first thing, in program order, that is not emulated."""
+def require_support(program: Program, kernels: Mapping[str, Kernel]) -> None:
+    """Raise UnsupportedError for the first feature, in program order, that is not emulated."""
     raw = {name for name, kernel in kernels.items() if kernel.moves_raw}
-    for what, op in not_emulated(program, kernels, raw):
+    for feature, op in find_unsupported(program, kernels, raw):
         function = program.function
-        place = function.place if op is None else function.document.place(op.offset)
-        where = f"{function.document.path}:{place.line}:{place.column}"
-        raise UnsupportedError(f"{where}: not emulated: {what}", what)
+        if op is None:
+            place = function.place
+        else:
+            place = function.document.place(op.offset)
+        location = f"{function.document.path}:{place.line}:{place.column}"
+        raise UnsupportedError(f"{location}: not emulated: {feature}", feature)
 
 
 class _Run:
@@ -185,12 +202,12 @@ class _Run:
     ) -> None:
         self._program = program
         self._kernels = kernels
-        self._scheduled = schedule(program, duration)
+        self._scheduled = make_schedule(program, duration)
         self._watch = Watch(Memory(self._extents(limit), limit), digests=digests)
         self._arguments: dict[int, list[bytes]] = {}
 
     def run(self, inputs: Mapping[int, Array]) -> RunResult:
-        """All tasks, in the order in which they take effect."""
+        """Execute all tasks in the order in which they take effect."""
         program = self._program
         watch = self._watch
         self._load(inputs)
@@ -198,18 +215,21 @@ class _Run:
             watch.task = task
             self._do(program.tasks[task])
         watch.task = -1
-        found = self._races()
-        outputs = [load(watch.memory, buffer) for buffer in self._outputs()]
+        races = self._races()
+        outputs = [load_values(watch.memory, buffer) for buffer in self._outputs()]
         return RunResult(
-            scheduled=self._scheduled, outputs=outputs, found=found, watch=watch, arguments=self._arguments
+            scheduled=self._scheduled, outputs=outputs, races=races, watch=watch, arguments=self._arguments
         )
 
     def _races(self) -> list[Hazard]:
-        """Byte by byte among the tasks that meet when gaps between elements are counted, too: mostly there are none."""
+        """Return the races. Accesses are first compared as extents that include gaps between elements; only tasks that
+        meet there are compared byte by byte."""
         order = self._scheduled.order()
         near = order_conflicts(order, self._watch.extents())
-        tasks = {task for item in near for task in (item.first, item.second)}
-        return order_conflicts(order, self._watch.accesses(tasks)) if tasks else []
+        tasks = {task for hazard in near for task in (hazard.first, hazard.second)}
+        if tasks:
+            return order_conflicts(order, self._watch.accesses(tasks))
+        return []
 
     def _outputs(self) -> Iterator[Buffer]:
         program = self._program
@@ -221,32 +241,41 @@ class _Run:
             yield from (program.buffers[value] for value in program.outputs)
 
     def _extents(self, limit: int) -> Iterator[tuple[str, int, int]]:
-        """Every byte that the function may touch."""
+        """Yield space, first byte and end of everything that the function may touch."""
         program = self._program
         buffers = list(program.buffers.values())
         for op in program.ops:
             if op.known and OPS[op.name].role in ("dma", "kernel", "sequential"):
-                buffers += [found for found in map(program.buffer, op.uses()) if found is not None]
+                operands = [program.buffer(use) for use in op.uses()]
+                buffers += [buffer for buffer in operands if buffer is not None]
             if isinstance(op.attributes.get("dma_descriptor"), Opaque):
-                source, target = layers.operands(program, op)
-                if source is not None and target is not None:
-                    read, written = layers.descriptor_regions(op, source, target)
-                    yield from ((part.space, *part.extent) for part in read)
-                    yield from ((space, *part.extent) for part in written for space in target.spaces)
+                yield from self._descriptor_extents(op)
         for buffer in buffers:
             if buffer.type.is_laid_out:
-                for region in regions(buffer):
+                for region in regions_of(buffer):
                     if region.size > limit:
                         raise ProgramError(f"{buffer.name} has more than {limit >> 20} MiB", kind="limit")
                     yield (region.space, *region.extent)
 
+    def _descriptor_extents(self, op: Op) -> Iterator[tuple[str, int, int]]:
+        """Yield space, first byte and end of everything that a DMA with a descriptor touches."""
+        source, target = layers.operands(self._program, op)
+        if source is None or target is None:
+            return
+        read, written = layers.descriptor_regions(op, source, target)
+        for part in read:
+            yield (part.space, *part.extent)
+        for part in written:
+            for space in target.spaces:
+                yield (space, *part.extent)
+
     def _load(self, inputs: Mapping[int, Array]) -> None:
-        """Fill constants and inputs."""
+        """Fill constants and inputs. Raises HostError for an input that the function does not have."""
         program = self._program
         memory = self._watch.memory
         for op in program.ops_of("const.Declare"):
             if op.results and op.results[0] in program.buffers:
-                store(memory, program.buffers[op.results[0]], layers.logical_values(op))
+                store_values(memory, program.buffers[op.results[0]], layers.logical_values(op))
         wrong = set(inputs) - set(range(len(program.inputs)))
         if wrong:
             raise HostError(f"@{program.function.name} has inputs 0 to {len(program.inputs) - 1}, not {min(wrong)}")
@@ -254,9 +283,12 @@ class _Run:
             buffer = program.buffers.get(value)
             if buffer is None or not buffer.type.is_laid_out:
                 continue
-            given = inputs.get(number)
-            values = stimulus(program.function.name, number, buffer.type) if given is None else _fit(given, buffer)
-            store(memory, buffer, values)
+            array = inputs.get(number)
+            if array is None:
+                values = make_stimulus(program.function.name, number, buffer.type)
+            else:
+                values = _convert_input(array, buffer)
+            store_values(memory, buffer, values)
 
     def _do(self, task: Task) -> None:
         op = task.op
@@ -279,23 +311,26 @@ class _Run:
         if declaration is None or is_cache_op(declaration):
             return
         kernel = self._kernels[entry_point(declaration)]
-        calls = invocations(self._program, task.op)
+        calls = make_invocations(self._program, task.op)
         self._arguments[task.index] = [call.data for call in calls]
         for call in calls:
             execute(self._watch, kernel, call)
 
 
-def _fit(given: Array, buffer: Buffer) -> Array:
-    """An input in the buffer's type. Raises HostError for another shape, or numbers of another kind."""
+def _convert_input(array: Array, buffer: Buffer) -> Array:
+    """Convert an input to the buffer's type. Raises HostError for another shape, or numbers of another kind."""
     of = buffer.type
-    found = of.element
-    assert found is not None
-    require_unmasked(given, f"input {buffer.name}")
-    values = np.asarray(given)
+    element_type = of.element
+    assert element_type is not None
+    refuse_masked_arrays(array, f"input {buffer.name}")
+    values = np.asarray(array)
     if of.bits % 8 and values.shape == of.shape and values.dtype.kind in "iub":
-        return packed(values, of)
-    shape = (of.compact_bytes,) if of.bits % 8 else of.shape
-    kind = np.dtype(found.numpy)
+        return pack_narrow(values, of)
+    if of.bits % 8:
+        shape = (of.compact_bytes,)
+    else:
+        shape = of.shape
+    kind = np.dtype(element_type.numpy)
     if values.shape != shape:
         raise HostError(f"input {buffer.name} has shape {list(of.shape or ())}, not {list(values.shape)}")
     if (

@@ -1,6 +1,5 @@
 """Software kernels by their entry points: one declaration each, with operands, attributes and a numpy definition (VPUX
-5). `declare.py` says what a kernel is; the other files hold them by subject.
-"""
+5). `declare.py` defines the declaration; the other files hold the kernels by subject."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -14,12 +13,14 @@ _SHORT: Final = ("clamp", "relu", "sigmoid", "hswish", "tanh")  # names in the d
 
 
 def _table() -> Mapping[str, Kernel]:
-    found = {kernel.name: kernel for room in (activations, eltwise, normalise, reduce, move) for kernel in room.KERNELS}
-    found.update({name: replace(found[f"activation_{name}"], name=name) for name in _SHORT})
-    return MappingProxyType(found)
+    kernels = {
+        kernel.name: kernel for room in (activations, eltwise, normalise, reduce, move) for kernel in room.KERNELS
+    }
+    kernels.update({name: replace(kernels[f"activation_{name}"], name=name) for name in _SHORT})
+    return MappingProxyType(kernels)
 
 
 KERNELS: Final = _table()
-"""By entry point."""
+"""All kernels by entry point."""
 
 __all__ = ["KERNELS", "Call", "Kernel", "Tensor"]

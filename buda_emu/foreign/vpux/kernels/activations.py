@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from buda_emu.foreign.vpux.kernels import elementary as el
-from buda_emu.foreign.vpux.kernels.declare import Array, Call, Kernel, family, impossible
+from buda_emu.foreign.vpux.kernels.declare import Array, Call, Kernel, fail_op, family
 
 Floats = NDArray[np.float64]
 
@@ -90,9 +90,11 @@ def _leaky(call: Call) -> Array:
 def _round(call: Call) -> Array:
     mode = call.integer("mode")
     if mode not in (0, 1):
-        impossible(f"round mode {mode}: 0 and 1 are known")
+        fail_op(f"round mode {mode}: 0 and 1 are known")
     x = call.inputs[0].floats
-    return np.rint(x) if mode == 0 else np.trunc(x + np.copysign(0.5, x))
+    if mode == 0:
+        return np.rint(x)
+    return np.trunc(x + np.copysign(0.5, x))
 
 
 def _all() -> Iterator[Kernel]:

@@ -1,6 +1,5 @@
 """Functions of float64 arrays, made of additions, products, quotients and roots alone, so that bits are the same on
-every machine. Errors are a few units in the last place of a double: nothing of them is left in a half or a float.
-"""
+every machine. Errors are a few units in the last place of a double, which do not show in a half or a float."""
 
 from typing import Final
 
@@ -23,7 +22,7 @@ _TAN_EIGHTH: Final = 0.41421356237309503
 
 
 def _series(x: Floats, coefficients: tuple[float, ...]) -> Floats:
-    """A polynomial, constant first."""
+    """Return the value of a polynomial whose coefficients begin with the constant."""
     result = np.full_like(x, coefficients[-1])
     for coefficient in reversed(coefficients[:-1]):
         result = result * x + coefficient
@@ -31,16 +30,16 @@ def _series(x: Floats, coefficients: tuple[float, ...]) -> Floats:
 
 
 def _factorials(start: int, step: int, count: int, signs: int = 1) -> tuple[float, ...]:
-    """1/start!, signs/(start + step)!, ..."""
-    found: list[float] = []
+    """Return the coefficients 1/start!, signs/(start + step)!, ... of a power series."""
+    coefficients: list[float] = []
     product = 1
     at = 1
     for n in range(count):
         while at <= start + n * step:
             product *= at
             at += 1
-        found.append(float(signs**n) / product)
-    return tuple(found)
+        coefficients.append(float(signs**n) / product)
+    return tuple(coefficients)
 
 
 _EXP: Final = _factorials(0, 1, 14)
@@ -52,7 +51,7 @@ _ATAN: Final = tuple((-1.0) ** n / (2 * n + 1) for n in range(24))
 
 
 def exp(x: Floats) -> Floats:
-    """e to the power x."""
+    """Return e to the power x."""
     inside = np.clip(np.nan_to_num(x), -746.0, 710.0)
     steps = np.rint(inside * _PER_LN2)
     rest = (inside - steps * _LN2_HIGH) - steps * _LN2_LOW
@@ -63,7 +62,7 @@ def exp(x: Floats) -> Floats:
 
 
 def log(x: Floats) -> Floats:
-    """The natural logarithm; NaN below 0."""
+    """Return the natural logarithm; NaN below 0."""
     mantissa, exponent = np.frexp(np.where((x > 0) & np.isfinite(x), x, 1.0))
     low = mantissa < 0.7071067811865476
     mantissa = np.where(low, mantissa * 2, mantissa)
@@ -75,7 +74,7 @@ def log(x: Floats) -> Floats:
 
 
 def sin_cos(x: Floats) -> tuple[Floats, Floats]:
-    """Sine and cosine. Exact to the end up to about a million; beyond, the error grows with x."""
+    """Return sine and cosine. They have full precision up to about a million; beyond, the error grows with x."""
     inside = np.where(np.isfinite(x), x, 0.0)
     turns = np.rint(inside / _HALF_PI[0])
     rest = ((inside - turns * _HALF_PI[0]) - turns * _HALF_PI[1]) - turns * _HALF_PI[2]
@@ -84,17 +83,17 @@ def sin_cos(x: Floats) -> tuple[Floats, Floats]:
     cosine = _series(square, _COS)
     quarter = np.mod(turns, 4)
     odd = np.mod(quarter, 2) == 1
-    one = np.where(odd, cosine, sine)
+    first = np.where(odd, cosine, sine)
     other = np.where(odd, sine, cosine)
     bad = ~np.isfinite(x)
     return (
-        np.where(bad, np.nan, np.where(quarter >= 2, -one, one)),
+        np.where(bad, np.nan, np.where(quarter >= 2, -first, first)),
         np.where(bad, np.nan, np.where((quarter == 1) | (quarter == 2), -other, other)),
     )
 
 
 def sinh(x: Floats) -> Floats:
-    """The hyperbolic sine."""
+    """Return the hyperbolic sine."""
     small = np.clip(np.nan_to_num(x), -1.0, 1.0)
     near = small * _series(small * small, _SINH)
     half = exp(np.abs(x) / 2)  # squared, so that nothing overflows early
@@ -103,13 +102,13 @@ def sinh(x: Floats) -> Floats:
 
 
 def cosh(x: Floats) -> Floats:
-    """The hyperbolic cosine."""
+    """Return the hyperbolic cosine."""
     half = exp(np.abs(x) / 2)
     return half * (half / 2) + 0.5 / (half * half)
 
 
 def tanh(x: Floats) -> Floats:
-    """The hyperbolic tangent."""
+    """Return the hyperbolic tangent."""
     small = np.clip(np.nan_to_num(x), -1.0, 1.0)
     near = small * _series(small * small, _SINH) / cosh(small)
     far = np.copysign(1 - 2 / (exp(2 * np.abs(x)) + 1), x)
@@ -117,7 +116,7 @@ def tanh(x: Floats) -> Floats:
 
 
 def atan(x: Floats) -> Floats:
-    """The arc tangent."""
+    """Return the arc tangent."""
     size = np.abs(x)
     inverted = size > 1
     part = np.where(inverted, 1 / np.where(inverted, size, 1.0), size)
@@ -128,17 +127,17 @@ def atan(x: Floats) -> Floats:
 
 
 def asin(x: Floats) -> Floats:
-    """The arc sine; NaN outside of -1 to 1."""
+    """Return the arc sine; NaN outside of -1 to 1."""
     return np.where(np.abs(x) == 1, np.copysign(_PI / 2, x), atan(x / np.sqrt((1 - x) * (1 + x))))
 
 
 def acos(x: Floats) -> Floats:
-    """The arc cosine; NaN outside of -1 to 1."""
+    """Return the arc cosine; NaN outside of -1 to 1."""
     return np.where(x == -1, _PI, 2 * atan(np.sqrt((1 - x) / (1 + x))))
 
 
 def asinh(x: Floats) -> Floats:
-    """The inverse hyperbolic sine."""
+    """Return the inverse hyperbolic sine."""
     size = np.abs(x)
     far = log(size + np.sqrt(size * size + 1))
     square = size * size
@@ -147,19 +146,19 @@ def asinh(x: Floats) -> Floats:
 
 
 def acosh(x: Floats) -> Floats:
-    """The inverse hyperbolic cosine; NaN below 1."""
+    """Return the inverse hyperbolic cosine; NaN below 1."""
     return np.where(x < 1, np.nan, log(x + np.sqrt(x * x - 1)))
 
 
 def atanh(x: Floats) -> Floats:
-    """The inverse hyperbolic tangent; NaN outside of -1 to 1."""
+    """Return the inverse hyperbolic tangent; NaN outside of -1 to 1."""
     square = x * x
     near = x * (1 + square / 3 + square * square / 5)
     return np.where(np.abs(x) < 1e-3, near, log((1 + x) / (1 - x)) / 2)
 
 
 def erf(x: Floats) -> Floats:
-    """The error function: a series of positive terms up to 3, a continued fraction beyond."""
+    """Return the error function, by a series of positive terms up to 3 and by a continued fraction beyond."""
     size = np.minimum(np.where(np.isnan(x), 0.0, np.abs(x)), 6.5)
     square = size * size
     near_square = np.minimum(square, 9.0)
@@ -179,10 +178,10 @@ def erf(x: Floats) -> Floats:
 
 
 def power(x: Floats, y: Floats) -> Floats:
-    """x to the power y; whole exponents up to 64 by multiplication, so that whole results are exact."""
+    """Return x to the power y; whole exponents up to 64 by multiplication, so that whole results are exact."""
     x, y = np.broadcast_arrays(x, y)
-    whole = np.isfinite(y) & (np.rint(y) == y)
-    few = whole & (np.abs(y) <= 64)
+    integral = np.isfinite(y) & (np.rint(y) == y)
+    few = integral & (np.abs(y) <= 64)
     count = np.where(few, np.abs(y), 0).astype(np.int64)
     product = np.ones_like(x)
     base = x.astype(np.float64)
@@ -192,6 +191,6 @@ def power(x: Floats, y: Floats) -> Floats:
     multiplied = np.where(y < 0, 1 / product, product)
     size = exp(y * log(np.abs(x)))
     size = np.where(y == 0, 1.0, np.where(x == 0, np.where(y < 0, np.inf, 0.0), size))
-    odd = whole & (np.mod(y, 2) == 1)
-    general = np.where(x < 0, np.where(whole, np.where(odd, -size, size), np.nan), size)
+    odd = integral & (np.mod(y, 2) == 1)
+    general = np.where(x < 0, np.where(integral, np.where(odd, -size, size), np.nan), size)
     return np.where(few, multiplied, general)

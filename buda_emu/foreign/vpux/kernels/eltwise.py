@@ -6,37 +6,37 @@ from typing import Any, Final
 import numpy as np
 
 from buda_emu.foreign.vpux.kernels import elementary as el
-from buda_emu.foreign.vpux.kernels.declare import Array, Call, Kernel, family, impossible
+from buda_emu.foreign.vpux.kernels.declare import Array, Call, Kernel, fail_op, family
 
 Two = Callable[[Any, Any], Any]
 
 
-def _is_whole(*arrays: Array) -> bool:
+def _are_integers(*arrays: Array) -> bool:
     return all(array.dtype.kind == "i" for array in arrays)
 
 
 def _div(a: Array, b: Array) -> Array:
-    if not _is_whole(a, b):
+    if not _are_integers(a, b):
         return np.divide(a, b)
     # infinite where b is 0, NaN where a is 0, too: the largest, the smallest, 0 of a whole type (VPUX 5)
-    return np.where(b == 0, np.sign(a) * np.iinfo(np.int64).max, _truncated(a, np.where(b == 0, 1, b)))
+    return np.where(b == 0, np.sign(a) * np.iinfo(np.int64).max, _divide_towards_zero(a, np.where(b == 0, 1, b)))
 
 
-def _truncated(a: Array, b: Array) -> Array:
-    """The quotient of integers towards 0."""
+def _divide_towards_zero(a: Array, b: Array) -> Array:
+    """Return the quotient of integers, rounded towards 0."""
     quotient = np.abs(a) // np.abs(b)
     return np.where((a < 0) != (b < 0), -quotient, quotient)
 
 
 def _mod(a: Array, b: Array) -> Array:
-    if _is_whole(a, b):
+    if _are_integers(a, b):
         safe = np.where(b == 0, 1, b)
-        return np.where(b == 0, 0, a - _truncated(a, safe) * safe)
+        return np.where(b == 0, 0, a - _divide_towards_zero(a, safe) * safe)
     return np.fmod(a, b)
 
 
 def _floor_mod(a: Array, b: Array) -> Array:
-    if _is_whole(a, b):
+    if _are_integers(a, b):
         safe = np.where(b == 0, 1, b)
         return np.where(b == 0, 0, np.mod(a, safe))
     return np.mod(a, b)
@@ -77,19 +77,19 @@ _TWO: Final[tuple[tuple[str, bool, str, Two], ...]] = (
 
 
 def broadcast(*arrays: Array) -> list[Array]:
-    """To one shape. Raises ProgramError (X046) for shapes that do not fit."""
+    """Broadcast the arrays to one shape. Raises ProgramError (X046) for shapes that do not fit."""
     try:
         return list(np.broadcast_arrays(*arrays))
     except ValueError:
-        impossible(f"shapes {', '.join(str(list(array.shape)) for array in arrays)} cannot be broadcast")
+        fail_op(f"shapes {', '.join(str(list(array.shape)) for array in arrays)} cannot be broadcast")
 
 
 def _two(function: Two) -> Callable[[Call], Array]:
-    return lambda call: np.asarray(function(*broadcast(*(item.values for item in call.inputs))))
+    return lambda call: np.asarray(function(*broadcast(*(operand.values for operand in call.inputs))))
 
 
 def _prelu(call: Call) -> Array:
-    x, slope = (item.floats for item in call.inputs)
+    x, slope = (operand.floats for operand in call.inputs)
     a, s = broadcast(x, slope.reshape((1,) * max(x.ndim - slope.ndim, 0) + slope.shape))
     return np.where(a > 0, a, s * a)
 
@@ -97,11 +97,13 @@ def _prelu(call: Call) -> Array:
 def _bitwise_not(call: Call) -> Array:
     x = call.inputs[0]
     inverted = ~x.values.astype(np.int64)
-    return inverted & np.iinfo(x.raw.dtype).max if x.raw.dtype.kind == "u" else inverted
+    if x.raw.dtype.kind == "u":
+        return inverted & np.iinfo(x.raw.dtype).max
+    return inverted
 
 
 def _select(call: Call) -> Array:
-    condition, a, b = broadcast(*(item.values for item in call.inputs))
+    condition, a, b = broadcast(*(operand.values for operand in call.inputs))
     return np.where(condition != 0, a, b)
 
 

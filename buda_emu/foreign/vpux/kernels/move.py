@@ -4,7 +4,7 @@ from typing import Final
 
 import numpy as np
 
-from buda_emu.foreign.vpux.kernels.declare import Array, Call, Kernel, family, impossible
+from buda_emu.foreign.vpux.kernels.declare import Array, Call, Kernel, fail_op, family
 
 
 def _convert(call: Call) -> Array:
@@ -17,12 +17,15 @@ def _reorder(call: Call) -> Array:
     reversed_order: tuple[int, ...] = call.attributes["r"]
     order = [rank - 1 - reversed_order[rank - 1 - n] for n in range(rank)]
     if sorted(order) != list(range(rank)):
-        impossible(f"{list(reversed_order)} is not a permutation of {rank} dimensions")
+        fail_op(f"{list(reversed_order)} is not a permutation of {rank} dimensions")
     moved = tensor.in_memory().transpose(order)
     out = call.orders[0]
-    wanted = out.to_memory(call.shapes[0]) if out.rank == len(call.shapes[0]) else ()
-    if moved.shape != wanted:
-        impossible(f"memory shape {list(moved.shape)} does not fit the output's {list(wanted)}")
+    if out.rank == len(call.shapes[0]):
+        expected = out.to_memory(call.shapes[0])
+    else:
+        expected = ()
+    if moved.shape != expected:
+        fail_op(f"memory shape {list(moved.shape)} does not fit the output's {list(expected)}")
     return moved.transpose([out.perm.index(dim) for dim in range(rank)])
 
 
@@ -30,9 +33,9 @@ def _tile(call: Call) -> Array:
     x = call.inputs[0].raw
     repeats = call.attributes["repeats"]
     if len(repeats) != x.ndim or any(count < 0 for count in repeats):
-        impossible(f"repeats {list(repeats)} of {x.ndim} dimensions")
+        fail_op(f"repeats {list(repeats)} of {x.ndim} dimensions")
     if tuple(size * count for size, count in zip(x.shape, repeats, strict=True)) != call.shapes[0]:
-        impossible(f"{list(x.shape)} times {list(repeats)} is not the output's {list(call.shapes[0])}")
+        fail_op(f"{list(x.shape)} times {list(repeats)} is not the output's {list(call.shapes[0])}")
     return np.tile(x, repeats)
 
 
@@ -42,25 +45,28 @@ def _gather(call: Call) -> Array:
     batch = call.integer("batch")
     rank = call.integer("index_rank")
     if batch not in (0, 1) or not 0 <= rank <= indices.raw.ndim or batch > min(rank, dim):
-        impossible(f"{batch} batch dimensions and indices of rank {rank}")
+        fail_op(f"{batch} batch dimensions and indices of rank {rank}")
     at = indices.values.astype(np.int64)
     lead = at.ndim - rank
     if any(size != 1 for size in at.shape[:lead]):
-        impossible(f"indices of shape {list(at.shape)} are not of rank {rank}")
+        fail_op(f"indices of shape {list(at.shape)} are not of rank {rank}")
     at = at.reshape(at.shape[lead:])
     size = data.shape[dim]
     at = np.where(at < 0, at + size, at)
     if at.size and (at.min() < 0 or at.max() >= size):
-        impossible(f"an index is outside of {size} elements")
+        fail_op(f"an index is outside of {size} elements")
     if batch == 0:
         result = np.take(data.raw, at, axis=dim)
     else:
         if at.shape[0] != data.shape[0]:
-            impossible(f"{at.shape[0]} batches of indices for {data.shape[0]} of data")
+            fail_op(f"{at.shape[0]} batches of indices for {data.shape[0]} of data")
         parts = [np.take(data.raw[n], at[n], axis=dim - 1) for n in range(data.shape[0])]
-        result = np.stack(parts) if parts else np.zeros(call.shapes[0], data.raw.dtype)
+        if parts:
+            result = np.stack(parts)
+        else:
+            result = np.zeros(call.shapes[0], data.raw.dtype)
     if result.size != int(np.prod(call.shapes[0])):
-        impossible(f"{list(result.shape)} gathered elements do not fit {list(call.shapes[0])}")
+        fail_op(f"{list(result.shape)} gathered elements do not fit {list(call.shapes[0])}")
     return result.reshape(call.shapes[0])
 
 
@@ -72,7 +78,7 @@ def _topk(call: Call) -> tuple[Array, Array]:
     count = call.integer("k")
     x = np.moveaxis(tensor.values, dim, -1)
     if mode not in (0, 1) or sort not in (0, 1, 2) or not 0 <= count <= x.shape[-1]:
-        impossible(f"topk of mode {mode}, sort {sort}, {count} of {x.shape[-1]}")
+        fail_op(f"topk of mode {mode}, sort {sort}, {count} of {x.shape[-1]}")
     order = np.argsort(-x if mode == 0 else x, axis=-1, kind="stable")[..., :count]
     if sort == 2:
         order = np.sort(order, axis=-1)
@@ -84,7 +90,7 @@ def _blocks(call: Call) -> tuple[int, int]:
     block = call.integer("block")
     mode = call.integer("mode")
     if block < 1 or mode not in (0, 1) or call.inputs[0].raw.ndim != 4:
-        impossible(f"blocks of {block}, mode {mode}, of {call.inputs[0].raw.ndim} dimensions")
+        fail_op(f"blocks of {block}, mode {mode}, of {call.inputs[0].raw.ndim} dimensions")
     return block, mode
 
 
@@ -93,7 +99,7 @@ def _depth_to_space(call: Call) -> Array:
     x = call.inputs[0].raw
     n, c, h, w = x.shape
     if c % (block * block):
-        impossible(f"{c} channels are not a multiple of {block}·{block}")
+        fail_op(f"{c} channels are not a multiple of {block}·{block}")
     depth = c // (block * block)
     if mode == 0:
         x = x.reshape(n, block, block, depth, h, w).transpose(0, 3, 4, 1, 5, 2)
@@ -107,9 +113,12 @@ def _space_to_depth(call: Call) -> Array:
     x = call.inputs[0].raw
     n, c, h, w = x.shape
     if h % block or w % block:
-        impossible(f"{h} x {w} are not multiples of {block}")
+        fail_op(f"{h} x {w} are not multiples of {block}")
     x = x.reshape(n, c, h // block, block, w // block, block)
-    x = x.transpose(0, 3, 5, 1, 2, 4) if mode == 0 else x.transpose(0, 1, 3, 5, 2, 4)
+    if mode == 0:
+        x = x.transpose(0, 3, 5, 1, 2, 4)
+    else:
+        x = x.transpose(0, 1, 3, 5, 2, 4)
     return x.reshape(n, c * block * block, h // block, w // block)
 
 

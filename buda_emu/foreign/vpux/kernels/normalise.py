@@ -7,29 +7,30 @@ import numpy as np
 from numpy.typing import NDArray
 
 from buda_emu.foreign.vpux.kernels import elementary as el
-from buda_emu.foreign.vpux.kernels.declare import Array, Call, Kernel, family, impossible, logical_dim
+from buda_emu.foreign.vpux.kernels.declare import Array, Call, Kernel, fail_op, family, logical_dim
 
 Floats = NDArray[np.float64]
 
 
 def softmax_along(x: Floats, dim: int, pad: int = 0) -> Floats:
-    """Softmax over a dimension, whose last `pad` elements take no part and become 0."""
+    """Return the softmax over a dimension, whose last `pad` elements take no part and become 0."""
     if not 0 <= pad <= x.shape[dim]:
-        impossible(f"{pad} elements of padding in a dimension of {x.shape[dim]}")
+        fail_op(f"{pad} elements of padding in a dimension of {x.shape[dim]}")
     x = np.moveaxis(x, dim, -1)
     used = x[..., : x.shape[-1] - pad]
     result = np.zeros_like(x)
     if used.size:
         weights = el.exp(used - used.max(axis=-1, keepdims=True))
-        result[..., : used.shape[-1]] = weights / total(weights, (-1,))
+        result[..., : used.shape[-1]] = weights / ordered_sum(weights, (-1,))
     return np.moveaxis(result, -1, dim)
 
 
-def total(x: Floats, axes: tuple[int, ...]) -> Floats:
-    """The sum over axes, which are kept, in the order of the elements: the same on every machine."""
-    kept = tuple(range(x.ndim))
+def ordered_sum(x: Floats, axes: tuple[int, ...]) -> Floats:
+    """Return the sum over axes, which are kept with size 1. Elements are added in a fixed order, so that bits are the
+    same on every machine."""
+    all_axes = tuple(range(x.ndim))
     axes = tuple(axis % x.ndim for axis in axes)
-    outer = [axis for axis in kept if axis not in axes]
+    outer = [axis for axis in all_axes if axis not in axes]
     sizes = [x.shape[axis] for axis in outer]
     length = math.prod(x.shape[axis] for axis in axes)
     flat: Floats = x.transpose([*outer, *sorted(axes)]).reshape([*sizes, length])
@@ -41,7 +42,7 @@ def total(x: Floats, axes: tuple[int, ...]) -> Floats:
         length -= half
     if length == 0:
         flat = np.zeros([*sizes, 1])
-    return flat[..., 0].reshape([1 if axis in axes else x.shape[axis] for axis in kept])
+    return flat[..., 0].reshape([1 if axis in axes else x.shape[axis] for axis in all_axes])
 
 
 def _softmax(call: Call) -> Array:
@@ -56,7 +57,7 @@ def _log_softmax(call: Call) -> Array:
     if not x.size:
         return x
     x = x - x.max(axis=dim, keepdims=True)
-    return x - el.log(total(el.exp(x), (dim,)))
+    return x - el.log(ordered_sum(el.exp(x), (dim,)))
 
 
 def _mvn1(call: Call) -> Array:
@@ -64,14 +65,14 @@ def _mvn1(call: Call) -> Array:
     first = 1 if call.attributes["across"] else 2
     axes = tuple(range(first, x.ndim))
     if not axes:
-        impossible(f"mvn1 of {x.ndim} dimensions")
+        fail_op(f"mvn1 of {x.ndim} dimensions")
     if not x.size:
         return x
     count = int(np.prod([x.shape[axis] for axis in axes]))
-    centred = x - total(x, axes) / count
+    centred = x - ordered_sum(x, axes) / count
     if not call.attributes["variance"]:
         return centred
-    return centred / np.sqrt(total(centred * centred, axes) / count + call.number("eps"))
+    return centred / np.sqrt(ordered_sum(centred * centred, axes) / count + call.number("eps"))
 
 
 def _cum_sum(call: Call) -> Array:
@@ -85,7 +86,9 @@ def _cum_sum(call: Call) -> Array:
         before = np.moveaxis(np.zeros_like(result), dim, 0)
         before[1:] = np.moveaxis(result, dim, 0)[:-1]
         result = np.moveaxis(before, 0, dim)
-    return np.flip(result, dim) if call.attributes["reverse"] else result
+    if call.attributes["reverse"]:
+        return np.flip(result, dim)
+    return result
 
 
 def _normalize_l2(call: Call) -> Array:
@@ -93,12 +96,12 @@ def _normalize_l2(call: Call) -> Array:
     # logical, as the layer has them: the compiler hands them on unresolved, negative ones, too
     axes = tuple(logical_dim(axis, x.ndim) for axis in call.attributes["axes"])
     if len(set(axes)) != len(axes):
-        impossible(f"axes {list(call.attributes['axes'])} of {x.ndim} dimensions name one twice")
+        fail_op(f"axes {list(call.attributes['axes'])} of {x.ndim} dimensions name one twice")
     mode = call.integer("mode")
     eps = call.number("eps")
     if mode not in (0, 1):
-        impossible(f"normalize_l2 mode {mode}: 0 adds, 1 takes the larger one")
-    squares = total(x * x, axes) if axes else x * x
+        fail_op(f"normalize_l2 mode {mode}: 0 adds, 1 takes the larger one")
+    squares = ordered_sum(x * x, axes) if axes else x * x
     return x / np.sqrt(squares + eps if mode == 0 else np.maximum(squares, eps))
 
 

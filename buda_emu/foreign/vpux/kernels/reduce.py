@@ -5,19 +5,21 @@ from typing import Final
 
 import numpy as np
 
-from buda_emu.foreign.vpux.kernels.declare import Array, Call, Kernel, family, impossible
-from buda_emu.foreign.vpux.kernels.normalise import total
+from buda_emu.foreign.vpux.kernels.declare import Array, Call, Kernel, fail_op, family
+from buda_emu.foreign.vpux.kernels.normalise import ordered_sum
 
 Reduce = Callable[[Array, tuple[int, ...]], Array]
 
 
 def _sum(x: Array, axes: tuple[int, ...]) -> Array:
-    return x.sum(axis=axes) if x.dtype.kind == "i" else total(x, axes)
+    if x.dtype.kind == "i":
+        return x.sum(axis=axes)
+    return ordered_sum(x, axes)
 
 
 def _mean(x: Array, axes: tuple[int, ...]) -> Array:
     count = int(np.prod([x.shape[axis] for axis in axes]))
-    return total(x.astype(np.float64), axes) / count
+    return ordered_sum(x.astype(np.float64), axes) / count
 
 
 _KINDS: Final[tuple[tuple[str, bool, str, Reduce], ...]] = (
@@ -35,23 +37,23 @@ _KINDS: Final[tuple[tuple[str, bool, str, Reduce], ...]] = (
 )
 
 
-def _reduced(function: Reduce) -> Callable[[Call], Array]:
+def _make_reduction(function: Reduce) -> Callable[[Call], Array]:
     def compute(call: Call) -> Array:
         tensor = call.inputs[0]
         axes = tuple(tensor.dim_of_axis(axis) for axis in call.attributes["axes"])
         if len(set(axes)) != len(axes):
-            impossible(f"axes {list(call.attributes['axes'])} name a dimension twice")
+            fail_op(f"axes {list(call.attributes['axes'])} name a dimension twice")
         x = tensor.values
         if any(x.shape[axis] == 0 for axis in axes):
-            impossible("a dimension without elements is reduced")
-        return _fit(np.asarray(function(x, axes)), call.shapes[0])
+            fail_op("a dimension without elements is reduced")
+        return _reshape_result(np.asarray(function(x, axes)), call.shapes[0])
 
     return compute
 
 
-def _fit(result: Array, shape: tuple[int, ...]) -> Array:
+def _reshape_result(result: Array, shape: tuple[int, ...]) -> Array:
     if result.size != int(np.prod(shape)):
-        impossible(f"{result.size} reduced elements do not fit an output of shape {list(shape)}")
+        fail_op(f"{result.size} reduced elements do not fit an output of shape {list(shape)}")
     return result.reshape(shape)
 
 
@@ -60,7 +62,7 @@ def _all() -> Iterator[Kernel]:
         yield Kernel(
             name=f"reduce_{name}",
             inputs=1,
-            compute=_reduced(function),
+            compute=_make_reduction(function),
             summary=text,
             attributes=("keep", "n", "axes[n]"),
             exact=exact,

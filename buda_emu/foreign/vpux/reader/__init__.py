@@ -1,4 +1,5 @@
-"""Text to model: the declarative formats of the op table and what they cannot say (VPUX 3). No numpy."""
+"""Read text into the model, by the declarative formats of the op table and by code for what they cannot express (VPUX
+3). No numpy."""
 
 from buda_emu.foreign.vpux.reader.statements import read_into
 

@@ -1,4 +1,4 @@
-"""The interpreter of the op table's formats: text and format -> operands, attributes, types."""
+"""Interpret the formats of the op table: text and format become operands, attributes and types."""
 
 import re
 from collections import ChainMap
@@ -24,7 +24,7 @@ Scope: TypeAlias = ChainMap[str, Value]
 
 @dataclass(slots=True)
 class Parts:
-    """What an op was read as, up to now."""
+    """The parts of an op that have been read so far."""
 
     operands: dict[str, tuple[Use, ...]] = field(default_factory=dict[str, tuple[Use, ...]])
     attributes: dict[str, Attribute] = field(default_factory=dict[str, Attribute])
@@ -35,7 +35,7 @@ class Parts:
 
 @dataclass(slots=True)
 class FormatReader:
-    """Reads one op by its format. `region` reads what stands in braces, `skip` goes to the next statement."""
+    """Reads one op by its format. `region` reads a region in braces, `skip` goes to the next statement."""
 
     scanner: Scanner
     values: ValueReader
@@ -44,7 +44,7 @@ class FormatReader:
     scope: Scope
 
     def read(self, formats: tuple[str, ...]) -> Parts:
-        """By the first format that fits. Raises ReadError, of the format that came furthest."""
+        """Read an op by the first format that fits. Raises the ReadError of the format that came furthest."""
         start = self.scanner.at
         worst: ReadError | None = None
         for text in formats:
@@ -54,7 +54,8 @@ class FormatReader:
                 self._elements(text.split(), parts)
                 return parts
             except ReadError as error:
-                worst = error if worst is None or error.offset > worst.offset else worst
+                if worst is None or error.offset > worst.offset:
+                    worst = error
         raise worst or self.scanner.fail("expected an op")
 
     def _elements(self, elements: list[str], parts: Parts) -> None:
@@ -64,11 +65,11 @@ class FormatReader:
                 self.annotations(parts, before_region="{..}" in elements[at:] or "{..}?" in elements[at:])
             if elements[at] == "any(":
                 stop = elements.index(")", at)
-                self._in_any_order(elements[at + 1 : stop], parts)
+                self._read_in_any_order(elements[at + 1 : stop], parts)
                 at = stop
             elif elements[at] == ",":
                 at += 1
-                self._further(elements[at], parts)
+                self._read_further(elements[at], parts)
             elif elements[at : at + 4] == [":", "(T)", "->", "T"]:
                 self.scanner.expect(":")
                 self.values.types()
@@ -81,8 +82,8 @@ class FormatReader:
         self.annotations(parts)
 
     def annotations(self, parts: Parts, *, before_region: bool = False) -> None:
-        """Read attribute dictionaries and skip locations, which may stand between any two parts of an op and behind
-        it. `before_region`: a region may come next, whose brace is not that of a dictionary."""
+        """Read attribute dictionaries and skip locations, which may stand between any two parts of an op and behind it.
+        With `before_region` a region may come next, whose brace is not that of a dictionary."""
         scanner = self.scanner
         while True:
             skipped = scanner.location()
@@ -92,7 +93,7 @@ class FormatReader:
                 return
 
     def _sees_dictionary(self) -> bool:
-        """Is the brace that comes next a dictionary's, not a region's?
+        """Return whether the brace that comes next is a dictionary's, not a region's.
 
         A lone word is a unit attribute if no op has that name. Empty braces are a dictionary if the op goes on behind
         them.
@@ -114,25 +115,25 @@ class FormatReader:
         scanner.at = start
         return goes_on
 
-    def _in_any_order(self, elements: list[str], parts: Parts) -> None:
-        left = list(elements)
+    def _read_in_any_order(self, elements: list[str], parts: Parts) -> None:
+        remaining = list(elements)
         while True:
             self.annotations(parts)
-            found = next((item for item in left if self._begins(item)), None)
-            if found is None:
+            clause = next((element for element in remaining if self._sees_word(element)), None)
+            if clause is None:
                 break
-            left.remove(found)
-            self._element(found.removesuffix("?"), parts)
-        missing = [item for item in left if not item.endswith("?")]
+            remaining.remove(clause)
+            self._element(clause.removesuffix("?"), parts)
+        missing = [element for element in remaining if not element.endswith("?")]
         if missing:
-            raise self.scanner.fail(f"expected {missing[0]}, found {self.scanner.shown()}")
+            raise self.scanner.fail(f"expected {missing[0]}, found {self.scanner.describe_next()}")
 
-    def _begins(self, element: str) -> bool:
-        """Does the word of an element come next? Nothing is skipped."""
+    def _sees_word(self, element: str) -> bool:
+        """Return whether the word of an element comes next, without skipping it."""
         start = self.scanner.at
-        found = self.scanner.word(_word(element))
+        begins = self.scanner.word(_leading_word(element))
         self.scanner.at = start
-        return found
+        return begins
 
     def _element(self, element: str, parts: Parts) -> None:
         scanner = self.scanner
@@ -152,19 +153,19 @@ class FormatReader:
             scanner.expect("=")
             parts.attributes[plain[1:]] = self.values.attribute()
         else:
-            self._worded(plain, optional, parts)
+            self._read_word(plain, optional, parts)
 
-    def _worded(self, plain: str, optional: bool, parts: Parts) -> None:
-        """Elements that begin with a word of the text, and bare attributes."""
+    def _read_word(self, plain: str, optional: bool, parts: Parts) -> None:
+        """Read an element that begins with a word of the text, or a bare attribute."""
         scanner = self.scanner
-        word = _word(plain)
+        word = _leading_word(plain)
         if plain == word:
             parts.attributes[word] = self.values.attribute()
             return
         if not scanner.word(word):
             if optional or plain.endswith("{}"):
                 return
-            raise scanner.fail(f"expected '{word}', found {scanner.shown()}")
+            raise scanner.fail(f"expected '{word}', found {scanner.describe_next()}")
         if plain.endswith("()"):
             parts.operands[word] = self.uses()
         elif plain.endswith("={..}"):
@@ -180,51 +181,59 @@ class FormatReader:
         if self.scanner.sees('"'):
             return self.scanner.string() or ""
         self.scanner.expect("<")
-        found = self.values.attribute()
+        attribute = self.values.attribute()
         self.scanner.expect(">")
-        if isinstance(found, dict | tuple):
+        if isinstance(attribute, dict | tuple):
             raise self.scanner.fail(f"{plain} is one word or number")
-        return found.text if isinstance(found, Opaque) else found
+        if isinstance(attribute, Opaque):
+            return attribute.text
+        return attribute
 
-    def _further(self, name: str, parts: Parts) -> None:
-        found: list[Attribute] = []
+    def _read_further(self, name: str, parts: Parts) -> None:
+        attributes: list[Attribute] = []
         while self.scanner.take(","):
-            item = self.values.attribute()
-            found += item if isinstance(item, tuple) else (item,)
-        parts.attributes[name] = tuple(found)
+            attribute = self.values.attribute()
+            if isinstance(attribute, tuple):
+                attributes += attribute
+            else:
+                attributes += (attribute,)
+        parts.attributes[name] = tuple(attributes)
 
     # -------------------------------------------------------------------------------------------------- values
     def use(self) -> Use:
-        """One operand, without its type. Raises ReadError."""
+        """Read one operand, without its type. Raises ReadError."""
         name = self.scanner.need(VALUE, "a value")
         return Use(name, self.scope.get(name))
 
     def uses(self) -> tuple[Use, ...]:
-        """`(%a as %x: T, %b as %y: T)`, `(%a, %b : T, T)` or without types. Raises ReadError."""
+        """Read operands: `(%a as %x: T, %b as %y: T)`, `(%a, %b : T, T)` or without types. Raises ReadError."""
         scanner = self.scanner
         scanner.expect("(")
-        found: list[Use] = []
+        uses: list[Use] = []
         typed = 0
         while not scanner.sees(")"):
             if scanner.sees("%"):
-                item = self.use()
-                inner = scanner.need(VALUE, "a value") if scanner.word("as") else None
-                found.append(Use(item.name, item.value, None, None if inner is None else Value(inner, None)))
+                use = self.use()
+                if scanner.word("as"):
+                    inner = scanner.need(VALUE, "a value")
+                else:
+                    inner = None
+                uses.append(Use(use.name, use.value, None, None if inner is None else Value(inner, None)))
                 behind = scanner.take(":")
             else:
                 behind = typed > 0
                 if not behind:
-                    raise scanner.fail(f"expected a value, found {scanner.shown()}")
+                    raise scanner.fail(f"expected a value, found {scanner.describe_next()}")
             if behind:
-                if typed == len(found):
+                if typed == len(uses):
                     raise scanner.fail("a type without a value")
-                found[typed] = _typed(found[typed], self.values.type())
+                uses[typed] = _with_type(uses[typed], self.values.type())
                 typed += 1
                 scanner.location()
             if not scanner.take(","):
                 break
         scanner.expect(")")
-        return tuple(item if item.inner is None or item.inner.type else _typed(item, item.type) for item in found)
+        return tuple(use if use.inner is None or use.inner.type else _with_type(use, use.type) for use in uses)
 
     # ---------------------------------------------------------------------------------------- simple elements
     def _braces(self, parts: Parts, _: bool) -> None:
@@ -239,21 +248,21 @@ class FormatReader:
         parts.operands[""] = (self.use(),)
 
     def _several(self, parts: Parts, _: bool) -> None:
-        found: list[Use] = []
+        uses: list[Use] = []
         while self.scanner.sees("%"):
-            found.append(self.use())
+            uses.append(self.use())
             if not self.scanner.take(","):
                 break
-        parts.operands[""] = tuple(found)
+        parts.operands[""] = tuple(uses)
 
     def _colon(self, parts: Parts, optional: bool) -> None:
         if self.scanner.take(":"):
             types = self.values.types()
             uses = parts.operands.get("", ())
             if len(types) == len(uses):
-                parts.operands[""] = tuple(_typed(item, of) for item, of in zip(uses, types, strict=True))
+                parts.operands[""] = tuple(_with_type(use, of) for use, of in zip(uses, types, strict=True))
         elif not optional:
-            raise self.scanner.fail(f"expected ':', found {self.scanner.shown()}")
+            raise self.scanner.fail(f"expected ':', found {self.scanner.describe_next()}")
 
     def _result_colon(self, parts: Parts, _: bool) -> None:
         self.scanner.expect(":")
@@ -272,11 +281,11 @@ class FormatReader:
         parts.types = (self.values.type(),)
 
     def _number(self, parts: Parts, _: bool) -> None:
-        """A value whose type stands after a colon that is not the value's."""
-        found = self.scanner.at
+        """Read a value and leave its type, which stands after a colon, to the next element."""
+        start = self.scanner.at
         parts.attributes["value"] = self.values.attribute()
         stop = self.scanner.at
-        colon = self.scanner.text.rfind(":", found, stop)
+        colon = self.scanner.text.rfind(":", start, stop)
         self.scanner.at = stop if colon < 0 else colon
 
     def _region(self, parts: Parts, optional: bool) -> None:
@@ -317,12 +326,15 @@ _SIMPLE: Mapping[str, Callable[[FormatReader, Parts, bool], None]] = MappingProx
 )
 
 
-def _word(element: str) -> str:
-    """The word that an element begins with: letters, digits and underscores."""
+def _leading_word(element: str) -> str:
+    """Return the word that an element begins with: letters, digits and underscores."""
     stop = next((at for at, letter in enumerate(element) if not (letter.isalnum() or letter == "_")), len(element))
     return element[:stop]
 
 
-def _typed(item: Use, of: Type | None) -> Use:
-    inner = None if item.inner is None else Value(item.inner.name, of)
-    return Use(item.name, item.value, of, inner)
+def _with_type(use: Use, type_: Type | None) -> Use:
+    if use.inner is None:
+        inner = None
+    else:
+        inner = Value(use.inner.name, type_)
+    return Use(use.name, use.value, type_, inner)

@@ -1,4 +1,5 @@
-"""Statements: modules, functions, aliases, operations; one that is not known is skipped by its name (VPUX 3)."""
+"""Read statements: modules, functions, aliases and operations. An unknown operation is skipped, and only its name is
+kept (VPUX 3)."""
 
 import re
 from collections import ChainMap
@@ -7,7 +8,7 @@ from typing import Final
 
 from buda_emu.foreign.vpux.model import Attribute, Document, Function, Module, Op, Split, Value
 from buda_emu.foreign.vpux.reader.formats import FormatReader, Parts, Scope
-from buda_emu.foreign.vpux.reader.scanner import VALUE, ReadError, Scanner, without_comments
+from buda_emu.foreign.vpux.reader.scanner import VALUE, ReadError, Scanner, blank_comments
 from buda_emu.foreign.vpux.reader.table import OPS
 from buda_emu.foreign.vpux.reader.values import ValueReader
 from buda_emu.support.errors import HostError
@@ -27,7 +28,7 @@ _PAIRS: Final = {")": "(", "]": "[", "}": "{"}
 _EMPTY: Final = MappingProxyType[str, Attribute]({})
 MOST_RESULTS: Final = 10_000
 MOST_MODULES: Final = 1_000
-"""Inside each other."""
+"""The deepest nesting of modules that is read."""
 
 
 class StatementReader:
@@ -40,10 +41,10 @@ class StatementReader:
         self._split = split
         self._modules: list[Module] = []
         self.functions: list[Function] = []
-        """Those with a body, in program order."""
+        """Functions with a body, in program order."""
 
     def read(self) -> Module:
-        """The whole split. Raises ReadError."""
+        """Read the whole split and return it as a module. Raises ReadError."""
         scanner = self._scanner
         root = Module("")
         self._modules.append(root)
@@ -55,11 +56,11 @@ class StatementReader:
             scanner.location()
             self._modules.pop()
         if scanner.at < scanner.end:
-            raise scanner.fail(f"{scanner.shown()} closes nothing")
+            raise scanner.fail(f"{scanner.describe_next()} closes nothing")
         return root
 
     def _module_body(self, module: Module) -> None:
-        """What stands in a module, and in those inside of it up to where the innermost one ends."""
+        """Read statements up to the end of the innermost module, entering modules that begin on the way."""
         scanner = self._scanner
         while not scanner.sees("}") and scanner.at < scanner.end:
             if self._alias():
@@ -79,10 +80,16 @@ class StatementReader:
             scanner.location()
 
     def _module(self) -> Module:
-        """The beginning of a module, up to its brace."""
+        """Read the beginning of a module, up to its brace."""
         scanner = self._scanner
-        name = ".".join(self._values.symbol().path) if scanner.sees("@") else ""
-        attributes = self._values.dictionary() if scanner.word("attributes") else _EMPTY
+        if scanner.sees("@"):
+            name = ".".join(self._values.symbol().path)
+        else:
+            name = ""
+        if scanner.word("attributes"):
+            attributes = self._values.dictionary()
+        else:
+            attributes = _EMPTY
         module = Module(name, attributes)
         if len(self._modules) > MOST_MODULES:
             raise scanner.fail(f"more than {MOST_MODULES} modules inside each other")
@@ -109,9 +116,15 @@ class StatementReader:
         name = self._values.symbol()
         end = scanner.at
         arguments = self._arguments()
-        results = self._values.types() if scanner.take("->") else ()
+        if scanner.take("->"):
+            results = self._values.types()
+        else:
+            results = ()
         scanner.location()
-        attributes = self._values.dictionary() if scanner.word("attributes") else _EMPTY
+        if scanner.word("attributes"):
+            attributes = self._values.dictionary()
+        else:
+            attributes = _EMPTY
         scanner.location()
         body: tuple[Op, ...] | None = None
         blocks = 0
@@ -132,43 +145,43 @@ class StatementReader:
         )
 
     def _arguments(self) -> tuple[Value, ...]:
-        """`(%a: T {attributes}, T)`."""
+        """Read a function's arguments, `(%a: T {attributes}, T)`."""
         scanner = self._scanner
         scanner.expect("(")
-        found: list[Value] = []
+        arguments: list[Value] = []
         while not scanner.sees(")"):
             name = scanner.match(VALUE)
             if name is not None:
                 scanner.expect(":")
-            found.append(Value(name or "", self._values.type(), len(found)))
+            arguments.append(Value(name or "", self._values.type(), len(arguments)))
             if scanner.sees("{"):
                 self._values.dictionary()
             scanner.location()
             if not scanner.take(","):
                 break
         scanner.expect(")")
-        return tuple(found)
+        return tuple(arguments)
 
     def _region(self, scope: Scope) -> tuple[tuple[Op, ...], int]:
-        """What stands in braces: its ops, and how many blocks they form."""
+        """Read a region in braces, and return its ops and the number of blocks that they form."""
         scanner = self._scanner
         scanner.expect("{")
-        found: list[Op] = []
+        ops: list[Op] = []
         blocks = 1
-        with scanner.nested():
+        with scanner.nest():
             while not scanner.sees("}"):
                 if scanner.at >= scanner.end:
                     raise scanner.fail("a '}' is missing at the end of the text")
                 if scanner.match(_BLOCK) is not None:
-                    blocks += bool(found)
+                    blocks += bool(ops)
                     for value in self._arguments() if scanner.sees("(") else ():
                         scope[value.name] = value
                     scanner.expect(":")
                 elif not self._alias():
-                    found.append(self._op(scope))
+                    ops.append(self._op(scope))
                     scanner.location()
         scanner.expect("}")
-        return tuple(found), blocks
+        return tuple(ops), blocks
 
     # --------------------------------------------------------------------------------------------- operations
     def _op(self, scope: Scope) -> Op:
@@ -180,7 +193,7 @@ class StatementReader:
         if generic is not None:
             scanner.at = generic.end()
             self._skip()
-            return self._unknown(generic[1], start, generic.end(), names, scope)
+            return self._make_unknown_op(generic[1], start, generic.end(), names, scope)
         name = scanner.need(_NAME, "a statement")
         end = scanner.at
         spec = OPS.get(name)
@@ -188,11 +201,14 @@ class StatementReader:
             if "." not in name and not names:
                 raise scanner.fail(f"expected a statement, found {name!r}", start)
             self._skip()
-            return self._unknown(name, start, end, names, scope)
+            return self._make_unknown_op(name, start, end, names, scope)
         reader = FormatReader(scanner=scanner, values=self._values, region=self._region, skip=self._skip, scope=scope)
-        parts = self._kernel(reader) if spec.formats == ("kernel",) else reader.read(spec.formats)
+        if spec.formats == ("kernel",):
+            parts = self._kernel(reader)
+        else:
+            parts = reader.read(spec.formats)
         types = parts.types
-        results = tuple(Value(item, types[n] if n < len(types) else None) for n, item in enumerate(names))
+        results = tuple(Value(result_name, types[n] if n < len(types) else None) for n, result_name in enumerate(names))
         scope.update((value.name, value) for value in results)
         self._aliases_of_results(names, results, scope)
         return Op(
@@ -208,21 +224,21 @@ class StatementReader:
             blocks=parts.blocks,
         )
 
-    def _unknown(self, name: str, start: int, end: int, names: list[str], scope: Scope) -> Op:
-        results = tuple(Value(item, None) for item in names)
+    def _make_unknown_op(self, name: str, start: int, end: int, names: list[str], scope: Scope) -> Op:
+        results = tuple(Value(result_name, None) for result_name in names)
         scope.update((value.name, value) for value in results)
         self._aliases_of_results(names, results, scope)
         return Op(name=name, offset=start, end=end, known=False, results=results)
 
     @staticmethod
     def _aliases_of_results(names: list[str], results: tuple[Value, ...], scope: Scope) -> None:
-        """`%r#0` is `%r` too."""
+        """Make `%r#0` known as `%r`, too."""
         for name, value in zip(names, results, strict=True):
             if name.endswith("#0"):
                 scope[name.removesuffix("#0")] = value
 
     def _result_names(self) -> list[str]:
-        """`%r, %s:2 =`: the names %r, %s#0 and %s#1."""
+        """Read the names of results, `%r, %s:2 =`, and return %r, %s#0 and %s#1."""
         scanner = self._scanner
         names: list[str] = []
         while scanner.sees("%"):
@@ -241,7 +257,8 @@ class StatementReader:
         return names
 
     def _kernel(self, reader: FormatReader) -> Parts:
-        """`{attributes} @kernel` and clauses in any order, results, a region that knows the inner names only."""
+        """Read a VPUIP.SW.Kernel: attributes, `@kernel`, clauses in any order, results, and a region that knows the
+        inner names only."""
         scanner = self._scanner
         parts = Parts()
         reader.annotations(parts)
@@ -251,42 +268,43 @@ class StatementReader:
             reader.annotations(parts, before_region=True)
             if scanner.word("on"):
                 if not scanner.word("tile"):
-                    raise scanner.fail(f"expected 'tile', found {scanner.shown()}")
+                    raise scanner.fail(f"expected 'tile', found {scanner.describe_next()}")
                 parts.attributes["tile"] = self._values.attribute()
             elif scanner.word("strides"):
                 scanner.expect("(")
                 parts.attributes["strides"] = self._values.attribute()
                 scanner.expect(")")
             else:
-                word = next((item for item in KERNEL_CLAUSES if scanner.word(item)), None)
+                word = next((clause for clause in KERNEL_CLAUSES if scanner.word(clause)), None)
                 if word is None:
                     break
                 parts.operands[word] = reader.uses()
         if scanner.take("->"):
             parts.types = self._values.types()
         reader.annotations(parts, before_region=True)
-        inner = [use.inner for word in ("inputs", "outputs") for use in parts.operands.get(word, ()) if use.inner]
         if scanner.sees("{"):
+            uses = parts.operands.get("inputs", ()) + parts.operands.get("outputs", ())
+            inner = [use.inner for use in uses if use.inner is not None]
             parts.body, parts.blocks = self._region(ChainMap({value.name: value for value in inner}))
             reader.annotations(parts)
         return parts
 
     def _skip(self) -> None:
-        """To the next line that begins a statement, or to the bracket that ends the region."""
+        """Skip to the next line that begins a statement, or to the bracket that ends the region."""
         scanner = self._scanner
         depth: list[str] = []
-        for found in _STOPS.finditer(scanner.text, scanner.at, scanner.end):
-            text = found[0]
+        for match in _STOPS.finditer(scanner.text, scanner.at, scanner.end):
+            text = match[0]
             if text in "([{":
                 depth.append(text)
             elif text in _PAIRS:
                 if not depth:
-                    scanner.at = found.start()
+                    scanner.at = match.start()
                     return
                 if depth.pop() != _PAIRS[text]:
-                    raise scanner.fail(f"{text!r} closes nothing", found.start())
-            elif text == "\n" and not depth and _BEGINS.match(scanner.text, found.end(), scanner.end):
-                scanner.at = found.end()
+                    raise scanner.fail(f"{text!r} closes nothing", match.start())
+            elif text == "\n" and not depth and _BEGINS.match(scanner.text, match.end(), scanner.end):
+                scanner.at = match.end()
                 return
         if depth:
             raise scanner.fail("a bracket is not closed")
@@ -301,9 +319,10 @@ _SPLIT = re.compile(r"^// -----.*$", re.MULTILINE)
 
 
 def read_into(document: Document, split: int | None = None) -> None:
-    """Add what a document's text holds: all its splits, or one. Raises HostError for a split that is not there."""
+    """Add the content of a document's text to it: all its splits, or one. Raises HostError for a split that is not
+    there."""
     text = document.text
-    marks = [found.span() for found in _SPLIT.finditer(text)]
+    marks = [match.span() for match in _SPLIT.finditer(text)]
     starts = [0, *(end for _, end in marks)]
     ends = [*(start for start, _ in marks), len(text)]
     if split is not None and not 0 <= split < len(starts):
@@ -311,7 +330,7 @@ def read_into(document: Document, split: int | None = None) -> None:
     parts = [(number, *span) for number, span in enumerate(zip(starts, ends, strict=True)) if split in (None, number)]
     plain = ""
     for number, start, end in parts:
-        plain += text[len(plain) : start] + without_comments(text[start:end])
+        plain += text[len(plain) : start] + blank_comments(text[start:end])
         _read_split(document, plain, number, start, end)
 
 

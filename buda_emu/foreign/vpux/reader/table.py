@@ -39,7 +39,8 @@ ROLES: Final[Mapping[str, str]] = {
 
 @dataclass(frozen=True, slots=True)
 class OpSpec:
-    """An operation: its name, how it is written (in one of several ways), what it is, in a sentence."""
+    """An operation: its name, its formats (it may be written in several ways), its role, and a summary in a
+    sentence."""
 
     name: str
     formats: tuple[str, ...]

@@ -1,12 +1,13 @@
-"""Attributes and types (VPUX 3)."""
+"""Read attributes and types (VPUX 3)."""
 
 import re
 import struct
 from collections.abc import Mapping
+from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Final
 
-from buda_emu.foreign.vpux.layout import DimsOrder
+from buda_emu.foreign.vpux.layout import MOST_DIMS, DimsOrder
 from buda_emu.foreign.vpux.model import DYNAMIC, AffineMap, Attribute, Dense, Opaque, Symbol, Type
 from buda_emu.foreign.vpux.reader.scanner import SYMBOL, ReadError, Scanner
 from buda_emu.support.errors import HostError
@@ -25,7 +26,7 @@ _SCALAR = re.compile(r"[a-z][A-Za-z0-9]*\Z")
 
 
 class ValueReader:
-    """Reads attributes and types at a scanner's place; knows the aliases of a split so far."""
+    """Reads attributes and types at a scanner's position, with the aliases that the split has defined so far."""
 
     def __init__(self, scanner: Scanner) -> None:
         self._scanner = scanner
@@ -34,10 +35,10 @@ class ValueReader:
         self._seen: dict[str, Type] = {}
 
     def define(self, name: str) -> None:
-        """Read what `#name =` or `!name =` stands for."""
+        """Read the attribute or type that an alias, `#name =` or `!name =`, stands for."""
         if name[0] == "#":
             if self._scanner.word("loc"):  # a place in some other source
-                self._scanner.balanced()
+                self._scanner.skip_brackets()
                 return
             self._attributes[name] = self.attribute()
         else:
@@ -46,8 +47,8 @@ class ValueReader:
 
     # ---------------------------------------------------------------------------------------------- attributes
     def attribute(self) -> Attribute:
-        """One attribute, with its type skipped if one is written. Raises ReadError."""
-        with self._scanner.nested():
+        """Read an attribute; a type behind it is skipped. Raises ReadError."""
+        with self._scanner.nest():
             return self._attribute()
 
     def _attribute(self) -> Attribute:
@@ -69,27 +70,29 @@ class ValueReader:
         if first == "#":
             return self._dialect_attribute()
         if first == "<":
-            return Opaque("", scanner.angle())
+            return Opaque("", scanner.skip_angle())
         number = scanner.match(_NUMBER)
         if number is not None:
             return self._number(number)
-        return self._worded()
+        return self._read_word()
 
-    def _worded(self) -> Attribute:
+    def _read_word(self) -> Attribute:
         scanner = self._scanner
         start = scanner.at
         for word, value in (("true", True), ("false", False), ("unit", True)):
             if scanner.word(word):
                 return value
         if scanner.word("affine_map"):
-            return _affine(f"affine_map<{scanner.angle()}>")
+            return _read_affine_map(f"affine_map<{scanner.skip_angle()}>")
         if scanner.word("array"):
             scanner.expect("<")
             scanner.need(_WORD, "a type")
-            return self._list(":", ">") if scanner.sees(":") else (scanner.expect(">"), ())[1]
+            if scanner.sees(":"):
+                return self._list(":", ">")
+            return (scanner.expect(">"), ())[1]
         for word in ("dense", "dense_resource", "ref"):
             if scanner.word(word):
-                text = scanner.angle()
+                text = scanner.skip_angle()
                 return Dense(word, text.strip(), self.type() if scanner.take(":") else None)
         if scanner.match(_WORD) is not None and not scanner.sees("<"):
             word = scanner.text[start : scanner.at].strip()
@@ -99,58 +102,66 @@ class ValueReader:
         return self.type()
 
     def dictionary(self) -> Mapping[str, Attribute]:
-        """`{k = v, k : v, unit}`. Raises ReadError."""
+        """Read `{k = v, k : v, unit}`. Raises ReadError."""
         scanner = self._scanner
         scanner.expect("{")
-        found = self.entries("}")
+        attributes = self.entries("}")
         scanner.expect("}")
-        return found
+        return attributes
 
     def entries(self, stop: str) -> Mapping[str, Attribute]:
-        """What stands between the brackets of a dictionary."""
+        """Read the entries of a dictionary up to the bracket `stop`, which stays."""
         scanner = self._scanner
-        found: dict[str, Attribute] = {}
+        attributes: dict[str, Attribute] = {}
         while not scanner.sees(stop):
-            key = scanner.string() if scanner.sees('"') else scanner.need(_WORD, "the name of an attribute")
+            if scanner.sees('"'):
+                key = scanner.string()
+            else:
+                key = scanner.need(_WORD, "the name of an attribute")
             if key is None:
                 raise scanner.fail("a string is not closed")
-            found[key] = self.attribute() if scanner.take("=") or scanner.take(":") else True
+            if scanner.take("=") or scanner.take(":"):
+                attributes[key] = self.attribute()
+            else:
+                attributes[key] = True
             if not scanner.take(","):
                 break
-        return MappingProxyType(found)
+        return MappingProxyType(attributes)
 
     def symbol(self) -> Symbol:
-        """`@a::@b`. The seeds' `@a.b.c` is not taken apart here. Raises ReadError."""
+        """Read `@a::@b`. The design documents' `@a.b.c` stays one name here. Raises ReadError."""
         text = self._scanner.need(SYMBOL, "a name that begins with '@'")
         return Symbol(tuple(part.strip('"') for part in re.findall(r'@("[^"]*"|[\w$.-]+)', text)))
 
     def integers(self) -> tuple[int, ...]:
-        """`[1, 2]`. Raises ReadError for anything but integers."""
-        found = self._list("[", "]")
-        if any(not isinstance(item, int) or isinstance(item, bool) for item in found):
+        """Read `[1, 2]`. Raises ReadError for anything but integers."""
+        attributes = self._list("[", "]")
+        if any(not isinstance(attribute, int) or isinstance(attribute, bool) for attribute in attributes):
             raise self._scanner.fail("expected a list of integers")
-        return tuple(item for item in found if isinstance(item, int))
+        return tuple(attribute for attribute in attributes if isinstance(attribute, int))
 
     def _list(self, start: str, stop: str) -> tuple[Attribute, ...]:
         scanner = self._scanner
         scanner.expect(start)
-        found: list[Attribute] = []
+        attributes: list[Attribute] = []
         while not scanner.sees(stop):
-            found.append(self.attribute())
+            attributes.append(self.attribute())
             if not scanner.take(","):
                 break
         scanner.expect(stop)
-        return tuple(found)
+        return tuple(attributes)
 
     def _number(self, text: str) -> int | float:
-        """A number, read as the type after it says."""
+        """Convert a number, whose type may follow after a colon and decides how it is read."""
         of = self._skip_type()
         digits = text.lstrip("-")
         if of == "i1":
             return text not in ("0", "0x0")
         if digits.startswith("0x"):
             value = int(text, 16)
-            return _float_of_bits(value, of) if of.startswith(("f", "bf")) else value
+            if of.startswith(("f", "bf")):
+                return _decode_float(value, of)
+            return value
         if digits.isdecimal() and not of.startswith(("f", "bf")):
             if len(digits) > 40:
                 raise self._scanner.fail("an integer of more than 40 digits")
@@ -158,8 +169,10 @@ class ValueReader:
         return float(text)
 
     def _skip_type(self) -> str:
-        """The name of a type after a colon."""
-        return self.type().text if self._scanner.take(":") else ""
+        """Skip a type after a colon and return its text, "" where there is none."""
+        if self._scanner.take(":"):
+            return self.type().text
+        return ""
 
     def _dialect_attribute(self) -> Attribute:
         scanner = self._scanner
@@ -172,7 +185,7 @@ class ValueReader:
         if not scanner.sees("<"):
             return Opaque(name[1:], name)
         start = scanner.at + 1
-        text = scanner.angle()
+        text = scanner.skip_angle()
         self._skip_type()
         stop = scanner.at
         fields: Mapping[str, Attribute] = MappingProxyType({})
@@ -187,27 +200,27 @@ class ValueReader:
 
     # --------------------------------------------------------------------------------------------------- types
     def types(self) -> tuple[Type, ...]:
-        """One type, several one after another, or several in parentheses. Raises ReadError."""
+        """Read one type, several with commas, or several in parentheses. Raises ReadError."""
         scanner = self._scanner
         if not scanner.take("("):
-            found = [self.type()]
+            types = [self.type()]
             while scanner.take(","):
-                found.append(self.type())
-            return tuple(found)
-        found: list[Type] = []
+                types.append(self.type())
+            return tuple(types)
+        types: list[Type] = []
         while not scanner.sees(")"):
-            found.append(self.type())
+            types.append(self.type())
             if scanner.sees("{"):
-                scanner.balanced()  # attributes of a function's result
+                scanner.skip_brackets()  # attributes of a function's result
             scanner.location()
             if not scanner.take(","):
                 break
         scanner.expect(")")
-        return tuple(found)
+        return tuple(types)
 
     def type(self) -> Type:
-        """One type. Raises ReadError."""
-        with self._scanner.nested():
+        """Read one type. Raises ReadError."""
+        with self._scanner.nest():
             return self._type()
 
     def _type(self) -> Type:
@@ -220,7 +233,7 @@ class ValueReader:
                 raise scanner.fail(f"{alias} is not defined", start)
             return self._types[alias]
         if scanner.sees("("):  # of a function
-            scanner.balanced()
+            scanner.skip_brackets()
             scanner.expect("->")
             self.types()
             return Type("other", "function", scanner.text[start : scanner.at])
@@ -228,16 +241,16 @@ class ValueReader:
         if not scanner.sees("<"):
             return self._plain(name)
         inside = scanner.at + 1
-        scanner.angle()
+        scanner.skip_angle()
         stop = scanner.at
         text = scanner.text[start:stop]
-        known = self._seen.get(text)
-        if known is None:
+        parsed = self._seen.get(text)
+        if parsed is None:
             scanner.at = inside
-            known = self._parametric(name, text, stop - 1)
-            self._seen[text] = known
+            parsed = self._parametric(name, text, stop - 1)
+            self._seen[text] = parsed
         scanner.at = stop
-        return known
+        return parsed
 
     def _plain(self, name: str) -> Type:
         if name == "!VPURT.Barrier":
@@ -245,10 +258,12 @@ class ValueReader:
         return Type("other", name.lstrip("!"), name)
 
     def _parametric(self, name: str, text: str, stop: int) -> Type:
-        """A type with its parameters, which end at `stop`."""
+        """Read a type with its parameters, which end at `stop`."""
         scanner = self._scanner
         if name in ("memref", "tensor", "!VPUIP.DistributedBuffer"):
-            found = self._shaped({"!VPUIP.DistributedBuffer": "distributed"}.get(name, name), name.lstrip("!"), text)
+            parsed = self._read_shaped_type(
+                {"!VPUIP.DistributedBuffer": "distributed"}.get(name, name), name.lstrip("!"), text
+            )
         elif name == "!VPUIP.BoundedBuffer":
             parts: list[Type] = []
             while not scanner.sees(">"):
@@ -257,88 +272,122 @@ class ValueReader:
                 parts.append(self.type())
                 if not scanner.take(","):
                     break
-            found = Type("bounded", name[1:], text, parts=tuple(parts))
+            parsed = Type("bounded", name[1:], text, parts=tuple(parts))
         else:
             return Type("other", name.lstrip("!"), text)
         scanner.space()
         if scanner.at != stop:
-            raise scanner.fail(f"expected '>', found {scanner.shown()}")
-        return found
+            raise scanner.fail(f"expected '>', found {scanner.describe_next()}")
+        return parsed
 
-    def _shaped(self, kind: str, name: str, text: str) -> Type:
+    def _read_shaped_type(self, kind: str, name: str, text: str) -> Type:
         scanner = self._scanner
-        shape: tuple[int, ...] | None = None
-        if not scanner.take("*x"):
-            scanner.space()
-            dims = scanner.match(_DIMS) or ""
-            shape = tuple(DYNAMIC if item == "?" else _dim(scanner, item) for item in dims.split("x")[:-1])
-            count = 1
-            for size in shape:
-                count *= max(size, 1)
-                if count > MOST_ELEMENTS:
-                    raise scanner.fail(f"a shape of more than {MOST_ELEMENTS} elements")
-        of = self.type() if scanner.sees("!") else None
-        element = of.text if of is not None else scanner.need(_ELEMENT, "the type of the elements")
-        if of is None and scanner.sees("<"):
-            element += f"<{scanner.angle()}>"
-        space: str | None = None
-        index: int | None = None
-        order: DimsOrder | None = None if shape is None or len(shape) > 15 else DimsOrder.identity(len(shape))
-        strides: tuple[int, ...] | None = None
-        traits: dict[str, Attribute] = {}
+        shape = self._shape()
+        layout = _Layout()
+        if shape is not None and len(shape) <= MOST_DIMS:
+            layout.order = DimsOrder.identity(len(shape))
+        element = self._element_name()
         while scanner.take(","):
-            if scanner.sees(">"):  # seed 1: memref<*xf16,>
+            if scanner.sees(">"):  # a design document writes memref<*xf16,>
                 break
-            part = self.attribute()
-            if isinstance(part, AffineMap):
-                order = part.order
-            elif isinstance(part, Symbol | str):  # a string in the old dialect
-                space = part.leaf if isinstance(part, Symbol) else part
-            elif isinstance(part, tuple):
-                space, index = _space(scanner, part)
-            elif isinstance(part, Mapping) and "mode" in part:  # of a distribution, with words of its own
-                traits.update(part)
-            elif isinstance(part, Mapping):
-                if "order" in part:
-                    written = part["order"]
-                    order = written.order if isinstance(written, AffineMap) else None
-                if "strides" in part:
-                    strides = _strides(scanner, part["strides"])
-                traits.update((key, value) for key, value in part.items() if key not in _LAYOUT_FIELDS)
-            elif isinstance(part, Opaque):
-                traits[_trait(part.name)] = part
-            elif isinstance(part, Type):  # strided<[..]> and others
-                traits[part.name] = part
-            elif not isinstance(part, int):  # a number is a memory space of the old dialect: no name
-                raise scanner.fail(f"{part} is neither a layout nor a memory space")
+            layout.add(scanner, self.attribute())
         return Type(
             kind=kind,
             name=name,
             text=text,
             shape=shape,
             element_name=element,
-            order=order,
-            strides=strides,
-            space=space,
-            space_index=index,
-            traits=MappingProxyType(traits),
+            order=layout.order,
+            strides=layout.strides,
+            space=layout.space,
+            space_index=layout.index,
+            traits=MappingProxyType(layout.traits),
         )
 
+    def _shape(self) -> tuple[int, ...] | None:
+        """Read `1x?x`; return None for the unranked `*x`."""
+        scanner = self._scanner
+        if scanner.take("*x"):
+            return None
+        scanner.space()
+        dims = scanner.match(_DIMS) or ""
+        shape = tuple(DYNAMIC if dim == "?" else _parse_dim(scanner, dim) for dim in dims.split("x")[:-1])
+        count = 1
+        for size in shape:
+            count *= max(size, 1)
+            if count > MOST_ELEMENTS:
+                raise scanner.fail(f"a shape of more than {MOST_ELEMENTS} elements")
+        return shape
 
-def _affine(text: str) -> AffineMap:
+    def _element_name(self) -> str:
+        """Read the type of the elements and return its text."""
+        scanner = self._scanner
+        if scanner.sees("!"):
+            return self.type().text
+        name = scanner.need(_ELEMENT, "the type of the elements")
+        if scanner.sees("<"):
+            name += f"<{scanner.skip_angle()}>"
+        return name
+
+
+@dataclass(slots=True)
+class _Layout:
+    """The layout of a type, collected from the attributes behind its shape."""
+
+    order: DimsOrder | None = None
+    strides: tuple[int, ...] | None = None
+    space: str | None = None
+    index: int | None = None
+    traits: dict[str, Attribute] = field(default_factory=dict[str, "Attribute"])
+
+    def add(self, scanner: Scanner, part: Attribute) -> None:
+        """Add one attribute. Raises ReadError where it is neither a layout nor a memory space."""
+        match part:
+            case AffineMap():
+                self.order = part.order
+            case Symbol():
+                self.space = part.leaf
+            case str():  # the old dialect
+                self.space = part
+            case tuple():
+                self.space, self.index = _memory_space(scanner, part)
+            case Mapping():
+                self._add_fields(scanner, part)
+            case Opaque():
+                self.traits[_trait_name(part.name)] = part
+            case Type():  # strided<[..]> and others
+                self.traits[part.name] = part
+            case int():  # a memory space of the old dialect, which has no name
+                pass
+            case _:
+                raise scanner.fail(f"{part} is neither a layout nor a memory space")
+
+    def _add_fields(self, scanner: Scanner, fields: Mapping[str, Attribute]) -> None:
+        if "mode" in fields:  # a distribution, with words of its own
+            self.traits.update(fields)
+            return
+        if "order" in fields:
+            written = fields["order"]
+            self.order = written.order if isinstance(written, AffineMap) else None
+        if "strides" in fields:
+            self.strides = _check_strides(scanner, fields["strides"])
+        self.traits.update((key, value) for key, value in fields.items() if key not in _LAYOUT_FIELDS)
+
+
+def _read_affine_map(text: str) -> AffineMap:
     try:
         return AffineMap(text, DimsOrder.from_affine_map(text))
     except HostError:
         return AffineMap(text, None)
 
 
-def _dim(scanner: Scanner, text: str) -> int:
+def _parse_dim(scanner: Scanner, text: str) -> int:
     if len(text) > 18:
         raise scanner.fail("a dimension of more than 18 digits")
     return int(text)
 
 
-def _space(scanner: Scanner, part: tuple[Attribute, ...]) -> tuple[str, int | None]:
+def _memory_space(scanner: Scanner, part: tuple[Attribute, ...]) -> tuple[str, int | None]:
     match part:
         case (Symbol() as name,):
             return name.leaf, None
@@ -348,26 +397,31 @@ def _space(scanner: Scanner, part: tuple[Attribute, ...]) -> tuple[str, int | No
             raise scanner.fail("a memory space is @NAME or [@NAME, index]")
 
 
-def _strides(scanner: Scanner, part: Attribute) -> tuple[int, ...]:
-    if not isinstance(part, tuple) or not all(isinstance(item, int) for item in part):
+def _check_strides(scanner: Scanner, part: Attribute) -> tuple[int, ...]:
+    if not isinstance(part, tuple) or not all(isinstance(stride, int) for stride in part):
         raise scanner.fail("strides are a list of integers")
-    return tuple(item for item in part if isinstance(item, int))
+    return tuple(stride for stride in part if isinstance(stride, int))
 
 
-def _trait(name: str) -> str:
-    """`VPUIP.SwizzlingSchemeAttr` stands for the field swizzlingScheme; others keep their name."""
+def _trait_name(name: str) -> str:
+    """Return the field that an attribute stands for: swizzlingScheme of `VPUIP.SwizzlingSchemeAttr`; other attributes
+    keep their name."""
     leaf = name.rpartition(".")[2].removesuffix("Attr")
     field = leaf[:1].lower() + leaf[1:]
-    return field if field in ("swizzlingScheme", "sparsityCompression", "compressionState") else name
+    if field in ("swizzlingScheme", "sparsityCompression", "compressionState"):
+        return field
+    return name
 
 
-def _float_of_bits(bits: int, of: str) -> float:
-    """A float written as the hex digits of its bits."""
+def _decode_float(bits: int, of: str) -> float:
+    """Return the float whose bits were written as hex digits."""
     form = {"f16": ("<H", "<e"), "f32": ("<I", "<f"), "f64": ("<Q", "<d")}.get(of)
     if of == "bf16":
         bits = bits << 16
         form = ("<I", "<f")
     try:
-        return float(bits) if form is None else struct.unpack(form[1], struct.pack(form[0], bits))[0]
+        if form is None:
+            return float(bits)
+        return struct.unpack(form[1], struct.pack(form[0], bits))[0]
     except struct.error:
         return float("nan")

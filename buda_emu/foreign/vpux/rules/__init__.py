@@ -2,7 +2,7 @@
 
 from dataclasses import fields
 
-from buda_emu.foreign.vpux.elements import arch_named
+from buda_emu.foreign.vpux.elements import find_arch
 from buda_emu.foreign.vpux.model import Document, Function, VpuxDiagnostic
 from buda_emu.foreign.vpux.program import Program
 from buda_emu.support.checker import Diagnostic
@@ -16,28 +16,31 @@ __all__ += ["transfers", "views"]
 
 
 def check_document(document: Document, arch: str) -> list[VpuxDiagnostic]:
-    """Every finding of every split and function, in order of place. Raises HostError for an unknown architecture."""
-    arch_named(arch)
-    found: list[VpuxDiagnostic] = []
+    """Return the findings of every split and function, in order of place. Raises HostError for an unknown
+    architecture."""
+    find_arch(arch)
+    findings: list[VpuxDiagnostic] = []
     for split in document.splits:
         if split.error is not None:
             offset, message = split.error
             place = document.place(offset, offset + 1)
-            found.append(_ours(document, BOOK.diagnostic(document.path, "X001", place, message), split.number, ""))
+            findings.append(
+                _to_vpux_diagnostic(document, BOOK.diagnostic(document.path, "X001", place, message), split.number, "")
+            )
     for function in document.functions:
-        found += check_function(function, arch)
-    return sorted(found, key=lambda item: item.order)
+        findings += check_function(function, arch)
+    return sorted(findings, key=lambda finding: finding.order)
 
 
 def check_function(function: Function, arch: str) -> list[VpuxDiagnostic]:
-    """Findings about one function."""
+    """Return the findings about one function."""
     document = function.document
-    found = BOOK.run(Program(function, arch), path=document.path)
-    return [_ours(document, item, function.split, function.name) for item in found]
+    diagnostics = BOOK.run(Program(function, arch), path=document.path)
+    return [_to_vpux_diagnostic(document, diagnostic, function.split, function.name) for diagnostic in diagnostics]
 
 
-def _ours(document: Document, item: Diagnostic, split: int, function: str) -> VpuxDiagnostic:
-    values = {field.name: getattr(item, field.name) for field in fields(Diagnostic)}
-    if 0 < item.line <= len(document.lines):
-        values["source_line"] = document.lines[item.line - 1]
+def _to_vpux_diagnostic(document: Document, diagnostic: Diagnostic, split: int, function: str) -> VpuxDiagnostic:
+    values = {field.name: getattr(diagnostic, field.name) for field in fields(Diagnostic)}
+    if 0 < diagnostic.line <= len(document.lines):
+        values["source_line"] = document.lines[diagnostic.line - 1]
     return VpuxDiagnostic(**values, split=split, function=function)

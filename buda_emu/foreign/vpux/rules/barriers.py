@@ -1,4 +1,4 @@
-"""Tasks and barriers."""
+"""Rules on tasks and barriers."""
 
 from collections.abc import Iterator
 
@@ -12,7 +12,7 @@ from buda_emu.support.checker.text import plural
     "X023", "error", "a task holds not exactly one op", stage="public", source="VPUX 7",
     fix="one task for each op",
 )  # fmt: skip
-def one_op(program: Program) -> Iterator[Finding]:
+def check_one_op(program: Program) -> Iterator[Finding]:
     for op in program.ops_of("VPURT.Task"):
         if len(op.body) != 1:
             yield finding(program, op, f"holds {plural(len(op.body), 'op')}")
@@ -22,19 +22,19 @@ def one_op(program: Program) -> Iterator[Finding]:
     "X028", "error", "a physical barrier's number does not exist", stage="public", source="VPUX 7",
     fix="37XX has barriers 0 to 63, 40XX 0 to 95",
 )  # fmt: skip
-def number(program: Program) -> Iterator[Finding]:
-    most = program.arch.barriers
+def check_barrier_number(program: Program) -> Iterator[Finding]:
+    count = program.arch.barriers
     for barrier in program.barriers:
-        if barrier.number is not None and not 0 <= barrier.number < most:
-            yield finding(program, barrier.op, f"barrier {barrier.number}: {program.arch.name} has 0 to {most - 1}")
+        if barrier.number is not None and not 0 <= barrier.number < count:
+            yield finding(program, barrier.op, f"barrier {barrier.number}: {program.arch.name} has 0 to {count - 1}")
 
 
 @BOOK.rule(
     "X029", "error", "physical and virtual barriers in one function", stage="public", source="VPUX 7",
     fix="give all of them numbers, or none",
 )  # fmt: skip
-def both_kinds(program: Program) -> Iterator[Finding]:
-    """Said of the first one of the second kind."""
+def check_one_kind(program: Program) -> Iterator[Finding]:
+    """Report the first barrier of the second kind."""
     kinds = [barrier.number is None for barrier in program.barriers]
     if len(set(kinds)) == 2:
         other = program.barriers[kinds.index(not kinds[0])]
@@ -45,8 +45,8 @@ def both_kinds(program: Program) -> Iterator[Finding]:
     "X030", "error", "a physical barrier has more producers or consumers than slots", stage="public",
     source="VPUX 4, 7", fix="split the barrier in two",
 )  # fmt: skip
-def slots(program: Program) -> Iterator[Finding]:
-    """Physical barriers, in functions without DPU tasks (those count their variants)."""
+def check_slots(program: Program) -> Iterator[Finding]:
+    """Check physical barriers of functions without DPU tasks, whose slots are counted by variants."""
     if any(op.name.startswith("VPUIP.NCECluster") for op in program.ops):
         return
     arch = program.arch
@@ -55,13 +55,13 @@ def slots(program: Program) -> Iterator[Finding]:
             continue
         producers = len(barrier.producers)
         consumers = len(barrier.consumers)
-        for count, most, what in (
+        for count, limit, role in (
             (producers, arch.producers, "producers"),
             (consumers, arch.consumers, "consumers"),
             (producers + consumers, arch.slots, "producers and consumers"),
         ):
-            if count > most:
-                yield finding(program, barrier.op, f"{barrier.name} has {count} {what}, {arch.name} allows {most}")
+            if count > limit:
+                yield finding(program, barrier.op, f"{barrier.name} has {count} {role}, {arch.name} allows {limit}")
                 break
 
 
@@ -69,7 +69,7 @@ def slots(program: Program) -> Iterator[Finding]:
     "X031", "error", "a final barrier is waited for", stage="public", source="VPUX 7",
     fix="nothing runs after the final barrier",
 )  # fmt: skip
-def final(program: Program) -> Iterator[Finding]:
+def check_final(program: Program) -> Iterator[Finding]:
     for barrier in program.barriers:
         if barrier.is_final and barrier.consumers:
             yield finding(

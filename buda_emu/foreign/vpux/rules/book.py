@@ -20,5 +20,6 @@ BOOK: Final = RuleBook(
 
 
 def finding(program: Program, op: Op, message: str, hint: str = "") -> Finding:
-    """At the name of an op, about that op: of a group of rules only the first that holds speaks of it."""
+    """Make a finding at the name of an op. It is about that op: of a group of rules only the first that finds something
+    reports it."""
     return Finding(program.function.document.place(op.offset, op.end), message, hint, about=op.offset)

@@ -1,4 +1,4 @@
-"""Software kernels and the runtime that serves them."""
+"""Rules on software kernels and the runtime that serves them."""
 
 from collections.abc import Iterator
 from typing import Final
@@ -42,7 +42,7 @@ def cache_function(program: Program) -> Iterator[Finding]:
             yield finding(program, op, f"@{declaration.name} is declared with inputs or results")
 
 
-def _bounded(program: Program, side: int) -> Iterator[Finding]:
+def _bounded_operands(program: Program, side: int) -> Iterator[Finding]:
     word, clause, operands, of_map = _SIDES[side]
     for op in _kernels(program):
         types = [use.type for use in op.clause(clause)]
@@ -57,7 +57,7 @@ def _bounded(program: Program, side: int) -> Iterator[Finding]:
     source="VPUX 7", fix="give shapes once",
 )  # fmt: skip
 def bounded_inputs(program: Program) -> Iterator[Finding]:
-    return _bounded(program, 0)
+    return _bounded_operands(program, 0)
 
 
 @BOOK.rule(
@@ -65,34 +65,38 @@ def bounded_inputs(program: Program) -> Iterator[Finding]:
     source="VPUX 7", unless=_MAPS[:1], fix="give shapes once",
 )  # fmt: skip
 def bounded_outputs(program: Program) -> Iterator[Finding]:
-    return _bounded(program, 1)
+    return _bounded_operands(program, 1)
 
 
 def _map_problem(op: Op, side: int) -> tuple[str, str] | None:
-    """The first thing that is wrong with the map of one side: what, and a sentence (length, count, range)."""
+    """Return the kind (length, count, range) and a sentence for the first fault of one side's map of shapes, None for a
+    map without fault."""
     _, clause, operands, of_map = _SIDES[side]
     entries = op.integers(of_map)
     if entries is None:
         return None
     have = len(op.clause(clause))
     count = len(op.clause(operands))
-    used = [item for item in entries if item != -1]
+    used = [entry for entry in entries if entry != -1]
     if len(entries) != have:
         return "length", f"{of_map} has {plural(len(entries), 'entry')} for {have} {clause}"
     if len(used) != count:
         return "count", f"{of_map} says that {len(used)} {clause} are dynamic, and there are {count} shape operands"
-    if any(not 0 <= item < count for item in used):
+    if any(not 0 <= entry < count for entry in used):
         return "range", f"{of_map} names shape operand {max(used)} of {count}"
     return None
 
 
 def _maps(program: Program, side: int, problem: str) -> Iterator[Finding]:
-    """Of both maps the inputs' speaks first."""
+    """Yield the faults of one kind in the maps of one side. Where both maps are wrong, the inputs' is reported."""
     for op in _kernels(program):
         first = _map_problem(op, 0)
-        found = first if side == 0 or first is not None else _map_problem(op, 1)
-        if found is not None and found[0] == problem and (side == 0) == (first is not None):
-            yield finding(program, op, found[1])
+        if side == 0 or first is not None:
+            maps = first
+        else:
+            maps = _map_problem(op, 1)
+        if maps is not None and maps[0] == problem and (side == 0) == (first is not None):
+            yield finding(program, op, maps[1])
 
 
 @BOOK.rule(
@@ -158,7 +162,7 @@ def strangers(program: Program) -> Iterator[Finding]:
     "X037", "error", "a kernel has more than 8 inputs or outputs", stage="emulator", source="VPUX 6, 7",
     fix="split the kernel",
 )  # fmt: skip
-def many_operands(program: Program) -> Iterator[Finding]:
+def check_operand_count(program: Program) -> Iterator[Finding]:
     for op in _kernels(program):
         for clause in ("inputs", "outputs"):
             if len(op.clause(clause)) > MOST_TENSORS:
@@ -169,8 +173,8 @@ def many_operands(program: Program) -> Iterator[Finding]:
 @BOOK.rule(
     "X043", "error", "a stack size is not positive", stage="emulator", source="VPUX 7", fix="give bytes, such as 4096"
 )
-def stacks(program: Program) -> Iterator[Finding]:
-    """Of VPURT.SW.Runtime, and of the old VPURT.Graph."""
+def check_stack_sizes(program: Program) -> Iterator[Finding]:
+    """Check the stacks of VPURT.SW.Runtime, and of the old VPURT.Graph."""
     for name in ("VPURT.SW.Runtime", "VPURT.Graph"):
         for _, op in program.function.module_ops(name):
             for size in stack_sizes(op):
@@ -180,7 +184,7 @@ def stacks(program: Program) -> Iterator[Finding]:
 
 
 def stack_sizes(op: Op) -> tuple[int, ...]:
-    """Stack bytes: for each SHAVE, or for each tile in the old dialect."""
+    """Return the stack bytes for each SHAVE, or for each tile in the old dialect."""
     match op.attributes:
         case {"stack_configuration": tuple() as sizes}:
             pass

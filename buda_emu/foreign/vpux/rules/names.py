@@ -1,8 +1,8 @@
-"""Text that cannot be read, and names that nothing defines."""
+"""Rules on text that cannot be read, and on names that nothing defines."""
 
 from collections.abc import Iterator
 
-from buda_emu.foreign.vpux.model import Symbol, Use
+from buda_emu.foreign.vpux.model import Op, Symbol, Use
 from buda_emu.foreign.vpux.program import Program, callee, split_symbol
 from buda_emu.foreign.vpux.rules.book import BOOK, finding
 from buda_emu.support.checker import Finding
@@ -18,21 +18,18 @@ BOOK.declare(
     "X002", "error", "a value, kernel function or runtime kernel is used and not defined", stage="emulator",
     source="VPUX 7", fix="define it before it is used, kernels in a module @VPU.SW of an enclosing module",
 )  # fmt: skip
-def undefined(program: Program) -> Iterator[Finding]:
-    """Values are not looked at where a skipped op may have defined them."""
+def check_defined(program: Program) -> Iterator[Finding]:
+    """Check values, kernel functions and runtime kernels. Values are left out where a skipped op may have defined
+    them."""
     function = program.function
-    names = [value.name for op in program.ops for value in op.results] + [v.name for v in function.arguments]
-    unknown = function.has_unknown_ops
+    names: list[str] = []
     for op in program.ops:
-        if not unknown and op.name != "VPUIP.SW.Kernel.run":
-            for use in op.uses():
-                if use.value is None:
-                    yield Finding(
-                        function.document.place(op.offset, op.end),
-                        f"{use.name} is not defined",
-                        _near(use, names),
-                        about=op.offset,
-                    )
+        names += [value.name for value in op.results]
+    names += [argument.name for argument in function.arguments]
+    is_complete = not function.has_unknown_ops
+    for op in program.ops:
+        if is_complete and op.name != "VPUIP.SW.Kernel.run":
+            yield from _check_values(program, op, names)
         symbol = op.attributes.get("callee")
         if op.name == "VPUIP.SW.Kernel" and isinstance(symbol, Symbol) and callee(function, op) is None:
             yield finding(program, op, f"no kernel function {symbol} is declared")
@@ -43,8 +40,15 @@ def undefined(program: Program) -> Iterator[Finding]:
                 yield finding(program, op, f"no runtime kernel {symbol} is declared")
 
 
+def _check_values(program: Program, op: Op, names: list[str]) -> Iterator[Finding]:
+    """Check that the operands of an op are defined."""
+    for use in op.uses():
+        if use.value is None:
+            yield finding(program, op, f"{use.name} is not defined", _suggest_name(use, names))
+
+
 def runtime_symbol(attributes: object) -> Symbol | None:
-    """The management kernel that VPURT.SW.Runtime or the old VPURT.Graph names."""
+    """Return the management kernel that VPURT.SW.Runtime or the old VPURT.Graph names, None where it names none."""
     match attributes:
         case {"entryPoint": Symbol() as symbol}:
             return split_symbol(symbol)
@@ -54,5 +58,5 @@ def runtime_symbol(attributes: object) -> Symbol | None:
             return None
 
 
-def _near(use: Use, names: list[str]) -> str:
+def _suggest_name(use: Use, names: list[str]) -> str:
     return near(use.name, names)

@@ -1,4 +1,4 @@
-"""Data movement."""
+"""Rules on data movements."""
 
 from collections.abc import Iterator
 from typing import Final
@@ -16,12 +16,12 @@ _LIMITED_BY_DESCRIPTOR: Final = ("VPUIP.ExpandDMA", "VPUIP.UpsamplingDMAOp")
 
 
 def transfers(program: Program) -> Iterator[Op]:
-    """Every op that moves data."""
+    """Yield every op that moves data."""
     return (op for op in program.ops if op.known and OPS[op.name].role == "dma")
 
 
 def operand_type(op: Op, clause: str) -> Type | None:
-    """The type of the first operand of a clause."""
+    """Return the type of the first operand of a clause, None where there is none."""
     uses = op.clause(clause)
     return uses[0].type if uses else None
 
@@ -30,8 +30,8 @@ def operand_type(op: Op, clause: str) -> Type | None:
     "X003", "error", "a DMA moves more than 16 777 215 bytes", stage="public", source="VPUX 7",
     fix="split the transfer",
 )  # fmt: skip
-def too_large(program: Program) -> Iterator[Finding]:
-    """The compact bytes of the input."""
+def check_size(program: Program) -> Iterator[Finding]:
+    """Check the compact bytes of the input."""
     for op in transfers(program):
         if op.name in _UNLIMITED or (op.name in _LIMITED_BY_DESCRIPTOR and "dma_descriptor" not in op.attributes):
             continue
@@ -44,8 +44,8 @@ def too_large(program: Program) -> Iterator[Finding]:
     "X024", "error", "an NNDMA reads and writes different numbers of bytes", stage="emulator", source="VPUX 7",
     fix="give input and output shapes of the same size",
 )  # fmt: skip
-def different_sizes(program: Program) -> Iterator[Finding]:
-    """Plain memrefs only."""
+def check_equal_sizes(program: Program) -> Iterator[Finding]:
+    """Check plain memrefs only."""
     for op in program.ops_of("VPUIP.NNDMA", "VPUIP.DMA"):
         source = operand_type(op, "inputs")
         target = operand_type(op, "outputs")
@@ -59,7 +59,7 @@ def different_sizes(program: Program) -> Iterator[Finding]:
     "X025", "error", "a ConvertDMA converts anything but f32 to f16 or bf16", stage="public", source="VPUX 7",
     fix="use the kernel `convert`",
 )  # fmt: skip
-def conversion(program: Program) -> Iterator[Finding]:
+def check_conversion(program: Program) -> Iterator[Finding]:
     for op in program.ops_of("VPUIP.ConvertDMA"):
         source = operand_type(op, "inputs")
         target = operand_type(op, "outputs")
@@ -73,10 +73,10 @@ def conversion(program: Program) -> Iterator[Finding]:
     "X026", "error", "a SyncDMA moves data", stage="public", source="VPUX 7",
     fix="give it operands without elements, or use an NNDMA",
 )  # fmt: skip
-def sync_with_data(program: Program) -> Iterator[Finding]:
+def check_sync(program: Program) -> Iterator[Finding]:
     for op in program.ops_of("VPUIP.SyncDMA"):
-        of = [item for item in (operand_type(op, "inputs"), operand_type(op, "outputs")) if item is not None]
-        if any(item.is_buffer and item.count != 0 for item in of):
+        types = [type_ for type_ in (operand_type(op, "inputs"), operand_type(op, "outputs")) if type_ is not None]
+        if any(type_.is_buffer and type_.count != 0 for type_ in types):
             yield finding(program, op, "its operands have elements")
 
 
@@ -84,7 +84,7 @@ def sync_with_data(program: Program) -> Iterator[Finding]:
     "X027", "error", "indices of a GatherDMA are not in CMX, or more than 65 536", stage="public", source="VPUX 7",
     fix="bring the indices to CMX, split the transfer",
 )  # fmt: skip
-def gather_indices(program: Program) -> Iterator[Finding]:
+def check_gather_indices(program: Program) -> Iterator[Finding]:
     for op in program.ops_of("VPUIP.GatherDMA"):
         of = operand_type(op, "indices")
         if of is None or not of.is_buffer:
@@ -96,7 +96,7 @@ def gather_indices(program: Program) -> Iterator[Finding]:
 
 
 @BOOK.rule("X038", "error", "a DMA port does not exist", stage="emulator", source="VPUX 7", fix="ports are 0 and 1")
-def port(program: Program) -> Iterator[Finding]:
+def check_port(program: Program) -> Iterator[Finding]:
     for op in transfers(program):
         number = op.integer("port", 0)
         if not 0 <= number < program.arch.ports:

@@ -1,3 +1,2 @@
-"""Rules on one op, with what it reads and where it stands: fields, what its type needs, formats, integers, tiles,
-shapes, dest, place, and what the device's pipe compiler refuses.
-"""
+"""Rules on one op together with its producers and its place: fields, needs of its type, formats, integers, tiles,
+shapes, dest, placement, and the limits of the device's pipe compiler."""

@@ -1,7 +1,7 @@
 """Rules on the fields of an op: type, inputs, sizes, place, formats (NETLIST 1.4, 2)."""
 
 from buda_emu.netlist.model import Op
-from buda_emu.netlist.rules.context import Context, on_ethernet, size_problem, written
+from buda_emu.netlist.rules.context import Context, on_ethernet, size_problem, written_text
 from buda_emu.netlist.rules.missing import missing, size_hint
 from buda_emu.netlist.rules.registry import Finding, Findings, op_check
 from buda_emu.netlist.rules.rule import rule
@@ -23,18 +23,22 @@ from buda_emu.support.checker.text import plural
     ),
     basic=True,
 )
-def type_known(_: Context, op: Op) -> Findings:
-    """NETLIST 1.4: an unknown type is refused when the op is made; buffer and drainer are refused as well."""
-    known = OP_TYPES.get(op.type)
-    if known is None or not known.runs:
-        words = [one.name for one in OP_TYPES.values() if one.runs]
-        what = f"unknown op type '{op.type}'" if op.type else "type is missing"
-        yield Finding(op.at("type"), what, near(op.type, words))
+def op_type_exists(_: Context, op: Op) -> Findings:
+    """Refuse unknown op types, and buffer and drainer, which the reference refuses when the op is made (NETLIST
+    1.4)."""
+    declaration = OP_TYPES.get(op.type)
+    if declaration is None or not declaration.runs:
+        words = [runnable.name for runnable in OP_TYPES.values() if runnable.runs]
+        if op.type:
+            message = f"unknown op type '{op.type}'"
+        else:
+            message = "type is missing"
+        yield Finding(op.at("type"), message, near(op.type, words))
 
 
 @op_check("V051", "tile by tile", basic=True)
 def one_input(_: Context, op: Op) -> Findings:
-    """NETLIST 1.4: copies and functions of the vector unit have exactly one input."""
+    """Refuse copies and functions of the vector unit that do not have exactly one input (NETLIST 1.4)."""
     if OP_TYPES[op.type].one_input and len(op.inputs) != 1:
         yield Finding(op.at("inputs"), f"{op.type} takes 1 input, not {len(op.inputs)}")
 
@@ -53,14 +57,17 @@ def one_input(_: Context, op: Op) -> Findings:
     basic=True,
 )
 def enough_inputs(_: Context, op: Op) -> Findings:
-    """NETLIST 11.1 A4: more inputs than needed are accepted, fewer never work."""
-    known = OP_TYPES.get(op.type)
-    if known is None or known.one_input:
+    """Refuse ops with too few inputs; more than needed are accepted (NETLIST 11.1 A4)."""
+    declaration = OP_TYPES.get(op.type)
+    if declaration is None or declaration.one_input:
         return
-    least = 3 if op.type == "matmul" and op.attributes.bias else known.inputs[0]
+    if op.type == "matmul" and op.attributes.bias:
+        least = 3
+    else:
+        least = declaration.inputs[0]
     if len(op.inputs) < least:
-        what = "matmul with bias" if least == 3 else op.type
-        yield Finding(op.at("inputs"), f"{what} needs {plural(least, 'input')}, has {len(op.inputs)}")
+        message = "matmul with bias" if least == 3 else op.type
+        yield Finding(op.at("inputs"), f"{message} needs {plural(least, 'input')}, has {len(op.inputs)}")
 
 
 @op_check(
@@ -76,16 +83,19 @@ def enough_inputs(_: Context, op: Op) -> Findings:
     basic=True,
 )
 def sizes(ctx: Context, op: Op) -> Findings:
-    """NETLIST 1.4: no defaults."""
+    """Refuse missing or invalid sizes and orders of ublocks; they have no defaults (NETLIST 1.4)."""
     blocking = op.blocking
     for key, value in (("t", blocking.t), ("mblock", blocking.mblock), ("ublock", blocking.ublock)):
-        if what := size_problem(op, key, value):
-            yield Finding(op.at(key), what, size_hint(ctx, op, key))
+        if message := size_problem(op, key, value):
+            yield Finding(op.at(key), message, size_hint(ctx, op, key))
     if blocking.ublock_order not in ("r", "c"):
-        text = written(op, "ublock_order")
-        what = f"ublock_order '{text}' is unknown" if text else "ublock_order is missing"
+        text = written_text(op, "ublock_order")
+        if text:
+            message = f"ublock_order '{text}' is unknown"
+        else:
+            message = "ublock_order is missing"
         hint = "ops have no default: write `ublock_order: r` or `ublock_order: c`"
-        yield Finding(op.at("ublock_order"), what, hint if text else missing(ctx, op, "ublock_order", hint))
+        yield Finding(op.at("ublock_order"), message, hint if text else missing(ctx, op, "ublock_order", hint))
 
 
 @op_check(
@@ -101,13 +111,14 @@ def sizes(ctx: Context, op: Op) -> Findings:
     basic=True,
 )
 def mandatory_fields(ctx: Context, op: Op) -> Findings:
-    """NETLIST 1.4: these have no defaults either; acc_df may be left out."""
+    """Refuse ops without out_df, intermed_df, math_fidelity or buf_size_mb, which have no defaults; acc_df may be
+    left out (NETLIST 1.4)."""
     for key, value in (("out_df", op.out_df), ("intermed_df", op.intermed_df), ("math_fidelity", op.math_fidelity)):
         if not value:
             yield Finding(op.at(key), f"{key} is missing", missing(ctx, op, key))
-    if what := size_problem(op, "buf_size_mb", op.buf_size_mb, least=0):
+    if problem := size_problem(op, "buf_size_mb", op.buf_size_mb, least=0):
         hint = "add the number of output mblocks, such as 2"
-        yield Finding(op.at("buf_size_mb"), what, size_hint(ctx, op, "buf_size_mb", hint))
+        yield Finding(op.at("buf_size_mb"), problem, size_hint(ctx, op, "buf_size_mb", hint))
 
 
 @op_check(
@@ -124,12 +135,16 @@ def mandatory_fields(ctx: Context, op: Op) -> Findings:
     basic=True,
 )
 def place(ctx: Context, op: Op) -> Findings:
-    """NETLIST 1.4; 11.2 B10: a negative or huge grid_loc is accepted here (V150 looks at it)."""
-    if what := size_problem(op, "grid_size", op.blocking.grid_size):
-        yield Finding(op.at("grid_size"), what, size_hint(ctx, op, "grid_size"))
+    """Refuse an invalid grid_size and a grid_loc that is not a pair (NETLIST 1.4). A negative or huge grid_loc is
+    V150 (11.2 B10)."""
+    if problem := size_problem(op, "grid_size", op.blocking.grid_size):
+        yield Finding(op.at("grid_size"), problem, size_hint(ctx, op, "grid_size"))
     if len(op.grid_loc) != 2 and not on_ethernet(op):
-        what = f"has {plural(len(op.grid_loc), 'value')}, must be [row, column]" if op.grid_loc else "is missing"
-        yield Finding(op.at("grid_loc"), f"grid_loc {what}")
+        if op.grid_loc:
+            problem = f"has {plural(len(op.grid_loc), 'value')}, must be [row, column]"
+        else:
+            problem = "is missing"
+        yield Finding(op.at("grid_loc"), f"grid_loc {problem}")
 
 
 @op_check(
@@ -145,10 +160,11 @@ def place(ctx: Context, op: Op) -> Findings:
     basic=True,
 )
 def formats_for_inputs(ctx: Context, op: Op) -> Findings:
-    """NETLIST 1.4; 11.2 B4: forked_dram_inputs is a map by queue name."""
+    """Refuse an in_df that has not one format for each input, and more forked_dram_inputs than inputs (NETLIST 1.4).
+    A queue counts once among those (11.2 B4)."""
     if len(op.in_df) != len(op.inputs):
-        what = f"in_df lists {plural(len(op.in_df), 'format')} for {plural(len(op.inputs), 'input')}"
-        yield Finding(op.at("in_df", "inputs"), what, "" if op.in_df else missing(ctx, op, "in_df"))
+        message = f"in_df lists {plural(len(op.in_df), 'format')} for {plural(len(op.inputs), 'input')}"
+        yield Finding(op.at("in_df", "inputs"), message, "" if op.in_df else missing(ctx, op, "in_df"))
     forked = len({name for name, _ in op.forked_dram_inputs})
     if forked > len(op.inputs):
         yield Finding(op.at("forked_dram_inputs"), f"{forked} forked_dram_inputs for {plural(len(op.inputs), 'input')}")

@@ -62,7 +62,8 @@ def reduced_format(_: Context, op: Op) -> Findings:
     )
 )
 def grayskull_formats(ctx: Context, op: Op) -> Findings:
-    """NETLIST 2: no 32-bit dest, no SFPU beside the packer, one exponent width while accumulating."""
+    """Refuse formats that grayskull does not have: a 32-bit dest, the SFPU beside the packer, and two exponent
+    widths while accumulating (NETLIST 2)."""
     if ctx.arch.name != "grayskull":
         return
     if op.acc_df in ("Float32", "Int32"):
@@ -74,8 +75,8 @@ def grayskull_formats(ctx: Context, op: Op) -> Findings:
         pair = {op.out_df, op.intermed_df}
         widened = op.out_df == "Float32" and op.intermed_df in B_FORMATS
         if not (pair <= {*A_FORMATS} or pair <= {*B_FORMATS} or widened):
-            what = f"grayskull cannot accumulate in {op.intermed_df} and write {op.out_df}"
-            yield Finding(op.at("intermed_df"), what, "both need the same exponent width")
+            message = f"grayskull cannot accumulate in {op.intermed_df} and write {op.out_df}"
+            yield Finding(op.at("intermed_df"), message, "both need the same exponent width")
 
 
 @op_check(
@@ -107,14 +108,17 @@ def coarse_intermediates(_: Context, op: Op) -> Findings:
     ),
     "matmul",
 )
-def accumulator_kept(ctx: Context, op: Op) -> Findings:
-    """NETLIST 2; 11.3 C10: not for depthwise."""
-    own = op.attributes
-    accumulates = own.m_k > 1 if ctx.arch.name == "grayskull" else own.l1_acc
+def accumulator_format(ctx: Context, op: Op) -> Findings:
+    """Refuse partial sums of a 32-bit accumulator in another intermed_df (NETLIST 2; not for depthwise, 11.3 C10)."""
+    attributes = op.attributes
+    if ctx.arch.name == "grayskull":
+        accumulates = attributes.m_k > 1
+    else:
+        accumulates = attributes.l1_acc
     if accumulates and op.acc_df in ("Float32", "Int32") and op.intermed_df != op.acc_df:
-        what = f"partial sums of acc_df {op.acc_df} cannot be kept in intermed_df {op.intermed_df}"
+        message = f"partial sums of acc_df {op.acc_df} cannot be kept in intermed_df {op.intermed_df}"
         hint = putting(f"write `intermed_df: {op.acc_df}`", "intermed_df", op.acc_df, safe=False)
-        yield Finding(op.at("intermed_df"), what, hint)
+        yield Finding(op.at("intermed_df"), message, hint)
 
 
 @op_check(
@@ -131,10 +135,11 @@ def accumulator_kept(ctx: Context, op: Op) -> Findings:
     "unary",
 )
 def wormhole_a0_float32(ctx: Context, op: Op) -> Findings:
-    """NETLIST 2, OPS 9.4: the obsolete first part only."""
+    """Refuse acc_df Float32 with another format of input 0 on architecture wormhole, the obsolete first chip
+    (NETLIST 2, OPS 9.4)."""
     if ctx.arch.name == "wormhole" and op.acc_df == "Float32" and not op.gradient_op and op.in_df[0] != "Float32":
-        what = f"{op.type} with acc_df Float32 reads {op.in_df[0]}, must be Float32 on wormhole"
-        yield Finding(item_mark(op, "in_df", 0), what)
+        message = f"{op.type} with acc_df Float32 reads {op.in_df[0]}, must be Float32 on wormhole"
+        yield Finding(item_mark(op, "in_df", 0), message)
 
 
 @op_check(
@@ -203,7 +208,7 @@ def gradient_formats(_: Context, op: Op) -> Findings:
     "reduce",
 )
 def untilized_partial_sums(_: Context, op: Op) -> Findings:
-    """NETLIST 2: partial results are tiles."""
+    """Refuse untilize_output where partial results are written, which are tiles (NETLIST 2)."""
     if not op.untilize_output:
         return
     if op.type == "matmul" and op.attributes.m_k != 1:
@@ -227,8 +232,10 @@ def untilized_partial_sums(_: Context, op: Op) -> Findings:
 def reduced_in_place(_: Context, op: Op) -> Findings:
     formats = (op.in_df[0], op.intermed_df, op.out_df)
     if op.attributes.dim == "z" and len({*formats}) > 1:
-        what = f"a reduce over z has input {formats[0]}, intermed_df {formats[1]}, out_df {formats[2]}: must be equal"
-        yield Finding(op.at("in_df"), what)
+        message = (
+            f"a reduce over z has input {formats[0]}, intermed_df {formats[1]}, out_df {formats[2]}: must be equal"
+        )
+        yield Finding(op.at("in_df"), message)
 
 
 @op_check(
@@ -262,14 +269,15 @@ def spliced_formats(_: Context, op: Op) -> Findings:
     "inner dimension",
 )
 def l1_accumulation(ctx: Context, op: Op) -> Findings:
-    """NETLIST 2; on other types the attribute itself is refused (V032)."""
+    """Refuse l1_acc on grayskull, and with an intermed_df in which L1 cannot accumulate (NETLIST 2). On other op
+    types the attribute itself is refused (V032)."""
     if not op.attributes.l1_acc:
         return
     if ctx.arch.name == "grayskull":
         yield Finding(attribute_mark(op, "l1_acc"), "grayskull has no l1_acc")
     elif op.intermed_df not in L1_ACCUMULATORS:
-        what = f"l1_acc with intermed_df {op.intermed_df}"
-        yield Finding(op.at("intermed_df"), what, f"use {', '.join(L1_ACCUMULATORS)}")
+        message = f"l1_acc with intermed_df {op.intermed_df}"
+        yield Finding(op.at("intermed_df"), message, f"use {', '.join(L1_ACCUMULATORS)}")
 
 
 @op_check(
@@ -285,7 +293,7 @@ def l1_accumulation(ctx: Context, op: Op) -> Findings:
     )
 )
 def uint16(_: Context, op: Op) -> Findings:
-    """NETLIST 2, OPS 6.11: indices of topk."""
+    """Refuse UInt16 except for the indices of topk (NETLIST 2, OPS 6.11)."""
     topk = op.has("result indices")
     for index, name in enumerate(op.in_df):
         if name == "UInt16" and not (topk and index == 1):
@@ -298,8 +306,8 @@ def uint16(_: Context, op: Op) -> Findings:
     if topk and op.acc_df == "Float32" and "UInt16" in (*op.in_df, op.out_df):
         yield Finding(op.at("acc_df"), "topk with UInt16 indices cannot have acc_df Float32")
     if topk and op.attributes.sort == "argmax" and len(op.in_df) > 1 and op.in_df[1] != op.out_df:
-        what = f"topk argmax writes indices: out_df {op.out_df} must equal the indices' {op.in_df[1]}"
-        yield Finding(op.at("out_df"), what)
+        message = f"topk argmax writes indices: out_df {op.out_df} must equal the indices' {op.in_df[1]}"
+        yield Finding(op.at("out_df"), message)
 
 
 @op_check(

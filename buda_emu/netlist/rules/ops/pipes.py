@@ -1,6 +1,7 @@
-"""What the device's pipe compiler refuses of operands and results (NETLIST 2, V076-V083, V085, V178; stage N).
+"""Rules of the device's pipe compiler on operands and results (NETLIST 2, V076-V083, V085, V178; stage N).
 
-Not judged, for want of its tables: scatter granularity (V081) and multicast inputs of fused ops (V084).
+Scatter granularity (V081) and multicast inputs of fused ops (V084) are not checked, because the tables for them are
+not known.
 """
 
 from buda_emu.netlist.model import Op, Queue
@@ -23,15 +24,16 @@ from buda_emu.support.checker.text import plural
     )
 )
 def gradient_queue(ctx: Context, queue: Queue) -> Findings:
-    """The accumulator is read back into the op block by block."""
+    """Refuse a queue that has TMs or is cut otherwise than its gradient op, which reads the accumulator back block
+    by block."""
     op = _producer(ctx, queue)
     if op is None or not op.gradient_op:
         return
     for key in ("grid_size", "mblock", "ublock", "t"):
-        own = getattr(queue.blocking, key)
+        size = getattr(queue.blocking, key)
         other = getattr(op.blocking, key)
-        if own != other:
-            yield Finding(queue.at(key), f"{key} {_text(own)}, gradient op {op.name} has {_text(other)}")
+        if size != other:
+            yield Finding(queue.at(key), f"{key} {_text(size)}, gradient op {op.name} has {_text(other)}")
     if queue.input_tms:
         yield Finding(queue.at("input_tms"), f"TMs on the queue of gradient op {op.name}")
 
@@ -48,15 +50,16 @@ def gradient_queue(ctx: Context, queue: Queue) -> Findings:
     )
 )
 def untilized_queue(ctx: Context, queue: Queue) -> Findings:
-    """Rows are written where they belong in the whole tensor."""
+    """Refuse TMs and another shape on the queue of an untilizing op: rows are written to their place in the whole
+    tensor."""
     op = _producer(ctx, queue)
     if op is None or not op.untilize_output:
         return
     if queue.input_tms:
         yield Finding(queue.at("input_tms"), f"TMs on the queue of untilizing op {op.name}")
     if queue.blocking.shape != op.blocking.shape:
-        what = f"(t, tile rows, tile columns) is {queue.blocking.shape}, op {op.name} writes {op.blocking.shape}"
-        yield Finding(queue.at("mblock"), what)
+        message = f"(t, tile rows, tile columns) is {queue.blocking.shape}, op {op.name} writes {op.blocking.shape}"
+        yield Finding(queue.at("mblock"), message)
 
 
 @queue_check(
@@ -71,18 +74,18 @@ def untilized_queue(ctx: Context, queue: Queue) -> Findings:
     unless=("V076",),
 )
 def one_core_for_each_buffer(ctx: Context, queue: Queue) -> Findings:
-    """Only untilized results are gathered from several cores into one buffer."""
+    """Refuse a buffer that gathers tiles of several cores, which only untilized results may."""
     op = _producer(ctx, queue)
     if op is None or op.untilize_output or queue.input_tms or queue.blocking.shape != op.blocking.shape:
         return
-    for name, own, other in (
+    for name, queue_tiles, core_tiles in (
         ("rows", queue.blocking.block_rows, op.blocking.block_rows),
         ("columns", queue.blocking.block_cols, op.blocking.block_cols),
     ):
-        if other % own:
-            what = f"a buffer holds {own} tile {name}, a core of op {op.name} writes {other}"
+        if core_tiles % queue_tiles:
+            message = f"a buffer holds {queue_tiles} tile {name}, a core of op {op.name} writes {core_tiles}"
             hint = "several cores would fill one buffer: give queue and op the same grid_size"
-            yield Finding(queue.at("grid_size"), what, hint)
+            yield Finding(queue.at("grid_size"), message, hint)
 
 
 @op_check(
@@ -99,7 +102,7 @@ def one_core_for_each_buffer(ctx: Context, queue: Queue) -> Findings:
     "depthwise",
 )
 def produced_order(ctx: Context, op: Op) -> Findings:
-    """The reading op walks the ublocks as they come."""
+    """Refuse ublock_order c of an op that feeds another op, which takes the ublocks as they come."""
     if op.blocking.ublock_order != "r" and op.name in ctx.readers:
         yield Finding(op.at("ublock_order"), f"a {op.type} that feeds an op needs ublock_order r")
 
@@ -116,13 +119,16 @@ def produced_order(ctx: Context, op: Op) -> Findings:
     )
 )
 def input_formats(ctx: Context, op: Op) -> Findings:
-    """Tiles are not converted on their way."""
+    """Refuse an in_df other than the format of the producer: tiles are not converted on their way."""
     for index, source in ctx.sources(op):
-        held = source.df if isinstance(source, Queue) else source.out_df
+        if isinstance(source, Queue):
+            held = source.df
+        else:
+            held = source.out_df
         if op.in_df[index] != held:
-            what = f"in_df of input {index} is {op.in_df[index]}, {source.name} holds {held}"
+            message = f"in_df of input {index} is {op.in_df[index]}, {source.name} holds {held}"
             hint = replacing(f"write {held}", op.in_df[index], held, safe=False)
-            yield Finding(item_mark(op, "in_df", index), what, hint)
+            yield Finding(item_mark(op, "in_df", index), message, hint)
 
 
 @queue_check("V079")
@@ -145,15 +151,18 @@ def output_format(ctx: Context, queue: Queue) -> Findings:
     )
 )
 def output_buffer(_: Context, op: Op) -> Findings:
-    """The buffer holds whole slices of t, or a slice a whole number of buffers; above one mblock it is double."""
+    """Refuse an output buffer of an odd number of mblocks above 1, as it is double, and one whose single part
+    neither divides t nor is a multiple of it."""
     size = op.buf_size_mb
     if size == 0 or (size > 1 and size % 2):
         yield Finding(op.at("buf_size_mb"), f"buf_size_mb is {size}", "use 1 or an even number")
         return
     single = max(1, size // 2)
     if op.blocking.t % single and single % op.blocking.t:
-        what = f"buf_size_mb {size} buffers {single} mblocks at a time, t is {op.blocking.t}: neither divides the other"
-        yield Finding(op.at("buf_size_mb"), what)
+        message = (
+            f"buf_size_mb {size} buffers {single} mblocks at a time, t is {op.blocking.t}: neither divides the other"
+        )
+        yield Finding(op.at("buf_size_mb"), message)
 
 
 @op_check(
@@ -168,7 +177,7 @@ def output_buffer(_: Context, op: Op) -> Findings:
     "reads flat data",
 )
 def flat_operands(ctx: Context, op: Op) -> Findings:
-    """Flat data is read from DRAM, row by row."""
+    """Refuse flat operands that are not read from a queue in DRAM, and an embedding with more than two inputs."""
     source = ctx.source(op.inputs[0])
     if op.type == "embedding" and len(op.inputs) > 2:
         yield Finding(op.at("inputs"), f"an embedding has 2 inputs, not {len(op.inputs)}")
@@ -189,17 +198,18 @@ def flat_operands(ctx: Context, op: Op) -> Findings:
     ),
     "inner dimension",
 )
-def inputs_used(_: Context, op: Op) -> Findings:
-    """NETLIST 2: a third operand is a bias or a scale, a fourth the scale in addition to a bias."""
-    own = op.attributes
+def unread_inputs(_: Context, op: Op) -> Findings:
+    """Refuse more inputs than the attributes use: a third operand is a bias or a scale, a fourth the scale in
+    addition to a bias (NETLIST 2)."""
+    attributes = op.attributes
     count = len(op.inputs)
-    scaled = own.requant or own.dequant
+    scaled = attributes.requant or attributes.dequant
     if op.type == "depthwise":
-        useless = count > 2 and not own.bias
-    elif own.identity:
-        useless = count > 3 and not own.bias
+        useless = count > 2 and not attributes.bias
+    elif attributes.identity:
+        useless = count > 3 and not attributes.bias
     else:
-        useless = (count == 3 and not (own.bias or scaled)) or (count > 3 and not (own.bias and scaled))
+        useless = (count == 3 and not (attributes.bias or scaled)) or (count > 3 and not (attributes.bias and scaled))
     if useless:
         yield Finding(
             op.at("inputs"), f"{plural(count, 'input')}, but its attributes use fewer", "bias: true, requant or dequant"
@@ -229,4 +239,6 @@ def _producer(ctx: Context, queue: Queue) -> Op | None:
 
 
 def _text(value: int | tuple[int, int]) -> str:
-    return str(value) if isinstance(value, int) else str(list(value))
+    if isinstance(value, int):
+        return str(value)
+    return str(list(value))

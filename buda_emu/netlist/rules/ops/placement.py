@@ -36,8 +36,8 @@ def in_worker_grid(ctx: Context, op: Op) -> Findings:
     row, column, row_end, column_end = rectangle(op)
     rows, columns = ctx.arch.grid
     if min(row, column) < 0 or row_end > rows or column_end > columns:
-        what = f"is on cores [{row}, {column}] to [{row_end - 1}, {column_end - 1}]"
-        yield Finding(op.at("grid_loc"), f"{what}, the last one of {ctx.arch.name} is [{rows - 1}, {columns - 1}]")
+        message = f"is on cores [{row}, {column}] to [{row_end - 1}, {column_end - 1}]"
+        yield Finding(op.at("grid_loc"), f"{message}, the last one of {ctx.arch.name} is [{rows - 1}, {columns - 1}]")
 
 
 @op_check(
@@ -53,18 +53,18 @@ def in_worker_grid(ctx: Context, op: Op) -> Findings:
     )
 )
 def grayskull_remote(ctx: Context, op: Op) -> Findings:
-    """NETLIST 2: grayskull chips reach each other through one window only."""
+    """Refuse reads from and writes to other grayskull chips except through their one window (NETLIST 2)."""
     if ctx.arch.name != "grayskull":
         return
     for _, source in ctx.sources(op):
         if isinstance(source, Queue) and source.loc == "dram" and source.target_device != op.target_device:
-            what = f"reads queue {source.name} of device {source.target_device}, runs on device {op.target_device}"
-            yield Finding(op.at("inputs"), what)
+            message = f"reads queue {source.name} of device {source.target_device}, runs on device {op.target_device}"
+            yield Finding(op.at("inputs"), message)
     for queue in ctx.fed.get(op.name, ()):
         remote = queue.loc == "dram" and queue.target_device != op.target_device
-        if remote and any(one.channel != 0 or one.address < GRAYSKULL_WINDOW for one in queue.buffers):
-            what = f"writes queue {queue.name} of another device outside of channel 0 at {GRAYSKULL_WINDOW:#x}"
-            yield Finding(queue.at("dram"), what)
+        if remote and any(buffer.channel != 0 or buffer.address < GRAYSKULL_WINDOW for buffer in queue.buffers):
+            message = f"writes queue {queue.name} of another device outside of channel 0 at {GRAYSKULL_WINDOW:#x}"
+            yield Finding(queue.at("dram"), message)
 
 
 @op_check(
@@ -79,19 +79,19 @@ def grayskull_remote(ctx: Context, op: Op) -> Findings:
     )
 )
 def ethernet_channels(ctx: Context, op: Op) -> Findings:
-    """One channel in and one out for each cell."""
-    own = op.attributes
-    if not (own.ingress_channels or own.egress_channels):
+    """Refuse Ethernet channels that do not exist, and other than one channel in and one out for each cell."""
+    attributes = op.attributes
+    if not (attributes.ingress_channels or attributes.egress_channels):
         return
-    channels = {"ingress_channels": own.ingress_channels, "egress_channels": own.egress_channels}
+    channels = {"ingress_channels": attributes.ingress_channels, "egress_channels": attributes.egress_channels}
     for key, values in channels.items():
         if values and not 0 <= min(values) <= max(values) < max(1, ctx.arch.eth_cores):
-            what = f"{key} {list(values)}, {ctx.arch.name} has {ctx.arch.eth_cores} Ethernet cores"
-            yield Finding(attribute_mark(op, key), what)
+            message = f"{key} {list(values)}, {ctx.arch.name} has {ctx.arch.eth_cores} Ethernet cores"
+            yield Finding(attribute_mark(op, key), message)
     counts = {len(values) for values in channels.values() if values}
     if on_ethernet(op) and counts != {op.blocking.cells}:
-        what = f"{len(own.ingress_channels)} ingress and {len(own.egress_channels)} egress channels"
-        yield Finding(op.at("attributes"), f"{what}, one is needed for each of {op.blocking.cells} cells")
+        message = f"{len(attributes.ingress_channels)} ingress and {len(attributes.egress_channels)} egress channels"
+        yield Finding(op.at("attributes"), f"{message}, one is needed for each of {op.blocking.cells} cells")
 
 
 @program_check(
@@ -115,8 +115,8 @@ def prologue_is_local(ctx: Context, program: Program) -> Findings:
         if queue.name not in ctx.read[graph.name]:
             yield Finding(setting.at("prologue"), f"prologue of {queue.name}, which graph {graph.name} does not read")
         elif queue.target_device != graph.target_device:
-            what = f"prologue of {queue.name} on device {queue.target_device}, graph {graph.name} is on "
-            yield Finding(setting.at("prologue"), f"{what}{graph.target_device}")
+            message = f"prologue of {queue.name} on device {queue.target_device}, graph {graph.name} is on "
+            yield Finding(setting.at("prologue"), f"{message}{graph.target_device}")
 
 
 @program_check(
@@ -132,23 +132,27 @@ def prologue_is_local(ctx: Context, program: Program) -> Findings:
     )
 )
 def prologue_and_epilogue(ctx: Context, program: Program) -> Findings:
-    """Accumulators are read before and written after all inputs; nothing else is."""
+    """Refuse an accumulator without prologue or epilogue, and these flags on other results: only accumulators are
+    read before and written after all inputs."""
     for graph, setting, queue in _set_queues(ctx, program):
         producer = ctx.ops.get(queue.input)
-        producer = producer if producer is not None and producer.graph == graph.name else None
+        if producer is not None and producer.graph == graph.name:
+            producer = producer
+        else:
+            producer = None
         flags = {"prologue": setting.prologue.lower(), "epilogue": setting.epilogue.lower()}
         if producer is not None and producer.gradient_op:
             for key, value in flags.items():
                 if value in FALSE:
-                    what = f"{key} of {queue.name} is {value}, gradient op {producer.name} needs true"
-                    yield Finding(setting.at(key), what)
+                    message = f"{key} of {queue.name} is {value}, gradient op {producer.name} needs true"
+                    yield Finding(setting.at(key), message)
         elif producer is not None:
             for key, value in flags.items():
                 if value in TRUE:
-                    what = (
+                    message = (
                         f"{key} of {queue.name} is {value}, but {producer.name}, which feeds it, is not a gradient op"
                     )
-                    yield Finding(setting.at(key), what)
+                    yield Finding(setting.at(key), message)
         elif flags["epilogue"] in TRUE:
             yield Finding(setting.at("epilogue"), f"epilogue of {queue.name}, which graph {graph.name} only reads")
 
@@ -165,7 +169,10 @@ def gradient_output(ctx: Context, op: Op) -> Findings:
 
 def _set_queues(ctx: Context, program: Program) -> Iterator[tuple[Graph, QueueSettings, Queue]]:
     for step in program.instructions:
-        graph = ctx.netlist.graphs.get(step.graph) if isinstance(step, Execute) else None
+        if isinstance(step, Execute):
+            graph = ctx.netlist.graphs.get(step.graph)
+        else:
+            graph = None
         if graph is not None and isinstance(step, Execute):
             for setting in step.queue_settings:
                 yield graph, setting, ctx.queues[setting.queue]

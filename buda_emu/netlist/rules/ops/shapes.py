@@ -34,21 +34,17 @@ Expected = tuple[int | None, int | None, int | None]
     )
 )
 def operand_shapes(ctx: Context, op: Op) -> Findings:
-    """Unpad, TMs in order, pad, and then what the kernel expects.
+    """Refuse inputs whose shape, after unpad, TMs in order and pad, is not the one that the op type needs.
 
-    Where the inputs fit each other and the op in all but the inner dimension, m_k or u_kt is wrong.
+    Where the inputs fit each other and the op in all but the inner dimension, the finding is about m_k or u_kt.
     """
     shapes: dict[int, Shape] = {}
     for index, source in ctx.sources(op):
-        shape = unpadded(source.blocking.shape, op.input_unpad[index] if index < len(op.input_unpad) else Pad())
         try:
-            for tm in op.input_tms[index] if index < len(op.input_tms) else ():
-                shape = after(tm, shape)
+            shapes[index] = _shape_read(op, index, source.blocking.shape)
         except ValueError as error:
             yield Finding(item_mark(op, "inputs", index), f"input {index}: {error}")
-            continue
-        shapes[index] = padded(shape, op.input_pad[index] if index < len(op.input_pad) else Pad())
-    expected = dict(enumerate(_expected(op, op.attributes.m_k, op.attributes.u_kt)))
+    expected = dict(enumerate(_expected_shapes(op, op.attributes.m_k, op.attributes.u_kt)))
     wrong = [index for index, shape in shapes.items() if not _fits(shape, expected.get(index))]
     inner = _inner_of(op, shapes) if wrong else None
     if inner is not None:
@@ -57,13 +53,13 @@ def operand_shapes(ctx: Context, op: Op) -> Findings:
     for index in wrong:
         have = shape_text(shapes[index])
         need = shape_text(expected[index])
-        what = f"input {index} has {have} after its TMs, {op.type} needs {need}"
-        yield Finding(item_mark(op, "inputs", index), what, "numbers are t, tile rows, tile columns")
+        message = f"input {index} has {have} after its TMs, {op.type} needs {need}"
+        yield Finding(item_mark(op, "inputs", index), message, "numbers are t, tile rows, tile columns")
 
 
 @queue_check("V179", unless=("V076", "V077"))
 def queue_shape(ctx: Context, queue: Queue) -> Findings:
-    """A queue holds what its op writes, after its own TMs."""
+    """Refuse a queue whose shape is not that of its op's result after the queue's TMs."""
     op = None if queue.host_fed else ctx.ops.get(queue.input)
     if op is None:
         return
@@ -75,12 +71,27 @@ def queue_shape(ctx: Context, queue: Queue) -> Findings:
         yield Finding(queue.at("input_tms"), str(error))
         return
     if shape != queue.blocking.shape:
-        what = f"holds {shape_text(queue.blocking.shape)}, op {op.name} writes {shape_text(shape)}"
-        yield Finding(queue.at("mblock"), what, "numbers are t, tile rows, tile columns")
+        message = f"holds {shape_text(queue.blocking.shape)}, op {op.name} writes {shape_text(shape)}"
+        yield Finding(queue.at("mblock"), message, "numbers are t, tile rows, tile columns")
+
+
+def _shape_read(op: Op, index: int, shape: Shape) -> Shape:
+    """Return the shape that an op reads as input `index` of a producer's shape: unpad, TMs in order, pad.
+
+    Raises ValueError for a TM that does not divide the shape.
+    """
+    if index < len(op.input_unpad):
+        shape = unpad_shape(shape, op.input_unpad[index])
+    if index < len(op.input_tms):
+        for tm in op.input_tms[index]:
+            shape = after(tm, shape)
+    if index < len(op.input_pad):
+        shape = pad_shape(shape, op.input_pad[index])
+    return shape
 
 
 def after(tm: Tm, shape: Shape) -> Shape:
-    """Shape after one TM. Raises ValueError where it does not divide."""
+    """Return the shape after one TM. Raises ValueError where the TM does not divide the shape."""
     t, rows, columns = shape
     if tm.name == "transpose":
         return t, columns, rows
@@ -109,93 +120,116 @@ def _fits(shape: Shape, expected: Expected | None) -> bool:
 
 
 def _inner_of(op: Op, shapes: Mapping[int, Shape]) -> tuple[int, int] | None:
-    """The m_k and u_kt with which all inputs would fit. None where no numbers would help, or they are right."""
-    own = op.attributes
+    """Return the m_k and u_kt with which all inputs would fit; None if no numbers would help, or if these are right."""
+    attributes = op.attributes
     first = shapes.get(0)
     cuts = {"matmul": 1, "depthwise": op.blocking.block_cols, "topk": op.blocking.grid_size[1]}
+    along = 2
+    parts = cuts.get(op.type, 0)
     if op.type == "reduce":
-        along, parts = (1, op.blocking.grid_size[0]) if own.dim == "r" else (2, op.blocking.grid_size[1])
-    else:
-        along = 2
-        parts = cuts.get(op.type, 0)
+        along = 1 if attributes.dim == "r" else 2
+        parts = op.blocking.grid_size[along - 1]
     if (
         first is None
         or len(shapes) < len(op.inputs)
-        or own.identity
-        or own.m_k < 1
-        or own.u_kt < 1
+        or attributes.identity
+        or attributes.m_k < 1
+        or attributes.u_kt < 1
         or parts < 1
         or first[along] % parts
     ):
         return None
     inner = first[along] // parts
-    if op.type == "depthwise" or inner % own.u_kt == 0:
-        found = inner // own.u_kt, own.u_kt
+    if op.type == "depthwise" or inner % attributes.u_kt == 0:
+        candidate = inner // attributes.u_kt, attributes.u_kt
+    elif inner % attributes.m_k == 0:
+        candidate = attributes.m_k, inner // attributes.m_k
     else:
-        found = (own.m_k, inner // own.m_k) if inner % own.m_k == 0 else (inner, 1)
-    expected = enumerate(_expected(op, *found))
-    return found if all(_fits(shapes[index], want) for index, want in expected if index in shapes) else None
+        candidate = inner, 1
+    expected = enumerate(_expected_shapes(op, *candidate))
+    if all(_fits(shapes[index], want) for index, want in expected if index in shapes):
+        return candidate
+    return None
 
 
 def _wrong_inner(op: Op, first: Shape, right: tuple[int, int]) -> Finding:
-    """m_k or u_kt of an op whose inputs are `right` but for these."""
-    own = op.attributes
+    """Return the finding about m_k or u_kt of an op whose inputs fit with the values `right`."""
+    attributes = op.attributes
     names = "m_k" if op.type == "depthwise" else "m_k * u_kt"
-    have = own.m_k * own.u_kt
+    have = attributes.m_k * attributes.u_kt
     need = right[0] * right[1]
-    key = "m_k" if right[0] != own.m_k else "u_kt"
-    what = f"{names} is {have}, by the shapes of the inputs it is {need}: input 0 has {shape_text(first)} after its TMs"
-    both = right[0] != own.m_k and right[1] != own.u_kt
-    values = f"m_k: {right[0]}, u_kt: {right[1]}" if both else f"{key}: {right[key == 'u_kt']}"
+    key = "m_k" if right[0] != attributes.m_k else "u_kt"
+    message = (
+        f"{names} is {have}, by the shapes of the inputs it is {need}: input 0 has {shape_text(first)} after its TMs"
+    )
+    both_wrong = right[0] != attributes.m_k and right[1] != attributes.u_kt
+    if both_wrong:
+        values = f"m_k: {right[0]}, u_kt: {right[1]}"
+    else:
+        values = f"{key}: {right[key == 'u_kt']}"
     hint = f"write `{values}`; numbers are t, tile rows, tile columns"
-    exact = hint if both else putting(hint, key, str(right[key == "u_kt"]), safe=False)
-    return Finding(attribute_mark(op, key), what, exact)
+    if both_wrong:
+        exact = hint
+    else:
+        exact = putting(hint, key, str(right[key == "u_kt"]), safe=False)
+    return Finding(attribute_mark(op, key), message, exact)
 
 
-def _expected(op: Op, m_k: int, u_kt: int) -> Iterator[Expected]:
-    """Of each input of an op with these values in place of its own m_k and u_kt."""
-    own = op.attributes
+def _expected_shapes(op: Op, m_k: int, u_kt: int) -> Iterator[Expected]:
+    """Yield the shape that each input of an op needs, with these values in place of its own m_k and u_kt."""
     t, rows, columns = op.blocking.shape
     inner = m_k * u_kt
     if op.has("keeps shape"):
         yield from [(t, rows, columns)] * len(op.inputs)
-    elif op.type == "matmul" and own.identity:
-        yield (None, None, None)
-        yield (None, inner, columns)  # strips are numbered m_k * t + s: of each t the same integer
     elif op.type == "matmul":
-        slices = t * own.z if own.accumulate else t
-        yield (slices, rows, inner)
-        yield (slices, inner, columns)
-        yield from [(t, rows, columns)] * (len(op.inputs) - 2)
+        yield from _matmul_shapes(op, inner)
     elif op.type == "depthwise":
         yield (t, rows, op.blocking.block_cols * m_k)
         yield (t, m_k, columns)
         yield from [(t, rows, columns)] * (len(op.inputs) - 2)
-    elif op.type == "reduce" and own.dim in ("r", "c"):
-        across = inner or None
-        grid_rows, grid_columns = op.blocking.grid_size
-        if own.dim == "r":
-            yield (t, across and grid_rows * across, columns)
-        else:
-            yield (t, rows, across and grid_columns * across)
-    elif op.type == "reduce" and own.dim == "z" and own.z > 0:
-        yield (t * own.z, rows, columns)
+    elif op.type == "reduce":
+        yield from _reduce_shapes(op, inner)
     elif op.type == "topk":
         yield from [(t, rows, op.blocking.grid_size[1] * inner or None)] * len(op.inputs)
 
 
-def unpadded(shape: Shape, pad: Pad) -> Shape:
-    """Shape without the tiles that `unpad` takes away."""
+def _matmul_shapes(op: Op, inner: int) -> Iterator[Expected]:
+    attributes = op.attributes
+    t, rows, columns = op.blocking.shape
+    if attributes.identity:
+        yield (None, None, None)
+        yield (None, inner, columns)  # strips are numbered m_k * t + s: the same integer for each t
+        return
+    slices = t * attributes.z if attributes.accumulate else t
+    yield (slices, rows, inner)
+    yield (slices, inner, columns)
+    yield from [(t, rows, columns)] * (len(op.inputs) - 2)
+
+
+def _reduce_shapes(op: Op, inner: int) -> Iterator[Expected]:
+    attributes = op.attributes
+    t, rows, columns = op.blocking.shape
+    grid_rows, grid_columns = op.blocking.grid_size
+    if attributes.dim == "r":
+        yield (t, grid_rows * inner if inner else None, columns)
+    elif attributes.dim == "c":
+        yield (t, rows, grid_columns * inner if inner else None)
+    elif attributes.dim == "z" and attributes.z > 0:
+        yield (t * attributes.z, rows, columns)
+
+
+def unpad_shape(shape: Shape, pad: Pad) -> Shape:
+    """Return the shape without the tiles that an unpad takes away."""
     return shape[0], shape[1] - pad.rt, shape[2] - pad.ct
 
 
-def padded(shape: Shape, pad: Pad) -> Shape:
-    """Shape with the tiles that `pad` appends."""
+def pad_shape(shape: Shape, pad: Pad) -> Shape:
+    """Return the shape with the tiles that a pad appends."""
     return shape[0], shape[1] + pad.rt, shape[2] + pad.ct
 
 
 def shape_text(shape: Expected) -> str:
-    """As messages have it."""
+    """Return a shape as text for messages; sizes that may have any value are "any"."""
     return f"[{', '.join('any' if size is None else str(size) for size in shape)}]"
 
 
@@ -203,22 +237,28 @@ WIDE_ACCUMULATORS = ("Float32", "Int32")
 
 
 def dest_tiles(arch: Arch, acc_df: str) -> int:
-    """Tiles that half of dest holds (NETLIST V040): a 32-bit accumulator takes two places."""
-    return arch.dest_tiles // 2 if acc_df in WIDE_ACCUMULATORS else arch.dest_tiles
+    """Return the tiles that half of dest holds (NETLIST V040): a 32-bit accumulator takes two places."""
+    if acc_df in WIDE_ACCUMULATORS:
+        return arch.dest_tiles // 2
+    return arch.dest_tiles
 
 
-def dest_message(what: str, tiles: int, arch: Arch, acc_df: str) -> str:
-    """The message of V040."""
-    wide = f" with acc_df {acc_df}" if acc_df in WIDE_ACCUMULATORS else ""
-    return f"{what} has {tiles} tiles, half of dest holds {dest_tiles(arch, acc_df)}{wide}"
+def dest_message(subject: str, tiles: int, arch: Arch, acc_df: str) -> str:
+    """Return the message of V040 about `message`, an object with more tiles than half of dest holds."""
+    if acc_df in WIDE_ACCUMULATORS:
+        wide = f" with acc_df {acc_df}"
+    else:
+        wide = ""
+    return f"{subject} has {tiles} tiles, half of dest holds {dest_tiles(arch, acc_df)}{wide}"
 
 
 def kernel_broadcasts(op: Op) -> list[tuple[str, int, int]]:
-    """(attribute, input, factor) of every kernel_broadcast; single_tile is a factor of 1 (OPS 6.14)."""
-    own = op.attributes
-    pairs = [("kernel_broadcast", index, factor) for index, factor in own.kernel_broadcast]
-    pairs += [("kernel_broadcast_per_t", index, factor) for index, factor in own.kernel_broadcast_per_t]
-    return pairs + [("single_tile", index, 1) for index in own.single_tile]
+    """Return attribute, input and factor of every kernel_broadcast of an op; single_tile is a factor of 1 (OPS
+    6.14)."""
+    attributes = op.attributes
+    pairs = [("kernel_broadcast", index, factor) for index, factor in attributes.kernel_broadcast]
+    pairs += [("kernel_broadcast_per_t", index, factor) for index, factor in attributes.kernel_broadcast_per_t]
+    return pairs + [("single_tile", index, 1) for index in attributes.single_tile]
 
 
 @op_check(
@@ -239,8 +279,8 @@ def ublock_in_dest(ctx: Context, op: Op) -> Findings:
         yield Finding(op.at("ublock"), dest_message(f"ublock {list(op.blocking.ublock)}", tiles, ctx.arch, op.acc_df))
     pair = (op.blocking.ublock[0], op.attributes.u_kt)
     if op.type == "topk" and (tiles := pair[0] * pair[1]) > limit:
-        what = f"[ublock rows, u_kt] {list(pair)}"
-        yield Finding(attribute_mark(op, "u_kt"), dest_message(what, tiles, ctx.arch, op.acc_df))
+        message = f"[ublock rows, u_kt] {list(pair)}"
+        yield Finding(attribute_mark(op, "u_kt"), dest_message(message, tiles, ctx.arch, op.acc_df))
 
 
 @op_check(
@@ -256,9 +296,13 @@ def ublock_in_dest(ctx: Context, op: Op) -> Findings:
     )
 )
 def broadcast_of_broadcast(_: Context, op: Op) -> Findings:
-    """OPS 6.15: an operand repeats only when a TM repeats it."""
+    """Refuse a kernel_broadcast of an input without a broadcast TM: an operand repeats only when a TM repeats it
+    (OPS 6.15)."""
     for key, index, factor in kernel_broadcasts(op):
-        names = {tm.name for tm in op.input_tms[index]} if index < len(op.input_tms) else set[str]()
+        if index < len(op.input_tms):
+            names = {tm.name for tm in op.input_tms[index]}
+        else:
+            names = set[str]()
         if factor > 0 and "broadcast" not in names:
             yield Finding(attribute_mark(op, key), f"{key} on input {index}, which has no broadcast TM")
 
@@ -277,7 +321,8 @@ def broadcast_of_broadcast(_: Context, op: Op) -> Findings:
     "inner dimension",
 )
 def broadcast_fits_ublock(ctx: Context, op: Op) -> Findings:
-    """OPS 6.15, from wormhole on."""
+    """Refuse a kernel_broadcast factor that is no multiple of the tiles that the kernel keeps of the operand (OPS
+    6.15, from wormhole on)."""
     if ctx.arch.name == "grayskull":
         return
     rows, columns = op.blocking.ublock

@@ -24,7 +24,8 @@ SMALL_TILES = ((2, 32), (4, 32), (8, 32), (16, 32), (32, 16))
     )
 )
 def row_tiles(_: Context, op: Op) -> Findings:
-    """1x32 operands: every input of a dense matmul, input 1 of an identity matmul, element-wise ops."""
+    """Refuse 1x32 tiles except for every input of a dense matmul, input 1 of an identity matmul, and element-wise
+    ops."""
     for index, dims in enumerate(op.input_tile_dims):
         if dims == (1, 32) and not _takes_small_tiles(op, index, bias=True):
             yield Finding(item_mark(op, "inputs", index), f"input {index} of {op.type} cannot have tiles of [1, 32]")
@@ -43,11 +44,11 @@ def row_tiles(_: Context, op: Op) -> Findings:
     )
 )
 def small_tiles(_: Context, op: Op) -> Findings:
-    """The other small tiles: as 1x32 but for the bias of a matmul."""
+    """Refuse the other small tiles where 1x32 is refused, and for the bias of a matmul."""
     for index, dims in enumerate(op.input_tile_dims):
         if dims in SMALL_TILES and not _takes_small_tiles(op, index, bias=False):
-            what = f"input {index} of {op.type} cannot have tiles of {list(dims)}"
-            yield Finding(item_mark(op, "inputs", index), what)
+            message = f"input {index} of {op.type} cannot have tiles of {list(dims)}"
+            yield Finding(item_mark(op, "inputs", index), message)
 
 
 @op_check(
@@ -61,7 +62,7 @@ def small_tiles(_: Context, op: Op) -> Findings:
     )
 )
 def integer_tiles(_: Context, op: Op) -> Findings:
-    """Int8 and Int32 have full tiles only."""
+    """Refuse Int8 and Int32 in tiles other than 32x32."""
     formats = {*op.in_df, op.out_df} & {"Int8", "Int32"}
     small = [dims for dims in (*op.input_tile_dims, op.blocking.tile_dim) if dims != FULL_TILE]
     if formats and small:
@@ -82,13 +83,14 @@ def integer_tiles(_: Context, op: Op) -> Findings:
     "vector unit",
 )
 def vector_covers_tile(_: Context, op: Op) -> Findings:
-    """NETLIST 11.1 A2: the tile of input 0 decides, not the output's."""
+    """Refuse a vector mode other than the one for the tile of input 0; the output's tile does not count (NETLIST
+    11.1 A2)."""
     dims = op.input_tile_dims[0]
     need = {FULL_TILE: "", (32, 16): "c"}.get(dims, "r")
     if need and op.vector != need:
-        what = f"vector {op.vector} on input tiles of {list(dims)}"
+        message = f"vector {op.vector} on input tiles of {list(dims)}"
         hint = putting(f"write `vector: {need}`, or leave it out", "vector", need)
-        yield Finding(attribute_mark(op, "vector"), what, hint)
+        yield Finding(attribute_mark(op, "vector"), message, hint)
 
 
 @op_check(
@@ -104,7 +106,7 @@ def vector_covers_tile(_: Context, op: Op) -> Findings:
     "quantization",
 )
 def equal_tiles(_: Context, op: Op) -> Findings:
-    """The two operands walk together."""
+    """Refuse two operands of a binary op with different tiles: they walk together."""
     first, second = op.input_tile_dims[:2]
     if first != second:
         yield Finding(op.at("inputs"), f"input 0 has tiles of {list(first)}, input 1 of {list(second)}")
@@ -122,8 +124,8 @@ def equal_tiles(_: Context, op: Op) -> Findings:
     ),
     "keeps shape",
 )
-def width_kept(_: Context, op: Op) -> Findings:
-    """Half-width tiles stay half-width."""
+def half_width_result(_: Context, op: Op) -> Findings:
+    """Refuse a result of another width than half-width tiles of input 0."""
     yield from _half_width(op, 0)
 
 
@@ -141,10 +143,10 @@ def width_kept(_: Context, op: Op) -> Findings:
     "ethernet",
 )
 def gradient_copy(_: Context, op: Op) -> Findings:
-    """A copy that accumulates adds tiles of one size."""
+    """Refuse a gradient copy between tiles of different sizes: it adds them up."""
     if op.gradient_op and op.input_tile_dims[0] != op.blocking.tile_dim:
-        what = f"a gradient copy reads tiles of {list(op.input_tile_dims[0])}, writes {list(op.blocking.tile_dim)}"
-        yield Finding(op.at("tile_dim"), what)
+        message = f"a gradient copy reads tiles of {list(op.input_tile_dims[0])}, writes {list(op.blocking.tile_dim)}"
+        yield Finding(op.at("tile_dim"), message)
 
 
 @op_check(
@@ -160,12 +162,13 @@ def gradient_copy(_: Context, op: Op) -> Findings:
     "matmul",
 )
 def small_matmul(_: Context, op: Op) -> Findings:
-    """NETLIST 11.2 B1: an unknown sfpu_op is none."""
+    """Refuse sfpu_op and gradient_op on a matmul of small tiles. An unknown sfpu_op counts as none (NETLIST 11.2
+    B1)."""
     if op.attributes.identity or {*op.input_tile_dims[:2], op.blocking.tile_dim} == {FULL_TILE}:
         return
     if op.attributes.sfpu_op in SFPU_TYPES:
-        what = f"sfpu_op {op.attributes.sfpu_op} on a matmul with small tiles"
-        yield Finding(attribute_mark(op, "sfpu_op"), what)
+        message = f"sfpu_op {op.attributes.sfpu_op} on a matmul with small tiles"
+        yield Finding(attribute_mark(op, "sfpu_op"), message)
     if op.gradient_op:
         yield Finding(op.at("gradient_op"), "gradient_op on a matmul with small tiles")
 
@@ -182,8 +185,8 @@ def small_matmul(_: Context, op: Op) -> Findings:
     "matmul",
     unless=("V066",),
 )
-def matmul_width_kept(_: Context, op: Op) -> Findings:
-    """The columns of a product are the columns of input 1."""
+def matmul_half_width(_: Context, op: Op) -> Findings:
+    """Refuse a product of another width than the half-width tiles of input 1, whose columns it has."""
     yield from _half_width(op, 1)
 
 
@@ -199,7 +202,7 @@ def matmul_width_kept(_: Context, op: Op) -> Findings:
     "reduce",
 )
 def reduced_tile(_: Context, op: Op) -> Findings:
-    """reduce r writes rows of full width; reduce c columns of full height."""
+    """Refuse a reduce over r into tiles of half width, and a reduce over c into tiles that are not of full height."""
     dims = op.blocking.tile_dim
     if op.attributes.dim == "r" and dims == (32, 16):
         yield Finding(op.at("tile_dim"), "reduce over r cannot write tiles of [32, 16]")
@@ -220,27 +223,30 @@ def reduced_tile(_: Context, op: Op) -> Findings:
     "matmul",
 )
 def transposed_tile(ctx: Context, op: Op) -> Findings:
-    """OPS 7.4: the tile as it is read, before the transpose."""
+    """Refuse a transpose of tiles other than 32x32 and 16x32; the tile counts as it is read, before the transpose
+    (OPS 7.4)."""
     for index in range(len(op.input_tms)):
         dims = ctx.tile_read(op, index)
         if transposes(op, index) and dims not in (FULL_TILE, (16, 32)):
-            what = f"a matmul transposes tiles of [32, 32] or [16, 32], input {index} has {list(dims)}"
-            yield Finding(tms_mark(op, index), what)
+            message = f"a matmul transposes tiles of [32, 32] or [16, 32], input {index} has {list(dims)}"
+            yield Finding(tms_mark(op, index), message)
 
 
 def _takes_small_tiles(op: Op, index: int, *, bias: bool) -> bool:
-    known = OP_TYPES[op.type]
-    if known.family == "matmul":
-        return index == 1 if op.attributes.identity else bias or index < 2
-    return known.has("keeps shape")
+    declaration = OP_TYPES[op.type]
+    if declaration.family == "matmul":
+        if op.attributes.identity:
+            return index == 1
+        return bias or index < 2
+    return declaration.has("keeps shape")
 
 
 def _half_width(op: Op, index: int) -> Findings:
     read = op.input_tile_dims[index]
-    own = op.blocking.tile_dim
-    if (read == (32, 16)) != (own == (32, 16)):
-        what = f"input {index} has tiles of {list(read)}, the output {list(own)}"
-        yield Finding(op.at("tile_dim"), what, "both or none must be [32, 16]")
+    tile = op.blocking.tile_dim
+    if (read == (32, 16)) != (tile == (32, 16)):
+        message = f"input {index} has tiles of {list(read)}, the output {list(tile)}"
+        yield Finding(op.at("tile_dim"), message, "both or none must be [32, 16]")
 
 
 # Found while a netlist is read, or not checked

@@ -40,16 +40,17 @@ def matmul_order(_: Context, op: Op) -> Findings:
     "matmul",
 )
 def matmul_attributes(ctx: Context, op: Op) -> Findings:
-    """NETLIST 2: the inner dimension is m_k ublocks of u_kt tiles."""
+    """Refuse m_k and u_kt below 1, as the inner dimension is m_k ublocks of u_kt tiles, and accumulate with identity
+    (NETLIST 2)."""
     for key, value in (("m_k", op.attributes.m_k), ("u_kt", op.attributes.u_kt)):
         if value < 1:
-            what = f"{key} is missing"
+            message = f"{key} is missing"
             hint = "m_k * u_kt is the number of tile columns of input 0"
             if key in op.attributes.given:
-                what = f"{key} is {value}, must be at least 1"
+                message = f"{key} is {value}, must be at least 1"
             elif op.attributes.given:
                 hint = missing(ctx, op, key, hint)
-            yield Finding(attribute_mark(op, key), what, hint)
+            yield Finding(attribute_mark(op, key), message, hint)
     if op.attributes.accumulate and op.attributes.identity:
         yield Finding(attribute_mark(op, "accumulate"), "accumulate does not go with identity")
 
@@ -67,7 +68,8 @@ def matmul_attributes(ctx: Context, op: Op) -> Findings:
     "reduce",
 )
 def reduce_attributes(_: Context, op: Op) -> Findings:
-    """NETLIST 2; 11.3 C15: `z` may be absent. Unknown words are found while reading."""
+    """Refuse a reduce without dim or type (NETLIST 2); `z` may be absent (11.3 C15). The reader reports unknown
+    words."""
     if not op.attributes.dim:
         yield Finding(op.at("attributes"), "reduce needs dim: r, c, z or rc")
     if not op.attributes.type:
@@ -88,7 +90,8 @@ def reduce_attributes(_: Context, op: Op) -> Findings:
     "embedding",
 )
 def embedding_sizes(_: Context, op: Op) -> Findings:
-    """OPS 6.9: a core picks 32 rows for each tile row of its mblock."""
+    """Refuse an embedding with several ublock rows, or whose cores do not pick 32 rows for each tile row of the
+    mblock (OPS 6.9)."""
     indices = op.attributes.num_indices
     if op.blocking.ublock[0] != 1:
         yield Finding(op.at("ublock"), f"an embedding needs one ublock row, has {op.blocking.ublock[0]}")
@@ -120,10 +123,10 @@ def tilizer_shape(ctx: Context, op: Op) -> Findings:
             yield Finding(tms_mark(op, index), f"a tilizer takes no TMs, input {index} has {tms[0].name}")
     for index, source in ctx.sources(op):
         read = source.blocking.ublock
-        own = op.blocking.ublock
-        if read != own and max(read[0], own[0]) > 1:
-            what = f"reads ublocks of {list(read)} and writes {list(own)}: with several rows they must be equal"
-            yield Finding(item_mark(op, "inputs", index), what)
+        ublock = op.blocking.ublock
+        if read != ublock and max(read[0], ublock[0]) > 1:
+            message = f"reads ublocks of {list(read)} and writes {list(ublock)}: with several rows they must be equal"
+            yield Finding(item_mark(op, "inputs", index), message)
 
 
 @op_check(
@@ -159,15 +162,15 @@ def depthwise_attributes(_: Context, op: Op) -> Findings:
     "matmul",
 )
 def identity_inputs(_: Context, op: Op) -> Findings:
-    """OPS 6.2: weights, activations, encoding."""
+    """Check weights, activations and encoding of an identity matmul (OPS 6.2)."""
     if not op.attributes.identity:
         return
     if len(op.inputs) < 3:
         yield Finding(op.at("inputs"), f"an identity matmul needs 3 inputs, has {len(op.inputs)}")
         return
     if not op.in_df[2].startswith("RawUInt"):
-        what = f"the encoding (input 2) is {op.in_df[2]}, must be RawUInt8, RawUInt16 or RawUInt32"
-        yield Finding(item_mark(op, "in_df", 2), what)
+        message = f"the encoding (input 2) is {op.in_df[2]}, must be RawUInt8, RawUInt16 or RawUInt32"
+        yield Finding(item_mark(op, "in_df", 2), message)
     if op.gradient_op:
         yield Finding(op.at("gradient_op"), "an identity matmul cannot be a gradient_op")
     tms = op.input_tms[2] if len(op.input_tms) > 2 else ()
@@ -188,10 +191,13 @@ def identity_inputs(_: Context, op: Op) -> Findings:
     "topk",
 )
 def topk_count(_: Context, op: Op) -> Findings:
-    """NETLIST 11.1 A13: a negative k is accepted."""
+    """Refuse a k of 0; a negative one is accepted (NETLIST 11.1 A13)."""
     if op.attributes.k == 0:
-        what = "k is 0" if "k" in op.attributes.given else "k is missing"
-        yield Finding(attribute_mark(op, "k"), f"{what}: nothing to keep")
+        if "k" in op.attributes.given:
+            problem = "k is 0"
+        else:
+            problem = "k is missing"
+        yield Finding(attribute_mark(op, "k"), f"{problem}: nothing to keep")
 
 
 INTEGERS = ("Int8", "Int32", "UInt8", "UInt16")
@@ -199,7 +205,7 @@ INTERMEDIATES = ("Int8", "UInt8", "Int32")
 
 
 def has_integer_inputs(op: Op) -> bool:
-    """Whether V102 counts the op as an integer op."""
+    """Return whether V102 counts the op as an integer op."""
     return not op.has("integers are indices") and any(name in INTEGERS for name in op.in_df)
 
 
@@ -219,7 +225,8 @@ def has_integer_inputs(op: Op) -> bool:
     unless=("V050", "V095", "V100", "V101"),
 )
 def integer_op(_: Context, op: Op) -> Findings:
-    """An op with integer inputs stays with integers from end to end; one without has no integer accumulator."""
+    """Check that an op with integer inputs works on integers from end to end, and that other ops have no integer
+    accumulator."""
     if has_integer_inputs(op):
         yield from _result(op)
         yield from _operands(op)
@@ -229,8 +236,8 @@ def integer_op(_: Context, op: Op) -> Findings:
         return
     if op.acc_df == "Int32" and not op.has("Int32 sums of floats"):
         yield Finding(op.at("acc_df"), f"acc_df Int32 on {op.type} without integer inputs")
-    for key, given in (("requant", op.attributes.requant), ("dequant", op.attributes.dequant)):
-        if given:
+    for key, is_set in (("requant", op.attributes.requant), ("dequant", op.attributes.dequant)):
+        if is_set:
             yield Finding(attribute_mark(op, key), f"{key} without integer inputs")
 
 
@@ -241,8 +248,8 @@ def _result(op: Op) -> Findings:
     elif op.type not in ("dequantization", "fused_op") and op.out_df not in INTEGERS:
         yield Finding(op.at("out_df"), f"{op.type} with integer inputs cannot write {op.out_df}", "use Int8 or Int32")
     if op.intermed_df not in INTERMEDIATES:
-        what = f"intermed_df {op.intermed_df} with integer inputs"
-        yield Finding(op.at("intermed_df"), what, "use Int32 or Int8")
+        message = f"intermed_df {op.intermed_df} with integer inputs"
+        yield Finding(op.at("intermed_df"), message, "use Int32 or Int8")
     if op.math_fidelity != "HiFi4":
         yield Finding(op.at("math_fidelity"), f"integer inputs need math_fidelity HiFi4, not {op.math_fidelity}")
     if op.acc_df != "Int32":
@@ -255,56 +262,70 @@ def _operands(op: Op) -> Findings:
     if declared.has("integers beside floats") or op.attributes.requant or op.attributes.dequant:
         return
     legal = declared.integers
-    judged_as_matmul = 0 if op.type != "matmul" else 1 if op.in_df[0] == "UInt8" else 2
-    for index, name in enumerate(op.in_df[judged_as_matmul:], judged_as_matmul):
+    first = 0  # `_matmul` checks input 0 of a matmul, and input 1 unless input 0 is UInt8
+    if op.type == "matmul":
+        first = 1 if op.in_df[0] == "UInt8" else 2
+    for index, name in enumerate(op.in_df[first:], first):
         if name not in legal and name != "UInt16":
             yield Finding(item_mark(op, "in_df", index), f"input {index} of an integer {op.type} cannot be {name}")
 
 
 def _matmul(op: Op) -> Findings:
-    own = op.attributes
-    if own.requant and own.dequant:
+    attributes = op.attributes
+    if attributes.requant and attributes.dequant:
         yield Finding(attribute_mark(op, "dequant"), "requant and dequant at once")
     if op.in_df[0] not in ("Int8", "UInt8"):
         yield Finding(item_mark(op, "in_df", 0), f"input 0 of an integer matmul cannot be {op.in_df[0]}", "use Int8")
     elif op.in_df[1] != "Int8" and op.in_df[0] != "UInt8":  # beside UInt8 anything passes (NETLIST V102)
         yield Finding(item_mark(op, "in_df", 1), f"input 1 of an integer matmul cannot be {op.in_df[1]}", "use Int8")
-    if own.l1_acc:
+    if attributes.l1_acc:
         yield Finding(attribute_mark(op, "l1_acc"), "l1_acc on an integer matmul")
-    if own.min_buffer_input == 1:
+    if attributes.min_buffer_input == 1:
         yield Finding(attribute_mark(op, "min_buffer_input"), "min_buffer_input 1 on an integer matmul")
-    if own.identity:
-        if len(op.inputs) != 3:
-            yield Finding(op.at("inputs"), f"an integer identity matmul has 3 inputs, not {len(op.inputs)}")
-        if own.requant or own.dequant:
-            key = "requant" if own.requant else "dequant"
-            yield Finding(attribute_mark(op, key), f"{key} on an identity matmul")
-        return
-    if own.bias and op.in_df[2] != "Int32":
+    if attributes.identity:
+        yield from _identity_matmul(op)
+    else:
+        yield from _bias_and_scale(op)
+
+
+def _identity_matmul(op: Op) -> Findings:
+    attributes = op.attributes
+    if len(op.inputs) != 3:
+        yield Finding(op.at("inputs"), f"an integer identity matmul has 3 inputs, not {len(op.inputs)}")
+    if attributes.requant or attributes.dequant:
+        key = "requant" if attributes.requant else "dequant"
+        yield Finding(attribute_mark(op, key), f"{key} on an identity matmul")
+
+
+def _bias_and_scale(op: Op) -> Findings:
+    attributes = op.attributes
+    if attributes.bias and op.in_df[2] != "Int32":
         yield Finding(item_mark(op, "in_df", 2), f"the bias of an integer matmul is {op.in_df[2]}, must be Int32")
-    if own.requant or own.dequant:
-        scale = 3 if own.bias else 2
+    if attributes.requant or attributes.dequant:
+        scale = 3 if attributes.bias else 2
         if len(op.in_df) <= scale:
-            what = f"requant or dequant needs a scale as input {scale}, the matmul has {plural(len(op.in_df), 'input')}"
-            yield Finding(op.at("inputs"), what)
+            message = (
+                f"requant or dequant needs a scale as input {scale}, the matmul has {plural(len(op.in_df), 'input')}"
+            )
+            yield Finding(op.at("inputs"), message)
         elif op.in_df[scale] != "Float32":
             yield Finding(item_mark(op, "in_df", scale), f"the scale is {op.in_df[scale]}, must be Float32")
 
 
 def _relu(op: Op) -> Findings:
-    own = op.attributes
-    if not own.relu_en:
+    attributes = op.attributes
+    if not attributes.relu_en:
         return
-    if op.out_df == "Int8" and not abs(own.relu_threshold) < 127:
-        what = f"relu_threshold {own.relu_threshold:g} with out_df Int8, must be below 127"
-        yield Finding(attribute_mark(op, "relu_threshold"), what)
+    if op.out_df == "Int8" and not abs(attributes.relu_threshold) < 127:
+        message = f"relu_threshold {attributes.relu_threshold:g} with out_df Int8, must be below 127"
+        yield Finding(attribute_mark(op, "relu_threshold"), message)
     if op.out_df == "Int32":
-        if own.relu_threshold != 0:
-            what = f"relu_threshold {own.relu_threshold:g} with out_df Int32, must be 0"
-            yield Finding(attribute_mark(op, "relu_threshold"), what)
-        if own.relu_mode != "min":
-            what = f"relu_mode {own.relu_mode or 'none'} with out_df Int32, must be min"
-            yield Finding(attribute_mark(op, "relu_mode"), what)
+        if attributes.relu_threshold != 0:
+            message = f"relu_threshold {attributes.relu_threshold:g} with out_df Int32, must be 0"
+            yield Finding(attribute_mark(op, "relu_threshold"), message)
+        if attributes.relu_mode != "min":
+            message = f"relu_mode {attributes.relu_mode or 'none'} with out_df Int32, must be min"
+            yield Finding(attribute_mark(op, "relu_mode"), message)
 
 
 @op_check(
@@ -322,12 +343,18 @@ def _relu(op: Op) -> Findings:
     unless=("V090", "V101", "V102"),
 )
 def quantized_formats(_: Context, op: Op) -> Findings:
-    data = ("Float32",) if op.type == "quantization" else ("Int32", "Int8")
-    result = "Float32" if op.type == "dequantization" else "Int8"
+    if op.type == "quantization":
+        data = ("Float32",)
+    else:
+        data = ("Int32", "Int8")
+    if op.type == "dequantization":
+        result = "Float32"
+    else:
+        result = "Int8"
     for index, legal in ((0, data), (1, ("Float32",))):
         if op.in_df[index] not in legal:
-            what = f"input {index} of {op.type} is {op.in_df[index]}, must be {' or '.join(legal)}"
-            yield Finding(item_mark(op, "in_df", index), what)
+            message = f"input {index} of {op.type} is {op.in_df[index]}, must be {' or '.join(legal)}"
+            yield Finding(item_mark(op, "in_df", index), message)
     if op.acc_df != "Int32":
         yield Finding(op.at("acc_df"), f"{op.type} needs acc_df Int32, not {op.acc_df or 'none'}")
     if op.out_df != result:
@@ -366,8 +393,11 @@ def untilized_order(_: Context, op: Op) -> Findings:
     )
 )
 def untilized_format(ctx: Context, op: Op) -> Findings:
-    """NETLIST 2: formats with a plain form in memory."""
-    legal = FLAT_FORMATS if ctx.arch.name == "grayskull" else FLAT_FORMATS + FLAT_INTEGERS
+    """Refuse untilized results in formats without a plain form in memory (NETLIST 2)."""
+    if ctx.arch.name == "grayskull":
+        legal = FLAT_FORMATS
+    else:
+        legal = FLAT_FORMATS + FLAT_INTEGERS
     if op.untilize_output and op.out_df not in legal:
         hint = f"use {', '.join(legal)}"
         yield Finding(op.at("out_df"), f"out_df {op.out_df} cannot be untilized on {ctx.arch.name}", hint)
@@ -392,8 +422,10 @@ def one_output_queue(ctx: Context, op: Op) -> Findings:
         yield Finding(op.at("untilize_output"), f"an untilizing op feeds exactly one queue, this one feeds {names}")
     for queue in queues:
         if queue.blocking.grid_size != (1, 1) and queue.name not in ctx.broken:
-            what = f"an untilizing op feeds a queue of grid [1, 1], {queue.name} has {list(queue.blocking.grid_size)}"
-            yield Finding(queue.at("grid_size"), what)
+            message = (
+                f"an untilizing op feeds a queue of grid [1, 1], {queue.name} has {list(queue.blocking.grid_size)}"
+            )
+            yield Finding(queue.at("grid_size"), message)
 
 
 @op_check(
@@ -411,6 +443,6 @@ def untilized_operands(ctx: Context, op: Op) -> Findings:
         source = ctx.queues.get(name)
         producer = ctx.ops.get(source.input if source is not None else name)
         if producer is not None and producer.untilize_output and not (source is not None and source.host_fed):
-            way = f"through {name}, " if source is not None else ""
-            what = f"input {index} reads {way}the untilized result of op {producer.name}"
-            yield Finding(item_mark(op, "inputs", index), what, "only the host can read untilized data")
+            detour = f"through {name}, " if source is not None else ""
+            message = f"input {index} reads {detour}the untilized result of op {producer.name}"
+            yield Finding(item_mark(op, "inputs", index), message, "only the host can read untilized data")

@@ -1,1 +1,1 @@
-"""Rules on programs: single instructions, what a walk through them notices, and what hardly anybody means."""
+"""Rules on programs: single instructions, the notes of a walk through them, and likely mistakes."""

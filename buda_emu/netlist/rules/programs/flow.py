@@ -1,4 +1,5 @@
-"""What the walk of a program notices (buda_emu.netlist.flow): V126, V270-V276, V278, V282-V287, V289, V290, V292."""
+"""Rules that the walk of a program checks (buda_emu.netlist.flow): V126, V270-V276, V278, V282-V287, V289, V290,
+V292."""
 
 from collections.abc import Callable, Iterator, Sequence
 from itertools import accumulate, islice
@@ -189,19 +190,21 @@ WALKED: Final = (
 _FOLLOWS: Final = {"V290": ("V283",)}  # a queue that is never popped, from one that gets full
 
 
-def _noted(rule: str) -> Callable[[Context, Program], Findings]:
-    def noted(ctx: Context, program: Program) -> Findings:
+def _check_of_notes(rule: str) -> Callable[[Context, Program], Findings]:
+    """Return a check that yields the notes of the walks under a rule; the walks are made once for all rules."""
+
+    def check(ctx: Context, program: Program) -> Findings:
         if not ctx.notes:
             ctx.notes.update(notes_of(ctx.netlist))
         for note in ctx.notes[program.name]:
             if note.rule == rule:
                 yield Finding(note.place, note.message, note.hint)
 
-    return noted
+    return check
 
 
 for _rule in WALKED:
-    program_check(_rule, unless=_FOLLOWS.get(_rule, ()))(_noted(_rule))
+    program_check(_rule, unless=_FOLLOWS.get(_rule, ()))(_check_of_notes(_rule))
 
 
 _FIELDS = (
@@ -224,7 +227,7 @@ _CONSTANT = "c_"  # NETLIST 3
     )
 )
 def loop_over_nothing(_: Context, program: Program) -> Findings:
-    """A loop whose body has no execute and no allocation computes variables, or nothing."""
+    """Warn of a loop whose body has no execute and no allocation, so that it only computes variables."""
     steps = program.instructions
     works = [0, *accumulate(isinstance(step, Execute | Allocate) for step in steps)]  # before each instruction
     open_loops: list[tuple[Loop, int]] = []
@@ -234,8 +237,11 @@ def loop_over_nothing(_: Context, program: Program) -> Findings:
         elif isinstance(step, EndLoop) and open_loops:
             loop, first = open_loops.pop()
             if works[first] == works[index]:
-                what = "the body of this loop executes no graph" if index > first + 1 else "this loop has no body"
-                yield Finding(loop.at(), what)
+                if index > first + 1:
+                    message = "the body of this loop executes no graph"
+                else:
+                    message = "this loop has no body"
+                yield Finding(loop.at(), message)
 
 
 @program_check(
@@ -251,15 +257,16 @@ def loop_over_nothing(_: Context, program: Program) -> Findings:
     unless=("V270",),
 )
 def never_read(_: Context, program: Program) -> Findings:
-    """A variable that no operand and no setting reads. Parameters are the caller's (NETLIST 3.7); constants are
-    declared by the handful, whether a program needs them or not."""
-    read = {stored_name(text) for step in program.instructions for text in _read(step)}
-    declared: set[str] = set()
-    for step in (one for one in program.instructions if isinstance(one, Declare)):
-        for name in (pair[0] for pair in step.variables):
+    """Warn of a variable that no operand and no setting reads. Parameters are the caller's (NETLIST 3.7), and front
+    ends declare the same constants whether a program needs them or not."""
+    names_in_use = {stored_name(text) for step in program.instructions for text in _read(step)}
+    for step in program.instructions:
+        if not isinstance(step, Declare):
+            continue
+        for name, _text in step.variables:
             stored = stored_name(name)
-            if is_variable(name) and not (stored in read or stored in declared or stored.startswith(_CONSTANT)):
-                declared.add(stored)
+            if is_variable(name) and stored not in names_in_use and not stored.startswith(_CONSTANT):
+                names_in_use.add(stored)  # one finding for each variable
                 yield Finding(name_mark(step, name), f"variable {name} is never read")
 
 
@@ -289,16 +296,20 @@ def _read(step: Instruction) -> Iterator[str]:
     )
 )
 def read_without_settings(ctx: Context, program: Program) -> Findings:
-    """Rams, and queues that an op of another epoch feeds (NETLIST 2 V124: they may go without)."""
+    """Warn of an execute without settings for rams, and for queues that an op of another epoch feeds, which it
+    reads. The device's loader accepts this (NETLIST 2 V124)."""
     for steps in _by_epoch(ctx, program).values():
         named = {settings.queue for step in steps for settings in step.queue_settings}
         for step in steps:
             reads = ctx.read.get(step.graph, frozenset())
             missing = [name for name in sorted(reads - named) if _needs_settings(ctx, name, step.graph)]
             if missing:
-                more = f" and {len(missing) - SHOWN} more" if len(missing) > SHOWN else ""
-                what = f"execute of {step.graph} lacks settings for {', '.join(islice(missing, SHOWN))}{more}"
-                yield Finding(step.at("graph_name"), f"{what}, which it reads: their pointers stay where they were")
+                if len(missing) > SHOWN:
+                    ending = f" and {len(missing) - SHOWN} more"
+                else:
+                    ending = ""
+                message = f"execute of {step.graph} lacks settings for {', '.join(islice(missing, SHOWN))}{ending}"
+                yield Finding(step.at("graph_name"), f"{message}, which it reads: their pointers stay where they were")
 
 
 def _needs_settings(ctx: Context, name: str, graph: str) -> bool:
@@ -310,11 +321,11 @@ def _needs_settings(ctx: Context, name: str, graph: str) -> bool:
 
 
 def _by_epoch(ctx: Context, program: Program) -> dict[int, list[Execute]]:
-    found: dict[int, list[Execute]] = {}
+    steps_by_epoch: dict[int, list[Execute]] = {}
     for step in program.instructions:
         if isinstance(step, Execute):
-            found.setdefault(ctx.temporal.get(step.graph, -1), []).append(step)
-    return found
+            steps_by_epoch.setdefault(ctx.temporal.get(step.graph, -1), []).append(step)
+    return steps_by_epoch
 
 
 @program_check(
@@ -331,7 +342,8 @@ def _by_epoch(ctx: Context, program: Program) -> dict[int, list[Execute]]:
     )
 )
 def settings_of_results(ctx: Context, program: Program) -> Findings:
-    """The settings of a queue say how it is read; the graph that fills it only takes notice of a ram's."""
+    """Warn of settings for a queue that the graph only fills: they say how it is read, and only a ram's are used
+    when it is written."""
     sums = _sums_of_gradients(ctx)
     for step in program.instructions:
         if not isinstance(step, Execute):
@@ -339,8 +351,8 @@ def settings_of_results(ctx: Context, program: Program) -> Findings:
         read = ctx.read.get(step.graph, frozenset())
         for settings in step.queue_settings:
             if not ctx.queues[settings.queue].is_ram and settings.queue not in read | sums:
-                what = f"settings for {settings.queue}, which no op of graph {step.graph} reads"
-                yield Finding(settings.at(), what, removing("leave them out", safe=False))
+                message = f"settings for {settings.queue}, which no op of graph {step.graph} reads"
+                yield Finding(settings.at(), message, removing("leave them out", safe=False))
 
 
 @program_check(
@@ -356,7 +368,7 @@ def settings_of_results(ctx: Context, program: Program) -> Findings:
     )
 )
 def after_the_last_execute(_: Context, program: Program) -> Findings:
-    """Variables that die with the run, written when nothing follows that could read them."""
+    """Warn of variables that die with the run and are written or declared when no later instruction can read them."""
     steps = program.instructions
     last = max((index for index, step in enumerate(steps) if isinstance(step, Execute)), default=None)
     if last is None:
@@ -372,7 +384,7 @@ def after_the_last_execute(_: Context, program: Program) -> Findings:
 
 
 def _behind(steps: Sequence[Instruction], last: int) -> int:
-    """Index after the last execute and the outermost loop around it."""
+    """Return the index after the last execute and the outermost loop around it."""
     depth = 0
     for index, step in enumerate(steps):
         depth += isinstance(step, Loop) - isinstance(step, EndLoop)

@@ -1,6 +1,6 @@
 """Rules on programs: executes and their queue settings (NETLIST 2: V113-V128; 3; 11.1 A11, 11.2 B7-B9, B11).
 
-Only the last body of a program name is judged (11.1 A16): the model holds no other.
+Only the last body of a program name is checked (11.1 A16); the model holds no other.
 """
 
 from collections.abc import Iterator
@@ -34,7 +34,7 @@ SHOWN = 4
     )
 )
 def opcodes(_: Context, program: Program) -> Findings:
-    """NETLIST 3.3; wrong operand counts fail when the program runs (11.2 B7)."""
+    """Refuse unknown opcodes of varinst (NETLIST 3.3). Wrong operand counts fail when the program runs (11.2 B7)."""
     for step in program.instructions:
         if isinstance(step, VarInst) and step.opcode not in OPCODES:
             yield Finding(operand_mark(step, 1), f"unknown opcode '{step.opcode}'", near(step.opcode, OPCODES))
@@ -71,16 +71,23 @@ def param_first(_: Context, program: Program) -> Findings:
     unless=TWICE,
 )
 def graph_exists(ctx: Context, program: Program) -> Findings:
-    """NETLIST 2, 11.2 B11: without graph_name the graph is ""; grayskull looks at it when it runs."""
+    """Refuse an execute of a graph that does not exist (NETLIST 2). Without graph_name the graph is "" (11.2 B11);
+    grayskull checks it only when it runs, unless there are queue settings."""
     for step in _executes(program):
         if (
             step.graph not in ctx.netlist.graphs
             and not step.broken
             and (ctx.arch.name != "grayskull" or step.queue_settings)
         ):
-            what = f"executes graph '{step.graph}', which does not exist" if step.graph else "executes no graph"
-            hint = partial(near, step.graph, ctx.netlist.graphs) if step.graph else "add graph_name"
-            yield Finding(step.at("graph_name"), what, hint)
+            if step.graph:
+                message = f"executes graph '{step.graph}', which does not exist"
+            else:
+                message = "executes no graph"
+            if step.graph:
+                hint = partial(near, step.graph, ctx.netlist.graphs)
+            else:
+                hint = "add graph_name"
+            yield Finding(step.at("graph_name"), message, hint)
 
 
 @program_check(
@@ -119,8 +126,8 @@ def queue_exists(ctx: Context, program: Program) -> Findings:
     for setting in _settings(program):
         # A name that an op reads too is reported there, as V017, unless it is an op's.
         if setting.queue not in ctx.queues and (setting.queue not in ctx.readers or setting.queue in ctx.ops):
-            what = f"settings for queue '{setting.queue}', which does not exist"
-            yield Finding(setting.at(), what, partial(near, setting.queue, ctx.queues))
+            message = f"settings for queue '{setting.queue}', which does not exist"
+            yield Finding(setting.at(), message, partial(near, setting.queue, ctx.queues))
 
 
 @program_check(
@@ -136,7 +143,7 @@ def queue_exists(ctx: Context, program: Program) -> Findings:
     )
 )
 def global_read_pointer(ctx: Context, program: Program) -> Findings:
-    """NETLIST 11.2 B9: absent or the quoted empty string."""
+    """Refuse settings without rd_ptr_global: absent, or the quoted empty string (NETLIST 11.2 B9)."""
     for setting in _settings(program):
         if setting.queue in ctx.queues and not setting.rd_ptr_global:
             yield Finding(setting.at("rd_ptr_global"), f"settings for {setting.queue} lack rd_ptr_global")
@@ -155,19 +162,20 @@ def global_read_pointer(ctx: Context, program: Program) -> Findings:
     )
 )
 def queue_pointers(ctx: Context, program: Program) -> Findings:
-    """NETLIST 2; 11.2 B8: only the lower-case word counts as epilogue."""
+    """Refuse wr_ptr_global, a missing rd_ptr_local, and epilogue on an op-fed queue, in the settings of a queue
+    (NETLIST 2). Only the lower-case word `true` counts as epilogue (11.2 B8)."""
     for setting in _settings(program):
         queue = ctx.queues.get(setting.queue)
         if queue is None or queue.type != "queue":
             continue
         if setting.wr_ptr_global:
-            what = f"settings for {queue.name} set wr_ptr_global, which only a ram has"
-            yield Finding(setting.at("wr_ptr_global"), what)
+            message = f"settings for {queue.name} set wr_ptr_global, which only a ram has"
+            yield Finding(setting.at("wr_ptr_global"), message)
         if not setting.rd_ptr_local:
             yield Finding(setting.at("rd_ptr_local"), f"settings for {queue.name} lack rd_ptr_local")
         if setting.epilogue == "true" and not queue.host_fed:
-            what = f"settings for {queue.name} set epilogue, but an op feeds it"
-            yield Finding(setting.at("epilogue"), what)
+            message = f"settings for {queue.name} set epilogue, but an op feeds it"
+            yield Finding(setting.at("epilogue"), message)
 
 
 @program_check(
@@ -186,8 +194,8 @@ def ram_pointers(ctx: Context, program: Program) -> Findings:
         if queue is None or not queue.is_ram:
             continue
         if setting.rd_ptr_local:
-            what = f"settings for ram {queue.name} set rd_ptr_local, which only a queue has"
-            yield Finding(setting.at("rd_ptr_local"), what)
+            message = f"settings for ram {queue.name} set rd_ptr_local, which only a queue has"
+            yield Finding(setting.at("rd_ptr_local"), message)
         if not setting.wr_ptr_global:
             yield Finding(setting.at("wr_ptr_global"), f"settings for ram {queue.name} lack wr_ptr_global")
 
@@ -205,13 +213,14 @@ def ram_pointers(ctx: Context, program: Program) -> Findings:
     )
 )
 def one_autoincrement(ctx: Context, program: Program) -> Findings:
-    """NETLIST 2: texts are compared, defaults included (1.5)."""
+    """Refuse different rd_ptr_autoinc and global_rdptr_autoinc of which none is 0 (NETLIST 2). Texts are compared,
+    defaults included (1.5)."""
     for setting in _settings(program):
         local = setting.rd_ptr_autoinc
         shared = setting.global_rdptr_autoinc
         if local != shared and local != "0" and shared != "0" and setting.queue in ctx.queues:
-            what = f"settings for {setting.queue} have rd_ptr_autoinc {local} and global_rdptr_autoinc {shared}"
-            yield Finding(setting.at("global_rdptr_autoinc", "rd_ptr_autoinc"), what, "equal, or one of them 0")
+            message = f"settings for {setting.queue} have rd_ptr_autoinc {local} and global_rdptr_autoinc {shared}"
+            yield Finding(setting.at("global_rdptr_autoinc", "rd_ptr_autoinc"), message, "equal, or one of them 0")
 
 
 @program_check(
@@ -226,7 +235,7 @@ def one_autoincrement(ctx: Context, program: Program) -> Findings:
     )
 )
 def gradient_queue_set(ctx: Context, program: Program) -> Findings:
-    """NETLIST 2: the accumulator needs its flags."""
+    """Refuse an execute without settings for the accumulator of a gradient op, which needs its flags (NETLIST 2)."""
     gradients = [op for op in ctx.ops.values() if op.gradient_op]
     fed = _by_graph((queue, op) for op in gradients for queue in ctx.fed.get(op.name, ()))
     yield from _unset(ctx, program, fed, "which a gradient op feeds")
@@ -243,7 +252,7 @@ def gradient_queue_set(ctx: Context, program: Program) -> Findings:
     ),
     unless=("V128",),
 )
-def setting_used(ctx: Context, program: Program) -> Findings:
+def useless_setting(ctx: Context, program: Program) -> Findings:
     for step, graph in _intact_executes(ctx, program):
         for setting in step.queue_settings:
             queue = ctx.queues.get(setting.queue)
@@ -251,8 +260,8 @@ def setting_used(ctx: Context, program: Program) -> Findings:
                 continue
             producer = ctx.ops.get(queue.input)
             if producer is None or producer.graph != graph.name:
-                what = f"settings for {queue.name}, which graph {graph.name} neither reads nor writes"
-                yield Finding(setting.at(), what, _LEFT_OUT)
+                message = f"settings for {queue.name}, which graph {graph.name} neither reads nor writes"
+                yield Finding(setting.at(), message, _LEFT_OUT)
 
 
 @program_check(
@@ -267,14 +276,15 @@ def setting_used(ctx: Context, program: Program) -> Findings:
     )
 )
 def inputs_set(ctx: Context, program: Program) -> Findings:
-    """NETLIST 2: rams and op-fed queues may go without."""
+    """Refuse an execute without settings for queues that its graph reads; rams and op-fed queues may go without
+    (NETLIST 2)."""
     host = [queue for queue in ctx.queues.values() if queue.host_fed and not queue.is_ram]
     read = _by_graph((queue, op) for queue in host for op in ctx.readers.get(queue.name, ()))
     yield from _unset(ctx, program, read, "which it reads")
 
 
 def _by_graph(pairs: Iterator[tuple[Queue, Op]]) -> dict[str, dict[str, None]]:
-    """Names of queues by the graph of the op that uses them, in order."""
+    """Return the names of queues by the graph of the op that uses them, in order."""
     result: dict[str, dict[str, None]] = {}
     for queue, op in pairs:
         result.setdefault(op.graph, {})[queue.name] = None
@@ -288,8 +298,11 @@ def _unset(ctx: Context, program: Program, needed: dict[str, dict[str, None]], w
         missing = len(names) - len(named & names.keys())
         if missing:
             some = ", ".join(islice((name for name in names if name not in named), SHOWN))
-            more = f" and {missing - SHOWN} more" if missing > SHOWN else ""
-            yield Finding(step.at("graph_name"), f"execute of {graph.name} lacks settings for {some}{more}, {why}")
+            if missing > SHOWN:
+                ending = f" and {missing - SHOWN} more"
+            else:
+                ending = ""
+            yield Finding(step.at("graph_name"), f"execute of {graph.name} lacks settings for {some}{ending}, {why}")
 
 
 def _executes(program: Program) -> Iterator[Execute]:
@@ -301,7 +314,7 @@ def _settings(program: Program) -> Iterator[QueueSettings]:
 
 
 def _intact_executes(ctx: Context, program: Program) -> Iterator[tuple[Execute, Graph]]:
-    """Executes whose graph exists and has no broken op: those of others cannot be judged."""
+    """Yield the executes whose graph exists and has no broken op; the settings of others cannot be checked."""
     for step in _executes(program):
         graph = ctx.netlist.graphs.get(step.graph)
         if graph is not None and not step.broken and graph.name not in ctx.doubtful:

@@ -1,1 +1,1 @@
-"""Rules on queues and rams: their fields, their memory and the room for it, what lies over what, and constants."""
+"""Rules on queues and rams: their fields, their allocations in memory, aliases, and constants of programs."""

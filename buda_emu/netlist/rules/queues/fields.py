@@ -4,10 +4,11 @@ from functools import partial
 
 from buda_emu.netlist.model import Declare, EndLoop, Execute, Loop, Netlist, Program, Queue, VarInst
 from buda_emu.netlist.nodes import Mapping
-from buda_emu.netlist.rules.context import Context, size_problem, written
+from buda_emu.netlist.rules.context import Context, size_problem, written_text
 from buda_emu.netlist.rules.missing import missing, size_hint
 from buda_emu.netlist.rules.registry import TWICE, Finding, Findings, netlist_check, program_check, queue_check
 from buda_emu.netlist.rules.rule import rule
+from buda_emu.spec.varinst import is_variable, stored_name
 from buda_emu.support.checker.fix import putting, replacing
 from buda_emu.support.checker.suggest import near
 from buda_emu.support.checker.text import plural
@@ -30,16 +31,16 @@ QUEUE_TMS = ("broadcast", "hslice", "hstack", "vslice", "vstack")
     basic=True,
 )
 def sizes(ctx: Context, queue: Queue) -> Findings:
-    """NETLIST 1.3: sizes have no defaults."""
+    """Refuse missing or invalid sizes; they have no defaults (NETLIST 1.3)."""
     blocking = queue.blocking
     sizes = {"t": blocking.t, "entries": queue.entries, "mblock": blocking.mblock, "ublock": blocking.ublock}
     for key, value in sizes.items():
-        if what := size_problem(queue, key, value):
-            yield Finding(queue.at(key), what, size_hint(ctx, queue, key))
-    if what := size_problem(queue, "target_device", queue.target_device, least=0):
-        yield Finding(queue.at("target_device"), what, size_hint(ctx, queue, "target_device"))
+        if problem := size_problem(queue, key, value):
+            yield Finding(queue.at(key), problem, size_hint(ctx, queue, key))
+    if problem := size_problem(queue, "target_device", queue.target_device, least=0):
+        yield Finding(queue.at("target_device"), problem, size_hint(ctx, queue, "target_device"))
     if blocking.ublock_order not in ("r", "c"):
-        text = written(queue, "ublock_order")
+        text = written_text(queue, "ublock_order")
         yield Finding(queue.at("ublock_order"), f"ublock_order '{text}' is unknown", "write r or c")
 
 
@@ -56,15 +57,18 @@ def sizes(ctx: Context, queue: Queue) -> Findings:
     basic=True,
 )
 def words(ctx: Context, queue: Queue) -> Findings:
-    """NETLIST 1.3: df and type have no defaults, layout is tilized."""
+    """Refuse unknown words; df and type have no defaults, layout is tilized by default (NETLIST 1.3)."""
     if not queue.df:
         yield Finding(queue.at("df"), "df is missing", missing(ctx, queue, "df", "add the format"))
-    for key, value, known in (("type", queue.type, ("queue", "ram")), ("layout", queue.layout, ("tilized", "flat"))):
-        if value not in known:
-            text = written(queue, key) or value
-            what = f"unknown {key} '{text}'" if text else f"{key} is missing"
-            hint = near(text, known) or f"write {known[0]} or {known[1]}"
-            yield Finding(queue.at(key), what, hint if text else missing(ctx, queue, key, hint))
+    for key, value, legal in (("type", queue.type, ("queue", "ram")), ("layout", queue.layout, ("tilized", "flat"))):
+        if value not in legal:
+            text = written_text(queue, key) or value
+            if text:
+                message = f"unknown {key} '{text}'"
+            else:
+                message = f"{key} is missing"
+            hint = near(text, legal) or f"write {legal[0]} or {legal[1]}"
+            yield Finding(queue.at(key), message, hint if text else missing(ctx, queue, key, hint))
 
 
 @queue_check(
@@ -80,9 +84,9 @@ def words(ctx: Context, queue: Queue) -> Findings:
     basic=True,
 )
 def grid(ctx: Context, queue: Queue) -> Findings:
-    """NETLIST 1.3 grid_size."""
-    if what := size_problem(queue, "grid_size", queue.blocking.grid_size):
-        yield Finding(queue.at("grid_size"), what, size_hint(ctx, queue, "grid_size"))
+    """Refuse an invalid grid_size (NETLIST 1.3)."""
+    if problem := size_problem(queue, "grid_size", queue.blocking.grid_size):
+        yield Finding(queue.at("grid_size"), problem, size_hint(ctx, queue, "grid_size"))
 
 
 @queue_check(
@@ -99,14 +103,18 @@ def grid(ctx: Context, queue: Queue) -> Findings:
     basic=True,
 )
 def allocations(_: Context, queue: Queue) -> Findings:
-    """One buffer for each grid cell (NETLIST 1.3; 11.3 C2: an unknown `loc` reads no allocations)."""
+    """Refuse a queue that has not one allocation for each grid cell (NETLIST 1.3). With an unknown `loc`, none are
+    read (11.3 C2)."""
     cells = queue.blocking.cells
     if min(queue.blocking.grid_size) < 1 or len(queue.buffers) == cells:
         return
     if queue.loc not in LOCATIONS:
-        text = written(queue, "loc") or queue.loc
-        what = f"unknown loc '{text}': no allocations are read" if text else "loc is missing: no allocations are read"
-        yield Finding(queue.at("loc"), what, near(text, LOCATIONS) or _location(queue))
+        text = written_text(queue, "loc") or queue.loc
+        if text:
+            message = f"unknown loc '{text}': no allocations are read"
+        else:
+            message = "loc is missing: no allocations are read"
+        yield Finding(queue.at("loc"), message, near(text, LOCATIONS) or _location(queue))
         return
     rows, columns = queue.blocking.grid_size
     yield Finding(
@@ -117,10 +125,12 @@ def allocations(_: Context, queue: Queue) -> Findings:
 
 
 def _location(queue: Queue) -> str:
-    """Where a list of allocations stands, that is what `loc` has to say."""
+    """Return the hint to write `loc`: the key under which the allocations stand, if there is only one."""
     lists = [loc for loc in LOCATIONS if isinstance(queue.source, Mapping) and queue.source.find(loc) is not None]
     hint = "write `loc: dram` or `loc: host`"
-    return putting(hint, "loc", lists[0]) if len(lists) == 1 else hint
+    if len(lists) == 1:
+        return putting(hint, "loc", lists[0])
+    return hint
 
 
 @queue_check(
@@ -139,7 +149,8 @@ def _location(queue: Queue) -> str:
     unless=TWICE,
 )
 def input_exists(ctx: Context, queue: Queue) -> Findings:
-    """NETLIST 11.1 A3: before graphs are expanded, `input` is an op, or an op with "." and the queue's device."""
+    """Refuse an input that is no op. Before graphs are expanded, it is an op, or an op with "." and the queue's
+    device (NETLIST 11.1 A3)."""
     if queue.host_fed or _known_before_expansion(queue, ctx.names_before_expansion):
         return
     if not queue.input:
@@ -149,12 +160,18 @@ def input_exists(ctx: Context, queue: Queue) -> Findings:
     names = ctx.names_before_expansion
     base, dot, _ = queue.input.rpartition(".")
     if dot and base in names:
-        why = "host memory counts as the first device's" if queue.loc == "host" else ""
-        what = f"is fed by {queue.input} but its target_device is {queue.target_device}"
-        yield Finding(queue.at("input"), what, why)
+        if queue.loc == "host":
+            why = "host memory counts as the first device's"
+        else:
+            why = ""
+        message = f"is fed by {queue.input} but its target_device is {queue.target_device}"
+        yield Finding(queue.at("input"), message, why)
         return
     capitals = replacing("HOST is written in capitals", queue.input, "HOST")
-    hint = capitals if queue.input.upper() == "HOST" else partial(near, queue.input, names)
+    if queue.input.upper() == "HOST":
+        hint = capitals
+    else:
+        hint = partial(near, queue.input, names)
     yield Finding(queue.at("input"), f"is fed by '{queue.input}', which is not an op", hint)
 
 
@@ -173,10 +190,10 @@ def input_exists(ctx: Context, queue: Queue) -> Findings:
     unless=("V016",),
 )
 def one_producer(ctx: Context, queue: Queue) -> Findings:
-    """After expansion the feeding op must still be there (NETLIST 1.7); op names are unique, so never two."""
+    """Refuse a queue whose op is gone after expansion (NETLIST 1.7). It never has two, as op names are unique."""
     if not queue.host_fed and queue.input not in ctx.ops:
-        what = f"no op '{queue.input}' after expansion over devices"
-        yield Finding(queue.at("input"), what, partial(_copies, ctx, queue.input))
+        message = f"no op '{queue.input}' after expansion over devices"
+        yield Finding(queue.at("input"), message, partial(_copies, ctx, queue.input))
 
 
 @queue_check(
@@ -191,7 +208,7 @@ def one_producer(ctx: Context, queue: Queue) -> Findings:
     )
 )
 def tms_of_queue(_: Context, queue: Queue) -> Findings:
-    """OPS 7.2: a queue re-blocks and repeats tiles, it does not change them."""
+    """Refuse TMs that a queue cannot have: it re-blocks and repeats tiles, and does not change them (OPS 7.2)."""
     for tm in queue.input_tms:
         if tm.name not in QUEUE_TMS:
             yield Finding(tm.mark, f"input_tms of a queue cannot {tm.name}", f"queues have {', '.join(QUEUE_TMS)}")
@@ -208,8 +225,11 @@ def tms_of_queue(_: Context, queue: Queue) -> Findings:
     )
 )
 def tile_of_producer(ctx: Context, queue: Queue) -> Findings:
-    """NETLIST 2, tile-dim rules."""
-    producer = None if queue.host_fed or queue.input in ctx.broken else ctx.ops.get(queue.input)
+    """Refuse tiles other than those of the op that feeds the queue (NETLIST 2, tile-dim rules)."""
+    if queue.host_fed or queue.input in ctx.broken:
+        producer = None
+    else:
+        producer = ctx.ops.get(queue.input)
     if producer is not None and producer.blocking.tile_dim != queue.blocking.tile_dim:
         tile_dim = list(producer.blocking.tile_dim)
         yield Finding(
@@ -222,7 +242,9 @@ def tile_of_producer(ctx: Context, queue: Queue) -> Findings:
 
 def _copies(ctx: Context, name: str) -> str:
     copies = [op.name for op in ctx.ops.values() if op.written_name == name]
-    return f"it is now {', '.join(copies[:4])}: give the queue the same list of devices" if copies else ""
+    if copies:
+        return f"it is now {', '.join(copies[:4])}: give the queue the same list of devices"
+    return ""
 
 
 def _known_before_expansion(queue: Queue, names: frozenset[str]) -> bool:
@@ -243,15 +265,18 @@ def _known_before_expansion(queue: Queue, names: frozenset[str]) -> bool:
     )
 )
 def called_like_a_copy(_: Context, netlist: Netlist) -> Findings:
-    """By the copies that both became."""
-    told: set[str] = set()
+    """Refuse a queue whose name is also that of another queue's copy for a chip; it shows by the copies of both."""
+    reported: set[str] = set()
     for queue in netlist.queues.values():
-        copy = netlist.queues.get(queue.written_name) if queue.written_name != queue.name else None
-        if copy is None or copy.written_name == queue.written_name or queue.written_name in told:
+        if queue.written_name != queue.name:
+            copy = netlist.queues.get(queue.written_name)
+        else:
+            copy = None
+        if copy is None or copy.written_name == queue.written_name or queue.written_name in reported:
             continue
-        told.add(queue.written_name)
-        what = f"{queue.written_name} is also the copy of {copy.written_name} for chip {copy.target_device}"
-        yield Finding(queue.at(), f"queue {what}", "give it another name")
+        reported.add(queue.written_name)
+        message = f"{queue.written_name} is also the copy of {copy.written_name} for chip {copy.target_device}"
+        yield Finding(queue.at(), f"queue {message}", "give it another name")
 
 
 # Found while a netlist is read, or not checked
@@ -351,33 +376,46 @@ rule(
         "NETLIST 3",
     )
 )
-def constants_kept(_: Context, program: Program) -> Findings:
-    """`$c_...` gets its value before the program's first loop or execute; a static one only by `set` (NETLIST 3)."""
+def constant_changes(_: Context, program: Program) -> Findings:
+    """Refuse changes of constants: `$c_...` gets its value before the program's first loop or execute, a static one
+    only by `set` (NETLIST 3)."""
     depth = 0
     started = False
     statics: set[str] = set()
     for step in program.instructions:
         started = started or isinstance(step, Loop | Execute)
-        if isinstance(step, Loop | EndLoop):
-            depth += 1 if isinstance(step, Loop) else -1
+        if isinstance(step, Loop):
+            depth += 1
+        elif isinstance(step, EndLoop):
+            depth -= 1
         elif isinstance(step, Declare):
-            names = {name.replace("$", "") for name, _ in step.variables}
-            statics |= names if step.kind == "staticvar" else set()
-            if depth > 0 and any(name.startswith("c_") for name in names):
+            names = {stored_name(name) for name, _text in step.variables}
+            if step.kind == "staticvar":
+                statics |= names
+            if depth > 0 and any(map(_is_constant, names)):
                 yield Finding(step.at(), "declares a constant inside a loop")
-        elif isinstance(step, VarInst):
-            name = step.out.replace("$", "")
-            if not name.startswith("c_"):
-                continue
-            sources = {word.replace("$", "") for word in step.args if "$" in word}
+        elif isinstance(step, VarInst) and _is_constant(stored_name(step.out)):
             if depth > 0:
                 yield Finding(step.at(), f"changes constant {step.out} inside a loop")
             elif started:
                 yield Finding(step.at(), f"changes constant {step.out} after the program's first loop or execute")
-            elif name in statics and step.opcode != "set":
-                yield Finding(step.at(), f"changes static constant {step.out} by {step.opcode}", "only set may")
-            elif name in statics and any(one in statics and not one.startswith("c_") for one in sources):
-                yield Finding(step.at(), f"sets static constant {step.out} from a static variable")
+            elif stored_name(step.out) in statics:
+                yield from _static_constant_change(step, statics)
+
+
+def _is_constant(name: str) -> bool:
+    """Return whether a stored name is that of a constant, `$c_...`."""
+    return name.startswith("c_")
+
+
+def _static_constant_change(step: VarInst, statics: set[str]) -> Findings:
+    """Report a static constant that is not written by `set`, or is set from a static variable."""
+    if step.opcode != "set":
+        yield Finding(step.at(), f"changes static constant {step.out} by {step.opcode}", "only set may")
+        return
+    sources = {stored_name(word) for word in step.args if is_variable(word)}
+    if any(source in statics and not _is_constant(source) for source in sources):
+        yield Finding(step.at(), f"sets static constant {step.out} from a static variable")
 
 
 @program_check(
@@ -393,8 +431,9 @@ def constants_kept(_: Context, program: Program) -> Findings:
     )
 )
 def temporal_graphs_whole(ctx: Context, program: Program) -> Findings:
-    """The graphs of a temporal graph start together: all are executed before one of them is again, or another group."""
-    members = {one.id: {*one.graphs} for one in ctx.netlist.temporal_graphs}
+    """Refuse a program that executes one graph of a temporal graph again, or one of another, before all its graphs
+    were executed: they start together."""
+    members = {temporal.id: {*temporal.graphs} for temporal in ctx.netlist.temporal_graphs}
     current = -1
     seen = set[str]()
     last: Execute | None = None
@@ -403,18 +442,18 @@ def temporal_graphs_whole(ctx: Context, program: Program) -> Findings:
             continue
         group = ctx.temporal.get(step.graph, -1)
         if group != current or step.graph in seen:
-            yield from _unfinished(members.get(current, set()), seen, last)
+            yield from _missing_graphs(members.get(current, set()), seen, last)
             current = group
             seen = set[str]()
         seen.add(step.graph)
         last = step
-    yield from _unfinished(members.get(current, set()), seen, last)
+    yield from _missing_graphs(members.get(current, set()), seen, last)
 
 
-def _unfinished(members: set[str], seen: set[str], last: Execute | None) -> Findings:
+def _missing_graphs(members: set[str], seen: set[str], last: Execute | None) -> Findings:
     if last is not None and (missing := members - seen):
-        what = f"executes {', '.join(sorted(seen))} without {', '.join(sorted(missing))}, which run at the same time"
-        yield Finding(last.at("graph_name"), what)
+        message = f"executes {', '.join(sorted(seen))} without {', '.join(sorted(missing))}, which run at the same time"
+        yield Finding(last.at("graph_name"), message)
 
 
 @queue_check(
@@ -429,7 +468,8 @@ def _unfinished(members: set[str], seen: set[str], last: Execute | None) -> Find
     )
 )
 def buffered_queue(ctx: Context, queue: Queue) -> Findings:
-    """A queue between two ops of one temporal graph is a buffer: allocated while the program runs, read one by one."""
+    """Refuse a queue between two ops of one temporal graph that no program allocates: it is a buffer, allocated
+    while the program runs and read one by one."""
     producer = ctx.ops.get(queue.input)
     readers = ctx.readers.get(queue.name, ())
     if queue.is_ram or producer is None or len(readers) != 1 or queue.entries < 2:

@@ -1,10 +1,11 @@
-"""Is there room in memory: DRAM, host and L1 (NETLIST 2, V151-V156, V164; tables of 2.1 and 2.2; stages N and R).
+"""Rules on the room in memory: DRAM, host and L1 (NETLIST 2, V151-V156, V164; tables of 2.1 and 2.2; stages N and
+R).
 
-Not judged, for want of published numbers: DRAM that the backend keeps for itself (V153).
+DRAM that the backend reserves for itself (V153) is not checked, as its size is not published.
 """
 
 from bisect import bisect_left, insort
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import partial
 
 from buda_emu.netlist.model import Allocate, Deallocate, Netlist, Op, Program, Queue
@@ -34,6 +35,23 @@ L1_RESERVED = (160 + 56) << 10
 """Firmware and the compiler's fixed part (NETLIST 2.2); the share of the streams depends on the op and is left out."""
 
 
+@dataclass(frozen=True, slots=True)
+class Range:
+    """The bytes of one buffer of a queue, header included. `memory` is (place, device, channel)."""
+
+    memory: tuple[str, int, int]
+    start: int
+    end: int
+    queue: Queue
+
+    def order(self) -> tuple[tuple[str, int, int], int]:
+        """Return the sort key of a range: its place."""
+        return self.memory, self.start
+
+
+_LiveRange = tuple[tuple[str, int, int], int, int, str]  # memory, start, end and queue of an allocated range
+
+
 @queue_check(
     rule(
         "V151",
@@ -47,7 +65,10 @@ L1_RESERVED = (160 + 56) << 10
 )
 def channel_exists(ctx: Context, queue: Queue) -> Findings:
     count = ctx.arch.dram_channels
-    wrong = [one.channel for one in queue.buffers if not 0 <= one.channel < count] if queue.loc == "dram" else []
+    if queue.loc == "dram":
+        wrong = [buffer.channel for buffer in queue.buffers if not 0 <= buffer.channel < count]
+    else:
+        wrong = []
     if wrong:
         yield Finding(queue.at("dram"), f"DRAM channel {wrong[0]}, {ctx.arch.name} has channels 0 to {count - 1}")
 
@@ -66,13 +87,13 @@ def channel_exists(ctx: Context, queue: Queue) -> Findings:
     unless=("V151",),
 )
 def in_channel(ctx: Context, queue: Queue) -> Findings:
-    """Header and all entries lie below the end of the channel."""
+    """Refuse a queue in DRAM whose header and entries do not end below the end of the channel."""
     if queue.loc != "dram" or not queue.buffers:
         return
-    end = max(one.address for one in queue.buffers) + buffer_bytes(queue, ctx.netlist, ctx.ops)
+    end = max(buffer.address for buffer in queue.buffers) + buffer_bytes(queue, ctx.netlist, ctx.ops)
     if end > ctx.arch.dram_channel_bytes:
-        what = f"a buffer ends at {end:#x}, a DRAM channel of {ctx.arch.name} at {ctx.arch.dram_channel_bytes:#x}"
-        yield Finding(queue.at("dram"), what)
+        message = f"a buffer ends at {end:#x}, a DRAM channel of {ctx.arch.name} at {ctx.arch.dram_channel_bytes:#x}"
+        yield Finding(queue.at("dram"), message)
 
 
 @queue_check(
@@ -88,13 +109,17 @@ def in_channel(ctx: Context, queue: Queue) -> Findings:
     ),
     unless=("V151",),
 )
-def aligned(ctx: Context, queue: Queue) -> Findings:
-    """NETLIST 1.9: the alignment of the architecture. V005 is Blackhole's, at load."""
-    wrong = [one.address for one in queue.buffers if one.address % ctx.arch.alignment] if queue.loc == "dram" else []
+def dram_alignment(ctx: Context, queue: Queue) -> Findings:
+    """Refuse DRAM addresses that do not have the alignment of the architecture (NETLIST 1.9). V005 is Blackhole's,
+    when loading."""
+    if queue.loc == "dram":
+        wrong = [buffer.address for buffer in queue.buffers if buffer.address % ctx.arch.alignment]
+    else:
+        wrong = []
     if wrong:
-        what = f"address {wrong[0]:#x} is not a multiple of {ctx.arch.alignment}"
+        message = f"address {wrong[0]:#x} is not a multiple of {ctx.arch.alignment}"
         yield Finding(
-            queue.at("dram"), what, f"the next one is {-(-wrong[0] // ctx.arch.alignment) * ctx.arch.alignment:#x}"
+            queue.at("dram"), message, f"the next one is {-(-wrong[0] // ctx.arch.alignment) * ctx.arch.alignment:#x}"
         )
 
 
@@ -110,7 +135,8 @@ def aligned(ctx: Context, queue: Queue) -> Findings:
     )
 )
 def dynamic_place(ctx: Context, queue: Queue) -> Findings:
-    """Only DRAM is given out while a program runs, and not twice."""
+    """Refuse dynamic queues in host memory and dynamic aliases: only DRAM is allocated while a program runs, and not
+    twice."""
     if queue.name not in ctx.dynamic:
         return
     if queue.loc == "host":
@@ -135,16 +161,16 @@ def in_host_memory(ctx: Context, queue: Queue) -> Findings:
     if queue.loc != "host":
         return
     size = buffer_bytes(queue, ctx.netlist, ctx.ops)
-    for one in queue.buffers:
-        end = one.address + size
-        limit = HOST_CHANNEL_BYTES - HOST_RESERVED.get(one.channel, 0)
-        what = ""
-        if not 0 <= one.channel < ctx.arch.host_channels:
-            what = f"host channel {one.channel}, {ctx.arch.name} has channels 0 to {ctx.arch.host_channels - 1}"
+    for buffer in queue.buffers:
+        end = buffer.address + size
+        limit = HOST_CHANNEL_BYTES - HOST_RESERVED.get(buffer.channel, 0)
+        message = ""
+        if not 0 <= buffer.channel < ctx.arch.host_channels:
+            message = f"host channel {buffer.channel}, {ctx.arch.name} has channels 0 to {ctx.arch.host_channels - 1}"
         elif end > limit:
-            what = f"a buffer ends at {end:#x}, host channel {one.channel} can be used up to {limit:#x}"
-        if what:
-            yield Finding(queue.at("host"), what)
+            message = f"a buffer ends at {end:#x}, host channel {buffer.channel} can be used up to {limit:#x}"
+        if message:
+            yield Finding(queue.at("host"), message)
             return
 
 
@@ -162,39 +188,70 @@ def in_host_memory(ctx: Context, queue: Queue) -> Findings:
     )
 )
 def overlap_of_static(ctx: Context, _: Netlist) -> Findings:
-    """Static queues overlap nothing; aliases are meant to. Dynamic ones among each other: see below."""
+    """Refuse static queues that overlap any other queue, except for aliases. Overlaps of dynamic queues depend on
+    the program, see below."""
     furthest: Range | None = None
     furthest_static: Range | None = None
-    for one in sorted((one for queue in ctx.queues.values() for one in ranges(ctx, queue)), key=Range.order):
-        static = one.queue.name not in ctx.dynamic
+    for current in _sorted_ranges(ctx):
+        static = current.queue.name not in ctx.dynamic
         for other in (furthest_static, furthest if static else None):
-            if other is not None and one.start < other.end and other.memory == one.memory and not _views(one, other):
-                yield Finding(one.queue.at(one.queue.loc), _overlap(one, other))
+            if other is not None and _collide(current, other):
+                yield Finding(current.queue.at(current.queue.loc), _overlap(current, other))
                 break
-        furthest = _further(furthest, one)
-        furthest_static = _further(furthest_static, one) if static else furthest_static
+        furthest = _further(furthest, current)
+        if static:
+            furthest_static = _further(furthest_static, current)
+
+
+def _sorted_ranges(ctx: Context) -> list[Range]:
+    """Return the memory of all queues, sorted by place."""
+    all_ranges: list[Range] = []
+    for queue in ctx.queues.values():
+        all_ranges += ranges(ctx, queue)
+    return sorted(all_ranges, key=Range.order)
+
+
+def _collide(later: Range, earlier: Range) -> bool:
+    """Return whether a range starts within one that does not start after it, and they are not views of each other."""
+    return later.start < earlier.end and earlier.memory == later.memory and not _views(later, earlier)
 
 
 @program_check("V154")
 def overlap_of_dynamic(ctx: Context, program: Program) -> Findings:
-    """Queues allocated at the same time, in the order of the text."""
-    live: list[tuple[tuple[str, int, int], int, int, str]] = []
+    """Refuse queues that overlap while both are allocated, in the order of the program's text."""
+    live: list[_LiveRange] = []  # sorted by place
     for step in program.instructions:
         if isinstance(step, Allocate):
-            for one in (one for name in step.queues for one in ranges(ctx, ctx.queues[name])):
-                item = (one.memory, one.start, one.end, one.queue.name)
-                slot = bisect_left(live, item)
-                for memory, start, end, name in live[max(0, slot - 1) : slot + 1]:
-                    if memory == one.memory and start < one.end and one.start < end and name != one.queue.name:
-                        other = Range(memory, start, end, ctx.queues[name])
-                        if not _views(one, other):
-                            yield Finding(step.at("allocate_queue"), _overlap(one, other))
-                insort(live, item)
+            for current in _ranges_of(ctx, step.queues):
+                entry = _live_range(current)
+                slot = bisect_left(live, entry)
+                for other in live[max(0, slot - 1) : slot + 1]:
+                    yield from _overlap_with(ctx, step, current, other)
+                insort(live, entry)
         elif isinstance(step, Deallocate):
-            for one in (one for name in step.queues for one in ranges(ctx, ctx.queues[name])):
-                slot = bisect_left(live, (one.memory, one.start, one.end, one.queue.name))
-                if slot < len(live) and live[slot][3] == one.queue.name:
+            for current in _ranges_of(ctx, step.queues):
+                slot = bisect_left(live, _live_range(current))
+                if slot < len(live) and live[slot][3] == current.queue.name:
                     del live[slot]
+
+
+def _overlap_with(ctx: Context, step: Allocate, current: Range, live: _LiveRange) -> Findings:
+    """Report an allocated range that overlaps a live one of another queue, unless they are views of each other."""
+    memory, start, end, name = live
+    if memory != current.memory or start >= current.end or current.start >= end or name == current.queue.name:
+        return
+    other = Range(memory, start, end, ctx.queues[name])
+    if not _views(current, other):
+        yield Finding(step.at("allocate_queue"), _overlap(current, other))
+
+
+def _live_range(current: Range) -> _LiveRange:
+    return current.memory, current.start, current.end, current.queue.name
+
+
+def _ranges_of(ctx: Context, names: Iterable[str]) -> Iterator[Range]:
+    for name in names:
+        yield from ranges(ctx, ctx.queues[name])
 
 
 @op_check(
@@ -211,74 +268,76 @@ def overlap_of_dynamic(ctx: Context, program: Program) -> Findings:
     )
 )
 def buffers_in_l1(ctx: Context, op: Op) -> Findings:
-    """The least that the operand and result buffers of one core take (NETLIST 2.2)."""
+    """Refuse an op whose operand and result buffers need more L1 on a core than there is, counted at their least
+    (NETLIST 2.2)."""
     free = ctx.arch.l1_bytes - L1_RESERVED
     if (need := l1_bytes(op, ctx.arch.alignment)) > free:
-        what = f"its buffers need at least {need >> 10} KiB of L1 in each core, at most {free >> 10} KiB are free"
-        yield Finding(op.at("buf_size_mb"), what, "use a larger grid_size, a smaller ublock or buf_size_mb")
-
-
-@dataclass(frozen=True, slots=True)
-class Range:
-    """Bytes of one buffer, header included. memory = (place, device, channel)."""
-
-    memory: tuple[str, int, int]
-    start: int
-    end: int
-    queue: Queue
-
-    def order(self) -> tuple[tuple[str, int, int], int]:
-        """Key to sort by place."""
-        return self.memory, self.start
+        message = f"its buffers need at least {need >> 10} KiB of L1 in each core, at most {free >> 10} KiB are free"
+        yield Finding(op.at("buf_size_mb"), message, "use a larger grid_size, a smaller ublock or buf_size_mb")
 
 
 def ranges(ctx: Context, queue: Queue) -> Iterator[Range]:
-    """The memory of a queue. Host buffers are compared by the device of the producer (NETLIST V154)."""
+    """Yield the memory of a queue. Host buffers are compared by the device of the producer (NETLIST V154)."""
     size = buffer_bytes(queue, ctx.netlist, ctx.ops)
     by_producer = queue.loc == "host" and not queue.host_fed
-    device = ctx.ops[queue.input].target_device if by_producer else queue.target_device
-    for one in queue.buffers:
-        yield Range((queue.loc, device, one.channel), one.address, one.address + size, queue)
+    if by_producer:
+        device = ctx.ops[queue.input].target_device
+    else:
+        device = queue.target_device
+    for buffer in queue.buffers:
+        yield Range((queue.loc, device, buffer.channel), buffer.address, buffer.address + size, queue)
 
 
 def l1_bytes(op: Op, alignment: int) -> int:
-    """Bytes of the buffers of one core that NETLIST 2.2 gives: inputs of element-wise ops and matmul, the result."""
+    """Return the bytes of those buffers of one core that NETLIST 2.2 gives: inputs of element-wise ops and matmul,
+    the result."""
     blocking = op.blocking
-    own = op.attributes
+    attributes = op.attributes
     declared = OP_TYPES[op.type]
     ublock = blocking.ublock[0] * blocking.ublock[1]
-    known: tuple[int, ...] = ()
+    input_tiles: tuple[int, ...] = ()
     if declared.has("tile by tile") and not declared.has("Ethernet"):
-        known = (2 * ublock,) * len(op.inputs)
-    elif op.has("rows by columns") and not own.identity:
-        rows, columns = (1, 1) if own.min_buffer_input >= 0 else blocking.mblock
-        known = (2 * rows * blocking.ublock[0] * own.u_kt, 2 * columns * blocking.ublock[1] * own.u_kt)
+        input_tiles = (2 * ublock,) * len(op.inputs)
+    elif op.has("rows by columns") and not attributes.identity:
+        rows, columns = (1, 1) if attributes.min_buffer_input >= 0 else blocking.mblock
+        input_tiles = (
+            2 * rows * blocking.ublock[0] * attributes.u_kt,
+            2 * columns * blocking.ublock[1] * attributes.u_kt,
+        )
     total = 0
-    for tiles, df, dims in zip(known, op.in_df, op.input_tile_dims, strict=False):
+    for tiles, df, dims in zip(input_tiles, op.in_df, op.input_tile_dims, strict=False):
         total += tiles * tile_bytes(df, *dims, alignment, header=True)
-    mblock = blocking.mblock[1] if op.untilize_output else blocking.mblock[0] * blocking.mblock[1]
+    if op.untilize_output:
+        mblock = blocking.mblock[1]
+    else:
+        mblock = blocking.mblock[0] * blocking.mblock[1]
     return total + op.buf_size_mb * mblock * ublock * tile_bytes(op.out_df, *blocking.tile_dim, alignment, header=True)
 
 
-def _further(known: Range | None, one: Range) -> Range:
-    return one if known is None or known.memory != one.memory or one.end > known.end else known
+def _further(furthest: Range | None, candidate: Range) -> Range:
+    """Return the range that ends later; a range in another memory replaces the earlier one."""
+    if furthest is None or furthest.memory != candidate.memory or candidate.end > furthest.end:
+        return candidate
+    return furthest
 
 
-def _views(one: Range, other: Range) -> bool:
-    """Aliases, and rams that the reference takes for views of each other (NETLIST 1.10)."""
-    first = one.queue
-    second = other.queue
+def _views(left: Range, right: Range) -> bool:
+    """Return whether two ranges may overlap: aliases, and rams that the reference takes for views of each other
+    (NETLIST 1.10)."""
+    first = left.queue
+    second = right.queue
     if first.alias == second.name or second.alias == first.name or (first.alias and first.alias == second.alias):
         return True
-    same = first is not second and first.buffers == second.buffers and one.end == other.end
+    same = first is not second and first.buffers == second.buffers and left.end == right.end
     return same and first.is_ram and second.is_ram
 
 
-def _overlap(one: Range, other: Range) -> str:
-    where = f"{one.memory[0]} channel {one.memory[2]} of device {one.memory[1]}"
+def _overlap(current: Range, other: Range) -> str:
+    place = f"{current.memory[0]} channel {current.memory[2]} of device {current.memory[1]}"
     return (
-        f"queue {one.queue.name} at {one.start:#x} overlaps queue {other.queue.name}, which ends at {other.end:#x}, "
-        f"in {where}"
+        f"queue {current.queue.name} at {current.start:#x} "
+        f"overlaps queue {other.queue.name}, which ends at {other.end:#x}, "
+        f"in {place}"
     )
 
 
@@ -329,7 +388,7 @@ def target_exists(ctx: Context, queue: Queue) -> Findings:
     ),
     unless=("V104",),
 )
-def not_chained(ctx: Context, queue: Queue) -> Findings:
+def alias_chain(ctx: Context, queue: Queue) -> Findings:
     target = _target(ctx, queue)
     if target is not None and target.alias:
         yield Finding(queue.at("alias"), f"alias {target.name} is itself an alias of {target.alias}")
@@ -368,11 +427,11 @@ def between_rams(ctx: Context, queue: Queue) -> Findings:
     unless=("V104", "V106", "V107"),
 )
 def same_memory(ctx: Context, queue: Queue) -> Findings:
-    """NETLIST 2: channel and address of every buffer, in order."""
+    """Refuse an alias whose buffers differ from its target's in channel or address, in order (NETLIST 2)."""
     target = _target(ctx, queue)
     if target is not None and target.buffers != queue.buffers:
-        what = f"has other allocations than {target.name}, whose alias it is"
-        yield Finding(queue.at(queue.loc), what, "copy the list of the target")
+        message = f"has other allocations than {target.name}, whose alias it is"
+        yield Finding(queue.at(queue.loc), message, "copy the list of the target")
 
 
 @queue_check(
@@ -389,27 +448,34 @@ def same_memory(ctx: Context, queue: Queue) -> Findings:
     unless=("V104", "V106", "V107", "V108"),
 )
 def same_size(ctx: Context, queue: Queue) -> Findings:
-    """NETLIST 11.1 A12: elements are counted, not bytes."""
+    """Refuse an alias that holds another number of elements than its target; bytes are not compared (NETLIST 11.1
+    A12)."""
     target = _target(ctx, queue)
-    if target is not None and (own := _elements(queue)) != (other := _elements(target)):
-        what = f"holds {plural(own, 'element')}, {target.name}, whose alias it is, {other}"
-        yield Finding(queue.at("alias"), what, "elements = entries * t * rows * columns of the tensor")
+    if target is not None and (elements := _elements(queue)) != (target_elements := _elements(target)):
+        message = f"holds {plural(elements, 'element')}, {target.name}, whose alias it is, {target_elements}"
+        yield Finding(queue.at("alias"), message, "elements = entries * t * rows * columns of the tensor")
 
 
 @netlist_check("V109")
 def views_divide(ctx: Context, netlist: Netlist) -> Findings:
-    """NETLIST 1.10, 11.1 A12: static rams on identical buffers are views of the one with most entries, alias or not."""
+    """Refuse static rams on identical buffers whose entries do not divide those of the one with most entries: they
+    are views of it, alias or not (NETLIST 1.10, 11.1 A12)."""
     places: dict[tuple[object, ...], list[Queue]] = {}
     for queue in netlist.queues.values():
         if queue.is_ram and queue.buffers and queue.name not in ctx.dynamic and queue.name not in ctx.broken:
             places.setdefault((queue.loc, queue.target_device, queue.buffers), []).append(queue)
     for group in places.values():
-        sizes = [_buffer_bytes(ctx, queue) for queue in group] if len(group) > 1 else []
+        if len(group) > 1:
+            sizes = [_buffer_bytes(ctx, queue) for queue in group]
+        else:
+            sizes = []
         for size in {*sizes}:
-            yield from _undivided([queue for queue, own in zip(group, sizes, strict=True) if own == size])
+            yield from _indivisible_views(
+                [queue for queue, view_bytes in zip(group, sizes, strict=True) if view_bytes == size]
+            )
 
 
-def _undivided(views: list[Queue]) -> Findings:
+def _indivisible_views(views: list[Queue]) -> Findings:
     base = max(views, key=lambda queue: queue.entries)
     for view in views:
         if base.entries % view.entries:
@@ -421,7 +487,9 @@ def _undivided(views: list[Queue]) -> Findings:
 
 
 def _target(ctx: Context, queue: Queue) -> Queue | None:
-    return ctx.queues.get(queue.alias) if queue.alias and queue.alias not in ctx.broken else None
+    if queue.alias and queue.alias not in ctx.broken:
+        return ctx.queues.get(queue.alias)
+    return None
 
 
 def _elements(queue: Queue) -> int:
@@ -430,7 +498,8 @@ def _elements(queue: Queue) -> int:
 
 
 def _buffer_bytes(ctx: Context, queue: Queue) -> int:
-    """Bytes of one buffer as the reference model allocates it: no queue header, tile headers if HOST-fed (1.9)."""
+    """Return the bytes of one buffer as the reference model allocates it: no queue header, tile headers if HOST-fed
+    (NETLIST 1.9)."""
     producer = ctx.ops.get(queue.input)
     header = producer is None or not producer.untilize_output
     tile = tile_bytes(queue.df, *queue.blocking.tile_dim, ctx.arch.alignment, header)

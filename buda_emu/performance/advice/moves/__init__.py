@@ -1,4 +1,4 @@
-"""The kinds of change that are tried: one file for each, with a declaration and a function that yields proposals."""
+"""The kinds of change that are tried. A kind is a `Move`: its declaration, with a function that yields proposals."""
 
 from collections.abc import Sequence
 from typing import Final

@@ -1,11 +1,10 @@
-"""Changes of how an op works through its tiles: larger ublocks, and an operand that is the same for all parts kept by
-the core.
-"""
+"""Moves that change how an op works through its tiles: larger ublocks, and an operand of one tile that the core
+keeps."""
 
 from collections.abc import Iterator
 from typing import Final
 
-from buda_emu.performance.advice.edits import Edit, Proposal, edited
+from buda_emu.performance.advice.edits import Edit, Proposal, apply_edits
 from buda_emu.performance.advice.moves.cores import can_be_cut
 from buda_emu.performance.advice.moves.move import Move, Situation
 
@@ -13,33 +12,35 @@ _DST_TILES: Final = {"Float32": 4, "Int32": 4}  # that half of Dst holds (PERF 1
 _SHAPES: Final = 3
 
 
-def _propose_ublocks(here: Situation) -> Iterator[Proposal]:
-    op = here.op
-    now = here.cycles(op) if op is not None else None
-    if op is None or now is None or not can_be_cut(here, op):
+def _propose_ublocks(situation: Situation) -> Iterator[Proposal]:
+    op = situation.op
+    cycles_before = situation.op_cycles
+    if op is None or cycles_before is None or not can_be_cut(situation, op):
         return
-    own = op.blocking
-    most = _DST_TILES.get(op.acc_df, 8)
-    found: list[tuple[float, tuple[Edit, ...]]] = []
-    for rows in _divisors(own.block_rows):
-        for columns in _divisors(own.block_cols):
-            if rows * columns > most or (rows, columns) == own.ublock:
+    blocking = op.blocking
+    dst_tiles = _DST_TILES.get(op.acc_df, 8)
+    candidates: list[tuple[float, tuple[Edit, ...]]] = []
+    for rows in _divisors(blocking.block_rows):
+        for columns in _divisors(blocking.block_cols):
+            if rows * columns > dst_tiles or (rows, columns) == blocking.ublock:
                 continue
-            mblock = (own.block_rows // rows, own.block_cols // columns)
+            mblock = (blocking.block_rows // rows, blocking.block_cols // columns)
             edits = (Edit("op", op.name, ("mblock",), mblock), Edit("op", op.name, ("ublock",), (rows, columns)))
-            after = here.cycles(edited(here.variant.netlist, edits).ops[op.name])
-            if after is not None and after < now:
-                found.append((after, edits))
-    for after, edits in sorted(found, key=lambda item: item[0])[:_SHAPES]:
-        sentence = f"{op.name} in ublocks of {_of(edits[1].value)} tiles instead of {_of(own.ublock)}"
-        yield Proposal("block", op.name, sentence, edits, gain=now - after)
+            cycles_after = situation.cycles(apply_edits(situation.variant.netlist, edits).ops[op.name])
+            if cycles_after is not None and cycles_after < cycles_before:
+                candidates.append((cycles_after, edits))
+    for cycles_after, edits in sorted(candidates, key=lambda candidate: candidate[0])[:_SHAPES]:
+        sentence = (
+            f"{op.name} in ublocks of {_shape_text(edits[1].value)} tiles instead of {_shape_text(blocking.ublock)}"
+        )
+        yield Proposal("block", op.name, sentence, edits, gain=cycles_before - cycles_after)
 
 
 def _divisors(count: int) -> list[int]:
     return [number for number in range(1, count + 1) if count % number == 0]
 
 
-def _of(value: object) -> str:
+def _shape_text(value: object) -> str:
     assert isinstance(value, tuple)
     return f"{value[0]}x{value[1]}"
 
@@ -50,22 +51,25 @@ LARGER_UBLOCKS: Final = Move(
 )  # fmt: skip
 
 
-def _propose_kept_operand(here: Situation) -> Iterator[Proposal]:
-    edge = here.edge
-    if here.target.kind == "op" or edge is None or edge.operand < 0:
+def _propose_kept_operand(situation: Situation) -> Iterator[Proposal]:
+    edge = situation.edge
+    if situation.target.kind == "op" or edge is None or edge.operand < 0:
         return
-    op = here.ops[edge.target]
-    source = here.ops.get(edge.source) or here.variant.netlist.queues.get(edge.source)
-    own = op.attributes
-    if source is None or own.kernel_broadcast or own.kernel_broadcast_per_t or op.has("rows by columns"):
+    op = situation.ops[edge.target]
+    source = situation.ops.get(edge.source) or situation.variant.netlist.queues.get(edge.source)
+    attributes = op.attributes
+    if source is None or attributes.kernel_broadcast or attributes.kernel_broadcast_per_t or op.has("rows by columns"):
         return
-    chain = op.input_tms[edge.operand] if edge.operand < len(op.input_tms) else ()
+    if edge.operand < len(op.input_tms):
+        chain = op.input_tms[edge.operand]
+    else:
+        chain = ()
     tiles = source.blocking.t * source.blocking.rows * source.blocking.cols
     if tiles != 1 or not chain or any(tm.name != "broadcast" for tm in chain):
         return
     edits = (Edit("op", op.name, ("attributes", "kernel_broadcast"), ((edge.operand, 1),)),)
     sentence = f"{op.name} keeps its input {edge.operand}"
-    yield Proposal("kernel_broadcast", op.name, sentence, edits, gain=here.target.cycles)
+    yield Proposal("kernel_broadcast", op.name, sentence, edits, gain=situation.target.cycles)
 
 
 KEPT_OPERAND: Final = Move(

@@ -1,6 +1,5 @@
-"""Changes of buffers: more macroblocks in an op's output buffer, other DRAM channels for queues, and the free space in
-DRAM that these need.
-"""
+"""Moves of buffers: more macroblocks in an op's output buffer, other DRAM channels for queues, and the allocation of
+the DRAM that these need."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
@@ -17,14 +16,22 @@ from buda_emu.support.checker.text import plural
 _MOST: Final = 64
 
 
-def _propose_buffers(here: Situation) -> Iterator[Proposal]:
-    if here.target.kind == "memory":
+def _propose_buffers(situation: Situation) -> Iterator[Proposal]:
+    if situation.target.kind == "memory":
         return
-    edge = here.edge
-    names = [here.target.name] if here.target.kind == "op" else [edge.source, edge.target] if edge is not None else []
-    waits = {item.op: item.waiting_for_room / here.report.timing.modelled for item in here.report.timing.ops}
+    edge = situation.edge
+    if situation.target.kind == "op":
+        names = [situation.target.name]
+    elif edge is not None:
+        names = [edge.source, edge.target]
+    else:
+        names = []
+    waits = {
+        op_timing.op: op_timing.waiting_for_room / situation.report.timing.modelled
+        for op_timing in situation.report.timing.ops
+    }
     for name in names:
-        op = here.ops.get(name)
+        op = situation.ops.get(name)
         if op is None or not waits.get(name) or op.has("Ethernet"):
             continue
         count = 2 * max(op.buf_size_mb, 1)
@@ -45,7 +52,7 @@ _FIRST = 0x10000000  # of a channel that no queue lies in: above what the backen
 
 
 class Channels:
-    """The DRAM of one chip, as a netlist's queues lie in it; addresses are given out after the last of each."""
+    """Allocates DRAM of one chip after the last queue of each channel."""
 
     def __init__(self, variant: Variant, chip: int, count: int) -> None:
         self._end = dict.fromkeys(range(count), _FIRST)
@@ -62,14 +69,14 @@ class Channels:
         self._end.update(ends)
 
     def place(self, queue: Queue, channel: int) -> Buffer:
-        """Room for one buffer of a queue, which is taken then."""
+        """Allocate one buffer of a queue."""
         address = align_up(self._end[channel], _ALIGNMENT)
         self._end[channel] = address + buffer_bytes(queue, self._netlist, self._ops)
         return Buffer(channel, address)
 
 
 def may_move(variant: Variant, queue: Queue) -> bool:
-    """Whether a queue can lie elsewhere: it is in DRAM, and nobody else sees its memory.
+    """Return whether a queue can lie elsewhere: it is in DRAM, and no other queue shares its memory.
 
     Queues that share bytes see each other's values: a ram that an op writes and one that the next run reads, as in
     caches of transformers (NETLIST 1.10).
@@ -78,25 +85,34 @@ def may_move(variant: Variant, queue: Queue) -> bool:
         return False
     netlist = variant.netlist
     ops = netlist.ops
-    own = _ranges(queue, buffer_bytes(queue, netlist, ops))
+    ranges = _ranges(queue, buffer_bytes(queue, netlist, ops))
     for other in netlist.queues.values():
         if other is queue or other.target_device != queue.target_device or other.loc.lower() != "dram":
             continue
         if other.alias == queue.name:
             return False
-        if not own.keys().isdisjoint(buffer.channel for buffer in other.buffers):
-            for channel, theirs in _ranges(other, buffer_bytes(other, netlist, ops)).items():
-                if any(a < d and c < b for a, b in own.get(channel, ()) for c, d in theirs):
-                    return False
+        if ranges.keys().isdisjoint(buffer.channel for buffer in other.buffers):
+            continue
+        if _overlap(ranges, _ranges(other, buffer_bytes(other, netlist, ops))):
+            return False
     return True
 
 
+def _overlap(ranges: Mapping[int, list[tuple[int, int]]], others: Mapping[int, list[tuple[int, int]]]) -> bool:
+    """Return whether two queues' ranges (see `_ranges`) have common bytes in any channel."""
+    for channel, other_ranges in others.items():
+        for start, end in ranges.get(channel, ()):
+            if any(start < other_end and other_start < end for other_start, other_end in other_ranges):
+                return True
+    return False
+
+
 def _ranges(queue: Queue, size: int) -> dict[int, list[tuple[int, int]]]:
-    """Channel -> (first byte, end) of the buffers in it."""
-    found: dict[int, list[tuple[int, int]]] = {}
+    """Return (first byte, end) of the buffers in each channel."""
+    ranges: dict[int, list[tuple[int, int]]] = {}
     for buffer in queue.buffers:
-        found.setdefault(buffer.channel, []).append((buffer.address, buffer.address + size))
-    return found
+        ranges.setdefault(buffer.channel, []).append((buffer.address, buffer.address + size))
+    return ranges
 
 
 _QUEUES: Final = 8  # of a channel that are tried alone, the largest streams first
@@ -106,65 +122,75 @@ _ENOUGH: Final = 0.02  # of the fullest channel: what is less is not worth anoth
 
 @dataclass(frozen=True, slots=True)
 class _Loads:
-    """Bytes of an input: of each buffer that moves some, and of each channel of one chip."""
+    """Bytes that each buffer, and each channel of one chip, transfers for one input."""
 
     buffers: Mapping[tuple[str, int], float]  # queue, place of the buffer in its list
     channels: tuple[float, ...]
 
 
-def _propose_channels(here: Situation) -> Iterator[Proposal]:
-    place = channel_of(here.target.name) if here.target.kind == "memory" else None
-    if place is None or place[0] >= here.evaluator.chip.dram_channels:
+def _propose_channels(situation: Situation) -> Iterator[Proposal]:
+    if situation.target.kind == "memory":
+        place = channel_of(situation.target.name)
+    else:
+        place = None
+    if place is None or place[0] >= situation.evaluator.chip.dram_channels:
         return
     channel, chip = place
-    loads = _loads(here, chip)
-    yield from _together(here, loads, chip)
-    yield from _alone(here, loads, channel, chip)
+    loads = _loads(situation, chip)
+    yield from _propose_balanced_channels(situation, loads, chip)
+    yield from _propose_single_queues(situation, loads, channel, chip)
 
 
-def _alone(here: Situation, loads: _Loads, channel: int, chip: int) -> Iterator[Proposal]:
-    """What a queue has in this channel, in the emptiest one."""
-    netlist = here.variant.netlist
+def _propose_single_queues(situation: Situation, loads: _Loads, channel: int, chip: int) -> Iterator[Proposal]:
+    """Propose for each queue to put its buffers of this channel into the emptiest one."""
+    netlist = situation.variant.netlist
     total = loads.channels
     sizes: dict[str, float] = {}
     for (name, number), size in loads.buffers.items():
         if netlist.queues[name].buffers[number].channel == channel:
             sizes[name] = sizes.get(name, 0.0) + size
     least = min(range(len(total)), key=lambda number: (total[number], number))
-    for name, size in sorted(sizes.items(), key=lambda item: (-item[1], item[0]))[:_QUEUES]:
+    for name, size in sorted(sizes.items(), key=lambda entry: (-entry[1], entry[0]))[:_QUEUES]:
         queue = netlist.queues[name]
-        if least == channel or total[least] + size >= total[channel] or not may_move(here.variant, queue):
+        if least == channel or total[least] + size >= total[channel] or not may_move(situation.variant, queue):
             continue
         moves = {(name, number): least for number, buffer in enumerate(queue.buffers) if buffer.channel == channel}
         sentence = f"{name} in {channel_name(least, chip)} instead of {channel}"
         gain = total[channel] - max(total[least] + size, total[channel] - size)
-        yield Proposal("channel", name, sentence, tuple(_edits(here, moves, chip)), gain=gain)
+        yield Proposal("channel", name, sentence, tuple(_edits(situation, moves, chip)), gain=gain)
 
 
-def _together(here: Situation, loads: _Loads, chip: int) -> Iterator[Proposal]:
-    """Buffers out of the fullest channels into the emptiest ones until all carry about as much: of queues that no
-    other epoch touches, or of all."""
+def _propose_balanced_channels(situation: Situation, loads: _Loads, chip: int) -> Iterator[Proposal]:
+    """Propose to move buffers out of the fullest channels into the emptiest ones until all carry about as much: first
+    only queues that no other epoch touches, then any."""
     seen: set[tuple[Edit, ...]] = set()
-    for own in (True, False):
-        moves, after = _balanced(here, loads, own)
-        edits = tuple(_edits(here, moves, chip))
+    for this_epoch_only in (True, False):
+        moves, after = _balance_channels(situation, loads, this_epoch_only)
+        edits = tuple(_edits(situation, moves, chip))
         names = list(dict.fromkeys(edit.name for edit in edits))
         if len(names) < 2 or edits in seen:  # a single one is proposed alone
             continue
         seen.add(edits)
-        more = "one more queue" if len(names) == 2 else f"{len(names) - 1} more queues"
-        sentence = f"{names[0]} and {more} in other DRAM channels: all carry about as much"
+        if len(names) == 2:
+            remainder = "one more queue"
+        else:
+            remainder = f"{len(names) - 1} more queues"
+        sentence = f"{names[0]} and {remainder} in other DRAM channels: all carry about as much"
         yield Proposal("channel", names[0], sentence, edits, gain=max(loads.channels) - max(after))
 
 
-def _balanced(here: Situation, loads: _Loads, own: bool) -> tuple[dict[tuple[str, int], int], list[float]]:
-    """Buffers with their new channels, and what the channels carry then. `own`: of queues of this epoch alone."""
-    netlist = here.variant.netlist
+def _balance_channels(
+    situation: Situation, loads: _Loads, this_epoch_only: bool
+) -> tuple[dict[tuple[str, int], int], list[float]]:
+    """Return the buffers that move with their new channels, and the load of the channels then. With `this_epoch_only`,
+    only queues that no other epoch touches are moved."""
+    netlist = situation.variant.netlist
     at = {key: netlist.queues[key[0]].buffers[key[1]].channel for key in loads.buffers}
     free = {
         name
         for name in dict.fromkeys(name for name, _ in loads.buffers)
-        if may_move(here.variant, netlist.queues[name]) and not (own and len(here.evaluator.epochs_of(name)) > 1)
+        if may_move(situation.variant, netlist.queues[name])
+        and not (this_epoch_only and len(situation.evaluator.epochs_of(name)) > 1)
     }
     total = list(loads.channels)
     moves = dict[tuple[str, int], int]()
@@ -186,28 +212,31 @@ def _balanced(here: Situation, loads: _Loads, own: bool) -> tuple[dict[tuple[str
     return moves, total
 
 
-def _loads(here: Situation, chip: int) -> _Loads:
-    """What every buffer moves for an input; what is loaded once counts, too."""
+def _loads(situation: Situation, chip: int) -> _Loads:
+    """Return the bytes that every buffer transfers for an input; those that are loaded once count, too."""
     buffers: dict[tuple[str, int], float] = {}
-    channels = [0.0] * here.evaluator.chip.dram_channels
-    for edge in here.report.edges:
+    channels = [0.0] * situation.evaluator.chip.dram_channels
+    for edge in situation.report.edges:
         if edge.memory != "dram" or edge.chip != chip:
             continue
-        name = edge.source if edge.operand >= 0 else edge.target
-        own = here.variant.netlist.queues[name].buffers
-        size = sum(edge.memory_bytes.values()) / max(len(own), 1)
-        for number, buffer in enumerate(own):
+        if edge.operand >= 0:
+            name = edge.source
+        else:
+            name = edge.target
+        buffers_of_queue = situation.variant.netlist.queues[name].buffers
+        size = sum(edge.memory_bytes.values()) / max(len(buffers_of_queue), 1)
+        for number, buffer in enumerate(buffers_of_queue):
             buffers[name, number] = buffers.get((name, number), 0.0) + size
             if buffer.channel < len(channels):
                 channels[buffer.channel] += size
     return _Loads(buffers, tuple(channels))
 
 
-def _edits(here: Situation, moves: Mapping[tuple[str, int], int], chip: int) -> Iterator[Edit]:
-    """The lists of the queues, whose buffers get room after all others of their new channels."""
-    room = Channels(here.variant, chip, here.evaluator.chip.dram_channels)
+def _edits(situation: Situation, moves: Mapping[tuple[str, int], int], chip: int) -> Iterator[Edit]:
+    """Yield the edits of the queues' buffer lists. New buffers lie after all others of their channels."""
+    room = Channels(situation.variant, chip, situation.evaluator.chip.dram_channels)
     for name in dict.fromkeys(name for name, _ in moves):
-        queue: Queue = here.variant.netlist.queues[name]
+        queue: Queue = situation.variant.netlist.queues[name]
         buffers = tuple(
             room.place(queue, moves[name, number])
             if moves.get((name, number), buffer.channel) != buffer.channel

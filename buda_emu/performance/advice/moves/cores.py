@@ -1,4 +1,5 @@
-"""More cores for the op that sets the pace, and other rows and columns of cores for identity matmuls."""
+"""Moves of cores: more cores for the op that sets the pace, and other rows and columns of cores for identity
+matmuls."""
 
 from collections.abc import Iterator, Mapping
 from math import prod
@@ -6,7 +7,7 @@ from typing import Final
 
 from buda_emu.netlist.model import Op, Queue
 from buda_emu.netlist.rules.queues.memory import L1_RESERVED, l1_bytes
-from buda_emu.performance.advice.edits import Edit, Proposal, edited, merged
+from buda_emu.performance.advice.edits import Edit, Proposal, apply_edits, merge_edits
 from buda_emu.performance.advice.layout import Place
 from buda_emu.performance.advice.moves.buffers import Channels, may_move
 from buda_emu.performance.advice.moves.move import Move, Situation
@@ -14,7 +15,7 @@ from buda_emu.support.checker.text import plural
 
 
 def merged_columns(op: Op) -> Iterator[tuple[Edit, ...]]:
-    """Edits that give an identity matmul fewer columns of cores. The data of its queues stay as they are."""
+    """Yield edits that give an identity matmul fewer columns of cores. The data of its queues stay as they are."""
     rows, columns = op.blocking.grid_size
     if not op.attributes.identity or columns < 2 or len(op.inputs) != 3 or op.grid_transpose:
         return
@@ -31,8 +32,11 @@ def merged_columns(op: Op) -> Iterator[tuple[Edit, ...]]:
 
 
 def _broadcast_place(op: Op, operand: int, columns: int) -> int | None:
-    """Where in an operand's TMs its broadcast to the columns stands."""
-    chain = op.input_tms[operand] if operand < len(op.input_tms) else ()
+    """Return the place of an operand's broadcast to the columns among its TMs, None if it has none."""
+    if operand < len(op.input_tms):
+        chain = op.input_tms[operand]
+    else:
+        chain = ()
     for place, tm in enumerate(chain):
         if tm.name == "broadcast" and tm.args == ("c", columns):
             return place
@@ -44,82 +48,90 @@ _SHAPES: Final = 6  # that are tried, the best first
 _SPARE: Final = 0.85  # of the cycles that the op takes now: what a donor may take afterwards
 
 
-def _proposals(here: Situation) -> Iterator[Proposal]:
-    op = here.op
-    now = here.cycles(op) if op is not None else None
-    if op is None or now is None or not can_be_cut(here, op):
+def _propose_cores(situation: Situation) -> Iterator[Proposal]:
+    op = situation.op
+    cycles_before = situation.op_cycles
+    if op is None or cycles_before is None or not can_be_cut(situation, op):
         return
-    found: list[tuple[float, int, tuple[Edit, ...]]] = []
+    candidates: list[tuple[float, int, tuple[Edit, ...]]] = []
     for edits in _cuts(op):
-        after = here.cycles(edited(here.variant.netlist, edits).ops[op.name])
-        if after is not None and after < now:
-            found.append((after, _cells(edits), edits))
+        cycles_after = situation.cycles(apply_edits(situation.variant.netlist, edits).ops[op.name])
+        if cycles_after is not None and cycles_after < cycles_before:
+            candidates.append((cycles_after, _cells(edits), edits))
     best: dict[int, tuple[float, int, tuple[Edit, ...]]] = {}
-    for item in sorted(found, key=lambda item: item[:2]):
-        best.setdefault(item[1], item)
+    for candidate in sorted(candidates, key=lambda candidate: candidate[:2]):
+        best.setdefault(candidate[1], candidate)
     tried = 0
-    for after, count, edits in sorted(best.values(), key=lambda item: item[:2]):
-        room = make_room(here, op, edits, now)
+    for cycles_after, count, edits in sorted(best.values(), key=lambda candidate: candidate[:2]):
+        room = make_room(situation, op, edits, cycles_before)
         if room is None:
             continue
         others, words = room
-        edits = (*edits, *_queue_edits(here, op, edits))
+        edits = (*edits, *_queue_edits(situation, op, edits))
         sentence = f"{op.name} on {plural(count, 'core')} instead of {op.blocking.cells}{words}"
-        gain = (now - after) / (count - op.blocking.cells)  # others may need cores as much
-        yield Proposal("cores", op.name, sentence, merged((*edits, *others)), gain=gain)
+        gain = (cycles_before - cycles_after) / (count - op.blocking.cells)  # others may need cores as much
+        yield Proposal("cores", op.name, sentence, merge_edits((*edits, *others)), gain=gain)
         tried += 1
         if tried == _SHAPES:
             return
 
 
-def can_be_cut(here: Situation, op: Op) -> bool:
-    """Whether the cores of an op may be others in number: its work is cut by its blocks alone."""
-    own = op.attributes
-    fed = not all(may_move(here.variant, queue) and queue.blocking == op.blocking for queue in _fed(here, op))
-    special = own.identity or own.kernel_broadcast or own.kernel_broadcast_per_t or own.single_tile
+def can_be_cut(situation: Situation, op: Op) -> bool:
+    """Return whether an op can run on another number of cores: its work is cut by its blocks alone."""
+    attributes = op.attributes
+    fed = not all(
+        may_move(situation.variant, queue) and queue.blocking == op.blocking for queue in _queues_of(situation, op)
+    )
+    special = (
+        attributes.identity
+        or attributes.kernel_broadcast
+        or attributes.kernel_broadcast_per_t
+        or attributes.single_tile
+    )
     fixed = op.has("cut by its attributes") or op.gradient_op or op.grid_transpose
     return not (fixed or special or fed or len(op.grid_loc) != 2)
 
 
-def _fed(here: Situation, op: Op) -> list[Queue]:
-    return [queue for queue in here.variant.netlist.queues.values() if queue.input == op.name]
+def _queues_of(situation: Situation, op: Op) -> list[Queue]:
+    return [queue for queue in situation.variant.netlist.queues.values() if queue.input == op.name]
 
 
-def _queue_edits(here: Situation, op: Op, edits: tuple[Edit, ...]) -> Iterator[Edit]:
-    """Queues that an op feeds have a buffer for each of its cores, in its blocks."""
-    queues = _fed(here, op)
+def _queue_edits(situation: Situation, op: Op, edits: tuple[Edit, ...]) -> Iterator[Edit]:
+    """Yield the edits of queues that an op feeds: one buffer for each of its cores, in its blocks."""
+    queues = _queues_of(situation, op)
     if not queues:
         return
-    count = here.evaluator.chip.dram_channels
+    count = situation.evaluator.chip.dram_channels
     blocks = [edit for edit in edits if edit.name == op.name and edit.path[0] in ("grid_size", "mblock", "ublock")]
-    room = Channels(here.variant, op.target_device, count)
+    room = Channels(situation.variant, op.target_device, count)
     for queue in queues:
-        own = [Edit("queue", queue.name, edit.path, edit.value) for edit in blocks]
-        yield from own
-        new = edited(here.variant.netlist, own).queues[queue.name]
+        block_edits = [Edit("queue", queue.name, edit.path, edit.value) for edit in blocks]
+        yield from block_edits
+        new = apply_edits(situation.variant.netlist, block_edits).queues[queue.name]
         first = queue.buffers[0].channel
         buffers = tuple(room.place(new, (first + cell) % count) for cell in range(new.blocking.cells))
         yield Edit("queue", queue.name, ("dram",), buffers)
 
 
 def _cuts(op: Op) -> Iterator[tuple[Edit, ...]]:
-    """Other grids for the same tensor: t, inner blocks and, where it goes, ublocks stay."""
-    own = op.blocking
-    rows = _sides(own.grid_size[0], own.mblock[0], own.ublock[0])
-    columns = _sides(own.grid_size[1], own.mblock[1], own.ublock[1])
+    """Yield edits for other grids of the same tensor. t and inner blocks stay, and ublocks if possible."""
+    blocking = op.blocking
+    rows = _sides(blocking.grid_size[0], blocking.mblock[0], blocking.ublock[0])
+    columns = _sides(blocking.grid_size[1], blocking.mblock[1], blocking.ublock[1])
     for r, (m, u) in rows.items():
         for c, (n, v) in columns.items():
-            if own.cells < r * c <= _MOST:
+            if blocking.cells < r * c <= _MOST:
                 yield _block_edits(op, (r, c), (m, n), (u, v))
 
 
 def _sides(grid: int, mblock: int, ublock: int) -> dict[int, tuple[int, int]]:
-    """Cores along one side -> (mblock, ublock) of each: the ublock is kept, or cut where the mblock is 1 already."""
-    found = {r: (grid * mblock // r, ublock) for r in range(1, grid * mblock + 1) if grid * mblock % r == 0}
+    """Return for each number of cores along one side the (mblock, ublock) of each: the ublock is kept, or cut if the
+    mblock is 1 already."""
+    blocks = {r: (grid * mblock // r, ublock) for r in range(1, grid * mblock + 1) if grid * mblock % r == 0}
     for cut in range(2, ublock + 1):
         if ublock % cut == 0:
-            found.setdefault(grid * mblock * cut, (1, ublock // cut))
-    return found
+            blocks.setdefault(grid * mblock * cut, (1, ublock // cut))
+    return blocks
 
 
 def _block_edits(op: Op, grid: tuple[int, int], mblock: tuple[int, int], ublock: tuple[int, int]) -> tuple[Edit, ...]:
@@ -128,7 +140,7 @@ def _block_edits(op: Op, grid: tuple[int, int], mblock: tuple[int, int], ublock:
 
 
 def new_grid(edits: tuple[Edit, ...]) -> tuple[int, int]:
-    """Of an op that gets another grid: rows and columns of cores."""
+    """Return rows and columns of cores of an op that gets another grid."""
     grid = next(edit.value for edit in edits if edit.kind == "op" and edit.path == ("grid_size",))
     assert isinstance(grid, tuple)
     return grid[0], grid[1]
@@ -138,15 +150,18 @@ def _cells(edits: tuple[Edit, ...]) -> int:
     return prod(new_grid(edits))
 
 
-def make_room(here: Situation, op: Op, edits: tuple[Edit, ...], now: float) -> tuple[tuple[Edit, ...], str] | None:
-    """Edits of grid_loc, and of ops that give cores away, so that an op gets its new grid; and what is said of it."""
-    layout = here.layout(op)
+def make_room(
+    situation: Situation, op: Op, edits: tuple[Edit, ...], cycles_before: float
+) -> tuple[tuple[Edit, ...], str] | None:
+    """Return edits of grid_loc, and of ops that give cores away, so that an op gets its new grid, and words that
+    describe them; None if there is no room."""
+    layout = situation.layout(op)
     rows, columns = new_grid(edits)
     donors: list[tuple[Edit, ...]] = []
     missing = rows * columns - op.blocking.cells - len(layout.free)
     places = dict(layout.places)
     if missing > 0:
-        for other, cut in _givers(here, op, now):
+        for other, cut in _donor_edits(situation, op, cycles_before):
             donors.append(cut)
             high, wide = new_grid(cut)
             row, column, *_ = places[other.name]
@@ -159,132 +174,155 @@ def make_room(here: Situation, op: Op, edits: tuple[Edit, ...], now: float) -> t
     moved = type(layout)(layout.grid, places).room_for(op.name, rows, columns)
     if moved is None:
         return None
-    given = [edit.name for cut in donors for edit in cut[:1]]
+    donor_names = [edit.name for cut in donors for edit in cut[:1]]
     others = [name for name in moved if name != op.name]
-    words = f"; {', '.join(given)} {'gives' if len(given) == 1 else 'give'} cores" if given else ""
+    if donor_names:
+        words = f"; {', '.join(donor_names)} {'gives' if len(donor_names) == 1 else 'give'} cores"
+    else:
+        words = ""
     words += f"; {plural(len(others), 'other')} moved" if others else ""
-    return (*(edit for cut in donors for edit in cut), *_placed(here, layout.places, moved)), words
+    return (*(edit for cut in donors for edit in cut), *_placement_edits(situation, layout.places, moved)), words
 
 
-def _placed(here: Situation, before: Mapping[str, Place], moved: Mapping[str, Place]) -> Iterator[Edit]:
+def _placement_edits(situation: Situation, before: Mapping[str, Place], moved: Mapping[str, Place]) -> Iterator[Edit]:
     for name, place in moved.items():
         if place[:2] != before[name][:2]:
-            yield Edit("op", here.ops[name].name, ("grid_loc",), place[:2])
+            yield Edit("op", situation.ops[name].name, ("grid_loc",), place[:2])
 
 
-def _givers(here: Situation, op: Op, now: float) -> Iterator[tuple[Op, tuple[Edit, ...]]]:
-    """Ops of the same chip that can do with fewer cores, those that take the least then first."""
-    found: list[tuple[float, str, Op, tuple[Edit, ...]]] = []
-    for other in here.ops.values():
+def _donor_edits(situation: Situation, op: Op, cycles_before: float) -> Iterator[tuple[Op, tuple[Edit, ...]]]:
+    """Yield ops of the same chip that can do with fewer cores and the edits for it, those that take the fewest cycles
+    then first."""
+    donors: list[tuple[float, str, Op, tuple[Edit, ...]]] = []
+    for other in situation.ops.values():
         cells = other.blocking.cells
         if other.name == op.name or cells < 2 or other.target_device != op.target_device:
             continue
         fewest: tuple[float, tuple[Edit, ...]] | None = None
-        for merge in _merges(other) if can_be_cut(here, other) else _merged_columns(here, other):
-            edits = _fitting(here, other.name, merge)
-            after = here.cycles(edited(here.variant.netlist, edits).ops[other.name]) if edits else None
-            if after is not None and after < _SPARE * now and (fewest is None or _cells(edits) < _cells(fewest[1])):
-                fewest = after, (*edits, *_queue_edits(here, other, edits))
+        for merge in _merges(other) if can_be_cut(situation, other) else _merged_columns(situation, other):
+            edits = _fit_into_l1(situation, other.name, merge)
+            if edits:
+                cycles_after = situation.cycles(apply_edits(situation.variant.netlist, edits).ops[other.name])
+            else:
+                cycles_after = None
+            if (
+                cycles_after is not None
+                and cycles_after < _SPARE * cycles_before
+                and (fewest is None or _cells(edits) < _cells(fewest[1]))
+            ):
+                fewest = cycles_after, (*edits, *_queue_edits(situation, other, edits))
         if fewest is not None:
-            found.append((fewest[0], other.name, other, fewest[1]))
-    for _, _, other, edits in sorted(found, key=lambda item: item[:2]):
+            donors.append((fewest[0], other.name, other, fewest[1]))
+    for _, _, other, edits in sorted(donors, key=lambda donor: donor[:2]):
         yield other, edits
 
 
-def _fitting(here: Situation, name: str, edits: tuple[Edit, ...]) -> tuple[Edit, ...]:
-    """The same, with a smaller output buffer where L1 asks for it; () where that is not enough."""
-    arch = here.variant.netlist.arch
+def _fit_into_l1(situation: Situation, name: str, edits: tuple[Edit, ...]) -> tuple[Edit, ...]:
+    """Return the edits, with an output buffer of one macroblock if L1 is too small otherwise; () if it is too small
+    even then."""
+    arch = situation.variant.netlist.arch
     for smaller in (edits, (*edits, Edit("op", name, ("buf_size_mb",), 1))):
-        op = edited(here.variant.netlist, smaller).ops[name]
+        op = apply_edits(situation.variant.netlist, smaller).ops[name]
         if l1_bytes(op, arch.alignment) <= arch.l1_bytes - L1_RESERVED:
             return smaller
     return ()
 
 
-def _merged_columns(here: Situation, op: Op) -> Iterator[tuple[Edit, ...]]:
-    return iter(()) if _fed(here, op) else merged_columns(op)
+def _merged_columns(situation: Situation, op: Op) -> Iterator[tuple[Edit, ...]]:
+    if _queues_of(situation, op):
+        return iter(())
+    return merged_columns(op)
 
 
 def _merges(op: Op) -> Iterator[tuple[Edit, ...]]:
-    own = op.blocking
-    for r in range(1, own.grid_size[0] + 1):
-        for c in range(1, own.grid_size[1] + 1):
-            if own.grid_size[0] % r == 0 and own.grid_size[1] % c == 0 and r * c < own.cells:
-                m = own.mblock[0] * own.grid_size[0] // r
-                n = own.mblock[1] * own.grid_size[1] // c
-                yield _block_edits(op, (r, c), (m, n), own.ublock)
+    blocking = op.blocking
+    for r in range(1, blocking.grid_size[0] + 1):
+        for c in range(1, blocking.grid_size[1] + 1):
+            if blocking.grid_size[0] % r == 0 and blocking.grid_size[1] % c == 0 and r * c < blocking.cells:
+                m = blocking.mblock[0] * blocking.grid_size[0] // r
+                n = blocking.mblock[1] * blocking.grid_size[1] // c
+                yield _block_edits(op, (r, c), (m, n), blocking.ublock)
 
 
 MOVE: Final = Move(
     "cores", "grid_size, grid_loc, mblock, ublock",
     "an op that sets the pace and is cut by its blocks alone, where cores are free or can be made so",
-    lossy=False, proposals=_proposals,
+    lossy=False, proposals=_propose_cores,
 )  # fmt: skip
 
 
-def _propose_rows(here: Situation) -> Iterator[Proposal]:
-    op = here.op
-    now = here.cycles(op) if op is not None else None
-    if op is None or now is None or not op.attributes.identity or len(op.grid_loc) != 2 or op.grid_transpose:
+def _propose_rows(situation: Situation) -> Iterator[Proposal]:
+    op = situation.op
+    cycles_before = situation.op_cycles
+    if op is None or cycles_before is None or not op.attributes.identity or len(op.grid_loc) != 2 or op.grid_transpose:
         return
-    queues = _encoded(here, op)
+    queues = _encoding_queues(situation, op)
     if queues is None:
         return
-    found: list[tuple[float, int, tuple[Edit, ...]]] = []
+    candidates: list[tuple[float, int, tuple[Edit, ...]]] = []
     for columns in ((), *merged_columns(op)):  # a column less makes room for rows
-        base = edited(here.variant.netlist, columns).ops[op.name]
+        base = apply_edits(situation.variant.netlist, columns).ops[op.name]
         rows = base.blocking.grid_size[0]
         mblock = base.blocking.mblock
         for times in range(2, mblock[0] + 1):
             if mblock[0] % times or rows * times > _MOST:
                 continue
             grid = (rows * times, base.blocking.grid_size[1])
-            own = (
+            row_edits = (
                 Edit("op", op.name, ("grid_size",), grid),
                 Edit("op", op.name, ("mblock",), (mblock[0] // times, mblock[1])),
             )
-            edits = merged((*columns, *own))
-            after = here.cycles(edited(here.variant.netlist, edits).ops[op.name])
-            if after is not None and after < now:
-                found.append((after, grid[0] * grid[1], (*edits, *_row_queue_edits(here, queues, grid[0]))))
-    for after, count, edits in sorted(found, key=lambda item: item[:2]):
-        room = make_room(here, op, edits, now)
+            edits = merge_edits((*columns, *row_edits))
+            cycles_after = situation.cycles(apply_edits(situation.variant.netlist, edits).ops[op.name])
+            if cycles_after is not None and cycles_after < cycles_before:
+                candidates.append(
+                    (cycles_after, grid[0] * grid[1], (*edits, *_row_queue_edits(situation, queues, grid[0])))
+                )
+    for cycles_after, count, edits in sorted(candidates, key=lambda candidate: candidate[:2]):
+        room = make_room(situation, op, edits, cycles_before)
         if room is None:
             continue
         others, words = room
         rows = new_grid(edits)[0]
-        own = f"{op.name} on {plural(count, 'core')}, {plural(rows, 'row')}, instead of {op.blocking.cells}{words}"
+        sentence = f"{op.name} on {plural(count, 'core')}, {plural(rows, 'row')}, instead of {op.blocking.cells}{words}"
         yield Proposal(
             "rows",
             op.name,
-            own,
-            merged((*edits, *others)),
-            gain=(now - after) / max(count - op.blocking.cells, 1),
+            sentence,
+            merge_edits((*edits, *others)),
+            gain=(cycles_before - cycles_after) / max(count - op.blocking.cells, 1),
             host=f"encodes {' and '.join(queue.name for queue in queues)} for {plural(rows, 'row')} of cores",
         )
 
 
-def _encoded(here: Situation, op: Op) -> tuple[Queue, Queue] | None:
-    """The queues of the sparse tiles and of their encoding, if the host fills them for this op alone."""
-    netlist = here.variant.netlist
-    found = [netlist.queues.get(op.inputs[operand]) for operand in (0, 2)] if len(op.inputs) == 3 else []
+def _encoding_queues(situation: Situation, op: Op) -> tuple[Queue, Queue] | None:
+    """Return the queues of the sparse tiles and of their encoding, if the host fills them for this op alone; else
+    None."""
+    netlist = situation.variant.netlist
+    if len(op.inputs) == 3:
+        queues_read = [netlist.queues.get(op.inputs[operand]) for operand in (0, 2)]
+    else:
+        queues_read = []
     readers = [name for other in netlist.ops.values() for name in other.inputs]
     queues = [
         queue
-        for queue in found
+        for queue in queues_read
         if queue is not None
         and queue.host_fed
         and readers.count(queue.name) == 1
-        and may_move(here.variant, queue)
+        and may_move(situation.variant, queue)
         and queue.blocking.grid_size[0] == op.blocking.grid_size[0]
     ]
-    return (queues[0], queues[1]) if len(queues) == 2 else None
+    if len(queues) == 2:
+        return (queues[0], queues[1])
+    return None
 
 
-def _row_queue_edits(here: Situation, queues: tuple[Queue, Queue], rows: int) -> Iterator[Edit]:
-    """As many rows of buffers as the op has rows of cores, each as large as before: a row may need all of it."""
-    count = here.evaluator.chip.dram_channels
-    room = Channels(here.variant, queues[0].target_device, count)
+def _row_queue_edits(situation: Situation, queues: tuple[Queue, Queue], rows: int) -> Iterator[Edit]:
+    """Yield edits that give the queues as many rows of buffers as the op has rows of cores. Each buffer stays as large
+    as before, since one row may need all of it."""
+    count = situation.evaluator.chip.dram_channels
+    room = Channels(situation.variant, queues[0].target_device, count)
     for queue in queues:
         columns = queue.blocking.grid_size[1]
         buffers = list(queue.buffers)

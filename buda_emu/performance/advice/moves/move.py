@@ -1,4 +1,4 @@
-"""The interface of a kind of change, and what it may look at."""
+"""The interface of a kind of change: the situation that it is applied to, and its declaration."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -15,7 +15,8 @@ from buda_emu.performance.timing.transfers.flows import Flow, channel_of
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """What holds an epoch back: an op, the memory between two ends, or a transfer. `cycles` of an input."""
+    """A part of an epoch that limits it: an op, a memory channel or a stream through it, or a transfer. `cycles` of an
+    input."""
 
     kind: Literal["op", "memory", "transfer"]
     name: str
@@ -24,7 +25,7 @@ class Target:
 
 @dataclass(frozen=True)
 class Situation:
-    """An epoch of a netlist as edited so far, and what holds it back."""
+    """An epoch of a netlist with the edits so far, and the target that limits it."""
 
     evaluator: Evaluator
     variant: Variant
@@ -33,51 +34,66 @@ class Situation:
 
     @property
     def report(self) -> EpochReport:
-        """The epoch's figures."""
+        """Return the report of the epoch."""
         return self.variant.reports[self.epoch]
 
     @cached_property
     def ops(self) -> dict[str, Op]:
-        """Of the epoch."""
+        """Return the ops of the epoch by name."""
         graphs = self.variant.netlist.graphs
         return {op.name: op for name in self.report.graphs for op in graphs[name].ops}
 
     @property
     def op(self) -> Op | None:
-        """The target, if it is an op."""
-        return self.ops.get(self.target.name) if self.target.kind == "op" else None
+        """Return the target if it is an op, else None."""
+        if self.target.kind == "op":
+            return self.ops.get(self.target.name)
+        return None
+
+    @property
+    def op_cycles(self) -> float | None:
+        """Return the cycles that the target takes for one input, None if it is no op or cannot be modelled."""
+        if self.op is None:
+            return None
+        return self.cycles(self.op)
 
     @cached_property
     def edge(self) -> Flow | None:
-        """The flow that a transfer or a stream of a memory is."""
+        """Return the flow of the target if it is a transfer or a stream of a memory channel, else None."""
         name = self.target.name.rpartition(": ")[2]
         return next((edge for edge in self.report.edges if edge.ends == name), None)
 
     def layout(self, op: Op) -> Layout:
-        """The cores of the chip that an op runs on."""
+        """Return the layout of the chip that an op runs on."""
         return Layout.of(self.variant.netlist, self.report.graphs, op.target_device, self.evaluator.chip.grid)
 
     def cycles(self, op: Op) -> float | None:
-        """What each core of an op would take for one input."""
+        """Return the cycles that each core of an op would take for one input, None if it cannot be modelled."""
         return self.evaluator.op_cycles(self.variant, op, self.epoch)
 
 
-def streams(here: Situation) -> list[tuple[Flow, float]]:
-    """Of a DRAM channel that is the target: what it carries for each input, in bytes, the largest first."""
-    place = channel_of(here.target.name) if here.target.kind == "memory" else None
-    found = [
+def streams(situation: Situation) -> list[tuple[Flow, float]]:
+    """Return the flows through the DRAM channel that is the target with their bytes for each input, largest first; []
+    for another target."""
+    if situation.target.kind == "memory":
+        place = channel_of(situation.target.name)
+    else:
+        place = None
+    flows = [
         (edge, float(edge.memory_bytes.get(place[0], 0)))
-        for edge in here.report.edges
+        for edge in situation.report.edges
         if place is not None and edge.memory == "dram" and edge.chip == place[1] and not edge.once
     ]
-    return sorted((item for item in found if item[1]), key=lambda item: (-item[1], item[0].source, item[0].target))
+    return sorted(
+        (entry for entry in flows if entry[1]), key=lambda entry: (-entry[1], entry[0].source, entry[0].target)
+    )
 
 
 @dataclass(frozen=True, slots=True)
 class Move:
-    """One kind of change: its name, what it changes, when it applies, and its legal neighbours.
+    """One kind of change: its name, the fields that it changes, and when it applies.
 
-    `proposals` yields what may be tried for a target; nothing for one that it does not apply to.
+    `proposals` yields the changes to try for a situation, none if the kind does not apply to it.
     """
 
     name: str

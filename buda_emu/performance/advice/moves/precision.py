@@ -1,11 +1,11 @@
-"""Changes of precision: a lower math fidelity, a narrower number format for a tensor that is moved, the vector unit's
-faster and less accurate form of a function.
-"""
+"""Moves of precision: a lower math fidelity, a narrower number format for a tensor that is transferred, and the vector
+unit's faster and less accurate form of a function."""
 
 from collections.abc import Iterator
 from typing import Final
 
-from buda_emu.performance.advice.edits import Edit, Proposal, edited
+from buda_emu.netlist.model import Netlist
+from buda_emu.performance.advice.edits import Edit, Proposal, apply_edits
 from buda_emu.performance.advice.moves.move import Move, Situation, streams
 from buda_emu.performance.timing.op.call import PHASES
 from buda_emu.performance.timing.transfers.flows import Flow
@@ -13,17 +13,17 @@ from buda_emu.performance.timing.transfers.flows import Flow
 _LOWER: Final = {4: ("HiFi3", "HiFi2", "LoFi"), 3: ("HiFi2", "LoFi"), 2: ("LoFi",)}
 
 
-def _propose_fidelities(here: Situation) -> Iterator[Proposal]:
-    op = here.op
-    now = here.cycles(op) if op is not None else None
-    if op is None or now is None:
+def _propose_fidelities(situation: Situation) -> Iterator[Proposal]:
+    op = situation.op
+    cycles_before = situation.op_cycles
+    if op is None or cycles_before is None:
         return
     for word in _LOWER.get(PHASES.get(op.math_fidelity, 4), ()):
         edits = (Edit("op", op.name, ("math_fidelity",), word),)
-        after = here.cycles(edited(here.variant.netlist, edits).ops[op.name])
-        if after is not None and after < now:
+        cycles_after = situation.cycles(apply_edits(situation.variant.netlist, edits).ops[op.name])
+        if cycles_after is not None and cycles_after < cycles_before:
             sentence = f"{op.name} in {word} instead of {op.math_fidelity}"
-            yield Proposal("fidelity", op.name, sentence, edits, lossy=True, gain=now - after)
+            yield Proposal("fidelity", op.name, sentence, edits, lossy=True, gain=cycles_before - cycles_after)
 
 
 LOWER_FIDELITY: Final = Move(
@@ -39,44 +39,56 @@ _NARROWER: Final = {"Float32": "Float16_b", "Float16_b": "Bfp8_b", "Float16": "B
 _STREAMS: Final = 6  # of a channel that are tried, the largest first
 
 
-def _propose_formats(here: Situation) -> Iterator[Proposal]:
-    if here.target.kind == "op":
+def _propose_formats(situation: Situation) -> Iterator[Proposal]:
+    if situation.target.kind == "op":
         return
-    if here.edge is not None:
-        yield from _of_edge(here, here.edge, here.target.cycles)
+    if situation.edge is not None:
+        yield from _narrow_edge(situation, situation.edge, situation.target.cycles)
         return
-    carried = streams(here)
-    whole = sum(size for _, size in carried)
+    carried = streams(situation)
+    total = sum(size for _, size in carried)
     for edge, size in carried[:_STREAMS]:
-        yield from _of_edge(here, edge, here.target.cycles * size / whole)
+        yield from _narrow_edge(situation, edge, situation.target.cycles * size / total)
 
 
-def _of_edge(here: Situation, edge: Flow, cycles: float) -> Iterator[Proposal]:
-    netlist = here.variant.netlist
-    ops = netlist.ops
+def _narrow_edge(situation: Situation, edge: Flow, cycles: float) -> Iterator[Proposal]:
+    """Propose a narrower format for the tensor of an edge, with its producer, its queues and its readers."""
+    netlist = situation.variant.netlist
     queue = netlist.queues.get(edge.source) or netlist.queues.get(edge.target)
-    name = queue.name if queue is not None else edge.source
-    before = queue.df if queue is not None else ops[name].out_df
-    narrow = _NARROWER.get(before)
-    if narrow is None or (queue is not None and (queue.alias or queue.layout != "tilized")):
+    if queue is not None and (queue.alias or queue.layout != "tilized"):
         return
-    edits = [Edit("queue", queue.name, ("df",), narrow)] if queue is not None else []
+    if queue is not None:
+        name = queue.name
+        before = queue.df
+    else:
+        name = edge.source
+        before = netlist.ops[name].out_df
+    narrow = _NARROWER.get(before)
+    if narrow is None:
+        return
+    names = {name}
+    edits: list[Edit] = []
+    if queue is not None:
+        edits.append(Edit("queue", name, ("df",), narrow))
     if queue is None or not queue.host_fed:  # the op that makes it makes it for everybody
-        producer = ops.get(queue.input if queue is not None else name)
+        producer = netlist.ops.get(queue.input if queue is not None else name)
         if producer is None or producer.out_df != before:
             return
         edits.append(Edit("op", producer.name, ("out_df",), narrow))
         fed = [other for other in netlist.queues.values() if other.input == producer.name and other is not queue]
         edits += [Edit("queue", other.name, ("df",), narrow) for other in fed]
-        names = {name, producer.name, *(other.name for other in fed)}
-    else:
-        names = {name}
-    for op in ops.values():
-        formats = tuple(narrow if source in names else df for source, df in zip(op.inputs, op.in_df, strict=False))
-        if formats != op.in_df and len(formats) == len(op.in_df):
-            edits.append(Edit("op", op.name, ("in_df",), formats))
+        names |= {producer.name, *(other.name for other in fed)}
+    edits += _reader_edits(netlist, names, narrow)
     sentence = f"{name} in {narrow} instead of {before}"
     yield Proposal("format", name, sentence, tuple(edits), lossy=True, gain=cycles)
+
+
+def _reader_edits(netlist: Netlist, names: set[str], narrow: str) -> Iterator[Edit]:
+    """Yield edits of the input formats of all ops that read one of the tensors."""
+    for op in netlist.ops.values():
+        formats = tuple(narrow if source in names else df for source, df in zip(op.inputs, op.in_df, strict=False))
+        if formats != op.in_df and len(formats) == len(op.in_df):
+            yield Edit("op", op.name, ("in_df",), formats)
 
 
 NARROWER_FORMAT: Final = Move(
@@ -86,16 +98,16 @@ NARROWER_FORMAT: Final = Move(
 )  # fmt: skip
 
 
-def _propose_approximations(here: Situation) -> Iterator[Proposal]:
-    op = here.op
-    now = here.cycles(op) if op is not None else None
-    if op is None or now is None or not op.has("vector unit") or op.attributes.approximate_mode:
+def _propose_approximations(situation: Situation) -> Iterator[Proposal]:
+    op = situation.op
+    cycles_before = situation.op_cycles
+    if op is None or cycles_before is None or not op.has("vector unit") or op.attributes.approximate_mode:
         return
     edits = (Edit("op", op.name, ("attributes", "approximate_mode"), True),)
-    after = here.cycles(edited(here.variant.netlist, edits).ops[op.name])
-    if after is not None and after < now:
+    cycles_after = situation.cycles(apply_edits(situation.variant.netlist, edits).ops[op.name])
+    if cycles_after is not None and cycles_after < cycles_before:
         sentence = f"{op.name} approximated"
-        yield Proposal("approximate", op.name, sentence, edits, lossy=True, gain=now - after)
+        yield Proposal("approximate", op.name, sentence, edits, lossy=True, gain=cycles_before - cycles_after)
 
 
 APPROXIMATION: Final = Move(

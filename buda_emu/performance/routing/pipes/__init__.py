@@ -1,3 +1,2 @@
-"""The pipe graph of a temporal epoch, as the vendor's net2pipe makes it: `maps` of tiles between producer and operand,
-`buffers`, `ops` (how ops read), `making` of pipes, and `rules` for what net2pipe refuses.
-"""
+"""The pipe graph of a temporal epoch, as the vendor's net2pipe makes it: `edge` maps tiles from a producer to an
+operand, `ops` says how ops read, `buffers` and `make_pipes` make the graph, `build` refuses what net2pipe refuses."""

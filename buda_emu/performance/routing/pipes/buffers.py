@@ -10,7 +10,7 @@ from buda_emu.performance.routing.pipes.epoch import Epoch
 from buda_emu.performance.routing.pipes.ethernet import WINDOW_BYTES, window
 from buda_emu.performance.routing.pipes.granularity import Cut, Ids
 from buda_emu.performance.routing.pipes.model import NO_CORE, POST_TM, PRE_TM, Buffer
-from buda_emu.performance.routing.pipes.op_buffers import OpBuffers, Place, core_of, untilized
+from buda_emu.performance.routing.pipes.op_buffers import OpBuffers, Place, core_of, untilize_fields
 from buda_emu.performance.routing.pipes.ops.edges import OpEdges
 from buda_emu.performance.routing.pipes.ops.general import buffered_mblocks
 from buda_emu.performance.routing.pipes.ops.kinds import kind_of
@@ -26,7 +26,7 @@ _TYPES: Final = {(True, True): "unknown", (True, False): "dram_prolog", (False, 
 
 @dataclass(slots=True)
 class QueueBuffer:
-    """One buffer of a queue. `emitted`: not of a gradient's queue, whose buffer in L1 carries the address."""
+    """One buffer of a queue. `emitted` is False for a gradient's queue, since the buffer in L1 carries its address."""
 
     id: int
     queue: Queue
@@ -56,65 +56,81 @@ class QueueBuffers:
         self._slots: dict[str, tuple[int, int]] = {}
 
     def make(self, queue: Queue) -> None:
-        """One set of buffers, or with a prologue one for each op that reads the queue."""
+        """Make one set of buffers of a queue, or with a prologue one for each op that reads the queue."""
         epoch = self.epoch
         name = queue.name
         producer = epoch.producer(queue)
-        own = producer is not None and producer.gradient_op and queue.input in epoch.ops
-        kept = name in epoch.prologue
-        readers = [one for one in dict.fromkeys(epoch.readers.get(name, ())) if one in epoch.ops] if kept else []
+        is_gradient = producer is not None and producer.gradient_op and queue.input in epoch.ops
+        in_prologue = name in epoch.prologue
+        if in_prologue:
+            readers = [
+                reader_name for reader_name in dict.fromkeys(epoch.readers.get(name, ())) if reader_name in epoch.ops
+            ]
+        else:
+            readers = []
         fields = self._fields(queue, producer)
         for number, reader in enumerate(readers or [""]):
-            ids = self.ids[name] if number == 0 else self._ids.several(len(self.ids[name]))
-            if kept:
+            if number == 0:
+                ids = self.ids[name]
+            else:
+                ids = self._ids.several(len(self.ids[name]))
+            if in_prologue:
                 self.forks[name, reader] = ids
             op = epoch.ops.get(reader)
             if op is not None:
                 fields = fields | self._kept_fields(queue, op)
             for cell, id in enumerate(ids):
-                core = held_by(queue, op, *divmod(cell, queue.blocking.grid_size[1])) if op is not None else None
-                self.made.append(QueueBuffer(id=id, queue=queue, cell=cell, core=core, emitted=not own, fields=fields))
+                if op is not None:
+                    core = held_by(queue, op, *divmod(cell, queue.blocking.grid_size[1]))
+                else:
+                    core = None
+                self.made.append(
+                    QueueBuffer(id=id, queue=queue, cell=cell, core=core, emitted=not is_gradient, fields=fields)
+                )
 
-    def emitted(self, ports: Mapping[int, int]) -> Iterator[Buffer]:
-        """The buffers, each with its DRAM port."""
-        for one in self.made:
-            if not one.emitted:
+    def emit(self, ports: Mapping[int, int]) -> Iterator[Buffer]:
+        """Yield the buffers, each with its DRAM port."""
+        for buffer in self.made:
+            if not buffer.emitted:
                 continue
-            place = one.queue.buffers[one.cell]
-            core = one.core or (NO_CORE, NO_CORE)
-            far = window(self.epoch, one.queue)
+            place = buffer.queue.buffers[buffer.cell]
+            core = buffer.core or (NO_CORE, NO_CORE)
+            far = window(self.epoch, buffer.queue)
             yield Buffer(
-                id=one.id,
+                id=buffer.id,
                 row=core[0],
                 column=core[1],
                 dram_chan=place.channel,
-                dram_addr=self._address(one.queue, place, far),
-                dram_sub_chan=ports.get(one.id, 0),
-                **one.fields,
+                dram_addr=self._address(buffer.queue, place, far),
+                dram_sub_chan=ports.get(buffer.id, 0),
+                **buffer.fields,
             )
 
     def pieces(self, queue: Queue) -> int:
-        """Pieces of an entry of a queue that is read in pieces."""
+        """Return the number of pieces of an entry of a queue that is read in pieces."""
         return self.slot(queue)[0] // self.cuts[queue.name].tiles
 
     def slot(self, queue: Queue) -> tuple[int, int]:
-        """Tiles of an entry in one buffer, and bytes of a tile; of flat rows, what is fetched of them."""
-        found = self._slots.get(queue.name)
-        if found is None:
-            found = self._slots[queue.name] = self._slot(queue)
-        return found
+        """Return the tiles of an entry in one buffer, and the bytes of a tile; for flat rows, those that are
+        fetched."""
+        slot = self._slots.get(queue.name)
+        if slot is None:
+            slot = self._slots[queue.name] = self._slot(queue)
+        return slot
 
     def _slot(self, queue: Queue) -> tuple[int, int]:
-        own = queue.blocking
+        blocking = queue.blocking
         reader = self.epoch.flat_reader(queue.name)
         if reader is not None:
-            size = flat_row_bytes(queue.df, own, self.arch)
+            size = flat_row_bytes(queue.df, blocking, self.arch)
             if reader.has("row-wise index"):
-                return own.mblock[1] * reader.attributes.num_indices, size
-            return own.t * own.mblock[0] * own.mblock[1] * own.ublock[0] * own.tile_dim[0], size
+                return blocking.mblock[1] * reader.attributes.num_indices, size
+            return blocking.t * blocking.mblock[0] * blocking.mblock[1] * blocking.ublock[0] * blocking.tile_dim[
+                0
+            ], size
         producer = self.epoch.producer(queue)
         headers = producer is None or not producer.untilize_output
-        return own.tiles_per_core, tile_bytes(queue.df, *own.tile_dim, self.arch.alignment, headers)
+        return blocking.tiles_per_core, tile_bytes(queue.df, *blocking.tile_dim, self.arch.alignment, headers)
 
     def _kept_fields(self, queue: Queue, op: Op) -> dict[str, Any]:
         edges = self.edges[op.name]
@@ -135,7 +151,7 @@ class QueueBuffers:
 
     def _fields(self, queue: Queue, producer: Op | None) -> dict[str, Any]:
         epoch = self.epoch
-        kept = queue.name in epoch.prologue
+        in_prologue = queue.name in epoch.prologue
         stored = queue.name in epoch.epilogue
         slot, size = self.slot(queue)
         tiles = slot * epoch.input_count
@@ -145,11 +161,14 @@ class QueueBuffers:
         if cut.scattered:
             replicate = slot // cut.tiles
             tiles //= replicate
-            piece = slot // replicate if kept else slot
+            if in_prologue:
+                piece = slot // replicate
+            else:
+                piece = slot
         fields: dict[str, Any] = {
             "operand": 0,
             "op": queue.name,
-            "buffer_type": _TYPES.get((kept, stored), "dram_io"),
+            "buffer_type": _TYPES.get((in_prologue, stored), "dram_io"),
             "chip": queue.target_device,
             "epoch_tiles": tiles,
             "tiles_per_input": slot,
@@ -159,11 +178,11 @@ class QueueBuffers:
             "is_scatter": cut.scattered,
             "replicate": replicate,
             "q_slots": queue.entries,
-            "dram_io_flag": not kept and not stored,
+            "dram_io_flag": not in_prologue and not stored,
             "dram_io_flag_is_remote": queue.loc == "host" or window(epoch, queue) is not None,
             "dram_io_allow_overwrite": queue.is_ram,
             "dram_io_skip_flow_ctrl": queue.is_ram,
-            "dram_buf_flag": kept,
+            "dram_buf_flag": in_prologue,
             "write_dram_buf_flag": stored,
             "dram_ram_flag": queue.is_ram,
         }
@@ -177,12 +196,12 @@ class QueueBuffers:
                 "mblock_n": n,
                 "mblock_k": producer.attributes.m_k,
             }
-            fields |= untilized(producer)
+            fields |= untilize_fields(producer)
         return fields | self._flat_fields(queue)
 
     def _flat_fields(self, queue: Queue) -> dict[str, Any]:
-        """What reading rows of a table, indices or flat data needs."""
-        own = queue.blocking
+        """Return the fields for reading rows of a table, indices or flat data."""
+        blocking = queue.blocking
         tile = queue.blocking.tile_dim
         reader = self.epoch.flat_reader(queue.name)
         index = self.epoch.index_reader(queue.name)
@@ -195,26 +214,26 @@ class QueueBuffers:
         if reader is None:
             return {}
         down, across = (
-            cores // buffers for cores, buffers in zip(reader.blocking.grid_size, own.grid_size, strict=True)
+            cores // buffers for cores, buffers in zip(reader.blocking.grid_size, blocking.grid_size, strict=True)
         )
-        row = own.mblock[1] // across * own.ublock[1]
+        row = blocking.mblock[1] // across * blocking.ublock[1]
         fields: dict[str, Any] = {
-            "embedding_table_row_size": own.grid_size[1] * row * across,
+            "embedding_table_row_size": blocking.grid_size[1] * row * across,
             "embedding_table_row_size_per_core": row,
             "embedding_table_core_c_div": across,
             "untilized_output_tile_dim_r": tile[0],
             "untilized_output_tile_dim_c": tile[1],
-            "untilized_output_c_dim": own.mblock[1] // across,
+            "untilized_output_c_dim": blocking.mblock[1] // across,
         }
         if reader.has("row-wise index"):
             return fields | {"embedding_table": True}
-        rows = own.ublock[0] * tile[0] * (1 if own.ublock_order == "r" else own.mblock[0] // down)
+        rows = blocking.ublock[0] * tile[0] * (1 if blocking.ublock_order == "r" else blocking.mblock[0] // down)
         return fields | {"hw_tilize": True, "tilize_mblock_n_loop_num_rows": rows}
 
 
 def held_by(queue: Queue, op: Op, row: int, column: int) -> Place:
-    """The core of an op that keeps a buffer of a queue: its grid, over and over; a product's right operand from the
-    last row on, where its columns are multicast from."""
+    """Return the core of an op that keeps a buffer of a queue. Buffers are dealt over its grid again and again; those
+    of a product's right operand begin at the last row, from where its columns are multicast."""
     rows, columns = op.blocking.grid_size
     row = row % rows
     column = column % columns
@@ -230,7 +249,7 @@ TILES: Final = 64
 
 
 class PaddingBuffers:
-    """Made when a pipe asks for one, for each operand and core that gathers it."""
+    """Buffers of padding, for each operand and core that gathers it; made when a pipe first asks for one."""
 
     def __init__(
         self, epoch: Epoch, ids: Ids, edges: Mapping[str, OpEdges], cuts: Mapping[str, Cut], queues: QueueBuffers
@@ -245,18 +264,24 @@ class PaddingBuffers:
         self._addresses: Mapping[tuple[str, float], int] | None = None
 
     def get(self, op: Op, index: int, core: tuple[int, int, int]) -> int:
-        """The id of the buffer for padding of an operand that is gathered on `core`: chip, row and column."""
+        """Return the id of the buffer for padding of an operand that is gathered on `core` (chip, row and column), and
+        make it if it is new."""
         name = op.inputs[index]
         streams = name in self.epoch.netlist.queues and name not in self.epoch.prologue
         id = self._known.get((op.name, index, core))
         if id is not None:
             if not streams:
-                own = self.made[id]
-                self.made[id] = replace(own, tiles_per_input=own.tiles_per_input + own.scatter_gather_num_tiles)
+                buffer = self.made[id]
+                self.made[id] = replace(
+                    buffer, tiles_per_input=buffer.tiles_per_input + buffer.scatter_gather_num_tiles
+                )
             return id
         id = self._known[op.name, index, core] = self._ids.new()
         cut = self.cuts[name]
-        fields = self._streamed(name, cut) if streams else self._kept(op, index, cut, core[1:])
+        if streams:
+            fields = self._streaming_fields(name, cut)
+        else:
+            fields = self._prologue_fields(op, index, cut, core[1:])
         self.made[id] = Buffer(
             id=id,
             operand=0,
@@ -270,8 +295,8 @@ class PaddingBuffers:
         )
         return id
 
-    def known(self, op: Op, index: int, core: tuple[int, int, int]) -> int:
-        """The id of a buffer that was asked for before."""
+    def existing_id(self, op: Op, index: int, core: tuple[int, int, int]) -> int:
+        """Return the id of a buffer that was made before."""
         return self._known[op.name, index, core]
 
     def _address(self, op: Op, index: int) -> int:
@@ -279,11 +304,14 @@ class PaddingBuffers:
             self._addresses = addresses(self.epoch.netlist)
         return self._addresses[op.in_df[index], pad_value(op, index)]
 
-    def _streamed(self, name: str, cut: Cut) -> dict[str, Any]:
-        """In DRAM, as long as the queue's entry."""
+    def _streaming_fields(self, name: str, cut: Cut) -> dict[str, Any]:
+        """Return the fields of padding in DRAM, as long as the queue's entry."""
         queue = self.epoch.netlist.queues[name]
         slot, size = self._queues.slot(queue)
-        replicate = slot // cut.tiles if cut.scattered else 0
+        if cut.scattered:
+            replicate = slot // cut.tiles
+        else:
+            replicate = 0
         return {
             "size_tiles": slot,
             "tiles_per_input": slot,
@@ -295,15 +323,21 @@ class PaddingBuffers:
             "prefetch_type": -1,
         }
 
-    def _kept(self, op: Op, index: int, cut: Cut, core: Place) -> dict[str, Any]:
-        """In L1, as long as one piece."""
+    def _prologue_fields(self, op: Op, index: int, cut: Cut, core: Place) -> dict[str, Any]:
+        """Return the fields of padding in L1, as long as one piece."""
         name = op.inputs[index]
         count = self.epoch.input_count
         tiles = count * cut.tiles
-        producer = self.epoch.ops.get(name) if name not in self.epoch.netlist.queues else None
+        if name not in self.epoch.netlist.queues:
+            producer = self.epoch.ops.get(name)
+        else:
+            producer = None
         if producer is not None:
             single = buffered_mblocks(producer)
-            tiles = cut.tiles if count * producer.blocking.t <= single else tiles * producer.blocking.t // single
+            if count * producer.blocking.t <= single:
+                tiles = cut.tiles
+            else:
+                tiles = tiles * producer.blocking.t // single
         as_read = producer is None and self.edges[op.name].as_read.get(name, False)
         return {
             "row": core[0],
@@ -322,30 +356,39 @@ class PaddingBuffers:
 
 
 def addresses(netlist: Netlist) -> dict[tuple[str, float], int]:
-    """Where the padding of each format and value lies, in the order in which the netlist's ops ask for it."""
-    found: dict[tuple[str, float], int] = {}
+    """Return the address of the padding of each format and value, in the order in which the netlist's ops ask for
+    it."""
+    result: dict[tuple[str, float], int] = {}
     address = FIRST_ADDRESS
     for graph in netlist.graphs.values():
         for op in sorted(graph.ops, key=lambda op: op.name):
             for index in range(kind_of(op).input_buffers(op)):
                 key = (op.in_df[index], pad_value(op, index))
-                if key not in found and has_padding(op, index):
-                    found[key] = address
+                if key not in result and has_padding(op, index):
+                    result[key] = address
                     size = tile_bytes(op.in_df[index], *op.input_tile_dims[index], netlist.arch.alignment, True)
                     address += size * TILES
-    return found
+    return result
 
 
 def has_padding(op: Op, index: int) -> bool:
-    """Whether an operand is padded, after its TMs or by one of them."""
-    pad = op.input_pad[index] if index < len(op.input_pad) else Pad()
-    tms = op.input_tms[index] if index < len(op.input_tms) else ()
+    """Return whether an operand is padded, after its TMs or by one of them."""
+    if index < len(op.input_pad):
+        pad = op.input_pad[index]
+    else:
+        pad = Pad()
+    if index < len(op.input_tms):
+        tms = op.input_tms[index]
+    else:
+        tms = ()
     return pad.rt > 0 or pad.ct > 0 or any(tm.name == "pad" for tm in tms)
 
 
 def pad_value(op: Op, index: int) -> float:
-    """The value of its padding."""
-    return op.input_pad[index].value if index < len(op.input_pad) else 0.0
+    """Return the value with which an operand is padded."""
+    if index < len(op.input_pad):
+        return op.input_pad[index].value
+    return 0.0
 
 
 class Buffers:
@@ -368,16 +411,20 @@ class Buffers:
                     self.queues.make(queue)
         self.core: dict[int, Place] = dict(self.ops.core)
         """The core of every buffer in L1."""
-        self.core |= {one.id: one.core for one in self.queues.made if one.core is not None}
+        self.core |= {
+            queue_buffer.id: queue_buffer.core for queue_buffer in self.queues.made if queue_buffer.core is not None
+        }
 
     def bases(self, reader: str, source: str) -> list[int]:
-        """Ids of the buffers of what an op reads, core by core, or buffer by buffer of a queue."""
+        """Return the ids of the buffers of a source: core by core of an op, buffer by buffer of a queue."""
         if source not in self.epoch.netlist.queues:
             return self.ops.outputs[source]
-        return self.queues.forks[source, reader] if source in self.epoch.prologue else self.queues.ids[source]
+        if source in self.epoch.prologue:
+            return self.queues.forks[source, reader]
+        return self.queues.ids[source]
 
-    def emitted(self, ports: Mapping[int, int]) -> Iterator[Buffer]:
-        """All of them; `ports`: DRAM ports of queues' buffers, by id."""
+    def emit(self, ports: Mapping[int, int]) -> Iterator[Buffer]:
+        """Yield all buffers. `ports` has the DRAM ports of queues' buffers, by id."""
         yield from self.ops.made.values()
-        yield from self.queues.emitted(ports)
+        yield from self.queues.emit(ports)
         yield from self.padding.made.values()

@@ -1,4 +1,4 @@
-"""From an epoch of a netlist to its pipe graph, as the vendor's net2pipe makes it."""
+"""Makes the pipe graph of an epoch, as the vendor's net2pipe does."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -16,17 +16,17 @@ from buda_emu.performance.routing.pipes.ethernet import (
     chips,
     is_after,
     is_remote,
-    not_carried,
-    not_made,
+    missing_channels,
     off_links,
     over_pcie,
+    unsupported_by_ethernet,
 )
 from buda_emu.performance.routing.pipes.granularity import Cut, op_cut, queue_cut
 from buda_emu.performance.routing.pipes.hops import Hops
 from buda_emu.performance.routing.pipes.links import Links
 from buda_emu.performance.routing.pipes.make_pipes import Draft, PipeMaker, relays
 from buda_emu.performance.routing.pipes.model import PipeGraph
-from buda_emu.performance.routing.pipes.nocs import Nocs, with_readers
+from buda_emu.performance.routing.pipes.nocs import Nocs, finish_pipes
 from buda_emu.performance.routing.pipes.ops.edges import OpEdges, op_edges, queue_edge
 from buda_emu.performance.routing.pipes.ops.general import is_drainer, is_ethernet
 from buda_emu.performance.routing.pipes.refusal import Refusal, RefusedError
@@ -39,154 +39,178 @@ _NOWHERE: Final = -1
 _LOCAL: Final = "keep it on the chip of the op"
 
 
-def refused(epoch: Epoch) -> Iterator[Refusal]:
-    """What net2pipe refuses. UnsupportedError for copies between chips of which no pipes are made."""
-    netlist = epoch.netlist
-    if nowhere := [*_off_cluster(epoch)] or [*_unlinked(epoch)]:
+def find_refusals(epoch: Epoch) -> Iterator[Refusal]:
+    """Yield the refusals of net2pipe for an epoch. Raises UnsupportedError for copies between chips of which no pipes
+    are made."""
+    if nowhere := [*_off_cluster(epoch)] or [*_unlinked_chips(epoch)]:
         yield from nowhere
         return
     yield from _without_channel(epoch)
     yield from _without_core(epoch)
-    pcie = over_pcie(netlist)
-    if pcie:
+    if over_pcie(epoch.netlist):
         yield from _ring(epoch)
     yield from _unread(epoch)
     for op in epoch.ops.values():
-        if is_ethernet(op) and not netlist.arch.eth_cores:
-            what = f"{netlist.arch.name} has no Ethernet cores"
-            yield Refusal(rule="V159", what=what, hint="read the op on the other chip", op=op.name)
-            continue
-        if is_ethernet(op) and op.attributes.dest_device == _NOWHERE:
-            what = "dest_device is missing: it goes to no chip"
-            yield Refusal(rule="V366", what=what, hint="name the chip that it goes to", op=op.name)
-            continue
         if is_ethernet(op):
-            yield from _of_copy(epoch, op)
-        for index, name in enumerate(op.inputs):
-            if name not in netlist.queues and name not in epoch.ops:
-                what = f"{name} is an op of a graph that is not executed together with this one"
-                yield Refusal(rule="V126", what=what, hint="execute both", op=op.name, input=index)
+            misplaced = [*_without_ethernet(epoch, op)]
+            yield from misplaced
+            if misplaced:
                 continue
-            source = epoch.source(name)
-            if isinstance(source, Op):
-                if chip_of_result(source) in (op.target_device, _NOWHERE):
-                    continue
-                if not pcie and epoch.links is None:
-                    raise UnsupportedError(
-                        f"op {op.name} reads {name} from another chip: no pipes are made of that without a cluster "
-                        "description, which is not given"
-                    )
-            elif not is_remote(source, op):
-                continue
-            elif name in epoch.prologue:
-                what = f"a prologue would load {name} from chip {source.target_device}"
-                yield Refusal(rule="V161", what=what, hint=_LOCAL, op=op.name, input=index)
-            chip = source.target_device
-            yield from _reached(epoch, op, chip, f"{name} is on chip {chip}", index)
-            yield from _small_tiles(epoch, source, op.name, f"{name} is on chip {chip}", index)
-        for queue in epoch.fed.get(op.name, ()):
-            if queue.loc != "host" and queue.target_device != chip_of_result(op):
-                said = f"{queue.name} is on chip {queue.target_device}"
-                if not pcie and epoch.links is None:
-                    yield Refusal(rule="V338", what=f"{said}, to which nothing writes", hint=_LOCAL, op=op.name)
-                yield from _reached(epoch, op, queue.target_device, said)
-                yield from _small_tiles(epoch, op, op.name, said)
+            yield from _copy_refusals(epoch, op)
+        for index in range(len(op.inputs)):
+            yield from _input_refusals(epoch, op, index)
+        yield from _output_refusals(epoch, op)
 
 
-def _of_copy(epoch: Epoch, op: Op) -> Iterator[Refusal]:
-    """What is refused of a copy between chips. UnsupportedError for those of which no pipes are made."""
-    if what := off_links(epoch, op):
-        yield Refusal(rule="V363", what=what, hint="name both ends of one link", op=op.name)
-    elif what := not_carried(epoch, op):
-        yield Refusal(rule="V368", what=what, hint="let another op do that before or after it", op=op.name)
-    elif why := not_made(epoch, op):
+def _without_ethernet(epoch: Epoch, op: Op) -> Iterator[Refusal]:
+    """Yield the refusal of a copy on a chip without Ethernet cores, or without a destination."""
+    if not epoch.netlist.arch.eth_cores:
+        message = f"{epoch.netlist.arch.name} has no Ethernet cores"
+        yield Refusal(rule="V159", what=message, hint="read the op on the other chip", op=op.name)
+    elif op.attributes.dest_device == _NOWHERE:
+        message = "dest_device is missing: it goes to no chip"
+        yield Refusal(rule="V366", what=message, hint="name the chip that it goes to", op=op.name)
+
+
+def _input_refusals(epoch: Epoch, op: Op, index: int) -> Iterator[Refusal]:
+    """Yield the refusals of an operand that is not there, or on another chip. Raises UnsupportedError for an op's
+    result on another chip if no cluster description is given."""
+    netlist = epoch.netlist
+    name = op.inputs[index]
+    if name not in netlist.queues and name not in epoch.ops:
+        message = f"{name} is an op of a graph that is not executed together with this one"
+        yield Refusal(rule="V126", what=message, hint="execute both", op=op.name, input=index)
+        return
+    source = epoch.source(name)
+    if isinstance(source, Op):
+        if chip_of_result(source) in (op.target_device, _NOWHERE):
+            return
+        if not over_pcie(netlist) and epoch.links is None:
+            raise UnsupportedError(
+                f"op {op.name} reads {name} from another chip: no pipes are made of that without a cluster "
+                "description, which is not given"
+            )
+    elif not is_remote(source, op):
+        return
+    elif name in epoch.prologue:
+        message = f"a prologue would load {name} from chip {source.target_device}"
+        yield Refusal(rule="V161", what=message, hint=_LOCAL, op=op.name, input=index)
+    location = f"{name} is on chip {source.target_device}"
+    yield from _check_reach(epoch, op, source.target_device, location, index)
+    yield from _small_tiles(epoch, source, op.name, location, index)
+
+
+def _output_refusals(epoch: Epoch, op: Op) -> Iterator[Refusal]:
+    """Yield the refusals of queues on other chips that an op feeds."""
+    for queue in epoch.fed.get(op.name, ()):
+        if queue.loc != "host" and queue.target_device != chip_of_result(op):
+            location = f"{queue.name} is on chip {queue.target_device}"
+            if not over_pcie(epoch.netlist) and epoch.links is None:
+                yield Refusal(rule="V338", what=f"{location}, to which nothing writes", hint=_LOCAL, op=op.name)
+            yield from _check_reach(epoch, op, queue.target_device, location)
+            yield from _small_tiles(epoch, op, op.name, location)
+
+
+def _copy_refusals(epoch: Epoch, op: Op) -> Iterator[Refusal]:
+    """Yield the refusals of a copy between chips. Raises UnsupportedError if no pipes are made of it."""
+    if message := off_links(epoch, op):
+        yield Refusal(rule="V363", what=message, hint="name both ends of one link", op=op.name)
+    elif message := unsupported_by_ethernet(epoch, op):
+        yield Refusal(rule="V368", what=message, hint="let another op do that before or after it", op=op.name)
+    elif why := missing_channels(epoch, op):
         raise UnsupportedError(f"op {op.name}: no pipes are made of this {op.type}: {why}")
 
 
-def _small_tiles(epoch: Epoch, source: Queue | Op, op: str, said: str, index: int = -1) -> Iterator[Refusal]:
+def _small_tiles(epoch: Epoch, source: Queue | Op, op: str, location: str, index: int = -1) -> Iterator[Refusal]:
     if epoch.links is not None and source.blocking.tile_dim != (32, 32):
-        what = f"{said}, and relays have tiles of 32 by 32 only"
-        yield Refusal(rule="V368", what=what, hint=_LOCAL, op=op, input=index)
+        message = f"{location}, and relays have tiles of 32 by 32 only"
+        yield Refusal(rule="V368", what=message, hint=_LOCAL, op=op, input=index)
 
 
 def _off_cluster(epoch: Epoch) -> Iterator[Refusal]:
-    """Queues of the netlist and graphs on chips that the cluster does not have."""
+    """Yield refusals of queues and graphs on chips that the cluster does not have."""
     if epoch.links is None:
         return
-    known = epoch.links.cluster.places
+    cluster_chips = epoch.links.cluster.places
     queues = epoch.netlist.queues
     graphs = epoch.netlist.graphs
-    placed = [("queue", queue.name, queue.target_device) for queue in queues.values()]
-    placed += [("graph", graph.name, graph.target_device) for graph in graphs.values()]
-    for kind, name, chip in placed:
-        if chip not in known:
-            what = f"{kind} {name} is on chip {chip}, the cluster has chips {', '.join(map(str, known))}"
-            yield Refusal(rule="V160", what=what, op=name if kind == "queue" else "")
+    entries = [("queue", queue.name, queue.target_device) for queue in queues.values()]
+    entries += [("graph", graph.name, graph.target_device) for graph in graphs.values()]
+    for kind, name, chip in entries:
+        if chip not in cluster_chips:
+            message = f"{kind} {name} is on chip {chip}, the cluster has chips {', '.join(map(str, cluster_chips))}"
+            yield Refusal(rule="V160", what=message, op=name if kind == "queue" else "")
 
 
-def _unlinked(epoch: Epoch) -> Iterator[Refusal]:
-    """Chips of an epoch of several that no link of the cluster reaches."""
+def _unlinked_chips(epoch: Epoch) -> Iterator[Refusal]:
+    """Yield refusals of chips of an epoch of several chips that no link of the cluster reaches."""
     chips = {epoch.netlist.graphs[graph].target_device for graph in epoch.graphs}
     if epoch.links is None or len(chips) < 2:
         return
     for chip in sorted(chips - epoch.links.ends.keys()):
-        what = f"chip {chip} runs a graph of it, and no link of the cluster leads there"
-        yield Refusal(rule="V367", what=what, hint="run the graph in its own epoch")
+        message = f"chip {chip} runs a graph of it, and no link of the cluster leads there"
+        yield Refusal(rule="V367", what=message, hint="run the graph in its own epoch")
 
 
 def _unread(epoch: Epoch) -> Iterator[Refusal]:
-    """Operands beyond those that the kernel reads."""
+    """Yield refusals of operands that the kernel does not read."""
     for op in epoch.ops.values():
-        fused = epoch.fused(op)
+        fused = epoch.fused_use_of(op)
         for index in range(len(op.inputs)):
-            unread = f"input{index}" not in fused.readers if fused is not None else index > 0 and _reads_one(op)
+            if fused is not None:
+                unread = f"input{index}" not in fused.readers
+            else:
+                unread = index > 0 and _reads_one(op)
             if unread:
-                what = f"input {index}, {op.inputs[index]}, is read by nothing of the op"
-                yield Refusal(rule="V361", what=what, hint="leave it out", op=op.name, input=index)
+                message = f"input {index}, {op.inputs[index]}, is read by nothing of the op"
+                yield Refusal(rule="V361", what=message, hint="leave it out", op=op.name, input=index)
 
 
 def _reads_one(op: Op) -> bool:
-    """A reduce, or flat data without an index: a tilizer."""
+    """Return whether the op reads one operand: a reduce, or flat data without an index (a tilizer)."""
     return op.has("reduces") or (op.has("reads flat data") and not op.has("row-wise index"))
 
 
 def _without_channel(epoch: Epoch) -> Iterator[Refusal]:
-    """Queues in channels of DRAM that no chip has (NETLIST 2.1), which `check` without `--strict` warns of."""
+    """Yield refusals of queues in DRAM channels that the chip does not have (NETLIST 2.1), of which `check` without
+    `--strict` only warns."""
     arch = epoch.netlist.arch
     for queue in {queue.name: queue for op in epoch.ops.values() for queue in epoch.queues_of(op)}.values():
-        wrong = (
-            [one.channel for one in queue.buffers if not 0 <= one.channel < arch.dram_channels]
-            if queue.loc == "dram"
-            else []
-        )
-        if wrong:
-            what = f"DRAM channel {wrong[0]}, {arch.name} has channels 0 to {arch.dram_channels - 1}"
-            yield Refusal(rule="V151", what=what, hint="use one of these channels", op=queue.name)
+        if queue.loc == "dram":
+            wrong_channels = [
+                buffer.channel for buffer in queue.buffers if not 0 <= buffer.channel < arch.dram_channels
+            ]
+        else:
+            wrong_channels = []
+        if wrong_channels:
+            message = f"DRAM channel {wrong_channels[0]}, {arch.name} has channels 0 to {arch.dram_channels - 1}"
+            yield Refusal(rule="V151", what=message, hint="use one of these channels", op=queue.name)
 
 
 def _without_core(epoch: Epoch) -> Iterator[Refusal]:
-    """Ops that stand beyond the worker cores (NETLIST 2.1), which is a warning, too."""
+    """Yield refusals of ops beyond the worker cores (NETLIST 2.1), of which `check` without `--strict` only warns."""
     arch = epoch.netlist.arch
     for op in epoch.ops.values():
         if is_ethernet(op):
             continue
         ends = [first + size for first, size in zip(op.grid_loc, op.cores, strict=True)]
         if min(op.grid_loc) < 0 or any(end > size for end, size in zip(ends, arch.grid, strict=True)):
-            what = f"is on cores up to {[end - 1 for end in ends]}, the last one of {arch.name} is"
-            yield Refusal(rule="V150", what=f"{what} {[size - 1 for size in arch.grid]}", op=op.name)
+            message = f"is on cores up to {[end - 1 for end in ends]}, the last one of {arch.name} is"
+            yield Refusal(rule="V150", what=f"{message} {[size - 1 for size in arch.grid]}", op=op.name)
 
 
 def _ring(epoch: Epoch) -> Iterator[Refusal]:
     used = chips(epoch.netlist)
     if used[-1] - used[0] >= len(used):
-        what = f"chips {', '.join(map(str, used))} form no ring, some between them are left out"
-        yield Refusal(rule="V337", what=what, hint="use chips whose numbers follow each other")
+        message = f"chips {', '.join(map(str, used))} form no ring, some between them are left out"
+        yield Refusal(rule="V337", what=message, hint="use chips whose numbers follow each other")
     if not epoch.ops:
         yield Refusal(rule="V345", what="an epoch without ops", hint="leave out its graphs")
 
 
 def unreachable(epoch: Epoch, drafts: Sequence[Draft]) -> Iterator[Refusal]:
-    """Over Ethernet a pipe brings whole buffers of DRAM one by one, each to one core."""
+    """Yield refusals of pipes over Ethernet that gather or multicast: such a pipe transfers whole buffers of DRAM one
+    by one, each to one core."""
     if over_pcie(epoch.netlist) or epoch.links is not None:
         return
     for draft in drafts:
@@ -195,20 +219,22 @@ def unreachable(epoch: Epoch, drafts: Sequence[Draft]) -> Iterator[Refusal]:
         if queue is None or op is None or not is_remote(queue, op):
             continue
         if len(draft.inputs) > 1 or len(draft.outputs) > 1 or len(draft.outputs[0]) > 1:
-            what = f"{queue.name} is on chip {queue.target_device}, from which pipes neither gather nor multicast"
+            message = f"{queue.name} is on chip {queue.target_device}, from which pipes neither gather nor multicast"
             hint = "cut it as the op is cut, without TMs"
-            yield Refusal(rule="V338", what=what, hint=hint, op=op.name, input=draft.operand)
+            yield Refusal(rule="V338", what=message, hint=hint, op=op.name, input=draft.operand)
 
 
-def _reached(epoch: Epoch, op: Op, chip: int, said: str, index: int = -1) -> Iterator[Refusal]:
+def _check_reach(epoch: Epoch, op: Op, chip: int, location: str, index: int = -1) -> Iterator[Refusal]:
     netlist = epoch.netlist
     if over_pcie(netlist):
         if is_after(netlist, op.target_device, chip) is None:
-            what = f"{said}, chip {op.target_device} reaches its neighbours in the ring only"
-            yield Refusal(rule="V337", what=what, hint="copy it over the chips between them", op=op.name, input=index)
+            message = f"{location}, chip {op.target_device} reaches its neighbours in the ring only"
+            yield Refusal(
+                rule="V337", what=message, hint="copy it over the chips between them", op=op.name, input=index
+            )
     elif epoch.links is None and chip not in {netlist.graphs[graph].target_device for graph in epoch.graphs}:
-        what = f"{said}, which runs no graph in this epoch"
-        yield Refusal(rule="V339", what=what, hint="add a graph without ops on that chip", op=op.name, input=index)
+        message = f"{location}, which runs no graph in this epoch"
+        yield Refusal(rule="V339", what=message, hint="add a graph without ops on that chip", op=op.name, input=index)
 
 
 MOST_TILES: Final = 1 << 23
@@ -217,7 +243,7 @@ MOST_TILES: Final = 1 << 23
 
 @dataclass(slots=True)
 class Built:
-    """An epoch with its graph, or with what refuses it."""
+    """An epoch with its graph, or with its refusals."""
 
     epoch: Epoch
     graph: PipeGraph | None
@@ -230,7 +256,7 @@ class Built:
 
 @dataclass(slots=True)
 class Plan:
-    """What the buffers and pipes of an epoch follow from: edges of ops and of queues, pieces of what is read."""
+    """The input of buffers and pipes: edges of ops and of queues, and the pieces of every source."""
 
     edges: dict[str, OpEdges] = field(default_factory=dict[str, OpEdges])
     queue_edges: dict[str, EdgeMap] = field(default_factory=dict[str, EdgeMap])
@@ -238,35 +264,35 @@ class Plan:
 
 
 def build(epoch: Epoch) -> Built:
-    """The pipe graph of an epoch, or its refusals. UnsupportedError where tiles go from chip to chip, and for too many
-    tiles."""
+    """Return the pipe graph of an epoch, or its refusals. Raises UnsupportedError for tiles that go from chip to chip
+    without a known way, and for too many tiles."""
     with no_collections():
         return _build(epoch)
 
 
 def _build(epoch: Epoch) -> Built:
-    refusals = [*badly_executed(epoch), *refused(epoch)]
+    refusals = [*execution_refusals(epoch), *find_refusals(epoch)]
     if refusals:
         return Built(epoch, None, refusals)
     plan = plan_of(epoch, refusals)
     if refusals:
         return Built(epoch, None, refusals)
     try:
-        return _built(epoch, plan)
+        return _make_graph(epoch, plan)
     except RefusedError as error:
         return Built(epoch, None, [error.refusal()])
 
 
 def plan_of(epoch: Epoch, refusals: list[Refusal]) -> Plan:
-    """Edges and pieces; what is refused is added to `refusals`, and its edges are left out."""
+    """Return edges and pieces of an epoch. Refusals are added to `refusals`, and their edges are missing."""
     plan = Plan()
     tiles = 0
     count = epoch.input_count
     for op in epoch.ops.values():
         if not epoch.readers.get(op.name) and not is_drainer(op):
-            what = "nothing reads its result"
+            message = "nothing reads its result"
             refusals.append(
-                Refusal(rule="V336", what=what, hint="add a queue that it feeds, or leave it out", op=op.name)
+                Refusal(rule="V336", what=message, hint="add a queue that it feeds, or leave it out", op=op.name)
             )
         try:
             edges = plan.edges[op.name] = op_edges(epoch.inputs(op), count, epoch.prologue)
@@ -281,24 +307,24 @@ def plan_of(epoch: Epoch, refusals: list[Refusal]) -> Plan:
                 refusals.append(error.refusal(queue.name))
         within_bounds(tiles, MOST_TILES)
     if not refusals:
-        _cut(epoch, plan, refusals)
+        _cut_sources(epoch, plan, refusals)
     return plan
 
 
-def badly_executed(epoch: Epoch) -> Iterator[Refusal]:
-    """What net2pipe refuses of the names of graphs and of how programs execute them."""
+def execution_refusals(epoch: Epoch) -> Iterator[Refusal]:
+    """Yield the refusals of net2pipe for the names of graphs and for how programs execute them."""
     for graph in epoch.graphs:
         if len(graph) < 2:
             yield Refusal(rule="V346", what=f"{graph} is a name of one character", hint="give the graph a longer name")
     if epoch.skipped:
-        what = f"the earlier graph {epoch.skipped[0]} is never executed"
-        yield Refusal(rule="V347", what=what, hint="execute it, put it after the others, or leave it out")
+        message = f"the earlier graph {epoch.skipped[0]} is never executed"
+        yield Refusal(rule="V347", what=message, hint="execute it, put it after the others, or leave it out")
     for graph, queue in epoch.unsteady.items():
-        what = f"{graph} is executed with different prologue or epilogue of {queue}"
-        yield Refusal(rule="V348", what=what, hint="use a second graph")
+        message = f"{graph} is executed with different prologue or epilogue of {queue}"
+        yield Refusal(rule="V348", what=message, hint="use a second graph")
 
 
-def _cut(epoch: Epoch, plan: Plan, refusals: list[Refusal]) -> None:
+def _cut_sources(epoch: Epoch, plan: Plan, refusals: list[Refusal]) -> None:
     for op in epoch.ops.values():
         try:
             plan.cuts[op.name] = op_cut(epoch, op, plan.edges, plan.queue_edges)
@@ -309,16 +335,16 @@ def _cut(epoch: Epoch, plan: Plan, refusals: list[Refusal]) -> None:
             refusals.append(error.refusal(op.name))
 
 
-def _built(epoch: Epoch, plan: Plan) -> Built:
+def _make_graph(epoch: Epoch, plan: Plan) -> Built:
     queues = epoch.netlist.queues
     buffers = Buffers(epoch, plan.edges, plan.cuts)
     pipes = PipeMaker(epoch=epoch, edges=plan.edges, queue_edges=plan.queue_edges, cuts=plan.cuts, buffers=buffers)
     pipes.make()
-    apart = list(unreachable(epoch, pipes.made))
-    if apart:
-        return Built(epoch, None, apart)
+    crossing_refusals = list(unreachable(epoch, pipes.made))
+    if crossing_refusals:
+        return Built(epoch, None, crossing_refusals)
     counter = Counter(epoch, buffers, pipes)
-    use = counter.counted()
+    use = counter.count_use()
     refusals = list(over_limits(use, buffers))
     if refusals:
         return Built(epoch, None, refusals, use)
@@ -332,18 +358,18 @@ def _built(epoch: Epoch, plan: Plan) -> Built:
     nocs = Nocs(epoch, buffers, pipes)
     sizes = [
         0
-        if one.link or one.from_relay or one.reader in queues or not (cut := plan.cuts[one.source]).scattered
+        if draft.link or draft.from_relay or draft.reader in queues or not (cut := plan.cuts[draft.source]).scattered
         else cut.tiles
-        for one in pipes.made
+        for draft in pipes.made
     ]
-    found = with_readers(epoch, pipes.made, nocs.routed(), sizes)
-    made = (*buffers.emitted(nocs.ports), *relays(epoch, buffers, pipes, hops))
-    graph = PipeGraph(epoch.graphs[0], made, tuple(found))
+    routed_pipes = finish_pipes(epoch, pipes.made, nocs.route_pipes(), sizes)
+    all_buffers = (*buffers.emit(nocs.ports), *relays(epoch, buffers, pipes, hops))
+    graph = PipeGraph(epoch.graphs[0], all_buffers, tuple(routed_pipes))
     return Built(epoch=epoch, graph=graph, refusals=[], use=use, edges=plan.edges)
 
 
 def _over_links(links: Links, account: Account, pipes: PipeMaker) -> dict[int, Hop]:
-    """Lay what crosses chips over links: `pipes` has what became of them; the relays."""
+    """Lay the pipes that cross chips over links, and return the relays. `pipes` has the resulting pipes then."""
     hops = Hops(links, account, pipes.made)
     hops.lay()
     pipes.made = list(hops.drafts.values())

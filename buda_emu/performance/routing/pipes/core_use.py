@@ -1,4 +1,4 @@
-"""What the pipes of an epoch take of each core as net2pipe counts it, and what it warns of."""
+"""The resources that the pipes of an epoch take of each core as net2pipe counts them, and its recommendations."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -35,7 +35,7 @@ Segment = tuple[int, tuple[int, ...]]
 
 @dataclass(slots=True)
 class CoreUse:
-    """What one worker core is asked for."""
+    """The streams and DRAM accesses that one worker core is asked for."""
 
     extra: int = 0
     dram_inputs: int = 0
@@ -48,12 +48,12 @@ class CoreUse:
 
     @property
     def busy_pipes(self) -> int:
-        """Pipes that gather or multicast here."""
+        """Return the number of pipes that gather or multicast here."""
         return len(self._gathers.keys() | self._multicast.keys())
 
     def add(self, segment: Segment, inputs: int, *, gathers: bool, multicasts: bool, wide: int) -> bool:
-        """A pipe that gathers or multicasts here. `wide`: how many pipes may spread their gathers over several streams.
-        Whether that takes streams."""
+        """Add a pipe that gathers or multicasts here; return whether that takes streams. `wide` is the number of pipes
+        that may spread their gathers over several streams."""
         self._times[segment] = self._times.get(segment, 0) + 1
         if self._times[segment] > 1:
             return False
@@ -68,7 +68,8 @@ class CoreUse:
         return self._gather_streams > before
 
     def remove(self, segment: Segment, *, wide: int) -> None:
-        """Undo `add`. net2pipe counts a pipe that only multicasts as gone where there are as many as there may be."""
+        """Undo `add`. A pipe that only multicasts is counted as gone only if as many pipes as possible are here: so
+        does net2pipe."""
         self._times[segment] -= 1
         if self._times[segment]:
             return
@@ -84,14 +85,14 @@ class CoreUse:
 
     def _count(self, wide: int) -> int:
         alone = sum(segment not in self._gathers for segment in self._multicast)
-        both = min(len(self._multicast) - alone, max(0, wide - alone))
-        pipes = alone + both
+        both_count = min(len(self._multicast) - alone, max(0, wide - alone))
+        pipes = alone + both_count
         total = 0
         spread: set[int] = set()
         for segment, inputs in self._gathers.items():
             also_multicast = segment in self._multicast
-            if also_multicast and both:
-                both -= 1
+            if also_multicast and both_count:
+                both_count -= 1
                 wide_one = True
             else:
                 wide_one = pipes < wide or segment[0] in spread
@@ -103,21 +104,23 @@ class CoreUse:
 
 
 def over_limits(use: Mapping[ChipCore, CoreUse], buffers: Buffers) -> Iterator[Refusal]:
-    """Cores that are asked for more than they have."""
+    """Yield refusals of cores that are asked for more than they have."""
     ops: dict[ChipCore, str] = {}
     for op in buffers.epoch.ops.values():
         for id in buffers.ops.outputs[op.name] if not is_ethernet(op) else ():
             ops[op.target_device, *buffers.core[id]] = op.name
-    for core, one in sorted(use.items()):
-        for rule, what, used, limit, hint in (
-            ("V340", "streams beyond those of operands", one.extra, EXTRA_STREAMS, _LESS_FAN_OUT),
-            ("V342", "pipes that read from DRAM", one.dram_inputs, DRAM_INPUTS, _FEWER_QUEUES),
-            ("V343", "pipes that write to DRAM", one.dram_outputs, DRAM_OUTPUTS, _FEWER_QUEUES),
-            ("V344", "pipes that multicast", one.multicasts, MULTICASTS, _LESS_FAN_OUT),
+    for core, core_use in sorted(use.items()):
+        for rule, message, used, limit, hint in (
+            ("V340", "streams beyond those of operands", core_use.extra, EXTRA_STREAMS, _LESS_FAN_OUT),
+            ("V342", "pipes that read from DRAM", core_use.dram_inputs, DRAM_INPUTS, _FEWER_QUEUES),
+            ("V343", "pipes that write to DRAM", core_use.dram_outputs, DRAM_OUTPUTS, _FEWER_QUEUES),
+            ("V344", "pipes that multicast", core_use.multicasts, MULTICASTS, _LESS_FAN_OUT),
         ):
             if used > limit:
                 chip, row, column = core
-                text = f"core [{row}, {column}]{f' of chip {chip}' if chip else ''} needs {used} {what}, it has {limit}"
+                text = (
+                    f"core [{row}, {column}]{f' of chip {chip}' if chip else ''} needs {used} {message}, it has {limit}"
+                )
                 place = (row, column)
                 yield Refusal(rule=rule, what=text, hint=hint, op=ops.get(core, ""), core=place, used=used, limit=limit)
 
@@ -131,70 +134,73 @@ _FEWER_QUEUES: Final = (
 
 
 class Counter:
-    """Counts `use`, of each worker core that anything is asked of."""
+    """Counts the use of each worker core that is asked for anything."""
 
     def __init__(self, epoch: Epoch, buffers: Buffers, pipes: PipeMaker) -> None:
         self.epoch = epoch
         self.buffers = buffers
         self.pipes = pipes
-        self.wide = 3 if epoch.netlist.arch_name == "grayskull" else device(epoch.netlist.arch_name).multicast_streams
+        if epoch.netlist.arch_name == "grayskull":
+            self.wide = 3
+        else:
+            self.wide = device(epoch.netlist.arch_name).multicast_streams
         self.use: dict[ChipCore, CoreUse] = {}
         self.gathers: dict[int, bool] = {}
         self.drafts = {draft.id: draft for draft in pipes.made}
 
     def at(self, core: ChipCore) -> CoreUse:
-        """What a core is asked for so far."""
+        """Return the use of a core so far."""
         return self.use.setdefault(core, CoreUse())
 
     def _at(self, op: Op, id: int) -> CoreUse:
-        """The core of a buffer of an op."""
+        """Return the use of the core of an op's buffer."""
         return self.at((op.target_device, *self.buffers.core[id]))
 
-    def counted(self) -> dict[ChipCore, CoreUse]:
-        """Of all pipes that were made."""
+    def count_use(self) -> dict[ChipCore, CoreUse]:
+        """Count the use of all pipes that were made."""
         readers: dict[int, set[int]] = {}
         for draft in self.pipes.made:
             self._pipe(draft)
             for base in draft.bases:
                 readers.setdefault(base, set()).add(draft.id)
         self._forks(readers)
-        self._kept(readers)
+        self._count_prologues(readers)
         return self.use
 
     def _pipe(self, draft: Draft) -> None:
         if draft.link:
             return
         queues = self.epoch.netlist.queues
-        kept = self.epoch.prologue
-        streams = draft.steps == 0 and draft.source in queues and draft.source not in kept
-        to_dram = draft.reader in queues and draft.reader not in kept
+        in_prologue = self.epoch.prologue
+        streams = draft.steps == 0 and draft.source in queues and draft.source not in in_prologue
+        to_dram = draft.reader in queues and draft.reader not in in_prologue
         gathers = self.gathers[draft.id] = self.takes_streams(draft)
         spread = draft.scattered and not self.from_one_core(draft)
         for outputs, core in zip(draft.outputs, draft.cores if draft.channel < 0 else (), strict=draft.channel < 0):
             use = self.at(core)
             multicasts = len(outputs) > 1 or spread
-            added = False
+            takes_more = False
             if gathers or multicasts:
                 segment = (draft.id, outputs)
                 count = len(draft.inputs)
-                added = use.add(segment, count, gathers=gathers, multicasts=multicasts, wide=self.wide)
+                takes_more = use.add(segment, count, gathers=gathers, multicasts=multicasts, wide=self.wide)
             if streams:
-                use.extra += not added
+                use.extra += not takes_more
                 use.dram_inputs += 1
             use.dram_outputs += to_dram
 
     def from_one_core(self, draft: Draft) -> bool:
-        """Whether all that a pipe reads lies in one place."""
+        """Return whether all inputs of a pipe lie in one place."""
         queues = self.epoch.netlist.queues
         if draft.source in queues and draft.steps != 2:
             return True
         return not draft.gathers_cores
 
     def takes_streams(self, draft: Draft) -> bool:
-        """Whether a pipe takes streams for what it reads: it jumps between places of several buffers, or in DRAM."""
+        """Return whether a pipe takes streams for its reads: it jumps between places of several buffers, or in DRAM."""
         padding = self.buffers.padding.made
         from_dram = draft.source in self.epoch.netlist.queues and draft.steps != 2
-        from_dram |= bool(padding) and any(one in padding for one in draft.bases)
+        from_dram |= bool(padding) and any(base in padding for base in draft.bases)
         cut = self.pipes.cuts[draft.source]
         scattered = cut.scattered and draft.steps != 2
         single = from_dram or (not draft.gathers_cores and len(draft.outputs[0]) == 1)
@@ -203,7 +209,8 @@ class Counter:
         return not self._reads_on(draft, cut.tiles if draft.steps != 2 else 0)
 
     def _reads_on(self, draft: Draft, step: int) -> bool:
-        """Whether it reads one buffer from its first place on, each piece once or several times, over and over."""
+        """Return whether a pipe reads one buffer from its first place on, each piece once or several times, over and
+        over."""
         first = draft.inputs[0]
         base = base_of(first)
         if first in self.buffers.padding.made:
@@ -215,14 +222,14 @@ class Counter:
             size = buffer.size_tiles
             step = buffer.scatter_gather_num_tiles
         expected = last = first
-        for one in draft.inputs:
-            if one not in (expected, last):
+        for buffer_id in draft.inputs:
+            if buffer_id not in (expected, last):
                 return False
-            if one == expected:
+            if buffer_id == expected:
                 expected += step
             if expected >= size + base:
                 expected = first
-            last = one
+            last = buffer_id
         return True
 
     def _forks(self, readers: Mapping[int, set[int]]) -> None:
@@ -239,11 +246,14 @@ class Counter:
         if count > 1:
             self._at(op, id).extra += count - 1
 
-    def _kept(self, readers: Mapping[int, set[int]]) -> None:
-        """Queues that L1 keeps as they lie in DRAM are read from there by pipes."""
+    def _count_prologues(self, readers: Mapping[int, set[int]]) -> None:
+        """Count the pipes that read queues which L1 keeps as they lie in DRAM."""
         for (name, reader), ids in self.buffers.queues.forks.items():
             op = self.epoch.ops.get(reader)
-            edges = self.buffers.edges[reader] if op is not None else None
+            if op is not None:
+                edges = self.buffers.edges[reader]
+            else:
+                edges = None
             if op is None or edges is None or edges.as_read.get(name, False):
                 continue
             for id in ids:
@@ -251,7 +261,7 @@ class Counter:
                 pipes: Iterable[int] = readers.get(id, ())
                 use.extra += 1
                 if len(readers.get(id, ())) > 1:
-                    use.extra += sum(not self._busy(one) for one in pipes)
+                    use.extra += sum(not self._busy(pipe_id) for pipe_id in pipes)
 
     def _busy(self, pipe: int) -> bool:
         draft = self.drafts[pipe]
@@ -267,21 +277,21 @@ Counts = dict[int, int]
 """By core of a grid, counted row by row."""
 
 
-def warned(epoch: Epoch, edges: Mapping[str, OpEdges]) -> Iterator[Refusal]:
-    """By op: what net2pipe counts of its core that has most, where that is more than it recommends."""
+def find_warnings(epoch: Epoch, edges: Mapping[str, OpEdges]) -> Iterator[Refusal]:
+    """Yield for each op the counts of net2pipe that are above its recommendations."""
     for op in epoch.ops.values():
-        read = [(name, edges[op.name].maps[index], index) for index, name in enumerate(op.inputs)]
-        from_ops = [edge for name, edge, _ in read if name in epoch.ops and name not in epoch.netlist.queues]
+        operands = [(name, edges[op.name].maps[index], index) for index, name in enumerate(op.inputs)]
+        from_ops = [edge for name, edge, _ in operands if name in epoch.ops and name not in epoch.netlist.queues]
         readers = list(_readers(epoch, op, edges))
         if sum(_dests(edge) for _, edge, _ in readers) > FORKS:
             yield from _above(op, "V357", [_forks(edge) for _, edge, _ in readers], FORKS, _FORKED)
         if sum(2 * edge.tiles for edge in (*from_ops, *(edge for _, edge, _ in readers))) > PHASES:
-            received = [_times(2, _received(edge)) for edge in from_ops]
-            sent = [_sent(op, epoch, reader, edge, index) for reader, edge, index in readers]
+            received = [_times(2, _count_source_changes(edge)) for edge in from_ops]
+            sent = [_count_sends(op, epoch, reader, edge, index) for reader, edge, index in readers]
             yield from _above(op, "V358", [*received, *sent], PHASES, _MANY_PHASES)
-        from_queues = [(edge, index) for name, edge, index in read if name in epoch.netlist.queues]
+        from_queues = [(edge, index) for name, edge, index in operands if name in epoch.netlist.queues]
         if sum(edge.tiles for edge, _ in from_queues) > DRAM_READS:
-            places_read = [_places_read(edge, _cleared(epoch, op, index)) for edge, index in from_queues]
+            places_read = [_places_read(edge, _clear_tiles(epoch, op, index)) for edge, index in from_queues]
             yield from _above(op, "V360", places_read, DRAM_READS, _MANY_PLACES)
 
 
@@ -291,8 +301,8 @@ _MANY_PLACES: Final = "core {} of it reads queues at {} places, net2pipe recomme
 
 
 def _above(op: Op, rule: str, parts: Sequence[Counts], limit: int, what: str) -> Iterator[Refusal]:
-    """`parts`: of each edge what its cores have; net2pipe adds up the most of each. The core that is named has most of
-    all parts together."""
+    """Yield a refusal if the counts exceed a limit. `parts` has the counts of each edge by core; net2pipe adds up the
+    greatest of each. The core that is named has most of all parts together."""
     used = sum(map(_most, parts))
     if used <= limit:
         return
@@ -303,8 +313,8 @@ def _above(op: Op, rule: str, parts: Sequence[Counts], limit: int, what: str) ->
     fullest = max(total, key=total.__getitem__)
     place = core_of(op, *divmod(fullest, op.blocking.grid_size[1]))
     hint = "cut producer and consumer alike, or put a nop between"
-    said = what.format(list(place), used, limit)
-    yield Refusal(rule=rule, what=said, hint=hint, op=op.name, core=place, used=used, limit=limit)
+    message = what.format(list(place), used, limit)
+    yield Refusal(rule=rule, what=message, hint=hint, op=op.name, core=place, used=used, limit=limit)
 
 
 def _times(factor: int, counts: Counts) -> Counts:
@@ -312,7 +322,7 @@ def _times(factor: int, counts: Counts) -> Counts:
 
 
 def _readers(epoch: Epoch, op: Op, edges: Mapping[str, OpEdges]) -> Iterator[tuple[Op, EdgeMap, int]]:
-    """Each operand that reads the result, with the op's first operand that does."""
+    """Yield each operand that reads the result, with the index of the reader's first operand that does."""
     for name in epoch.readers.get(op.name, ()):
         reader = epoch.ops.get(name)
         if reader is not None and name not in epoch.netlist.queues:
@@ -329,82 +339,82 @@ def _most(counts: Counts) -> int:
 
 
 def _core(edge: EdgeMap, dest: tuple[int, int]) -> int:
-    """Of a reader's grid; that of the first row or column for what all get."""
+    """Return the number of a core in a reader's grid; for tiles that a whole row or column gets, that of its first
+    core."""
     return max(dest[0], 0) * edge.consumer_grid[1] + max(dest[1], 0)
 
 
 def _forks(edge: EdgeMap) -> Counts:
-    """For each core of a producer, to how many cores it sends."""
-    pairs = {
-        (core, _core(edge, dest))
-        for pipe in edge.pipes
-        for core in np.unique(cores(pipe.tiles)).tolist()
-        for dest in pipe.dests
-        if core >= 0
-    }
-    return _counted(core for core, _ in pairs)
+    """Return for each core of a producer the number of cores that it sends to."""
+    pairs: set[tuple[int, int]] = set()
+    for pipe in edge.pipes:
+        for core in np.unique(cores(pipe.tiles)).tolist():
+            if core >= 0:  # no padding
+                pairs.update((core, _core(edge, dest)) for dest in pipe.dests)
+    return _count_items(core for core, _ in pairs)
 
 
-def _counted(items: Iterable[int]) -> Counts:
-    found: Counts = {}
-    for one in items:
-        found[one] = found.get(one, 0) + 1
-    return found
+def _count_items(items: Iterable[int]) -> Counts:
+    counts: Counts = {}
+    for entry in items:
+        counts[entry] = counts.get(entry, 0) + 1
+    return counts
 
 
-def _received(edge: EdgeMap) -> Counts:
-    """For each core of a reader, how often the core changes that it takes from."""
-    found: Counts = {}
+def _count_source_changes(edge: EdgeMap) -> Counts:
+    """Return for each core of a reader how often the core changes that it takes tiles from."""
+    counts: Counts = {}
     for pipe in edge.pipes:
         core = cores(pipe.tiles)
         changes = 1 + int((core[1:] != core[:-1]).sum())
         for dest in pipe.dests:
-            found[_core(edge, dest)] = found.get(_core(edge, dest), 0) + changes
-    return found
+            counts[_core(edge, dest)] = counts.get(_core(edge, dest), 0) + changes
+    return counts
 
 
-def _cleared(epoch: Epoch, op: Op, index: int) -> int:
-    return epoch.inputs(op).cleared(index)
+def _clear_tiles(epoch: Epoch, op: Op, index: int) -> int:
+    return epoch.inputs(op).tiles_per_clear(index)
 
 
-def _sent(op: Op, epoch: Epoch, reader: Op, edge: EdgeMap, index: int) -> Counts:
-    """Phases in which each core of a producer sends; twice as many where its buffer is double."""
-    found: Counts = {}
-    cleared = _cleared(epoch, reader, index)
+def _count_sends(op: Op, epoch: Epoch, reader: Op, edge: EdgeMap, index: int) -> Counts:
+    """Return the phases in which each core of a producer sends; twice as many if its buffer is double."""
+    counts: Counts = {}
+    cleared = _clear_tiles(epoch, reader, index)
     for pipe in edge.pipes:
         piece = _piece(pipe.tiles)
         repeats = _repeats(pipe.tiles, cleared)
         core, count = np.unique(cores(pipe.tiles), return_counts=True)
-        for one, tiles in zip(core.tolist(), count.tolist(), strict=True):
+        for core_number, tiles in zip(core.tolist(), count.tolist(), strict=True):
             pieces = -(-tiles // piece)
-            found[one] = found.get(one, 0) + -(-pieces // repeats)
-    found.pop(-1, None)
-    return _times(1 if op.buf_size_mb == 1 else 2, found)
+            counts[core_number] = counts.get(core_number, 0) + -(-pieces // repeats)
+    counts.pop(-1, None)
+    return _times(1 if op.buf_size_mb == 1 else 2, counts)
 
 
 def _places_read(edge: EdgeMap, cleared: int) -> Counts:
-    """For each core of a reader, how many places its pipes list; each counts those before it again (net2pipe)."""
-    found: Counts = {}
+    """Return for each core of a reader the number of places that its pipes list. Each pipe counts those of earlier
+    pipes again, as in net2pipe."""
+    counts: Counts = {}
     tiles: Counts = {}
     for pipe in edge.pipes:
         core = _core(edge, pipe.dests[0])
         tiles[core] = tiles.get(core, 0) + len(pipe.tiles)
         pieces = -(-tiles[core] // _piece(pipe.tiles))
-        found[core] = found.get(core, 0) + -(-pieces // _repeats(pipe.tiles, cleared))
-    return found
+        counts[core] = counts.get(core, 0) + -(-pieces // _repeats(pipe.tiles, cleared))
+    return counts
 
 
 def _piece(tiles: Tiles) -> int:
-    """The greatest number of tiles that divides every run of tiles that lie together."""
+    """Return the greatest number of tiles that divides every run of adjacent tiles."""
     apart = (cores(tiles[1:]) != cores(tiles[:-1])) | (places(tiles[1:]) != places(tiles[:-1]) + 1)
     ends = np.flatnonzero(apart) + 1
     return gcd(*np.diff(np.concatenate(([0], ends, [len(tiles)]))).tolist())
 
 
 def _repeats(tiles: Tiles, cleared: int) -> int:
-    """How often a pipe's tiles repeat themselves, in whole clears of the reader; 1 where they do not."""
+    """Return how often a pipe's tiles repeat themselves, in whole clears of the reader; 1 if they do not."""
     count = len(tiles)
-    for one in range(cleared, count // 2 + 1, cleared):
-        if count % one == 0 and (tiles[one:] == tiles[:-one]).all():
-            return count // one
+    for period in range(cleared, count // 2 + 1, cleared):
+        if count % period == 0 and (tiles[period:] == tiles[:-period]).all():
+            return count // period
     return 1

@@ -1,6 +1,7 @@
-"""One producer and one operand that reads it: the pipes between their cores, tile by tile.
+"""The edge between one producer and one operand that reads it: the pipes between their cores, tile by tile.
 
-`edge_map` needs no netlist but the two ends: how the producer writes, which TMs stand between, how the operand reads.
+`edge_map` needs no netlist, only the two ends: how the producer writes, which TMs stand between, how the operand
+reads.
 """
 
 from collections.abc import Sequence
@@ -21,7 +22,7 @@ _HINT = "give the consumer other mblocks, ublocks or ublock_order, or the produc
 
 @dataclass(frozen=True, slots=True)
 class Consumer:
-    """Blocks of who reads, over the cores that get tiles of their own: [rows, columns] each."""
+    """Blocks of the reader, over the cores that get tiles of their own: [rows, columns] each."""
 
     grid: tuple[int, int]
     mblock: tuple[int, int]
@@ -31,29 +32,30 @@ class Consumer:
 
 @dataclass(frozen=True, slots=True)
 class Phases:
-    """How many pieces a pipe serves one after the other, along rows and columns, padding included."""
+    """The number of pieces that a pipe serves one after the other, along rows and columns, padding included."""
 
     factors: tuple[int, int]
     padding: tuple[int, int]
 
 
 def phases(source: SourceMap, consumer: Consumer) -> Phases:
-    """The phases of a stack that needs them. RefusedError for an order or a cut that the device cannot follow."""
+    """Return the phases of a stack that needs them. Raises RefusedError for an order or a cut that the device cannot
+    follow."""
     _check_order(source)
     factors, block = _pieces(source)
-    factors, block, padding = _with_padding(source, factors, block)
+    factors, block, padding = _add_padding(source, factors, block)
     _check_cuts(consumer, factors, block)
     _check_scan_order(source, consumer, factors, block)
     return Phases((factors[0], factors[1]), (padding[0], padding[1]))
 
 
-def _demand(holds: bool, what: str, rule: str) -> None:
+def _require(holds: bool, message: str, rule: str) -> None:
     if not holds:
-        raise RefusedError(rule, what, _HINT)
+        raise RefusedError(rule, message, _HINT)
 
 
 def _check_order(source: SourceMap) -> None:
-    """Stacks stand at the end of the TMs, each direction once, with one pad at most."""
+    """Raise RefusedError unless stacks stand at the end of the TMs, each direction once, with one pad at most."""
     seen: set[str] = set()
     for name in source.names:
         if name in ("hstack", "vstack"):
@@ -65,16 +67,19 @@ def _check_order(source: SourceMap) -> None:
         else:
             fine = not seen
         if not fine:
-            what = f"stacks {source.buffered} buffered mblocks of t {source.producer.t} in phases, but {name} follows"
+            message = (
+                f"stacks {source.buffered} buffered mblocks of t {source.producer.t} in phases, but {name} follows"
+            )
             raise RefusedError(
                 "V321",
-                f"{what} {' and '.join(sorted(seen - {name})) or name}",
+                f"{message} {' and '.join(sorted(seen - {name})) or name}",
                 "let stacks be the last TMs, or buffer all of t",
             )
 
 
 def _pieces(source: SourceMap) -> tuple[list[int], list[int]]:
-    """Pieces that do not come from one slice of the producer's t, and the tiles of each [rows, columns]."""
+    """Return the number of pieces that do not come from one slice of the producer's t, and the tiles of each [rows,
+    columns]."""
     _, rows, columns = source.tiles.shape
     block = [
         (size - pad) // factor for size, pad, factor in zip((rows, columns), source.padded, source.stacked, strict=True)
@@ -86,7 +91,7 @@ def _pieces(source: SourceMap) -> tuple[list[int], list[int]]:
     factors = [1, 1]
     inner = source.stacked[first]
     outer = source.stacked[second]
-    _demand(
+    _require(
         divides(slices, inner),
         f"stacks {inner} pieces of {names[first]}, {slices} slices come from one t: neither divides the other",
         "V322",
@@ -94,7 +99,7 @@ def _pieces(source: SourceMap) -> tuple[list[int], list[int]]:
     if slices % inner == 0:
         left = slices // inner
         block[first] *= inner
-        _demand(
+        _require(
             divides(left, outer),
             f"stacks {outer} pieces of {names[second]}, {left} of the slices of one t are left for them: neither "
             "divides the other",
@@ -108,29 +113,34 @@ def _pieces(source: SourceMap) -> tuple[list[int], list[int]]:
     else:
         block[first] *= slices
         factors[first], factors[second] = inner // slices, outer
-    return _buffered(source, factors, first), block
+    return _merge_pieces(source, factors, first), block
 
 
-def _buffered(source: SourceMap, factors: list[int], first: int) -> list[int]:
-    """Pieces that the producer holds together count as one."""
+def _merge_pieces(source: SourceMap, factors: list[int], first: int) -> list[int]:
+    """Count pieces that the producer buffers together as one."""
     second = 1 - first
-    what = f"its producer buffers {source.buffered} mblocks, pieces are stacked by"
-    _demand(divides(factors[first], source.buffered), f"{what} {factors[first]}: neither divides the other", "V322")
+    message = f"its producer buffers {source.buffered} mblocks, pieces are stacked by"
+    _require(divides(factors[first], source.buffered), f"{message} {factors[first]}: neither divides the other", "V322")
     if factors[first] > source.buffered:
         factors[first] //= source.buffered
         return factors
     factors[first] = 1
-    _demand(divides(factors[second], source.buffered), f"{what} {factors[second]}: neither divides the other", "V322")
-    factors[second] = factors[second] // source.buffered if factors[second] > source.buffered else 1
+    _require(
+        divides(factors[second], source.buffered), f"{message} {factors[second]}: neither divides the other", "V322"
+    )
+    if factors[second] > source.buffered:
+        factors[second] = factors[second] // source.buffered
+    else:
+        factors[second] = 1
     return factors
 
 
-def _with_padding(source: SourceMap, factors: list[int], block: list[int]) -> tuple[list[int], list[int], list[int]]:
-    """Padding is pieces of its own, or belongs to the one piece that there is."""
+def _add_padding(source: SourceMap, factors: list[int], block: list[int]) -> tuple[list[int], list[int], list[int]]:
+    """Count padding as pieces of its own, or as part of the only piece."""
     padding = [0, 0]
     for axis, name in enumerate(("rows", "columns")):
         if factors[axis] > 1:
-            _demand(
+            _require(
                 source.padded[axis] % block[axis] == 0,
                 f"{source.padded[axis]} padding tile {name} are not a whole number of pieces of {block[axis]}",
                 "V323",
@@ -144,7 +154,7 @@ def _with_padding(source: SourceMap, factors: list[int], block: list[int]) -> tu
 
 def _check_cuts(consumer: Consumer, factors: list[int], block: list[int]) -> None:
     for axis, name in enumerate(("rows", "columns")):
-        _demand(
+        _require(
             divides(consumer.grid[axis], factors[axis]),
             f"{factors[axis]} stacked pieces over {consumer.grid[axis]} {name} of cores: neither divides the other",
             "V324",
@@ -153,7 +163,7 @@ def _check_cuts(consumer: Consumer, factors: list[int], block: list[int]) -> Non
         mblock = consumer.mblock[axis] * consumer.ublock[axis]
         ublock = consumer.ublock[axis]
         for size, of in ((mblock, "mblock"), (ublock, "ublock")):
-            _demand(
+            _require(
                 divides(block[axis], size),
                 f"stacked pieces have {block[axis]} tile {name}, an {of} that is read has {size}: neither divides "
                 "the other",
@@ -162,41 +172,51 @@ def _check_cuts(consumer: Consumer, factors: list[int], block: list[int]) -> Non
 
 
 def _check_scan_order(source: SourceMap, consumer: Consumer, factors: list[int], block: list[int]) -> None:
-    """Pieces come in the order in which blocks are read: ublocks in ublock_order, tiles in them row by row."""
+    """Raise RefusedError unless pieces come in the order in which blocks are read: ublocks in ublock_order, tiles in
+    them row by row."""
     row_major = source.row_major_stack
     (rows, columns) = block
     (u_rows, u_columns) = consumer.ublock
     m, n = consumer.mblock
     if columns < u_columns or rows < u_rows:
-        if columns < u_columns:
-            one_ublock_row = u_rows == 1 and (consumer.row_major or m == 1)
-            fine = row_major and rows == 1 and (n == 1 or one_ublock_row)
-        else:
-            fine = columns == u_columns and not row_major and (n == 1 or not consumer.row_major)
-        what = f"stacked pieces of {rows}x{columns} tiles lie within ublocks of {u_rows}x{u_columns}"
-        _demand(fine, f"{what}, which are read row by row", "V326")
+        message = f"stacked pieces of {rows}x{columns} tiles lie within ublocks of {u_rows}x{u_columns}"
+        _require(
+            _fills_ublocks_in_order(row_major, consumer, rows, columns),
+            f"{message}, which are read row by row",
+            "V326",
+        )
     elif consumer.row_major and columns < n * u_columns:
-        _demand(
+        _require(
             row_major or factors[0] == 1,
             f"pieces are stacked downward first, within mblocks of {n} ublocks that are read along rows",
             "V327",
         )
-        _demand(
+        _require(
             rows == u_rows,
             f"pieces of {rows} tile rows are stacked side by side within mblocks whose ublocks have {u_rows}",
             "V327",
         )
     elif not consumer.row_major and rows < m * u_rows:
-        _demand(
+        _require(
             not row_major or factors[1] == 1,
             f"pieces are stacked sideways first, within mblocks of {m} ublocks that are read down columns",
             "V327",
         )
-        _demand(
+        _require(
             columns == u_columns,
             f"pieces of {columns} tile columns are stacked downward within mblocks whose ublocks have {u_columns}",
             "V327",
         )
+
+
+def _fills_ublocks_in_order(row_major: bool, consumer: Consumer, rows: int, columns: int) -> bool:
+    """Return whether pieces smaller than an ublock come in the order in which its tiles are read."""
+    (u_rows, u_columns) = consumer.ublock
+    m, n = consumer.mblock
+    if columns < u_columns:
+        one_ublock_row = u_rows == 1 and (consumer.row_major or m == 1)
+        return row_major and rows == 1 and (n == 1 or one_ublock_row)
+    return columns == u_columns and not row_major and (n == 1 or not consumer.row_major)
 
 
 Spread = Literal["blocks", "rows", "columns"]
@@ -209,8 +229,8 @@ MOST_KEPT_TILES: Final = 1 << 14
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """What an edge reads. `buffered`: mblocks of t that an output buffer holds, double buffering not counted; of a
-    queue all of t."""
+    """The source of an edge. `buffered` is the mblocks of t that an output buffer holds, double buffering not counted;
+    for a queue all of t."""
 
     blocking: Blocking
     buffered: int
@@ -218,7 +238,7 @@ class Source:
 
 @dataclass(frozen=True, slots=True)
 class Path:
-    """What lies between: unpadding, TMs, padding, in this order (OPS 7.3)."""
+    """The unpadding, TMs and padding between producer and operand, in this order (OPS 7.3)."""
 
     tms: tuple[Tm, ...] = ()
     unpad: Pad = Pad()
@@ -227,8 +247,9 @@ class Path:
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """How an operand reads. `spread`: each core a block of its own; or each row (column) of cores the rows (columns)
-    that it needs, all of the inner dimension, which all cores of the row (column) share."""
+    """The way in which an operand reads. `spread` "blocks" gives each core a block of its own; "rows" ("columns") gives
+    each row (column) of cores the rows (columns) that it needs, for all of the inner dimension, and its cores share
+    them."""
 
     t: int
     grid: tuple[int, int]
@@ -242,7 +263,7 @@ class Reading:
 
     @property
     def tiles(self) -> int:
-        """Of an input, those that several cores share counted once."""
+        """Return the tiles of an input; those that several cores share count once."""
         (rows, columns) = self.cut
         (m, n) = self.mblock
         (r, c) = self.ublock
@@ -250,15 +271,16 @@ class Reading:
 
     @property
     def cut(self) -> tuple[int, int]:
-        """Rows and columns of cores that get tiles of their own."""
+        """Return rows and columns of cores that get tiles of their own."""
         rows, columns = self.grid
         return (rows if self.spread != "columns" else 1, columns if self.spread != "rows" else 1)
 
 
 @dataclass(frozen=True, slots=True)
 class Pieces:
-    """What a pipe reads, piece by piece: the core of the producer (-1 for padding) and the first place there. `read`:
-    the cores, in rising order; `end`: the last place; `aligned`: whether all begin at whole pieces."""
+    """The pieces that a pipe reads: for each the core of the producer (-1 for padding) and its first place there.
+    `read` has the distinct cores in rising order; `end` is the last place; `aligned` tells whether all pieces begin at
+    multiples of their size."""
 
     cores: Tiles
     places: Tiles
@@ -268,20 +290,26 @@ class Pieces:
 
     @classmethod
     def of(cls, tiles: Tiles, size: int) -> "Pieces":
-        """Those of `size` tiles each."""
+        """Cut tiles into pieces of `size` tiles each."""
         first = int(tiles.min()) // CORE - 1
         last = int(tiles.max()) // CORE - 1
-        read = [first] if first == last else np.unique(cores(tiles)).tolist()
+        if first == last:
+            read = [first]
+        else:
+            read = np.unique(cores(tiles)).tolist()
         heads = tiles[::size]
         place = places(heads)
-        own = place if first >= 0 else place[place >= 0]
-        return cls(cores(heads), place, read, int(place.max()), size == 1 or not (own % size).any())
+        if first >= 0:
+            real_places = place
+        else:
+            real_places = place[place >= 0]
+        return cls(cores(heads), place, read, int(place.max()), size == 1 or not (real_places % size).any())
 
 
 @dataclass(slots=True)
 class EdgePipe:
-    """Tiles in the order in which they are read. With several dests they are served in turn; `padding`: whether that
-    turn is padding."""
+    """Tiles in the order in which they are read. Several dests are served in turn; `padding` tells for each whether
+    that turn is padding."""
 
     tiles: Tiles
     dests: list[Dest]
@@ -289,17 +317,17 @@ class EdgePipe:
     _pieces: dict[int, Pieces] = field(default_factory=dict[int, Pieces])
 
     def pieces(self, size: int) -> Pieces:
-        """Its pieces of `size` tiles, worked out once: many operands have the same edge."""
-        found = self._pieces.get(size)
-        if found is None:
-            found = self._pieces[size] = Pieces.of(self.tiles, size)
-        return found
+        """Return the pieces of `size` tiles. They are cached, since many operands have the same edge."""
+        pieces = self._pieces.get(size)
+        if pieces is None:
+            pieces = self._pieces[size] = Pieces.of(self.tiles, size)
+        return pieces
 
 
 @dataclass(slots=True)
 class EdgeMap:
-    """The pipes of an edge. `granularity`: tiles that lie together wherever a pipe reads; `out_of_order`: whether a
-    producer's core has to send other than all it writes, in order, to one pipe."""
+    """The pipes of an edge. `granularity` is the number of adjacent tiles that every read consists of; `out_of_order`
+    tells whether a core of the producer sends to a pipe anything but all that it writes, in order."""
 
     granularity: int
     out_of_order: bool
@@ -309,35 +337,35 @@ class EdgeMap:
 
     @property
     def tiles(self) -> int:
-        """Of all pipes."""
+        """Return the tiles of all pipes."""
         return sum(len(pipe.tiles) for pipe in self.pipes)
 
     @property
     def most_tiles(self) -> int:
-        """Of any pipe."""
+        """Return the tiles of the pipe that has most."""
         return max((len(pipe.tiles) for pipe in self.pipes), default=0)
 
 
 def edge_map(source: Source, path: Path, reading: Reading) -> EdgeMap:
-    """The pipes of an edge. RefusedError for what the vendor's net2pipe refuses, UnsupportedError for more tiles than
-    pipes are made of."""
+    """Return the pipes of an edge. Raises RefusedError for a refusal of the vendor's net2pipe, UnsupportedError for too
+    many tiles."""
     tiles = reading.tiles * max(1, source.buffered // source.blocking.t)
-    return (
-        _edge_map(source, path, reading) if tiles <= MOST_KEPT_TILES else _edge_map.__wrapped__(source, path, reading)
-    )
+    if tiles <= MOST_KEPT_TILES:
+        return _edge_map(source, path, reading)
+    return _edge_map.__wrapped__(source, path, reading)
 
 
 @lru_cache(maxsize=2048)
 def _edge_map(source: Source, path: Path, reading: Reading) -> EdgeMap:
     under_tms = source_map(source, path)
-    pipes, granularity = _traced(under_tms, reading)
+    pipes, granularity = _trace_pipes(under_tms, reading)
     if under_tms.needs_phases:
         if reading.kept:
             raise RefusedError("V328", "pieces of a stack come in phases, kernel_broadcast needs all at once")
         ublock = reading.ublock
-        found = phases(under_tms, Consumer(reading.cut, reading.mblock, ublock, reading.row_major))
-        if max(found.factors) > 1:
-            _serve_in_turn(pipes, reading, found, under_tms.row_major_stack)
+        stack_phases = phases(under_tms, Consumer(reading.cut, reading.mblock, ublock, reading.row_major))
+        if max(stack_phases.factors) > 1:
+            _serve_in_turn(pipes, reading, stack_phases, under_tms.row_major_stack)
     out_of_order = _is_out_of_order(pipes, under_tms.mblock_tiles)
     return EdgeMap(
         granularity=granularity,
@@ -349,33 +377,33 @@ def _edge_map(source: Source, path: Path, reading: Reading) -> EdgeMap:
 
 
 def source_map(source: Source, path: Path) -> SourceMap:
-    """The producer's tiles as the operand sees them."""
-    found = SourceMap(source.blocking, source.buffered)
+    """Return the producer's tiles as the operand sees them."""
+    result = SourceMap(source.blocking, source.buffered)
     if path.unpad.rt > 0 or path.unpad.ct > 0:
-        found.unpad(path.unpad)
+        result.unpad(path.unpad)
     for tm in path.tms:
-        found.apply(tm)
+        result.apply(tm)
     if path.pad.rt > 0 or path.pad.ct > 0:
-        found.pad(path.pad.rt, path.pad.ct)
-    return found
+        result.pad(path.pad.rt, path.pad.ct)
+    return result
 
 
-def _traced(source: SourceMap, reading: Reading) -> tuple[list[EdgePipe], int]:
-    """Tiles of each pipe as far as the producer's buffer holds them, and the granularity."""
+def _trace_pipes(source: SourceMap, reading: Reading) -> tuple[list[EdgePipe], int]:
+    """Return the tiles of each pipe as far as the producer's buffer holds them, and the granularity."""
     rows, columns = reading.cut
     size = (reading.t, rows * reading.mblock[0] * reading.ublock[0], columns * reading.mblock[1] * reading.ublock[1])
     if size != source.tiles.shape:
-        what = f"(t, tile rows, tile columns) of the operand is {size}, of its source after TMs {source.tiles.shape}"
-        raise RefusedError("V179", what)
-    held = source.buffered
+        message = f"(t, tile rows, tile columns) of the operand is {size}, of its source after TMs {source.tiles.shape}"
+        raise RefusedError("V179", message)
+    buffered = source.buffered
     t = source.producer.t
-    if reading.kept and not reading.kept_per_t and (held, t) != (1, 1):
-        what = f"kernel_broadcast of a producer with t {t} that buffers {held} mblocks"
-        raise RefusedError("V328", what, "use kernel_broadcast_per_t, or a producer with t 1 and buf_size_mb 1 or 2")
+    if reading.kept and not reading.kept_per_t and (buffered, t) != (1, 1):
+        message = f"kernel_broadcast of a producer with t {t} that buffers {buffered} mblocks"
+        raise RefusedError("V328", message, "use kernel_broadcast_per_t, or a producer with t 1 and buf_size_mb 1 or 2")
     table = read_in_order(source.tiles, reading)
-    if not reading.kept and held > t:
-        within_bounds(table.size * (held // t))
-        inputs = np.arange(held // t, dtype=np.int64)[None, :, None] * (t * source.mblock_tiles)
+    if not reading.kept and buffered > t:
+        within_bounds(table.size * (buffered // t))
+        inputs = np.arange(buffered // t, dtype=np.int64)[None, :, None] * (t * source.mblock_tiles)
         table = (table[:, None, :] + inputs).reshape(len(table), -1)
     pipes: list[EdgePipe] = []
     granularity = source.buffer_tiles
@@ -386,20 +414,26 @@ def _traced(source: SourceMap, reading: Reading) -> tuple[list[EdgePipe], int]:
         return [EdgePipe(tiles, [dest], [False]) for tiles, dest in zip(table, dests, strict=True)], granularity
     ends = np.where(beyond.any(axis=1), beyond.argmax(axis=1), table.shape[1])
     for tiles, end, dest in zip(table, ends, dests, strict=True):
-        kept = _kept(tiles[:end], reading) if reading.kept else tiles[:end]
-        if len(kept):
-            granularity = _granularity(kept[None], granularity)
-            pipes.append(EdgePipe(kept, [dest], [False]))
+        if reading.kept:
+            kept_tiles = _kept_tiles(tiles[:end], reading)
+        else:
+            kept_tiles = tiles[:end]
+        if len(kept_tiles):
+            granularity = _granularity(kept_tiles[None], granularity)
+            pipes.append(EdgePipe(kept_tiles, [dest], [False]))
     return pipes, granularity
 
 
 def read_in_order(tiles: Tiles, reading: Reading) -> Tiles:
-    """[pipes, tiles]: the order in which a core reads its block of [t, rows, columns] (OPS 2)."""
+    """Return [pipes, tiles]: the order in which a core reads its block of [t, rows, columns] (OPS 2)."""
     (rows, columns) = reading.cut
     (m, n) = reading.mblock
     (r, c) = reading.ublock
     blocks = tiles.reshape(reading.t, rows, m, r, columns, n, c)
-    order = (1, 4, 0, 2, 5, 3, 6) if reading.row_major else (1, 4, 0, 5, 2, 3, 6)
+    if reading.row_major:
+        order = (1, 4, 0, 2, 5, 3, 6)
+    else:
+        order = (1, 4, 0, 5, 2, 3, 6)
     return blocks.transpose(order).reshape(rows * columns, -1)
 
 
@@ -413,60 +447,84 @@ def _dests(reading: Reading) -> list[Dest]:
 
 
 def _granularity(table: Tiles, so_far: int) -> int:
-    """The greatest number of tiles that divides every run of tiles that lie together, and every run's first place."""
+    """Return the greatest number of tiles that divides every run of adjacent tiles, and every run's first place."""
     starts = np.empty(table.shape, bool)
     starts[:, 0] = True
     padding = table < CORE
     starts[:, 1:] = (table[:, 1:] != table[:, :-1] + 1) & ~(padding[:, 1:] & padding[:, :-1])
-    found = gcd(so_far, table.shape[1])
-    if found == 1:
+    divisor = gcd(so_far, table.shape[1])
+    if divisor == 1:
         return 1
     firsts = np.unique(np.concatenate((places(table[starts]), np.nonzero(starts)[1])))
-    return gcd(found, int(np.gcd.reduce(firsts)))
+    return gcd(divisor, int(np.gcd.reduce(firsts)))
 
 
-def _kept(tiles: Tiles, reading: Reading) -> Tiles:
-    """The tiles that a kernel broadcast keeps; all others have to repeat them."""
+def _kept_tiles(tiles: Tiles, reading: Reading) -> Tiles:
+    """Return the tiles that a kernel broadcast keeps. Raises RefusedError unless all others repeat them."""
     block = reading.mblock[0] * reading.mblock[1] * reading.ublock[0] * reading.ublock[1]
     number = np.arange(len(tiles))
-    within = number % block if reading.kept_per_t else number
-    kept = tiles[within < reading.kept]
-    like = number % reading.kept
     if reading.kept_per_t:
-        like = like + (number // block) % reading.t * reading.kept
+        within = number % block
+    else:
+        within = number
+    kept_tiles = tiles[within < reading.kept]
+    repeated_index = number % reading.kept
+    if reading.kept_per_t:
+        repeated_index = repeated_index + (number // block) % reading.t * reading.kept
     repeats = within >= reading.kept
-    wrong = repeats.any() and (like[repeats].max() >= len(kept) or (kept[like[repeats]] != tiles[repeats]).any())
+    wrong = repeats.any() and (
+        repeated_index[repeats].max() >= len(kept_tiles)
+        or (kept_tiles[repeated_index[repeats]] != tiles[repeats]).any()
+    )
     if wrong:
-        name = "kernel_broadcast_per_t" if reading.kept_per_t else "kernel_broadcast"
+        if reading.kept_per_t:
+            name = "kernel_broadcast_per_t"
+        else:
+            name = "kernel_broadcast"
         raise RefusedError("V329", f"{name} keeps {reading.kept} tiles, but the operand does not repeat them")
-    return kept
+    return kept_tiles
 
 
-def _serve_in_turn(pipes: list[EdgePipe], reading: Reading, found: Phases, row_major: bool) -> None:
-    """Several dests for each pipe, where pieces go to several cores."""
-    (r_factor, c_factor) = found.factors
-    (r_padding, c_padding) = found.padding
+def _serve_in_turn(pipes: list[EdgePipe], reading: Reading, stack_phases: Phases, row_major: bool) -> None:
+    """Give each pipe several dests if pieces go to several cores."""
+    (r_factor, c_factor) = stack_phases.factors
+    (r_padding, c_padding) = stack_phases.padding
     cut_r, cut_c = reading.cut
-    rows, columns = reading.grid
     over_cores = (r_factor > 1 and cut_r > 1) or (c_factor > 1 and cut_c > 1)
     if not over_cores and not r_padding and not c_padding:
         return
-    # Where all pieces of one direction go to the same cores the dests repeat: one period of them is enough.
-    period = r_factor * c_factor
-    if row_major and cut_r == 1 and cut_c > 1 and not r_padding:
-        period = c_factor
-    elif not row_major and cut_c == 1 and cut_r > 1 and not c_padding:
-        period = r_factor
+    period = _turn_period(reading, stack_phases, row_major)
     for pipe in pipes:
-        (row, column) = pipe.dests[0]
+        first = pipe.dests[0]
         pipe.dests = []
         pipe.padding = []
         for turn in range(period):
             down, across = divmod(turn, c_factor) if row_major else (turn % r_factor, turn // r_factor)
-            dest_row = ALL if row == ALL else row + down * rows // r_factor
-            dest_column = ALL if column == ALL else column + across * columns // c_factor
-            pipe.dests.append((dest_row, dest_column))
+            pipe.dests.append(_dest_of_turn(first, reading.grid, stack_phases.factors, (down, across)))
             pipe.padding.append(down >= r_factor - r_padding or across >= c_factor - c_padding)
+
+
+def _turn_period(reading: Reading, stack_phases: Phases, row_major: bool) -> int:
+    """Return the number of turns after which dests repeat: all pieces, or those of one direction if the pieces of the
+    other one go to the same cores."""
+    (r_factor, c_factor) = stack_phases.factors
+    (r_padding, c_padding) = stack_phases.padding
+    cut_r, cut_c = reading.cut
+    if row_major and cut_r == 1 and cut_c > 1 and not r_padding:
+        return c_factor
+    if not row_major and cut_c == 1 and cut_r > 1 and not c_padding:
+        return r_factor
+    return r_factor * c_factor
+
+
+def _dest_of_turn(first: Dest, grid: tuple[int, int], factors: tuple[int, int], piece: tuple[int, int]) -> Dest:
+    """Return the dest of a piece (its row and column among the pieces), given the dest of the first piece."""
+    row, column = first
+    if row != ALL:
+        row += piece[0] * grid[0] // factors[0]
+    if column != ALL:
+        column += piece[1] * grid[1] // factors[1]
+    return row, column
 
 
 def _is_out_of_order(pipes: Sequence[EdgePipe], mblock_tiles: int) -> bool:
@@ -486,23 +544,24 @@ def _is_out_of_order(pipes: Sequence[EdgePipe], mblock_tiles: int) -> bool:
             continue
         core = cores(tiles)
         changes = np.nonzero(core[1:] != core[:-1])[0] + 1
-        own: dict[int, int] = {}
+        places_of_core: dict[int, int] = {}
         for start, end in zip((0, *changes), (*changes, len(tiles)), strict=True):
-            one = int(core[start])
-            if one < 0 or one in next_place:
+            core_here = int(core[start])
+            if core_here < 0 or core_here in next_place:
                 return True
             run = places(tiles[start:end])
-            first = own.get(one, 0)
+            first = places_of_core.get(core_here, 0)
             if run[0] != first or not (run[1:] == run[:-1] + 1).all():
                 return True
-            own[one] = first + len(run)
-        next_place.update(own)
+            places_of_core[core_here] = first + len(run)
+        next_place.update(places_of_core)
     return any(count % mblock_tiles for count in next_place.values())
 
 
 @lru_cache(maxsize=16)
 def table_rows_map(producer: Blocking, grid: tuple[int, int], indices: int) -> EdgeMap:
-    """The rows that an embedding looks up. RefusedError where the table is not cut as the device can read it."""
+    """Return the rows that an embedding looks up. Raises RefusedError if the table is not cut as the device can read
+    it."""
     across = _cut_of_flat_data(producer, grid, "embedding")[1]
     rows, columns = producer.grid_size
     within_bounds(grid[0] * grid[1] * indices * (producer.mblock[1] // across))
@@ -511,21 +570,22 @@ def table_rows_map(producer: Blocking, grid: tuple[int, int], indices: int) -> E
     for row in range(grid[0]):
         for column in range(grid[1]):
             core = rows * row // grid[0] * columns + columns * column // grid[1]
-            own = np.tile(tiles + (core + 1) * CORE, producer.mblock[1] // across)
-            pipes.append(EdgePipe(own, [(row, column)], [False]))
+            tiles_of_core = np.tile(tiles + (core + 1) * CORE, producer.mblock[1] // across)
+            pipes.append(EdgePipe(tiles_of_core, [(row, column)], [False]))
     return EdgeMap(granularity=1, out_of_order=True, pipes=pipes, producer_grid=producer.grid_size, consumer_grid=grid)
 
 
 @lru_cache(maxsize=16)
 def flat_rows_map(producer: Blocking, grid: tuple[int, int], rows_per_input: int) -> EdgeMap:
-    """The rows of flat data that a tilizer reads. RefusedError as above."""
+    """Return the rows of flat data that a tilizer reads. Raises RefusedError if the data are not cut as the device can
+    read them."""
     down, across = _cut_of_flat_data(producer, grid, "tilizer")
     count = rows_per_input // down
     loops = 1
     if producer.ublock_order == "r":
         if producer.mblock[0] % down:
-            what = f"rows of {producer.mblock[0]} mblocks for {down} rows of cores"
-            raise RefusedError("V330", f"{what}: flat data is cut by whole mblocks", "use another grid or mblock")
+            message = f"rows of {producer.mblock[0]} mblocks for {down} rows of cores"
+            raise RefusedError("V330", f"{message}: flat data is cut by whole mblocks", "use another grid or mblock")
         loops = producer.mblock[0] // down
         count //= loops
     within_bounds(grid[0] * grid[1] * producer.t * loops * (producer.mblock[1] // across) * count)
@@ -542,17 +602,17 @@ def flat_rows_map(producer: Blocking, grid: tuple[int, int], rows_per_input: int
 
 
 def _cut_of_flat_data(producer: Blocking, grid: tuple[int, int], op: str) -> tuple[int, int]:
-    """Rows and columns of cores for each buffer of the queue."""
+    """Return rows and columns of cores for each buffer of the queue."""
     rows, columns = producer.grid_size
     if grid[0] % rows or grid[1] % columns:
-        what = f"a grid of {grid[0]}x{grid[1]} cores reads a queue of {rows}x{columns} buffers"
-        raise RefusedError("V330", f"{what}: each buffer needs a whole number of cores")
+        message = f"a grid of {grid[0]}x{grid[1]} cores reads a queue of {rows}x{columns} buffers"
+        raise RefusedError("V330", f"{message}: each buffer needs a whole number of cores")
     down = grid[0] // rows
     across = grid[1] // columns
     if producer.mblock[1] % across:
-        what = f"{across} columns of cores share {producer.mblock[1]} columns of mblocks of a buffer"
+        message = f"{across} columns of cores share {producer.mblock[1]} columns of mblocks of a buffer"
         hint = f"{op} cuts flat data by whole mblocks, never within a ublock: use smaller ublocks in the queue"
-        raise RefusedError("V330", what, hint)
+        raise RefusedError("V330", message, hint)
     return down, across
 
 
@@ -560,14 +620,18 @@ _NO_PAD = Pad()
 
 
 def path_of(op: Op, index: int) -> Path:
-    """Of operand `index`."""
+    """Return the path to operand `index`."""
     pads = [pads[index] if index < len(pads) else _NO_PAD for pads in (op.input_unpad, op.input_pad)]
-    tms = op.input_tms[index] if index < len(op.input_tms) else ()
+    if index < len(op.input_tms):
+        tms = op.input_tms[index]
+    else:
+        tms = ()
     return Path(tms, pads[0], pads[1])
 
 
 def shape_after(source: Blocking, path: Path) -> Shape:
-    """(t, tile rows, tile columns) of a source after its TMs; where one does not fit, what is left of it."""
+    """Return (t, tile rows, tile columns) of a source after its TMs. Divisions that leave a remainder are rounded
+    down."""
     t, rows, columns = source.shape
     rows = rows - path.unpad.rt
     columns = columns - path.unpad.ct

@@ -1,4 +1,5 @@
-"""One temporal epoch of a netlist, as pipes are made for it: its ops, who reads what, what a prologue keeps in L1."""
+"""One temporal epoch of a netlist as input of pipes: its ops, their readers, and the queues that a prologue keeps in
+L1."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -17,12 +18,12 @@ _TRUE: Final = ("true", "1")
 
 @dataclass(frozen=True, slots=True)
 class Epoch:
-    """`ops` in the order in which they are worked off: graph by graph as they are executed, by name in a graph.
+    """A temporal epoch. `ops` stand in the order of net2pipe: graph by graph as they are executed, by name in a graph.
 
-    `readers`: for each queue and op what reads it, an op once for each operand, queues that it feeds among them.
-    `prologue`, `epilogue`: queues that are kept in L1 for the epoch; loaded at its start, stored at its end.
-    `skipped`: graphs of earlier epochs none of whose graphs programs execute. `unsteady`: graphs that are executed with
-    other queues kept than the first time, and such a queue.
+    `readers` has for each queue and op the names of its readers, an op once for each operand, and queues that it feeds.
+    `prologue` and `epilogue` are the queues that are kept in L1 for the epoch: loaded at its start, stored at its end.
+    `skipped` are graphs of earlier epochs that programs never execute. `unsteady` are graphs that are executed with
+    other queues in L1 than the first time, each with such a queue.
     """
 
     netlist: Netlist
@@ -46,23 +47,25 @@ class Epoch:
     _flat: dict[str, Op | None] = field(default_factory=dict[str, Op | None])
 
     def source(self, name: str) -> Queue | Op:
-        """The queue or op of that name; queues come first (NETLIST 1.1). KeyError for neither."""
+        """Return the queue or op of that name; queues come first (NETLIST 1.1). Raises KeyError if there is neither."""
         return self.netlist.queues.get(name) or self.ops[name]
 
     def producer(self, queue: Queue) -> Op | None:
-        """The op that feeds a queue, of any graph; None for the host."""
-        return None if queue.host_fed else self.all_ops.get(queue.input)
+        """Return the op that feeds a queue, of any graph; None for the host."""
+        if queue.host_fed:
+            return None
+        return self.all_ops.get(queue.input)
 
     def queues_of(self, op: Op) -> Iterator[Queue]:
-        """Queues that an op reads and writes, in this order."""
+        """Yield the queues that an op reads, then those that it writes."""
         for name in op.inputs:
             queue = self.netlist.queues.get(name)
             if queue is not None:
                 yield queue
         yield from self.fed.get(op.name, ())
 
-    def fused(self, op: Op) -> FusedUse | None:
-        """The definition that a fused op uses."""
+    def fused_use_of(self, op: Op) -> FusedUse | None:
+        """Return the use of the definition of a fused op, None for other ops."""
         if not op.has("sub-ops"):
             return None
         name = op.attributes.fused_op_id
@@ -71,79 +74,98 @@ class Epoch:
         return self._fused[name]
 
     def inputs(self, op: Op) -> OpInputs:
-        """What its operands are made of."""
-        found = self._inputs.get(op.name)
-        if found is None:
-            found = OpInputs(
+        """Return the inputs of an op."""
+        inputs = self._inputs.get(op.name)
+        if inputs is None:
+            inputs = OpInputs(
                 op=op,
                 sources=tuple(map(self.source, op.inputs)),
-                fused=self.fused(op),
+                fused=self.fused_use_of(op),
                 arch=self.netlist.arch,
                 kind=kind_of(op),
             )
-            self._inputs[op.name] = found
-        return found
+            self._inputs[op.name] = inputs
+        return inputs
 
     def flat_reader(self, queue: str) -> Op | None:
-        """The embedding or tilizer that reads a queue as flat rows, if its first reader is one."""
+        """Return the embedding or tilizer that reads a queue as flat rows, if its first reader is one."""
         if queue not in self._flat:
             readers = self.readers.get(queue)
-            first = self.ops.get(readers[0]) if readers else None
+            if readers:
+                first = self.ops.get(readers[0])
+            else:
+                first = None
             flat = first is not None and kind_of(first).is_flat(0) and first.inputs[0] == queue
-            self._flat[queue] = first if flat else None
+            if flat:
+                self._flat[queue] = first
+            else:
+                self._flat[queue] = None
         return self._flat[queue]
 
     def index_reader(self, queue: str) -> Op | None:
-        """The embedding that takes its indices from a queue, if its first reader is one."""
+        """Return the embedding that takes its indices from a queue, if its first reader is one."""
         readers = self.readers.get(queue)
-        first = self.ops.get(readers[0]) if readers else None
-        found = first is not None and first.has("row-wise index") and first.inputs.index(queue) == 1
-        return first if found else None
+        if readers:
+            first = self.ops.get(readers[0])
+        else:
+            first = None
+        reads_indices = first is not None and first.has("row-wise index") and first.inputs.index(queue) == 1
+        if reads_indices:
+            return first
+        return None
 
 
 def epochs(netlist: Netlist, cluster: Cluster | None = None) -> list[Epoch]:
-    """The epochs whose graphs programs execute, in order of their numbers; settings are those of a graph's first
-    execute. `cluster`: what is known of the links between chips of architectures with Ethernet."""
-    links = Links(cluster) if cluster is not None and netlist.arch.eth_cores else None
+    """Return the epochs whose graphs programs execute, in order of their numbers; settings are those of a graph's first
+    execute. `cluster` describes the links between chips of architectures with Ethernet."""
+    links = None
+    if cluster is not None and netlist.arch.eth_cores:
+        links = Links(cluster)
+    first, unsteady = _executes(netlist)
+    members: dict[int, list[str]] = {}
+    numbers: dict[str, int] = {}
+    for temporal in netlist.temporal_graphs:
+        numbers |= dict.fromkeys(temporal.graphs, temporal.id)
+    for graph in first:
+        members.setdefault(numbers[graph], []).append(graph)
+    skipped = [(number, graph) for graph, number in numbers.items() if number not in members]
+    result: list[Epoch] = []
+    order = tuple(in_table_order(netlist.queues))
+    ops = netlist.ops
+    for number in sorted(members):
+        epoch = epoch_of(netlist, number, members[number], first, order=order, all_ops=ops)
+        before = tuple(graph for earlier, graph in skipped if earlier < number)
+        unsteady_graphs = {graph: unsteady[graph] for graph in members[number] if graph in unsteady}
+        result.append(replace(epoch, links=links, skipped=before, unsteady=unsteady_graphs))
+    return result
+
+
+def _executes(netlist: Netlist) -> tuple[dict[str, Execute], dict[str, str]]:
+    """Return the first execute of each graph, and for each graph that is executed with other queues in L1 later the
+    first such queue."""
     first: dict[str, Execute] = {}
     unsteady: dict[str, str] = {}
     for name in netlist.program_order:
         for step in netlist.programs[name].instructions:
             if not isinstance(step, Execute):
                 continue
-            known = first.setdefault(step.graph, step)
-            if known is not step and step.graph not in unsteady and (queue := _kept_otherwise(known, step)):
-                unsteady[step.graph] = queue
-    numbers = {graph: temporal.id for temporal in netlist.temporal_graphs for graph in temporal.graphs}
-    members: dict[int, list[str]] = {}
-    for graph in first:
-        members.setdefault(numbers[graph], []).append(graph)
-    skipped = [
-        (temporal.id, graph)
-        for temporal in netlist.temporal_graphs
-        if temporal.id not in members
-        for graph in temporal.graphs
-    ]
-    found: list[Epoch] = []
-    order = tuple(in_table_order(netlist.queues))
-    ops = netlist.ops
-    for number in sorted(members):
-        epoch = epoch_of(netlist, number, members[number], first, order=order, all_ops=ops)
-        before = tuple(graph for earlier, graph in skipped if earlier < number)
-        known = {graph: unsteady[graph] for graph in members[number] if graph in unsteady}
-        found.append(replace(epoch, links=links, skipped=before, unsteady=known))
-    return found
+            first_execute = first.setdefault(step.graph, step)
+            queue = _differing_queue(first_execute, step)
+            if queue:
+                unsteady.setdefault(step.graph, queue)
+    return first, unsteady
 
 
-def _kept_otherwise(one: Execute, other: Execute) -> str:
-    """A queue that one execute of a graph has in its prologue or epilogue, and the other has not; "" for none."""
-    if one.queue_settings == other.queue_settings:
+def _differing_queue(first: Execute, second: Execute) -> str:
+    """Return a queue that is in the prologue or epilogue of only one of two executes of a graph; "" if there is
+    none."""
+    if first.queue_settings == second.queue_settings:
         return ""
-    kept = [
+    flags = [
         {(setting.queue, setting.prologue.lower() in _TRUE, setting.epilogue.lower() in _TRUE) for setting in settings}
-        for settings in (one.queue_settings, other.queue_settings)
+        for settings in (first.queue_settings, second.queue_settings)
     ]
-    return min((queue for queue, *_ in kept[0] ^ kept[1]), default="")
+    return min((queue for queue, *_ in flags[0] ^ flags[1]), default="")
 
 
 def epoch_of(
@@ -155,8 +177,9 @@ def epoch_of(
     order: tuple[str, ...] | None = None,
     all_ops: Mapping[str, Op] | None = None,
 ) -> Epoch:
-    """The epoch of some graphs. `order`, `all_ops`: those of the netlist, where they are known already."""
-    order = tuple(in_table_order(netlist.queues)) if order is None else order
+    """Return the epoch of some graphs. `order` and `all_ops` are those of the netlist, if the caller has them."""
+    if order is None:
+        order = tuple(in_table_order(netlist.queues))
     fed: dict[str, list[Queue]] = {}
     for name in order:
         queue = netlist.queues[name]
@@ -171,10 +194,10 @@ def epoch_of(
                 readers.setdefault(name, []).append(op.name)
             for queue in fed.get(op.name, ()):
                 readers.setdefault(op.name, []).append(queue.name)
-    kept: tuple[set[str], set[str]] = (set(), set())
+    kept_queues: tuple[set[str], set[str]] = (set(), set())
     for graph in graphs:
         for setting in executes[graph].queue_settings:
-            for flag, names in zip((setting.prologue, setting.epilogue), kept, strict=True):
+            for flag, names in zip((setting.prologue, setting.epilogue), kept_queues, strict=True):
                 (names.add if flag.lower() in _TRUE else names.discard)(setting.queue)
     return Epoch(
         netlist=netlist,
@@ -185,7 +208,7 @@ def epoch_of(
         all_ops=netlist.ops if all_ops is None else all_ops,
         readers={name: tuple(group) for name, group in readers.items()},
         fed={name: tuple(group) for name, group in fed.items() if name in ops},
-        prologue=frozenset(kept[0]),
-        epilogue=frozenset(kept[1]),
+        prologue=frozenset(kept_queues[0]),
+        epilogue=frozenset(kept_queues[1]),
         queue_order=order,
     )

@@ -1,4 +1,4 @@
-"""What lies on another chip than its op, and the relays by which pipes go from chip to chip."""
+"""Queues on other chips than their ops, and the relays by which pipes go from chip to chip."""
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -17,25 +17,28 @@ WINDOWS: Final = {True: 0x8C000000, False: 0x4C000000}
 
 
 def over_pcie(netlist: Netlist) -> bool:
-    """Whether chips reach each other over PCIe."""
+    """Return whether chips reach each other over PCIe."""
     return netlist.arch_name == "grayskull"
 
 
 def is_remote(queue: Queue, op: Op) -> bool:
-    """Whether a queue in DRAM lies on another chip than an op that reads or writes it."""
+    """Return whether a queue in DRAM lies on another chip than an op that reads or writes it."""
     return queue.loc != "host" and queue.target_device != op.target_device
 
 
-def is_after(netlist: Netlist, here: int, there: int) -> bool | None:
-    """Whether a chip comes after another in the ring; False: before it, None: neither."""
+def is_after(netlist: Netlist, chip: int, other_chip: int) -> bool | None:
+    """Return whether a chip comes after another in the ring; False if it comes before it, None if neither."""
     used = chips(netlist)
-    if there == (here + 1 if here < used[-1] else used[0]):
+    if other_chip == (chip + 1 if chip < used[-1] else used[0]):
         return True
-    return False if there == (here - 1 if here > used[0] else used[-1]) else None
+    if other_chip == (chip - 1 if chip > used[0] else used[-1]):
+        return False
+    return None
 
 
 def window(epoch: Epoch, queue: Queue) -> int | None:
-    """Where the op that writes or reads a queue sees its chip's DRAM, of grayskull; None on its own chip."""
+    """Return the address at which the op that writes or reads a queue of grayskull sees the DRAM of its chip; None on
+    the op's own chip."""
     if queue.loc == "host" or not over_pcie(epoch.netlist):
         return None
     op = _user(epoch, queue)
@@ -48,11 +51,13 @@ def _user(epoch: Epoch, queue: Queue) -> Op | None:
     if queue.input in epoch.ops and not queue.host_fed:
         return epoch.ops[queue.input]
     readers = epoch.readers.get(queue.name, ())
-    return epoch.ops.get(readers[0]) if readers else None
+    if readers:
+        return epoch.ops.get(readers[0])
+    return None
 
 
 def chips(netlist: Netlist) -> list[int]:
-    """The chips that run its graphs and hold its queues, in order."""
+    """Return the chips that run the netlist's graphs and hold its queues, in order."""
     with_graphs = {graph.target_device for graph in netlist.graphs.values()}
     return sorted(with_graphs | {queue.target_device for queue in netlist.queues.values() if queue.loc != "host"})
 
@@ -72,7 +77,7 @@ DRAM_READ_BYTES: Final = 64 << 10
 
 @dataclass(frozen=True, slots=True)
 class EthernetCore:
-    """The core of a channel: row and column of the NoC."""
+    """The Ethernet core of a channel, with row and column of the NoC."""
 
     chip: int
     channel: int
@@ -81,72 +86,75 @@ class EthernetCore:
 
     @property
     def place(self) -> tuple[int, int]:
-        """Row and column."""
+        """Return row and column."""
         return self.row, self.column
 
 
 def channels_of(epoch: Epoch, op: Op) -> tuple[Sequence[int], Sequence[int]]:
-    """The channels from which a copy is sent and at which it arrives, for each cell of its grid: those that it names,
-    else those of links between its chips; empty where none are known."""
-    own = op.attributes
+    """Return the channels from which a copy is sent and at which it arrives, for each cell of its grid: those that it
+    names, else those of links between its chips; empty if none are known."""
+    attributes = op.attributes
     cells = op.blocking.cells
-    if own.ingress_channels or epoch.links is None or op.inputs[0] in epoch.netlist.queues:
-        return own.ingress_channels, own.egress_channels
-    here, there = epoch.links.of_copy(epoch.source(op.inputs[0]).target_device, own.dest_device, cells)
-    return here, [*own.egress_channels, *there][:cells]
+    if attributes.ingress_channels or epoch.links is None or op.inputs[0] in epoch.netlist.queues:
+        return attributes.ingress_channels, attributes.egress_channels
+    sending, arriving = epoch.links.of_copy(epoch.source(op.inputs[0]).target_device, attributes.dest_device, cells)
+    return sending, [*attributes.egress_channels, *arriving][:cells]
 
 
 def sends_from(epoch: Epoch, op: Op, cell: int) -> EthernetCore:
-    """The core of the chip on which a copy begins, for a cell of its grid counted row by row."""
+    """Return the core of the chip on which a copy begins, for a cell of its grid counted row by row."""
     channel = channels_of(epoch, op)[0][cell]
     return EthernetCore(op.target_device, channel, *ETHERNET_CORES[epoch.netlist.arch_name][channel])
 
 
 def arrives_at(epoch: Epoch, op: Op, cell: int) -> EthernetCore:
-    """The core of the chip that a copy goes to."""
+    """Return the core of the chip to which a copy goes."""
     channel = channels_of(epoch, op)[1][cell]
     return EthernetCore(op.attributes.dest_device, channel, *ETHERNET_CORES[epoch.netlist.arch_name][channel])
 
 
 def off_links(epoch: Epoch, op: Op) -> str:
-    """Which channels of a copy are not the two ends of a link of the cluster; "" where all are."""
+    """Return which channels of a copy are not the two ends of a link of the cluster; "" if all are."""
     links = epoch.links
-    here = op.target_device
-    there = op.attributes.dest_device
+    sending_chip = op.target_device
+    other_chip = op.attributes.dest_device
     if links is None:
         return ""
     channels = channels_of(epoch, op)
-    direct = bool(links.between(here, there))
+    direct = bool(links.between(sending_chip, other_chip))
     if op.inputs[0] in epoch.netlist.queues and not channels[0]:
         return "it reads a queue, and then does not get channels automatically"
-    if any(len(each) != op.blocking.cells for each in channels):
+    if any(len(channels_of_chip) != op.blocking.cells for channels_of_chip in channels):
         if op.attributes.ingress_channels:
             return "it names more or fewer channels than its grid has cells, or not as many of both chips"
-        return f"no link leads from chip {epoch.source(op.inputs[0]).target_device} or from chip {there}"
+        return f"no link leads from chip {epoch.source(op.inputs[0]).target_device} or from chip {other_chip}"
     for near, far in zip(*channels, strict=False):
-        for chip, channel in ((here, near), (there, far)):
+        for chip, channel in ((sending_chip, near), (other_chip, far)):
             if channel not in links.ends.get(chip, {}):
                 return f"channel {channel} of chip {chip} leads to no other chip of the cluster"
-        if direct and not links.connects((here, near), (there, far)):
-            return f"channels {near} of chip {here} and {far} of chip {there} are not the ends of a link of the cluster"
+        if direct and not links.connects((sending_chip, near), (other_chip, far)):
+            ends = f"channels {near} of chip {sending_chip} and {far} of chip {other_chip}"
+            return f"{ends} are not the ends of a link of the cluster"
     return ""
 
 
 def chip_of_result(op: Op) -> int:
-    """The chip on which the result of an op is."""
-    return op.attributes.dest_device if is_ethernet(op) else op.target_device
+    """Return the chip on which the result of an op is."""
+    if is_ethernet(op):
+        return op.attributes.dest_device
+    return op.target_device
 
 
-def not_made(epoch: Epoch, op: Op) -> str:
-    """Why no pipes are made of a copy between chips, "" where they are."""
-    here, there = channels_of(epoch, op)
-    if len(here) == len(there) == op.blocking.cells or off_links(epoch, op):
+def missing_channels(epoch: Epoch, op: Op) -> str:
+    """Return why no pipes are made of a copy between chips, "" if they are."""
+    sending, arriving = channels_of(epoch, op)
+    if len(sending) == len(arriving) == op.blocking.cells or off_links(epoch, op):
         return ""
     return "without ingress_channels and egress_channels a cluster description says where it runs: none is given"
 
 
-def not_carried(epoch: Epoch, op: Op) -> str:
-    """What Ethernet cores cannot do for a copy between chips; "" where there is nothing."""
+def unsupported_by_ethernet(epoch: Epoch, op: Op) -> str:
+    """Return the part of a copy between chips that Ethernet cores cannot do; "" if there is none."""
     if (*op.blocking.tile_dim, *op.input_tile_dims[0]) != (32,) * 4:
         return "relays have tiles of 32 by 32 only"
     if op.inputs[0] in epoch.prologue:
@@ -155,15 +163,15 @@ def not_carried(epoch: Epoch, op: Op) -> str:
     for channel in channels_of(epoch, op)[0] if any(pad.rt or pad.ct for pad in op.input_pad) else ():
         column = ETHERNET_CORES[epoch.netlist.arch_name][channel][1]
         if column >= width:
-            what = f"none has column {column}, as channel {channel}"
-            return f"padding is kept on a worker core of the same place, and {what}"
+            message = f"none has column {column}, as channel {channel}"
+            return f"padding is kept on a worker core of the same place, and {message}"
     return ""
 
 
 @dataclass(slots=True)
 class Relay:
-    """What the size of a relay follows from. `piece`: tiles that are sent at a time; `gathered`: bytes that its core
-    holds of what is gathered for it."""
+    """The figures from which the size of a relay follows. `piece` is the tiles that are sent at a time; `gathered` is
+    the bytes that its core holds of the gather for it."""
 
     piece: int
     tile_bytes: int
@@ -173,46 +181,51 @@ class Relay:
 
 
 def gathered_bytes(inputs: int, cores: int, piece: int, tile_bytes: int, *, from_dram: bool) -> int:
-    """Bytes beside a relay that are held of the inputs of its pipe; `cores`: how many they come from."""
+    """Return the bytes beside a relay that are held of the inputs of its pipe; `cores` is the number of cores that they
+    come from."""
     if from_dram:
-        held = piece * tile_bytes * max(1, DRAM_READ_BYTES // (piece * tile_bytes))
-        return held if held * 2 > 100 << 10 else held * 2
-    return 0 if inputs == 1 or cores == 1 else min(inputs, MOST_GATHERED) * GATHERED_TILES * tile_bytes
+        held_bytes = piece * tile_bytes * max(1, DRAM_READ_BYTES // (piece * tile_bytes))
+        if held_bytes * 2 > 100 << 10:
+            return held_bytes
+        return held_bytes * 2
+    if inputs == 1 or cores == 1:
+        return 0
+    return min(inputs, MOST_GATHERED) * GATHERED_TILES * tile_bytes
 
 
 def arrived_bytes(sizes: Collection[int]) -> int:
-    """What net2pipe counts on a core for the copies that arrive there: each operand, and the largest result, although
-    operand and result are the same bytes."""
+    """Return the bytes that net2pipe counts on a core for the copies that arrive there: each operand, and the largest
+    result, although operand and result share their bytes."""
     return sum(sizes) + max(sizes, default=0)
 
 
 def size_relays(relays: Iterable[Relay], other_bytes: int) -> None:
-    """Make the relays of a core as large as there is room for, as net2pipe does: one alone at once, several in turn,
-    those of large pieces first. `other_bytes`: of operands and results that copies have on the core."""
-    own = sorted(relays, key=lambda relay: relay.tiles / relay.piece)
-    free = L1_BYTES - other_bytes - sum(relay.gathered + relay.tiles * relay.tile_bytes for relay in own)
-    if len(own) == 1:
-        (relay,) = own
+    """Make the relays of a core as large as there is room for, as net2pipe does: a single one at once, several in turn,
+    those of large pieces first. `other_bytes` is the size of operands and results of copies on the core."""
+    ordered = sorted(relays, key=lambda relay: relay.tiles / relay.piece)
+    free = L1_BYTES - other_bytes - sum(relay.gathered + relay.tiles * relay.tile_bytes for relay in ordered)
+    if len(ordered) == 1:
+        (relay,) = ordered
         for size in reversed(_sizes(relay)):
             if size > relay.tiles and (size - relay.tiles) * relay.tile_bytes <= free:
                 relay.tiles = size
                 return
         return
-    sizes = [_sizes(relay) for relay in own]
-    step = [1] * len(own)
+    sizes = [_sizes(relay) for relay in ordered]
+    step = [1] * len(ordered)
     largest = 1
     grown = True
     while grown:
         grown = False
         following = list[int]()
-        for number, relay in enumerate(own):
+        for number, relay in enumerate(ordered):
             if step[number] >= len(sizes[number]) or relay.tiles > largest:
                 continue
             size = sizes[number][step[number]]
-            more = (size - relay.tiles) * relay.tile_bytes
-            if more > free or size <= relay.tiles:
+            extra_bytes = (size - relay.tiles) * relay.tile_bytes
+            if extra_bytes > free or size <= relay.tiles:
                 continue
-            free = free - more
+            free = free - extra_bytes
             relay.tiles = size
             grown = True
             step[number] += 1
@@ -222,15 +235,17 @@ def size_relays(relays: Iterable[Relay], other_bytes: int) -> None:
 
 
 def _sizes(relay: Relay) -> list[int]:
-    """Divisors of a piece beyond 1; then whole pieces that divide what a link brings in its latency."""
+    """Return the possible sizes of a relay: divisors of a piece beyond 1, then whole pieces that divide the tiles which
+    a link transfers in its latency."""
     piece = relay.piece
-    found = [size for size in range(2, piece + 1) if piece % size == 0]
-    most = min(LATENCY_CYCLES * LINK_BYTES // relay.tile_bytes, relay.epoch_tiles)
-    return found + [size for size in range(2 * piece, most + 1, piece) if most % size == 0]
+    sizes = [size for size in range(2, piece + 1) if piece % size == 0]
+    limit = min(LATENCY_CYCLES * LINK_BYTES // relay.tile_bytes, relay.epoch_tiles)
+    return sizes + [size for size in range(2 * piece, limit + 1, piece) if limit % size == 0]
 
 
 class Core(NamedTuple):
-    """A worker core, rows and columns counted over them alone, or an Ethernet core, of the NoC, with its channel."""
+    """A worker core, rows and columns counted over worker cores alone, or an Ethernet core in NoC coordinates, with its
+    channel."""
 
     chip: int
     row: int
@@ -239,14 +254,14 @@ class Core(NamedTuple):
 
     @property
     def place(self) -> tuple[int, int]:
-        """Row and column."""
+        """Return row and column."""
         return self.row, self.column
 
 
 @dataclass(slots=True)
 class Hop:
-    """A relay on the way between chips. `piece`: tiles that are sent at a time; `number`: of the core's relays;
-    `tiles`: what it holds at least; `result`: what the buffer says of blocks where it is like an op's."""
+    """A relay on the way between chips. `piece` is the tiles that are sent at a time; `number` counts the relays of the
+    core; `tiles` is its least size; `result` has fields of blocks if it is like an op's buffer."""
 
     id: int
     chip: int
@@ -260,6 +275,6 @@ class Hop:
 
     @property
     def at(self) -> Core:
-        """Its core, when it has one."""
+        """Return its core. The core must have been chosen."""
         assert self.core is not None
         return self.core

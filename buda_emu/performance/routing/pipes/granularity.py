@@ -1,4 +1,4 @@
-"""How finely the buffers that pipes read are cut, and the ids of buffers and pipes."""
+"""The pieces into which the buffers that pipes read are cut, and the ids of buffers and pipes."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -21,54 +21,59 @@ DRAM_PIECE_BYTES = 64 << 10
 
 @dataclass(frozen=True, slots=True)
 class Cut:
-    """`scattered`: whether readers see pieces, of `tiles` tiles each, rather than the whole buffer."""
+    """A cut of a buffer. `scattered` tells whether readers see pieces of `tiles` tiles each rather than the whole
+    buffer."""
 
     scattered: bool
     tiles: int
 
 
 def op_cut(epoch: Epoch, op: Op, edges: Mapping[str, OpEdges], queues: Mapping[str, EdgeMap]) -> Cut:
-    """The pieces of an op's output buffer. `queues`: edges to queues that ops feed."""
-    whole = mblock_tiles(op) * (1 if epoch.inputs(op).kind.keeps_strips else buffered_mblocks(op))
+    """Return the pieces of an op's output buffer. `queues` has the edges to queues that ops feed."""
+    buffer_tiles = mblock_tiles(op) * (1 if epoch.inputs(op).kind.keeps_strips else buffered_mblocks(op))
     maps = [edge for _, edge in _edges_to(epoch, op.name, edges)]
     if not (op.untilize_output or op.gradient_op):
         maps += [queues[queue.name] for queue in epoch.fed.get(op.name, ())]
     for edge in maps:
-        if whole % edge.granularity:
+        if buffer_tiles % edge.granularity:
             raise RefusedError(
-                "V081", f"pieces of {edge.granularity} tiles do not cut the {whole} that {op.name} buffers"
+                "V081", f"pieces of {edge.granularity} tiles do not cut the {buffer_tiles} that {op.name} buffers"
             )
-    tiles = gcd(whole, *(edge.granularity for edge in maps))
-    return Cut(tiles != whole or any(edge.out_of_order for edge in maps), tiles)
+    tiles = gcd(buffer_tiles, *(edge.granularity for edge in maps))
+    return Cut(tiles != buffer_tiles or any(edge.out_of_order for edge in maps), tiles)
 
 
 def queue_cut(epoch: Epoch, queue: Queue, edges: Mapping[str, OpEdges]) -> Cut:
-    """The pieces of an entry of a queue: whatever is read from DRAM is read in pieces."""
-    own = queue.blocking
+    """Return the pieces of an entry of a queue: all reads from DRAM are in pieces."""
+    blocking = queue.blocking
     flat = epoch.flat_reader(queue.name)
-    whole = own.tiles_per_core
+    entry_tiles = blocking.tiles_per_core
     if flat is not None:
-        whole = _flat_piece(queue, flat, epoch)
+        entry_tiles = _flat_piece(queue, flat, epoch)
     readers = list(_edges_to(epoch, queue.name, edges))
     if not readers:
-        return Cut(False, own.tiles_per_core)
-    tiles = whole
+        return Cut(False, blocking.tiles_per_core)
+    tiles = entry_tiles
     for op, edge in readers:
-        if edge.granularity != whole and (flat is None or flat.has("row-wise index")):
-            if flat is None and whole % edge.granularity:
-                raise RefusedError("V081", f"pieces of {edge.granularity} tiles do not cut {whole} of {queue.name}")
+        if edge.granularity != entry_tiles and (flat is None or flat.has("row-wise index")):
+            if flat is None and entry_tiles % edge.granularity:
+                raise RefusedError(
+                    "V081", f"pieces of {edge.granularity} tiles do not cut {entry_tiles} of {queue.name}"
+                )
             tiles = gcd(tiles, edge.granularity)
         tiles = _within_buffers(epoch, queue.name, op, edges[op.name], tiles)
     return Cut(True, _within_dram_reads(epoch, queue, tiles))
 
 
 def _flat_piece(queue: Queue, reader: Op, epoch: Epoch) -> int:
-    """Rows that a tilizer reads at a time; an embedding reads one."""
-    own = queue.blocking
-    if reader.has("row-wise index") or own.mblock[1] != 1:
+    """Return the rows that a tilizer reads at a time; an embedding reads one."""
+    blocking = queue.blocking
+    if reader.has("row-wise index") or blocking.mblock[1] != 1:
         return 1
-    row = flat_row_bytes(queue.df, own, epoch.netlist.arch)
-    return own.tile_dim[0] if own.tile_dim[0] * row <= DRAM_PIECE_BYTES else 1
+    row = flat_row_bytes(queue.df, blocking, epoch.netlist.arch)
+    if blocking.tile_dim[0] * row <= DRAM_PIECE_BYTES:
+        return blocking.tile_dim[0]
+    return 1
 
 
 def _edges_to(epoch: Epoch, producer: str, edges: Mapping[str, OpEdges]) -> Iterable[tuple[Op, EdgeMap]]:
@@ -81,7 +86,7 @@ def _edges_to(epoch: Epoch, producer: str, edges: Mapping[str, OpEdges]) -> Iter
 
 
 def _within_buffers(epoch: Epoch, queue: str, op: Op, edges: OpEdges, tiles: int) -> int:
-    """No piece is larger than the buffer that it goes to."""
+    """Return a number of tiles that divides `tiles` and fits the buffers of the op that reads the queue."""
     steps = edges.two_steps.get(queue)
     inputs = epoch.inputs(op)
     for index, name in enumerate(op.inputs):
@@ -97,12 +102,12 @@ def _within_buffers(epoch: Epoch, queue: str, op: Op, edges: OpEdges, tiles: int
 def _within_dram_reads(epoch: Epoch, queue: Queue, tiles: int) -> int:
     headers = epoch.flat_reader(queue.name) is None
     size = tile_bytes(queue.df, *queue.blocking.tile_dim, epoch.netlist.arch.alignment, headers)
-    most = DRAM_PIECE_BYTES // size
-    if most < 1:
+    limit = DRAM_PIECE_BYTES // size
+    if limit < 1:
         raise RefusedError("V081", f"a tile of {queue.name} has {size} bytes, a read from DRAM {DRAM_PIECE_BYTES}")
-    while tiles > most and tiles % most:
-        most -= 1
-    return min(tiles, most)
+    while tiles > limit and tiles % limit:
+        limit -= 1
+    return min(tiles, limit)
 
 
 ID_STEP: Final = 1_000_000_000
@@ -110,20 +115,20 @@ _FIRST: Final = 100 * ID_STEP
 
 
 class Ids:
-    """Gives ids, in rising order."""
+    """Issues ids in rising order."""
 
     def __init__(self) -> None:
         self._next = count(_FIRST, ID_STEP)
 
     def new(self) -> int:
-        """The next one."""
+        """Return the next id."""
         return next(self._next)
 
     def several(self, number: int) -> list[int]:
-        """The next ones."""
+        """Return the next ids."""
         return [next(self._next) for _ in range(number)]
 
 
 def base_of(id: int) -> int:
-    """The buffer of a piece."""
+    """Return the id of the buffer that a piece belongs to."""
     return id - id % ID_STEP

@@ -1,6 +1,5 @@
-"""The Ethernet links of a cluster, as net2pipe chooses among them: in the order of its hash tables, and along the way
-of least use.
-"""
+"""The Ethernet links of a cluster, chosen as net2pipe does: in the order of its hash tables, and along the way of least
+use."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -25,50 +24,57 @@ class Links:
     ends: dict[int, dict[int, End]] = field(default_factory=dict[int, dict[int, End]])
 
     def __post_init__(self) -> None:
-        own: dict[int, dict[int, End]] = {}
+        unordered: dict[int, dict[int, End]] = {}
         for near, far in self.cluster.links:
-            own.setdefault(near[0], {})[near[1]] = far
-            own.setdefault(far[0], {})[far[1]] = near
-        for chip, channels in own.items():
+            unordered.setdefault(near[0], {})[near[1]] = far
+            unordered.setdefault(far[0], {})[far[1]] = near
+        for chip, channels in unordered.items():
             self.ends[chip] = {channel: channels[channel] for channel in table_order(channels, int)}
 
     def between(self, near: int, far: int) -> list[tuple[int, int]]:
-        """The links between two chips: the channel of each."""
+        """Return the links between two chips, as pairs of channels."""
         return [(channel, end[1]) for channel, end in self.ends.get(near, {}).items() if end[0] == far]
 
-    def connects(self, one: End, other: End) -> bool:
-        """Whether they are the ends of a link."""
-        return self.ends.get(one[0], {}).get(one[1]) == other
+    def connects(self, end: End, other_end: End) -> bool:
+        """Return whether two ends belong to one link."""
+        return self.ends.get(end[0], {}).get(end[1]) == other_end
 
     def of_copy(self, near: int, far: int, cells: int) -> tuple[list[int], list[int]]:
-        """Channels of a copy that names none, cell by cell, of the chip that its operand is on and of the one that it
-        goes to: each chip's own towards the other in turn, from the one that was put first into its table. Empty where
-        one of them has no link."""
-        here = self._towards(near, far)
-        there = self._towards(far, near)
-        if not here or not there:
+        """Return the channels of a copy that names none, cell by cell, of its operand's chip and of its destination:
+        each chip's own channels towards the other in turn, from the one that was inserted first into its table. Empty
+        if one of the chips has no link."""
+        channels = self._towards(near, far)
+        other_channels = self._towards(far, near)
+        if not channels or not other_channels:
             return [], []
-        return [here[cell % len(here)] for cell in range(cells)], [there[cell % len(there)] for cell in range(cells)]
+        return [channels[cell % len(channels)] for cell in range(cells)], [
+            other_channels[cell % len(other_channels)] for cell in range(cells)
+        ]
 
     def _towards(self, chip: int, other: int) -> list[int]:
-        """Channels of a chip in the direction of another one, by their places in the cluster, columns first; if it has
-        none there, those of the first of `_SIDES` where it has some."""
+        """Return the channels of a chip in the direction of another one, by their places in the cluster, columns first;
+        if it has none there, those of the first direction of `_SIDES` in which it has some."""
         by_side: dict[tuple[int, int], list[int]] = {}
         ends = self.ends.get(chip, dict[int, End]())
         for channel in reversed(ends):
             by_side.setdefault(self._side(chip, ends[channel][0]), []).append(channel)
         side = self._side(chip, other)
-        wanted = side if any(side) else _UP
-        return next((by_side[one] for one in (wanted, *_SIDES) if one in by_side), list[int]())
+        if any(side):
+            direction = side
+        else:
+            direction = _UP
+        return next((by_side[candidate] for candidate in (direction, *_SIDES) if candidate in by_side), list[int]())
 
     def _side(self, chip: int, other: int) -> tuple[int, int]:
-        """Where another chip is: one step along x, else along y; none where both have one place."""
+        """Return the direction of another chip: one step along x, else along y; (0, 0) if both have one place."""
         (x, y, *_), (other_x, other_y, *_) = self.cluster.places[chip], self.cluster.places[other]
-        return (1 if other_x > x else -1, 0) if other_x != x else (0, (other_y > y) - (other_y < y))
+        if other_x != x:
+            return (1 if other_x > x else -1, 0)
+        return (0, (other_y > y) - (other_y < y))
 
     def way(self, start: int, end: int, weight: Callable[[int, int], int]) -> list[tuple[int, int]]:
-        """Steps from chip to chip by which the sum of weights is least, as Boost's Dijkstra finds it; empty where there
-        is none."""
+        """Return the steps from chip to chip with the least sum of weights, as Boost's Dijkstra finds them; empty if
+        there is no way."""
         distance = {start: 0}
         before = dict[int, int]()
         heap = _Heap(distance)
@@ -78,13 +84,13 @@ class Links:
             chip = heap.pop()
             done.add(chip)
             for far in sorted({far for far, _ in self.ends.get(chip, {}).values()}):
-                found = distance[chip] + weight(chip, far)
-                if far in done or found >= min(distance.get(far, NO_WAY), NO_WAY):
+                new_distance = distance[chip] + weight(chip, far)
+                if far in done or new_distance >= min(distance.get(far, NO_WAY), NO_WAY):
                     continue
-                known = far in distance
-                distance[far] = found
+                has_distance = far in distance
+                distance[far] = new_distance
                 before[far] = chip
-                (heap.raise_ if known else heap.push)(far)
+                (heap.raise_ if has_distance else heap.push)(far)
         steps: list[tuple[int, int]] = []
         while end != start:
             if end not in before:
@@ -95,18 +101,18 @@ class Links:
 
 
 class _Heap:
-    """Boost's heap of four children: which of equal chips comes first follows from it."""
+    """Boost's heap of four children. It decides which of equally distant chips comes first."""
 
     def __init__(self, keys: dict[int, int]) -> None:
         self.items: list[int] = []
         self._keys = keys
 
-    def push(self, item: int) -> None:
-        self.items.append(item)
+    def push(self, chip: int) -> None:
+        self.items.append(chip)
         self._up(len(self.items) - 1)
 
-    def raise_(self, item: int) -> None:
-        self._up(self.items.index(item))
+    def raise_(self, chip: int) -> None:
+        self._up(self.items.index(chip))
 
     def pop(self) -> int:
         first = self.items[0]
@@ -128,7 +134,7 @@ class _Heap:
         keys = self._keys
         place = 0
         while children := range(place * _CHILDREN + 1, min(place * _CHILDREN + 1 + _CHILDREN, len(items))):
-            least = min(children, key=lambda one: keys[items[one]])
+            least = min(children, key=lambda child: keys[items[child]])
             if keys[items[least]] >= keys[items[place]]:
                 return
             items[place], items[least] = items[least], items[place]

@@ -1,4 +1,4 @@
-"""The pipes of an epoch, without NoCs: which pieces go where, and which core gathers and multicasts them."""
+"""The pipes of an epoch, without NoCs: their pieces and receivers, and the core that gathers and multicasts them."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -38,8 +38,8 @@ MAX_PERIOD = 64
 
 @dataclass(slots=True)
 class Draft:
-    """A pipe that is not routed yet. `reader`: the op or queue that it feeds, with the operand. `steps`: 1 or 2 of a
-    right operand in chunks, 0 else. `source`: the op or queue that it reads."""
+    """A pipe that is not routed yet. `reader` is the op or queue that it feeds, with the operand; `source` is the op or
+    queue that it reads. `steps` is 1 or 2 for the two steps of a right operand in chunks, else 0."""
 
     id: int
     inputs: list[int]
@@ -65,13 +65,15 @@ class Draft:
 
     @property
     def gathers_cores(self) -> bool:
-        """Whether it reads buffers of several cores, for a pipe that reads L1."""
+        """Return whether the pipe, if it reads L1, reads buffers of several cores."""
         return len(self.bases) > 1
 
     @property
     def repeats(self) -> int:
-        """How often each output comes in a row."""
-        return consumer_repeat(self.outputs, [pad != NO_PADDING for pad in self.padding]) if self.scattered else 1
+        """Return how often each output comes in a row."""
+        if self.scattered:
+            return consumer_repeat(self.outputs, [pad != NO_PADDING for pad in self.padding])
+        return 1
 
 
 class PipeMaker:
@@ -95,7 +97,7 @@ class PipeMaker:
         self._directs: dict[tuple[str, str], int | None] = {}
 
     def make(self) -> None:
-        """All pipes, in order of their ids."""
+        """Make all pipes, in order of their ids."""
         for op in self.epoch.ops.values():
             for index in range(self.epoch.inputs(op).kind.input_buffers(op)):
                 self._of_operand(op, index)
@@ -123,22 +125,26 @@ class PipeMaker:
             row, column = pipe.dests[0]
             outputs = [(chunks[op.name, row, column, index],)]
             self._draft(op, index, pipe, self.buffers.bases(op.name, name), self.cuts[name], outputs, how, 1)
-        own = [chunks[op.name, chunk, column, index] for chunk in range(steps.chunks) for column in range(columns)]
+        chunk_ids = [
+            chunks[op.name, chunk, column, index] for chunk in range(steps.chunks) for column in range(columns)
+        ]
         for pipe in steps.gather.pipes:
             outputs = [self._outputs(op, index, dest) for dest in pipe.dests]
-            self._draft(op, index, pipe, own, Cut(False, steps.chunk_tiles), outputs, how, 2)
+            self._draft(op, index, pipe, chunk_ids, Cut(False, steps.chunk_tiles), outputs, how, 2)
 
     def _over_links(self, op: Op) -> None:
-        """From the relays of a copy between chips to the operands on the other one."""
-        own = self.buffers.ops
+        """Add the pipes from the relays of a copy between chips to the operands on the other chip."""
+        op_buffers = self.buffers.ops
         chip = op.attributes.dest_device
-        for id, relay, arrival in zip(own.links[op.name], own.relays[op.name], own.arrivals[op.name], strict=True):
-            where = (chip, *self.buffers.core[arrival])
+        for id, relay, arrival in zip(
+            op_buffers.links[op.name], op_buffers.relays[op.name], op_buffers.arrivals[op.name], strict=True
+        ):
+            core = (chip, *self.buffers.core[arrival])
             draft = Draft(
                 id=id,
                 inputs=[relay],
                 outputs=[(arrival,)],
-                cores=[where],
+                cores=[core],
                 reader="",
                 operand=0,
                 source=op.name,
@@ -150,8 +156,8 @@ class PipeMaker:
     def _outputs(self, op: Op, index: int, dest: Place) -> tuple[int, ...]:
         rows, columns = op.blocking.grid_size
         if dest[0] >= rows or dest[1] >= columns:
-            what = f"pieces of {op.inputs[index]} and their padding are more than {rows} x {columns} cores can share"
-            raise RefusedError("V324", what, op=op.name)
+            message = f"pieces of {op.inputs[index]} and their padding are more than {rows} x {columns} cores can share"
+            raise RefusedError("V324", message, op=op.name)
         inputs = self.buffers.ops.inputs
         if dest[0] == ALL:
             return tuple(inputs[op.name, row, dest[1]][index] for row in range(rows))
@@ -174,13 +180,13 @@ class PipeMaker:
         name = op.inputs[index]
         pieces = pipe.pieces(cut.tiles)
         read = pieces.read
-        where, channel = self._cores(op, index, pipe, read, outputs, how)
-        inputs = self._inputs(op, index, pieces, bases, cut, where[0], steps)
+        turn_cores, channel = self._cores(op, index, pipe, read, outputs, how)
+        inputs = self._inputs(op, index, pieces, bases, cut, turn_cores[0], steps)
         draft = Draft(
             id=id,
             inputs=inputs,
             outputs=outputs,
-            cores=where,
+            cores=turn_cores,
             reader=op.name,
             operand=index,
             source=name,
@@ -189,13 +195,13 @@ class PipeMaker:
         )
         draft.bases = [bases[core] for core in read if core >= 0]
         if read[0] < 0:
-            draft.bases.append(self.buffers.padding.known(op, index, where[0]))
+            draft.bases.append(self.buffers.padding.existing_id(op, index, turn_cores[0]))
         draft.cleared = self.buffers.ops.operands[op.name][index].cleared
         if len(outputs) > 1:
             draft.scattered = True
             draft.padding = [
                 self.buffers.padding.get(op, index, place) if padded else NO_PADDING
-                for padded, place in zip(pipe.padding, where, strict=True)
+                for padded, place in zip(pipe.padding, turn_cores, strict=True)
             ]
             _merge_alike(draft)
         self.made.append(draft)
@@ -207,7 +213,7 @@ class PipeMaker:
         pieces: Pieces,
         bases: Sequence[int],
         cut: Cut,
-        where: tuple[int, int, int],
+        core: tuple[int, int, int],
         steps: int,
     ) -> list[int]:
         name = op.inputs[index]
@@ -217,70 +223,94 @@ class PipeMaker:
         self._check_pieces(op.name, name, pieces, cut, steps)
         if len(pieces.read) == 1:
             return (pieces.places + bases[pieces.read[0]]).tolist()
-        found: list[int] = (np.array(bases, np.int64)[pieces.cores] + pieces.places).tolist()
+        input_ids: list[int] = (np.array(bases, np.int64)[pieces.cores] + pieces.places).tolist()
         if not padded:
-            return found
+            return input_ids
         for number in np.nonzero(pieces.cores < 0)[0].tolist():
-            found[number] = self.buffers.padding.get(op, index, where)
-        return found
+            input_ids[number] = self.buffers.padding.get(op, index, core)
+        return input_ids
 
     def _check_pieces(self, reader: str, name: str, pieces: Pieces, cut: Cut, steps: int) -> None:
-        """Pieces begin where the producer's buffer is cut."""
-        most = 1
+        """Raise RefusedError unless pieces begin where the producer's buffer is cut."""
+        piece_count = 1
         if steps != 2 and cut.scattered:
-            known = self.epoch.netlist.queues.get(name)
-            if known is not None:
-                most = self.buffers.queues.pieces(known)
+            queue = self.epoch.netlist.queues.get(name)
+            if queue is not None:
+                piece_count = self.buffers.queues.pieces(queue)
             else:
-                most = self.buffers.ops.results[name].replicate
-        if pieces.end >= max(most, 1) * cut.tiles or not pieces.aligned:
-            what = f"{name} is read from places that are not pieces of {cut.tiles} tiles"
-            raise RefusedError("V081", what, "cut producer and consumer alike, or choose other ublocks", reader)
+                piece_count = self.buffers.ops.results[name].replicate
+        if pieces.end >= max(piece_count, 1) * cut.tiles or not pieces.aligned:
+            message = f"{name} is read from places that are not pieces of {cut.tiles} tiles"
+            raise RefusedError("V081", message, "cut producer and consumer alike, or choose other ublocks", reader)
 
     def _cores(
         self, op: Op, index: int, pipe: EdgePipe, read: list[int], outputs: list[tuple[int, ...]], how: Multicast
     ) -> tuple[list[tuple[int, int, int]], int]:
-        """Where each turn of a pipe is gathered: at its producer where that is one core, else at its reader; for a
-        multicast at the end of the row or column at which the NoC enters it. With the Ethernet channel of that core,
-        -1 for a worker."""
-        epoch = self.epoch
+        """Return the core that gathers each turn of a pipe, and the Ethernet channel of these cores, -1 for worker
+        cores. It is the producer's core if the pipe reads only one, else the reader's; for a multicast the end of the
+        row or column at which the NoC enters it."""
         name = op.inputs[index]
-        rows, columns = op.blocking.grid_size
-        producer = epoch.ops.get(name) if name not in epoch.netlist.queues else None
-        kept = name in epoch.prologue
-        from_l1 = producer is not None or (kept and not self.edges[op.name].as_read.get(name, False))
-        from_l1 = from_l1 or name in epoch.epilogue
-        only = None
-        if from_l1:
-            across = self.edges[op.name].maps[index].producer_grid[1]
-            only = _only_core(read, across, (rows, columns) if kept else None)
+        producer = None
+        if name not in self.epoch.netlist.queues:
+            producer = self.epoch.ops.get(name)
+        only = self._only_core_in_l1(op, index, read, producer)
         in_turn = len(outputs) > 1 and consumer_repeat(outputs, pipe.padding) > 1
+        if link_buffers := self._on_links(op, producer, None if in_turn else only, outputs):
+            return self._cores_on_links(op, name, producer, link_buffers, outputs)
         beside = None
         if producer is not None and len(outputs) == 1 and only is not None:
             beside = self._beside(op, name, producer)
-        if ones := self._on_links(op, producer, None if in_turn else only, outputs):
-            channels = {self.buffers.ops.channel[one] for one in ones}
-            if len(channels) > 1:
-                what = f"pieces of {name} go in turn to cells on several channels, and are gathered on one"
-                raise RefusedError("V368", what, "name one channel, or let an op stack them", op.name)
-            chip = chip_of_result(producer) if producer is not None else 0
-            chips = [op.target_device if one == turn[0] else chip for one, turn in zip(ones, outputs, strict=True)]
-            return [(chip, *self.buffers.core[one]) for chip, one in zip(chips, ones, strict=True)], channels.pop()
-        found: list[tuple[int, int, int]] = []
+        rows, columns = op.blocking.grid_size
+        turn_cores: list[tuple[int, int, int]] = []
         for row, column in pipe.dests:
             down = row == ALL and rows > 1
             across = column == ALL and columns > 1
             if only is not None and (beside is not None or not (down or across or in_turn)):
-                found.append(((producer or op).target_device, *core_of(producer or op, *only)))
+                turn_cores.append(((producer or op).target_device, *core_of(producer or op, *only)))
                 continue
-            last = how.noc1
-            at_row = (rows - 1 if last else 0) if down else max(row, 0)
-            at_column = (columns - 1 if last else 0) if across else max(column, 0)
-            found.append((op.target_device, *core_of(op, at_row, at_column)))
-        return found, -1
+            at_row = max(row, 0)
+            at_column = max(column, 0)
+            if down and how.noc1:
+                at_row = rows - 1
+            if across and how.noc1:
+                at_column = columns - 1
+            turn_cores.append((op.target_device, *core_of(op, at_row, at_column)))
+        return turn_cores, -1
+
+    def _only_core_in_l1(self, op: Op, index: int, read: list[int], producer: Op | None) -> Place | None:
+        """Return the only core whose L1 a pipe reads; None if it reads several, or DRAM."""
+        name = op.inputs[index]
+        edges = self.edges[op.name]
+        in_prologue = name in self.epoch.prologue
+        kept_in_l1 = in_prologue and not edges.as_read.get(name, False)
+        if producer is None and not kept_in_l1 and name not in self.epoch.epilogue:
+            return None
+        wrap = None
+        if in_prologue:
+            wrap = op.blocking.grid_size
+        return _only_core(read, edges.maps[index].producer_grid[1], wrap)
+
+    def _cores_on_links(
+        self, op: Op, name: str, producer: Op | None, link_buffers: list[int], outputs: list[tuple[int, ...]]
+    ) -> tuple[list[tuple[int, int, int]], int]:
+        """Return the Ethernet core of each turn, and its channel. Raises RefusedError if the channels differ."""
+        channels = {self.buffers.ops.channel[link_buffer] for link_buffer in link_buffers}
+        if len(channels) > 1:
+            message = f"pieces of {name} go in turn to cells on several channels, and are gathered on one"
+            raise RefusedError("V368", message, "name one channel, or let an op stack them", op.name)
+        turn_cores: list[tuple[int, int, int]] = []
+        for link_buffer, turn in zip(link_buffers, outputs, strict=True):
+            chip = 0
+            if link_buffer == turn[0]:
+                chip = op.target_device
+            elif producer is not None:
+                chip = chip_of_result(producer)
+            turn_cores.append((chip, *self.buffers.core[link_buffer]))
+        return turn_cores, channels.pop()
 
     def _beside(self, op: Op, name: str, producer: Op) -> int | None:
-        """The NoC over which a producer multicasts itself to the first operand that reads it, if it stands beside."""
+        """Return the NoC over which a producer multicasts itself to the first operand that reads it, if it stands
+        beside the reader; else None."""
         key = op.name, name
         if key not in self._directs:
             how = multicast(self.epoch.inputs(op), op.inputs.index(name))
@@ -288,12 +318,18 @@ class PipeMaker:
         return self._directs[key]
 
     def _on_links(self, op: Op, producer: Op | None, only: Place | None, outputs: list[tuple[int, ...]]) -> list[int]:
-        """The buffers on cores of Ethernet on which the turns of a pipe are gathered; none where it is on workers'."""
-        source = producer if producer is not None and is_ethernet(producer) else None
+        """Return the buffers on Ethernet cores on which the turns of a pipe are gathered; none if worker cores gather
+        them."""
+        if producer is not None and is_ethernet(producer):
+            source = producer
+        else:
+            source = None
         if source is not None and only is not None and all(len(turn) == 1 for turn in outputs):
-            one = self.buffers.ops.outputs[source.name][only[0] * source.blocking.grid_size[1] + only[1]]
-            return [one] * len(outputs)
-        return [turn[0] for turn in outputs] if is_ethernet(op) and only is None else []
+            buffer_id = self.buffers.ops.outputs[source.name][only[0] * source.blocking.grid_size[1] + only[1]]
+            return [buffer_id] * len(outputs)
+        if is_ethernet(op) and only is None:
+            return [turn[0] for turn in outputs]
+        return []
 
     def _of_queue(self, queue: Queue, op: Op) -> None:
         ids = self.buffers.queues.ids[queue.name]
@@ -321,14 +357,17 @@ class PipeMaker:
             base = bases[pieces.read[0]]  # one core fills a buffer: V078
             inputs: list[int] = (pieces.places + base).tolist()
             channel = self.buffers.ops.channel.get(base, -1)
-            chip = op.target_device if channel < 0 else op.attributes.dest_device
-            where = (chip, *self.buffers.core[base])
+            if channel < 0:
+                chip = op.target_device
+            else:
+                chip = op.attributes.dest_device
+            core = (chip, *self.buffers.core[base])
             target = (ids[row * queue.blocking.grid_size[1] + column],)
             draft = Draft(
                 id=self.buffers.ids.new(),
                 inputs=inputs,
                 outputs=[target],
-                cores=[where],
+                cores=[core],
                 reader=queue.name,
                 operand=0,
                 source=op.name,
@@ -339,33 +378,35 @@ class PipeMaker:
 
 
 def _only_core(read: list[int], columns: int, wrap: Place | None) -> Place | None:
-    """The one core of the producer's grid that a pipe reads; None for several. `wrap`: cores of the reader that keep
-    the buffers of a queue, over and over."""
+    """Return the only core of the producer's grid that a pipe reads; None if there are several. `wrap` is the grid of
+    the reader, over which the buffers of a queue are dealt."""
     if read[0] < 0:
         return None
-    found = {divmod(one, columns) for one in read}
+    read_cores = {divmod(core_number, columns) for core_number in read}
     if wrap is not None:
-        found = {(row % wrap[0], column % wrap[1]) for row, column in found}
-    return found.pop() if len(found) == 1 else None
+        read_cores = {(row % wrap[0], column % wrap[1]) for row, column in read_cores}
+    if len(read_cores) == 1:
+        return read_cores.pop()
+    return None
 
 
 def _merge_alike(draft: Draft) -> None:
-    """Turns that are all the same are none."""
+    """Replace turns that are all the same by a single output."""
     alike = len(set(draft.cores)) == 1 and len(set(draft.outputs)) == 1
     if alike and not any(draft.padding):
         draft.outputs, draft.cores, draft.padding, draft.scattered = draft.outputs[:1], draft.cores[:1], [], False
 
 
 def consumer_repeat(outputs: Sequence[tuple[int, ...]], padding: Sequence[bool]) -> int:
-    """How often each output follows itself, if that is so for all, and no output comes again later; else 1."""
+    """Return how often each output follows itself, if that is so for all, and no output comes again later; else 1."""
     count = len(outputs)
-    repeat = next((number for number, one in enumerate(outputs) if one != outputs[0]), count)
+    repeat = next((number for number, output in enumerate(outputs) if output != outputs[0]), count)
     if count == 1 or repeat < 2 or count % repeat:
         return 1
     seen: set[tuple[int, ...]] = set()
     for start in range(0, count, repeat):
         turn = range(start, start + repeat)
-        if any(outputs[one] != outputs[start] or padding[one] != padding[start] for one in turn):
+        if any(outputs[output] != outputs[start] or padding[output] != padding[start] for output in turn):
             return 1
         if outputs[start] in seen:
             return 1
@@ -374,45 +415,50 @@ def consumer_repeat(outputs: Sequence[tuple[int, ...]], padding: Sequence[bool])
 
 
 def period(inputs: Sequence[int], tiles: int, cleared: int) -> int:
-    """After how many inputs a long list repeats itself, in whole clears of the reader; 0 where it does not.
+    """Return the number of inputs after which a long list repeats itself, in whole clears of the reader; 0 if it does
+    not.
 
-    `tiles`: of one input; `cleared`: tiles that the reader clears at a time.
+    `tiles` is the size of one input; `cleared` is the number of tiles that the reader clears at a time.
     """
     count = len(inputs)
     if count <= MAX_PERIOD:
         return 0
     table = np.array(inputs, np.int64)
-    found = small = 0
-    for one in (one for one in range(1, count // 2 + 1) if count % one == 0):
-        if one * tiles % cleared or (table[one:] != table[:-one]).any():
+    best = small = 0
+    for candidate in (candidate for candidate in range(1, count // 2 + 1) if count % candidate == 0):
+        if candidate * tiles % cleared or (table[candidate:] != table[:-candidate]).any():
             continue
-        found = one
-        if one >= MIN_PERIOD:
+        best = candidate
+        if candidate >= MIN_PERIOD:
             break
-        small = one
-    return small if found > MAX_PERIOD and small else found
+        small = candidate
+    if best > MAX_PERIOD and small:
+        return small
+    return best
 
 
 def relays(epoch: Epoch, buffers: Buffers, pipes: PipeMaker, hops: Mapping[int, Hop]) -> Iterator[Buffer]:
-    """The relays of all copies between chips, and those by which other pipes go over links."""
-    own = buffers.ops
-    if not own.relays and not hops:
+    """Yield the relays of all copies between chips, and those by which other pipes go over links."""
+    op_buffers = buffers.ops
+    if not op_buffers.relays and not hops:
         return
     filled = {outputs[0]: draft for draft in pipes.made for outputs in draft.outputs}
     count = epoch.input_count
     sized: dict[EthernetCore, list[tuple[int, Mapping[str, Any], Relay]]] = {}
-    others: dict[EthernetCore, list[int]] = {}
-    for name, ids in own.relays.items():
+    arrived_sizes: dict[EthernetCore, list[int]] = {}
+    for name, ids in op_buffers.relays.items():
         op = epoch.ops[name]
-        operand = own.operands[name][0]
+        operand = op_buffers.operands[name][0]
         for cell, id in enumerate(ids):
             tile = operand.tile_size
             piece = operand.gathered
-            gathered = _gathered(epoch, buffers, filled[id], piece, tile)
+            gathered = _bytes_held_for_gather(epoch, buffers, filled[id], piece, tile)
             relay = Relay(piece, tile, operand.per_input * count, gathered)
             sized.setdefault(sends_from(epoch, op, cell), []).append((id, {"op": name}, relay))
-            there = arrives_at(epoch, op, cell)
-            others.setdefault(there, []).append(own.made[own.arrivals[name][cell]].size_tiles * tile)
+            arrival_core = arrives_at(epoch, op, cell)
+            arrived_sizes.setdefault(arrival_core, []).append(
+                op_buffers.made[op_buffers.arrivals[name][cell]].size_tiles * tile
+            )
     for id, hop in hops.items():
         chip, row, column, channel = hop.at
         relay = Relay(
@@ -423,12 +469,12 @@ def relays(epoch: Epoch, buffers: Buffers, pipes: PipeMaker, hops: Mapping[int, 
         else:
             sized.setdefault(EthernetCore(chip, channel, row, column), []).append((id, hop.result, relay))
     for core, group in sized.items():
-        size_relays([relay for _, _, relay in group], arrived_bytes(others.get(core, ())))
+        size_relays([relay for _, _, relay in group], arrived_bytes(arrived_sizes.get(core, ())))
         for number, (id, result, relay) in enumerate(group):
             yield _buffer(core, number, id, result, relay, count)
 
 
-def _gathered(epoch: Epoch, buffers: Buffers, draft: Draft, piece: int, tile: int) -> int:
+def _bytes_held_for_gather(epoch: Epoch, buffers: Buffers, draft: Draft, piece: int, tile: int) -> int:
     if draft.channel < 0 or draft.scattered:  # on a worker core, or for several in turn, which net2pipe does not count
         return 0
     from_dram = draft.source in epoch.netlist.queues
@@ -438,7 +484,7 @@ def _gathered(epoch: Epoch, buffers: Buffers, draft: Draft, piece: int, tile: in
 
 def _buffer(core: EthernetCore, number: int, id: int, result: Mapping[str, Any], relay: Relay, count: int) -> Buffer:
     alone = {"op": "", "ublock_rt": 1, "ublock_ct": 1, "mblock_m": 1, "mblock_n": 1}
-    said: dict[str, Any] = {**alone, **result, "chip": core.chip}
+    fields: dict[str, Any] = {**alone, **result, "chip": core.chip}
     return Buffer(
         id=id,
         operand=RELAY_OPERAND + number,
@@ -451,5 +497,5 @@ def _buffer(core: EthernetCore, number: int, id: int, result: Mapping[str, Any],
         size_tiles=relay.tiles,
         tile_size=relay.tile_bytes,
         scatter_gather_num_tiles=relay.piece,
-        **said,
+        **fields,
     )

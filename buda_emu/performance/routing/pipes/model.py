@@ -1,7 +1,7 @@
 """The pipe graph of one temporal epoch: buffers in L1 and DRAM, and pipes that move tiles between them.
 
-It holds all that the vendor's net2pipe writes to `pipegen.yaml`. Fields have the names of that file's keys, but for
-the few that a comment names. Sizes are in tiles where the name says so, in bytes else.
+It holds all that the vendor's net2pipe writes to `pipegen.yaml`. Fields have the names of that file's keys, except for
+a few that a comment names. Sizes are in tiles if the name says so, else in bytes.
 """
 
 from buda_emu.support.records import dataclass
@@ -89,7 +89,7 @@ class Buffer:
 
 @dataclass(slots=True, kw_only=True)
 class Pipe:
-    """Inputs in the order in which their tiles are read, and who receives them."""
+    """A pipe: its inputs in the order in which their tiles are read, and its receivers."""
 
     id: int
     inputs: tuple[int, ...]

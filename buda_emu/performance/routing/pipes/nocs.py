@@ -1,4 +1,5 @@
-"""NoCs and virtual channels of pipes, the DRAM port of each read, and how many pipes read each buffer of a queue."""
+"""NoCs and virtual channels of pipes, the DRAM port of each read, and the number of pipes that read each buffer of a
+queue."""
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
@@ -23,7 +24,7 @@ HOST_CORE: Final = (255, 255)
 
 @dataclass(slots=True)
 class Route:
-    """What is known of a pipe on the NoCs."""
+    """The NoCs and virtual channels of a pipe."""
 
     incoming: int = 0
     outgoing: int = 0
@@ -57,11 +58,11 @@ class Nocs:
         self._cores: dict[int, list[tuple[int, int]]] = {}
         self._multicasts: dict[tuple[str, int], Multicast] = {}
         self._directs: dict[tuple[str, str, Multicast], int | None] = {}
-        self._ways: dict[tuple[str, str], int] = {}
+        self._link_cycles: dict[tuple[str, str], int] = {}
         self._assign_ports()
 
-    def routed(self) -> list[Route]:
-        """The route of each pipe that was made, in their order."""
+    def route_pipes(self) -> list[Route]:
+        """Return the route of each pipe that was made, in their order."""
         last: dict[tuple[str, int], _Seen] = {}
         routes = [self._route(draft, last) for draft in self.pipes.made]
         for op in self.epoch.ops.values():
@@ -69,32 +70,37 @@ class Nocs:
         return routes
 
     def _assign_ports(self) -> None:
-        """Each piece of each queue's buffer takes the port of its channel that has the fewest so far. The buffer is
-        told that of its first piece; a pipe's NoC follows from that of the piece that it reads or writes first."""
+        """Give each piece of each queue's buffer the port of its channel that has the fewest so far. The buffer states
+        the port of its first piece; a pipe's NoC follows from that of the piece that it reads or writes first."""
         used: dict[int, list[list[int]]] = {}
-        for one in sorted(self.buffers.queues.made, key=lambda one: one.id):
-            queue = one.queue
+        for buffer in sorted(self.buffers.queues.made, key=lambda buffer: buffer.id):
+            queue = buffer.queue
             if queue.loc == "host" or window(self.epoch, queue) is not None:
-                self._cores[one.id] = [HOST_CORE]
+                self._cores[buffer.id] = [HOST_CORE]
                 continue
-            channel = queue.buffers[one.cell].channel
+            channel = queue.buffers[buffer.cell].channel
             chip = used.setdefault(queue.target_device, [[0] * len(ports) for ports in self.device.dram_cores])
             cores = self.device.dram_cores[channel]
             counts = chip[channel]
-            pieces = self.buffers.queues.pieces(queue) if self.pipes.cuts[queue.name].scattered else 1
-            taken = _least_used(counts, pieces)
-            self._cores[one.id] = [cores[port] for port in taken]
-            self.ports[one.id] = taken[0]
+            if self.pipes.cuts[queue.name].scattered:
+                pieces = self.buffers.queues.pieces(queue)
+            else:
+                pieces = 1
+            ports_taken = _choose_ports(counts, pieces)
+            self._cores[buffer.id] = [cores[port] for port in ports_taken]
+            self.ports[buffer.id] = ports_taken[0]
         for (name, _), ids in self.buffers.queues.forks.items():  # all are told the port of the queue's first buffer
             for own_id, first in zip(ids, self.buffers.queues.ids[name], strict=True):
                 self.ports[own_id] = self.ports.get(first, 0)
 
     def _physical(self, id: int, tiles: int) -> tuple[int, int]:
-        """x, y of the core at which a piece, of `tiles` tiles, is reached."""
+        """Return x, y of the core at which a piece of `tiles` tiles is reached."""
         base = base_of(id)
         cores = self._cores.get(base)
         if cores is not None:
-            return cores[(id - base) // tiles] if len(cores) > 1 else cores[0]
+            if len(cores) > 1:
+                return cores[(id - base) // tiles]
+            return cores[0]
         if base in self.buffers.padding.made:
             return self.device.dram_cores[0][0]
         if base in self.buffers.ops.channel:
@@ -103,15 +109,20 @@ class Nocs:
         return self.device.physical(*self.buffers.core[base])
 
     def distance(self, noc: int, start: tuple[int, int], end: tuple[int, int]) -> int:
-        """Hops from x, y to x, y: rightward and down on NoC 0, leftward and up on NoC 1."""
+        """Return the hops from x, y to x, y: rightward and down on NoC 0, leftward and up on NoC 1."""
         sizes = self.device.noc_grid
         ahead = [b - a + (size if b < a else 0) for a, b, size in zip(start, end, sizes, strict=True)]
-        return sum(ahead) if noc == 0 else sum(size - hops for hops, size in zip(ahead, sizes, strict=True) if hops)
+        if noc == 0:
+            return sum(ahead)
+        return sum(size - hops for hops, size in zip(ahead, sizes, strict=True) if hops)
 
     def _nearer(self, start: tuple[int, int], end: tuple[int, int]) -> int:
-        return 1 if self.distance(0, start, end) > self.distance(1, start, end) else 0
+        if self.distance(0, start, end) > self.distance(1, start, end):
+            return 1
+        return 0
 
     def _route(self, draft: Draft, last: dict[tuple[str, int], _Seen]) -> Route:
+        """Return the route of a pipe, and enter it in `last` if it brings an operand to worker cores."""
         queues = self.epoch.netlist.queues
         if draft.reader in queues and not draft.to_relay:
             return self._to_queue(draft)
@@ -124,70 +135,92 @@ class Nocs:
         op = self.epoch.ops.get(draft.reader)
         if op is None or draft.to_relay or is_ethernet(op):
             return Route(self._into_relay(draft), 0, UNICAST_VC, UNICAST_VC)
-        shared = self._shared(op, draft.operand)
-        many = len(draft.outputs[0]) > 1
+        shared = self._multicast_of(op, draft.operand)
+        is_multicast = len(draft.outputs[0]) > 1
         noc1 = shared.noc1 or (not shared.rows and not shared.columns and op.grid_transpose != bool(draft.operand % 2))
-        how = Multicast(shared.rows and many, shared.columns and many, shared.noc1)
-        if draft.from_relay:
-            vc = MULTICAST_VC if how.rows or how.columns else UNICAST_VC
-            route = Route(self._straight(draft), int(noc1), UNICAST_VC, vc)
-            last[op.name, draft.operand] = _Seen(route, True, how.rows or how.columns)
-            return route
+        how = Multicast(shared.rows and is_multicast, shared.columns and is_multicast, shared.noc1)
+        if not draft.from_relay:
+            return self._route_operand(draft, op, how, noc1, last)
+        route = Route(self._straight(draft), int(noc1), UNICAST_VC, _outgoing_vc(how))
+        last[op.name, draft.operand] = _Seen(route, True, how.rows or how.columns)
+        return route
+
+    def _route_operand(
+        self, draft: Draft, op: Op, how: Multicast, noc1: bool, last: dict[tuple[str, int], _Seen]
+    ) -> Route:
+        """Return the route of a pipe from an op or queue to an operand on worker cores."""
         padding = self.buffers.padding.made.get(base_of(draft.inputs[0]))
-        from_queue = draft.steps == 2 or draft.source in queues or padding is not None
-        alone = False
+        from_queue = draft.steps == 2 or draft.source in self.epoch.netlist.queues or padding is not None
+        alone = not from_queue and not draft.gathers_cores
         beside = None
-        if not from_queue:
-            alone = not draft.gathers_cores
-            producer = self.epoch.ops[draft.source]
-            if alone and not draft.scattered:
-                key = producer.name, op.name, how
-                if key not in self._directs:
-                    self._directs[key] = direct(self.epoch.netlist.arch_name, self.device.grid, producer, op, how)
-                beside = self._directs[key]
-            if beside is not None:
-                noc1 = beside == 1
+        if alone and not draft.scattered:
+            beside = self._direct(self.epoch.ops[draft.source], op, how)
+        if beside is not None:
+            noc1 = beside == 1
         route = Route(
             incoming=0,
             outgoing=int(noc1),
             incoming_vc=UNICAST_VC,
-            outgoing_vc=MULTICAST_VC if how.rows or how.columns else UNICAST_VC,
+            outgoing_vc=_outgoing_vc(how),
             direct=beside is not None,
         )
-        if not from_queue and is_ethernet(self.epoch.ops[draft.source]):
-            route.incoming = self._straight(draft)
-            alone = False
-        elif not from_queue:
-            route.incoming = self._between(self.epoch.ops[draft.source], op)
-            here = self.epoch.ops[draft.source].target_device
-            if here != op.target_device:
-                route.downstream = is_after(self.epoch.netlist, here, op.target_device)
-                route.incoming = 0
-                route.incoming_vc = WRITE_VC
-        elif draft.steps == 2 or (
-            padding.dram_buf_flag if padding is not None else draft.source in self.epoch.prologue
-        ):
-            route.incoming = 0 if noc1 else 1
+        if not from_queue:
+            self._route_from_op(route, draft, op)
+            alone = alone and not is_ethernet(self.epoch.ops[draft.source])
+        elif self._reads_l1(draft):
+            route.incoming = 1 - route.outgoing
         else:
-            _, row, column = draft.cores[0]
-            first = self._physical(draft.inputs[0], self.pipes.cuts[draft.source].tiles)
-            route.incoming = self._nearer(first, self.device.physical(row, column))
-            if draft.source in queues and is_remote(queues[draft.source], op):
-                route.ethernet = not over_pcie(self.epoch.netlist)
-                route.incoming_vc = UNICAST_VC if route.ethernet else WRITE_VC
+            self._route_from_dram(route, draft, op)
         loops = ((how.rows or how.columns) and beside is None) or draft.scattered or not alone
         loops |= route.downstream is not None
         last[op.name, draft.operand] = _Seen(route, loops, how.rows or how.columns)
         return route
 
-    def _shared(self, op: Op, operand: int) -> Multicast:
-        found = self._multicasts.get((op.name, operand))
-        if found is None:
-            found = self._multicasts[op.name, operand] = multicast(self.epoch.inputs(op), operand)
-        return found
+    def _direct(self, producer: Op, op: Op, how: Multicast) -> int | None:
+        """Return `direct` of two ops, computed once."""
+        key = producer.name, op.name, how
+        if key not in self._directs:
+            self._directs[key] = direct(self.epoch.netlist.arch_name, self.device.grid, producer, op, how)
+        return self._directs[key]
+
+    def _reads_l1(self, draft: Draft) -> bool:
+        """Return whether a pipe reads a queue, or its padding, that a prologue keeps in L1."""
+        padding = self.buffers.padding.made.get(base_of(draft.inputs[0]))
+        if draft.steps == 2:
+            return True
+        if padding is not None:
+            return padding.dram_buf_flag
+        return draft.source in self.epoch.prologue
+
+    def _route_from_op(self, route: Route, draft: Draft, op: Op) -> None:
+        producer = self.epoch.ops[draft.source]
+        if is_ethernet(producer):
+            route.incoming = self._straight(draft)
+            return
+        route.incoming = self._between(producer, op)
+        if producer.target_device != op.target_device:
+            route.downstream = is_after(self.epoch.netlist, producer.target_device, op.target_device)
+            route.incoming = 0
+            route.incoming_vc = WRITE_VC
+
+    def _route_from_dram(self, route: Route, draft: Draft, op: Op) -> None:
+        queues = self.epoch.netlist.queues
+        _, row, column = draft.cores[0]
+        first = self._physical(draft.inputs[0], self.pipes.cuts[draft.source].tiles)
+        route.incoming = self._nearer(first, self.device.physical(row, column))
+        if draft.source in queues and is_remote(queues[draft.source], op):
+            route.ethernet = not over_pcie(self.epoch.netlist)
+            if not route.ethernet:
+                route.incoming_vc = WRITE_VC
+
+    def _multicast_of(self, op: Op, operand: int) -> Multicast:
+        result = self._multicasts.get((op.name, operand))
+        if result is None:
+            result = self._multicasts[op.name, operand] = multicast(self.epoch.inputs(op), operand)
+        return result
 
     def _straight(self, draft: Draft) -> int:
-        """The NoC on which what a pipe reads first is nearer to what it fills first."""
+        """Return the NoC on which the first input of a pipe is nearer to its first output."""
         first = self._physical(draft.inputs[0], 1 if draft.from_relay else self.pipes.cuts[draft.source].tiles)
         return self._nearer(first, self._physical(draft.outputs[0][0], 1))
 
@@ -199,7 +232,9 @@ class Nocs:
 
     def _gathered_at(self, draft: Draft) -> tuple[int, int]:
         _, row, column = draft.cores[0]
-        return (column, row) if draft.channel >= 0 else self.device.physical(row, column)
+        if draft.channel >= 0:
+            return (column, row)
+        return self.device.physical(row, column)
 
     def _to_queue(self, draft: Draft) -> Route:
         queue = self.epoch.netlist.queues[draft.reader]
@@ -210,16 +245,16 @@ class Nocs:
         return Route(noc, noc, WRITE_VC, WRITE_VC)
 
     def _between(self, source: Op, target: Op) -> int:
-        """`_grid_to_grid`, worked out once for two ops."""
+        """Return `_grid_to_grid` of two ops, computed once."""
         key = source.name, target.name
-        found = self._ways.get(key)
-        if found is None:
-            found = self._ways[key] = self._grid_to_grid(source, target)
-        return found
+        noc = self._link_cycles.get(key)
+        if noc is None:
+            noc = self._link_cycles[key] = self._grid_to_grid(source, target)
+        return noc
 
     def _grid_to_grid(self, source: Op, target: Op) -> int:
-        """The NoC from one op's cores to another's: along which the grids are nearer, in the direction in which they
-        lie apart."""
+        """Return the NoC from one op's cores to another's: the one along which the grids are nearer, in the direction
+        in which they lie apart."""
         starts, ends = _corners(source)
         target_starts, target_ends = _corners(target)
         overlap, before = self._overlap(source, target)
@@ -231,66 +266,76 @@ class Nocs:
                 continue
             other = 1 - axis
             if overlap[axis] in (_sizes(source)[axis], _sizes(target)[axis]):
-                one = (starts[other], ends[other], target_starts[other], target_ends[other])
-                forward = self._along(0, one[1], one[2])
-                backward = self._along(1, one[0], one[3])
+                edges = (starts[other], ends[other], target_starts[other], target_ends[other])
+                forward = self._along(0, edges[1], edges[2])
+                backward = self._along(1, edges[0], edges[3])
                 return int(forward > backward)
-            return 1 if before else 0
+            if before:
+                return 1
+            return 0
         raise AssertionError("an overlap along neither axis")
 
     def _along(self, noc: int, start: int, end: int) -> int:
-        """Hops along one axis. net2pipe counts them around the columns of the NoC on both."""
+        """Return the hops along one axis. net2pipe counts them around the columns of the NoC on both axes."""
         return self.distance(noc, (0, start), (0, end))
 
     def _overlap(self, source: Op, target: Op) -> tuple[tuple[int, int], int]:
-        """Columns and rows of cores that both grids have, and how many of the target's lie before them."""
+        """Return columns and rows of cores that both grids have, and how many of the target's lie before them."""
         starts, ends = _corners(source)
         begin = _corners(target)[0]
         sizes = _sizes(target)
         grid = self.device.grid[::-1]
-        found = [0, 0]
+        common = [0, 0]
         before = 0
         for axis in (0, 1):
             for step in range(sizes[axis]):
                 if starts[axis] <= (begin[axis] + step) % grid[axis] <= ends[axis]:
-                    before = step if found[axis] == 0 else before
-                    found[axis] += 1
-        return (found[0], found[1]), before
+                    if common[axis] == 0:
+                        before = step
+                    common[axis] += 1
+        return (common[0], common[1]), before
 
     def _balance(self, operands: list[_Seen]) -> None:
-        """Moves loopbacks of operands that are not multicast to the other NoC, where one has much more to carry."""
+        """Move loopbacks of operands that are not multicast to the other NoC if one has much more to carry."""
         load = [0, 0]
         movable = [0, 0]
-        for one in operands:
-            load[one.route.incoming] += 1
-            if one.loops_back:
-                load[one.route.outgoing] += 1
-                if one.route.direct or not one.multicast:
-                    movable[one.route.outgoing] += 1
+        for operand in operands:
+            load[operand.route.incoming] += 1
+            if operand.loops_back:
+                load[operand.route.outgoing] += 1
+                if operand.route.direct or not operand.multicast:
+                    movable[operand.route.outgoing] += 1
         excess = load[0] - load[1]
-        busy = 0 if excess > 1 and movable[0] else 1 if -excess > 1 and movable[1] else None
-        moves = abs(excess) // 2 if busy is not None else 0
-        for one in operands:
-            if moves and one.loops_back and not one.multicast and one.route.outgoing == busy:
-                one.route.outgoing = 1 - one.route.outgoing
-                moves -= 1
+        busy = int(excess < 0)
+        if abs(excess) <= 1 or not movable[busy]:
+            return
+        candidates = [operand.route for operand in operands if operand.loops_back and not operand.multicast]
+        on_busy = [route for route in candidates if route.outgoing == busy]
+        for route in on_busy[: abs(excess) // 2]:
+            route.outgoing = 1 - busy
 
 
-def _least_used(counts: list[int], pieces: int) -> list[int]:
-    """The port of each piece, the one with the fewest so far, and of equal ones the first; `counts` has them then."""
-    found: list[int] = []
-    while len(found) < pieces and min(counts) < max(counts):
+def _outgoing_vc(how: Multicast) -> int:
+    if how.rows or how.columns:
+        return MULTICAST_VC
+    return UNICAST_VC
+
+
+def _choose_ports(counts: list[int], pieces: int) -> list[int]:
+    """Return the port of each piece: the one with the fewest so far, of equal ones the first. `counts` is updated."""
+    ports: list[int] = []
+    while len(ports) < pieces and min(counts) < max(counts):
         port = counts.index(min(counts))
         counts[port] += 1
-        found.append(port)
-    rounds, rest = divmod(pieces - len(found), len(counts))  # all are equal: they take turns
+        ports.append(port)
+    rounds, remainder = divmod(pieces - len(ports), len(counts))  # all are equal: they take turns
     for port in range(len(counts)):
-        counts[port] += rounds + (port < rest)
-    return found + list(range(len(counts))) * rounds + list(range(rest))
+        counts[port] += rounds + (port < remainder)
+    return ports + list(range(len(counts))) * rounds + list(range(remainder))
 
 
 def _corners(op: Op) -> tuple[tuple[int, int], tuple[int, int]]:
-    """First and last x, y of an op's grid of cores."""
+    """Return first and last x, y of an op's grid of cores."""
     rows, columns = op.cores
     y, x = op.grid_loc
     return (x, y), (x + columns - 1, y + rows - 1)
@@ -306,8 +351,8 @@ BLOCK = 100_000
 Group = tuple[str, str]
 
 
-def with_readers(epoch: Epoch, drafts: Sequence[Draft], routes: Sequence[Route], tiles: "Sequence[int]") -> list[Pipe]:
-    """The finished pipes. `tiles`: for each the tiles of one input."""
+def finish_pipes(epoch: Epoch, drafts: Sequence[Draft], routes: Sequence[Route], tiles: "Sequence[int]") -> list[Pipe]:
+    """Return the finished pipes. `tiles` has the tiles of one input of each."""
     extra = _readers(epoch, drafts)
     return [
         _pipe(epoch, draft, route, size, extra.get(draft.id, {}))
@@ -318,10 +363,13 @@ def with_readers(epoch: Epoch, drafts: Sequence[Draft], routes: Sequence[Route],
 def _pipe(epoch: Epoch, draft: Draft, route: Route, tiles: int, extra: dict[str, object]) -> Pipe:
     inputs = draft.inputs
     repeat = 0
-    if tiles and (found := period(inputs, tiles, draft.cleared)):
-        inputs, repeat = inputs[:found], len(inputs) // found
+    if tiles and (period_inputs := period(inputs, tiles, draft.cleared)):
+        inputs, repeat = inputs[:period_inputs], len(inputs) // period_inputs
     op = epoch.ops.get(draft.reader)
-    sizes = op.input_dram_io_buf_size_tiles if op is not None else ()
+    if op is not None:
+        sizes = op.input_dram_io_buf_size_tiles
+    else:
+        sizes = ()
     return Pipe(
         id=draft.id,
         inputs=tuple(inputs),
@@ -345,73 +393,79 @@ def _pipe(epoch: Epoch, draft: Draft, route: Route, tiles: int, extra: dict[str,
 
 
 def _on_noc(epoch: Epoch, cores: Sequence[tuple[int, int, int]]) -> list[tuple[int, int, int]]:
-    """Chips and rows and columns of the NoC, in which net2pipe gives the cores of pipes from another chip's DRAM."""
+    """Return cores with NoC rows and columns, as net2pipe states the cores of pipes from another chip's DRAM."""
     physical = device(epoch.netlist.arch_name).physical
     places = ((chip, *physical(row, column)) for chip, row, column in cores)
     return [(chip, y, x) for chip, x, y in places]
 
 
 def _readers(epoch: Epoch, drafts: Sequence[Draft]) -> dict[int, dict[str, object]]:
-    groups = _groups(epoch, drafts)
+    """Return the fields of `Pipe` that number the readers of a queue's buffers, by id of the pipe."""
     queues = epoch.netlist.queues
-    read = {draft.id: [one // BLOCK for one in draft.inputs] for draft in drafts if draft.source in queues}
-    blocks = {id: set(each) for id, each in read.items()}
+    read = {draft.id: [place // BLOCK for place in draft.inputs] for draft in drafts if draft.source in queues}
+    blocks = {id: set(block_list) for id, block_list in read.items()}
+    groups = [fork for forks in _groups(epoch, drafts).values() for fork in forks]
     total: dict[int, int] = {}
-    for forks in groups.values():
-        for pipes, forked in forks:
-            for draft in pipes[:1] if forked else pipes:
-                for one in blocks[draft.id]:
-                    total[one] = total.get(one, 0) + 1
-    found: dict[int, dict[str, object]] = {}
+    for pipes, forked in groups:
+        for draft in pipes[:1] if forked else pipes:
+            _count_blocks(total, blocks[draft.id])
+    fields: dict[int, dict[str, object]] = {}
     current: dict[int, int] = {}
-    for forks in groups.values():
-        for pipes, forked in forks:
-            for number, draft in enumerate(pipes):
-                found[draft.id] = {
-                    "dram_pipe_total_readers": _of_each(read[draft.id], blocks[draft.id], total),
-                    "dram_pipe_reader_index": _of_each(read[draft.id], blocks[draft.id], current),
-                    "dram_pipe_num_forks": len(pipes) if forked else 1,
-                    "dram_pipe_fork_index": number if forked else 0,
-                }
-                if not forked or number == len(pipes) - 1:
-                    for one in blocks[(pipes[0] if forked else draft).id]:
-                        current[one] = current.get(one, 0) + 1
-    return found
+    for pipes, forked in groups:
+        for number, draft in enumerate(pipes):
+            fields[draft.id] = {
+                "dram_pipe_total_readers": _of_each(read[draft.id], blocks[draft.id], total),
+                "dram_pipe_reader_index": _of_each(read[draft.id], blocks[draft.id], current),
+                "dram_pipe_num_forks": len(pipes) if forked else 1,
+                "dram_pipe_fork_index": number if forked else 0,
+            }
+            if not forked:
+                _count_blocks(current, blocks[draft.id])
+        if forked:  # all forks of a pipe are one reader
+            _count_blocks(current, blocks[pipes[0].id])
+    return fields
+
+
+def _count_blocks(counts: dict[int, int], blocks: Collection[int]) -> None:
+    for block in blocks:
+        counts[block] = counts.get(block, 0) + 1
 
 
 def _of_each(read: Sequence[int], blocks: Collection[int], counts: Mapping[int, int]) -> tuple[int, ...]:
-    """The count of the buffer of readers that each input is in, 0 for none yet."""
-    known = {one: counts.get(one, 0) for one in blocks}
-    if len(known) == 1:
-        return (known[read[0]],) * len(read)
-    return tuple(map(known.__getitem__, read))
+    """Return for each input the count of its block of places, 0 if there is none yet."""
+    count_of_block = {block: counts.get(block, 0) for block in blocks}
+    if len(count_of_block) == 1:
+        return (count_of_block[read[0]],) * len(read)
+    return tuple(map(count_of_block.__getitem__, read))
 
 
 def _groups(epoch: Epoch, drafts: Sequence[Draft]) -> dict[Group, list[tuple[list[Draft], bool]]]:
-    """For each queue and op that reads it: its pipes by what they read, with those that fork from them, and whether
-    there are ops that fork. All in the order in which readers are numbered."""
+    """Return for each queue and op that reads it its pipes by their inputs, with the pipes that fork from them, and
+    whether ops fork. All are in the order in which readers are numbered."""
     forks: dict[Group, bool] = {}
     for op in epoch.ops.values():
-        own = dict(op.forked_dram_inputs)
+        forked_inputs = dict(op.forked_dram_inputs)
         for name in op.inputs:
-            if name in epoch.netlist.queues and name not in own:
+            if name in epoch.netlist.queues and name not in forked_inputs:
                 forks.setdefault((name, op.name), False)
-        for name, reader in own.items():
+        for name, reader in forked_inputs.items():
             forks[name, reader] = True
-    found: dict[Group, dict[tuple[int, ...], list[Draft]]] = {}
+    pipes_of_group: dict[Group, dict[tuple[int, ...], list[Draft]]] = {}
     for draft in drafts:
         op = epoch.ops.get(draft.reader)
         if op is None or draft.source not in epoch.netlist.queues:
             continue
         group = _group_of(op, draft.source, forks)
-        pipes = found.setdefault(group, {}).setdefault(tuple(draft.inputs), [])
+        pipes = pipes_of_group.setdefault(group, {}).setdefault(tuple(draft.inputs), [])
         pipes.insert(0 if group[1] == op.name else len(pipes), draft)
     return {
-        group: [(found[group][inputs], forks.get(group, False)) for inputs in sorted(found[group])]
-        for group in sorted(found)
+        group: [(pipes_of_group[group][inputs], forks.get(group, False)) for inputs in sorted(pipes_of_group[group])]
+        for group in sorted(pipes_of_group)
     }
 
 
 def _group_of(op: Op, queue: str, forks: dict[Group, bool]) -> Group:
-    own = dict(op.forked_dram_inputs)
-    return (queue, op.name) if (queue, op.name) in forks else (queue, own[queue])
+    forked_inputs = dict(op.forked_dram_inputs)
+    if (queue, op.name) in forks:
+        return (queue, op.name)
+    return (queue, forked_inputs[queue])

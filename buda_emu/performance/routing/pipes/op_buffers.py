@@ -28,7 +28,8 @@ from buda_emu.spec.formats import tile_bytes
 
 @dataclass(frozen=True, slots=True)
 class Output:
-    """The output buffer of one core, as `pipegen.yaml` has it. `epoch_tiles` and `size_tiles` are of one piece."""
+    """The output buffer of one core, as `pipegen.yaml` has it. `epoch_tiles` and `size_tiles` are those of one
+    piece."""
 
     tile_size: int
     epoch_tiles: int
@@ -40,7 +41,7 @@ class Output:
 
 @dataclass(frozen=True, slots=True)
 class Intermediate:
-    """One intermediate buffer."""
+    """One intermediate buffer of a core, as `pipegen.yaml` has it."""
 
     tile_size: int
     epoch_tiles: int
@@ -49,25 +50,34 @@ class Intermediate:
 
 
 def differs_by_core(op: Op) -> bool:
-    """Whether the cores of an op have different output buffers."""
+    """Return whether the cores of an op have different output buffers."""
     return kind_of(op).keeps_strips
 
 
 def output(op: Op, core: int, cut: Cut, input_count: int, arch: Arch) -> Output:
-    """Of the `core`th core of an op, counted row by row. RefusedError for a buffer that pipes cannot read."""
+    """Return the output buffer of the `core`th core of an op, counted row by row. Raises RefusedError for a buffer that
+    pipes cannot read."""
     if op.acc_df == "Float32" and arch.name == "grayskull":
         raise RefusedError("V333", "acc_df is Float32, the accumulators of grayskull have 16 bits")
-    own = op.blocking
+    blocking = op.blocking
     block = mblock_tiles(op)
     single = buffered_mblocks(op)
     strips = differs_by_core(op)
-    if not strips and not divides(single, own.t):
-        raise RefusedError("V080", f"buf_size_mb {op.buf_size_mb} buffers {single} mblocks at a time, t is {own.t}")
-    size = tile_bytes(op.out_df, *own.tile_dim, arch.alignment, not op.untilize_output)
-    per_input = own.t * block
+    if not strips and not divides(single, blocking.t):
+        raise RefusedError(
+            "V080", f"buf_size_mb {op.buf_size_mb} buffers {single} mblocks at a time, t is {blocking.t}"
+        )
+    size = tile_bytes(op.out_df, *blocking.tile_dim, arch.alignment, not op.untilize_output)
+    per_input = blocking.t * block
     if not cut.scattered:
-        runs = _strips(op, core) if strips else own.t
-        row = own.block_cols * own.ublock[0] if op.untilize_output else block
+        if strips:
+            runs = _strips(op, core)
+        else:
+            runs = blocking.t
+        if op.untilize_output:
+            row = blocking.block_cols * blocking.ublock[0]
+        else:
+            row = block
         return Output(
             tile_size=size,
             epoch_tiles=input_count * runs * block,
@@ -76,10 +86,13 @@ def output(op: Op, core: int, cut: Cut, input_count: int, arch: Arch) -> Output:
             per_input=per_input,
             cut=cut,
         )
-    total = input_count * own.t
-    held = min(single, total)
-    replicate = held * block // cut.tiles
-    full = held if total <= single else op.buf_size_mb
+    total = input_count * blocking.t
+    held_mblocks = min(single, total)
+    replicate = held_mblocks * block // cut.tiles
+    if total <= single:
+        full = held_mblocks
+    else:
+        full = op.buf_size_mb
     return Output(
         tile_size=size,
         epoch_tiles=total * block // replicate,
@@ -100,37 +113,44 @@ def _strips(op: Op, core: int) -> int:
 def intermediate_buffers(
     op: Op, out: Output, fused: FusedUse | None, count: int, input_count: int, arch: Arch
 ) -> list[Intermediate]:
-    """All of one core, that of the highest operand id first."""
+    """Return all intermediate buffers of one core, that of the highest operand id first."""
     number = kind_of(op).intermediates(op, count)
-    found: list[Intermediate] = []
+    buffers: list[Intermediate] = []
     block = mblock_tiles(op)
-    own = op.attributes
+    attributes = op.attributes
     for index in reversed(range(number)):
         df = op.intermed_df
         tiles = block
         if op.has("result indices"):
             df = op.in_df[index]
-            tiles = op.blocking.mblock[0] * own.m_k * op.blocking.ublock[0] * own.u_kt
+            tiles = op.blocking.mblock[0] * attributes.m_k * op.blocking.ublock[0] * attributes.u_kt
         size = tile_bytes(df, *op.blocking.tile_dim, arch.alignment, True)
-        epoch_tiles = tiles if op.gradient_op else input_count * tiles
-        found.append(Intermediate(size, epoch_tiles, _size(op, out, fused, index, tiles), tiles))
-    return found
+        if op.gradient_op:
+            epoch_tiles = tiles
+        else:
+            epoch_tiles = input_count * tiles
+        buffers.append(Intermediate(size, epoch_tiles, _size(op, out, fused, index, tiles), tiles))
+    return buffers
 
 
 def _size(op: Op, out: Output, fused: FusedUse | None, index: int, tiles: int) -> int:
     if shares_output(op):
         return out.size_tiles * (out.replicate or 1)
     if op.has("sub-ops"):
-        return fused.intermediate_tiles[index] if fused is not None else 1
-    return op.blocking.t * tiles if op.gradient_op else tiles
+        if fused is not None:
+            return fused.intermediate_tiles[index]
+        return 1
+    if op.gradient_op:
+        return op.blocking.t * tiles
+    return tiles
 
 
 def mblock_k(op: Op) -> int:
-    """How often a block passes the intermediate buffer for one result, a gradient's own sum not counted."""
-    own = op.attributes
+    """Return how often a block passes the intermediate buffer for one result, a gradient's own sum not counted."""
+    attributes = op.attributes
     passes = kind_of(op).passes(op)
-    if own.bias:
-        passes += (op.acc_df != "Int32") + (own.requant or own.dequant)
+    if attributes.bias:
+        passes += (op.acc_df != "Int32") + (attributes.requant or attributes.dequant)
     return passes
 
 
@@ -142,7 +162,7 @@ Place = tuple[int, int]
 
 
 class OpBuffers:
-    """Buffers of the ops of an epoch, and their ids by what they are."""
+    """Buffers of the ops of an epoch, and their ids by role."""
 
     def __init__(self, epoch: Epoch, ids: Ids, edges: Mapping[str, OpEdges], cuts: Mapping[str, Cut]) -> None:
         self.epoch = epoch
@@ -171,7 +191,7 @@ class OpBuffers:
         self.results: dict[str, Output] = {}
 
     def make(self, op: Op) -> None:
-        """All buffers of an op. RefusedError for a result that pipes cannot read."""
+        """Make all buffers of an op. Raises RefusedError for a result that pipes cannot read."""
         inputs = self.epoch.inputs(op)
         arch = self.arch
         count = self.epoch.input_count
@@ -180,66 +200,89 @@ class OpBuffers:
             self._copies(op, operands[0])
             return
         self._chunks_of(op, operands)
-        offset = _flat_offsets(op, inputs.sources[0], operands) if op.type == "tilizer" else None
+        if op.type == "tilizer":
+            offset = _flat_offsets(op, inputs.sources[0], operands)
+        else:
+            offset = None
         fields = [self._operand_fields(op, index, operand) for index, operand in enumerate(operands)]
-        fused = self.epoch.fused(op)
-        number = self.epoch.netlist.fused_ops[op.attributes.fused_op_id].intermediates if fused is not None else 0
+        fused = self.epoch.fused_use_of(op)
+        if fused is not None:
+            number = self.epoch.netlist.fused_ops[op.attributes.fused_op_id].intermediates
+        else:
+            number = 0
         shared_fields = result_fields(op)
         passes = mblock_k(op)
-        kept: dict[str, Any] = {"buffer_type": "intermediate", "mblock_k": passes, **shared_fields}
+        intermediate_fields: dict[str, Any] = {"buffer_type": "intermediate", "mblock_k": passes, **shared_fields}
         rows, columns = op.blocking.grid_size
         ids = self.outputs[op.name] = []
         out = output(op, 0, self.cuts[op.name], count, arch)
-        between = intermediate_buffers(op, out, fused, number, count, arch)
+        intermediates = intermediate_buffers(op, out, fused, number, count, arch)
         for cell in range(rows * columns):
             row, column = divmod(cell, columns)
             core = core_of(op, row, column)
             self._operands_of_core(op, (row, column), core, fields, offset)
             if cell and differs_by_core(op):
                 out = output(op, cell, self.cuts[op.name], count, arch)
-                between = intermediate_buffers(op, out, fused, number, count, arch)
+                intermediates = intermediate_buffers(op, out, fused, number, count, arch)
             id = self._ids.new()
             ids.append(id)
             self.core[id] = core
-            between_ids = self._ids.several(len(between))
+            intermediate_ids = self._ids.several(len(intermediates))
             if has_output_buffer(op):
-                shared = between_ids[0] if between and shares_output(op) else -1
+                if intermediates and shares_output(op):
+                    shared = intermediate_ids[0]
+                else:
+                    shared = -1
                 self.made[id] = self._output(op, out, id, core, shared, passes, shared_fields)
-            for place, (own, one) in enumerate(zip(between_ids, between, strict=True)):
-                extra = self._gradient_fields(op, cell, place) if op.gradient_op else {}
-                operand = INTERMEDIATE_OPERAND + len(between) - 1 - place
-                self.core[own] = core
-                self.made[own] = _intermediate(own, core, operand, one, {**kept, **extra})
+            for place, (intermediate_id, intermediate) in enumerate(zip(intermediate_ids, intermediates, strict=True)):
+                if op.gradient_op:
+                    extra = self._gradient_fields(op, cell, place)
+                else:
+                    extra = {}
+                operand = INTERMEDIATE_OPERAND + len(intermediates) - 1 - place
+                self.core[intermediate_id] = core
+                self.made[intermediate_id] = _intermediate(
+                    intermediate_id, core, operand, intermediate, {**intermediate_fields, **extra}
+                )
         self.results[op.name] = out
 
     def _copies(self, op: Op, operand: Operand) -> None:
-        """Of a copy between chips; its relays are made when it is known what they read."""
+        """Make the buffers of a copy between chips. Relays are made later, when their pipes are known."""
         arch = self.arch
         cells = op.blocking.cells
-        own = self._operand_fields(op, 0, operand)
+        operand_fields = self._operand_fields(op, 0, operand)
         passes = mblock_k(op)
         blocks = result_fields(op)
-        for made in (self.relays, self.arrivals, self.links, self.outputs):
-            made[op.name] = []
+        for ids_by_op in (self.relays, self.arrivals, self.links, self.outputs):
+            ids_by_op[op.name] = []
         for cell in range(cells):
-            there = arrives_at(self.epoch, op, cell)
+            arrival_core = arrives_at(self.epoch, op, cell)
             arrival, relay, link, id = self._ids.several(4)
             self.relays[op.name].append(relay)
             self.links[op.name].append(link)
             self.arrivals[op.name].append(arrival)
             self.outputs[op.name].append(id)
             self.inputs[op.name, *divmod(cell, op.blocking.grid_size[1])] = [relay]
-            for buffer, core in ((relay, sends_from(self.epoch, op, cell)), (arrival, there), (id, there)):
+            for buffer, core in (
+                (relay, sends_from(self.epoch, op, cell)),
+                (arrival, arrival_core),
+                (id, arrival_core),
+            ):
                 self.core[buffer], self.channel[buffer] = core.place, core.channel
-            number = self._on_link[there] = self._on_link.get(there, -1) + 1
-            place = {"chip": there.chip, "row": there.row, "column": there.column, "ethernet_chan": there.channel}
+            number = self._on_link[arrival_core] = self._on_link.get(arrival_core, -1) + 1
+            place = {
+                "chip": arrival_core.chip,
+                "row": arrival_core.row,
+                "column": arrival_core.column,
+                "ethernet_chan": arrival_core.channel,
+            }
             out = self.results[op.name] = output(op, cell, self.cuts[op.name], self.epoch.input_count, arch)
             size = _shared_tiles(op, operand.size_tiles, out.size_tiles)
-            arrived = Buffer(id=arrival, **own)
-            self.made[arrival] = replace(arrived, operand=number, size_tiles=size, **place)
-            made = self._output(op, out, id, there.place, arrival, passes, blocks)
+            arrival_buffer = Buffer(id=arrival, **operand_fields)
+            self.made[arrival] = replace(arrival_buffer, operand=number, size_tiles=size, **place)
+            ids_by_op = self._output(op, out, id, arrival_core.place, arrival, passes, blocks)
             pieces = {"is_scatter": True, "replicate": max(1, out.replicate)}
-            self.made[id] = replace(made, operand=OUTPUT_OPERAND + number, size_tiles=size, **pieces, **place)
+            self.made[id] = replace(ids_by_op, operand=OUTPUT_OPERAND + number, size_tiles=size, **pieces, **place)
 
     def _operands_of_core(
         self,
@@ -251,9 +294,9 @@ class OpBuffers:
     ) -> None:
         ids = self.inputs[op.name, cell[0], cell[1]] = self._ids.several(len(fields))
         extra: dict[str, Any] = {"tilize_row_col_offset": offset(*cell)} if offset is not None else {}
-        for id, own in zip(ids, fields, strict=True):
+        for id, operand_fields in zip(ids, fields, strict=True):
             self.core[id] = core
-            self.made[id] = Buffer(id=id, row=core[0], column=core[1], **own, **extra)
+            self.made[id] = Buffer(id=id, row=core[0], column=core[1], **operand_fields, **extra)
 
     def _operand_fields(self, op: Op, index: int, operand: Operand) -> dict[str, Any]:
         embeds = op.has("row-wise index")
@@ -292,11 +335,12 @@ class OpBuffers:
             buffer_space_shared=shared,
             mblock_k=passes,
             **fields,
-            **untilized(op),
+            **untilize_fields(op),
         )
 
     def _gradient_fields(self, op: Op, cell: int, number: int) -> dict[str, Any]:
-        """A gradient accumulates in its intermediate buffer, which is loaded from its queue and stored there."""
+        """Return the fields of the intermediate buffer in which a gradient accumulates; it is loaded from the op's
+        queue and stored there."""
         queue = self.epoch.fed[op.name][0]
         place = queue.buffers[cell]
         return {
@@ -341,67 +385,67 @@ class OpBuffers:
 
 
 def _shared_tiles(op: Op, operand: int, result: int) -> int:
-    """Tiles of the one buffer that is operand and result of a copy between chips."""
+    """Return the tiles of the one buffer that is operand and result of a copy between chips."""
     size = max(operand, result)
     if size % min(operand, result):
-        what = f"its result has {result} tiles, its operand {operand}: they share bytes, so one divides the other"
-        raise RefusedError("V080", what, "choose another buf_size_mb or ublock", op.name)
+        message = f"its result has {result} tiles, its operand {operand}: they share bytes, so one divides the other"
+        raise RefusedError("V080", message, "choose another buf_size_mb or ublock", op.name)
     return size
 
 
 def core_of(op: Op, row: int, column: int) -> Place:
-    """Row and column of the worker core that has a place in an op's grid."""
+    """Return row and column of the worker core at a place in an op's grid."""
     if op.grid_transpose:
         row, column = column, row
     return op.grid_loc[0] + row, op.grid_loc[1] + column
 
 
 def result_fields(op: Op) -> dict[str, Any]:
-    """What output and intermediate buffers say of the op's blocks."""
+    """Return the fields of output and intermediate buffers that describe the op's blocks."""
     (m, n) = op.blocking.mblock
     (r, c) = op.blocking.ublock
     return {"op": op.name, "chip": op.target_device, "ublock_rt": r, "ublock_ct": c, "mblock_m": m, "mblock_n": n}
 
 
-def untilized(op: Op) -> dict[str, Any]:
-    """What has to be known of a result that is written without tiles."""
+def untilize_fields(op: Op) -> dict[str, Any]:
+    """Return the fields of a result that is written without tiles, {} for another result."""
     if not op.untilize_output:
         return {}
-    own = op.blocking
+    blocking = op.blocking
     return {
         "untilized_output": True,
-        "untilized_output_full_r_dim": own.rows,
-        "untilized_output_full_c_dim": own.cols,
-        "untilized_output_r_dim": own.block_rows,
-        "untilized_output_c_dim": own.block_cols,
-        "untilized_output_z_dim": own.t,
-        "untilized_output_tile_dim_r": own.tile_dim[0],
-        "untilized_output_tile_dim_c": own.tile_dim[1],
+        "untilized_output_full_r_dim": blocking.rows,
+        "untilized_output_full_c_dim": blocking.cols,
+        "untilized_output_r_dim": blocking.block_rows,
+        "untilized_output_c_dim": blocking.block_cols,
+        "untilized_output_z_dim": blocking.t,
+        "untilized_output_tile_dim_r": blocking.tile_dim[0],
+        "untilized_output_tile_dim_c": blocking.tile_dim[1],
     }
 
 
-def _intermediate(id: int, core: Place, operand: int, one: Intermediate, fields: dict[str, Any]) -> Buffer:
+def _intermediate(id: int, core: Place, operand: int, intermediate: Intermediate, fields: dict[str, Any]) -> Buffer:
     return Buffer(
         id=id,
         operand=operand,
         row=core[0],
         column=core[1],
-        tile_size=one.tile_size,
-        epoch_tiles=one.epoch_tiles,
-        size_tiles=one.size_tiles,
-        scatter_gather_num_tiles=one.gathered,
+        tile_size=intermediate.tile_size,
+        epoch_tiles=intermediate.epoch_tiles,
+        size_tiles=intermediate.size_tiles,
+        scatter_gather_num_tiles=intermediate.gathered,
         **fields,
     )
 
 
 def _flat_offsets(op: Op, source: Queue | Op, operands: list[Operand]) -> Callable[[int, int], int]:
-    """For each core of a tilizer, where its part of a buffer of flat data begins."""
-    own = source.blocking
-    down, across = (cores // buffers for cores, buffers in zip(op.blocking.grid_size, own.grid_size, strict=True))
-    step = own.mblock[1] // across * operands[0].tile_size
-    rows = own.mblock[0] // down * own.ublock[0] * own.tile_dim[0]
+    """Return a function from a core of a tilizer to the begin of its part in a buffer of flat data."""
+    blocking = source.blocking
+    down, across = (cores // buffers for cores, buffers in zip(op.blocking.grid_size, blocking.grid_size, strict=True))
+    step = blocking.mblock[1] // across * operands[0].tile_size
+    rows = blocking.mblock[0] // down * blocking.ublock[0] * blocking.tile_dim[0]
 
     def offset(row: int, column: int) -> int:
-        return row // own.grid_size[0] * rows * step * across + column // own.grid_size[1] * step
+        return row // blocking.grid_size[0] * rows * step * across + column // blocking.grid_size[1] * step
 
     return offset

@@ -1,14 +1,14 @@
-"""Why a netlist cannot be turned into pipes: raised where it is found, gathered by who asks for a whole graph."""
+"""Refusals of netlists that cannot be turned into pipes."""
 
 from buda_emu.support.records import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Refusal:
-    """One thing that the vendor's net2pipe refuses. `rule`: an id of the netlist catalogue.
+    """A refusal of the vendor's net2pipe. `rule` is an id of the netlist catalogue.
 
-    `op` is the op or queue that reads or holds it; `input` its operand, -1 where none is meant; `core` the row and
-    column of a worker core, for what one core has too little of: `used` of `limit`.
+    `op` is the op or queue that is at fault; `input` its operand, -1 if none is meant; `core` the row and column of a
+    worker core that has too little of a resource: `used` of `limit`.
     """
 
     rule: str
@@ -22,7 +22,7 @@ class Refusal:
 
 
 class RefusedError(Exception):
-    """An edge or op that net2pipe refuses. Internal to `routing`: callers get `Refusal`s."""
+    """The refusal of an edge or op by net2pipe. Internal to `routing`: callers get `Refusal`s."""
 
     def __init__(self, rule: str, what: str, hint: str = "", op: str = "") -> None:
         super().__init__(what)
@@ -33,5 +33,5 @@ class RefusedError(Exception):
         self.input = -1
 
     def refusal(self, op: str = "") -> Refusal:
-        """As data; `op`: the op or queue that it is about, where who raised it did not know."""
+        """Return the refusal as data; `op` is the op or queue at fault, if the error does not name one."""
         return Refusal(rule=self.rule, what=self.what, hint=self.hint, op=self.op or op, input=self.input)

@@ -1,7 +1,7 @@
-"""Where the tiles of a tensor lie, after the TMs of who reads it: for each tile the producer's core and place there.
+"""Places of the tiles of a tensor after the TMs of its reader: for each tile the producer's core and the place there.
 
-A tile is one integer: `code(core, place)`, core being row * columns + column of the producer's grid, place its number
-in the core's output buffer, in the order in which the core writes. Padding has a core of -1 and place -1.
+A tile is one integer: (core + 1) * CORE + place + 1, core being row * columns + column of the producer's grid, place
+its number in the core's output buffer, in the order in which the core writes. Padding is 0: core -1 and place -1.
 """
 
 from math import gcd
@@ -24,29 +24,29 @@ MOST_TILES: Final = 1 << 22
 """Of one operand, after its TMs: sixteen times what the largest public netlist has."""
 
 
-def within_bounds(tiles: int, most: int = MOST_TILES) -> None:
-    """UnsupportedError for more tiles than pipes are made of, before memory is taken for them."""
-    if tiles > most:
-        raise UnsupportedError(f"{tiles:,} tiles are read: pipes are made of no more than {most:,}")
+def within_bounds(tiles: int, limit: int = MOST_TILES) -> None:
+    """Raise UnsupportedError for more tiles than pipes are made of, before memory is taken for them."""
+    if tiles > limit:
+        raise UnsupportedError(f"{tiles:,} tiles are read: pipes are made of no more than {limit:,}")
 
 
 def places(tiles: Tiles) -> Tiles:
-    """The number of each tile in its core's buffer; -1 for padding."""
+    """Return the number of each tile in its core's buffer; -1 for padding."""
     return (tiles & (CORE - 1)) - 1
 
 
 def cores(tiles: Tiles) -> Tiles:
-    """The producer's core of each tile; -1 for padding."""
+    """Return the producer's core of each tile; -1 for padding."""
     return (tiles >> 40) - 1
 
 
 def divides(a: int, b: int) -> bool:
-    """Whether one of the two is a multiple of the other."""
+    """Return whether one of the two is a multiple of the other."""
     return gcd(a, b) in (a, b)
 
 
-def written(blocking: Blocking) -> Tiles:
-    """Codes of all tiles of a tensor [t, rows, columns] as its producer's cores write them (OPS 2)."""
+def written_tiles(blocking: Blocking) -> Tiles:
+    """Return the codes of all tiles of a tensor [t, rows, columns] as its producer's cores write them (OPS 2)."""
     (grid_r, grid_c) = blocking.grid_size
     (m, n) = blocking.mblock
     (r, c) = blocking.ublock
@@ -56,11 +56,11 @@ def written(blocking: Blocking) -> Tiles:
     row_step, column_step = (n * ublock, ublock) if blocking.ublock_order == "r" else (ublock, m * ublock)
 
     def along(*parts: tuple[int, int]) -> Tiles:
-        """Codes along an axis of nested parts, the outermost first: how many there are, and how far apart."""
-        found = np.zeros(1, np.int64)
+        """Return codes along an axis of nested parts, the outermost first, given as (count, distance)."""
+        codes = np.zeros(1, np.int64)
         for count, step in parts:
-            found = np.add.outer(found, np.arange(count, dtype=np.int64) * step).reshape(-1)
-        return found
+            codes = np.add.outer(codes, np.arange(count, dtype=np.int64) * step).reshape(-1)
+        return codes
 
     rows = along((grid_r, grid_c * CORE), (m, row_step), (r, c)) + (CORE + 1)
     columns = along((grid_c, CORE), (n, column_step), (c, 1))
@@ -68,15 +68,16 @@ def written(blocking: Blocking) -> Tiles:
 
 
 class SourceMap:
-    """A tensor under its TMs, with what the vendor's checks of stacked pieces have to know of them.
+    """A tensor under its TMs, with the facts that the vendor's checks of stacked pieces use.
 
-    `buffered` is how many mblocks of t the producer's output buffer holds at a time, double buffering not counted.
+    `buffered` is the number of mblocks of t that the producer's output buffer holds at a time, double buffering not
+    counted.
     """
 
     def __init__(self, blocking: Blocking, buffered: int) -> None:
         self.producer = blocking
         self.buffered = buffered
-        self.tiles = written(blocking)
+        self.tiles = written_tiles(blocking)
         self.names: list[str] = []
         self.stacked = [1, 1]  # rows, columns
         self.sliced = [1, 1]
@@ -93,12 +94,12 @@ class SourceMap:
 
     @property
     def mblock_tiles(self) -> int:
-        """Tiles of one mblock of the producer."""
+        """Return the tiles of one mblock of the producer."""
         return self.producer.block_rows * self.producer.block_cols
 
     @property
     def buffer_tiles(self) -> int:
-        """Tiles that a producer's core holds at a time."""
+        """Return the tiles that a producer's core holds at a time."""
         return self.mblock_tiles * self.buffered
 
     def unpad(self, pad: Pad) -> None:
@@ -114,7 +115,7 @@ class SourceMap:
         self.padded = [rows, columns]
 
     def apply(self, tm: Tm) -> None:
-        """One TM (OPS 7). RefusedError for what the vendor's tile maps cannot express."""
+        """Apply one TM (OPS 7). Raises RefusedError for a TM that the vendor's tile maps cannot express."""
         if tm.name == "broadcast":
             axis = str(tm.args[0])
             factor = int(tm.args[1])
@@ -144,7 +145,7 @@ class SourceMap:
             self.sliced[0] *= factor
             self._open_slices *= factor
         within_bounds(self.tiles.size * factor)
-        self.tiles = np.tile(self.tiles, [factor if one == axis else 1 for one in "zrc"])
+        self.tiles = np.tile(self.tiles, [factor if name == axis else 1 for name in "zrc"])
 
     def _slice(self, axis: int, factor: int) -> None:
         t, rows, columns = self.tiles.shape
@@ -179,7 +180,8 @@ class SourceMap:
 
     @property
     def needs_phases(self) -> bool:
-        """Whether a stack reaches over more of t than the producer's buffer holds: its pieces then come in phases."""
+        """Return whether a stack reaches over more of t than the producer's buffer holds; its pieces then come in
+        phases."""
         factor = self.stacked[0] * self.stacked[1]
-        held = factor == 1 or self.buffered % factor == 0 or self.buffered % self.producer.t == 0
-        return self.reaches_several_t and not held
+        fits_buffer = factor == 1 or self.buffered % factor == 0 or self.buffered % self.producer.t == 0
+        return self.reaches_several_t and not fits_buffer

@@ -1,3 +1,2 @@
-"""Streams of the overlay hardware, as the vendor's pipegen2 makes them: what the pipes of an epoch need on each core,
-in streams, phases and L1, and whether the cores have it (limits in `model.py`).
-"""
+"""Streams of the overlay hardware, as the vendor's pipegen2 makes them: the streams, phases and L1 that the pipes of an
+epoch need on each core, and the limits of a core (`model.py`)."""

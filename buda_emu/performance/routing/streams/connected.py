@@ -1,8 +1,8 @@
-"""A pipe graph whose buffers and pipes know each other, completed as pipegen2 completes it.
+"""A pipe graph with references between buffers and pipes, completed as pipegen2 completes it.
 
 An embedding's table pipe also waits for the indices. An intermediate buffer gets a pipe of its own, from a copy of
 itself, and from the packer's buffer whose L1 it shares. A queue that is written and read in one epoch becomes two
-buffers. A relay between operands that are fetched after their TMs and their readers is left out.
+buffers. A relay between a fetch of operands after their TMs and the reader is removed.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -19,7 +19,7 @@ NOWHERE = Place(0, 255, 255)
 
 
 class BufferNode:
-    """A buffer, who fills it and who reads it."""
+    """A buffer with the pipe that fills it and the pipes that read it."""
 
     __slots__ = (
         "buffer",
@@ -45,7 +45,10 @@ class BufferNode:
 
     def __init__(self, buffer: Buffer, id: int | None = None) -> None:
         self.buffer = buffer
-        self.id = buffer.id if id is None else id
+        if id is None:
+            self.id = buffer.id
+        else:
+            self.id = id
         self.place = Place(buffer.chip, buffer.row, buffer.column)
         self.input: PipeNode | None = None
         self.outputs: dict[PipeNode, None] = {}
@@ -77,7 +80,8 @@ Inputs = tuple[tuple[BufferNode, int], ...]
 
 
 class PipeNode:
-    """A pipe between buffers; `outputs` for each scatter index, those that `pipe_consumer_repeat` repeats once."""
+    """A pipe between buffers. `outputs` has a list for each scatter index; outputs that `pipe_consumer_repeat` repeats
+    stand once."""
 
     __slots__ = (
         "consumer_repeat",
@@ -99,7 +103,10 @@ class PipeNode:
 
     def __init__(self, pipe: Pipe, id: int | None = None) -> None:
         self.pipe = pipe
-        self.id = pipe.id if id is None else id
+        if id is None:
+            self.id = pipe.id
+        else:
+            self.id = id
         self.inputs: Inputs = ()
         self.outputs: list[list[BufferNode]] = []
         self.padded: dict[int, Inputs] = {}
@@ -113,7 +120,7 @@ class PipeNode:
         self.reads_dram = self.post_tm = self.from_l1 = False
 
     def settle(self) -> None:
-        """Note what is asked often, once inputs and outputs no longer change."""
+        """Compute the figures that are read often, once inputs and outputs no longer change."""
         self.sources, self.entries, self.counts = by_source(self.inputs)
         self.reads_dram = all(source.reads_dram for source in self.sources)
         self.post_tm = any(source.post_tm for source in self.sources)
@@ -121,12 +128,15 @@ class PipeNode:
 
     @property
     def single_output(self) -> BufferNode | None:
-        """The only buffer that the pipe fills, where there is only one."""
-        return self.outputs[0][0] if len(self.outputs) == 1 and len(self.outputs[0]) == 1 else None
+        """Return the only buffer that the pipe fills, None if there are several."""
+        if len(self.outputs) == 1 and len(self.outputs[0]) == 1:
+            return self.outputs[0][0]
+        return None
 
 
 def by_source(inputs: Inputs) -> tuple[list[BufferNode], tuple[tuple[int, int], ...], list[int]]:
-    """Distinct buffers; which of them, and where, each input is; how many inputs each buffer is."""
+    """Return the distinct buffers of the inputs, for each input (number of its buffer, place in it), and the number of
+    inputs from each buffer."""
     index: dict[BufferNode, int] = {}
     entries = tuple((index.setdefault(buffer, len(index)), offset) for buffer, offset in inputs)
     counts = [0] * len(index)
@@ -136,7 +146,7 @@ def by_source(inputs: Inputs) -> tuple[list[BufferNode], tuple[tuple[int, int], 
 
 
 class Connected:
-    """All buffers and pipes, in pipegen2's order."""
+    """All buffers and pipes of a graph, in pipegen2's order."""
 
     def __init__(self, graph: PipeGraph) -> None:
         self.buffers = [BufferNode(buffer) for buffer in graph.buffers]
@@ -156,13 +166,13 @@ class Connected:
     def _number(self, node: BufferNode) -> None:
         for offset in _pieces(node.buffer):
             if self._by_id.setdefault(node.id + offset, (node, offset)) != (node, offset):
-                raise refused(f"two buffers have the id {node.id + offset}")
+                raise invalid_graph(f"two buffers have the id {node.id + offset}")
 
     def _at(self, id: int, pipe: PipeNode) -> tuple[BufferNode, int]:
-        found = self._by_id.get(id)
-        if found is None:
-            raise refused(f"pipe {pipe.id} names buffer {id}, which there is not")
-        return found
+        entry = self._by_id.get(id)
+        if entry is None:
+            raise invalid_graph(f"pipe {pipe.id} names buffer {id}, which there is not")
+        return entry
 
     def _connect(self, pipe: PipeNode) -> None:
         pipe.inputs = tuple(self._at(id, pipe) for id in pipe.pipe.inputs)
@@ -171,7 +181,7 @@ class Connected:
         step = pipe.consumer_repeat
         written = pipe.pipe
         if not pipe.inputs or not written.outputs:
-            raise refused(f"pipe {pipe.id} has no input or no output")
+            raise invalid_graph(f"pipe {pipe.id} has no input or no output")
         pipe.duplicates = step > 1 or _repeats(written.outputs[::step])
         for index, padding in enumerate(written.output_padding[::step]):
             if padding != NO_PADDING:
@@ -182,7 +192,7 @@ class Connected:
                 node.input = pipe
         pipe.places = [Place(*place) for place in written.mcast_core_rc[::step]]
         if len(pipe.places) < len(pipe.outputs):
-            raise refused(f"pipe {pipe.id} has {len(pipe.outputs)} scatter indices and {len(pipe.places)} cores")
+            raise invalid_graph(f"pipe {pipe.id} has {len(pipe.outputs)} scatter indices and {len(pipe.places)} cores")
 
     def _padding(self, pipe: PipeNode, id: int) -> Inputs:
         node, _ = self._at(id, pipe)
@@ -190,7 +200,9 @@ class Connected:
         tiles = sum(source.buffer.scatter_gather_num_tiles for source, _ in pipe.inputs)
         count, left = divmod(tiles, node.buffer.scatter_gather_num_tiles)
         if left:
-            raise refused(f"pipe {pipe.id}: padding buffer {id} does not divide the {tiles} tiles of a scatter index")
+            raise invalid_graph(
+                f"pipe {pipe.id}: padding buffer {id} does not divide the {tiles} tiles of a scatter index"
+            )
         return tuple(repeat((node, 0), count))
 
     def _embeddings(self) -> None:
@@ -201,9 +213,11 @@ class Connected:
                 operands.setdefault(node.place, []).append(node)
         for pipe in tables:
             table = pipe.outputs[0][0]
-            index = next((one for one in operands.get(table.place, ()) if one is not table), None)
+            index = next((candidate for candidate in operands.get(table.place, ()) if candidate is not table), None)
             if index is None or index.input is None or len(index.input.inputs) != 1:
-                raise refused(f"pipe {pipe.id} reads an embedding table, but no pipe with one input reads its indices")
+                raise invalid_graph(
+                    f"pipe {pipe.id} reads an embedding table, but no pipe with one input reads its indices"
+                )
             pipe.inputs = (*pipe.inputs, (index, 0))
             index.outputs[pipe] = None
             queue = index.input.inputs[0][0].buffer
@@ -247,16 +261,16 @@ class Connected:
     def _post_tm_relays(self) -> None:
         gone = set[PipeNode | BufferNode]()
         added = list[PipeNode]()
-        for fetch, relay, reader in self._relayed():
+        for fetch, relay, reader in self._relay_chains():
             _hand_over(fetch, reader, fetch.inputs)
             gone |= {fetch, relay}
             if reader.single_output is None:
-                added += _one_for_each_output(reader)
+                added += _split_by_output(reader)
                 gone.add(reader)
         self.buffers = [node for node in self.buffers if node not in gone]
         self.pipes = [pipe for pipe in self.pipes if pipe not in gone] + added
 
-    def _relayed(self) -> Iterator[tuple[PipeNode, BufferNode, PipeNode]]:
+    def _relay_chains(self) -> Iterator[tuple[PipeNode, BufferNode, PipeNode]]:
         for fetch in self.pipes:
             relay = fetch.single_output
             if relay is None or not any(source.post_tm for source, _ in fetch.inputs):
@@ -268,13 +282,16 @@ class Connected:
 
 
 def _pieces(buffer: Buffer) -> Iterable[int]:
-    """Where the pieces of a buffer that is scattered begin, in tiles; another is of one piece."""
-    pieces = max(1, buffer.replicate) if buffer.is_scatter else 1
+    """Return the first tile of each piece of a buffer; a buffer that is not scattered is one piece."""
+    if buffer.is_scatter:
+        pieces = max(1, buffer.replicate)
+    else:
+        pieces = 1
     return (piece * buffer.scatter_gather_num_tiles for piece in range(pieces))
 
 
-def refused(message: str) -> RefusedError:
-    """For what is not a pipe graph that pipegen2 knows."""
+def invalid_graph(message: str) -> RefusedError:
+    """Return the error for a pipe graph that pipegen2 does not accept."""
     return RefusedError(Refusal("pipe_graph", message))
 
 
@@ -283,7 +300,7 @@ def _repeats(outputs: Sequence[tuple[int, ...]]) -> bool:
 
 
 def _hand_over(old: PipeNode, new: PipeNode, inputs: Inputs) -> None:
-    """Let `new` read what `old` reads, as often."""
+    """Let `new` read the inputs of `old`, repeated as often."""
     new.inputs = inputs
     for source, _ in inputs:
         source.outputs.pop(old, None)
@@ -291,14 +308,15 @@ def _hand_over(old: PipeNode, new: PipeNode, inputs: Inputs) -> None:
     new.periodic_repeat = old.periodic_repeat
 
 
-def _one_for_each_output(pipe: PipeNode) -> list[PipeNode]:
-    made = list[PipeNode]()
+def _split_by_output(pipe: PipeNode) -> list[PipeNode]:
+    """Return a copy of a pipe for each of its outputs."""
+    pipes = list[PipeNode]()
     for number, output in enumerate(pipe.outputs[0]):
-        one = PipeNode(pipe.pipe, pipe.id + number + 1)
-        one.consumer_repeat = 1
-        one.outputs = [[output]]
-        one.places = [output.place]
-        output.input = one
-        _hand_over(pipe, one, pipe.inputs)
-        made.append(one)
-    return made
+        copy = PipeNode(pipe.pipe, pipe.id + number + 1)
+        copy.consumer_repeat = 1
+        copy.outputs = [[output]]
+        copy.places = [output.place]
+        output.input = copy
+        _hand_over(pipe, copy, pipe.inputs)
+        pipes.append(copy)
+    return pipes

@@ -1,7 +1,8 @@
-"""How many phases each stream has: those in which tiles come and go, over the iterations that are unrolled.
+"""The number of phases of each stream: those in which tiles are received and sent, over the iterations that are
+unrolled.
 
-What an iteration of the firmware would repeat is written out as further phases, as often as the blobs of all cores on
-the way have room for; where a stream changes neither source nor receiver, those become one phase again.
+Iterations of the firmware are unrolled into phases as far as the blobs of all cores on the way have room. If a stream
+changes neither source nor receiver, its unrolled phases become one phase again.
 """
 
 from bisect import bisect_right
@@ -16,7 +17,7 @@ from buda_emu.performance.routing.streams.rational import MULTICASTS, Kind, Node
 
 
 class Step:
-    """A phase of a stream: whence its tiles come, and whither they go."""
+    """A phase of a stream with the stream that its tiles come from and those that they go to."""
 
     __slots__ = ("begin", "receivers", "source", "tiles", "turn")
 
@@ -31,29 +32,29 @@ Steps = dict[Draft, list[Step]]
 
 
 class Linking:
-    """Gives the streams of one subgraph their phases, and connects them; pipes come in topological order."""
+    """Gives the streams of one subgraph their phases and connects them. Pipes must come in topological order."""
 
     def __init__(self, phases: Phases, makers: Makers, steps: Steps) -> None:
         self._phases = phases
-        self._made = makers.made
+        self._streams_of = makers.streams_of
         self._steps = steps
 
     def link(self, pipe: Simple) -> None:
-        """Phases of the streams of `pipe`, and of those that send into it."""
+        """Give phases to the streams of `pipe`, and to those that send into it."""
         _LINKS.get(pipe.kind, Linking.nothing)(self, pipe)
 
     def _receive(self, stream: Draft, pipe: Simple, output: Node) -> None:
-        self._steps[stream] = [Step(phase) for phase in self._phases.received(output)]
+        self._steps[stream] = [Step(phase) for phase in self._phases.receiving_phases(output)]
         stream.iterations = pipe.outputs[-1].iterations
 
     def _send(self, pipe: Simple, node: Node, receivers: list[Draft]) -> None:
-        """Phases of the stream of `node` into `pipe`, whose receivers take turns."""
+        """Add the phases in which the stream of `node` sends into `pipe`, whose receivers take turns."""
         sender = node.stream
         assert isinstance(sender, Draft)
         steps = self._steps.setdefault(sender, [])
-        sends = self._phases.sent(node, pipe)
-        known = {step.begin for step in steps}
-        if sends[0].begin in known:
+        sends = self._phases.sending_phases(node, pipe)
+        begins_in_steps = {step.begin for step in steps}
+        if sends[0].begin in begins_in_steps:
             new = steps
         else:
             new = [Step(phase, node.turn or 0) for phase in sends]
@@ -61,7 +62,7 @@ class Linking:
             steps.sort(key=lambda step: step.begin)
             sender.iterations = pipe.outputs[-1].iterations
         if receivers:
-            begins = [phase.begin for phase in self._phases.received(pipe.outputs[0])]
+            begins = [phase.begin for phase in self._phases.receiving_phases(pipe.outputs[0])]
             for step in new:
                 index = bisect_right(begins, step.begin) - 1
                 turn, receiver = divmod(index, len(receivers))
@@ -69,22 +70,22 @@ class Linking:
                 self._steps[receivers[receiver]][turn].source = sender
 
     def nothing(self, pipe: Simple) -> None:
-        """Forks have no phases of their own."""
+        """Do nothing: forks have no phases of their own."""
 
     def one_receiver(self, pipe: Simple) -> None:
-        """Operands, relays: one stream for one node."""
-        (stream,) = self._made[pipe]
+        """Link operands and relays, which are one stream for one node."""
+        (stream,) = self._streams_of[pipe]
         self._receive(stream, pipe, pipe.outputs[0])
         for source in pipe.sources:
             self._send(pipe, source, [stream])
 
     def gather(self, pipe: Simple) -> None:
-        """Relays that take turns; the last stream gathers."""
-        *relays, gather = self._made[pipe]
+        """Link relays that take turns, and the last stream, which gathers."""
+        *relays, gather = self._streams_of[pipe]
         self._receive(gather, pipe, pipe.outputs[0])
         for number, relay in enumerate(relays):
-            own = self._steps[gather][number :: len(relays)]
-            self._steps[relay] = [Step(Phase(step.begin, step.tiles)) for step in own]
+            turns = self._steps[gather][number :: len(relays)]
+            self._steps[relay] = [Step(Phase(step.begin, step.tiles)) for step in turns]
             relay.iterations = gather.iterations
             for step in self._steps[relay]:
                 step.receivers = (gather,)
@@ -94,22 +95,23 @@ class Linking:
             self._send(pipe, source, relays)
 
     def multicast(self, pipe: Simple) -> None:
-        """A stream that multicasts, be it the sender itself, and the receivers."""
-        made = self._made[pipe]
+        """Link a stream that multicasts, which may be the sender itself, and the receivers."""
+        streams = self._streams_of[pipe]
         source = pipe.sources[0]
         sender = source.stream
         assert isinstance(sender, Draft)
-        if len(made) > len(pipe.outputs):
-            sender, *made = made
+        if len(streams) > len(pipe.outputs):
+            sender, *streams = streams
             self._receive(sender, pipe, pipe.outputs[0])
             self._send(pipe, source, [sender])
         elif sender.kind == "packer_multicast":
             self._send(pipe, source, [])
-        for stream, output in zip(made, pipe.outputs, strict=True):
+        for stream, output in zip(streams, pipe.outputs, strict=True):
             self._receive(stream, pipe, output)
-        self._all(sender, made)
+        self._all(sender, streams)
 
     def _all(self, sender: Draft, receivers: list[Draft]) -> None:
+        """Connect a sender with receivers that all get the same tiles."""
         for step in self._steps[sender]:
             step.receivers = tuple(receivers)
         for receiver in receivers:
@@ -117,7 +119,7 @@ class Linking:
                 step.source = sender
 
     def union(self, pipe: Simple) -> None:
-        """The first of the relays takes the phases of the others."""
+        """Give the phases of all relays to the first one."""
         first, *others = dict.fromkeys(source.stream for source in pipe.sources)
         assert isinstance(first, Draft)
         first.union = True
@@ -126,41 +128,44 @@ class Linking:
             for step in self._steps.pop(other):
                 self._steps[first].append(step)
                 for sent in self._steps[step.source] if step.source is not None else ():
-                    sent.receivers = tuple(first if one is other else one for one in sent.receivers)
+                    sent.receivers = tuple(first if receiver is other else receiver for receiver in sent.receivers)
         self._steps[first].sort(key=lambda step: step.begin)
 
     def to_dram(self, pipe: Simple) -> None:
-        """Packers' phases."""
+        """Link packers that write to DRAM."""
         for source in pipe.sources:
             self._send(pipe, source, [])
 
     def intermediate(self, pipe: Simple) -> None:
-        """A kernel's own buffer."""
-        stream = self._made[pipe][0] if pipe.beside is None else pipe.beside.stream
+        """Link the stream of a kernel's own buffer."""
+        if pipe.beside is None:
+            stream = self._streams_of[pipe][0]
+        else:
+            stream = pipe.beside.stream
         assert isinstance(stream, Draft)
         self._receive(stream, pipe, pipe.outputs[0])
         stream.iterations = 1
 
     def dram_read(self, pipe: Simple) -> None:
-        """Chunks from DRAM: as many tiles in a phase as divide the buffer."""
-        made = self._made[pipe]
-        reader = made[0]
-        merged = len(made) == 1 and pipe.outputs[0].kernel_operand is not None and pipe.kind is not Kind.POST_TM
-        most = settled_phase_tiles(pipe, reader.bytes // reader.msg_size)
+        """Link a stream that reads chunks from DRAM. A phase has a number of tiles that divides the buffer."""
+        streams = self._streams_of[pipe]
+        reader = streams[0]
+        merged = len(streams) == 1 and pipe.outputs[0].kernel_operand is not None and pipe.kind is not Kind.POST_TM
+        max_tiles = settled_phase_tiles(pipe, reader.bytes // reader.msg_size)
         queue = pipe.sources[0].owner  # or what is written through PCIe
-        sent = sorted(phase for source in pipe.sources for phase in self._phases.sent(source, pipe))
-        self._steps[reader] = _merged(sent, queue.tiles, most)
+        sent = sorted(phase for source in pipe.sources for phase in self._phases.sending_phases(source, pipe))
+        self._steps[reader] = _cut_and_merge(sent, queue.tiles, max_tiles)
         reader.iterations = pipe.outputs[-1].iterations
         if pipe.kind in MULTICASTS:
-            for stream in made[1:]:
-                self._read_through(stream, pipe, pipe.outputs[0], queue, most)
-            self._all(reader, made[1:])
-        elif len(made) > 1 and not merged:
-            self._read_through(made[1], pipe, pipe.outputs[0], queue, most)
-            self._all(reader, made[1:])
+            for stream in streams[1:]:
+                self._read_through(stream, pipe, pipe.outputs[0], queue, max_tiles)
+            self._all(reader, streams[1:])
+        elif len(streams) > 1 and not merged:
+            self._read_through(streams[1], pipe, pipe.outputs[0], queue, max_tiles)
+            self._all(reader, streams[1:])
 
-    def _read_through(self, stream: Draft, pipe: Simple, output: Node, queue: Node, most: int) -> None:
-        self._steps[stream] = _merged(self._phases.received(output), queue.tiles, most)
+    def _read_through(self, stream: Draft, pipe: Simple, output: Node, queue: Node, max_tiles: int) -> None:
+        self._steps[stream] = _cut_and_merge(self._phases.receiving_phases(output), queue.tiles, max_tiles)
         stream.iterations = pipe.outputs[-1].iterations
 
 
@@ -190,9 +195,9 @@ _LINKS: dict[Kind, Callable[[Linking, Simple], None]] = {
 }
 
 
-def _merged(phases: Sequence[Phase], at_once: int, most: int) -> list[Step]:
-    """Phases cut into what comes at once, and put together again up to `most` tiles."""
-    size = min(most, at_once)
+def _cut_and_merge(phases: Sequence[Phase], at_once: int, max_tiles: int) -> list[Step]:
+    """Cut phases into pieces that arrive at once, and merge them up to `max_tiles` tiles."""
+    size = min(max_tiles, at_once)
     pieces = list[int]()
     for phase in phases:
         if phase.tiles <= size:
@@ -202,7 +207,7 @@ def _merged(phases: Sequence[Phase], at_once: int, most: int) -> list[Step]:
             pieces += [part] * (phase.tiles // part)
     steps = list[Step]()
     for number, tiles in enumerate(pieces):
-        if steps and steps[-1].tiles + tiles <= most:
+        if steps and steps[-1].tiles + tiles <= max_tiles:
             steps[-1].tiles += tiles
         else:
             steps.append(Step(Phase(phases[0].begin + number, tiles)))
@@ -210,25 +215,29 @@ def _merged(phases: Sequence[Phase], at_once: int, most: int) -> list[Step]:
 
 
 def count(steps: Steps, limits: CoreLimits) -> None:
-    """Fill in `phases` of all streams of an epoch."""
+    """Compute `phases` of all streams of an epoch."""
     footprint: dict[Place, int] = {}
-    for stream, own in steps.items():
-        footprint[stream.place] = footprint.get(stream.place, 0) + len(own) * PHASE_BYTES * stream.buffering
+    for stream, stream_steps in steps.items():
+        footprint[stream.place] = footprint.get(stream.place, 0) + len(stream_steps) * PHASE_BYTES * stream.buffering
     room = limits.blob_bytes - EPOCH_BYTES
     for component in _components(steps):
-        most = min(room // footprint[stream.place] for stream in component)
+        max_steps = min(room // footprint[stream.place] for stream in component)
         for stream in component:
             source = _source(steps[stream])
             if stream.kind == "unpacker" and source is not None and source.union:
                 _merge_turns(stream, steps[stream])
-        _unroll(component, steps, most)
+        _unroll(component, steps, max_steps)
 
 
 def _components(steps: Steps) -> Iterable[list[Draft]]:
+    """Yield the streams that are connected with each other."""
     near: dict[Draft, dict[Draft, None]] = {stream: {} for stream in steps}
-    for stream, own in steps.items():
-        for step in own:
-            others = step.receivers if step.source is None else (*step.receivers, step.source)
+    for stream, stream_steps in steps.items():
+        for step in stream_steps:
+            if step.source is None:
+                others = step.receivers
+            else:
+                others = (*step.receivers, step.source)
             for other in others:
                 near[stream][other] = near[other][stream] = None
     seen = set[Draft]()
@@ -246,26 +255,26 @@ def _components(steps: Steps) -> Iterable[list[Draft]]:
             yield component
 
 
-def _source(own: list[Step]) -> Draft | None:
-    return own[0].source
+def _source(stream_steps: list[Step]) -> Draft | None:
+    return stream_steps[0].source
 
 
-def _merge_turns(stream: Draft, own: list[Step]) -> None:
-    """An operand that relays feed in turn takes as many tiles in a phase as its kernel clears at once."""
-    merged = [own[0]]
-    for step in own[1:]:
+def _merge_turns(stream: Draft, stream_steps: list[Step]) -> None:
+    """Let an operand that relays feed in turn take as many tiles in a phase as its kernel clears at once."""
+    merged = [stream_steps[0]]
+    for step in stream_steps[1:]:
         if merged[-1].tiles + step.tiles <= stream.clears:
             merged[-1].tiles += step.tiles
         else:
             merged.append(step)
-    own[:] = merged
+    stream_steps[:] = merged
 
 
-def _tiles(own: list[Step]) -> int:
-    return sum(step.tiles for step in own if step.turn == own[0].turn)
+def _tiles(stream_steps: list[Step]) -> int:
+    return sum(step.tiles for step in stream_steps if step.turn == stream_steps[0].turn)
 
 
-def _unroll(component: list[Draft], steps: Steps, most: int) -> None:
+def _unroll(component: list[Draft], steps: Steps, max_times: int) -> None:
     limit = 1 << 32
     skip = 1
     for stream in component:
@@ -276,35 +285,47 @@ def _unroll(component: list[Draft], steps: Steps, most: int) -> None:
         if fitting <= stream.iterations:
             limit = min(limit, fitting)
     for stream in component:
-        times = _times(stream.iterations, most, limit, skip)
-        own = steps[stream]
-        stream.phases = len(own) * times
-        if times > 1 and _is_one_again(stream, own, steps) and _tiles(own) * times <= TILES_A_PHASE:
+        times = _times(stream.iterations, max_times, limit, skip)
+        stream_steps = steps[stream]
+        stream.phases = len(stream_steps) * times
+        if (
+            times > 1
+            and _is_single_phase(stream, stream_steps, steps)
+            and _tiles(stream_steps) * times <= TILES_A_PHASE
+        ):
             stream.phases = 1
 
 
-def _times(iterations: int, most: int, limit: int, skip: int) -> int:
-    """How many iterations are written out as phases."""
-    highest = min(most, iterations, limit or iterations)
-    times = max((one for one in range(skip, highest + 1, skip) if iterations % one == 0), default=0)
+def _times(iterations: int, max_times: int, limit: int, skip: int) -> int:
+    """Return the number of iterations that are unrolled into phases."""
+    highest = min(max_times, iterations, limit or iterations)
+    times = max(
+        (times_tried for times_tried in range(skip, highest + 1, skip) if iterations % times_tried == 0), default=0
+    )
     if times:
         return times
-    if limit and limit <= most and limit < iterations:
-        return limit if iterations % limit == 0 else skip
-    return iterations if iterations <= most else skip
+    if limit and limit <= max_times and limit < iterations:
+        if iterations % limit == 0:
+            return limit
+        return skip
+    if iterations <= max_times:
+        return iterations
+    return skip
 
 
-def _is_one_again(stream: Draft, own: list[Step], steps: Steps) -> bool:
-    source = _source(own)
+def _is_single_phase(stream: Draft, stream_steps: list[Step], steps: Steps) -> bool:
+    """Return whether the unrolled phases of a stream are one phase: neither its source nor the source's receiver
+    changes."""
+    source = _source(stream_steps)
     if source is None or stream.kind not in ("unpacker", "multicast", "gather_multicast", "relay"):
         return False
-    if any(step.source is not source for step in own):
+    if any(step.source is not source for step in stream_steps):
         return False
     if stream.kind.endswith("multicast") and source.kind != "relay":
         return False
     return not source.union and not _changes_receiver(steps[source])
 
 
-def _changes_receiver(own: list[Step]) -> bool:
-    first = own[0].receivers[:1]
-    return any(step.receivers[:1] != first for step in own)
+def _changes_receiver(stream_steps: list[Step]) -> bool:
+    first = stream_steps[0].receivers[:1]
+    return any(step.receivers[:1] != first for step in stream_steps)

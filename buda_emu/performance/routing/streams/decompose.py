@@ -1,4 +1,4 @@
-"""Pipes to simple pipes, subgraph by subgraph, in pipegen2's order."""
+"""Decomposition of pipes into simple pipes, subgraph by subgraph, in pipegen2's order."""
 
 from collections.abc import Iterable, Sequence
 
@@ -9,14 +9,14 @@ from buda_emu.performance.routing.streams.connected import (
     Inputs,
     PipeNode,
     by_source,
-    refused,
+    invalid_graph,
 )
 from buda_emu.performance.routing.streams.model import CoreLimits, Place
-from buda_emu.performance.routing.streams.rational import Kind, Node, Simple, streamed
+from buda_emu.performance.routing.streams.rational import Kind, Node, Simple, pcie_buffer
 
 
 class Subgraph:
-    """Simple pipes and nodes of buffers and pipes that are connected with each other, and with no others."""
+    """A connected component of buffers and pipes, as simple pipes and nodes."""
 
     def __init__(self, buffers: Sequence[BufferNode], pipes: Sequence[PipeNode], limits: CoreLimits) -> None:
         self.nodes: list[Node] = []
@@ -46,19 +46,21 @@ class Subgraph:
         channel = buffer.buffer.ethernet_chan
         if buffer.place[1:3] == NOWHERE[1:3]:
             return buffer.place
-        return self._ethernet(buffer.place.chip, channel) if channel >= 0 else self._worker(buffer.place)
+        if channel >= 0:
+            return self._ethernet(buffer.place.chip, channel)
+        return self._worker(buffer.place)
 
     def _worker(self, place: Place) -> Place:
         rows = len(self._limits.rows)
         columns = len(self._limits.columns)
         if place.row >= rows or place.column >= columns:
-            raise refused(f"there is no {place}: a chip has {rows} rows and {columns} columns of worker cores")
+            raise invalid_graph(f"there is no {place}: a chip has {rows} rows and {columns} columns of worker cores")
         return place
 
     def _ethernet(self, chip: int, channel: int) -> Place:
         cores = self._limits.ethernet_cores
         if channel >= len(cores):
-            raise refused(f"there is no Ethernet channel {channel}: the chip has {len(cores)}")
+            raise invalid_graph(f"there is no Ethernet channel {channel}: the chip has {len(cores)}")
         return Place(chip, *cores[channel], True)
 
     def _pipe_place(self, pipe: PipeNode, index: int) -> Place:
@@ -67,10 +69,12 @@ class Subgraph:
             return place
         if pipe.pipe.ethernet_chan >= 0:
             return self._ethernet(place.chip, pipe.pipe.ethernet_chan)
-        return self._on_noc(place) if pipe.pipe.ethernet_pipe else self._worker(place)
+        if pipe.pipe.ethernet_pipe:
+            return self._on_noc(place)
+        return self._worker(place)
 
     def _on_noc(self, place: Place) -> Place:
-        """The core of a pipe between chips, which is given as the NoC counts, be it a worker core or not."""
+        """Return the core of a pipe between chips, which is given in NoC coordinates: a worker core or another one."""
         limits, chip, row, column = self._limits, *place[:3]
         if row not in limits.rows or column not in limits.columns:
             return Place(chip, row, column, True)  # of no matter where no stream is made there
@@ -82,7 +86,7 @@ class Subgraph:
         return node
 
     def _stand_for(self, node: Node) -> None:
-        """Put a virtual node where `node` was: a stream passes on what comes into a relay, or waits for indices."""
+        """Replace `node` by a virtual node: a stream passes on the tiles of a relay, or waits for indices."""
         virtual = self._virtual(node.of, node.place, node.tile_size)
         if node.input is not None:
             filled = node.input.outputs
@@ -122,36 +126,39 @@ class Subgraph:
             kind = self._direct_kind(pipe, index, target)
             self._read(self._simple(kind, pipe, index, pipe.periodic_repeat), pipe, index).fill(self._node_of[target])
         elif one_source or (pipe.reads_dram and not one_output):
-            kind = Kind.DRAM_MULTICAST if pipe.reads_dram else Kind.MULTICAST
-            made = self._read(self._simple(kind, pipe, index, pipe.periodic_repeat), pipe, index)
-            made.direct = kind is Kind.MULTICAST and direct
+            if pipe.reads_dram:
+                kind = Kind.DRAM_MULTICAST
+            else:
+                kind = Kind.MULTICAST
+            simple = self._read(self._simple(kind, pipe, index, pipe.periodic_repeat), pipe, index)
+            simple.direct = kind is Kind.MULTICAST and direct
             for output in outputs:
-                made.fill(self._node_of[output])
+                simple.fill(self._node_of[output])
         elif (kind := self._join_kind(pipe, target, joins)) is not None:
             self._join(kind, pipe, index, target)
         else:
-            raise refused(f"pipe {pipe.id}, scatter index {index}, is of no kind that pipegen2 knows")
+            raise invalid_graph(f"pipe {pipe.id}, scatter index {index}, is of no kind that pipegen2 knows")
 
     def _simple(self, kind: Kind, pipe: PipeNode, index: int, repeat: int) -> Simple:
-        made = Simple(kind, pipe, self._pipe_place(pipe, index), repeat)
-        made.turn = index
-        self.pipes.append(made)
-        return made
+        simple = Simple(kind, pipe, self._pipe_place(pipe, index), repeat)
+        simple.turn = index
+        self.pipes.append(simple)
+        return simple
 
-    def _read(self, made: Simple, pipe: PipeNode, index: int) -> Simple:
-        """Let `made` read the inputs of a scatter index: the pipe's, or padding."""
+    def _read(self, simple: Simple, pipe: PipeNode, index: int) -> Simple:
+        """Let a simple pipe read the inputs of a scatter index: those of the pipe, or padding."""
         sources = pipe.sources
         entries = pipe.entries
         counts = pipe.counts
         padding = pipe.padded.get(index)
         if padding is not None:
             sources, entries, counts = by_source(padding)
-        made.sources = [self._node_of[source] for source in sources]
-        made.entries = entries
-        made.counts = counts
-        for node in made.sources:
-            node.outputs.append(made)
-        return made
+        simple.sources = [self._node_of[source] for source in sources]
+        simple.entries = entries
+        simple.counts = counts
+        for node in simple.sources:
+            node.outputs.append(simple)
+        return simple
 
     @staticmethod
     def _joins_intermediates(pipe: PipeNode) -> bool:
@@ -177,18 +184,24 @@ class Subgraph:
         if output.in_dram:
             return Kind.TO_DRAM
         if len(pipe.inputs) == 1 and source.intermediate and pipe.single_output is not None and output.intermediate:
-            return Kind.GRADIENT if output.buffer.buffer_type == "gradient_op" else Kind.INTERMEDIATE
-        return self._relay_kind(source, output) if output.relay else Kind.UNICAST
+            if output.buffer.buffer_type == "gradient_op":
+                return Kind.GRADIENT
+            return Kind.INTERMEDIATE
+        if output.relay:
+            return self._relay_kind(source, output)
+        return Kind.UNICAST
 
     @staticmethod
     def _relay_kind(source: BufferNode, relay: BufferNode) -> Kind:
         if source.place.chip == relay.place.chip:
             return Kind.RELAY
         if {source.buffer.buffer_type, relay.buffer.buffer_type} != {"ethernet_relay"}:
-            raise refused(
+            raise invalid_graph(
                 f"relay {relay.id} is on another chip than its source, and one of them is not an Ethernet relay"
             )
-        return Kind.ETHERNET_FIRMWARE_RELAY if relay.buffer.use_ethernet_fw_stream else Kind.ETHERNET_RELAY
+        if relay.buffer.use_ethernet_fw_stream:
+            return Kind.ETHERNET_FIRMWARE_RELAY
+        return Kind.ETHERNET_RELAY
 
     @staticmethod
     def _join_kind(pipe: PipeNode, output: BufferNode, joins: bool) -> Kind | None:
@@ -200,24 +213,32 @@ class Subgraph:
             return Kind.POST_TM
         if pipe.reads_dram:
             return Kind.DRAM_GATHER
-        return Kind.TO_DRAM if output.in_dram else None
+        if output.in_dram:
+            return Kind.TO_DRAM
+        return None
 
     def _join(self, kind: Kind, pipe: PipeNode, index: int, output: BufferNode) -> None:
         if kind is Kind.DRAM_EMBEDDING:
             self._stand_for(self._node_of[pipe.inputs[-1][0]])
-        repeat = 1 if kind is Kind.SHARED_INTERMEDIATE else pipe.periodic_repeat
-        made = self._read(self._simple(kind, pipe, index, repeat), pipe, index)
+        if kind is Kind.SHARED_INTERMEDIATE:
+            repeat = 1
+        else:
+            repeat = pipe.periodic_repeat
+        simple = self._read(self._simple(kind, pipe, index, repeat), pipe, index)
         if kind in (Kind.DRAM_EMBEDDING, Kind.SHARED_INTERMEDIATE):  # indices come last, or the packer's buffer
-            made.beside = made.sources.pop()
-            made.entries = pipe.entries[:-1]
-            made.counts = pipe.counts[:-1]
-        made.fill(self._node_of[output])
+            simple.beside = simple.sources.pop()
+            simple.entries = pipe.entries[:-1]
+            simple.counts = pipe.counts[:-1]
+        simple.fill(self._node_of[output])
 
     def _receive_and_send(
         self, pipe: PipeNode, index: int, outputs: list[BufferNode], sending: dict[tuple[int, ...], Simple]
     ) -> None:
         one_relay = len(pipe.sources) == 1 or pipe.duplicates or pipe.pipe.dis_gather_opt
-        kind = Kind.DORMANT_RELAY if one_relay else Kind.GATHER
+        if one_relay:
+            kind = Kind.DORMANT_RELAY
+        else:
+            kind = Kind.GATHER
         receiving = self._read(self._simple(kind, pipe, index, pipe.periodic_repeat), pipe, index)
         source = (pipe.padded.get(index) or pipe.inputs)[0][0]
         between = self._virtual(None, receiving.place, source.buffer.tile_size)
@@ -232,14 +253,17 @@ class Subgraph:
         if len(outputs) > 1:
             kind = Kind.MULTICAST
         else:
-            kind = self._relay_kind(source, outputs[0]) if outputs[0].relay else Kind.UNICAST
-        made = self._simple(kind, pipe, index, 1)
+            if outputs[0].relay:
+                kind = self._relay_kind(source, outputs[0])
+            else:
+                kind = Kind.UNICAST
+        simple = self._simple(kind, pipe, index, 1)
         for output in outputs:
-            made.fill(self._node_of[output])
-        if not _listed_twice(pipe):
-            return made
-        between = self._virtual(None, made.place, 0)
-        made.read(between)
+            simple.fill(self._node_of[output])
+        if not _has_repeated_outputs(pipe):
+            return simple
+        between = self._virtual(None, simple.place, 0)
+        simple.read(between)
         union = self._simple(Kind.UNION, pipe, index, 1)
         union.fill(between)
         return union
@@ -247,17 +271,23 @@ class Subgraph:
     def _through_pcie(
         self, pipe: PipeNode, index: int, outputs: list[BufferNode], sending: dict[tuple[int, ...], Simple]
     ) -> None:
-        """Write on a core of the one chip, and read on a core of the other."""
+        """Make a write on a core of one chip, and a read on a core of the other."""
         inputs = pipe.padded.get(index) or pipe.inputs
-        between = streamed(inputs, outputs)
+        between = pcie_buffer(inputs, outputs)
         gathers = len(inputs) > 1 or any(source.buffer.is_scatter for source, _ in inputs)
-        kind = Kind.GATHER_TO_PCIE if gathers else Kind.TO_PCIE
+        if gathers:
+            kind = Kind.GATHER_TO_PCIE
+        else:
+            kind = Kind.TO_PCIE
         writes = Simple(kind, pipe, self._writing_place(inputs, index), pipe.periodic_repeat)
         writes.turn = index
         key = tuple(output.id for output in outputs)
-        union = sending.get(key) if _listed_twice(pipe) else None
+        if _has_repeated_outputs(pipe):
+            union = sending.get(key)
+        else:
+            union = None
         read = union is not None
-        if _listed_twice(pipe):
+        if _has_repeated_outputs(pipe):
             if union is None:
                 union = sending[key] = self._simple(Kind.UNION, pipe, index, 1)
                 union.fill(self._virtual(between, between.place, between.buffer.tile_size))
@@ -272,7 +302,10 @@ class Subgraph:
             self._read_from_pcie(pipe, index, outputs, between)
 
     def _read_from_pcie(self, pipe: PipeNode, index: int, outputs: list[BufferNode], between: BufferNode) -> None:
-        kind = Kind.PCIE_MULTICAST if len(outputs) > 1 else Kind.PCIE_UNICAST
+        if len(outputs) > 1:
+            kind = Kind.PCIE_MULTICAST
+        else:
+            kind = Kind.PCIE_UNICAST
         reads = self._simple(kind, pipe, index, 1)
         reads.place = reads.place._replace(chip=outputs[0].place.chip)
         source = self._virtual(between, between.place, between.buffer.tile_size)
@@ -282,28 +315,38 @@ class Subgraph:
             reads.fill(self._node_of[output])
 
     def _writing_place(self, inputs: Inputs, index: int) -> Place:
-        """The first sender's core, and in every other turn another sender's, where there is one."""
+        """Return the core that writes: the first sender's, and in odd turns another sender's if there is one."""
         places = [self._node_of[buffer].place for buffer, _ in inputs]
         first = places[0]
-        return first if index % 2 == 0 else next((place for place in places if place != first), first)
+        if index % 2 == 0:
+            return first
+        return next((place for place in places if place != first), first)
 
     # Forks
 
-    def _serial_forks(self, pipe: PipeNode, made: Iterable[Simple]) -> None:
-        behind = set(made)
+    def _serial_forks(self, pipe: PipeNode, simple_pipes: Iterable[Simple]) -> None:
+        behind = set(simple_pipes)
         buffers = dict.fromkeys(pipe.sources)
         for padding in pipe.padded.values():
             buffers |= dict.fromkeys(node for node, _ in padding)
         for buffer in buffers:
             node = self._node_of[buffer]
-            kind = Kind.PADDING_SERIAL_FORK if buffer.buffer.is_padding else Kind.SERIAL_FORK
+            if buffer.buffer.is_padding:
+                kind = Kind.PADDING_SERIAL_FORK
+            else:
+                kind = Kind.SERIAL_FORK
             fork = Simple(kind, pipe, node.place)
             fork.serial_outputs = len(pipe.outputs)
             fork.padded_outputs = len(pipe.padded)
             self._put_fork(node, fork, behind)
 
     def _fork(self, buffer: BufferNode) -> None:
-        kind = Kind.FORK if not buffer.dram_input else Kind.PRE_TM_FORK if buffer.pre_tm else Kind.DRAM_FORK
+        if not buffer.dram_input:
+            kind = Kind.FORK
+        elif buffer.pre_tm:
+            kind = Kind.PRE_TM_FORK
+        else:
+            kind = Kind.DRAM_FORK
         node = self._node_of[buffer]
         fork = Simple(kind, None, node.place)
         self._put_fork(node, fork, set(node.outputs))
@@ -313,20 +356,23 @@ class Subgraph:
     def _put_fork(self, node: Node, fork: Simple, behind: set[Simple]) -> None:
         serial = fork.kind in (Kind.SERIAL_FORK, Kind.PADDING_SERIAL_FORK)
         fork.sources = [node]
-        kept = list[Simple]()
+        other_pipes = list[Simple]()
         for pipe in node.outputs:
             if pipe not in behind:
-                kept.append(pipe)
+                other_pipes.append(pipe)
                 continue
             virtual = self._virtual(node.of, pipe.place if serial else node.place, node.tile_size)
-            virtual.turn = pipe.turn if serial else None
+            if serial:
+                virtual.turn = pipe.turn
+            else:
+                virtual.turn = None
             fork.fill(virtual)
             pipe.read_through(node, virtual)
-        node.outputs = [*kept, fork]
+        node.outputs = [*other_pipes, fork]
         self.pipes.append(fork)
 
 
-def _listed_twice(pipe: PipeNode) -> bool:
+def _has_repeated_outputs(pipe: PipeNode) -> bool:
     written = pipe.pipe.outputs[:: pipe.consumer_repeat]
     return len(pipe.outputs) > 1 and len(set(written)) < len(written)
 
@@ -342,22 +388,24 @@ def _leads_to_packer_multicast(node: Node) -> bool:
 
 
 def _check_role(buffer: BufferNode) -> None:
-    """That pipegen2 knows what the buffer is for."""
+    """Raise RefusedError for a buffer whose role pipegen2 does not know."""
     kind = buffer.buffer.buffer_type
     if buffer.intermediate:
-        known = kind in ("gradient_op", "intermediate")
+        has_role = kind in ("gradient_op", "intermediate")
     elif buffer.input is None:
-        known = buffer.dram_input or buffer.kernel_output
+        has_role = buffer.dram_input or buffer.kernel_output
     elif not buffer.outputs or buffer.embedding_index:
-        known = buffer.in_dram or buffer.kernel_input
+        has_role = buffer.in_dram or buffer.kernel_input
     else:
-        known = buffer.relay
-    if not known:
-        raise refused(f"buffer {buffer.id} ({kind}) is neither an input, an output, an intermediate buffer nor a relay")
+        has_role = buffer.relay
+    if not has_role:
+        raise invalid_graph(
+            f"buffer {buffer.id} ({kind}) is neither an input, an output, an intermediate buffer nor a relay"
+        )
 
 
 def subgraphs(connected: Connected, limits: CoreLimits) -> Iterable[Subgraph]:
-    """Each set of connected buffers and pipes, in the order in which pipegen2 takes them."""
+    """Yield each connected set of buffers and pipes, in the order in which pipegen2 takes them."""
     groups = _Groups(connected)
     buffers: dict[int, list[BufferNode]] = {}
     pipes: dict[int, list[PipeNode]] = {}
@@ -370,7 +418,7 @@ def subgraphs(connected: Connected, limits: CoreLimits) -> Iterable[Subgraph]:
 
 
 class _Groups:
-    """Union by size of the ids of buffers and pipes: the root's id gives a group's place among the others."""
+    """Union-find by size over the ids of buffers and pipes. The id of the root orders the groups."""
 
     def __init__(self, connected: Connected) -> None:
         self._parent: dict[int, int] = {}
@@ -396,12 +444,12 @@ class _Groups:
             id = parent[id]
         return id
 
-    def _join(self, one: int, other: int) -> None:
-        one = self.root(one)
-        other = self.root(other)
-        if one == other:
+    def _join(self, left: int, right: int) -> None:
+        left = self.root(left)
+        right = self.root(right)
+        if left == right:
             return
-        if self._size[one] < self._size[other]:
-            one, other = other, one
-        self._size[one] += self._size[other]
-        self._parent[other] = one
+        if self._size[left] < self._size[right]:
+            left, right = right, left
+        self._size[left] += self._size[right]
+        self._parent[right] = left

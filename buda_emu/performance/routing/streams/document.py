@@ -1,4 +1,4 @@
-"""What was allocated, as YAML to read and to compare."""
+"""The result of routing as YAML, to read and to compare."""
 
 from collections.abc import Iterable, Iterator
 
@@ -15,7 +15,8 @@ from buda_emu.performance.routing.streams.model import (
 
 
 def as_yaml(routed: Routed, name: str, arch: str) -> str:
-    """Streams by core with their pipes, the use of what a core has, and refusals: the same text for the same pipes."""
+    """Return streams by core with their pipes, the use of each core's resources, and refusals. Equal pipes give equal
+    text."""
     lines = [f"graph: {_word(name)}", f"arch: {arch}", "refusals:" if routed.refusals else "refusals: []"]
     for refusal in routed.refusals:
         lines += _refusal(refusal)
@@ -65,7 +66,7 @@ def _stream(stream: Stream) -> Iterator[str]:
         yield f"op: {_word(stream.op)}"
     if stream.operand is not None:
         yield f"operand: {stream.operand}"
-    yield f"pipes: [{_listed(stream.pipes)}]"
+    yield f"pipes: [{_join_numbers(stream.pipes)}]"
     for key, value in (
         ("buffer_bytes", stream.buffer_bytes),
         ("phases", stream.phases),
@@ -76,24 +77,27 @@ def _stream(stream: Stream) -> Iterator[str]:
             yield f"{key}: {value}"
 
 
-def _listed(numbers: Iterable[int]) -> str:
+def _join_numbers(numbers: Iterable[int]) -> str:
     return ", ".join(map(str, numbers))
 
 
 def _word(text: str) -> str:
-    """`text` as YAML reads it: names as they are, all else quoted, and what cannot be printed escaped."""
+    """Return `text` as YAML reads it: names as they are, other text quoted, characters that cannot be printed
+    escaped."""
     plain = text.replace("_", "").replace(".", "").replace("-", "")
     if plain.isalnum() and text[0].isalpha() and text.isascii() and text.lower() not in _NO_TEXT:
         return text
     if text.isprintable():
         return "'" + text.replace("'", "''") + "'"
-    return '"' + "".join(map(_escaped, text)) + '"'
+    return '"' + "".join(map(_escape, text)) + '"'
 
 
-def _escaped(character: str) -> str:
+def _escape(character: str) -> str:
     if character in '"\\':
         return "\\" + character
-    return character if character.isprintable() else f"\\U{ord(character):08x}"
+    if character.isprintable():
+        return character
+    return f"\\U{ord(character):08x}"
 
 
 _NO_TEXT = {"null", "true", "false", "yes", "no", "on", "off", "y", "n"}

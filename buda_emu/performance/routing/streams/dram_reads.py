@@ -1,9 +1,10 @@
-"""Reads from DRAM: in what chunks, through which buffers, by one stream or by two."""
+"""Reads from DRAM: the size of chunks and of the buffers that they go through, and the choice between one stream and
+two."""
 
 from functools import cache
 from math import gcd, lcm
 
-from buda_emu.performance.routing.streams.connected import BufferNode, refused
+from buda_emu.performance.routing.streams.connected import BufferNode, invalid_graph
 from buda_emu.performance.routing.streams.model import (
     MERGED_READ_BYTES,
     READ_BYTES,
@@ -16,72 +17,76 @@ from buda_emu.performance.routing.streams.rational import Kind, Node, Simple
 
 
 def first_queue(pipe: Simple) -> BufferNode:
-    """The buffer in DRAM that `pipe` reads first."""
+    """Return the buffer in DRAM that `pipe` reads first. Raises RefusedError if it reads none."""
     queue = pipe.sources[0].of
     if queue is None or not queue.dram_input:
-        raise refused(f"pipe {pipe.pipe.id} does not read from DRAM")
+        raise invalid_graph(f"pipe {pipe.pipe.id} does not read from DRAM")
     return queue
 
 
-def merged_bytes(pipe: Simple, chunk: int, operand: BufferNode, given: int) -> int | None:
-    """Bytes of a buffer that both reads chunks from DRAM and is the kernel's operand; None if there has to be a
-    stream for each. `given`: tiles that the netlist gives reads, or 0."""
+def merged_bytes(pipe: Simple, chunk: int, operand: BufferNode, read_tiles: int) -> int | None:
+    """Return the bytes of a buffer that both reads chunks from DRAM and is the kernel's operand; None if two streams
+    are needed. `read_tiles` is the buffer for reads that the netlist states in tiles, or 0."""
     if pipe.place != operand.place:
         return None
     tile = operand.buffer.tile_size
-    whole = tile * operand.buffer.size_tiles
-    needed = lcm(chunk * first_queue(pipe).buffer.tile_size, whole)
-    return needed if needed <= max(_most_bytes(given, tile), whole) else None
+    operand_bytes = tile * operand.buffer.size_tiles
+    needed = lcm(chunk * first_queue(pipe).buffer.tile_size, operand_bytes)
+    if needed <= max(_most_bytes(read_tiles, tile), operand_bytes):
+        return needed
+    return None
 
 
-def _most_bytes(given: int, tile_size: int) -> int:
-    return given * tile_size if given > 0 else MERGED_READ_BYTES
+def _most_bytes(read_tiles: int, tile_size: int) -> int:
+    if read_tiles > 0:
+        return read_tiles * tile_size
+    return MERGED_READ_BYTES
 
 
 def scaled_bytes(pipe: Simple, base: int, max_tiles: int) -> int:
-    """A buffer of `base` bytes made as many times larger as keeps reads coming."""
+    """Return the size of a read buffer: the multiple of `base` bytes that keeps reads in flight."""
     tile = first_queue(pipe).buffer.tile_size
     phase = max_tiles * tile
-    given = pipe.pipe.pipe.op_input_dram_io_buf_size_tiles
+    read_tiles = pipe.pipe.pipe.op_input_dram_io_buf_size_tiles
     scale = 1
-    if given > 0:
-        scale = max(1, given * tile // base)
+    if read_tiles > 0:
+        scale = max(1, read_tiles * tile // base)
         while scale > 1 and phase % (scale * base):
             scale -= 1
     else:
         while (scale + 1) * base < READ_BYTES and not (scale * base >= READ_BYTES // 2 and phase % (scale * base) == 0):
             scale += 1
-    if scale == 1 and 2 * base <= _most_bytes(given, tile) and phase % (2 * base) == 0:
+    if scale == 1 and 2 * base <= _most_bytes(read_tiles, tile) and phase % (2 * base) == 0:
         scale = 2
     return scale * base
 
 
 def phase_tiles(pipe: Simple, merged: bool) -> int:
-    """Tiles of a phase at most, before the buffer that reads is sized."""
+    """Return the most tiles of a phase before the size of the read buffer is known."""
     output = pipe.outputs[0]
     if merged and output.tiles > TILES_A_PHASE:
-        return _divisible(
+        return _largest_multiple(
             first_queue(pipe).buffer.tiles_per_input, output.buffer.buffer.size_tiles, output.iterations, pipe
         )
     return output.max_tiles
 
 
 def settled_phase_tiles(pipe: Simple, tiles: int) -> int:
-    """Tiles of a phase at most, in whole buffers of `tiles`. RefusedError where no phase can hold them."""
+    """Return the most tiles of a phase, in whole buffers of `tiles`. Raises RefusedError if no phase can hold one."""
     queue = first_queue(pipe)
     output = pipe.outputs[0]
     if output.tiles > TILES_A_PHASE:
         tiles = lcm(tiles, output.subtree)
-    return _divisible(queue.buffer.tiles_per_input, tiles, output.iterations, pipe)
+    return _largest_multiple(queue.buffer.tiles_per_input, tiles, output.iterations, pipe)
 
 
-def _divisible(tiles_per_input: int, tiles: int, iterations: int, pipe: Simple) -> int:
+def _largest_multiple(tiles_per_input: int, tiles: int, iterations: int, pipe: Simple) -> int:
     if tiles < 1:
-        raise refused(f"pipe {pipe.pipe.id}: the buffer that reads holds no whole tile")
+        raise invalid_graph(f"pipe {pipe.pipe.id}: the buffer that reads holds no whole tile")
     if iterations == 1 and tiles > TILES_A_PHASE:
         return TILES_A_PHASE
-    if 0 < tiles_per_input <= TILES_A_PHASE and (both := lcm(tiles, tiles_per_input)) <= TILES_A_PHASE:
-        tiles = both
+    if 0 < tiles_per_input <= TILES_A_PHASE and (common := lcm(tiles, tiles_per_input)) <= TILES_A_PHASE:
+        tiles = common
     if tiles > TILES_A_PHASE:
         raise RefusedError(
             Refusal(
@@ -97,7 +102,7 @@ def _divisible(tiles_per_input: int, tiles: int, iterations: int, pipe: Simple) 
 
 
 class Chunks:
-    """Tiles that each pipe of one subgraph reads from DRAM at once."""
+    """The number of tiles that each pipe of one subgraph reads from DRAM at once."""
 
     def __init__(self) -> None:
         self.of = cache(self._of)
@@ -107,54 +112,62 @@ class Chunks:
     def _of(self, pipe: Simple) -> int:
         return min(self._of_queue(node.owner, _limit(pipe, node)) for node in pipe.sources)
 
-    def _of_queue(self, node: Node, most_bytes: int) -> int:
+    def _of_queue(self, node: Node, max_bytes: int) -> int:
         reader = node.outputs[0]
         clear = _cleared_at_once(reader)
         chunk = TILES_A_PHASE // clear * clear
-        pipes = [output.outputs[0] for output in reader.outputs] if reader.kind is Kind.DRAM_FORK else [reader]
+        if reader.kind is Kind.DRAM_FORK:
+            pipes = [output.outputs[0] for output in reader.outputs]
+        else:
+            pipes = [reader]
         for pipe in pipes:
-            chunk = gcd(chunk, _tiles_moved(pipe))
+            chunk = gcd(chunk, _moved_tiles(pipe))
         least = min(map(self._tiles_at_once, pipes))
         chunk = lcm(chunk, least)
-        return whole_chunk(chunk, least, node.buffer.buffer.tile_size, READ_TILES, most_bytes)
+        return whole_chunk(chunk, least, node.buffer.buffer.tile_size, READ_TILES, max_bytes)
 
 
 def _limit(pipe: Simple, node: Node) -> int:
-    given = pipe.pipe.pipe.op_input_dram_io_buf_size_tiles
-    return min(READ_BYTES, given * node.buffer.buffer.tile_size) if given else READ_BYTES
+    read_tiles = pipe.pipe.pipe.op_input_dram_io_buf_size_tiles
+    if read_tiles:
+        return min(READ_BYTES, read_tiles * node.buffer.buffer.tile_size)
+    return READ_BYTES
 
 
 def whole_chunk(chunk: int, least: int, tile_size: int, most_tiles: int, most_bytes: int) -> int:
-    """The largest part of `chunk` tiles, itself a multiple of `least`, that one transfer can move; else `least`."""
-    most = min(most_tiles, most_bytes // max(1, tile_size))
-    if chunk <= most:
+    """Return the largest divisor of `chunk` tiles that is a multiple of `least` and fits one transfer; `least` if there
+    is none."""
+    max_tiles = min(most_tiles, most_bytes // max(1, tile_size))
+    if chunk <= max_tiles:
         return chunk
-    return next((part for part in range(most // least * least, 0, -least) if chunk % part == 0), least)
+    return next((part for part in range(max_tiles // least * least, 0, -least) if chunk % part == 0), least)
 
 
 def _cleared_at_once(pipe: Simple) -> int:
-    """What divides the tiles that all buffers after `pipe` give back at once."""
-    found = 0
+    """Return a common divisor of the tiles that the buffers after `pipe` free at once."""
+    divisor = 0
     for node in pipe.outputs:
-        of = node.of
-        if of is not None and of.relay:
-            found = gcd(found, of.buffer.size_tiles)
+        buffer = node.of
+        if buffer is not None and buffer.relay:
+            divisor = gcd(divisor, buffer.buffer.size_tiles)
         elif node.kernel_operand is not None:
-            found = gcd(found, node.kernel_operand.buffer.tile_clear_granularity)
-        elif of is not None and of.in_dram and of.input is not None:
-            found = gcd(found, of.buffer.size_tiles)
+            divisor = gcd(divisor, node.kernel_operand.buffer.tile_clear_granularity)
+        elif buffer is not None and buffer.in_dram and buffer.input is not None:
+            divisor = gcd(divisor, buffer.buffer.size_tiles)
         else:
-            found = gcd(found, _cleared_at_once(node.outputs[0]))
-    return max(1, found)
+            divisor = gcd(divisor, _cleared_at_once(node.outputs[0]))
+    return max(1, divisor)
 
 
-def _tiles_moved(pipe: Simple) -> int:
+def _moved_tiles(pipe: Simple) -> int:
     if pipe.kind is not Kind.DRAM_EMBEDDING:
         return pipe.outputs[0].tiles
     queue = _indices(pipe)
     inputs = queue.indices_per_input
     tile = queue.indices_per_tile
-    return gcd(inputs, tile) if inputs > tile else inputs
+    if inputs > tile:
+        return gcd(inputs, tile)
+    return inputs
 
 
 def _tiles_at_once(pipe: Simple) -> int:
@@ -162,7 +175,9 @@ def _tiles_at_once(pipe: Simple) -> int:
         return _tile_rows(pipe)
     if pipe.kind is Kind.DRAM_EMBEDDING:
         rows = _tile_rows(pipe)
-        return 1 if _indices(pipe).indices_per_input < rows else rows
+        if _indices(pipe).indices_per_input < rows:
+            return 1
+        return rows
     return pipe.tiles_at_once()
 
 

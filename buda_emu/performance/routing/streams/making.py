@@ -1,8 +1,8 @@
-"""The streams that each simple pipe is, before they have ids and L1."""
+"""The streams of each simple pipe, before they get ids and L1."""
 
 from collections.abc import Callable
 
-from buda_emu.performance.routing.streams.connected import BufferNode, refused
+from buda_emu.performance.routing.streams.connected import BufferNode, invalid_graph
 from buda_emu.performance.routing.streams.dram_reads import (
     Chunks,
     first_queue,
@@ -24,7 +24,8 @@ from buda_emu.performance.routing.streams.rational import READS_DRAM, Kind, Node
 
 
 class Draft:
-    """A stream to be. `forks` are all streams of one buffer in L1, `shares` another stream in whose L1 it lies."""
+    """A stream before allocation. `forks` are all streams of one buffer in L1; `shares` is another stream in whose L1
+    it lies."""
 
     __slots__ = (
         "buf_id",
@@ -35,7 +36,8 @@ class Draft:
         "ethernet",
         "firmware",
         "forks",
-        "given",
+        "given_bytes",
+        "has_l1",
         "id",
         "iterations",
         "kind",
@@ -46,7 +48,6 @@ class Draft:
         "phases",
         "pipes",
         "place",
-        "placed",
         "reads",
         "shared_id",
         "shares",
@@ -60,7 +61,10 @@ class Draft:
         self.place = place
         self.bytes = size
         self.msg_size = msg_size
-        self.pipes = {} if pipe.of is None else {pipe.of.id: None}
+        if pipe.of is None:
+            self.pipes = {}
+        else:
+            self.pipes = {pipe.of.id: None}
         self.operand: int | None = None
         self.op = ""
         self.forks: list[Draft] | None = None
@@ -68,32 +72,32 @@ class Draft:
         self.shared_id = self.buf_id = -1
         self.padding: tuple[int, ...] | None = None
         self.reads = self.writes = self.tracked = 0
-        self.ethernet = self.firmware = self.deleted = self.placed = False
+        self.ethernet = self.firmware = self.deleted = self.has_l1 = False
         self.id: int | None = None  # -1 where there is none left
-        self.given = 0  # bytes of L1 that this stream alone takes
+        self.given_bytes = 0  # bytes of L1 that this stream alone takes
         self.iterations = self.buffering = self.clears = 1
         self.phases: int | None = None
         self.union = False
 
     def join(self, pipe: Simple) -> None:
-        """Take part in a further pipe."""
+        """Add a further pipe that the stream takes part in."""
         if pipe.of is not None:
             self.pipes[pipe.of.id] = None
 
 
 class Makers:
-    """Makes the streams of one subgraph; pipes come in topological order."""
+    """Makes the streams of one subgraph. Pipes must come in topological order."""
 
     def __init__(self) -> None:
         self.streams: list[Draft] = []
-        self.made: dict[Simple, list[Draft]] = {}
+        self.streams_of: dict[Simple, list[Draft]] = {}
         self._chunks = Chunks()
 
     def make(self, pipe: Simple) -> None:
         """Add the streams of `pipe`."""
         first = len(self.streams)
         _MAKERS[pipe.kind](self, pipe)
-        self.made[pipe] = self.streams[first:]
+        self.streams_of[pipe] = self.streams[first:]
 
     def _add(self, kind: str, place: Place, size: int, msg_size: int, pipe: Simple) -> Draft:
         stream = Draft(kind=kind, place=place, size=size, msg_size=msg_size, pipe=pipe)
@@ -101,7 +105,7 @@ class Makers:
         return stream
 
     def _unpacker(self, pipe: Simple, node: Node) -> Draft:
-        """The stream that hands an operand to the kernel."""
+        """Add the stream that hands an operand to the kernel."""
         operand = _operand(pipe, node)
         written = operand.buffer
         size = written.tile_size * written.size_tiles
@@ -116,19 +120,22 @@ class Makers:
     # Between cores
 
     def fork(self, pipe: Simple) -> None:
-        """A packer's buffer: one stream for each pipe that reads it."""
+        """Add the streams of a packer's buffer: one for each pipe that reads it."""
         buffer = pipe.sources[0].buffer
         if not buffer.kernel_output or buffer.intermediate:
-            raise refused(f"buffer {buffer.id} is forked, and is neither a packer's nor in DRAM")
-        made = self._forks("packer", pipe, buffer)
-        for stream in made:
+            raise invalid_graph(f"buffer {buffer.id} is forked, and is neither a packer's nor in DRAM")
+        streams = self._forks("packer", pipe, buffer)
+        for stream in streams:
             stream.operand = buffer.buffer.operand
             stream.op = buffer.buffer.op
             stream.shared_id = buffer.shared
-            stream.buf_id = -1 if buffer.buffer.replicate else buffer.id
+            if buffer.buffer.replicate:
+                stream.buf_id = -1
+            else:
+                stream.buf_id = buffer.id
 
     def pre_tm_fork(self, pipe: Simple) -> None:
-        """An operand that is kept in L1 as it lies in DRAM: relays, as many as pipes read it."""
+        """Add the streams of an operand that is kept in L1 as it lies in DRAM: a relay for each pipe that reads it."""
         buffer = pipe.sources[0].buffer
         for stream in self._forks("relay", pipe, buffer):
             stream.reads = 1
@@ -139,24 +146,24 @@ class Makers:
     def _forks(self, kind: str, pipe: Simple, buffer: BufferNode) -> list[Draft]:
         written = buffer.buffer
         size = written.tile_size * written.size_tiles * (written.replicate or 1)
-        made = list[Draft]()
+        streams = list[Draft]()
         for output in pipe.outputs:
             stream = self._add(kind, pipe.place, size, written.tile_size, output.outputs[0])
             output.stream = stream
-            made.append(stream)
-        for stream in made:
-            stream.forks = made
+            streams.append(stream)
+        for stream in streams:
+            stream.forks = streams
             if written.replicate:
                 stream.buffering = max(1, written.size_tiles // max(1, written.scatter_gather_num_tiles))
-        return made
+        return streams
 
     def serial_fork(self, pipe: Simple) -> None:
-        """One stream that sends to receivers in turn."""
+        """Use the one incoming stream for all receivers, in turn."""
         for output in pipe.outputs:
             output.stream = _incoming(pipe)
 
     def padding_serial_fork(self, pipe: Simple) -> None:
-        """Padding, which each core that sends it keeps for itself."""
+        """Add a stream of padding on each core that sends it."""
         base = _incoming(pipe)
         base.deleted = True
         by_place: dict[Place, Draft] = {}
@@ -172,7 +179,7 @@ class Makers:
             output.stream = stream
 
     def gather(self, pipe: Simple) -> None:
-        """Relays that take turns, and the stream that passes on what they hold."""
+        """Add relays that take turns, and the stream that sends on their tiles."""
         relays = min(len(pipe.sources), GATHER_RELAYS)
         tile = pipe.sources[0].tile_size
         for source in pipe.sources:
@@ -182,7 +189,7 @@ class Makers:
         _fill(pipe, self._add("gather", pipe.place, 0, tile, pipe))
 
     def dormant_relay(self, pipe: Simple) -> None:
-        """One relay that takes from all sources in turn."""
+        """Add one relay that takes tiles from all sources in turn."""
         tile = pipe.outputs[0].tile_size
         for source in pipe.sources:
             _stream(source).join(pipe)
@@ -190,7 +197,7 @@ class Makers:
         _fill(pipe, self._add("relay", pipe.place, size, tile, pipe))
 
     def relay(self, pipe: Simple) -> None:
-        """The stream of a relay's buffer."""
+        """Add the stream of a relay's buffer."""
         node = pipe.outputs[0]
         buffer = node.buffer
         sender = _incoming(pipe)
@@ -204,14 +211,15 @@ class Makers:
         node.stream = stream
 
     def unicast(self, pipe: Simple) -> None:
-        """The receiver's operand."""
+        """Add the stream of the receiver's operand."""
         sender = _incoming(pipe)
         stream = self._unpacker(pipe, pipe.outputs[0])
         if sender.place.chip != stream.place.chip:
             sender.ethernet = stream.ethernet = True
 
     def multicast(self, pipe: Simple) -> None:
-        """What comes in, made to multicast where it can be, and the receivers' operands."""
+        """Let the incoming stream multicast if it can, else add one that does; add the streams of the receivers'
+        operands."""
         sender = _incoming(pipe)
         by_itself = sender.kind == "packer" and pipe.direct
         if by_itself:
@@ -220,12 +228,15 @@ class Makers:
             tile = pipe.sources[0].tile_size
             self._add("multicast", pipe.place, _relay_tiles(1, False) * tile, tile, pipe)
         else:
-            sender.kind = "multicast" if sender.kind != "gather" else "gather_multicast"
+            if sender.kind != "gather":
+                sender.kind = "multicast"
+            else:
+                sender.kind = "gather_multicast"
         for output in pipe.outputs:
             self._unpacker(pipe, output)
 
     def union(self, pipe: Simple) -> None:
-        """One of the relays that come in does the work of all."""
+        """Let the first incoming relay do the work of all."""
         first, *others = (_stream(source) for source in pipe.sources)
         for other in others:
             other.deleted = True
@@ -235,19 +246,25 @@ class Makers:
     # From and to DRAM
 
     def dram_read(self, pipe: Simple) -> None:
-        """Chunks from DRAM, by the operand's stream alone if its buffer can be made to fit, else by a relay."""
+        """Add streams that read chunks from DRAM: the operand's stream alone if its buffer fits, else a relay before
+        it."""
         queue = first_queue(pipe)
         node = pipe.outputs[0]
         relay = node.of is not None and node.of.relay
-        operand = None if relay else _operand(pipe, node)
+        if relay:
+            operand = None
+        else:
+            operand = _operand(pipe, node)
         chunk = self._chunks.of(pipe)
-        merged = (
-            None
-            if operand is None
-            else merged_bytes(pipe, chunk, operand, pipe.pipe.pipe.op_input_dram_io_buf_size_tiles)
-        )
+        if operand is None:
+            merged = None
+        else:
+            merged = merged_bytes(pipe, chunk, operand, pipe.pipe.pipe.op_input_dram_io_buf_size_tiles)
         if merged is None:
-            base = _post_tm_bytes(pipe, queue) if queue.post_tm else chunk * queue.buffer.tile_size
+            if queue.post_tm:
+                base = _post_tm_bytes(pipe, queue)
+            else:
+                base = chunk * queue.buffer.tile_size
             stream = self._add("relay", pipe.place, base, queue.buffer.tile_size, pipe)
         else:
             stream = self._unpacker(pipe, node)
@@ -260,11 +277,13 @@ class Makers:
             node.stream = stream
         elif merged is None:
             if pipe.kind in (Kind.DRAM_EMBEDDING, Kind.DRAM_TILIZER):
-                raise refused(f"pipe {pipe.pipe.id}: a table's rows and the operand share a buffer, which is too large")
+                raise invalid_graph(
+                    f"pipe {pipe.pipe.id}: a table's rows and the operand share a buffer, which is too large"
+                )
             self._unpacker(pipe, node)
 
     def post_tm(self, pipe: Simple) -> None:
-        """An operand that is kept in L1 as its kernel reads it."""
+        """Add the stream of an operand that is kept in L1 as its kernel reads it."""
         queue = first_queue(pipe)
         node = pipe.outputs[0]
         size = _post_tm_bytes(pipe, queue)
@@ -277,7 +296,7 @@ class Makers:
         self._read(pipe, stream, queue)
 
     def dram_multicast(self, pipe: Simple) -> None:
-        """A stream that reads from DRAM and multicasts, and the receivers' operands."""
+        """Add a stream that reads from DRAM and multicasts, and the streams of the receivers' operands."""
         queue = first_queue(pipe)
         tile = queue.buffer.tile_size
         stream = self._add("multicast", pipe.place, self._chunks.of(pipe) * tile, tile, pipe)
@@ -290,14 +309,17 @@ class Makers:
     def _read(pipe: Simple, stream: Draft, queue: BufferNode) -> None:
         settled_phase_tiles(pipe, stream.bytes // stream.msg_size)
         stream.reads = len(pipe.sources)
-        stream.tracked = stream.reads if queue.in_dram else 0
+        if queue.in_dram:
+            stream.tracked = stream.reads
+        else:
+            stream.tracked = 0
 
     def to_pcie(self, pipe: Simple) -> None:
-        """A packer's stream that writes to another chip."""
+        """Let a packer's stream write to another chip."""
         self.to_dram(pipe)
 
     def gather_to_pcie(self, pipe: Simple) -> None:
-        """A relay that takes from packers in turn and writes to another chip."""
+        """Add a relay that takes tiles from packers in turn and writes them to another chip."""
         between = pipe.outputs[0].buffer.buffer
         for source in pipe.sources:
             _stream(source).join(pipe)
@@ -306,7 +328,8 @@ class Makers:
         _fill(pipe, stream)
 
     def pcie_read(self, pipe: Simple) -> None:
-        """What another chip writes, by the operand's stream alone if its buffer can be made to fit, else by a relay."""
+        """Add streams that read data of another chip: the operand's stream alone if its buffer fits, else a relay
+        before it."""
         between = pipe.sources[0].buffer.buffer
         node = pipe.outputs[0]
         merged = merged_bytes(pipe, between.size_tiles, _operand(pipe, node), 0)
@@ -322,7 +345,7 @@ class Makers:
             self._unpacker(pipe, node)
 
     def pcie_multicast(self, pipe: Simple) -> None:
-        """What another chip writes, for several cores."""
+        """Add a stream that multicasts data of another chip, and the streams of the receivers' operands."""
         between = pipe.sources[0].buffer.buffer
         base = between.size_tiles * between.tile_size * between.q_slots
         self._read(pipe, self._add("multicast", pipe.place, base, between.tile_size, pipe), pipe.sources[0].buffer)
@@ -330,19 +353,19 @@ class Makers:
             self._unpacker(pipe, output)
 
     def to_dram(self, pipe: Simple) -> None:
-        """Packers' streams that write to a queue."""
+        """Let packers' streams write to a queue."""
         for source in pipe.sources:
             stream = _stream(source)
             stream.writes = stream.tracked = 1
             stream.join(pipe)
 
     def nothing(self, pipe: Simple) -> None:
-        """A queue that several pipes read takes no streams by itself."""
+        """Do nothing: a queue that several pipes read takes no streams of its own."""
 
     # Intermediate buffers
 
     def intermediate(self, pipe: Simple) -> None:
-        """A kernel's own buffer."""
+        """Add the stream of a kernel's own buffer."""
         buffer = pipe.outputs[0].buffer
         written = buffer.buffer
         place = pipe.outputs[0].place
@@ -352,14 +375,20 @@ class Makers:
         stream.op = written.op
         stream.buf_id = buffer.id
         stream.pipes = {}  # its pipe stands in no file
-        stream.writes = 1 if pipe.kind is Kind.GRADIENT else 0
+        if pipe.kind is Kind.GRADIENT:
+            stream.writes = 1
+        else:
+            stream.writes = 0
 
     def shared_intermediate(self, pipe: Simple) -> None:
-        """A kernel's own buffer in the packer's L1: one of the packer's streams."""
+        """Use one of the packer's streams for a kernel's own buffer in the packer's L1."""
         buffer = pipe.outputs[0].buffer
-        stream = pipe.beside.stream if pipe.beside is not None else None
+        if pipe.beside is not None:
+            stream = pipe.beside.stream
+        else:
+            stream = None
         if not isinstance(stream, Draft):
-            raise refused(f"intermediate buffer {buffer.id} shares L1 with a buffer that no pipe reads")
+            raise invalid_graph(f"intermediate buffer {buffer.id} shares L1 with a buffer that no pipe reads")
         written = buffer.buffer
         stream.kind = "intermediate"
         stream.place = pipe.outputs[0].place
@@ -404,8 +433,13 @@ _MAKERS: dict[Kind, Callable[[Makers, Simple], None]] = {
 
 
 def _relay_tiles(sources: int, ethernet: bool) -> int:
-    least = ETHERNET_GATHER_TILES if ethernet else GATHER_TILES
-    return least // sources if GATHER_RELAY_TILES * sources < least else GATHER_RELAY_TILES
+    if ethernet:
+        least = ETHERNET_GATHER_TILES
+    else:
+        least = GATHER_TILES
+    if GATHER_RELAY_TILES * sources < least:
+        return least // sources
+    return GATHER_RELAY_TILES
 
 
 def _post_tm_bytes(pipe: Simple, queue: BufferNode) -> int:
@@ -420,7 +454,7 @@ def _dram_place(buffer: BufferNode) -> tuple[int, ...]:
 def _operand(pipe: Simple, node: Node) -> BufferNode:
     operand = node.kernel_operand
     if operand is None:
-        raise refused(f"pipe {pipe.pipe.id} does not end in a kernel's operand")
+        raise invalid_graph(f"pipe {pipe.pipe.id} does not end in a kernel's operand")
     if pipe.kind not in _READS and node.max_tiles == 0:
         message = f"buffer {operand.id}: no phase of a stream holds a whole number of its source's inputs"
         raise RefusedError(Refusal("phases", message, node.place))
@@ -437,7 +471,7 @@ _READS = {
 
 def _stream(node: Node) -> Draft:
     if not isinstance(node.stream, Draft):
-        raise refused("a pipe reads tiles that no stream brings")
+        raise invalid_graph("a pipe reads tiles that no stream brings")
     return node.stream
 
 

@@ -1,4 +1,4 @@
-"""What routing gives: streams by core, what they take of each limit, and what is refused."""
+"""The result of routing: streams by core, the use of each core's resources with their limits, and refusals."""
 
 from typing import NamedTuple
 
@@ -7,7 +7,7 @@ from buda_emu.support.records import dataclass
 
 
 class Place(NamedTuple):
-    """A core: worker cores counted without the others, as in netlists; Ethernet cores as the NoC counts."""
+    """A core. Worker cores are counted without the others, as in netlists; Ethernet cores have NoC coordinates."""
 
     chip: int
     row: int
@@ -15,7 +15,10 @@ class Place(NamedTuple):
     ethernet: bool = False
 
     def __str__(self) -> str:
-        kind = "Ethernet core" if self.ethernet else "core"
+        if self.ethernet:
+            kind = "Ethernet core"
+        else:
+            kind = "core"
         return f"{kind} [{self.row}, {self.column}] of chip {self.chip}"
 
 
@@ -44,7 +47,7 @@ class Stream:
 
 @dataclass(frozen=True, slots=True)
 class CoreUse:
-    """What one core holds, beside `limits`."""
+    """The use of one core's resources; the limits stand in `LIMITS`."""
 
     place: Place
     ops: tuple[str, ...]
@@ -64,13 +67,13 @@ class CoreUse:
 
     @property
     def l1_bytes(self) -> int:
-        """All that data buffers take, of `available_bytes`."""
+        """Return the bytes that all data buffers take; the limit is `available_bytes`."""
         return self.tile_header_bytes + self.stream_bytes + self.fallback_bytes + self.blob_bytes
 
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """Why a pipe graph cannot run: `number` is what it needs of what there are `limit` of."""
+    """The reason why a pipe graph cannot run: it needs `number` of a resource that is there `limit` times."""
 
     what: str
     """`readers_of_a_queue`, `ncrisc_readers`, `ncrisc_writers`, `kernel_inputs`, `kernel_outputs`, `extra_streams`,
@@ -83,14 +86,15 @@ class Refusal:
 
 @dataclass(frozen=True, slots=True)
 class Routed:
-    """Cores by chip, row and column; refusals in the order in which pipegen2 looks for them, empty where it accepts."""
+    """Cores by chip, row and column, and refusals in the order of pipegen2's checks; no refusals if it accepts the
+    graph."""
 
     cores: tuple[CoreUse, ...]
     refusals: tuple[Refusal, ...]
 
 
 class RefusedError(Exception):
-    """Nothing more can be worked out: `refusal` says why. Caught where routing begins."""
+    """A refusal after which routing cannot continue. `route` catches it."""
 
     def __init__(self, refusal: Refusal) -> None:
         super().__init__(refusal.message)
@@ -134,7 +138,7 @@ MERGED_READ_BYTES = 100 * 1024  # of a buffer that both reads from DRAM and is t
 
 @dataclass(frozen=True, slots=True)
 class CoreLimits:
-    """One architecture's worker core."""
+    """The resources of one architecture's worker core."""
 
     l1_begin: int
     """First byte of data buffers, where no extra blob lies before them."""
@@ -155,7 +159,7 @@ class CoreLimits:
 
     @property
     def l1_bytes(self) -> int:
-        """Room for data buffers."""
+        """Return the bytes of L1 for data buffers."""
         return self.l1_end - UNUSED_L1 - self.l1_begin
 
 

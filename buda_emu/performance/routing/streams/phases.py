@@ -1,21 +1,21 @@
-"""How many tiles move through the nodes of a subgraph, and the phases in which they do."""
+"""The tiles that move through the nodes of a subgraph, and the phases in which they do."""
 
 from collections.abc import Callable, Iterable, Sequence
 from math import isqrt, lcm
 from typing import NamedTuple
 
-from buda_emu.performance.routing.streams.connected import refused
+from buda_emu.performance.routing.streams.connected import invalid_graph
 from buda_emu.performance.routing.streams.model import MOST_PHASES, PHASES_AN_ITERATION, TILES_A_PHASE
-from buda_emu.performance.routing.streams.rational import Kind, Node, Simple, Walk, in_order, walked
+from buda_emu.performance.routing.streams.rational import Kind, Node, Simple, Walk, in_order, run_walk
 from buda_emu.support.errors import UnsupportedError
 
 
 def measure(nodes: Iterable[Node]) -> None:
-    """Fill in `iterations`, `tiles`, `subtree` and `max_tiles` of all nodes of a subgraph."""
+    """Compute `iterations`, `tiles`, `subtree` and `max_tiles` of all nodes of a subgraph."""
     for component in _components(nodes):
         roots = [node for node in component if node.input is None]
         if not roots:
-            raise refused("pipes form a circle")
+            raise invalid_graph("pipes form a circle")
         roots.sort(key=is_padding)
         order = in_order(roots, readers)
         _note_single_source_paths(order)
@@ -23,7 +23,10 @@ def measure(nodes: Iterable[Node]) -> None:
         for node in order:
             node.tiles = _tiles(node)
         for node in reversed(order):
-            node.subtree = lcm(*(reader.subtree for reader in readers(node))) if readers(node) else _granularity(node)
+            if readers(node):
+                node.subtree = lcm(*(reader.subtree for reader in readers(node)))
+            else:
+                node.subtree = _granularity(node)
         seen = set[Node]()
         for root in roots:
             for node in in_order([root], readers, seen):
@@ -31,7 +34,7 @@ def measure(nodes: Iterable[Node]) -> None:
 
 
 def readers(node: Node) -> list[Node]:
-    """What the pipes that read `node` fill."""
+    """Return the nodes that are filled by the pipes that read `node`."""
     outputs = node.outputs
     if len(outputs) == 1 and outputs[0].beside is not node:
         return outputs[0].outputs
@@ -48,7 +51,10 @@ def _components(nodes: Iterable[Node]) -> Iterable[list[Node]]:
         ahead = [start]
         while ahead:
             node = ahead.pop()
-            sources = node.input.sources if node.input is not None else []
+            if node.input is not None:
+                sources = node.input.sources
+            else:
+                sources = []
             for near in (*sources, *readers(node)):
                 if near not in seen:
                     seen.add(near)
@@ -59,11 +65,11 @@ def _components(nodes: Iterable[Node]) -> Iterable[list[Node]]:
 
 
 def is_padding(node: Node) -> bool:
-    """Padding in DRAM: such a root comes after the others."""
+    """Return whether the node is padding in DRAM; such roots come after the others."""
     return not node.virtual and node.buffer.dram_input and node.buffer.buffer.is_padding
 
 
-def _is_scattered(node: Node) -> bool:
+def _has_pieces(node: Node) -> bool:
     return not node.virtual and node.input is None and not _is_intermediate(node) and node.buffer.buffer.replicate > 0
 
 
@@ -76,35 +82,42 @@ def _is_dram_input(node: Node) -> bool:
 
 
 def _granularity(node: Node) -> int:
-    """Tiles that a kernel clears at once, where the node is its operand."""
-    operand = None if node.virtual else node.kernel_operand
-    return 1 if operand is None else max(1, operand.buffer.tile_clear_granularity)
+    """Return the tiles that a kernel clears at once if the node is its operand, else 1."""
+    if node.virtual:
+        operand = None
+    else:
+        operand = node.kernel_operand
+    if operand is None:
+        return 1
+    return max(1, operand.buffer.tile_clear_granularity)
 
 
 def _note_single_source_paths(order: Sequence[Node]) -> None:
-    """Note for each node of `order` whether one source alone, whole and once, feeds it and all after it."""
+    """Set for each node of `order` whether one source alone, whole and once, feeds it and all nodes after it."""
     for node in order:
-        whole = not _is_scattered(node) and (node.input is None or node.input.inputs == 1)
-        node.on_single_path = whole and (node.input is None or node.input.sources[0].on_single_path)
+        single = not _has_pieces(node) and (node.input is None or node.input.inputs == 1)
+        node.on_single_path = single and (node.input is None or node.input.sources[0].on_single_path)
     for node in reversed(order):
         node.on_single_path = node.on_single_path and all(reader.on_single_path for reader in readers(node))
 
 
 def _count_iterations(leaves: list[Node], roots: list[Node], order: list[Node]) -> None:
     if all(map(_takes_epoch_at_once, leaves)):
-        _each(order, lambda _: 1)
+        _set_iterations(order, lambda _: 1)
     elif all(leaf.on_single_path for leaf in leaves):
         count = _single_source_iterations(roots[0], leaves)
-        _each(order, lambda _: count)
+        _set_iterations(order, lambda _: count)
     else:
-        _each(order, _iterations)
+        _set_iterations(order, _iterations)
 
 
-def _each(order: list[Node], count: Callable[[Node], int]) -> None:
+def _set_iterations(order: list[Node], count: Callable[[Node], int]) -> None:
     for node in order:
         node.iterations = count(node)
         if node.iterations < 1:
-            raise refused(f"buffer {node.of.id if node.of else '?'}: its tiles are not a whole number of iterations")
+            raise invalid_graph(
+                f"buffer {node.of.id if node.of else '?'}: its tiles are not a whole number of iterations"
+            )
 
 
 def _takes_epoch_at_once(leaf: Node) -> bool:
@@ -130,19 +143,25 @@ def _single_source_iterations(root: Node, leaves: list[Node]) -> int:
     if tiles % at_once:
         return tiles
     fitting = sorted(_divisors(tiles // at_once))
-    fewer = [one for one in fitting if 1 < one <= ideal]
-    more = [one for one in fitting if ideal < one < tiles]
-    return fewer[-1] if fewer else more[0] if more else tiles
+    smaller = [count for count in fitting if 1 < count <= ideal]
+    greater = [count for count in fitting if ideal < count < tiles]
+    if smaller:
+        return smaller[-1]
+    if greater:
+        return greater[0]
+    return tiles
 
 
 def _divisors(number: int) -> set[int]:
-    low = [one for one in range(1, isqrt(number) + 1) if number % one == 0]
-    return {*low, *(number // one for one in low)}
+    low = [divisor for divisor in range(1, isqrt(number) + 1) if number % divisor == 0]
+    return {*low, *(number // divisor for divisor in low)}
 
 
 def _at_once(root: Node, leaf: Node) -> int:
     if not leaf.virtual and leaf.buffer.in_dram:
-        return max(1, root.buffer.buffer.scatter_gather_num_tiles) if not _is_intermediate(root) else 1
+        if not _is_intermediate(root):
+            return max(1, root.buffer.buffer.scatter_gather_num_tiles)
+        return 1
     return _granularity(leaf)
 
 
@@ -150,20 +169,26 @@ def _tiles(node: Node) -> int:
     pipe = node.input
     if pipe is None:
         return node.buffer.buffer.epoch_tiles // node.iterations
-    groups = len(pipe.sources) if pipe.kind is Kind.UNION else 1
+    if pipe.kind is Kind.UNION:
+        groups = len(pipe.sources)
+    else:
+        groups = 1
     return pipe.tiles_of_inputs() // groups
 
 
 def _max_tiles(node: Node, tiles_per_input: int) -> int:
     pipe = node.input
-    if pipe is not None and pipe.inputs == 1 and not _is_scattered(pipe.sources[0]):
+    if pipe is not None and pipe.inputs == 1 and not _has_pieces(pipe.sources[0]):
         return pipe.sources[0].max_tiles
-    divisor = node.buffer.buffer.size_tiles if pipe is None and not _is_dram_input(node) else 1
+    if pipe is None and not _is_dram_input(node):
+        divisor = node.buffer.buffer.size_tiles
+    else:
+        divisor = 1
     divisor = max(1, divisor)
     if node.tiles > TILES_A_PHASE:
         divisor = lcm(divisor, node.subtree)
-    if 0 < tiles_per_input <= TILES_A_PHASE and (both := lcm(divisor, tiles_per_input)) <= TILES_A_PHASE:
-        divisor = both
+    if 0 < tiles_per_input <= TILES_A_PHASE and (common := lcm(divisor, tiles_per_input)) <= TILES_A_PHASE:
+        divisor = common
     return TILES_A_PHASE // divisor * divisor
 
 
@@ -171,14 +196,15 @@ _FORKS = {Kind.FORK, Kind.PRE_TM_FORK, Kind.DRAM_FORK}
 
 
 class Phase(NamedTuple):
-    """`tiles` that move from the phase `begin` on."""
+    """A phase number `begin`, and the `tiles` that move in it."""
 
     begin: int
     tiles: int
 
 
 class Flow:
-    """What one node sends and receives. `groups` holds the phases of each set of inputs that a union takes in turn."""
+    """The phases in which one node sends and receives. `groups` has the phases of each set of inputs that a union takes
+    in turn."""
 
     __slots__ = ("done", "groups", "inputs", "paths", "per_group", "sends", "sets", "span")
 
@@ -192,7 +218,10 @@ class Flow:
                 self.inputs = [(source, 0) for source in sources]
             else:
                 self.inputs = [(sources[index], offset) for index, offset in pipe.entries]
-            self.sets = len(sources) if pipe.kind is Kind.UNION else 1
+            if pipe.kind is Kind.UNION:
+                self.sets = len(sources)
+            else:
+                self.sets = 1
         self.per_group = len(self.inputs) // self.sets
         self.paths = self.sets
         self.done = 0
@@ -202,7 +231,7 @@ class Flow:
 
 
 class Phases:
-    """Phases of all nodes of one subgraph, whose tiles have been measured."""
+    """The phases of all nodes of one subgraph whose tiles were measured."""
 
     def __init__(self, nodes: Iterable[Node]) -> None:
         self._flows: dict[Node, Flow] = {}
@@ -215,36 +244,36 @@ class Phases:
             self._flow(root)
         counted = set[Node]()
         for node in self._flows:
-            walked(self._paths(node, counted))
+            run_walk(self._paths(node, counted))
         for root in roots:
-            walked(self._find_subgraphs(root))
+            run_walk(self._find_subgraphs(root))
         visits: dict[Node, int] = {}
         for root in roots:
-            walked(self._find_leaves(root, visits, 0))
+            run_walk(self._find_leaves(root, visits, 0))
         for order in self._orders.values():
             self._in_order(order)
         for order in self._orders.values():
-            self._copy(order)
+            self._copy_to_neighbours(order)
 
-    def sent(self, node: Node, pipe: Simple) -> list[Phase]:
-        """What `node` sends into `pipe`."""
+    def sending_phases(self, node: Node, pipe: Simple) -> list[Phase]:
+        """Return the phases in which `node` sends into `pipe`."""
         return self._flows[node].sends[pipe.outputs[-1]]
 
-    def received(self, node: Node) -> list[Phase]:
-        """What comes into `node`."""
+    def receiving_phases(self, node: Node) -> list[Phase]:
+        """Return the phases in which `node` receives tiles."""
         groups = self._flows[node].groups
         return [phase for group in sorted(groups) for phase in groups[group]]
 
     def _flow(self, node: Node) -> None:
         ahead = [node]
         while ahead:
-            one = ahead.pop()
-            if one not in self._flows:
-                self._flows[one] = Flow(one)
-                ahead += readers(one)
+            node_ahead = ahead.pop()
+            if node_ahead not in self._flows:
+                self._flows[node_ahead] = Flow(node_ahead)
+                ahead += readers(node_ahead)
 
     def _paths(self, node: Node, seen: set[Node]) -> Walk[int]:
-        """How often what is after `node` has to be gone through: once for each set of inputs of unions before it."""
+        """Return how often the part after `node` is walked: once for each set of inputs of unions before it."""
         flow = self._flows[node]
         if node not in seen and node.input is not None:
             seen.add(node)
@@ -253,12 +282,15 @@ class Phases:
         return flow.paths
 
     def _find_subgraphs(self, node: Node) -> Walk[None]:
-        """Number the nodes: after each root, and after each branch of a fork, a number of its own."""
+        """Number the nodes: nodes after each root, and after each branch of a fork, get a number of their own."""
         if node in self._subgraph:
             return
         number = self._subgraph[node] = self._number
         pipe = node.input
-        turns = 1 if pipe is None else pipe.serial_outputs
+        if pipe is None:
+            turns = 1
+        else:
+            turns = pipe.serial_outputs
         order = self._orders.setdefault(number, [])
         order += [{} for _ in range(turns - len(order))]
         for reader in readers(node):
@@ -275,18 +307,19 @@ class Phases:
         if not behind:
             self._orders[self._subgraph[node]][turn][node] = None
             return
-        turn = turn if node.turn is None else node.turn
+        if node.turn is not None:
+            turn = node.turn
         for reader in behind:
             yield self._find_leaves(reader, visits, turn)
 
     def _in_order(self, order: list[dict[Node, None]]) -> None:
-        """Let tiles come to one leaf of each turn; its neighbours get the same."""
+        """Compute the phases of one leaf of each turn; `_copy_to_neighbours` gives its neighbours the same."""
         begin = 0
         for group in order:
             if group:
-                begin += walked(self._go(next(iter(group)), None, begin))
+                begin += run_walk(self._move_tiles(next(iter(group)), None, begin))
 
-    def _copy(self, order: list[dict[Node, None]]) -> None:
+    def _copy_to_neighbours(self, order: list[dict[Node, None]]) -> None:
         done = set[Node]()
         for group in order:
             first, *others = group or (None,)
@@ -298,8 +331,8 @@ class Phases:
                 for source in first.input.sources:
                     self._flows[source].sends[other] = self._flows[source].sends[first]
 
-    def _go(self, node: Node, to: Node | None, begin: int) -> Walk[int]:
-        """Let all that `node` takes in this time come in, and send it on; the phases that it takes."""
+    def _move_tiles(self, node: Node, to: Node | None, begin: int) -> Walk[int]:
+        """Receive all tiles that `node` takes in this turn and send them on. Returns the number of phases."""
         flow = self._flows[node]
         if node.input is None:
             assert to is not None
@@ -315,47 +348,48 @@ class Phases:
 
     def _send_from_root(self, node: Node, to: Node, begin: int) -> int:
         if node.max_tiles < 1:
-            raise refused(f"buffer {node.buffer.id} can send no phase of whole inputs")
+            raise invalid_graph(f"buffer {node.buffer.id} can send no phase of whole inputs")
         sends = self._flows[node].sends.setdefault(to, [])
-        whole, rest = divmod(node.tiles, node.max_tiles)
-        if whole > MOST_PHASES:
+        full_phases, last_tiles = divmod(node.tiles, node.max_tiles)
+        if full_phases > MOST_PHASES:
             raise UnsupportedError(
-                f"buffer {node.buffer.id}: {whole:,} phases in an iteration: no more than {MOST_PHASES:,} are followed"
+                f"buffer {node.buffer.id}: {full_phases:,} phases in an iteration: no more than {MOST_PHASES:,} "
+                "are followed"
             )
-        made = [node.max_tiles] * whole + ([rest] if rest else [])
-        sends += [Phase(begin + number, tiles) for number, tiles in enumerate(made)]
-        return len(made)
+        sizes = [node.max_tiles] * full_phases + ([last_tiles] if last_tiles else [])
+        sends += [Phase(begin + number, tiles) for number, tiles in enumerate(sizes)]
+        return len(sizes)
 
     def _receive(self, node: Node, flow: Flow, begin: int) -> Walk[int]:
         received = flow.groups.setdefault(flow.done, [])
         at = begin
-        most = node.max_tiles
+        max_tiles = node.max_tiles
         previous: Node | None = None
         offset = 0
         first = flow.done % flow.sets * flow.per_group
-        for source, here in flow.inputs[first : first + flow.per_group]:
+        for source, source_offset in flow.inputs[first : first + flow.per_group]:
             sends = self._flows[source].sends.setdefault(node, [])
-            known = len(sends)
-            goes_on = source is previous and here == offset + source.tiles
-            if not (goes_on and self._lengthened(source, sends, received, most)):
-                at += yield self._go(source, node, at)
+            old_count = len(sends)
+            goes_on = source is previous and source_offset == offset + source.tiles
+            if not (goes_on and self._extend_last_phase(source, sends, received, max_tiles)):
+                at += yield self._move_tiles(source, node, at)
             if source is not previous:
-                received += sends[known:]
-            elif received[-1].tiles + source.tiles <= most:
+                received += sends[old_count:]
+            elif received[-1].tiles + source.tiles <= max_tiles:
                 received[-1] = Phase(received[-1].begin, received[-1].tiles + source.tiles)
             else:
                 received.append(Phase(at - 1, source.tiles))
             previous = source
-            offset = here
+            offset = source_offset
         return at - begin
 
     @staticmethod
-    def _lengthened(source: Node, sends: list[Phase], received: list[Phase], most: int) -> bool:
-        """Whether the last phase from `source` takes its next tiles, too."""
+    def _extend_last_phase(source: Node, sends: list[Phase], received: list[Phase], max_tiles: int) -> bool:
+        """Extend the last phase from `source` by its next tiles if possible. Returns whether it was."""
         reads = source.input is None and not source.virtual and source.buffer.dram_input
         if reads or (source.input is not None and source.input.kind is Kind.DRAM_FORK):
             return False  # reads from DRAM are merged later
-        if received and received[-1].tiles + source.tiles > most:
+        if received and received[-1].tiles + source.tiles > max_tiles:
             return False
         if sends[-1].tiles + source.tiles > source.max_tiles:
             return False

@@ -1,7 +1,7 @@
 """The graph between pipes and streams: each pipe taken apart into simple ones, each of which is a few streams.
 
-pipegen2 calls it the rational graph. Its nodes are the buffers, and virtual nodes where one simple pipe follows another
-and a stream, not a buffer, is between them.
+pipegen2 calls it the rational graph. Its nodes are the buffers, and virtual nodes between two simple pipes that are
+connected by a stream without a buffer.
 """
 
 from collections.abc import Callable, Generator, Hashable, Iterable, Iterator, Sequence
@@ -10,12 +10,12 @@ from math import gcd
 from typing import Any, TypeAlias, TypeVar
 
 from buda_emu.performance.routing.pipes.model import Buffer
-from buda_emu.performance.routing.streams.connected import BufferNode, Inputs, PipeNode, refused
+from buda_emu.performance.routing.streams.connected import BufferNode, Inputs, PipeNode, invalid_graph
 from buda_emu.performance.routing.streams.model import MERGED_READ_BYTES, WRITE_BYTES, Place
 
 
 class Kind(Enum):
-    """What a simple pipe does."""
+    """The kind of a simple pipe."""
 
     DRAM_UNICAST = auto()
     DRAM_TILIZER = auto()
@@ -51,7 +51,8 @@ MULTICASTS = {Kind.MULTICAST, Kind.DRAM_MULTICAST, Kind.PCIE_MULTICAST}
 
 
 class Node:
-    """A buffer (`of`), or what is between two simple pipes; then `of` is the buffer that it stands for, or None."""
+    """A buffer (`of`), or a virtual node between two simple pipes. `of` is then the buffer that it stands for, or
+    None."""
 
     __slots__ = (
         "input",
@@ -84,7 +85,7 @@ class Node:
 
     @property
     def owner(self) -> "Node":
-        """The node of the buffer itself, where a fork's is given."""
+        """Return the node of the buffer itself; for a fork's node that is the node before the forks."""
         node = self
         while node.virtual and node.input is not None:
             node = node.input.sources[0]
@@ -92,27 +93,27 @@ class Node:
 
     @property
     def buffer(self) -> BufferNode:
-        """The buffer that the node is or stands for."""
+        """Return the buffer that the node is or stands for. Raises RefusedError if there is none."""
         if self.of is None:
-            raise refused("a pipe has no buffer where it needs one")
+            raise invalid_graph("a pipe has no buffer where it needs one")
         return self.of
 
     @property
     def kernel_operand(self) -> BufferNode | None:
-        """The buffer, where it is an operand that a kernel unpacks."""
+        """Return the buffer if it is an operand that a kernel unpacks, else None."""
         of = self.of
         if of is None or not of.kernel_input or of.intermediate or of.in_dram or of.dram_input:
             return None
         return of
 
     def feed(self, pipe: "Simple") -> None:
-        """Note that `pipe` reads this node."""
+        """Add `pipe` to the pipes that read this node."""
         if pipe not in self.outputs:
             self.outputs.append(pipe)
 
 
 class Simple:
-    """A simple pipe. `entries` says which source, and where in it, each input is, in the order of reading."""
+    """A simple pipe. `entries` has (number of the source, place in it) for each input, in the order of reading."""
 
     __slots__ = (
         "beside",
@@ -147,9 +148,10 @@ class Simple:
 
     @property
     def pipe(self) -> PipeNode:
-        """The pipe that this is a part of; a fork of a buffer that several pipes read is part of none."""
+        """Return the pipe that this is a part of. Raises RefusedError for a fork of a buffer that several pipes read,
+        which is part of none."""
         if self.of is None:
-            raise refused("a fork stands where a part of a pipe is needed")
+            raise invalid_graph("a fork stands where a part of a pipe is needed")
         return self.of
 
     def read(self, node: Node) -> None:
@@ -163,7 +165,7 @@ class Simple:
         node.input = self
 
     def read_through(self, old: Node, new: Node) -> None:
-        """Read `new` where `old` was read."""
+        """Read `new` instead of `old`."""
         if old is self.beside:
             self.beside = new
         else:
@@ -172,17 +174,19 @@ class Simple:
 
     @property
     def inputs(self) -> int:
-        """How many inputs there are, each source as often as it is read."""
-        return len(self.sources) if self.entries is None else len(self.entries)
+        """Return the number of inputs; a source counts as often as it is read."""
+        if self.entries is None:
+            return len(self.sources)
+        return len(self.entries)
 
     def tiles_of_inputs(self) -> int:
-        """Tiles that all inputs bring in one iteration."""
+        """Return the tiles of all inputs in one iteration."""
         if self.counts is None:
             return sum(source.tiles for source in self.sources)
         return sum(count * source.tiles for count, source in zip(self.counts, self.sources, strict=True))
 
     def tiles_at_once(self) -> int:
-        """Tiles in which all inputs can be read."""
+        """Return the number of tiles in which all inputs can be read."""
         return gcd(*(source.tiles for source in self.sources))
 
 
@@ -192,28 +196,30 @@ Walk: TypeAlias = Generator["Walk[Any]", Any, R]
 """A function that yields the calls of itself, and is given what they return."""
 
 
-def walked(walk: Walk[R]) -> R:
-    """What a walk returns."""
+def run_walk(walk: Walk[R]) -> R:
+    """Run a walk and return its result, without recursion on Python's stack."""
     stack: list[Walk[Any]] = [walk]
-    found: Any = None
+    returned: Any = None
     while stack:
         try:
-            ahead = stack[-1].send(found)
+            ahead = stack[-1].send(returned)
         except StopIteration as end:
             stack.pop()
-            found = end.value
+            returned = end.value
         else:
             stack.append(ahead)
-            found = None
-    return found
+            returned = None
+    return returned
 
 
 def in_order(roots: Iterable[T], followers: Callable[[T], Iterable[T]], seen: set[T] | None = None) -> list[T]:
-    """All that follows `roots`, and is not in `seen`, each before what follows it; they are added to `seen`.
+    """Return all nodes that can be reached from `roots` and are not in `seen`, each before its followers, and add them
+    to `seen`.
 
-    The last root and its last follower come first, as pipegen2 has them. In a circle each stands once.
+    The last root and its last follower come first, as in pipegen2. In a cycle each node stands once.
     """
-    seen = set() if seen is None else seen
+    if seen is None:
+        seen = set()
     done: list[T] = []
     for root in roots:
         if root in seen:
@@ -222,7 +228,7 @@ def in_order(roots: Iterable[T], followers: Callable[[T], Iterable[T]], seen: se
         path: list[tuple[T, Iterator[T]]] = [(root, iter(followers(root)))]
         while path:
             node, ahead = path[-1]
-            following = next((one for one in ahead if one not in seen), None)
+            following = next((follower for follower in ahead if follower not in seen), None)
             if following is None:
                 done.append(node)
                 path.pop()
@@ -233,14 +239,15 @@ def in_order(roots: Iterable[T], followers: Callable[[T], Iterable[T]], seen: se
     return done
 
 
-def streamed(inputs: Inputs, outputs: list[BufferNode]) -> BufferNode:
-    """What a core writes to, and another reads from, as if it were a queue: `size_tiles` at once, `q_slots` times."""
+def pcie_buffer(inputs: Inputs, outputs: list[BufferNode]) -> BufferNode:
+    """Return the buffer through which one core writes and another chip's core reads, as a queue: `size_tiles` at once,
+    `q_slots` times."""
     tile = inputs[0][0].buffer.tile_size
-    at_once = _written_at_once(inputs, outputs, tile)
+    at_once = _tiles_per_write(inputs, outputs, tile)
     if len(outputs) == 1:
-        kept = outputs[0].buffer.size_tiles
+        receiver_tiles = outputs[0].buffer.size_tiles
     else:
-        kept = at_once * (2 if 2 * at_once * tile <= MERGED_READ_BYTES else 1)
+        receiver_tiles = at_once * (2 if 2 * at_once * tile <= MERGED_READ_BYTES else 1)
     return BufferNode(
         Buffer(
             id=-1,
@@ -251,14 +258,15 @@ def streamed(inputs: Inputs, outputs: list[BufferNode]) -> BufferNode:
             size_tiles=at_once,
             tile_size=tile,
             scatter_gather_num_tiles=1,
-            q_slots=max(1, kept // at_once),
+            q_slots=max(1, receiver_tiles // at_once),
             dram_io_flag=True,
         )
     )
 
 
-def _written_at_once(inputs: Inputs, outputs: list[BufferNode], tile: int) -> int:
-    """Tiles that divide what each core in turn sends, and the receiver's buffer, and that one write can move."""
+def _tiles_per_write(inputs: Inputs, outputs: list[BufferNode], tile: int) -> int:
+    """Return a number of tiles that divides the tiles which each core in turn sends, and the receiver's buffer, and
+    that one write can move."""
     runs = list[int]()
     place = None
     for buffer, _ in inputs:

@@ -1,10 +1,10 @@
-"""From the pipes of an epoch to the streams of its cores."""
+"""Routing of one epoch: from its pipes to the streams of its cores."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator
 
 from buda_emu.performance.routing.pipes.model import PipeGraph
-from buda_emu.performance.routing.streams.connected import Connected, refused
+from buda_emu.performance.routing.streams.connected import BufferNode, Connected, invalid_graph
 from buda_emu.performance.routing.streams.counting import Linking, Steps, count
 from buda_emu.performance.routing.streams.decompose import Subgraph, subgraphs
 from buda_emu.performance.routing.streams.making import Draft, Makers
@@ -33,7 +33,7 @@ from buda_emu.performance.routing.streams.model import (
     Stream,
 )
 from buda_emu.performance.routing.streams.phases import Phases, measure
-from buda_emu.performance.routing.streams.rational import MULTICASTS, READS_DRAM, Kind, Simple, in_order
+from buda_emu.performance.routing.streams.rational import MULTICASTS, READS_DRAM, Kind, Node, Simple, in_order
 from buda_emu.support.errors import UnsupportedError
 from buda_emu.support.garbage import no_collections
 
@@ -41,7 +41,7 @@ GATHERS = {"gather", "gather_multicast", "multicast", "packer_multicast"}
 
 
 class Core:
-    """One core's streams while they get ids."""
+    """The streams of one core while they get ids."""
 
     def __init__(self, place: Place, limits: CoreLimits) -> None:
         self.place = place
@@ -55,13 +55,13 @@ class Core:
         self.twice: list[Draft] = []
 
     def need_blob(self, size: int) -> None:
-        """Make room for a blob of `size` bytes, in whole blocks of 4 kB beyond what every core has."""
+        """Make room for a blob of `size` bytes, in whole blocks of 4 kB beyond the room that every core has."""
         beyond = size - self.limits.blob_bytes
         if beyond > 0 and not self.blob:
             self.blob = beyond & ~0xFFF
 
     def number(self, stream: Draft) -> None:
-        """Give `stream`, and the others of its packer's buffer, their ids."""
+        """Give ids to `stream` and to the other streams of its packer's buffer."""
         if stream.kind == "packer" and stream.forks:
             for place, fork in enumerate(stream.forks):
                 if fork.id is None and not fork.deleted:
@@ -73,39 +73,44 @@ class Core:
         kind = stream.kind
         if kind == "packer_multicast" and not self.place.ethernet:
             self.multicasts += 1
-            self._take(stream, self.limits.multicast_streams - 1 - ((stream.operand or 16) - 16))
+            self._assign(stream, self.limits.multicast_streams - 1 - ((stream.operand or 16) - 16))
         elif kind in GATHERS:
             self.multicasts += 1
-            self._take(stream, self._free(range(self._multicast_limit)))
+            self._assign(stream, self._free(range(self._multicast_limit)))
         elif stream.ethernet and not stream.firmware and kind in ("relay", "unpacker"):
             self.transfers += 1
-            self._take(stream, self._free((*ETHERNET_STREAMS, *ETHERNET_MULTICAST_STREAMS)))
+            self._assign(stream, self._free((*ETHERNET_STREAMS, *ETHERNET_MULTICAST_STREAMS)))
         elif stream.operand is not None and (first or kind == "intermediate") and not self.place.ethernet:
-            self._take(stream, self.limits.operand_streams[stream.operand])
+            self._assign(stream, self.limits.operand_streams[stream.operand])
         else:
             self.extra += 1
-            self._take(stream, self._free(ETHERNET_EXTRA_STREAMS if self.place.ethernet else EXTRA_STREAMS))
+            self._assign(stream, self._free(ETHERNET_EXTRA_STREAMS if self.place.ethernet else EXTRA_STREAMS))
 
     @property
     def _multicast_limit(self) -> int:
-        return len(ETHERNET_MULTICAST_STREAMS) if self.place.ethernet else self.limits.multicast_streams
+        if self.place.ethernet:
+            return len(ETHERNET_MULTICAST_STREAMS)
+        return self.limits.multicast_streams
 
     def _free(self, ids: Iterable[int]) -> int:
         return next((id for id in ids if id not in self._ids), -1)
 
-    def _take(self, stream: Draft, id: int) -> None:
+    def _assign(self, stream: Draft, id: int) -> None:
         if id >= 0 and id in self._ids:
             self.twice.append(stream)
         self._ids.add(id)
         stream.id = id
 
     def short_of(self) -> Iterator[Refusal]:
-        """Kinds of streams of which there are too few."""
+        """Yield a refusal for each kind of stream of which the core has too few."""
         for stream in self.twice:
             message = f"{self.place}: two streams serve operand {stream.operand}"
             yield Refusal(what="operand_stream", message=message, place=self.place, number=2, limit=1)
         ethernet = self.place.ethernet
-        transfers = len(ETHERNET_STREAMS) + len(ETHERNET_MULTICAST_STREAMS) if ethernet else 0
+        if ethernet:
+            transfers = len(ETHERNET_STREAMS) + len(ETHERNET_MULTICAST_STREAMS)
+        else:
+            transfers = 0
         extra = len(ETHERNET_EXTRA_STREAMS if ethernet else EXTRA_STREAMS)
         gathers = "streams that gather or multicast"
         yield from self._beyond("multicast_streams", gathers, self.multicasts, self._multicast_limit)
@@ -118,20 +123,27 @@ class Core:
         yield from self._beyond("extra_streams", "extra streams", self.extra, extra)
 
     def short_of_kernel_operands(self) -> Iterator[Refusal]:
-        """Kernel inputs and outputs of which there are too many."""
+        """Yield refusals for too many kernel inputs or outputs."""
         yield from self._beyond("kernel_inputs", "kernel inputs", self.inputs, KERNEL_INPUTS)
         yield from self._beyond("kernel_outputs", "kernel outputs", self.outputs, KERNEL_OUTPUTS)
 
-    def _beyond(self, what: str, words: str, number: int, limit: int) -> Iterator[Refusal]:
+    def _beyond(self, resource: str, words: str, number: int, limit: int) -> Iterator[Refusal]:
         if number > limit:
-            ops = f" ({', '.join(self.ops)})" if self.ops else ""
+            if self.ops:
+                ops = f" ({', '.join(self.ops)})"
+            else:
+                ops = ""
             message = f"{self.place}{ops} needs {number} {words}, and has {limit}"
-            yield Refusal(what=what, message=message, place=self.place, number=number, limit=limit)
+            yield Refusal(what=resource, message=message, place=self.place, number=number, limit=limit)
 
     def use(self, on_chip: int) -> CoreUse:
-        """What the core holds; worker cores of the chip move tiles of `on_chip` distinct sizes."""
+        """Return the use of the core's resources. `on_chip` is the number of tile sizes that the worker cores of the
+        chip move."""
         ethernet = self.place.ethernet
-        sizes = len({stream.msg_size for stream in self.streams}) if ethernet else on_chip
+        if ethernet:
+            sizes = len({stream.msg_size for stream in self.streams})
+        else:
+            sizes = on_chip
         tracked = sum(stream.tracked for stream in self.streams)
         return CoreUse(
             place=self.place,
@@ -142,7 +154,7 @@ class Core:
             kernel_inputs=self.inputs,
             kernel_outputs=self.outputs,
             tile_header_bytes=(sizes - 1) * TILE_HEADER_BUFFER,
-            stream_bytes=sum(stream.given for stream in self.streams),
+            stream_bytes=sum(stream.given_bytes for stream in self.streams),
             fallback_bytes=max(0, tracked - TRACKED_QUEUES) * TRACKING_BYTES,
             blob_bytes=self.blob,
             available_bytes=ETHERNET_L1_BYTES if ethernet else self.limits.l1_bytes,
@@ -156,7 +168,7 @@ def _stream(stream: Draft) -> Stream:
         operand=stream.operand,
         op=stream.op,
         pipes=tuple(stream.pipes),
-        buffer_bytes=stream.given,
+        buffer_bytes=stream.given_bytes,
         phases=stream.phases,
         reads_queues=stream.reads,
         writes_queues=stream.writes,
@@ -164,31 +176,38 @@ def _stream(stream: Draft) -> Stream:
 
 
 def give_l1(streams: list[Draft]) -> None:
-    """Note in `given` what each stream's buffer takes: forks have one in common, sharers one, padding one a core."""
+    """Set `given_bytes` of each stream to the L1 of its buffer. Forks have one buffer in common, as have sharers;
+    padding has one on each core."""
     _find_sharers(streams)
     padding = set[tuple[object, ...]]()
     for stream in streams:
-        if stream.placed or stream.kind in ("gather", "gather_multicast"):
+        if stream.has_l1 or stream.kind in ("gather", "gather_multicast"):
             continue
-        key = None if stream.padding is None else (stream.place, stream.bytes, *stream.padding)
+        if stream.padding is None:
+            key = None
+        else:
+            key = (stream.place, stream.bytes, *stream.padding)
         if key is None or key not in padding:
-            stream.given = stream.bytes
+            stream.given_bytes = stream.bytes
         if key is not None:
             padding.add(key)
-        _place(stream)
+        _mark_l1(stream)
         if stream.shares is not None:
-            _place(stream.shares)
+            _mark_l1(stream.shares)
 
 
-def _place(stream: Draft) -> None:
-    for one in stream.forks if stream.forks is not None and stream.kind != "intermediate" else (stream,):
-        one.placed = True
+def _mark_l1(stream: Draft) -> None:
+    for fork in stream.forks if stream.forks is not None and stream.kind != "intermediate" else (stream,):
+        fork.has_l1 = True
 
 
 def _find_sharers(streams: list[Draft]) -> None:
     by_buffer = {stream.buf_id: stream for stream in reversed(streams) if stream.buf_id != -1}
     for stream in streams:
-        other = by_buffer.get(stream.shared_id) if stream.shared_id != -1 else None
+        if stream.shared_id != -1:
+            other = by_buffer.get(stream.shared_id)
+        else:
+            other = None
         if other is None or "intermediate" in (stream.kind, other.kind) or stream.shares is not None:
             continue
         stream.shares = other
@@ -197,35 +216,35 @@ def _find_sharers(streams: list[Draft]) -> None:
 
 
 def tile_sizes(streams: Iterable[Draft]) -> Counter[int]:
-    """How many distinct sizes of tiles the worker cores of each chip move."""
+    """Return the number of tile sizes that the worker cores of each chip move."""
     sizes = {(stream.place.chip, stream.msg_size) for stream in streams if not stream.place.ethernet}
     return Counter(chip for chip, _ in sizes)
 
 
 def route(graph: PipeGraph, arch: str, *, phases: bool = False) -> Routed:
-    """The streams that `graph` needs on each core of an `arch` (`grayskull`, `wormhole_b0`), and what is refused.
+    """Return the streams that `graph` needs on each core of an `arch` (`grayskull`, `wormhole_b0`), and the refusals.
 
-    Phases are counted where they are asked for, which takes twice as long. Refusals come in the order of pipegen2's
-    checks: what the pipes are, readers and writers of DRAM, kernel operands, phases, ids, L1. After one that leaves no
-    streams to speak of, there are no cores. UnsupportedError for other architectures, for too many tiles or phases.
+    With `phases` phases are counted, which takes twice as long. Refusals come in the order of pipegen2's checks:
+    structure of pipes, readers and writers of DRAM, kernel operands, phases, ids, L1. A refusal after which no streams
+    can be made leaves no cores. Raises UnsupportedError for other architectures, and for too many tiles or phases.
     """
-    limits = LIMITS[known_arch(arch)]
+    limits = LIMITS[require_arch(arch)]
     for buffer in graph.buffers:
         if buffer.epoch_tiles > MOST_EPOCH_TILES:
-            what = f"{buffer.op or 'a queue'}: {buffer.epoch_tiles:,} tiles in an epoch"
-            raise UnsupportedError(f"{what}: streams of no more than {MOST_EPOCH_TILES:,} are followed")
+            subject = f"{buffer.op or 'a queue'}: {buffer.epoch_tiles:,} tiles in an epoch"
+            raise UnsupportedError(f"{subject}: streams of no more than {MOST_EPOCH_TILES:,} are followed")
     with no_collections():
-        return _routed(graph, limits, phases)
+        return _route_graph(graph, limits, phases)
 
 
-def known_arch(arch: str) -> str:
-    """The same. UnsupportedError for one whose streams are not known."""
+def require_arch(arch: str) -> str:
+    """Return `arch`. Raises UnsupportedError for an architecture whose streams are not known."""
     if arch not in LIMITS:
         raise UnsupportedError(f"routing knows {' and '.join(LIMITS)}, and not {arch!r}")
     return arch
 
 
-def _routed(graph: PipeGraph, limits: CoreLimits, phases: bool) -> Routed:
+def _route_graph(graph: PipeGraph, limits: CoreLimits, phases: bool) -> Routed:
     refusals: list[Refusal] = []
     try:
         parts: list[Subgraph] = []
@@ -244,61 +263,70 @@ def _routed(graph: PipeGraph, limits: CoreLimits, phases: bool) -> Routed:
             count(steps, limits)
     except RefusedError as stopped:
         return Routed((), (*refusals, stopped.refusal))
-    return _allocated(streams, cores, limits, refusals)
+    return _allocate(streams, cores, limits, refusals)
 
 
 def _on_a_core(place: Place, limits: CoreLimits) -> None:
     if place.ethernet and (place.row, place.column) not in limits.ethernet_cores:
-        raise refused(
+        raise invalid_graph(
             f"a stream is on [{place.row}, {place.column}] of the NoC, which is neither a worker nor an Ethernet core"
         )
 
 
 def _ncrisc(part: Subgraph) -> Iterable[Refusal]:
-    """What the NCRISCs of the cores cannot keep track of; pipegen2 counts each subgraph by itself."""
+    """Yield refusals for queues that the NCRISCs of the cores cannot serve; pipegen2 counts each subgraph by itself."""
     readers: dict[Place, int] = {}
     writers: dict[Place, int] = {}
     for pipe in part.pipes:
         if pipe.kind is Kind.DRAM_FORK and len(pipe.outputs) > READERS_OF_A_QUEUE:
             yield _too_many_readers(pipe)
         elif pipe.kind in READS_DRAM or pipe.kind in (Kind.POST_TM, Kind.PCIE_UNICAST, Kind.PCIE_MULTICAST):
-            place = pipe.place if pipe.kind in _READ_ON_PIPES_CORE or len(pipe.sources) > 1 else pipe.outputs[0].place
+            if pipe.kind in _READ_ON_PIPES_CORE or len(pipe.sources) > 1:
+                place = pipe.place
+            else:
+                place = pipe.outputs[0].place
             readers[place] = readers.get(place, 0) + 1
         elif pipe.kind is Kind.TO_DRAM:
             for source in pipe.sources:
                 writers[source.place] = writers.get(source.place, 0) + 1
         elif pipe.kind in (Kind.GRADIENT, Kind.TO_PCIE, Kind.GATHER_TO_PCIE):
-            place = pipe.outputs[0].place if pipe.kind is Kind.GRADIENT else pipe.place
+            if pipe.kind is Kind.GRADIENT:
+                place = pipe.outputs[0].place
+            else:
+                place = pipe.place
             writers[place] = writers.get(place, 0) + 1
-    yield from _above(readers, "ncrisc_readers", "streams that read from DRAM", NCRISC_READERS)
-    yield from _above(writers, "ncrisc_writers", "streams that write to DRAM", NCRISC_WRITERS)
+    yield from _check_limit(readers, "ncrisc_readers", "streams that read from DRAM", NCRISC_READERS)
+    yield from _check_limit(writers, "ncrisc_writers", "streams that write to DRAM", NCRISC_WRITERS)
 
 
 _READ_ON_PIPES_CORE = {Kind.DRAM_GATHER, Kind.DRAM_MULTICAST, Kind.DRAM_EMBEDDING, Kind.PCIE_MULTICAST}
 
 
-def _above(counts: dict[Place, int], what: str, words: str, limit: int) -> Iterable[Refusal]:
+def _check_limit(counts: dict[Place, int], resource: str, words: str, limit: int) -> Iterable[Refusal]:
     for place, number in counts.items():
         if number > limit:
             message = f"{place} needs {number} {words} for pipes that are connected, and its NCRISC has {limit}"
-            yield Refusal(what=what, message=message, place=place, number=number, limit=limit)
+            yield Refusal(what=resource, message=message, place=place, number=number, limit=limit)
 
 
 def _too_many_readers(fork: Simple) -> Refusal:
     queue = fork.sources[0].of
-    name = f"{queue.buffer.op!r}, buffer {queue.id}," if queue is not None else "a queue"
+    if queue is not None:
+        name = f"{queue.buffer.op!r}, buffer {queue.id},"
+    else:
+        name = "a queue"
     number = len(fork.outputs)
     message = f"queue {name} has {number} readers, and may have {READERS_OF_A_QUEUE}"
     return Refusal(what="readers_of_a_queue", message=message, place=None, number=number, limit=READERS_OF_A_QUEUE)
 
 
 def _limit_gathers(parts: Iterable[Subgraph], limits: CoreLimits) -> None:
-    """Make relays of those gathers for which no stream that gathers is left on their core."""
-    taken: dict[Place, int] = {}
+    """Turn gathers into relays if no stream that can gather is left on their core."""
+    used_streams: dict[Place, int] = {}
     for part in parts:
         for pipe in part.pipes:
             if pipe.kind in MULTICASTS:
-                taken[pipe.place] = taken.get(pipe.place, 0) + 1
+                used_streams[pipe.place] = used_streams.get(pipe.place, 0) + 1
     for part in parts:
         for pipe in part.pipes:
             if pipe.kind is not Kind.GATHER:
@@ -306,43 +334,49 @@ def _limit_gathers(parts: Iterable[Subgraph], limits: CoreLimits) -> None:
             follower = pipe.outputs[0].outputs[0]
             if follower.kind is Kind.MULTICAST and follower.place == pipe.place:
                 continue
-            if pipe.place not in taken or taken[pipe.place] < _multicasts(pipe.place, limits):
-                taken[pipe.place] = taken.get(pipe.place, 0) + 1
+            if pipe.place not in used_streams or used_streams[pipe.place] < _multicasts(pipe.place, limits):
+                used_streams[pipe.place] = used_streams.get(pipe.place, 0) + 1
             else:
                 pipe.kind = Kind.DORMANT_RELAY
 
 
 def _multicasts(place: Place, limits: CoreLimits) -> int:
-    return 4 if place.ethernet else limits.multicast_streams
+    if place.ethernet:
+        return 4
+    return limits.multicast_streams
 
 
 def _cores(parts: Iterable[Subgraph], limits: CoreLimits) -> dict[Place, Core]:
-    """Cores with their kernels' operands and blobs."""
+    """Return cores with the operands and blobs of their kernels."""
     cores: dict[Place, Core] = {}
     for part in parts:
         for node in part.nodes:
-            buffer = node.of
-            if node.virtual or buffer is None:
+            if node.virtual or node.of is None:
                 continue
             core = cores.get(node.place)
             if core is None:
                 core = cores[node.place] = Core(node.place, limits)
-            if buffer.intermediate:
-                if node.input is not None:
-                    core.inputs += 1
-                    core.outputs += 1
-            elif node.kernel_operand is not None:
-                core.inputs += 1
-                core.need_blob(buffer.buffer.overlay_blob_size)
-            elif buffer.kernel_output:
-                core.outputs += 1
-            if (buffer.kernel_input or buffer.kernel_output) and not buffer.dram_input:
-                core.ops[buffer.buffer.op] = None
+            _count_operands(core, node, node.of)
     return cores
 
 
+def _count_operands(core: Core, node: Node, buffer: BufferNode) -> None:
+    """Count a buffer among the kernel's inputs and outputs; an intermediate buffer that a pipe fills is both."""
+    if buffer.intermediate:
+        if node.input is not None:
+            core.inputs += 1
+            core.outputs += 1
+    elif node.kernel_operand is not None:
+        core.inputs += 1
+        core.need_blob(buffer.buffer.overlay_blob_size)
+    elif buffer.kernel_output:
+        core.outputs += 1
+    if (buffer.kernel_input or buffer.kernel_output) and not buffer.dram_input:
+        core.ops[buffer.buffer.op] = None
+
+
 def _streams(part: Subgraph, steps: Steps | None) -> list[Draft]:
-    """The streams of a subgraph; their phases are noted in `steps`, if there is one."""
+    """Return the streams of a subgraph, and add their phases to `steps` if it is given."""
     measure(part.nodes)
     makers = Makers()
     pipes = _creation_order(part.pipes)
@@ -370,7 +404,7 @@ def _followers(pipe: Simple) -> Iterable[Simple]:
     return (follower for node in pipe.outputs for follower in node.outputs)
 
 
-def _allocated(streams: list[Draft], cores: dict[Place, Core], limits: CoreLimits, refusals: list[Refusal]) -> Routed:
+def _allocate(streams: list[Draft], cores: dict[Place, Core], limits: CoreLimits, refusals: list[Refusal]) -> Routed:
     for stream in streams:
         if stream.place not in cores:
             cores[stream.place] = Core(stream.place, limits)

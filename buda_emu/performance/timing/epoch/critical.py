@@ -11,9 +11,11 @@ from dataclasses import dataclass, replace
 from typing import Final, Literal
 
 import numpy as np
+from numpy.typing import NDArray
 
 from buda_emu.performance import timeline
-from buda_emu.performance.timing.epoch.result import EpochTiming
+from buda_emu.performance.timeline.schedule import Step
+from buda_emu.performance.timing.epoch.result import Busy, EpochTiming
 from buda_emu.performance.timing.transfers.flows import CHANNEL, Flow, channel_name
 from buda_emu.performance.timing.transfers.noc import Path
 
@@ -35,11 +37,12 @@ _MOST_ALIKE: Final = 12
 
 @dataclass(frozen=True, slots=True)
 class CriticalStep:
-    """What an op, transfer or memory channel adds to an epoch: `cycles` of all its inputs, `share` of the whole.
+    """The part that an op, transfer or memory channel has in the critical path: `cycles` for all inputs, and their
+    `share` of the epoch.
 
-    `waits`: of these cycles, those of parts that began when (`CAUSE_WORDS`) it was so; they add up to `cycles`.
-    `through`: of a channel, the streams that the chain takes. `alike`: of the first step, what is as long beside it:
-    the epoch becomes shorter only where these do, too.
+    `waits` splits `cycles` by what the work had waited for before it began (see `CAUSE_WORDS`). `through` is set for a
+    memory channel: the streams by which the path runs through it. `alike` is set for the first step: other steps that
+    take equally long; the epoch becomes shorter only if these become shorter, too.
     """
 
     kind: Kind
@@ -52,78 +55,88 @@ class CriticalStep:
 
     @property
     def cause(self) -> Cause:
-        """What most of its parts waited for last."""
-        return max(self.waits, key=lambda item: item[1])[0]
+        """Return the cause for which most cycles of this step waited last."""
+        return max(self.waits, key=lambda wait: wait[1])[0]
 
 
 def critical_steps(timing: EpochTiming) -> tuple[CriticalStep, ...]:
-    """The chain of an epoch, the greatest share first; cycles add up to `timing.total`, shares to 1.
+    """Return the steps of an epoch's critical path, longest first. Their cycles add up to `timing.total`, their shares
+    to 1.
 
-    Inputs that were extrapolated cost what the last quarter of the modelled ones does.
+    For inputs beyond the modelled ones the last quarter of the modelled inputs is repeated.
     """
     tasks = timing.timing
     if timing.last_task < 0:
         return ()
     words: dict[int, str] = dict.fromkeys(range(len(tasks.objects)), "data") | dict.fromkeys(timing.rooms, "room")
     chain = timeline.critical_steps(tasks, words, timing.last_task)
-    start = np.array([step.start for step in chain])
-    end = np.array([step.end for step in chain])
     cause = np.array([_WORDS.index(step.category) for step in chain])
     cause[0] = 0
-    weight = (end - start).astype(np.float64)
+    weight = _link_cycles(timing, chain)
+    members: dict[str, dict[str, list[int]]] = {}  # of each step its units, of each of them links of the chain
+    for number, link in enumerate(chain):
+        unit = tasks.units[int(tasks.unit[link.task])]
+        members.setdefault(step_of(unit), {}).setdefault(unit, []).append(number)
+    steps = [_make_step(timing, name, units, cause, weight) for name, units in members.items()]
+    steps = [step for step in steps if step.cycles]
+    steps.sort(key=lambda step: (-step.cycles, step.name))
+    if steps:
+        return (replace(steps[0], alike=_equally_long_steps(timing, steps[0].name)), *steps[1:])
+    return ()
+
+
+def _link_cycles(timing: EpochTiming, chain: Sequence[Step]) -> NDArray[np.float64]:
+    """Return the cycles of each link of the chain, with those of the inputs beyond the modelled ones."""
+    start = np.array([link.start for link in chain])
+    end = np.array([link.end for link in chain])
+    cycles = (end - start).astype(np.float64)
     beyond = timing.total - float(end[-1])
     if beyond > 0:  # the steady state goes on: its part of the chain is repeated
         steady = np.clip(end - np.maximum(start, timing.steady_from), 0, None).astype(np.float64)
-        weight += steady * (beyond / float(steady.sum()))
-    whole = max(float(weight.sum()), 1.0)
-    ops = {item.op for item in timing.ops}
-    members: dict[str, dict[str, list[int]]] = {}  # of each step its units, of each of them links of the chain
-    for number, step in enumerate(chain):
-        unit = tasks.units[int(tasks.unit[step.task])]
-        members.setdefault(step_of(unit), {}).setdefault(unit, []).append(number)
-    found: list[CriticalStep] = []
-    for name, units in members.items():
-        links = np.array([number for numbers in units.values() for number in numbers])
-        by_cause = np.bincount(cause[links], weights=weight[links], minlength=len(_CAUSES)).tolist()
-        waits: list[tuple[Cause, float]] = list(zip(_CAUSES, by_cause, strict=True))
-        cycles = float(weight[links].sum())
-        if cycles:
-            by_length = sorted(units, key=lambda unit: -float(weight[units[unit]].sum()))
-            through = tuple(unit.partition(": ")[2] for unit in by_length if unit != name)
-            kept = tuple(wait for wait in waits if wait[1])
-            found.append(
-                CriticalStep(
-                    kind=_kind(name, ops, through),
-                    name=name,
-                    cycles=cycles,
-                    share=cycles / whole,
-                    waits=kept,
-                    through=through,
-                )
-            )
-    found.sort(key=lambda step: (-step.cycles, step.name))
-    return (replace(found[0], alike=_alike(timing, found[0].name)), *found[1:]) if found else ()
+        cycles += steady * (beyond / float(steady.sum()))
+    return cycles
+
+
+def _make_step(
+    timing: EpochTiming, name: str, units: dict[str, list[int]], cause: NDArray[np.int64], weight: NDArray[np.float64]
+) -> CriticalStep:
+    """Return the step that the links of these units make up; `cause` and `weight` are those of all links."""
+    links = np.concatenate([np.array(numbers) for numbers in units.values()])
+    by_cause = np.bincount(cause[links], weights=weight[links], minlength=len(_CAUSES)).tolist()
+    waits: list[tuple[Cause, float]] = list(zip(_CAUSES, by_cause, strict=True))
+    by_length = sorted(units, key=lambda unit: -float(weight[units[unit]].sum()))
+    through = tuple(unit.partition(": ")[2] for unit in by_length if unit != name)
+    cycles = float(weight[links].sum())
+    return CriticalStep(
+        kind=_kind(name, {op.op for op in timing.ops}, through),
+        name=name,
+        cycles=cycles,
+        share=cycles / max(float(weight.sum()), 1.0),
+        waits=tuple(wait for wait in waits if wait[1]),
+        through=through,
+    )
 
 
 def step_of(unit: str) -> str:
-    """The step to which a unit of an epoch's schedule belongs: all streams of a channel are one."""
+    """Return the step to which a unit of the schedule belongs. All streams of one memory channel belong to one step."""
     return unit.partition(": ")[0]
 
 
-def shortened(timing: EpochTiming, names: "set[str] | frozenset[str]") -> timeline.Timing:
-    """The epoch as modelled, if these steps took a tenth less time."""
+def run_with_shorter_steps(timing: EpochTiming, names: "set[str] | frozenset[str]") -> timeline.Timing:
+    """Run the epoch's schedule again with tasks of the named steps a tenth shorter."""
     tasks = timing.timing
-    chosen = np.array([step_of(unit) in names for unit in tasks.units])[tasks.unit]
+    is_chosen = np.array([step_of(unit) in names for unit in tasks.units])[tasks.unit]
     durations = timing.schedule.durations
-    return timing.schedule.run(np.where(chosen, np.floor(durations * _SHORTER).astype(np.int64), durations))
+    return timing.schedule.run(np.where(is_chosen, np.floor(durations * _SHORTER).astype(np.int64), durations))
 
 
-def _alike(timing: EpochTiming, first: str) -> tuple[str, ...]:
-    """What else has to become shorter before the epoch does: where several chains are equally long, one each."""
+def _equally_long_steps(timing: EpochTiming, first: str) -> tuple[str, ...]:
+    """Return up to twelve steps that must become shorter together with the first one before the epoch does; if several
+    paths are equally long, one step of each."""
     names = [first]
     end = int(timing.timing.end[timing.last_task])
     while len(names) <= _MOST_ALIKE:
-        other = shortened(timing, {*names})
+        other = run_with_shorter_steps(timing, {*names})
         if int(other.end[timing.last_task]) < end:
             break
         held: dict[str, int] = {}
@@ -140,24 +153,35 @@ def _alike(timing: EpochTiming, first: str) -> tuple[str, ...]:
 def _kind(name: str, ops: set[str], through: tuple[str, ...]) -> Kind:
     if name in ops:
         return "op"
-    return "memory" if through else "transfer"
+    if through:
+        return "memory"
+    return "transfer"
 
 
 def step_words(step: CriticalStep) -> str:
-    """`op a`, `the transfer b > c`, `DRAM channel 3`."""
+    """Return a step as reports name it: `op a`, `the transfer b > c`, `DRAM channel 3`."""
     return {"op": "op ", "transfer": "the transfer ", "memory": ""}[step.kind] + step.name
 
 
-def chain_sentence(steps: tuple[CriticalStep, ...], most: int = 3, assumed: str = "") -> str:
-    """`its cycles are, link by link: op a 71 % (its own part before), the transfer b > c 20 % (...), and 4 more`; and
-    that they are hypothetical, where something is assumed."""
+def chain_sentence(steps: tuple[CriticalStep, ...], limit: int = 3, assumed: str = "") -> str:
+    """Describe the critical path for a report: `its cycles are, link by link: op a 71 % (its own part before), the
+    transfer b > c 20 % (...), and 4 more`. `assumed` names assumptions that make the figures hypothetical."""
     if not steps:
         return ""
-    shown = [f"{step_words(step)} {100 * step.share:.0f} % ({CAUSE_WORDS[step.cause]})" for step in steps[:most]]
-    rest = f", and {len(steps) - most} more" if len(steps) > most else ""
-    alike = f"; as long as the first: {', '.join(steps[0].alike)}" if steps[0].alike else ""
-    note = f" (hypothetical: {assumed})" if assumed else ""
-    return f"its cycles are, link by link: {', '.join(shown)}{rest}{alike}{note}"
+    shown = [f"{step_words(step)} {100 * step.share:.0f} % ({CAUSE_WORDS[step.cause]})" for step in steps[:limit]]
+    if len(steps) > limit:
+        remainder = f", and {len(steps) - limit} more"
+    else:
+        remainder = ""
+    if steps[0].alike:
+        alike = f"; as long as the first: {', '.join(steps[0].alike)}"
+    else:
+        alike = ""
+    if assumed:
+        note = f" (hypothetical: {assumed})"
+    else:
+        note = ""
+    return f"its cycles are, link by link: {', '.join(shown)}{remainder}{alike}{note}"
 
 
 _NAMED: Final = 3
@@ -165,7 +189,7 @@ _NAMED: Final = 3
 
 @dataclass(frozen=True, slots=True)
 class User:
-    """A stream `source > target` and its share of the bytes that a channel or link carries for one input."""
+    """A stream `source > target`, and its share of the bytes that a channel or link carries for one input."""
 
     name: str
     share: float
@@ -173,10 +197,11 @@ class User:
 
 @dataclass(frozen=True, slots=True)
 class Contention:
-    """A channel or link: `cycles` that it works for each input, `users` with the greatest share first.
+    """The streams that share a memory channel or NoC link. `cycles` is its work for one input; `users` begin with the
+    greatest share.
 
-    `spread`: cycles of every one of `places` channels if they shared the load of all of them alike, None where there is
-    no such choice. `rest`: what would be the busiest then, and its cycles.
+    `spread` is the work of each of `places` channels if the load of all of them were distributed evenly, None if the
+    name is not a DRAM channel. `rest` is the unit that would be busiest then, with its cycles.
     """
 
     name: str
@@ -187,30 +212,38 @@ class Contention:
     rest: tuple[str, float]
 
     def sentence(self, pace: float | None) -> str:
-        """For whoever has to place queues; `pace`: cycles of an input that it sets, None where it does not."""
-        named = ", ".join(f"{user.name} {100 * user.share:.0f} %" for user in self.users[:_NAMED])
-        more = f" and {len(self.users) - _NAMED} more" if len(self.users) > _NAMED else ""
-        text = f"it carries {named}{more}"
+        """Describe the contention to someone who places queues. `pace` is the cycles of an input if this channel or
+        link sets the pace, else None."""
+        text = f"it carries {self._list_users()}"
         name, cycles = self.rest
-        least = max(cycles, self.spread or 0.0)
+        spread = self.spread or 0.0
+        least = max(cycles, spread)
         if self.spread is not None and self.spread < self.cycles:
             text += f"; spread alike over {self.places} channels it would work {self.spread:,.0f} cycles"
         if pace is None or least >= pace or (self.spread is None and not name):
             return text
-        what = f"{name}, {cycles:,.0f} cycles," if cycles >= (self.spread or 0.0) else "the channels"
+        limit = "the channels"
+        if cycles >= spread:
+            limit = f"{name}, {cycles:,.0f} cycles,"
         if self.spread is None:
             text += "; with less to carry"
-        return f"{text}, and {what} would set the pace: at best {100 * (1 - least / pace):.0f} % fewer cycles"
+        return f"{text}, and {limit} would set the pace: at best {100 * (1 - least / pace):.0f} % fewer cycles"
+
+    def _list_users(self) -> str:
+        named = ", ".join(f"{user.name} {100 * user.share:.0f} %" for user in self.users[:_NAMED])
+        if len(self.users) > _NAMED:
+            return f"{named} and {len(self.users) - _NAMED} more"
+        return named
 
 
 def contention(
     timing: EpochTiming, edges: Sequence[Flow], paths: Sequence[Path], name: str, channels: int
 ) -> Contention | None:
-    """Of a DRAM channel, the host link or a NoC link by its name in `timing`; None for anything else. `channels`: DRAM
-    channels of the chip."""
+    """Return the contention of a DRAM channel, the host link or a NoC link, by its name in `timing`; None for any other
+    unit. `channels` is the number of DRAM channels of the chip."""
     carried: dict[str, float] = {}
     for edge, path in zip(edges, paths, strict=True):
-        size = _carries(edge, path, name)
+        size = _bytes_over(edge, path, name)
         if size:
             carried[edge.name] = carried.get(edge.name, 0.0) + size
     if not carried:
@@ -218,34 +251,42 @@ def contention(
     total = sum(carried.values())
     users = [User(flow, size / total) for flow, size in carried.items()]
     users.sort(key=lambda user: (-user.share, user.name))
-    is_dram = name.startswith(CHANNEL)
-    chip = name.partition(",")[2]  # its channels have one name but for the number
-    dram = [item for item in timing.memory if item.name.startswith(CHANNEL) and item.name.partition(",")[2] == chip]
-    spread = sum(item.cycles for item in dram) / channels if is_dram else None
-    aside = {item.name for item in dram} if is_dram else {name}
-    if not is_dram:  # a transfer is as slow as the fullest link on its way
-        aside |= set(carried)
-    others = [item for _, item in timing.busy() if item.name not in aside]
-    rest = max(others, key=lambda item: item.cycles, default=None)
-    cycles = next(item.cycles for item in (*timing.memory, *timing.links) if item.name == name)
+    spread = None
+    places = 1
+    aside = {name, *carried}  # a transfer is as slow as the fullest link on its way
+    if name.startswith(CHANNEL):
+        on_chip = _channels_beside(timing, name)
+        spread = sum(unit.cycles for unit in on_chip) / channels
+        places = channels
+        aside = {unit.name for unit in on_chip}
+    others = [(unit.name, unit.cycles) for _, unit in timing.busy() if unit.name not in aside]
+    cycles = next(unit.cycles for unit in (*timing.memory, *timing.links) if unit.name == name)
     return Contention(
         name=name,
         cycles=cycles,
         users=tuple(users),
-        places=channels if is_dram else 1,
+        places=places,
         spread=spread,
-        rest=(rest.name, rest.cycles) if rest else ("", 0.0),
+        rest=max(others, key=lambda other: other[1], default=("", 0.0)),
     )
 
 
-def _carries(edge: Flow, path: Path, name: str) -> float:
-    """Bytes of one input."""
+def _channels_beside(timing: EpochTiming, name: str) -> list[Busy]:
+    """Return the busy DRAM channels of the same chip; their names differ in the number alone."""
+    chip = name.partition(",")[2]
+    return [unit for unit in timing.memory if unit.name.startswith(CHANNEL) and unit.name.partition(",")[2] == chip]
+
+
+def _bytes_over(edge: Flow, path: Path, name: str) -> float:
+    """Return the bytes of one input that an edge moves over the named channel or link."""
     if edge.once:
         return 0.0
     if name == "host link":
-        return sum(edge.memory_bytes.values()) if edge.memory == "host" else 0.0
+        if edge.memory == "host":
+            return sum(edge.memory_bytes.values())
+        return 0.0
     if name.startswith(CHANNEL):
         if edge.memory != "dram":
             return 0.0
         return sum(size for number, size in edge.memory_bytes.items() if channel_name(number, edge.chip) == name)
-    return sum(size for way, size in path.loads() if str(way) == name)
+    return sum(size for link, size in path.loads() if str(link) == name)

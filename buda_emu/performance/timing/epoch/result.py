@@ -1,4 +1,4 @@
-"""What is known of an epoch that was modelled: its ops, channels, links and transfers, and when everything happened."""
+"""The result of modelling an epoch: its ops, channels, links and transfers, and the time of every task."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -11,9 +11,9 @@ INPUT_BUFFERS: Final = 2  # parts of an input that a core holds
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """What an op takes for one input on each of its cores, in cycles; `math` of them its math unit works.
+    """Cycles that an op takes for one input on each of its cores, and those of them in which the math unit works.
 
-    `threads`: how long unpack, math and pack work at least.
+    `threads` are lower bounds for the unpack, math and pack threads.
     """
 
     cycles: float
@@ -24,7 +24,8 @@ class Cost:
 
 @dataclass(frozen=True, slots=True)
 class OpTiming:
-    """One op over the modelled inputs, in cycles. Waits are of its unit, between its first and its last part."""
+    """Times of one op over the modelled inputs, in cycles. Waiting times are gaps between the first and the last part
+    of its unit."""
 
     op: str
     cost: Cost
@@ -40,7 +41,7 @@ class OpTiming:
 
 @dataclass(frozen=True, slots=True)
 class Busy:
-    """A unit other than an op: cycles that it works for each input."""
+    """A unit of the epoch, and the cycles that it works for each input."""
 
     name: str
     cycles: float
@@ -48,7 +49,8 @@ class Busy:
 
 @dataclass(frozen=True, slots=True)
 class EpochTiming:
-    """One temporal graph. `cycles_per_input` leaves the first input out, as the vendor's reports do (PERF 3)."""
+    """Times of one temporal graph. `cycles_per_input` leaves the first input out, as the vendor's reports do (PERF
+    3)."""
 
     graphs: tuple[str, ...]
     inputs: int
@@ -72,12 +74,15 @@ class EpochTiming:
 
     @property
     def pace(self) -> float:
-        """Cycles for each input: from one to the next, or of the only one."""
-        return self.cycles_per_input if self.cycles_per_input is not None else float(self.first_input)
+        """Return the cycles from one input to the next, or those of the only input."""
+        if self.cycles_per_input is not None:
+            return self.cycles_per_input
+        return float(self.first_input)
 
     def busy(self) -> list[tuple[str, Busy]]:
-        """Ops, memory channels, the busiest NoC links and transfers: kind, and cycles that each works for an input."""
-        found = [("op", Busy(item.op, item.active / self.modelled)) for item in self.ops]
-        found += [("memory", item) for item in self.memory]
-        found += [("link", item) for item in self.links[:3]]
-        return found + [("transfer", item) for item in self.transfers]
+        """List ops, memory channels, the three busiest links and the transfers, each with its kind and the cycles that
+        it works for one input."""
+        units = [("op", Busy(unit.op, unit.active / self.modelled)) for unit in self.ops]
+        units += [("memory", unit) for unit in self.memory]
+        units += [("link", unit) for unit in self.links[:3]]
+        return units + [("transfer", unit) for unit in self.transfers]

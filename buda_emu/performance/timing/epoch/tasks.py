@@ -1,4 +1,4 @@
-"""The tasks of an epoch on `timeline`: transfers of each input, parts of each op, and what they wait for."""
+"""The tasks of an epoch on `timeline`: transfers of each input, parts of each op, and the events that they wait for."""
 
 from collections.abc import Callable, Mapping, Sequence
 from math import ceil
@@ -11,7 +11,7 @@ from buda_emu.netlist.model import Op, TemporalGraph
 from buda_emu.performance.timeline import Schedule, Timing
 from buda_emu.performance.timeline.tasks import Counted
 from buda_emu.performance.timing.epoch.result import INPUT_BUFFERS, Busy, Cost, EpochTiming, OpTiming
-from buda_emu.performance.timing.transfers.flows import Flow, channel_name, through
+from buda_emu.performance.timing.transfers.flows import Flow, channel_name, stream_in_channel
 from buda_emu.performance.timing.transfers.noc import Path, loads
 from buda_emu.performance.timing.transfers.rates import Rates
 
@@ -20,21 +20,24 @@ MOST_PARTS: Final = 16
 
 
 def parts_of(op: Op) -> int:
-    """How an op's work on one input is cut."""
+    """Return the number of parts into which an op's work on one input is cut."""
     return parts_of_blocks(op.blocking.t, op.blocking.mblock)
 
 
 def parts_of_blocks(t: int, mblock: tuple[int, int]) -> int:
-    """Into whole t slices, but where t is a prime or nearly one."""
+    """Return the number of parts for `t` slices and an mblock: whole slices, unless t has no suitable divisor or is
+    small."""
     if t >= LEAST_PARTS:
         parts = next(parts for parts in range(min(t, MOST_PARTS), 0, -1) if t % parts == 0)
-        return parts if parts >= LEAST_PARTS else MOST_PARTS
+        if parts >= LEAST_PARTS:
+            return parts
+        return MOST_PARTS
     return t * max(1, min(mblock[0] * mblock[1], LEAST_PARTS // t))
 
 
 def room_of(op: Op, parts: int) -> int:
-    """Parts that an output buffer holds: buf_size_mb macroblocks, a t slice each. Where a part is many slices, two
-    buffers of one slice are two of a part: one is filled while the other one is sent."""
+    """Return the parts that an output buffer holds. It has `buf_size_mb` macroblocks, one for each t slice. If a part
+    is many slices, two buffers of one slice count as two parts: one is filled while the other is sent."""
     return max(1, min(op.buf_size_mb, INPUT_BUFFERS), op.buf_size_mb * parts // op.blocking.t)
 
 
@@ -43,7 +46,7 @@ LINKS: Final = 16  # whose load is reported
 
 
 def paces(ends: Sequence[int]) -> tuple[float, float]:
-    """Cycles from one input to the next, over the third and the last quarter of the inputs."""
+    """Return the cycles from one input to the next, over the third and over the last quarter of the inputs."""
     quarter = max(len(ends) // 4, 1)
     last = ends[-1]
     middle = ends[-1 - quarter]
@@ -55,28 +58,30 @@ def _ceil_div(a: Ints, b: int) -> Ints:
     return -(-a // b)
 
 
-def _one(number: int, like: Ints) -> Counted:
-    """One token of an object for each task."""
+def _one_token(number: int, like: Ints) -> Counted:
+    """Signal one token of an object in each task."""
     return number, np.ones_like(like)
 
 
 def step_cycles(edge: Flow, path: Path, travel: float, steps: int, rates: Rates) -> tuple[int, int]:
-    """Cycles of the first step of what goes over links and ports in so many of them, `travel` cycles for all, and of
-    each of the others: the first one waits for what is read in DRAM, each for the way between two ops."""
-    latency = rates.read[path.far] if edge.memory == "dram" and edge.operand >= 0 else 0
+    """Return the cycles of the first step of a transfer over links and ports, and of each other step; `travel` is the
+    cycles of all `steps`. The first step of a DRAM read includes the read latency, each step between two ops that of
+    the way."""
+    if edge.memory == "dram" and edge.operand >= 0:
+        latency = rates.read[path.far]
+    else:
+        latency = 0
     if edge.once:
         return ceil(travel) + latency, 0
-    each = max(1, ceil(travel / steps))
+    cycles = max(1, ceil(travel / steps))
     if edge.operand >= 0 and edge.memory == "none":
-        each += rates.start + rates.hop * edge.hops
-    return each + latency, each
+        cycles += rates.start + rates.hop * edge.hops
+    return cycles + latency, cycles
 
 
 class EpochTasks:
-    """The schedule of some inputs of an epoch.
-
-    `ends`, after `run`: when the last op is done with each of them.
-    """
+    """The schedule of the first inputs of an epoch. After `run`, `ends` has the cycle at which the last op ends each
+    input."""
 
     def __init__(
         self,
@@ -99,27 +104,30 @@ class EpochTasks:
         self._done = {op.name: self.schedule.object(f"{op.name}: parts done") for op in ops}
         # what an op waits for, and in how many steps an input of it arrives
         self._arrivals: dict[str, list[tuple[int, int]]] = {op.name: [] for op in ops}
-        self._loads: dict[str, list[int]] = {op.name: [] for op in ops}  # of what is loaded once
+        self._load_objects: dict[str, list[int]] = {op.name: [] for op in ops}  # of what is loaded once
         self._consumed = {op.name: self.schedule.object(f"{op.name}: parts consumed") for op in ops}
         self._freed: dict[str, list[int]] = {op.name: [] for op in ops}  # counted in parts of the producer
         self._memory: dict[str, float] = {}  # cycles of a channel for one input of all its streams
         self._loading: dict[str, float] = {}  # and for all that is loaded once
         for edge, _ in edges:
-            busy = self._loading if edge.once else self._memory
+            if edge.once:
+                busy = self._loading
+            else:
+                busy = self._memory
             for channel, cycles in self._channels(edge):
                 busy[channel] = busy.get(channel, 0.0) + cycles
-        self._ways = {way: size / rates.over(way) for way, size in loads(edges).items()}  # cycles, as of a channel
-        self._ways_once = {way: size / rates.over(way) for way, size in loads(edges, once=True).items()}
+        self._link_cycles = {link: size / rates.over(link) for link, size in loads(edges).items()}
+        self._link_cycles_once = {link: size / rates.over(link) for link, size in loads(edges, once=True).items()}
         self._transfers: list[Busy] = []
         self._tasks: dict[str, range] = {}
-        self._ways_of: list[range] = []  # of each edge the tasks that are its way over links and ports
+        self._path_tasks: list[range] = []  # of each edge the tasks that are its way over links and ports
         for edge, path in edges:
-            self._add(edge, path)
+            self._add_transfer(edge, path)
         for op in ops:
             self._compute(op)
 
     # ------------------------------------------------------------------------------------------------- transfers
-    def _add(self, edge: Flow, path: Path) -> None:
+    def _add_transfer(self, edge: Flow, path: Path) -> None:
         if edge.operand < 0:
             self._write(edge, path)
         elif edge.source in self._parts:
@@ -130,22 +138,26 @@ class EpochTasks:
             self._read(edge, path)
 
     def _travel(self, edge: Flow, path: Path) -> float:
-        """Cycles of one input into or out of a core: at its own rate, or that of the fullest link or port on the
-        way."""
+        """Return the cycles of one input into or out of a core: at the core's own rate, or at that of the fullest link
+        or port on the way."""
         rate = min(self._rates.gather if path.gathers else self._rates.stream, self._rates.of_packets(edge.packet))
         if edge.crosses:
             rate = min(rate, self._rates.ethernet)
-        ways = self._ways_once if edge.once else self._ways
-        return max(edge.core_bytes / rate, max((ways[way] for way, _ in path.loads()), default=0.0))
+        if edge.once:
+            link_cycles = self._link_cycles_once
+        else:
+            link_cycles = self._link_cycles
+        return max(edge.core_bytes / rate, max((link_cycles[link] for link, _ in path.loads()), default=0.0))
 
-    def _travelled(self, edge: Flow, path: Path) -> float:
-        """`_travel` of what travels with each input, which is counted among the transfers."""
+    def _add_travel(self, edge: Flow, path: Path) -> float:
+        """Return `_travel` of an edge that transfers data with each input, and add it to the transfers of the
+        result."""
         cycles = self._travel(edge, path)
         self._transfers.append(Busy(edge.name, cycles))
         return cycles
 
     def _channels(self, edge: Flow) -> list[tuple[str, float]]:
-        """(channel, its cycles for one input of this edge); the host's channels are one link."""
+        """Return pairs of a channel and its cycles for one input of this edge. The host's channels are one link."""
         if edge.memory == "none":
             return []
         if edge.memory == "host":
@@ -153,64 +165,68 @@ class EpochTasks:
         return [(channel_name(n, edge.chip), size / self._rates.dram) for n, size in edge.memory_bytes.items()]
 
     def _streams(self, edge: Flow, path: Path) -> list[tuple[str, float]]:
-        """(name, cycles for one input) of what runs between a core and a queue: at the core, and in every channel."""
-        cycles = self._travelled(edge, path)
-        channels = [(through(channel, edge.name), self._memory[channel]) for channel, _ in self._channels(edge)]
+        """Return pairs of a unit and its cycles for one input, for a transfer between a core and a queue: the transfer
+        at the core, and its stream in every channel."""
+        cycles = self._add_travel(edge, path)
+        channels = [
+            (stream_in_channel(channel, edge.name), self._memory[channel]) for channel, _ in self._channels(edge)
+        ]
         return [(edge.name, cycles), *channels]
 
     def _read(self, edge: Flow, path: Path) -> None:
-        """A queue into an op: out of every channel, and into the core."""
+        """Add the transfer of a queue into an op: out of every channel, and into the core."""
         op = edge.target
         parts = self._parts[op]
         begin = len(self.schedule)
         for name, busy in self._streams(edge, path):
             unit = self.schedule.unit(name)
             arrived = self.schedule.object(f"{name} in {op}")
-            one, others = step_cycles(edge, path, busy, parts, self._rates)
-            for first, count, each in ((0, 1, one), (1, self._inputs * parts - 1, others)):
+            first_cycles, later_cycles = step_cycles(edge, path, busy, parts, self._rates)
+            for first, count, cycles in ((0, 1, first_cycles), (1, self._inputs * parts - 1, later_cycles)):
                 number = np.arange(first, first + count)
                 room = self._input_room(edge, number)
-                arrives = [_one(arrived, number)]
-                self.schedule.tasks(unit, each, count, room, arrives)
+                arrives = [_one_token(arrived, number)]
+                self.schedule.tasks(unit, cycles, count, room, arrives)
             self._arrivals[op].append((arrived, parts))
-        self._ways_of.append(range(begin, begin + self._inputs * parts))
+        self._path_tasks.append(range(begin, begin + self._inputs * parts))
 
     def _load(self, edge: Flow, path: Path) -> None:
-        """What is loaded before the first input: out of every channel, and into the core."""
-        steps = [(through(channel, edge.name), self._loading[channel]) for channel, _ in self._channels(edge)]
+        """Add the transfer of an operand that is loaded before the first input: out of every channel, and into the
+        core."""
+        steps = [(stream_in_channel(channel, edge.name), self._loading[channel]) for channel, _ in self._channels(edge)]
         for unit, cycles in [*steps, (edge.name, self._travel(edge, path))]:
             loaded = self.schedule.object(f"{edge.source} loaded")
             lasts, _ = step_cycles(edge, path, cycles, 1, self._rates)
             self.schedule.task(self.schedule.unit(unit), lasts, (), [(loaded, 1)])
-            self._loads[edge.target].append(loaded)
-        self._ways_of.append(range(len(self.schedule) - 1, len(self.schedule)))
+            self._load_objects[edge.target].append(loaded)
+        self._path_tasks.append(range(len(self.schedule) - 1, len(self.schedule)))
 
     def _between(self, edge: Flow, path: Path) -> None:
-        """One op to another, in as many steps as the finer of the two has parts."""
+        """Add the transfer between two ops, in as many steps as the finer of the two has parts."""
         producer = edge.source
         consumer = edge.target
-        made = self._parts[producer]
+        produced_parts = self._parts[producer]
         parts = self._parts[consumer]
-        steps = max(made, parts)
-        cycles = self._travelled(edge, path)
+        steps = max(produced_parts, parts)
+        cycles = self._add_travel(edge, path)
         unit = self.schedule.unit(f"{producer} > {consumer}")
         arrived = self.schedule.object(f"{producer} in {consumer}")
         freed = self.schedule.object(f"room of {producer} for {consumer}")
         _, duration = step_cycles(edge, path, cycles, steps, self._rates)
         step = np.arange(self._inputs * steps)
-        entry, k = np.divmod(step, steps)
-        needed = entry * made + _ceil_div((k + 1) * made, steps)
-        waits = [(self._done[producer], needed), *self._input_room(edge, entry * parts + k * parts // steps)]
-        self._ways_of.append(
+        entry, index = np.divmod(step, steps)
+        needed = entry * produced_parts + _ceil_div((index + 1) * produced_parts, steps)
+        waits = [(self._done[producer], needed), *self._input_room(edge, entry * parts + index * parts // steps)]
+        self._path_tasks.append(
             self.schedule.tasks(
-                unit, duration, len(step), waits, [_one(arrived, step), (freed, np.diff(needed, prepend=0))]
+                unit, duration, len(step), waits, [_one_token(arrived, step), (freed, np.diff(needed, prepend=0))]
             )
         )
         self._arrivals[consumer].append((arrived, steps))
         self._freed[producer].append(freed)
 
     def _write(self, edge: Flow, path: Path) -> None:
-        """An op into a queue: out of the core, and into every channel."""
+        """Add the transfer of an op into a queue: out of the core, and into every channel."""
         op = edge.source
         begin = len(self.schedule)
         for name, busy in self._streams(edge, path):
@@ -218,59 +234,79 @@ class EpochTasks:
             freed = self.schedule.object(f"room of {name}")
             number = np.arange(self._inputs * self._parts[op])
             _, duration = step_cycles(edge, path, busy, self._parts[op], self._rates)
-            self.schedule.tasks(unit, duration, len(number), [(self._done[op], number + 1)], [_one(freed, number)])
+            self.schedule.tasks(
+                unit, duration, len(number), [(self._done[op], number + 1)], [_one_token(freed, number)]
+            )
             self._freed[op].append(freed)
-        self._ways_of.append(range(begin, begin + self._inputs * self._parts[op]))
+        self._path_tasks.append(range(begin, begin + self._inputs * self._parts[op]))
 
     def _input_room(self, edge: Flow, part: Ints) -> list[Counted]:
-        """Two parts, or as many as the operand's buffer is made for (`input_buf_min_size_tiles`)."""
+        """Wait until the consumer's buffer has room: for two parts, or more if `input_buf_min_size_tiles` makes it
+        larger."""
         least = self._least[edge.target]
         tiles = edge.core_bytes / max(edge.packet, 1)
-        wanted = least[edge.operand] if edge.operand < len(least) else 0
-        buffers = max(self._buffers, int(wanted * self._parts[edge.target] / max(tiles, 1.0)))
+        if edge.operand < len(least):
+            least_tiles = least[edge.operand]
+        else:
+            least_tiles = 0
+        buffers = max(self._buffers, int(least_tiles * self._parts[edge.target] / max(tiles, 1.0)))
         return [(self._consumed[edge.target], np.maximum(part + 1 - buffers, 0))]
 
     # ------------------------------------------------------------------------------------------------------- ops
     def _compute(self, op: Op) -> None:
+        """Add the parts of an op: they wait for their operands and for room in the output buffer."""
         parts = self._parts[op.name]
         unit = self._units[op.name]
         room = room_of(op, parts)
-        each = max(1, round(self._costs[op.name].cycles / parts))
-        slices = op.blocking.t if parts >= op.blocking.t else parts
+        part_cycles = max(1, round(self._costs[op.name].cycles / parts))
+        if parts >= op.blocking.t:
+            slices = op.blocking.t
+        else:
+            slices = parts
         together = parts // slices if op.has("rows by columns") else 1  # a product is packed when its sum is complete
         part = np.arange(self._inputs * parts)
-        entry, k = np.divmod(part, parts)
+        entry, index = np.divmod(part, parts)
         waits: list[Counted] = [
-            (arrived, entry * steps + _ceil_div((k + 1) * steps, parts)) for arrived, steps in self._arrivals[op.name]
+            (arrived, entry * steps + _ceil_div((index + 1) * steps, parts))
+            for arrived, steps in self._arrivals[op.name]
         ]
-        waits += [(loaded, np.where(part == 0, 1, 0)) for loaded in self._loads[op.name]]
+        waits += [(loaded, np.where(part == 0, 1, 0)) for loaded in self._load_objects[op.name]]
         last = part // together * together + together  # parts that are done when this group is
         waits += [(freed, np.where(last > room, last - max(room, together), 0)) for freed in self._freed[op.name]]
         ends = np.where((part + 1) % together == 0, together, 0)
-        signals = [_one(self._consumed[op.name], part), (self._done[op.name], ends)]
-        self._tasks[op.name] = self.schedule.tasks(unit, each, len(part), waits, signals)
+        signals = [_one_token(self._consumed[op.name], part), (self._done[op.name], ends)]
+        self._tasks[op.name] = self.schedule.tasks(unit, part_cycles, len(part), waits, signals)
 
     # --------------------------------------------------------------------------------------------------- results
     def run(self) -> None:
-        """Find when everything happens. Raises ProgramError for buffers that are too small."""
+        """Compute the times of all tasks. Raises ProgramError if buffers are too small."""
         self.timing = self.schedule.run()
-        found = np.zeros(self._inputs, np.int64)
+        ends = np.zeros(self._inputs, np.int64)
         for op, tasks in self._tasks.items():
-            own = self.timing.end[tasks.start : tasks.stop].reshape(self._inputs, self._parts[op])
-            found = np.maximum(found, own[:, -1])
-        self.ends: list[int] = found.tolist()  # when the last op is done with each input
+            op_ends = self.timing.end[tasks.start : tasks.stop].reshape(self._inputs, self._parts[op])
+            ends = np.maximum(ends, op_ends[:, -1])
+        self.ends: list[int] = ends.tolist()  # when the last op is done with each input
 
     def result(self, temporal: TemporalGraph, count: int, again: Callable[[int], EpochTiming]) -> EpochTiming:
-        """Figures of the whole epoch, after `run`."""
+        """Return the figures of the whole epoch with `count` inputs. Call `run` first."""
         timing = self.timing
         ends = self.ends
         pace = None
         if count > 1:
-            pace = paces(ends)[1] if self._inputs < count else (ends[-1] - ends[0]) / (count - 1)
+            if self._inputs < count:
+                pace = paces(ends)[1]
+            else:
+                pace = (ends[-1] - ends[0]) / (count - 1)
         beyond = (count - self._inputs) * (pace or 0.0)
         waited = timing.waited()
-        steady_from = ends[-1 - max(len(ends) // 4, 1)] if len(ends) > 1 else 0
-        last = int(timing.end.argmax()) if len(timing.end) else -1
+        if len(ends) > 1:
+            steady_from = ends[-1 - max(len(ends) // 4, 1)]
+        else:
+            steady_from = 0
+        if len(timing.end):
+            last = int(timing.end.argmax())
+        else:
+            last = -1
         rooms = (*self._consumed.values(), *(number for freed in self._freed.values() for number in freed))
         return EpochTiming(
             graphs=temporal.graphs,
@@ -280,7 +316,7 @@ class EpochTasks:
             first_input=ends[0],
             last_pack=ends[-1] + beyond,
             total=timing.makespan + beyond,
-            ops=tuple(self._op(op, timing, waited) for op in self._ops),
+            ops=tuple(self._op_timing(op, timing, waited) for op in self._ops),
             memory=tuple(Busy(name, cycles) for name, cycles in self._memory.items()),
             transfers=tuple(self._transfers),
             links=self._busiest_links(),
@@ -290,15 +326,15 @@ class EpochTasks:
             rooms=rooms,
             timing=timing,
             schedule=self.schedule,
-            ways=tuple(self._ways_of),
+            ways=tuple(self._path_tasks),
             again=again,
         )
 
     def _busiest_links(self) -> tuple[Busy, ...]:
-        order = sorted(self._ways.items(), key=lambda item: (-item[1], str(item[0])))
-        return tuple(Busy(str(way), cycles) for way, cycles in order[:LINKS])
+        order = sorted(self._link_cycles.items(), key=lambda entry: (-entry[1], str(entry[0])))
+        return tuple(Busy(str(link), cycles) for link, cycles in order[:LINKS])
 
-    def _op(self, op: Op, timing: Timing, waited: Ints) -> OpTiming:
+    def _op_timing(self, op: Op, timing: Timing, waited: Ints) -> OpTiming:
         tasks = self._tasks[op.name]
         parts = self._parts[op.name]
         span = slice(tasks.start, tasks.stop)

@@ -1,5 +1,6 @@
 """One op on one core, as the cost model sees it: declaration, number formats and dimensions."""
 
+from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Final, Literal
 
@@ -65,54 +66,61 @@ class OpCall:
 
     @property
     def result_df(self) -> str:
-        """Format of the output."""
+        """Return the format of the output."""
         return self.out_df or self.in0_df
 
     @property
     def data_df(self) -> str:
-        """Format of the operand that carries the numbers: of a sparse matmul the dense one."""
-        return (self.in1_df or self.result_df) if self.sparse else self.in0_df
+        """Return the format of the operand that carries the data; for a sparse matmul this is the dense one."""
+        if self.sparse:
+            return self.in1_df or self.result_df
+        return self.in0_df
 
     @property
     def phases(self) -> int:
-        """FPU passes over each tile product."""
+        """Return the number of FPU passes over each tile product."""
         return PHASES[self.fidelity]
 
     @property
     def kind(self) -> str:
-        """The op type, told apart by what changes how it is computed."""
+        """Return the op type, with the dimension of a reduce and the sparseness of a matmul: the names of the cost
+        model."""
         if OP_TYPES[self.op_type].has("reduces"):
             return f"reduce_{self.reduce_dim}"
-        return "matmul_sparse" if self.sparse else self.op_type
+        if self.sparse:
+            return "matmul_sparse"
+        return self.op_type
 
     @property
     def ublocks(self) -> int:
-        """Ublocks of the output on one core."""
+        """Return the number of ublocks of the output on one core."""
         return self.t * self.mblock_m * self.mblock_n
 
     @property
     def ublock_tiles(self) -> int:
-        """Tiles of one ublock."""
+        """Return the number of tiles of one ublock."""
         return self.ublock_rt * self.ublock_ct
 
     @property
     def tiles(self) -> int:
-        """Tiles of the output on one core (of the input for reduce over r or c)."""
+        """Return the number of tiles of the output on one core (of the input for reduce over r or c)."""
         return self.ublocks * self.ublock_tiles
 
     @property
     def products(self) -> int:
-        """Tile products of a dense matmul or depthwise, 0 for other ops."""
-        return self.tiles * self.m_k * self.u_kt if self.has_inner and not self.sparse else 0
+        """Return the number of tile products of a dense matmul or depthwise, 0 for other ops."""
+        if self.has_inner and not self.sparse:
+            return self.tiles * self.m_k * self.u_kt
+        return 0
 
     @property
     def has_inner(self) -> bool:
-        """Has it an inner dimension of `m_k` blocks of `u_kt` tiles."""
+        """Return whether the op has an inner dimension of `m_k` blocks of `u_kt` tiles."""
         return OP_TYPES[self.op_type].has("inner dimension")
 
     @property
     def is_sfpu(self) -> bool:
-        """Does the vector unit compute it, which is what vector modes shorten."""
+        """Return whether the vector unit (SFPU) computes the op; vector modes shorten only such ops."""
         return OP_TYPES[self.op_type].has("vector unit")
 
 
@@ -122,20 +130,20 @@ def _check_words(call: OpCall) -> None:
         raise UnsupportedError(f"{call.op_type} has no cost as a whole: add up the ops of its schedule")
     if declared is None or not declared.runs:
         raise HostError(f"op_type: '{call.op_type}' is not an op type (buda-emu ops lists them)")
-    if call.arch not in ARCHS or not ARCHS[call.arch].documented:
-        raise HostError(
-            f"arch: '{call.arch}' is not one of {', '.join(a.name for a in ARCHS.values() if a.documented)}"
-        )
+    _check_choice("arch", call.arch, [arch.name for arch in ARCHS.values() if arch.documented])
     for column in ("in0_df", "in1_df", "out_df"):
         name = getattr(call, column)
         if name not in FORMATS and (name or column == "in0_df"):
             raise HostError(f"{column}: '{name}' is not a number format (buda-emu formats lists them)")
-    if call.fidelity not in PHASES:
-        raise HostError(f"fidelity: '{call.fidelity}' is not one of {', '.join(PHASES)}")
-    if call.vector_mode not in ("rc", "r", "c"):
-        raise HostError(f"vector_mode: '{call.vector_mode}' is not one of rc, r, c")
-    if declared.has("reduces") and call.reduce_dim not in ("r", "c", "z"):
-        raise HostError(f"reduce_dim: '{call.reduce_dim}' is not one of r, c, z")
+    _check_choice("fidelity", call.fidelity, PHASES)
+    _check_choice("vector_mode", call.vector_mode, ("rc", "r", "c"))
+    if declared.has("reduces"):
+        _check_choice("reduce_dim", call.reduce_dim, ("r", "c", "z"))
+
+
+def _check_choice(column: str, word: str, choices: Collection[str]) -> None:
+    if word not in choices:
+        raise HostError(f"{column}: '{word}' is not one of {', '.join(choices)}")
 
 
 def _check_sizes(call: OpCall) -> None:

@@ -1,4 +1,4 @@
-"""Cycles of one op on one core: its parameter set, how well founded that is, and the bounds below which no op runs."""
+"""Cycles of one op on one core: the choice of a parameter set, its provenance, and lower bounds for any op."""
 
 import json
 from collections.abc import Mapping, Set
@@ -31,7 +31,8 @@ Family = tuple[str, str, bool, bool, str]
 
 @dataclass(frozen=True, slots=True)
 class ParameterSet:
-    """Weights of one family and where they come from. Errors are relative, on rows that the fit saw or did not see."""
+    """Weights of one family and their origin. `fitted` and `held_out` are relative errors, on rows that the fit saw and
+    on others."""
 
     arch: str
     kind: str
@@ -49,42 +50,48 @@ class ParameterSet:
 
     @property
     def family(self) -> Family:
-        """The key of this set."""
+        """Return the key of this set."""
         return self.arch, self.kind, self.approximate, self.l1_acc, self.numbers
 
     @property
     def label(self) -> str:
-        """How reports name this set."""
+        """Return the name of this set in reports."""
         marks = (" approximate" if self.approximate else "") + (" l1_acc" if self.l1_acc else "")
         return f"{self.arch} {self.kind}{marks} {'/'.join(self.out_dfs)}"
 
 
 def number_class(df: str) -> str:
-    """Formats that move alike: block formats, and others by kind and width."""
+    """Return the class of a format: formats of a class are moved alike. All block formats are one class, others differ
+    by kind and width."""
     spec = FORMATS[df]
-    return "block" if spec.kind == "block" else f"{spec.kind}{spec.bits}"
+    if spec.kind == "block":
+        return "block"
+    return f"{spec.kind}{spec.bits}"
 
 
 def numbers_of(call: OpCall) -> str:
-    """Number classes of data and result."""
+    """Return the number classes of data and result as one word."""
     return f"{number_class(call.data_df)}->{number_class(call.result_df)}"
 
 
 def family_of(call: OpCall) -> Family:
-    """The family whose weights are the call's own, if it was measured."""
+    """Return the family that holds the call's own weights, if it was measured."""
     return call.arch, call.kind, call.approximate, call.l1_acc, numbers_of(call)
 
 
 def sizes_of(call: OpCall) -> dict[str, int]:
-    """The sizes whose measured range is kept with a set: ublocks, tiles of one, inner dimension in tiles (of a sparse
-    matmul: encoded tiles)."""
-    inner = call.nz_tiles if call.sparse else max(call.z, 1) * max(call.m_k, 1) * max(call.u_kt, 1)
+    """Return the sizes whose measured range a set records: ublocks, tiles of one ublock, and the inner dimension in
+    tiles (for a sparse matmul the encoded tiles)."""
+    if call.sparse:
+        inner = call.nz_tiles
+    else:
+        inner = max(call.z, 1) * max(call.m_k, 1) * max(call.u_kt, 1)
     return {"ublocks": call.ublocks, "ublock_tiles": call.ublock_tiles, "inner": inner}
 
 
 @cache
 def parameter_sets() -> Mapping[Family, ParameterSet]:
-    """All sets, in the order of the file."""
+    """Return all parameter sets by family, in the order of the file."""
     text = (files("buda_emu.performance.timing") / "data" / "op_cost.json").read_text(encoding="utf-8")
     content: dict[str, Any] = json.loads(text)
     if content["schema_version"] != 1:
@@ -112,7 +119,7 @@ ARCH_RELATIVES: Final[Mapping[str, tuple[str, ...]]] = {
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """A parameter set, its weights widened to the op's formats, and what may be said of the result."""
+    """A parameter set, its weights widened to the op's formats, and the provenance of a result."""
 
     parameters: ParameterSet
     weights: Weights
@@ -120,89 +127,98 @@ class Choice:
 
 
 def choose(call: OpCall) -> Choice:
-    """The parameter set for an op. Every op type has one."""
-    own = parameter_sets().get(family_of(call))
-    if own is not None:
-        return Choice(own, _widened(own, call), _provenance(own, call))
+    """Choose the parameter set of an op: its own, or the nearest one. Every op type has one."""
+    parameters = parameter_sets().get(family_of(call))
+    if parameters is not None:
+        return Choice(parameters, _widen(parameters, call), _provenance(parameters, call))
     nearest = _nearest(call)
-    return Choice(nearest, _widened(nearest, call), f"estimated from {nearest.label}")
+    return Choice(nearest, _widen(nearest, call), f"estimated from {nearest.label}")
 
 
-def plain(call: OpCall) -> bool:
-    """Whether the op is of the shape that was measured: full tiles, tilized output, the whole tile in vector mode."""
+def has_measured_shape(call: OpCall) -> bool:
+    """Return whether the op has the shape that was measured: full tiles, tilized output, vector mode rc."""
     return (call.tile_rows, call.tile_cols, call.vector_mode, call.untilize) == (32, 32, "rc", False)
 
 
 def copy_of(call: OpCall) -> OpCall:
-    """A nop of the same dimensions and formats: what moving the tiles costs, whatever is computed on them."""
+    """Return a nop of the same dimensions and formats. Its cost is that of moving the tiles alone."""
     return replace(call, op_type="nop", approximate=False, vector_mode="rc", l1_acc=False, reduce_dim="", z=0)
 
 
-def _provenance(own: ParameterSet, call: OpCall) -> str:
-    if not plain(call):
-        return f"estimated from {own.label}"
+def _provenance(parameters: ParameterSet, call: OpCall) -> str:
+    """Return how well the set fits the op: "measured", "interpolated", or "estimated from" the set."""
+    if not has_measured_shape(call):
+        return f"estimated from {parameters.label}"
     sizes = sizes_of(call)
-    if any(not least <= sizes[name] <= most for name, (least, most) in own.ranges.items()):
-        return f"estimated from {own.label}, beyond the measured sizes"
-    same_formats = call.data_df in own.in_dfs and call.result_df in own.out_dfs
-    same_phases = call.phases in own.phases or not OP_TYPES[call.op_type].has("multiplies")
-    return "measured" if same_formats and same_phases else "interpolated"
+    if any(not least <= sizes[name] <= greatest for name, (least, greatest) in parameters.ranges.items()):
+        return f"estimated from {parameters.label}, beyond the measured sizes"
+    same_formats = call.data_df in parameters.in_dfs and call.result_df in parameters.out_dfs
+    same_phases = call.phases in parameters.phases or not OP_TYPES[call.op_type].has("multiplies")
+    if same_formats and same_phases:
+        return "measured"
+    return "interpolated"
 
 
 def _nearest(call: OpCall) -> ParameterSet:
+    """Return the set of the same kind, or of the kind that the op type costs as, with the least distance."""
     kinds = [call.kind, OP_TYPES[call.op_type].costs_as]
-    sets = [one for one in parameter_sets().values() if one.kind in kinds and one.arch in ARCH_RELATIVES[call.arch]]
-    return min(sets, key=lambda one: _distance(one, call, kinds))
+    sets = [
+        candidate
+        for candidate in parameter_sets().values()
+        if candidate.kind in kinds and candidate.arch in ARCH_RELATIVES[call.arch]
+    ]
+    return min(sets, key=lambda candidate: _distance(candidate, call, kinds))
 
 
-def _distance(one: ParameterSet, call: OpCall, kinds: list[str]) -> tuple[object, ...]:
-    """What sets apart, the worst first; ties end at the family's name."""
+def _distance(candidate: ParameterSet, call: OpCall, kinds: list[str]) -> tuple[object, ...]:
+    """Return how a set differs from the call, most important difference first. The family's name breaks ties."""
     return (
-        kinds.index(one.kind),
-        ARCH_RELATIVES[call.arch].index(one.arch),
-        one.approximate != call.approximate,
-        one.l1_acc != call.l1_acc,
-        _number_distance(one, call),
-        one.family,
+        kinds.index(candidate.kind),
+        ARCH_RELATIVES[call.arch].index(candidate.arch),
+        candidate.approximate != call.approximate,
+        candidate.l1_acc != call.l1_acc,
+        _number_distance(candidate, call),
+        candidate.family,
     )
 
 
-def _number_distance(one: ParameterSet, call: OpCall) -> float:
-    """Doublings between tile sizes; more than any of them where integers meet fractions."""
-    if one.numbers == numbers_of(call):
+def _number_distance(candidate: ParameterSet, call: OpCall) -> float:
+    """Return the doublings between the tile sizes of set and call; an integer format against a fraction counts ten."""
+    if candidate.numbers == numbers_of(call):
         return 0.0
     distance = 0.0
-    whole_kinds = ("int", "raw")
-    for theirs, ours in ((one.in_dfs[0], call.data_df), (one.out_dfs[0], call.result_df)):
-        whole = (FORMATS[theirs].kind in whole_kinds) != (FORMATS[ours].kind in whole_kinds)
-        distance += abs(FORMATS[theirs].bits.bit_length() - FORMATS[ours].bits.bit_length()) + 10 * whole
+    integer_kinds = ("int", "raw")
+    for theirs, ours in ((candidate.in_dfs[0], call.data_df), (candidate.out_dfs[0], call.result_df)):
+        integer_differs = (FORMATS[theirs].kind in integer_kinds) != (FORMATS[ours].kind in integer_kinds)
+        distance += abs(FORMATS[theirs].bits.bit_length() - FORMATS[ours].bits.bit_length()) + 10 * integer_differs
         distance += 0.1 * (number_class(theirs) != number_class(ours))
     return distance
 
 
-def widening(own: ParameterSet, call: OpCall) -> float:
-    """How much wider the op's tiles are than the measured ones, at least 1."""
+def widening(parameters: ParameterSet, call: OpCall) -> float:
+    """Return the factor by which the op's tiles are wider than the measured ones, at least 1."""
     return max(
         1.0,
-        packed_bytes(call.result_df) / max(map(packed_bytes, own.out_dfs)),
-        packed_bytes(call.data_df) / max(map(packed_bytes, own.in_dfs)),
+        packed_bytes(call.result_df) / max(map(packed_bytes, parameters.out_dfs)),
+        packed_bytes(call.data_df) / max(map(packed_bytes, parameters.in_dfs)),
     )
 
 
-def _widened(own: ParameterSet, call: OpCall) -> Weights:
-    """Weights for wider tiles than the measured ones: whatever moves tiles takes longer by as much, math does not.
+def _widen(parameters: ParameterSet, call: OpCall) -> Weights:
+    """Return the weights for tiles wider than the measured ones: stages that move tiles take longer by the same factor,
+    math does not.
 
-    Of an element-wise op other than a copy the stages do not say which of them is math; `op_cost` sets a copy of the
-    wider tiles beside it instead.
+    For an element-wise op other than a copy the fit does not tell which stage is math, so its weights stay; `op_cost`
+    takes a copy of the wider tiles as lower bound instead.
     """
-    ratio = widening(own, call)
-    if ratio == 1 or (own.kind not in FORMS and own.kind != "nop"):
-        return own.weights
+    ratio = widening(parameters, call)
+    if ratio == 1 or (parameters.kind not in FORMS and parameters.kind != "nop"):
+        return parameters.weights
     return {
         stage: values
-        if stage.startswith("math") and own.kind != "nop"
+        if stage.startswith("math") and parameters.kind != "nop"
         else {name: value * (ratio if "tiles" in name else 1.0) for name, value in values.items()}
-        for stage, values in own.weights.items()
+        for stage, values in parameters.weights.items()
     }
 
 
@@ -211,8 +227,10 @@ VECTOR_UNIT: Final[Mapping[str, float]] = {"grayskull": 1.59}
 
 
 def in_graph(call: OpCall) -> float:
-    """By which factor an op is slower when another op feeds it."""
-    return VECTOR_UNIT.get(call.arch, 1.0) if call.is_sfpu else 1.0
+    """Return the factor by which an op is slower when another op feeds it."""
+    if call.is_sfpu:
+        return VECTOR_UNIT.get(call.arch, 1.0)
+    return 1.0
 
 
 ELTWISE_CYCLES = 8
@@ -222,43 +240,50 @@ UNTILIZE_PACK_BYTES = 16
 
 
 def ideal_cycles(call: OpCall) -> float:
-    """Cycles for one input that no implementation can undercut: the slowest of FPU, unpack and pack at full rate."""
+    """Return a lower bound of the cycles for one input: the slowest of FPU, unpack and pack at full rate."""
     return max(ideal_threads(call))
 
 
 def ideal_threads(call: OpCall) -> tuple[float, float, float]:
-    """Cycles that unpackers, FPU and packers need for one input at full rate."""
+    """Return the cycles that unpackers, FPU and packers need for one input at full rate."""
     results = call.tiles
     if call.kind == "reduce_r":
         results = call.t * call.mblock_n * call.ublock_ct
     elif call.kind == "reduce_c":
         results = call.t * call.mblock_m * call.ublock_rt
-    rate = UNTILIZE_PACK_BYTES if call.untilize else device(call.arch).pack_bytes_per_clock
+    if call.untilize:
+        rate = UNTILIZE_PACK_BYTES
+    else:
+        rate = device(call.arch).pack_bytes_per_clock
     return _ideal_unpack(call), ideal_math(call), results * tile_fraction(call) * payload(call.result_df) / rate
 
 
 def tile_fraction(call: OpCall) -> float:
-    """Elements of a tile, as a share of the full 32x32."""
+    """Return the elements of a tile as a share of the full 32x32."""
     return call.tile_rows * call.tile_cols / 1024
 
 
 def payload(df: str) -> int:
-    """Bytes of a full tile's datums and exponents."""
+    """Return the bytes of a full tile's datums and exponents, without header."""
     return tile_bytes(df, 32, 32, 32, False)
 
 
 def ideal_math(call: OpCall) -> float:
-    """FPU cycles at full rate. The vector unit's work comes on top and is not counted here."""
+    """Return FPU cycles for one input at full rate. Work of the vector unit is not counted."""
     fraction = tile_fraction(call)
     if call.sparse:
         return call.nz_tiles * call.mblock_n * call.ublock_ct * fpu_cycles(call) * fraction
     if call.op_type == "matmul":
         return call.products * fpu_cycles(call) * fraction
-    phases = call.phases if call.op_type == "multiply" else 1
+    if call.op_type == "multiply":
+        phases = call.phases
+    else:
+        phases = 1
     return call.tiles * max(call.z if call.kind == "reduce_z" else 1, 1) * ELTWISE_CYCLES / 2 * phases * fraction
 
 
 def _ideal_unpack(call: OpCall) -> float:
+    """Return unpack cycles for one input at full rate, 0 for a sparse matmul."""
     if call.sparse:
         return 0.0  # encoded operand and reuse of the dense one: no simple lower bound
     if call.op_type == "matmul":
@@ -269,17 +294,20 @@ def _ideal_unpack(call: OpCall) -> float:
 
 
 def math_active_cycles(call: OpCall) -> int:
-    """Cycles in which the FPU works on one input of a dense matmul, as the chip's own counter gives them.
+    """Return the cycles in which the FPU works on one input of a dense matmul, as the chip's own counter reports them.
 
-    FPU cycles of all tile products, and 8 for each partial sum spilled and reloaded. With l1_acc partial sums stay in
-    L1, and only a block format reloads them once, to round the result. Int32 results accumulate in Dst.
-    (Silicon sweeps of wormhole_b0.) Raises UnsupportedError for other ops.
+    They are the FPU cycles of all tile products, and 8 for each partial sum that is spilled and reloaded. With l1_acc
+    partial sums stay in L1, and only a block format reloads them once, to round the result. Int32 results accumulate in
+    Dst. (Silicon sweeps of wormhole_b0.) Raises UnsupportedError for other ops.
     """
     if call.op_type != "matmul" or call.sparse:
         raise UnsupportedError(f"math-active cycles are known of dense matmul only, not of {call.kind}")
     spills = call.m_k - 1
     if call.l1_acc:
-        spills = min(spills, 1) if call.result_df.startswith("Bfp") else 0
+        if call.result_df.startswith("Bfp"):
+            spills = min(spills, 1)
+        else:
+            spills = 0
     if call.result_df == "Int32":
         spills = 0
     return call.products * fpu_cycles(call) + ELTWISE_CYCLES * spills * call.tiles
@@ -295,10 +323,10 @@ VECTOR_SHARE: Final = {"rc": 1.0, "c": 0.5116, "r": 0.1440}
 
 @dataclass(frozen=True, slots=True)
 class OpCost:
-    """What one input costs one core that reads from DRAM and writes to DRAM, as measured.
+    """Cycles of one input on one core that reads from DRAM and writes to DRAM, as measured.
 
-    `core_cycles` leaves out the stages in which DRAM was slower than the core: for a core fed by others. `ideal_cycles`
-    is the bound that hardware sets; `provenance`: see `choose`.
+    `core_cycles` leaves out the stages in which DRAM was slower than the core; it applies to a core that other ops
+    feed. `ideal_cycles` is the lower bound of the hardware; for `provenance` see `choose`.
     """
 
     cycles: float
@@ -309,15 +337,15 @@ class OpCost:
 
 
 def op_cycles(call: OpCall, *, model: Model = "fitted") -> float:
-    """Cycles of one op on one core for one input."""
+    """Return the cycles of one op on one core for one input."""
     return op_cost(call, model=model).cycles
 
 
 def op_cost(call: OpCall, *, model: Model = "fitted", reads: Set[int] = OPERANDS) -> OpCost:
-    """Cycles with their bound and provenance. `model`: "fitted" on silicon, or the "vendor"'s formulas (PERF 2);
-    `reads`: operands of a dense matmul that come from DRAM, where not both do.
+    """Return the cycles of an op with their lower bound and provenance. `model` is "fitted" (on silicon) or "vendor"
+    (its formulas, PERF 2). `reads` has the operands of a dense matmul that come from DRAM.
 
-    Raises HostError for an unknown model, and where the vendor's model gives no answer.
+    Raises HostError for an unknown model, and if the vendor's model gives no answer.
     """
     ideal = ideal_cycles(call)
     if model == "vendor":
@@ -326,17 +354,17 @@ def op_cost(call: OpCall, *, model: Model = "fitted", reads: Set[int] = OPERANDS
     if model != "fitted":
         raise HostError(f"model: '{model}' is not one of {', '.join(MODELS)}")
     choice = choose(call)
-    with_dram, on_core = (max(_fitted(call, choice, dram), ideal) for dram in (reads, None))
+    with_dram, on_core = (max(_evaluate_choice(call, choice, dram), ideal) for dram in (reads, None))
     return OpCost(cycles=with_dram, core_cycles=on_core, ideal_cycles=ideal, provenance=choice.provenance, model=model)
 
 
-def _fitted(call: OpCall, choice: Choice, dram: Set[int] | None) -> float:
-    """What the chosen set says, shortened for vector modes and tiny tiles, lengthened for untilized output.
+def _evaluate_choice(call: OpCall, choice: Choice, dram: Set[int] | None) -> float:
+    """Evaluate the chosen set, shortened for vector modes and tiny tiles, lengthened for untilized output.
 
-    `dram`: operands that come from there; None: what it adds is left out altogether. Where work on tiles is shorter or
-    tiles are wider than measured, a copy of the tiles may come to govern.
+    `dram` has the operands that come from DRAM; None leaves the stages of DRAM out. If work on tiles is shorter or
+    tiles are wider than measured, a plain copy of the tiles may be slower; the slower one counts.
     """
-    counted = _as(call, choice)
+    counted = _stand_in(call, choice)
     share = tile_fraction(call)
     if call.is_sfpu:
         share *= VECTOR_SHARE[call.vector_mode]
@@ -349,18 +377,25 @@ def _fitted(call: OpCall, choice: Choice, dram: Set[int] | None) -> float:
     return cycles
 
 
-def _as(call: OpCall, choice: Choice) -> OpCall:
-    """The op itself, or its relative of another kind that has been measured."""
-    return call if call.kind == choice.parameters.kind else replace(copy_of(call), op_type=choice.parameters.kind)
+def _stand_in(call: OpCall, choice: Choice) -> OpCall:
+    """Return the op, or the measured op that stands in for it if the set is of another kind."""
+    if call.kind == choice.parameters.kind:
+        return call
+    return replace(copy_of(call), op_type=choice.parameters.kind)
 
 
 def _evaluate(call: OpCall, choice: Choice, share: float, dram: Set[int] | None) -> float:
-    weights = choice.weights if share == 1.0 else _shared(choice.weights, share)
-    weights = {stage: _paid(stage, own, dram) for stage, own in weights.items()}
+    """Evaluate a set for a call of which only a share of each tile is worked on."""
+    if share == 1.0:
+        weights = choice.weights
+    else:
+        weights = _scale_to_share(choice.weights, share)
+    weights = {stage: _pay_for_dram(stage, stage_weights, dram) for stage, stage_weights in weights.items()}
     return evaluate(form_of(choice.parameters.kind), weights, features(call), fpu_cycles(call) * tile_fraction(call))
 
 
-def _paid(stage: str, weights: Mapping[str, float], dram: Set[int] | None) -> Mapping[str, float]:
+def _pay_for_dram(stage: str, weights: Mapping[str, float], dram: Set[int] | None) -> Mapping[str, float]:
+    """Return the weights of a stage with those set to 0 that belong to operands which do not come from DRAM."""
     operands = DRAM_STAGES.get(stage)
     if operands is None:
         return weights
@@ -369,8 +404,8 @@ def _paid(stage: str, weights: Mapping[str, float], dram: Set[int] | None) -> Ma
     return {count: 0.0 if operands.get(count, -1) not in {-1, *dram} else paid for count, paid in weights.items()}
 
 
-def _shared(weights: Weights, share: float) -> Weights:
-    """Weights for tiles of which only a share is worked on: set-up stays, work on tiles shrinks."""
+def _scale_to_share(weights: Weights, share: float) -> Weights:
+    """Return the weights for tiles of which only a share is worked on: set-up stays, work on tiles shrinks."""
     per_tile = tuple(f"{count}{ending}" for count in ("tiles", "products", "results") for ending in ROUNDS)
     return {
         stage: {name: value * (share if name.endswith(per_tile) else 1.0) for name, value in values.items()}

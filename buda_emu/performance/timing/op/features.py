@@ -1,4 +1,4 @@
-"""What is counted of an op: the quantities that cycles are spent on, for each category of ops.
+"""Counts of an op that cycles are spent on, and the form in which each kind of op combines them.
 
 All counts are for one input, and none falls when a dimension grows; with weights that are not negative no cost does.
 """
@@ -22,36 +22,39 @@ nop, in sizes that are powers of two: 34 KiB still do, 65 KiB do not)."""
 
 
 def features(call: OpCall) -> Features:
-    """The counts of one op, by the names that `forms` uses."""
+    """Count an op's features, by the names that the stages of `FORMS` use."""
     counts = {"inputs": 1.0, "ublocks": float(call.ublocks), "tiles": float(call.tiles)}
-    counts["streamed_tiles"] = float(call.tiles) if call.tiles * packed_bytes(call.result_df) >= STREAM_BYTES else 0.0
+    if call.tiles * packed_bytes(call.result_df) >= STREAM_BYTES:
+        counts["streamed_tiles"] = float(call.tiles)
+    else:
+        counts["streamed_tiles"] = 0.0
     if call.kind == "matmul_sparse":
-        counts |= _sparse(call)
+        counts |= _count_sparse(call)
     elif call.kind in ("matmul", "depthwise"):
-        counts |= _product(call)
+        counts |= _count_product(call)
     elif call.kind == "reduce_z":
-        counts |= _reduce_z(call)
+        counts |= _count_reduce_z(call)
     elif call.kind in ("reduce_r", "reduce_c"):
-        counts |= _reduce(call)
+        counts |= _count_reduce(call)
     return counts
 
 
 def packed_bytes(df: str) -> int:
-    """Bytes of a full tile of format `df` in L1, headers included."""
+    """Return the bytes of a full tile of format `df` in L1, header included."""
     return tile_bytes(df, 32, 32, 32, True)
 
 
-def _product(call: OpCall) -> Features:
-    """Dense matmul. The first block of the inner dimension starts from nothing and the last one leaves the core, so the
-    first, the second and all further blocks are counted apart: only between two further ones is a partial sum both
-    spilled and reloaded."""
+def _count_product(call: OpCall) -> Features:
+    """Count the features of a dense matmul or depthwise. The first block of the inner dimension starts from nothing and
+    the last one leaves the core, so the first, the second and all further blocks are counted apart: only between two
+    further ones is a partial sum both spilled and reloaded."""
     counts: Features = {
         "in0_tiles": call.t * call.mblock_m * call.ublock_rt * call.u_kt * call.m_k,  # operand tiles that arrive in L1
         "in1_tiles": call.t * call.mblock_n * call.ublock_ct * call.u_kt * call.m_k,
         "in0_ublocks": call.t * call.mblock_m * call.m_k,
         "in1_ublocks": call.t * call.mblock_n * call.m_k,
     }
-    for suffix, blocks in _blocks(call.m_k).items():
+    for suffix, blocks in _split_rounds(call.m_k).items():
         counts |= {
             f"ublocks{suffix}": call.ublocks * blocks,
             f"tiles{suffix}": call.tiles * blocks,
@@ -63,13 +66,14 @@ def _product(call: OpCall) -> Features:
     return counts
 
 
-def _blocks(inner: int) -> dict[str, int]:
-    """How many of `inner` rounds are the first, the second, and further ones."""
+def _split_rounds(inner: int) -> dict[str, int]:
+    """Return how many of `inner` rounds are the first, the second, and further ones."""
     return dict(zip(ROUNDS, (1, min(inner - 1, 1), max(inner - 2, 0)), strict=True))
 
 
-def _sparse(call: OpCall) -> Features:
-    """Sparse matmul: strips (columns of the inner dimension that hold something), their ublocks and tiles."""
+def _count_sparse(call: OpCall) -> Features:
+    """Count the features of a sparse matmul: strips (columns of the inner dimension with at least one tile), their
+    ublocks and tiles."""
     m = call.mblock_m
     n = call.mblock_n
     rt = call.ublock_rt
@@ -92,10 +96,10 @@ def _sparse(call: OpCall) -> Features:
     }
 
 
-def _reduce_z(call: OpCall) -> Features:
-    """Reduce over z: the first tile of each output, the second, and all further ones."""
+def _count_reduce_z(call: OpCall) -> Features:
+    """Count the features of a reduce over z: the first tile of each output, the second, and all further ones."""
     counts: Features = {}
-    for suffix, rounds in _blocks(max(call.z, 1)).items():
+    for suffix, rounds in _split_rounds(max(call.z, 1)).items():
         counts |= {
             f"ublocks{suffix}": call.ublocks * rounds,
             f"tiles{suffix}": call.tiles * rounds,
@@ -105,8 +109,9 @@ def _reduce_z(call: OpCall) -> Features:
     return counts
 
 
-def _reduce(call: OpCall) -> Features:
-    """Reduce over rows or columns. All ublocks that end in the same result ublock are one line of the input."""
+def _count_reduce(call: OpCall) -> Features:
+    """Count the features of a reduce over rows or columns. All ublocks that end in the same result ublock are one line
+    of the input."""
     over_rows = call.kind == "reduce_r"
     lines, width = (call.mblock_n, call.ublock_ct) if over_rows else (call.mblock_m, call.ublock_rt)
     return {
@@ -123,7 +128,8 @@ Weights = Mapping[str, Mapping[str, float]]
 
 @dataclass(frozen=True, slots=True)
 class Stage:
-    """Work of one unit. `ideal` counts tile products whose FPU cycles (`fpu_cycles`) are always there."""
+    """Work of one unit: a weighted sum of counts. `ideal` is a count of tile products whose FPU cycles (`fpu_cycles`)
+    are added without a weight."""
 
     name: str
     counts: tuple[str, ...]
@@ -132,14 +138,14 @@ class Stage:
 
 @dataclass(frozen=True, slots=True)
 class Serial:
-    """Parts one after another."""
+    """Forms that run one after another: their cycles are added."""
 
     parts: "tuple[Form, ...]"
 
 
 @dataclass(frozen=True, slots=True)
 class Overlap:
-    """Parts at the same time: the slowest governs."""
+    """Forms that run at the same time: the slowest counts."""
 
     parts: "tuple[Form, ...]"
 
@@ -164,28 +170,30 @@ _ELTWISE = Serial(
 )
 
 
-def _named(counts: tuple[str, ...], suffix: str) -> tuple[str, ...]:
+def _with_suffix(counts: tuple[str, ...], suffix: str) -> tuple[str, ...]:
     return tuple(count + suffix for count in counts)
 
 
 def _product_round(suffix: str) -> Form:
-    """One kind of round of the inner dimension: unpack, math and pack side by side."""
+    """Return the form of one kind of round of the inner dimension: unpack, math and pack side by side."""
     return Overlap(
         (
-            Stage(f"math{suffix}", _named(("ublocks", "tiles", "steps", "products"), suffix), f"products{suffix}"),
-            Stage(f"unpack{suffix}", _named(("ublocks", "tiles", "steps", "left_tiles", "right_tiles"), suffix)),
-            Stage(f"pack{suffix}", _named(("ublocks", "tiles"), suffix)),
+            Stage(
+                f"math{suffix}", _with_suffix(("ublocks", "tiles", "steps", "products"), suffix), f"products{suffix}"
+            ),
+            Stage(f"unpack{suffix}", _with_suffix(("ublocks", "tiles", "steps", "left_tiles", "right_tiles"), suffix)),
+            Stage(f"pack{suffix}", _with_suffix(("ublocks", "tiles"), suffix)),
         )
     )
 
 
 def _reduce_round(suffix: str) -> Form:
-    """One kind of round over z; `turn` is what a round waits for where there is little else to do."""
+    """Return the form of one kind of round over z; `turn` is the latency of a round with little other work."""
     return Overlap(
         (
-            Stage(f"math{suffix}", _named(("ublocks", "tiles"), suffix)),
-            Stage(f"move{suffix}", _named(("ublocks", "tiles"), suffix)),
-            Stage(f"turn{suffix}", _named(("rounds", "round_tiles", "tiles"), suffix)),
+            Stage(f"math{suffix}", _with_suffix(("ublocks", "tiles"), suffix)),
+            Stage(f"move{suffix}", _with_suffix(("ublocks", "tiles"), suffix)),
+            Stage(f"turn{suffix}", _with_suffix(("rounds", "round_tiles", "tiles"), suffix)),
         )
     )
 
@@ -233,7 +241,7 @@ _DEPTHWISE = Serial(
     (
         _FIXED,
         Stage("block", ("ublocks",)),
-        *(Stage(f"math{suffix}", _named(("products",), suffix), f"products{suffix}") for suffix in ROUNDS),
+        *(Stage(f"math{suffix}", _with_suffix(("products",), suffix), f"products{suffix}") for suffix in ROUNDS),
     )
 )
 
@@ -257,25 +265,31 @@ FORMS: Final[Mapping[str, Form]] = {
 
 
 def form_of(kind: str) -> Form:
-    """The form that ops of a kind have."""
+    """Return the form of a kind of op."""
     return FORMS.get(kind, _ELTWISE)
 
 
 def stages(form: Form) -> tuple[Stage, ...]:
-    """All stages of a form, in the order they are written."""
-    return (form,) if isinstance(form, Stage) else tuple(stage for part in form.parts for stage in stages(part))
+    """Return all stages of a form, in the order they are written."""
+    if isinstance(form, Stage):
+        return (form,)
+    return tuple(stage for part in form.parts for stage in stages(part))
 
 
 def fpu_cycles(call: OpCall) -> int:
-    """FPU cycles of one tile product, all fidelity phases."""
+    """Return the FPU cycles of one tile product, all fidelity phases included."""
     return device(call.arch).product_cycles * call.phases
 
 
 def evaluate(form: Form, weights: Weights, counts: Features, product_cycles: float) -> float:
-    """Cycles of one input. `product_cycles`: FPU cycles of a tile product."""
+    """Evaluate a form for one input, in cycles. `product_cycles` are the FPU cycles of a tile product."""
     if isinstance(form, Stage):
-        own = weights[form.name]
-        paid = sum(own[name] * counts[name] for name in form.counts)
-        return paid + product_cycles * counts[form.ideal] if form.ideal else paid
+        stage_weights = weights[form.name]
+        cycles = sum(stage_weights[name] * counts[name] for name in form.counts)
+        if form.ideal:
+            return cycles + product_cycles * counts[form.ideal]
+        return cycles
     parts = [evaluate(part, weights, counts, product_cycles) for part in form.parts]
-    return sum(parts) if isinstance(form, Serial) else max(parts)
+    if isinstance(form, Serial):
+        return sum(parts)
+    return max(parts)

@@ -1,4 +1,4 @@
-"""Ops as calls of the cost model: those of a netlist, and the rows of a table."""
+"""Calls of the cost model, from the ops of a netlist or from the rows of a table."""
 
 import re
 from collections.abc import Mapping
@@ -28,26 +28,30 @@ REQUIRED: Final = ("op_type", "mblock_m", "mblock_n", "ublock_rt", "ublock_ct")
 
 
 def read_row(row: Mapping[str, str | None]) -> OpCall:
-    """One row, column name to text, as an op. Raises HostError that names the column."""
-    given: dict[str, object] = {}
+    """Read an op from one row, a mapping of column names to text. Raises HostError that names the column."""
+    fields: dict[str, object] = {}
     for column in COLUMNS:
         text = (row.get(column) or "").strip()
         if not text:
             if column in REQUIRED:
                 raise HostError(f"{column}: empty")
         elif column in COUNTS:
-            given[COUNTS[column]] = _count(column, text)
+            fields[COUNTS[column]] = _count(column, text)
         elif column in FLAGS:
-            given[FLAGS[column]] = _flag(column, text)
+            fields[FLAGS[column]] = _flag(column, text)
         else:
-            given[column] = text.lower() if column in LOWER else text
+            if column in LOWER:
+                fields[column] = text.lower()
+            else:
+                fields[column] = text
     try:
-        return OpCall(**given)  # type: ignore[arg-type]  # columns are fields, checked by OpCall
+        return OpCall(**fields)  # type: ignore[arg-type]  # columns are fields, checked by OpCall
     except UnsupportedError as error:
         raise UnsupportedError(f"op_type: {error}") from error
 
 
 def _count(column: str, text: str) -> int:
+    """Read an integer; sweeps also write it as a float."""
     try:
         value = float(text)  # sweeps write 4 as 4.0
     except ValueError:
@@ -69,49 +73,60 @@ _AS = {"datacopy": "nop"}  # PERF 2: reports call them the same
 
 
 def calls_of(netlist: Netlist, op: Op) -> tuple[OpCall, ...]:
-    """What one core of the op computes for one input; a vector op after a product (`sfpu_op`) as if it stood alone.
-    Raises HostError, UnsupportedError for what has no cost."""
+    """Return the calls that one core of the op computes for one input. A vector op after a product (`sfpu_op`) is a
+    call of its own. Raises HostError or UnsupportedError if the op has no cost."""
     if not op.has("sub-ops"):
-        own = _call(netlist, op, op.type, op.attributes, op.blocking, op.vector, _sources(op))
-        behind = op.attributes.sfpu_op
-        if behind not in SFPU_TYPES:
-            return (own,)
-        return own, _call(netlist, op, behind, Attributes(), op.blocking, "", [op.intermed_df])
+        call = _make_call(netlist, op, op.type, op.attributes, op.blocking, op.vector, _sources(op))
+        sfpu_type = op.attributes.sfpu_op
+        if sfpu_type not in SFPU_TYPES:
+            return (call,)
+        return call, _make_call(netlist, op, sfpu_type, Attributes(), op.blocking, "", [op.intermed_df])
     fused = netlist.fused_ops[op.attributes.fused_op_id]
-    return tuple(_part(netlist, op, part) for schedule in fused.schedules for part in schedule)
+    return tuple(_sub_op_call(netlist, op, part) for schedule in fused.schedules for part in schedule)
 
 
 def operands_of(netlist: Netlist, op: Op) -> tuple[Mapping[int, int], ...]:
-    """Of each of `calls_of`, which operand of the op each of its own operands is, where it is one."""
+    """Return for each call of `calls_of` a mapping from its operands to operands of the op; intermediate operands are
+    left out."""
     if not op.has("sub-ops"):
-        own = {number: number for number in range(len(op.inputs))}
-        return (own, {}) if op.attributes.sfpu_op in SFPU_TYPES else (own,)
+        operands = {number: number for number in range(len(op.inputs))}
+        if op.attributes.sfpu_op in SFPU_TYPES:
+            return (operands, {})
+        return (operands,)
     fused = netlist.fused_ops[op.attributes.fused_op_id]
-    return tuple(_outside(part.inputs) for schedule in fused.schedules for part in schedule)
+    return tuple(_outer_operands(part.inputs) for schedule in fused.schedules for part in schedule)
 
 
 @lru_cache(1 << 12)
-def _outside(inputs: tuple[str, ...]) -> Mapping[int, int]:
-    """By the place of an operand of a sub-op the number of the fused op's operand that it is; the search asks for the
-    same ones again and again."""
+def _outer_operands(inputs: tuple[str, ...]) -> Mapping[int, int]:
+    """Return which operands of a sub-op are operands of the fused op, and their numbers there. Cached, since the search
+    for a placement asks for the same ones many times."""
     return {place: int(match[1]) for place, name in enumerate(inputs) if (match := _OUTSIDE.match(name))}
 
 
-def _part(netlist: Netlist, op: Op, part: SubOp) -> OpCall:
-    """A sub-op works on its own mblock and ublock, once for each t of the op."""
-    mblock = part.mblock if part.mblock[0] > 0 else op.blocking.mblock
-    ublock = part.ublock if part.ublock[0] > 0 else op.blocking.ublock
+def _sub_op_call(netlist: Netlist, op: Op, part: SubOp) -> OpCall:
+    """Return the call of a sub-op. It works on its own mblock and ublock, once for each t of the op."""
+    if part.mblock[0] > 0:
+        mblock = part.mblock
+    else:
+        mblock = op.blocking.mblock
+    if part.ublock[0] > 0:
+        ublock = part.ublock
+    else:
+        ublock = op.blocking.ublock
     blocking = replace(op.blocking, mblock=mblock, ublock=ublock)
     formats = _sources(op)
-    outside = [formats[number] for number in _outside(part.inputs).values() if number < len(formats)]
-    return _call(netlist, op, part.type, part.attributes, blocking, part.attributes.vector, outside or [op.intermed_df])
+    outside = [formats[number] for number in _outer_operands(part.inputs).values() if number < len(formats)]
+    return _make_call(
+        netlist, op, part.type, part.attributes, blocking, part.attributes.vector, outside or [op.intermed_df]
+    )
 
 
 def _sources(op: Op) -> list[str]:
     return list(op.in_df) or [op.out_df]
 
 
-def _call(
+def _make_call(
     netlist: Netlist, op: Op, kind: str, attributes: Attributes, blocking: Blocking, vector: str, formats: list[str]
 ) -> OpCall:
     declared = OP_TYPES[kind]
@@ -129,32 +144,39 @@ def _call(
         out_df=op.out_df,
         fidelity=op.math_fidelity or "HiFi4",
         approximate=attributes.approximate_mode,
-        vector_mode=_vector(vector),
+        vector_mode=_vector_mode(vector),
         l1_acc=attributes.l1_acc,
         tile_rows=blocking.tile_dim[0],
         tile_cols=blocking.tile_dim[1],
         untilize=op.untilize_output,
         m_k=max(attributes.m_k, 1) if declared.has("inner dimension") else 0,
         u_kt=max(attributes.u_kt, 1) if declared.has("inner dimension") else 0,
-        reduce_dim=_dim(attributes) if declared.has("reduces") else "",
+        reduce_dim=_reduce_dim(attributes) if declared.has("reduces") else "",
     )
     if declared.has("reduces"):
-        return _reduced(call, attributes)
+        return _with_input_block(call, attributes)
     if kind == "matmul" and attributes.identity:
-        return _sparse(call, attributes)
+        return _with_encoding(call, attributes)
     return call
 
 
 def _arch(netlist: Netlist) -> str:
-    return netlist.arch_name if netlist.arch.documented else "wormhole_b0"
+    if netlist.arch.documented:
+        return netlist.arch_name
+    return "wormhole_b0"
 
 
-def _vector(text: str) -> VectorMode:
-    return "r" if text == "r" else "c" if text == "c" else "rc"
+def _vector_mode(text: str) -> VectorMode:
+    if text == "r":
+        return "r"
+    if text == "c":
+        return "c"
+    return "rc"
 
 
-def _reduced(call: OpCall, attributes: Attributes) -> OpCall:
-    """Over rows or columns the cost counts the tiles of the input: m_k blocks of u_kt tiles along the dimension."""
+def _with_input_block(call: OpCall, attributes: Attributes) -> OpCall:
+    """Return the call of a reduce over rows or columns with the block of its input: m_k blocks of u_kt tiles along the
+    dimension."""
     if call.reduce_dim == "z":
         return replace(call, z=max(attributes.z, 1))
     blocks = max(attributes.m_k, 1)
@@ -164,19 +186,27 @@ def _reduced(call: OpCall, attributes: Attributes) -> OpCall:
     return replace(call, mblock_n=call.mblock_n * blocks, ublock_ct=call.ublock_ct * tiles)
 
 
-def _dim(attributes: Attributes) -> ReduceDim:
-    return "r" if attributes.dim == "r" else "z" if attributes.dim == "z" else "c"
+def _reduce_dim(attributes: Attributes) -> ReduceDim:
+    if attributes.dim == "r":
+        return "r"
+    if attributes.dim == "z":
+        return "z"
+    return "c"
 
 
-def _sparse(call: OpCall, attributes: Attributes) -> OpCall:
-    """Counts of an encoding are in the data, but for the strips of each core and the tiles of the fullest
-    (`indices_len`), where the netlist says them; no ublock is without a tile. Else of one strip for each t and inner
-    block, one tile in each ublock (a quarter of the ublocks)."""
+def _with_encoding(call: OpCall, attributes: Attributes) -> OpCall:
+    """Return the call of a sparse matmul with the counts of its encoding.
+
+    The counts are in the data, except for the strips of each core and the tiles of the fullest core (`indices_len`),
+    which the netlist may state. Every ublock counted has a tile. If nothing is stated, the model assumes one strip for
+    each t and inner block, with tiles in a quarter of its ublocks.
+    """
     strips = max(attributes.num_nz_strips, default=0) or call.t * max(attributes.m_k, 1)
     tiles = max(attributes.indices_len, strips)
     ublocks = tiles
     if not attributes.indices_len or call.ublock_rt * call.u_kt > 1:
         ublocks = max(strips, strips * call.mblock_m // 4)
-        ublocks = min(ublocks, tiles) if attributes.indices_len else ublocks
+        if attributes.indices_len:
+            ublocks = min(ublocks, tiles)
         tiles = max(tiles, ublocks)
     return replace(call, sparse=True, nz_strips=strips, nz_ublocks=ublocks, nz_tiles=tiles)

@@ -34,9 +34,9 @@ _PREDICATES: Final[Mapping[str, Callable[[OpCall], bool]]] = {
 
 
 def vendor_cycles(call: OpCall) -> int:
-    """What the vendor's model gives, an integer of at least 1.
+    """Return the cycles of the vendor's model, an integer of at least 1.
 
-    Raises HostError where that model raises an error: integers outside of wormhole_b0, a result of 0.
+    Raises HostError if that model raises an error: integers outside of wormhole_b0, a result of 0.
     """
     if call.result_df in ("Int8", "Int32") and call.arch not in ("wormhole_b0", "wormhole"):
         raise HostError(f"out_df: the vendor's model has no integers for {call.arch}")
@@ -47,7 +47,7 @@ def vendor_cycles(call: OpCall) -> int:
 
 
 def single(value: float) -> float:
-    """Round to float32, in which that model computes."""
+    """Round to float32, the type in which that model computes."""
     return struct.unpack("f", struct.pack("f", value))[0]
 
 
@@ -58,15 +58,21 @@ def _content() -> Mapping[str, Any]:
 
 
 def has_weights(op_type: str) -> bool:
-    """Whether the newest tables have sets for an op type; others take those of nop."""
+    """Return whether the newest tables have sets for an op type; other types use those of nop."""
     return op_type in _content()["arch"]["wormhole_b0"]
 
 
 def weights_of(call: OpCall) -> Weights:
-    """The last set of the op's list whose conditions all hold; unknown types have those of nop."""
+    """Return the last set of the op's list whose conditions all hold; unknown types use the list of nop."""
     sets = _content()["arch"][_TABLE_ARCH.get(call.arch, call.arch)]
-    name = "reduce_z" if call.kind == "reduce_z" else call.kind if call.sparse else call.op_type
-    name = "nop" if name in ("datacopy", "ethernet_datacopy") else name
+    if call.kind == "reduce_z":
+        name = "reduce_z"
+    elif call.sparse:
+        name = call.kind
+    else:
+        name = call.op_type
+    if name in ("datacopy", "ethernet_datacopy"):
+        name = "nop"
     for entry in reversed(sets.get(name, sets["nop"])):
         if all(_PREDICATES[word](call) for word in entry["when"].split("/")):
             return {key: single(value) for key, value in entry["weights"].items()}
@@ -101,7 +107,10 @@ def _eltwise(call: OpCall) -> float:
     weights = weights_of(call)
     nu = call.mblock_m * call.mblock_n
     nt = call.mblock_m * call.mblock_n * call.ublock_tiles
-    width = _WIDTH.get(call.result_df, 1.0) if OP_TYPES[call.op_type].is_binary and call.op_type != "maximum" else 1.0
+    if OP_TYPES[call.op_type].is_binary and call.op_type != "maximum":
+        width = _WIDTH.get(call.result_df, 1.0)
+    else:
+        width = 1.0
     rounds = 1
     extra = 0.0
     if call.kind == "reduce_z" and call.z > 1:
@@ -145,10 +154,13 @@ def _dense(call: OpCall) -> float:
 
 
 def _sparse(call: OpCall) -> float:
-    return float(_sparse_v2(call)) if _has_v2(call) else _sparse_v1(call)
+    if _has_v2(call):
+        return float(_sparse_v2(call))
+    return _sparse_v1(call)
 
 
 def _has_v2(call: OpCall) -> bool:
+    """Return whether the vendor's model has the newer formula for this sparse matmul."""
     if call.arch != "wormhole_b0":
         return False
     if call.result_df in ("Float16", "Float16_b"):
@@ -169,13 +181,16 @@ def _sparse_v1(call: OpCall) -> float:
     ublocks = max(t * k * m, filled)
     load = _sum(w["reload_config"], _mul(w["reload"], ct * rt))
     reload = _mul(_sum(_mul(ublocks, w["reload_wait_pop"]), _mul(filled, load)), n)
-    again = _mul(m * t, load) if k > 1 else 0.0
+    if k > 1:
+        reload_again = _mul(m * t, load)
+    else:
+        reload_again = 0.0
     pack = _sum(_mul(w["pack_wait_push"], (ublocks - filled) * n), _mul(w["pack"], 2 * t * n * m * ct * rt))
     decode = _sum(
         _mul(tiles, w["nz_tile_decode"], 2 + n), _mul(ublocks, w["ublock_decode"]), _mul(filled, w["nz_ublock_decode"])
     )
     math = _mul(tiles * n * ct, w["tile_weight"], call.phases)
-    return _sum(math, reload, again, pack, decode)
+    return _sum(math, reload, reload_again, pack, decode)
 
 
 def _sparse_v2(call: OpCall) -> int:
@@ -190,12 +205,15 @@ def _sparse_v2(call: OpCall) -> int:
         _mul(call.nz_strips, w["v2_nz_strip_decode"]),
     )
     stretched = int(_mul(tiles * n * call.ublock_ct * math, _HIFI_STRETCH.get(call.fidelity, 1.0)))
-    reloads = call.nz_ublocks * n * ut * reload if call.m_k > 1 else 0
+    if call.m_k > 1:
+        reloads = call.nz_ublocks * n * ut * reload
+    else:
+        reloads = 0
     return int(decode) + stretched + reloads + call.t * n * call.mblock_m * ut * pack
 
 
 def _stage_cycles(call: OpCall) -> tuple[int, int, int]:
-    """Math, reload and pack cycles; a size that the table lacks falls back to the next smaller one."""
+    """Return the math, reload and pack cycles of the table. A size that the table lacks uses the next smaller one."""
     rows = _content()["sparse_stages"]
     for name in ("ublock_rt", "ublock_ct", "u_kt"):
         size = max(row[name] for row in rows if row[name] <= getattr(call, name))

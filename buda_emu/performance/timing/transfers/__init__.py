@@ -1,1 +1,1 @@
-"""What moves in an epoch: bytes between ops and queues, their ways over the NoCs, rates, what is loaded first."""
+"""Data that moves in an epoch: bytes between ops and queues, their ways over the NoCs, rates, and loading."""

@@ -1,4 +1,5 @@
-"""Who reads what from whom in one epoch, in bytes: the edges that the epoch model times (PERF 1.2, LAYOUT 4)."""
+"""Transfers of one epoch, in bytes: the edges between ops and queues that the epoch model times (PERF 1.2, LAYOUT
+4)."""
 
 import re
 from collections.abc import Iterable, Mapping
@@ -18,28 +19,30 @@ _CHANNEL_NAME: Final = re.compile(rf"{CHANNEL} ([0-9]+)(?:, chip ([0-9]+))?(?::|
 
 
 def channel_name(number: int, chip: int) -> str:
-    """A DRAM channel among all that is busy; those of the first chip without its number."""
+    """Return the name of a DRAM channel among the busy units; the first chip's number is left out."""
     return f"{CHANNEL} {number}" + (f", chip {chip}" if chip else "")
 
 
-def through(channel: str, name: str) -> str:
-    """A stream of that name, where it goes through a channel."""
+def stream_in_channel(channel: str, name: str) -> str:
+    """Return the name of a stream in a channel."""
     return f"{channel}: {name}"
 
 
 def channel_of(name: str) -> tuple[int, int] | None:
-    """(number, chip) of a channel by its name, or of a stream through it; None for anything else."""
-    found = _CHANNEL_NAME.match(name)
-    return (int(found[1]), int(found[2] or 0)) if found is not None else None
+    """Return (number, chip) of a channel by its name or that of a stream through it; None for any other name."""
+    match = _CHANNEL_NAME.match(name)
+    if match is not None:
+        return (int(match[1]), int(match[2] or 0))
+    return None
 
 
 @dataclass(frozen=True, slots=True)
 class Flow:
     """An op's input, or an op's output into a queue, for one input of the epoch.
 
-    `core_bytes`: what each core of the op receives or sends; `memory_bytes`: what leaves or enters each channel of the
-    queue, by channel of `chip`; `hops`: of the longest way between cores; `crosses`: whether it crosses chips. `once`:
-    loaded before the first input (prologue), not for each. `packet`: bytes that travel as one, a tile.
+    `core_bytes` are received or sent by each core of the op; `memory_bytes` leave or enter the queue, by channel of
+    `chip`. `hops` is the longest way between cores; `crosses` tells whether it crosses chips. With `once` the data is
+    loaded before the first input (prologue), not for each. `packet` is the bytes of one packet, a tile.
     """
 
     source: str
@@ -56,51 +59,66 @@ class Flow:
 
     @property
     def ends(self) -> str:
-        """What it connects."""
+        """Return both ends as `source > target`."""
         return f"{self.source} > {self.target}"
 
     @property
     def name(self) -> str:
-        """Of the transfer, in schedules and reports."""
-        return f"{self.ends}, once" if self.once else self.ends
+        """Return the name of the transfer in schedules and reports."""
+        if self.once:
+            return f"{self.ends}, once"
+        return self.ends
 
 
 def flows(netlist: Netlist, temporal: TemporalGraph, settings: Mapping[str, Execute]) -> list[Flow]:
-    """Every edge of a temporal graph. `settings`: the execute of each of its graphs."""
+    """Return every edge of a temporal graph. `settings` has the execute instruction of each of its graphs."""
     ops = {op.name: op for name in temporal.graphs for op in netlist.graphs[name].ops}
-    static = _static(settings.values())
-    found: list[Flow] = []
+    static = _prologue_queues(settings.values())
+    edges: list[Flow] = []
     for op in ops.values():
         for operand, name in enumerate(op.inputs):
-            found.append(_input(netlist, ops, op, operand, name, name in static))
+            edges.append(_input_flow(netlist, ops, op, operand, name, name in static))
     for queue in netlist.queues.values():
         if queue.input in ops:
-            found.append(_output(netlist.arch, ops[queue.input], queue))
-    return found
+            edges.append(_output_flow(netlist.arch, ops[queue.input], queue))
+    return edges
 
 
-def _static(executes: Iterable[Execute]) -> frozenset[str]:
-    """Queues that are loaded once: prologue."""
-    return frozenset(
-        item.queue for execute in executes for item in execute.queue_settings if item.prologue.lower() == "true"
-    )
+def _prologue_queues(executes: Iterable[Execute]) -> frozenset[str]:
+    """Return the queues that are loaded once: those with a prologue."""
+    queues: set[str] = set()
+    for execute in executes:
+        queues.update(setting.queue for setting in execute.queue_settings if setting.prologue.lower() == "true")
+    return frozenset(queues)
 
 
 def operand_shape(op: Op, operand: int, source: Shape) -> Shape:
-    """(t, tile rows, tile columns) of an input after its TMs."""
+    """Return (t, tile rows, tile columns) of an input after its TMs."""
     t, rows, cols = source
-    unpad = op.input_unpad[operand] if operand < len(op.input_unpad) else None
+    if operand < len(op.input_unpad):
+        unpad = op.input_unpad[operand]
+    else:
+        unpad = None
     if unpad is not None:
         rows = max(rows - unpad.rt, 1)
         cols = max(cols - unpad.ct, 1)
     for tm in op.input_tms[operand] if operand < len(op.input_tms) else ():
-        t, rows, cols = _after(tm, t, rows, cols)
-    pad = op.input_pad[operand] if operand < len(op.input_pad) else None
-    return (t, rows + pad.rt, cols + pad.ct) if pad is not None else (t, rows, cols)
+        t, rows, cols = _apply_tm(tm, t, rows, cols)
+    if operand < len(op.input_pad):
+        pad = op.input_pad[operand]
+    else:
+        pad = None
+    if pad is not None:
+        return (t, rows + pad.rt, cols + pad.ct)
+    return (t, rows, cols)
 
 
-def _after(tm: Tm, t: int, rows: int, cols: int) -> Shape:
-    count = int(tm.args[-1]) if tm.args and not isinstance(tm.args[-1], str) else 1
+def _apply_tm(tm: Tm, t: int, rows: int, cols: int) -> Shape:
+    """Return (t, rows, columns) after one TM."""
+    if tm.args and not isinstance(tm.args[-1], str):
+        count = int(tm.args[-1])
+    else:
+        count = 1
     match tm.name:
         case "broadcast":
             by = {"z": (count, 1, 1), "r": (1, count, 1), "c": (1, 1, count)}[str(tm.args[0])]
@@ -122,12 +140,15 @@ def _after(tm: Tm, t: int, rows: int, cols: int) -> Shape:
 
 
 def bytes_of_tile(df: str, tile_dim: tuple[int, int], arch: Arch) -> int:
-    """Of one tile with its header; 0 for a format without a size."""
-    return tile_bytes(df, *tile_dim, arch.alignment, True) if df in FORMATS else 0
+    """Return the bytes of one tile with its header; 0 for a format without a size."""
+    if df in FORMATS:
+        return tile_bytes(df, *tile_dim, arch.alignment, True)
+    return 0
 
 
-def _share(op: Op, operand: int, shape: Shape) -> int:
-    """Tiles of an input that one core of the op reads: a row of cores shares rows, a column columns (OPS 6.1)."""
+def _tiles_per_core(op: Op, operand: int, shape: Shape) -> int:
+    """Return the tiles of an input that one core of the op reads: a row of cores shares rows, a column of cores shares
+    columns (OPS 6.1)."""
     t, rows, cols = shape
     down, across = op.blocking.grid_size
     if op.has("inner dimension") and operand in (0, 1):
@@ -135,24 +156,30 @@ def _share(op: Op, operand: int, shape: Shape) -> int:
     else:
         tiles = t * rows * cols // max(down * across, 1)
     attributes = op.attributes
-    whole = dict(attributes.kernel_broadcast).get(operand) or (1 if operand in attributes.single_tile else 0)
-    each = dict(attributes.kernel_broadcast_per_t).get(operand, 0)
-    limit = whole or each * t
+    tile_limit = dict(attributes.kernel_broadcast).get(operand) or (1 if operand in attributes.single_tile else 0)
+    tiles_per_t = dict(attributes.kernel_broadcast_per_t).get(operand, 0)
+    limit = tile_limit or tiles_per_t * t
     return max(min(tiles, limit) if limit else tiles, 1)
 
 
-def _input(netlist: Netlist, ops: Mapping[str, Op], op: Op, operand: int, name: str, static: bool) -> Flow:
+def _input_flow(netlist: Netlist, ops: Mapping[str, Op], op: Op, operand: int, name: str, static: bool) -> Flow:
     arch = netlist.arch
     queue = netlist.queues.get(name)
-    producer = None if queue is not None else ops.get(name) or netlist.ops.get(name)
-    item: Op | Queue | None = queue if queue is not None else producer
-    assert item is not None, name
-    df = op.in_df[operand] if operand < len(op.in_df) else op.out_df
-    size = bytes_of_tile(df, item.blocking.tile_dim, arch)
-    shape = operand_shape(op, operand, item.blocking.shape)
+    if queue is not None:
+        producer = None
+    else:
+        producer = ops.get(name) or netlist.ops.get(name)
+    producer_or_queue: Op | Queue | None = queue if queue is not None else producer
+    assert producer_or_queue is not None, name
+    if operand < len(op.in_df):
+        df = op.in_df[operand]
+    else:
+        df = op.out_df
+    size = bytes_of_tile(df, producer_or_queue.blocking.tile_dim, arch)
+    shape = operand_shape(op, operand, producer_or_queue.blocking.shape)
     if operand == 0 and op.has("row-wise index"):
         shape = op.blocking.shape  # of the table the rows that are picked (OPS 6.9)
-    core = _share(op, operand, shape) * size
+    core = _tiles_per_core(op, operand, shape) * size
     if queue is None:
         assert producer is not None
         crosses = producer.target_device != op.target_device
@@ -168,7 +195,7 @@ def _input(netlist: Netlist, ops: Mapping[str, Op], op: Op, operand: int, name: 
             once=False,
             packet=size,
         )
-    pre = item.blocking.shape  # a broadcast is made on the way, the memory is read once
+    pre = producer_or_queue.blocking.shape  # a broadcast is made on the way, the memory is read once
     total = min(shape[0] * shape[1] * shape[2], pre[0] * pre[1] * pre[2]) * size
     crosses = _remote(queue, op)
     return Flow(
@@ -177,7 +204,7 @@ def _input(netlist: Netlist, ops: Mapping[str, Op], op: Op, operand: int, name: 
         operand=operand,
         core_bytes=core,
         memory=_memory(queue),
-        memory_bytes=_spread(queue, total),
+        memory_bytes=_spread_over_channels(queue, total),
         hops=0,
         crosses=crosses,
         once=static,
@@ -186,7 +213,7 @@ def _input(netlist: Netlist, ops: Mapping[str, Op], op: Op, operand: int, name: 
     )
 
 
-def _output(arch: Arch, op: Op, queue: Queue) -> Flow:
+def _output_flow(arch: Arch, op: Op, queue: Queue) -> Flow:
     size = bytes_of_tile(queue.df, queue.blocking.tile_dim, arch)
     total = queue.blocking.cells * queue.blocking.tiles_per_core * size
     core = total // max(op.blocking.cells, 1)
@@ -197,7 +224,7 @@ def _output(arch: Arch, op: Op, queue: Queue) -> Flow:
         operand=-1,
         core_bytes=core,
         memory=_memory(queue),
-        memory_bytes=_spread(queue, total),
+        memory_bytes=_spread_over_channels(queue, total),
         hops=0,
         crosses=crosses,
         once=False,
@@ -207,16 +234,18 @@ def _output(arch: Arch, op: Op, queue: Queue) -> Flow:
 
 
 def _remote(queue: Queue, op: Op) -> bool:
-    """Whether a queue lies in the DRAM of another chip."""
+    """Return whether a queue lies in the DRAM of another chip."""
     return _memory(queue) == "dram" and queue.target_device != op.target_device
 
 
 def _memory(queue: Queue) -> Memory:
-    return "host" if queue.loc.lower() == "host" else "dram"
+    if queue.loc.lower() == "host":
+        return "host"
+    return "dram"
 
 
-def _spread(queue: Queue, total: int) -> dict[int, int]:
-    """Bytes for each channel: as many buffers lie in it."""
+def _spread_over_channels(queue: Queue, total: int) -> dict[int, int]:
+    """Distribute bytes over the channels in proportion to the number of buffers that each holds."""
     count = max(len(queue.buffers), 1)
     spread: dict[int, int] = {}
     for buffer in queue.buffers:
@@ -225,7 +254,7 @@ def _spread(queue: Queue, total: int) -> dict[int, int]:
 
 
 def _hops(a: Op, b: Op) -> int:
-    """Rows and columns between the first cores of two ops on one chip."""
+    """Return the rows and columns between the first cores of two ops on one chip; 0 if one is on Ethernet cores."""
     if len(a.grid_loc) != 2 or len(b.grid_loc) != 2:
         return 0
     return abs(a.grid_loc[0] - b.grid_loc[0]) + abs(a.grid_loc[1] - b.grid_loc[1])

@@ -1,14 +1,14 @@
-"""What an epoch costs each time it is executed, before anything of it runs: its blobs and binaries, and the headers of
-its queues (PERF 5.1).
+"""The cost of loading an epoch each time it is executed: its blobs and binaries, and the headers of its queues (PERF
+5.1).
 
 Every worker core of a chip that takes part reads runtime configuration and overlay blob out of its DRAM channel, and,
-where it has a kernel in the epoch, the three compute binaries; all cores at once, so that the channels bound it. Which
-core belongs to which channel is not published: bytes are spread alike. DRAM gives what the rest of the model has of it,
-the backend's measured rate of a channel (PERF 1): on wormhole_b0 80,000 cycles with a kernel on each of 80 cores, on
-grayskull 196,000 with 120.
+if it has a kernel in the epoch, the three compute binaries. All cores do so at once, so the channels are the limit. The
+assignment of cores to channels is not published: bytes are distributed evenly. DRAM has the same rate as in the rest of
+the model, the backend's measured rate of a channel (PERF 1): on wormhole_b0 80,000 cycles with a kernel on each of 80
+cores, on grayskull 196,000 with 120.
 
-Streams that are initialised, compute cores that are released from reset and put back, and the read pointer that is
-written back have no published figure, and are left out.
+No figure is published for initialising streams, releasing compute cores from reset and putting them back, and writing
+back the read pointer. They are left out.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -23,7 +23,7 @@ from buda_emu.spec.devices import Device
 
 @dataclass(frozen=True, slots=True)
 class ChipLoad:
-    """One chip's part: `cores` that read, `kernels` of them with one; `cycles` of the bytes, then `headers`."""
+    """Loading of one chip: `cores` read, `kernels` of them have a kernel; `cycles` for the bytes, then `headers`."""
 
     chip: int
     cores: int
@@ -34,52 +34,52 @@ class ChipLoad:
 
     @property
     def total(self) -> float:
-        """Cycles until the chip's ops may begin."""
+        """Return the cycles until the chip's ops may begin."""
         return self.cycles + self.headers
 
 
 @dataclass(frozen=True, slots=True)
 class EpochLoad:
-    """Of all chips of an epoch, which load side by side."""
+    """Loading of all chips of an epoch, which happens at the same time."""
 
     chips: tuple[ChipLoad, ...]
 
     @property
     def cycles(self) -> float:
-        """Until all chips are done."""
+        """Return the cycles until all chips are ready."""
         return max((chip.total for chip in self.chips), default=0.0)
 
 
 def load_bytes(chip: Device, kernels: int, extra: int = 0) -> int:
-    """What the worker cores of a chip read for an epoch with kernels on so many of them; `extra`: of each core's extra
-    blob."""
+    """Return the bytes that the worker cores of a chip read for an epoch with `kernels` kernels; `extra` is added to
+    each core's blob."""
     rows, columns = chip.grid
     return rows * columns * (chip.blob_bytes + extra) + kernels * chip.binary_bytes
 
 
 def load_cycles(chip: Device, kernels: int, extra: int = 0, fast: Speed | None = None) -> float:
-    """Cycles of the AI clock in which `load_bytes` are read: out of all DRAM channels together, and through the port of
-    each core. `fast`: the chip's, where it is another than usual."""
+    """Return the cycles of the AI clock in which `load_bytes` are read: out of all DRAM channels together, and through
+    the port of each core. `fast` replaces the chip's own speed."""
     fast = fast or speed(chip, {})
     rates = fast.rates()
-    each = chip.blob_bytes + extra + (chip.binary_bytes if kernels else 0)
-    return max(load_bytes(chip, kernels, extra) / (rates.dram * chip.dram_channels), each / rates.port)
+    core_bytes = chip.blob_bytes + extra + (chip.binary_bytes if kernels else 0)
+    return max(load_bytes(chip, kernels, extra) / (rates.dram * chip.dram_channels), core_bytes / rates.port)
 
 
 def epoch_load(
     netlist: Netlist, graphs: Iterable[str], edges: Sequence[tuple[Flow, Path]], chip: Device, fast: Speed
 ) -> EpochLoad:
-    """What an epoch of these graphs loads each time."""
+    """Return the loading of an epoch of these graphs."""
     by_chip: dict[int, list[Op]] = {}
     for name in graphs:
         graph = netlist.graphs[name]
         by_chip.setdefault(graph.target_device, []).extend(graph.ops)
-    waits = _headers(edges, fast)
-    found: list[ChipLoad] = []
+    waits = _header_cycles(edges, fast)
+    loads: list[ChipLoad] = []
     for number, ops in by_chip.items():
         kernels = min(sum(op.blocking.cells for op in ops if len(op.grid_loc) == 2), chip.grid[0] * chip.grid[1])
         extra = max((extra_blob(chip, op) for op in ops), default=0)
-        found.append(
+        loads.append(
             ChipLoad(
                 chip=number,
                 cores=chip.grid[0] * chip.grid[1],
@@ -89,21 +89,24 @@ def epoch_load(
                 headers=max((waits.get(op.name, 0.0) for op in ops), default=0.0),
             )
         )
-    return EpochLoad(tuple(found))
+    return EpochLoad(tuple(loads))
 
 
 def extra_blob(chip: Device, op: Op) -> int:
-    """Bytes that an op's `overlay_size` asks for beyond the blob that every core has (PERF 1.1)."""
+    """Return the bytes that an op's `overlay_size` asks for beyond the blob that every core has (PERF 1.1)."""
     blob = dict(chip.l1_regions)["overlay_blob"]
     return max(op.overlay_size - blob, 0)
 
 
-def _headers(edges: Sequence[tuple[Flow, Path]], fast: Speed) -> Mapping[str, float]:
-    """Cycles in which each op's cores read the headers of their queues in DRAM, one after the other (PERF 5.1, 5.2).
-    Of queues in the host's memory no figure is published."""
-    found: dict[str, float] = {}
+def _header_cycles(edges: Sequence[tuple[Flow, Path]], fast: Speed) -> Mapping[str, float]:
+    """Return the cycles in which each op's cores read the headers of their queues in DRAM, one after the other (PERF
+    5.1, 5.2). For queues in host memory no figure is published."""
+    header_cycles: dict[str, float] = {}
     for edge, path in edges:
         if edge.memory == "dram":
-            op = edge.source if edge.operand < 0 else edge.target
-            found[op] = found.get(op, 0.0) + fast.read[path.far]
-    return found
+            if edge.operand < 0:
+                op = edge.source
+            else:
+                op = edge.target
+            header_cycles[op] = header_cycles.get(op, 0.0) + fast.read[path.far]
+    return header_cycles

@@ -1,5 +1,5 @@
-"""Paths of an epoch's transfers while ops are moved: as arrays, which a kernel makes again for the edges of an op that
-moves. What they say is what `noc.path` says of ops that stand there."""
+"""Paths of an epoch's transfers while ops are moved, as arrays. A kernel recomputes the edges of an op that moves. The
+results equal those of `noc.path` for ops at the same places."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
@@ -28,7 +28,7 @@ from buda_emu.arithmetic.kernels.noc import (
 )
 from buda_emu.netlist.model import Op, Queue
 from buda_emu.performance.timing.transfers.flows import Flow
-from buda_emu.performance.timing.transfers.noc import alike_cores, buffers_of, cores_of, ends_of, groups_of
+from buda_emu.performance.timing.transfers.noc import buffers_of, cores_of, ends_of, shared_grid, sharing_groups
 from buda_emu.performance.timing.transfers.rates import Rates
 from buda_emu.spec.devices import Device
 
@@ -39,10 +39,11 @@ _PORTS: Final = 2
 
 
 class MovingPaths:
-    """The paths of an epoch's edges, and for how many cycles all of them keep each link and port busy (`busy`).
+    """The paths of an epoch's edges, and the cycles for which all of them together keep each link and port busy
+    (`busy`).
 
-    `takes`: the cycles of each edge, those of the fullest way that it goes over, `least` at least. `gathers`: whether a
-    core of an edge gathers from several places. `near`: the edges of each op.
+    `takes` has the cycles of each edge: those of the fullest link or port on its way, and at least `least`. `gathers`
+    tells for each edge whether a core gathers from several places. `near` has the edges of each op.
     """
 
     def __init__(
@@ -55,10 +56,10 @@ class MovingPaths:
                 if name in ops:
                     self.near.setdefault(name, []).append(number)
         width, height = chip.noc_grid
-        made = _Made(ops, queues, chip, self.number)
-        self._edges = made.edges(edges)
+        builder = _EdgeArrays(ops, queues, chip, self.number)
+        self._edges = builder.edges(edges)
         self._grids = _grids(ops.values())
-        rate = made.rates(rates)
+        rate = builder.rates(rates)
         self._mesh = Mesh(
             width=width,
             height=height,
@@ -71,8 +72,8 @@ class MovingPaths:
         )
         routers = width * height
         count = len(edges)
-        most = (WAYS - LINKS // 2) * routers + 1  # one of both NoCs
-        self._rows = _rows(count, most), _rows(count, most)
+        longest = (WAYS - LINKS // 2) * routers + 1  # one of both NoCs
+        self._rows = _rows(count, longest), _rows(count, longest)
         self.busy = np.zeros(len(rate))
         self._change = Change(
             busy=self.busy,
@@ -85,18 +86,18 @@ class MovingPaths:
             row=np.full(count, -1),
             found=np.zeros(2, np.int64),
         )
-        self.gathers = made.gathers
+        self.gathers = builder.gathers
         self.least = np.zeros(count)
         self.takes = np.zeros(count)
         fill_rows(self._edges, self._grids, self._mesh, self._rows[0], self.busy)
 
     def with_least(self, least: Floats) -> None:
-        """Take the edges to last so long by themselves."""
+        """Set the cycles that each edge takes at least, and update `takes`."""
         self.least = least
         fullest_ways(self._rows[0], self.busy, least, self.takes)
 
     def at(self, name: str) -> tuple[int, int]:
-        """Row and column of the chip where an op stands."""
+        """Return row and column of the chip at which an op stands."""
         number = self.number[name]
         return int(self._grids.top[number]), int(self._grids.left[number])
 
@@ -106,8 +107,9 @@ class MovingPaths:
             self._grids.top[number], self._grids.left[number] = top, left
 
     def weigh(self, places: Mapping[str, tuple[int, int]], few: float) -> "Move | None":
-        """Move ops; ways that change by no more than `few` cycles are left as they are. None where nothing is moved by
-        it. Ops have to stand on cores of the chip. What is weighed is kept or taken back before anything else."""
+        """Move ops and return the edges that this touches, None if no edge does. Links whose load changes by at most
+        `few` cycles are left as they are. Ops must stand on cores of the chip. Call `keep` or `take_back` before
+        anything else."""
         moved = sorted({number for name in places for number in self.near.get(name, ())})
         if not moved:
             return None
@@ -122,21 +124,21 @@ class MovingPaths:
         )
 
     def keep(self, move: "Move") -> None:
-        """Ops stay where the last move has put them."""
+        """Keep the ops where the last move has put them."""
         keep_move(move.numbers, self._change, self._rows, self.takes)
 
     def take_back(self, move: "Move") -> None:
-        """Ops go back to where they were before the last move."""
+        """Put the ops back to where they were before the last move."""
         self._put(move.before)
         take_back(move.numbers, self._change)
 
     def time(self, steps: Steps, durations: Ints) -> None:
-        """Write how long the tasks of transfers take that the last move touches, before it is kept or taken back."""
+        """Write the durations of the transfer tasks that the last move touches, before it is kept or taken back."""
         time_move(steps, self._edges, self._grids, self._rows, self._change, durations)
 
 
 class Move:
-    """A move that is weighed: the edges that it touches, with the cycles that they take, and took."""
+    """A move that was weighed: the edges that it touches, with their new and their old cycles."""
 
     __slots__ = ("before", "edges", "numbers", "takes", "took")
 
@@ -151,10 +153,10 @@ class Move:
 
 
 def steps_of(edges: Sequence[Flow], tasks: Sequence[range], alone: Sequence[float], rates: Rates) -> Steps:
-    """What `MovingPaths.time` asks of edges: their tasks, and the cycles of each by itself."""
+    """Return the argument of `MovingPaths.time`: for each edge its tasks and the cycles that it takes alone."""
     return Steps(
-        first=_ints(item.start for item in tasks),
-        stop=_ints(item.stop for item in tasks),
+        first=_ints(task_range.start for task_range in tasks),
+        stop=_ints(task_range.stop for task_range in tasks),
         kind=_ints(map(_kind, edges)),
         once=_ints(edge.once for edge in edges),
         alone=np.array(alone, np.float64),
@@ -165,28 +167,31 @@ def steps_of(edges: Sequence[Flow], tasks: Sequence[range], alone: Sequence[floa
 def _kind(edge: Flow) -> int:
     if edge.operand < 0 or edge.memory == "host":
         return WRITES
-    return READS if edge.memory == "dram" else BETWEEN
+    if edge.memory == "dram":
+        return READS
+    return BETWEEN
 
 
 def _ints(items: Iterable[int]) -> Ints:
     return np.array([*items], np.int64)
 
 
-def _rows(count: int, most: int) -> Rows:
+def _rows(count: int, longest: int) -> Rows:
     numbers = np.zeros(count, np.int64), np.zeros(count, np.int64)
-    return Rows(np.empty((count, most), np.int64), np.empty((count, most)), *numbers)
+    return Rows(np.empty((count, longest), np.int64), np.empty((count, longest)), *numbers)
 
 
 def _grids(ops: Iterable[Op]) -> Grids:
-    """Of ops on Ethernet cores, which have no place on the grid, any."""
+    """Return the places of ops as arrays. Ops on Ethernet cores have no place on the grid; they get (0, 0), which
+    nothing reads."""
     rows = [
         (*(op.grid_loc if len(op.grid_loc) == 2 else (0, 0)), *op.blocking.grid_size, op.grid_transpose) for op in ops
     ]
     return Grids(*(np.array(column, np.int64) for column in zip(*rows, strict=True)))
 
 
-class _Made:
-    """The edges as the kernel knows them."""
+class _EdgeArrays:
+    """Converts edges to the arrays of the kernel."""
 
     def __init__(
         self, ops: Mapping[str, Op], queues: Mapping[str, Queue], chip: Device, number: Mapping[str, int]
@@ -207,7 +212,7 @@ class _Made:
         self._source_first = [0]
 
     def edges(self, edges: Sequence[Flow]) -> Edges:
-        """All, in their order."""
+        """Return all edges in their order."""
         for edge in edges:
             op, _ = ends_of(edge, self._ops, self._queues)
             self._blocks.setdefault((op.target_device, edge.once), len(self._blocks) * self._block)
@@ -246,15 +251,19 @@ class _Made:
         )
 
     def rates(self, rates: Rates) -> Floats:
-        """Of all ways, bytes in a cycle."""
+        """Return the rate of every link, port and crossing, in bytes per cycle."""
         routers = self._chip.noc_grid[0] * self._chip.noc_grid[1]
         into, out = rates.memory_ports
         block = [(rates.link, LINKS), (rates.port, 2 * _PORTS), (into, _PORTS), (out, _PORTS)]
-        one = [rate for rate, count in block for _ in range(count * routers)]
-        return np.array(one * len(self._blocks) + [rates.ethernet] * len(self._crossings), np.float64)
+        chip_rates = [rate for rate, count in block for _ in range(count * routers)]
+        return np.array(chip_rates * len(self._blocks) + [rates.ethernet] * len(self._crossings), np.float64)
 
     def _far_ports(self, edge: Flow, other: Op | Queue) -> int:
-        return 0 if isinstance(other, Op) else 1 if edge.memory == "dram" else -1
+        if isinstance(other, Op):
+            return 0
+        if edge.memory == "dram":
+            return 1
+        return -1
 
     def _crossing(self, edge: Flow, op: Op, other: Op | Queue) -> int:
         if not edge.crosses:
@@ -264,25 +273,33 @@ class _Made:
         return self._crossings.setdefault(key, len(self._blocks) * self._block + len(self._crossings))
 
     def _size(self, edge: Flow) -> float:
-        """Bytes of a core, or of all that crosses chips."""
+        """Return the bytes of one core, or of the whole edge if it crosses chips."""
         op, _ = ends_of(edge, self._ops, self._queues)
-        tall, wide = alike_cores(op, edge.operand, op.blocking.grid_size)
-        return edge.core_bytes * op.blocking.cells / (tall * wide) if edge.crosses else float(edge.core_bytes)
+        tall, wide = shared_grid(op, edge.operand, op.blocking.grid_size)
+        if edge.crosses:
+            return edge.core_bytes * op.blocking.cells / (tall * wide)
+        return float(edge.core_bytes)
 
     def _add(self, edge: Flow, op: Op, other: Op | Queue) -> None:
-        """The groups of an edge: none where it crosses chips, or where nothing is known of its way."""
+        """Add the groups of an edge: none if it crosses chips or its cores are unknown."""
         near = cores_of(op, self._chip)
-        far = buffers_of(other, self._chip) if isinstance(other, Queue) else cores_of(other, self._chip)
+        if isinstance(other, Queue):
+            far = buffers_of(other, self._chip)
+        else:
+            far = cores_of(other, self._chip)
         gathers = False
         if not edge.crosses and near is not None and far is not None:
             first = len(self._places)
             numbers = {place: first + number for number, place in enumerate(dict.fromkeys(far.places))}
             if isinstance(other, Queue):
                 self._places += numbers
-            for cells, sources in groups_of(*alike_cores(op, edge.operand, near.grid), near.grid, far.grid):
+            for cells, sources in sharing_groups(*shared_grid(op, edge.operand, near.grid), near.grid, far.grid):
                 shares: dict[int, float] = {}
                 for cell, share in sources:
-                    source = numbers[far.places[cell]] if isinstance(other, Queue) else cell
+                    if isinstance(other, Queue):
+                        source = numbers[far.places[cell]]
+                    else:
+                        source = cell
                     shares[source] = shares.get(source, 0.0) + share
                 gathers = gathers or len(shares) > 1
                 self._cells += cells

@@ -1,4 +1,5 @@
-"""How fast a chip moves data, as the epoch model uses it (PERF 1, 1.2, 5.2), and what `--what-if` changes of it."""
+"""Rates at which a chip moves data, as the epoch model uses them (PERF 1, 1.2, 5.2), and their changes by
+`--what-if`."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -50,9 +51,9 @@ class Rates:
     packets: tuple[tuple[int, float], ...] = ()  # bytes of a packet, bytes in a cycle of what travels in such packets
     read: tuple[int, int, int, int] = (0, 0, 0, 0)  # cycles before the first byte of what is read (`Path.far`)
 
-    def over(self, way: Way) -> float:
-        """Of a link, a port, or the links between two chips."""
-        match way:
+    def over(self, link: Way) -> float:
+        """Return the rate of a link, a port, or the links between two chips."""
+        match link:
             case Link():
                 return self.link
             case Crossing():
@@ -60,11 +61,11 @@ class Rates:
             case Port("core"):
                 return self.port
             case _:
-                return self.memory_ports[way.way == "out of"]
+                return self.memory_ports[link.way == "out of"]
 
     def of_packets(self, size: int) -> float:
-        """Of a transfer in packets of so many bytes: between those that were measured on a straight line, in smaller
-        ones as many packets in a cycle."""
+        """Return the rate of a transfer in packets of `size` bytes: interpolated between measured sizes; packets below
+        the smallest one take as long as that one."""
         return _of_packets(self.packets, size)
 
 
@@ -73,7 +74,9 @@ def _of_packets(packets: tuple[tuple[int, float], ...], size: int) -> float:
     if not packets or size <= 0:
         return inf
     sizes, rates = zip(*packets, strict=True)
-    return rates[0] * size / sizes[0] if size < sizes[0] else float(np.interp(size, sizes, rates))
+    if size < sizes[0]:
+        return rates[0] * size / sizes[0]
+    return float(np.interp(size, sizes, rates))
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +100,7 @@ class Speed:
     setup: float = 0.0  # cycles before an epoch beside loading it: nothing is published
 
     def rates(self) -> Rates:
-        """In cycles of the clock."""
+        """Return the rates in bytes per cycle of the clock."""
         cycle = self.clock * 1e6
         return Rates(
             dram=self.dram / cycle,
@@ -116,11 +119,12 @@ class Speed:
 
 
 def speed(device: Device, what_if: Mapping[str, float]) -> Speed:
-    """The chip's, with some figures changed. Raises HostError for an unknown name or a figure that is not above 0."""
+    """Return the speed of a chip, with the figures of `what_if` replaced. Raises HostError for an unknown name or a
+    figure that is not above 0."""
     into, hop, out = device.noc_latency
     cycles = device.clock * 1e6
     ethernet = min(device.eth_derated * _GIB, min(device.eth_link_rate, *device.eth_port_rates) * cycles)
-    found = Speed(
+    result = Speed(
         clock=float(device.clock),
         dram=device.dram_measured * _GIB,
         host=_HOST,
@@ -137,10 +141,13 @@ def speed(device: Device, what_if: Mapping[str, float]) -> Speed:
     )
     for name, value in what_if.items():
         if name not in WHAT_IF:
-            hint = f" ({meant})" if (meant := near(name, WHAT_IF)) else ""
+            if meant := near(name, WHAT_IF):
+                hint = f" ({meant})"
+            else:
+                hint = ""
             raise HostError(f"what-if: {name!r} is not one of {', '.join(WHAT_IF)}{hint}")
         if not 0 < value < 1e12:
             raise HostError(f"what-if: {name} must be above 0, not {value:g}")
         field, factor, _ = WHAT_IF[name]
-        found = replace(found, **{field: value * factor})
-    return found
+        result = replace(result, **{field: value * factor})
+    return result

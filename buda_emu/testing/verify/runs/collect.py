@@ -1,4 +1,4 @@
-"""Which netlists a test is about, and the description of one test run."""
+"""The netlists that a test is about, and the description of one test run."""
 
 import glob
 import os
@@ -27,26 +27,23 @@ Selects = Callable[[str], bool]
 
 
 def collect(paths: Iterable[str]) -> list[str]:
-    """Files in the order of the paths, a folder's by name, each once.
+    """Return the files in the order of the paths, a folder's by name, each once.
 
-    A folder gives the YAML files below it that have sections of a netlist; a named file or a pattern gives what it
-    names. Raises HostError for a path that gives nothing.
+    A folder stands for the YAML files below it that have sections of a netlist; a file or a pattern for the files of
+    this name. Raises HostError for a path without files.
     """
-    found: dict[str, None] = {}
+    collected: dict[str, None] = {}
     for path in paths:
-        before = len(found)
         files = list(_files(path))
         if not files:
             raise HostError(_nothing(path))
-        for file in files:
-            found.setdefault(file)
-        if len(found) == before:
-            continue  # named twice
-    return list(found)
+        collected |= dict.fromkeys(files)
+    return list(collected)
 
 
 def part(names: Sequence[str], place: int, count: int) -> list[str]:
-    """The `place`-th of `count` parts, from 1. Every name is in one part, and parts are the same on every machine."""
+    """Return part number `place` of `count` parts, from 1. Every name is in one part, and parts are the same on every
+    machine."""
     return list(names[place - 1 :: count])
 
 
@@ -71,19 +68,24 @@ def _nothing(path: str) -> str:
     if glob.has_magic(path):
         return f"{path}: no file matches this pattern"
     parent = Path(path).parent
-    names = sorted(item.name for item in parent.iterdir()) if parent.is_dir() else []
+    names: list[str] = []
+    if parent.is_dir():
+        names = sorted(neighbour.name for neighbour in parent.iterdir())
     hint = near(Path(path).name, names)
-    return f"{path}: there is no such file{f' ({hint})' if hint else ''}"
+    suffix = f" ({hint})" if hint else ""
+    return f"{path}: there is no such file{suffix}"
 
 
 def selection(expression: str) -> Selects:
-    """A test on paths from an expression of words, `and`, `or`, `not` and parentheses: a word selects the paths that it
-    is part of, whatever the case. Raises HostError for anything else."""
+    """Return a test on paths from an expression of words, `and`, `or`, `not` and parentheses.
+
+    A word selects the paths that it is part of, whatever the case. Raises HostError for a malformed expression.
+    """
     return _Parser(expression).parse()
 
 
 class _Parser:
-    """`not` binds before `and`, `and` before `or`."""
+    """A parser of selections, in which `not` binds before `and`, `and` before `or`."""
 
     def __init__(self, text: str) -> None:
         self._text = text
@@ -91,7 +93,7 @@ class _Parser:
         self._next = 0
 
     def parse(self) -> Selects:
-        """The whole expression."""
+        """Parse the whole expression."""
         result = self._either()
         if self._next < len(self._tokens):
             raise self._error(f"{self._tokens[self._next]!r} is not expected")
@@ -101,20 +103,26 @@ class _Parser:
         parts = [self._both()]
         while self._take("or"):
             parts.append(self._both())
-        return parts[0] if len(parts) == 1 else lambda path: any(part(path) for part in parts)
+        if len(parts) == 1:
+            return parts[0]
+        return lambda path: any(part(path) for part in parts)
 
     def _both(self) -> Selects:
         parts = [self._one()]
         while self._take("and"):
             parts.append(self._one())
-        return parts[0] if len(parts) == 1 else lambda path: all(part(path) for part in parts)
+        if len(parts) == 1:
+            return parts[0]
+        return lambda path: all(part(path) for part in parts)
 
     def _one(self) -> Selects:
         negated = False
         while self._take("not"):
             negated = not negated
         inner = self._word()
-        return (lambda path: not inner(path)) if negated else inner
+        if not negated:
+            return inner
+        return lambda path: not inner(path)
 
     def _word(self) -> Selects:
         if self._take("("):
@@ -143,7 +151,7 @@ class _Parser:
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """Everything beside the netlist that decides a verdict."""
+    """The settings that decide a verdict, beside the netlist."""
 
     precision: Precision = "device"  # of the run under test
     expected: Precision = "ideal"  # of the run that it is compared with
@@ -156,32 +164,32 @@ class Settings:
     memory_limit: int | None = None  # bytes of one case; None: a share of what its machine has available
     cache: bool = True  # take netlists from the user's caches; never changes results
     per_op: bool = False
-    detail: bool = False  # what pictures need
-    perf: bool = False  # also hold `performance-check` against modelled cycles
+    detail: bool = False  # also the data of pictures
+    perf: bool = False  # also compare `performance-check` with modelled cycles
     threshold: float = 0.99  # PCC below which an op counts as the first to go wrong
     allow_pickle: bool = False  # load pickled tensors of images
-    coverage: bool = False  # note what the netlist exercises
+    coverage: bool = False  # record the features that the netlist exercises
 
     def as_json(self) -> dict[str, Any]:
-        """Plain data."""
+        """Return the settings as plain data."""
         return asdict(self)
 
     def arguments(self) -> list[str]:
-        """Of the command line, those that are not the default."""
-        found: list[str] = []
+        """Return the arguments of the command line for the settings that are not the default."""
+        arguments: list[str] = []
         for option in ("precision", "expected", "compare", "seed", "arch", "threshold"):
             value = getattr(self, option)
             if value != getattr(_DEFAULTS, option):
-                found += [f"--{option}", str(value)]
+                arguments += [f"--{option}", str(value)]
         for name in self.programs:
-            found += ["--program", name]
+            arguments += ["--program", name]
         if self.perf:
-            found.append("--perf")
+            arguments.append("--perf")
         if self.allow_pickle:
-            found.append("--allow-pickle")
+            arguments.append("--allow-pickle")
         for name, value in self.parameters:
-            found += ["--param", f"{name.removeprefix('$')}={value}"]
-        return found
+            arguments += ["--param", f"{name.removeprefix('$')}={value}"]
+        return arguments
 
 
 _DEFAULTS = Settings()
@@ -189,7 +197,7 @@ _DEFAULTS = Settings()
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """One netlist to test, by path or by content. `defaults`: name and content of a defaults file (NETLIST 5)."""
+    """One netlist to test, by path or by content. `defaults` are name and content of a defaults file (NETLIST 5)."""
 
     name: str
     path: str
@@ -200,7 +208,7 @@ class Case:
 
     @property
     def command(self) -> str:
-        """How to run this one again."""
+        """The command that tests this netlist again."""
         words = ["buda-emu", "test", self.name, *self.settings.arguments()]
         if self.reference is not None:
             words += ["--reference", self.reference.where]
@@ -209,14 +217,14 @@ class Case:
         return shlex.join(words)
 
 
-def unfinished(case: Case, status: Status, text: str, seconds: float) -> CaseResult:
-    """The result of a case whose process gave none."""
+def unfinished_result(case: Case, status: Status, text: str, seconds: float) -> CaseResult:
+    """Return the result of a case whose process returned none."""
     settings = case.settings
     return CaseResult(
-        case.name,
-        status,
-        text,
-        settings.arch or "",
+        netlist=case.name,
+        status=status,
+        message=text,
+        arch=settings.arch or "",
         precision=settings.precision,
         compare=settings.compare,
         expected=case.reference.where if case.reference is not None else settings.expected,

@@ -1,4 +1,4 @@
-"""Runs every case on workers, each in its own process: results are reported in the order of the cases, as they come."""
+"""The run of all cases on workers, each in its own process: results are reported in the order in which they come."""
 
 from collections.abc import Callable, Sequence
 from contextlib import closing, suppress
@@ -9,7 +9,7 @@ from typing import Final
 from buda_emu.support.workers.job import Job, Lost, Workers
 from buda_emu.support.workers.spread import spread
 from buda_emu.testing.verify.result import CaseResult
-from buda_emu.testing.verify.runs.collect import Case, unfinished
+from buda_emu.testing.verify.runs.collect import Case, unfinished_result
 
 OnResult = Callable[[int, CaseResult], None]
 CASES: Final = Job("buda_emu.testing.verify.runs.run_case:runner")
@@ -24,21 +24,21 @@ def run_all(
     maxfail: int | None = None,
     job: Job = CASES,
 ) -> list[CaseResult]:
-    """Run every case, each for at most `timeout` seconds; one that crashes or hangs costs that case only.
+    """Run every case, each for at most `timeout` seconds; a case that crashes or hangs affects no other.
 
-    `on_result` is told of each result as it comes. `maxfail`: after so many cases that did not pass nothing is begun,
-    nor waited for; the result then lacks the cases that were not run. On a cluster netlists, references and defaults
-    travel by content. Raises as `workers.spread`; KeyboardInterrupt ends all workers and goes on to the caller.
+    `on_result` receives each result as it comes. After `maxfail` cases that did not pass, nothing is begun nor waited
+    for; the result then lacks the cases that were not run. On a cluster netlists, references and defaults travel by
+    content. Raises the errors of `workers.spread`; KeyboardInterrupt ends all workers and goes on to the caller.
     """
     workers = replace(workers, count=max(1, min(workers.count, len(cases))))
 
     def on_lost(number: int, lost: Lost) -> CaseResult:
-        return unfinished(cases[number], lost.kind, lost.text, lost.seconds)
+        return unfinished_result(cases[number], lost.kind, lost.text, lost.seconds)
 
     results: dict[int, CaseResult] = {}
     sent = map(by_content, cases) if workers.dask is not None else cases
-    with closing(spread(job, sent, workers, timeout=timeout, on_lost=on_lost, isolated=True)) as found:
-        for number, result in found:
+    with closing(spread(job, sent, workers, timeout=timeout, on_lost=on_lost, isolated=True)) as arriving:
+        for number, result in arriving:
             results[number] = result
             on_result(number, result)
             if maxfail is not None and result.status not in ("passed", "skipped"):
@@ -49,10 +49,12 @@ def run_all(
 
 
 def by_content(case: Case) -> Case:
-    """The same case without any path that another machine would have to know."""
+    """Return the case without any path that another machine would have to know."""
     text = case.text
     if text is None:
-        with suppress(OSError):  # a file that is not there is said by the worker, as it is for local ones
+        with suppress(OSError):  # the worker reports a file that is not there, like for local cases
             text = Path(case.path).read_bytes()
-    reference = case.reference.by_content() if case.reference is not None else None
+    reference = case.reference
+    if reference is not None:
+        reference = reference.by_content()
     return replace(case, text=text, reference=reference)

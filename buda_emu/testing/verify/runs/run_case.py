@@ -1,4 +1,4 @@
-"""One netlist under test, from its text to a verdict (NETLIST 5)."""
+"""The test of one netlist, from its text to a verdict (NETLIST 5)."""
 
 import shlex
 import time
@@ -6,6 +6,7 @@ import traceback
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import field, replace
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, Final
@@ -17,14 +18,14 @@ from buda_emu.emulator.image.opened import is_image
 from buda_emu.emulator.inputs.entries import default_parameters, parameter_names
 from buda_emu.emulator.inputs.feed import Feed, push
 from buda_emu.emulator.inputs.input_used import InputUsed
-from buda_emu.emulator.inputs.of_image import host_copies, image_args, known_queues
-from buda_emu.emulator.inputs.prepared import bytes_held, foreseen, require_memory, require_runnable
+from buda_emu.emulator.inputs.of_image import host_copies, image_args, image_queues
+from buda_emu.emulator.inputs.prepared import held_bytes, require_memory, require_runnable, try_walk
 from buda_emu.emulator.inputs.reference import Files, tensors, whole_array
 from buda_emu.emulator.op_errors.op_apart import Moments
 from buda_emu.emulator.runtime.emulator import Emulator
 from buda_emu.netlist.load import check, check_bytes
 from buda_emu.netlist.model import Netlist, Program, Queue
-from buda_emu.netlist.test_config import TestConfig, merged, read_defaults, read_test_config
+from buda_emu.netlist.test_config import TestConfig, merge_defaults, read_defaults, read_test_config
 from buda_emu.netlist.yaml_reader import UnreadableError, read_bytes
 from buda_emu.spec.precision import Precision
 from buda_emu.spec.test_config import Comparison
@@ -63,7 +64,7 @@ from buda_emu.testing.verify.result import (
     refusals,
     rounding_warnings,
 )
-from buda_emu.testing.verify.runs.collect import Case, Settings, unfinished
+from buda_emu.testing.verify.runs.collect import Case, Settings, unfinished_result
 
 if TYPE_CHECKING:
     from buda_emu.emulator.image.device_image import DeviceImage
@@ -72,7 +73,7 @@ if TYPE_CHECKING:
     from buda_emu.testing.coverage.run_features import Noting
 
 
-PICTURE_CELLS: Final = 64  # of a heat map in each direction
+PICTURE_CELLS: Final = 64  # most cells of a heat map in each direction
 DECADES: Final = range(-12, 13)  # lower bounds of the histogram's bins: 10**k; smaller errors count for the first
 
 
@@ -96,7 +97,7 @@ class Figures:
 def figures(
     expected: NDArray[Any], observed: NDArray[Any], comparison: Comparison, tile_dim: tuple[int, int], *, detail: bool
 ) -> Figures:
-    """Of two arrays [entries, t, rows, cols] of one shape, looked at in blocks. `detail`: with the data of pictures."""
+    """Return the figures of two arrays [entries, t, rows, cols] of one shape, with `detail` also data of pictures."""
     summary = _Summary(expected.shape, tile_dim, detail)
     for block in tile_blocks(expected, observed, tile_dim):
         summary.add(block, comparison)
@@ -114,12 +115,13 @@ class _Summary:
         self._error_sum = 0.0
         self._finite = 0
         self._largest: tuple[float, tuple[int, ...]] | None = None
-        self._tiles = self._bad = 0
+        self._tiles = 0
+        self._bad = 0
         self._first_bad: TilePlace | None = None
         self._picture = _Picture(shape[2] // tile_dim[0], shape[3] // tile_dim[1]) if detail else None
 
     def add(self, block: TileBlock, comparison: Comparison) -> None:
-        """One block more."""
+        """Add one more block to the figures."""
         a = block.a
         b = block.b
         finite_a = np.isfinite(a)
@@ -156,7 +158,7 @@ class _Summary:
             self._largest = largest, (entry, t, r * error.shape[1] + height, c * error.shape[3] + width)
 
     def result(self) -> Figures:
-        """What has been seen."""
+        """Return the figures of all blocks so far."""
         return Figures(
             pcc=self._moments.pcc(),
             match=self._matches / self._size if self._size else 1.0,
@@ -173,7 +175,7 @@ class _Summary:
 
 
 class _Picture:
-    """The largest error of each tile position, and how many errors have which size."""
+    """The largest error of each tile position, and a histogram of the sizes of errors."""
 
     def __init__(self, rows: int, cols: int) -> None:
         self._cell = -(-rows // PICTURE_CELLS), -(-cols // PICTURE_CELLS)
@@ -183,7 +185,7 @@ class _Picture:
         self._counts = np.zeros(len(self._bounds), np.int64)
 
     def add(self, block: TileBlock, error: Floats, finite: Flags) -> None:
-        """One block more."""
+        """Add one more block to the picture."""
         largest = np.where(finite, error, -1.0).max(axis=(1, 3))  # [tile rows, tile columns]
         largest[largest < 0] = np.nan
         columns: NDArray[np.int64] = np.arange(largest.shape[1], dtype=np.int64) // self._cell[1]
@@ -198,20 +200,22 @@ class _Picture:
         self._counts += np.bincount(bins, minlength=len(self._counts))
 
     def detail(self) -> OutputDetail:
-        """The picture so far; empty bins at both ends left out."""
+        """Return the picture so far, without the empty bins at both ends of the histogram."""
         used = np.flatnonzero(self._counts[1:]) + 1
-        kept = range(used[0], used[-1] + 1) if len(used) else range(0)
-        bins = [(0.0, int(self._counts[0])), *((float(self._bounds[i]), int(self._counts[i])) for i in kept)]
+        bins = [(0.0, int(self._counts[0]))]
+        if len(used):
+            for number in range(used[0], used[-1] + 1):
+                bins.append((float(self._bounds[number]), int(self._counts[number])))
         return OutputDetail(self._error, self._cell, tuple(bins))
 
 
 Arrays = Mapping[str, NDArray[Any]]
-_COPIES: Final = 5  # of an output: observed, expected, and what comparing them takes
+_COPIES: Final = 5  # of an output in memory: observed, expected, and those that comparing them takes
 
 
 @dataclass(frozen=True, slots=True)
 class Runs:
-    """What the runs left: outputs as the host reads them, and what the ops looked like where that was asked for."""
+    """The results of the runs: outputs as the host reads them, and the figures of ops where they were asked for."""
 
     observed: Arrays
     expected: Arrays
@@ -224,6 +228,25 @@ class Runs:
     exercised: Mapping[str, tuple[str, ...]] = field(default_factory=dict[str, tuple[str, ...]])
 
 
+def _memory_limit(
+    netlist: Netlist,
+    bodies: Sequence[Program],
+    parameters: Mapping[str, str],
+    feed: Feed,
+    settings: Settings,
+    compared: Sequence[str],
+) -> int | None:
+    """Return the bytes that each machine may use beside the copies of outputs. Raises UnsupportedError where the run
+    needs more."""
+    steps = try_walk(netlist, bodies, parameters)
+    machines = 2 if settings.per_op else 1
+    queue_bytes = held_bytes(netlist, steps) if steps is not None else {}
+    beside = _COPIES * sum(queue_bytes.get(name, 0) for name in compared) // machines + host_copies(feed.image)
+    return require_memory(
+        netlist, steps, settings.memory_limit, machines=machines, beside=beside, queues=image_queues(feed.image)
+    )
+
+
 def runs_of(
     netlist: Netlist,
     bodies: Sequence[Program],
@@ -232,28 +255,23 @@ def runs_of(
     case: Case,
     compared: Sequence[str],
 ) -> Runs:
-    """Run programs in both precisions, on the inputs of `feed`. Raises what running them raises."""
+    """Run programs in both precisions, on the inputs of `feed`. Raises the errors of a run."""
     settings = case.settings
     reference = case.reference
     require_runnable(netlist, bodies)
-    steps = foreseen(netlist, bodies, parameters)
-    machines = 2 if settings.per_op else 1
-    held = bytes_held(netlist, steps) if steps is not None else {}
-    beside = _COPIES * sum(held.get(name, 0) for name in compared) // machines + host_copies(feed.image)
-    known = known_queues(feed.image)
-    limit = require_memory(netlist, steps, settings.memory_limit, machines=machines, beside=beside, known=known)
+    limit = _memory_limit(netlist, bodies, parameters, feed, settings, compared)
     inputs: list[InputUsed] = []
     parts = _host_parts(feed, case)
     noted: list[Noting] = []
 
     def note(emulator: Emulator) -> None:
         if settings.coverage:
-            from buda_emu.testing.coverage.run_features import Noting  # only for those who ask
+            from buda_emu.testing.coverage.run_features import Noting  # a costly import
 
             noted.append(Noting(emulator))
 
-    def exercised() -> Mapping[str, tuple[str, ...]]:
-        return noted[-1].exercised() if noted else {}
+    def exercised_features() -> Mapping[str, tuple[str, ...]]:
+        return noted[-1].exercised_features() if noted else {}
 
     def fill(emulator: Emulator) -> None:
         inputs[:] = push(emulator, feed.blocks())
@@ -262,9 +280,9 @@ def runs_of(
         with refusals(precision), Emulator(netlist, precision, settings.threads, memory_limit=limit) as emulator:
             note(emulator)
             if parts is not None:
-                found = parts.on(emulator, parameters, settings.seed)
-                inputs[:] = found.inputs
-                return {name: array for name, array in found.entries.items() if name in compared}
+                result = parts.on(emulator, parameters, settings.seed)
+                inputs[:] = result.inputs
+                return {name: array for name, array in result.entries.items() if name in compared}
             fill(emulator)
             for body in bodies:
                 emulator.run(body.name, parameters)
@@ -272,12 +290,12 @@ def runs_of(
 
     if settings.per_op:
 
-        def named_op(name: str) -> NDArray[Any] | None:
+        def results_of_op(name: str) -> NDArray[Any] | None:
             if reference is None:
                 return None
             op = netlist.ops[name]
-            found = tensors(reference, name, op.out_df, op.blocking.element_shape)
-            return found.array if found is not None else None
+            tensor = tensors(reference, name, op.out_df, op.blocking.element_shape)
+            return tensor.array if tensor is not None else None
 
         pair = run_pair(
             netlist,
@@ -286,7 +304,7 @@ def runs_of(
             precision=settings.precision,
             expected=settings.expected,
             threads=settings.threads,
-            reference=named_op,
+            reference=results_of_op,
             threshold=settings.threshold,
             memory_limit=limit,
             note=note,
@@ -298,27 +316,37 @@ def runs_of(
             ops=pair.ops,
             first_bad=pair.first_bad,
             image=feed.image,
-            exercised=exercised(),
+            exercised=exercised_features(),
         )
-    queues = netlist.queues
-    outside = frozenset(
-        name for name in compared if reference is not None and _expected(queues[name], reference, feed.image)
-    )
-    expected: Arrays = once(settings.expected) if len(outside) < len(compared) else {}
-    float32 = (lambda: once("ideal")) if outside and settings.precision != "ideal" else None
+    outside: frozenset[str] = frozenset()
+    if reference is not None:
+        outside = frozenset(name for name in compared if _outside_entries(netlist.queues[name], reference, feed.image))
+    expected: Arrays = {}
+    if len(outside) < len(compared):
+        expected = once(settings.expected)
+    float32 = None
+    if outside and settings.precision != "ideal":
+        float32 = partial(once, "ideal")
     observed = once(settings.precision)
     return Runs(
-        observed, expected, tuple(inputs), outside=outside, float32=float32, image=feed.image, exercised=exercised()
+        observed,
+        expected,
+        tuple(inputs),
+        outside=outside,
+        float32=float32,
+        image=feed.image,
+        exercised=exercised_features(),
     )
 
 
 def _host_parts(feed: Feed, case: Case) -> "HostParts | None":
-    """Of an image whose host computes between programs. Raises UnsupportedError for what is not tested so."""
+    """Return the host parts of an image whose host computes between programs. Raises UnsupportedError for settings
+    that such an image cannot be tested with."""
     if feed.image is None or feed.image.plan is None:
         return None
     if case.settings.per_op or case.settings.programs or case.reference is not None:
         raise UnsupportedError("an image with host parts is tested whole: without --per-op, --program and --reference")
-    from buda_emu.emulator.inputs.host_parts import HostParts  # with what the host computes by
+    from buda_emu.emulator.inputs.host_parts import HostParts  # imports the libraries that the host computes with
 
     return HostParts(feed.image)
 
@@ -326,44 +354,52 @@ def _host_parts(feed: Feed, case: Case) -> "HostParts | None":
 def with_float32(
     outputs: tuple[OutputResult, ...], netlist: Netlist, config: TestConfig, runs: Runs, case: Case
 ) -> tuple[OutputResult, ...]:
-    """Of outputs that differ from tensors from outside: does float32 throughout, too? Then formats are not why."""
-    wrong = {item.queue for item in outputs if not item.passed} & runs.outside
+    """Complete the reasons of outputs that differ from tensors from outside: where float32 throughout differs, too,
+    formats are not the reason."""
+    wrong = {output.queue for output in outputs if not output.passed} & runs.outside
     if not wrong or runs.float32 is None:
         return outputs
     exact = replace(runs, observed=runs.float32())
-    found: list[OutputResult] = []
-    for item in outputs:
-        if item.queue in wrong:
-            same = compare_output(netlist.queues[item.queue], config, exact, case).passed
-            said = "agrees with it: it is the formats" if same else "differs from it, too: it is not the formats"
-            found.append(replace(item, reason=f"{item.reason}; float32 throughout {said}"))
-        else:
-            found.append(item)
-    return tuple(found)
+    completed: list[OutputResult] = []
+    for output in outputs:
+        if output.queue not in wrong:
+            completed.append(output)
+            continue
+        suffix = "differs from it, too: it is not the formats"
+        if compare_output(netlist.queues[output.queue], config, exact, case).passed:
+            suffix = "agrees with it: it is the formats"
+        completed.append(replace(output, reason=f"{output.reason}; float32 throughout {suffix}"))
+    return tuple(completed)
 
 
-def _own(image: "DeviceImage | None", queue: str) -> "ModelOutput | None":
-    """The output of the model that a queue holds, of an image that `buda-emu compile` wrote."""
-    return image.model.by_queue.get(queue) if image is not None and image.model is not None else None
+def _model_output(image: "DeviceImage | None", queue: str) -> "ModelOutput | None":
+    """Return the output of the model that a queue holds, for an image that `buda-emu compile` wrote; else None."""
+    if image is None or image.model is None:
+        return None
+    return image.model.by_queue.get(queue)
 
 
-def _expected(queue: Queue, reference: Files, image: "DeviceImage | None") -> tuple[NDArray[Any], str] | None:
-    """Entries from outside and where they come from. A model's output may have the model's own shape."""
-    own = _own(image, queue.name)
-    whole = whole_array(reference, queue.name) if own is not None else None
-    if own is not None and whole is not None:
-        held = own.in_queue(whole.array, queue.blocking.element_shape)
-        if held is not None:
-            return held, whole.source
-    found = tensors(reference, queue.name, queue.df, queue.blocking.element_shape)
-    return (found.array, found.source) if found is not None else None
+def _outside_entries(queue: Queue, reference: Files, image: "DeviceImage | None") -> tuple[NDArray[Any], str] | None:
+    """Return entries from outside and their source, None where there are none. A model's output may have the model's
+    own shape."""
+    output = _model_output(image, queue.name)
+    if output is not None:
+        model_array = whole_array(reference, queue.name)
+        if model_array is not None:
+            entries = output.in_queue(model_array.array, queue.blocking.element_shape)
+            if entries is not None:
+                return entries, model_array.source
+    tensor = tensors(reference, queue.name, queue.df, queue.blocking.element_shape)
+    return (tensor.array, tensor.source) if tensor is not None else None
 
 
 def compare_output(queue: Queue, config: TestConfig, runs: Runs, case: Case) -> OutputResult:
-    """Compare one output; where the expected entries are fewer than the observed ones, or more, the first of them."""
+    """Compare one output; where there are more or fewer expected than observed entries, the first of them."""
     comparison = config.comparison(queue.name)
     observed = runs.observed[queue.name]
-    outside = _expected(queue, case.reference, runs.image) if case.reference is not None else None
+    outside = None
+    if case.reference is not None:
+        outside = _outside_entries(queue, case.reference, runs.image)
     expected, source = outside or (runs.expected[queue.name], case.settings.expected)
     entries = min(len(observed), len(expected))
     if not entries:
@@ -372,14 +408,14 @@ def compare_output(queue: Queue, config: TestConfig, runs: Runs, case: Case) -> 
         source += f" (first {entries} of {len(observed)} observed, {len(expected)} expected entries)"
     observed = observed[:entries]
     expected = expected[:entries]
-    own = _own(runs.image, queue.name)
-    if own is not None:
-        observed = own.alone(observed)
-        expected = own.alone(expected)
+    model_output = _model_output(runs.image, queue.name)
+    if model_output is not None:
+        observed = model_output.alone(observed)
+        expected = model_output.alone(expected)
     tile_dim = queue.blocking.tile_dim
     with np.errstate(all="ignore"):
         verdict = compare(expected, observed, comparison, tile_dim, case.settings.compare)
-        found = figures(expected, observed, comparison, tile_dim, detail=case.settings.detail)
+        output_figures = figures(expected, observed, comparison, tile_dim, detail=case.settings.detail)
     return OutputResult(
         queue=queue.name,
         kind=queue.type,
@@ -390,32 +426,32 @@ def compare_output(queue: Queue, config: TestConfig, runs: Runs, case: Case) -> 
         comparison=comparison,
         passed=verdict.passed,
         reason=verdict.reason,
-        pcc=found.pcc,
-        match=found.match,
-        max_error=found.max_error,
-        mean_error=found.mean_error,
-        max_error_at=found.max_error_at,
-        not_finite_expected=found.not_finite_expected,
-        not_finite_observed=found.not_finite_observed,
-        tiles=found.tiles,
-        bad_tiles=found.bad_tiles,
-        first_bad_tile=found.first_bad_tile,
-        detail=found.detail,
+        pcc=output_figures.pcc,
+        match=output_figures.match,
+        max_error=output_figures.max_error,
+        mean_error=output_figures.mean_error,
+        max_error_at=output_figures.max_error_at,
+        not_finite_expected=output_figures.not_finite_expected,
+        not_finite_observed=output_figures.not_finite_observed,
+        tiles=output_figures.tiles,
+        bad_tiles=output_figures.bad_tiles,
+        first_bad_tile=output_figures.first_bad_tile,
+        detail=output_figures.detail,
     )
 
 
 def runner(_about: None) -> Callable[[Case], CaseResult]:
-    """The work of `run_all.CASES`."""
+    """Return the function that `run_all.CASES` calls in a worker for each case."""
     return run_case
 
 
 def run_case(case: Case) -> CaseResult:
-    """Test one netlist. What is wrong with it, or with us, is the result's status: nothing is raised but
-    KeyboardInterrupt."""
+    """Test one netlist. Errors, of the netlist or of buda-emu, become the result's status: only KeyboardInterrupt is
+    raised."""
     start = time.perf_counter()
-    result = unfinished(case, "error", "", 0.0)
+    result = unfinished_result(case, "error", "", 0.0)
     try:
-        result = _tested(case, result)
+        result = _test(case, result)
     except (DocumentError, HostError) as error:
         result = replace(result, status="rejected", message=str(error))
     except UnsupportedError as error:
@@ -424,18 +460,20 @@ def run_case(case: Case) -> CaseResult:
         stopped = error.stopped.as_json() if error.stopped is not None else None
         result = replace(result, status="stopped", message=str(error), stopped=stopped)
     except MemoryError as error:
-        result = replace(result, status="unsupported", message=f"not enough memory{f': {error}' if str(error) else ''}")
+        detail = f": {error}" if str(error) else ""
+        result = replace(result, status="unsupported", message=f"not enough memory{detail}")
     except InternalError as error:
         result = replace(result, status="error", message=f"{error}\n{traceback.format_exc()}")
     except Exception as error:  # noqa: BLE001 - one netlist's trouble must not end the others
         result = replace(result, status="error", message=f"{type(error).__name__}: {error}\n{traceback.format_exc()}")
     if case.settings.coverage:
-        result = replace(result, exercised={**_asked(case), **result.exercised})
+        result = replace(result, exercised={**_rule_outcomes(case), **result.exercised})
     return replace(result, seconds=time.perf_counter() - start)
 
 
-def _asked(case: Case) -> Mapping[str, tuple[str, ...]]:
-    """What the checker asks of a netlist, whatever it says; nothing of an image, which nobody has written."""
+def _rule_outcomes(case: Case) -> Mapping[str, tuple[str, ...]]:
+    """Return the rules that a netlist passes and breaks, whatever its verdict; nothing for an image, whose netlist is
+    made by the compiler."""
     if is_image(case.path):
         return {}
     from buda_emu.testing.coverage.features import outcomes
@@ -448,15 +486,14 @@ def _asked(case: Case) -> Mapping[str, tuple[str, ...]]:
 
 
 @contextmanager
-def _opened(case: Case) -> "Generator[tuple[Netlist, DeviceImage | None]]":
-    """The netlist to run, and the image that it is of. Raises NetlistError, ImageError, OSError."""
+def _open(case: Case) -> "Generator[tuple[Netlist, DeviceImage | None]]":
+    """Open the netlist to run, and the image that it is from. Raises NetlistError, ImageError, OSError."""
     settings = case.settings
     if not is_image(case.path):
-        checked = (
-            check(case.path, settings.arch, cache=settings.cache)
-            if case.text is None
-            else check_bytes(case.text, case.path, settings.arch)
-        )
+        if case.text is None:
+            checked = check(case.path, settings.arch, cache=settings.cache)
+        else:
+            checked = check_bytes(case.text, case.path, settings.arch)
         if checked.netlist is None:
             raise NetlistError(render(checked.diagnostics), checked.diagnostics)
         yield checked.netlist, None
@@ -465,27 +502,34 @@ def _opened(case: Case) -> "Generator[tuple[Netlist, DeviceImage | None]]":
 
     with TemporaryDirectory() if case.text is not None else nullcontext("") as folder:
         path = case.path
-        if case.text is not None:  # an image is read where it lies
+        if case.text is not None:  # an image is read from a file
             path = str(Path(folder) / Path(case.path).name)
             Path(path).write_bytes(case.text)
         image = load_image(path, allow_pickle=settings.allow_pickle)
         yield image.for_inputs, image
 
 
-def _tested(case: Case, result: CaseResult) -> CaseResult:
-    with _opened(case) as (netlist, image):
-        return _compared(case, result, netlist, image)
+def _test(case: Case, result: CaseResult) -> CaseResult:
+    with _open(case) as (netlist, image):
+        result = replace(result, arch=netlist.arch_name)
+        reason = _skip_reason(case.settings, netlist)
+        if reason:
+            return replace(result, status="skipped", message=reason)
+        return _compare(case, result, netlist, image)
 
 
-def _compared(case: Case, result: CaseResult, netlist: Netlist, image: "DeviceImage | None") -> CaseResult:
-    settings = case.settings
-    result = replace(result, arch=netlist.arch_name)
+def _skip_reason(settings: Settings, netlist: Netlist) -> str:
     if settings.arch is not None and netlist.arch_name != settings.arch.lower():
-        return replace(result, status="skipped", message=f"it is for {', '.join(netlist.archs)}, not {settings.arch}")
+        return f"it is for {', '.join(netlist.archs)}, not {settings.arch}"
     missing = [name for name in settings.programs if name not in netlist.programs]
     if missing:
-        known = ", ".join(netlist.programs)
-        return replace(result, status="skipped", message=f"no program {', '.join(missing)}; programs: {known}")
+        return f"no program {', '.join(missing)}; programs: {', '.join(netlist.programs)}"
+    return ""
+
+
+def _compare(case: Case, result: CaseResult, netlist: Netlist, image: "DeviceImage | None") -> CaseResult:
+    """Run the programs, compare the outputs, and return the completed result."""
+    settings = case.settings
     config = _config(case, netlist)
     bodies = [netlist.programs[name] for name in settings.programs or dict.fromkeys(netlist.program_order)]
     parameters = _parameters(bodies, {**image_args(image), **config.args}, settings)
@@ -517,31 +561,31 @@ def _compared(case: Case, result: CaseResult, netlist: Netlist, image: "DeviceIm
         not_compared=skipped,
         ops=runs.ops,
         first_bad=runs.first_bad,
-        warnings=(*_told(netlist.diagnostics, case.name), *warned),
-        exercised=_exercised(netlist, runs, settings),
+        warnings=(*_checker_warnings(netlist.diagnostics, case.name), *warned),
+        exercised=_exercised_features(netlist, runs, settings),
     )
     if settings.perf:
         result = replace(result, performance=performance(netlist, bodies, parameters))
     if not outputs:
         return replace(result, status="skipped", message="nothing to compare: " + _why_nothing(skipped))
-    good = all(output.passed for output in outputs) and all(item.passed for item in result.performance)
+    good = all(output.passed for output in outputs) and all(figure.passed for figure in result.performance)
     status: Status = "passed" if good else "failed"
     return replace(result, status=status)
 
 
-def _exercised(netlist: Netlist, runs: Runs, settings: Settings) -> Mapping[str, tuple[str, ...]]:
+def _exercised_features(netlist: Netlist, runs: Runs, settings: Settings) -> Mapping[str, tuple[str, ...]]:
     if not settings.coverage:
         return {}
     from buda_emu.testing.coverage.features import features
 
-    return {**{name: tuple(sorted(found)) for name, found in features(netlist).items()}, **runs.exercised}
+    return {**{subject: tuple(sorted(names)) for subject, names in features(netlist).items()}, **runs.exercised}
 
 
-def _told(findings: Sequence[Diagnostic], name: str) -> tuple[str, ...]:
-    """What the checker says of a netlist that is good enough to be tested."""
+def _checker_warnings(findings: Sequence[Diagnostic], name: str) -> tuple[str, ...]:
+    """Return a text about the checker's findings on a netlist that is good enough to be tested; none without any."""
     if not findings:
         return ()
-    rules = ", ".join(sorted({item.rule for item in findings}))
+    rules = ", ".join(sorted({finding.rule for finding in findings}))
     count = plural(len(findings), "warning")
     return (f"the checker has {count} ({rules}): `buda-emu check {shlex.quote(name)}` shows them",)
 
@@ -549,7 +593,7 @@ def _told(findings: Sequence[Diagnostic], name: str) -> tuple[str, ...]:
 def performance(
     netlist: Netlist, bodies: Sequence[Program], parameters: Mapping[str, str]
 ) -> tuple[PerformanceResult, ...]:
-    """`performance-check` against modelled cycles. Raises NetlistError, UnsupportedError."""
+    """Compare `performance-check` with modelled cycles. Raises NetlistError, UnsupportedError."""
     from buda_emu.netlist.test_config import read_performance_checks
     from buda_emu.performance.timing.checks import evaluate
     from buda_emu.performance.timing.model import model_netlist
@@ -559,34 +603,35 @@ def performance(
         return ()
     return tuple(
         PerformanceResult(
-            config=item.config,
-            graph=item.graph,
-            target=item.target,
-            metric=item.bound.metric,
-            expected=str(item.bound),
-            modelled=item.observed,
-            passed=item.passed,
+            config=figure.config,
+            graph=figure.graph,
+            target=figure.target,
+            metric=figure.bound.metric,
+            expected=str(figure.bound),
+            modelled=figure.observed,
+            passed=figure.passed,
         )
-        for item in evaluate(netlist, model_netlist(netlist, bodies, parameters), checks)
+        for figure in evaluate(netlist, model_netlist(netlist, bodies, parameters), checks)
     )
 
 
 def _config(case: Case, netlist: Netlist) -> TestConfig:
-    own = read_test_config(case.name, netlist.sections)
+    config = read_test_config(case.name, netlist.sections)
     if case.defaults is None:
-        return own
-    return merged(own, read_defaults(*case.defaults))
+        return config
+    return merge_defaults(config, read_defaults(*case.defaults))
 
 
 def _parameters(bodies: Sequence[Program], args: Mapping[str, str], settings: Settings) -> dict[str, str]:
-    """As the harness gives them, then those of the settings that the programs take."""
+    """Return the parameters as the harness sets them, overridden by those of the settings that the programs take."""
     names = parameter_names(bodies)
-    own = {name: value for name, value in settings.parameters if name in names}
-    return {**default_parameters(bodies, args), **own}
+    overrides = {name: value for name, value in settings.parameters if name in names}
+    return {**default_parameters(bodies, args), **overrides}
 
 
 def _outputs_to_compare(netlist: Netlist, config: TestConfig) -> tuple[list[str], dict[str, str]]:
-    """Those that io-config lists, else every op-fed queue and ram but e2e ones (NETLIST 5.4); why not the others."""
+    """Return the outputs that io-config lists, else every op-fed queue and ram but e2e ones (NETLIST 5.4), and for the
+    others the reason."""
     compared: list[str] = []
     unknown = [name for name in config.outputs if name not in netlist.queues]
     skipped = dict.fromkeys(unknown, "io-config lists it, but there is no such queue")

@@ -24,9 +24,9 @@ def test_an_op_type_that_does_not_exist_is_refused(tmp_path, capsys):
 def test_what_coverage_lacks_is_written(tmp_path, capsys):
     from buda_emu.emulator.image.opened import netlist_of
     from buda_emu.testing import generate
-    from buda_emu.testing.coverage.report import every_list, of_netlists
+    from buda_emu.testing.coverage.report import coverage_of, every_list
 
-    known = of_netlists(generate(seed).netlist for seed in range(60))
+    known = coverage_of(generate(seed).netlist for seed in range(60))
     for subject in ("queues and rams", "device steps"):  # test_steering.py has these
         known.counts[subject] = dict.fromkeys(every_list()[subject], 1)
     path, there = tmp_path / "coverage.json", 100 - known.percent

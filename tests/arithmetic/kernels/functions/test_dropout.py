@@ -31,7 +31,7 @@ def test_a_region_draws_only_for_itself():
 
 
 def test_scale():
-    assert keep_scale(0.3, given=True) == np.float32(1.42857146)
-    assert keep_scale(1.0, given=True) == 1
-    assert keep_scale(0.0, given=True) == 1
-    assert keep_scale(0.0, given=False) == 0
+    assert keep_scale(0.3, has_p=True) == np.float32(1.42857146)
+    assert keep_scale(1.0, has_p=True) == 1
+    assert keep_scale(0.0, has_p=True) == 1
+    assert keep_scale(0.0, has_p=False) == 0

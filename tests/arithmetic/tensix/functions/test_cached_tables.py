@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from buda_emu.arithmetic.tensix.functions import table as cached_tables
-from buda_emu.arithmetic.tensix.functions.table import kept_table
+from buda_emu.arithmetic.tensix.functions.table import load_table
 
 TABLE = np.arange(1 << 16, dtype=np.uint16)[::-1].copy()
 
@@ -20,7 +20,7 @@ def made(about, calls):
         calls.append(about)
         return TABLE.copy()
 
-    found = kept_table("exp", about, make)
+    found = load_table("exp", about, make)
     assert found.dtype == np.uint16
     assert found.flags.aligned
     assert not found.flags.writeable

@@ -8,7 +8,7 @@ import pytest
 from buda_emu.arithmetic.tensix.functions.programs import record
 from buda_emu.arithmetic.tensix.functions.table import bind, reference
 from buda_emu.arithmetic.tensix.functions.vector_unit import NumpyUnit
-from buda_emu.arithmetic.tensix.lanes import touched
+from buda_emu.arithmetic.tensix.lanes import touched_mask
 from device_vectors import CORES, mismatches, needs_vectors, vectors
 
 BOTH = ("exp", "reciprocal", "sqrt", "gelu_derivative", "sine", "cosine")
@@ -39,7 +39,9 @@ def test_vectors(case, suffix):
     assert mismatches(define(NumpyUnit(suffix == "bh"), v["x"]), v[f"{case}_{suffix}"]) == 0
     image = in_tiles(v["x"])
     out = np.empty_like(image)
-    record(define).run(image, out, touched("rc"), "int32", blackhole=suffix == "bh")  # as words: nothing is flushed
+    record(define).run(
+        image, out, touched_mask("rc"), "int32", blackhole=suffix == "bh"
+    )  # as words: nothing is flushed
     assert mismatches(out.reshape(-1)[: v["x"].size], v[f"{case}_{suffix}"]) == 0
 
 
@@ -51,7 +53,7 @@ def test_vectors_of_maximum(suffix):
     assert mismatches(define(NumpyUnit(suffix == "bh"), v["max_a"], v["max_b"]), v[f"max_{suffix}"]) == 0
     a, b = in_tiles(v["max_a"]), in_tiles(v["max_b"])
     out = np.empty_like(a)
-    record(define, 2).run(a, out, touched("rc"), "int32", second=(b, "int32"), blackhole=suffix == "bh")
+    record(define, 2).run(a, out, touched_mask("rc"), "int32", second=(b, "int32"), blackhole=suffix == "bh")
     assert mismatches(out.reshape(-1)[: v["max_a"].size], v[f"max_{suffix}"]) == 0
 
 

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from buda_emu.arithmetic.kernels.tensix.functions import lane_rows, vector_unit
 from buda_emu.arithmetic.tensix.functions.programs import record
 from buda_emu.arithmetic.tensix.functions.vector_unit import fma
-from buda_emu.arithmetic.tensix.lanes import touched
+from buda_emu.arithmetic.tensix.lanes import touched_mask
 from device_vectors import CORES, mismatches, needs_vectors, vectors
 from lane_words import KINDS, words
 
@@ -33,7 +33,7 @@ def by_kernel(program, x, y, blackhole):
     count = -(-x.size // 1024) * 1024
     first, second = (np.resize(words.reshape(-1), count).reshape(-1, 32, 32) for words in (x, y))
     out = np.empty_like(first)
-    program.run(first, out, touched("rc"), "int32", second=(second, "int32"), blackhole=blackhole)
+    program.run(first, out, touched_mask("rc"), "int32", second=(second, "int32"), blackhole=blackhole)
     return out.reshape(-1)[: x.size].reshape(x.shape)
 
 

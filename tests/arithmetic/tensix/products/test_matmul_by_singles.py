@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from buda_emu.arithmetic.jit.kernel import kernel
-from buda_emu.arithmetic.kernels.tensix.products.matmul_by_singles import Way, matmul_by_singles, room_for
+from buda_emu.arithmetic.kernels.tensix.products.matmul_by_singles import Traversal, matmul_by_singles, room_for
 from buda_emu.arithmetic.kernels.tensix.products.prepared import EXPONENTS, HALVES, SPAN, prepare_srca, prepare_srcb
 from buda_emu.arithmetic.kernels.tensix.products.spills import AS_IT_WAS
 from buda_emu.arithmetic.kernels.tensix.products.tile_matmul import matmul_by_integers, matmul_tiles
@@ -50,7 +50,7 @@ def both(dst, in0, in1, fidelity, setting, *, faces=2, faces_first=False, moved=
     singles, integers = dst[None].copy(), dst[None].copy()
     left_out = np.zeros(1, np.bool_)
     product = product_of(*operands, *shape, *setting, faces_first)
-    matmul_by_singles(0, 1, singles, product, Way(AS_IT_WAS, NO_ENDS, False, moved), left_out, MEMORY)
+    matmul_by_singles(0, 1, singles, product, Traversal(AS_IT_WAS, NO_ENDS, False, moved), left_out, MEMORY)
     matmul_by_integers(0, 1, integers, product)
     return singles[0], integers[0], bool(left_out[0])
 
@@ -198,7 +198,7 @@ def test_one_product_of_each_kind_is_the_definition(mode, moved, middles, dst_at
     shape = (1, 1, 1, 1, 0, 1, 2, phase_mask("HiFi2"))
     operands = (in0[None], index, NONE, in1[None], index, NONE, False)
     product = product_of(*operands, *shape, *setting, False)
-    matmul_by_singles(0, 1, out, product, Way(AS_IT_WAS, NO_ENDS, False, moved), left_out, MEMORY)
+    matmul_by_singles(0, 1, out, product, Traversal(AS_IT_WAS, NO_ENDS, False, moved), left_out, MEMORY)
     tiles = (item.reshape(1, 32, 32) for item in (in0, in1))
     want = tile_matmul(dst.reshape(32, 32), *tiles, PHASES["HiFi2"], family(register), mode, "wormhole_b0")
     assert not left_out.any()

@@ -7,7 +7,7 @@ import numpy as np
 
 import buda_emu as be
 from buda_emu.emulator.runtime.graph import execute as planned
-from buda_emu.emulator.runtime.graph.execute import PLANNED
+from buda_emu.emulator.runtime.graph.execute import PLAN_CACHES
 from buda_emu.netlist.program.settings import ALL_SETTINGS
 from small_netlists import execute, fifo_settings, graph, op, program, queue, text
 
@@ -44,9 +44,9 @@ def test_a_second_machine_makes_no_plan(load, monkeypatch):
 def test_it_goes_with_the_netlist(load):
     net = load(NETLIST)
     outcome(net)
-    kept = [weakref.ref(PLANNED.of(net))]
+    kept = [weakref.ref(PLAN_CACHES.of(net))]
     number = id(net)
-    assert number in PLANNED._found
+    assert number in PLAN_CACHES._found
     assert number in ALL_SETTINGS._found
     del net
     gc.collect()

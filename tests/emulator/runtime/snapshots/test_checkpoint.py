@@ -5,7 +5,7 @@ import pytest
 
 import buda_emu as be
 from buda_emu.emulator.runtime.machine.gate import Stepper
-from buda_emu.emulator.runtime.snapshots.checkpoint import changing
+from buda_emu.emulator.runtime.snapshots.checkpoint import changing_stores
 from buda_emu.netlist.load import check_bytes
 from small_netlists import execute, fifo_settings, graph, op, program, queue, text
 
@@ -89,7 +89,7 @@ def test_between_programs(net):
 def test_only_what_programs_change_is_copied_and_what_did_not_is_shared(net):
     with pushed(net, "format") as machine:
         points = machine.checkpoints()
-        assert changing(net, machine.machine.memory) == {"q_out"}
+        assert changing_stores(net, machine.machine.memory) == {"q_out"}
         machine.run("p")
         one = points.take(None, running=False)
         two = points.take(one, running=False)

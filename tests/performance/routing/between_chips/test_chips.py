@@ -8,7 +8,7 @@ import yaml
 from buda_emu.netlist.load import check_text as loaded
 from buda_emu.performance.routing.checking import check_text
 from buda_emu.performance.routing.epochs import RoutedEpoch, route_netlist
-from buda_emu.performance.routing.pipes.library_order import sorted_as_vendor
+from buda_emu.performance.routing.pipes.library_order import sort_as_vendor
 from buda_emu.performance.routing.pipes.links import Links
 from buda_emu.spec.boards import Cluster, cluster_of
 from performance.routing.between_chips.random_chips import Link, chips, cluster
@@ -176,10 +176,10 @@ def test_the_order_of_a_table_of_channels() -> None:
 
 
 def test_the_vendors_sort_exchanges_equals() -> None:
-    assert sorted_as_vendor(range(16), lambda _: 0) == list(range(16))
-    assert sorted_as_vendor(range(17), lambda _: 0) == [8, 16, 15, 14, 13, 12, 11, 10, 9, 0, 7, 6, 5, 4, 3, 2, 1]
+    assert sort_as_vendor(range(16), lambda _: 0) == list(range(16))
+    assert sort_as_vendor(range(17), lambda _: 0) == [8, 16, 15, 14, 13, 12, 11, 10, 9, 0, 7, 6, 5, 4, 3, 2, 1]
     numbers = [number * 7919 % 101 for number in range(200)]
-    assert sorted_as_vendor(numbers, int) == sorted(numbers)
+    assert sort_as_vendor(numbers, int) == sorted(numbers)
 
 
 @pytest.mark.parametrize(
@@ -193,7 +193,7 @@ def test_the_vendors_sort_exchanges_equals() -> None:
 def test_the_vendors_sort_of_few_kinds(factor: int, kinds: int, expected: str) -> None:
     """As `std::sort` of libstdc++ orders them."""
     order = list(map(int, expected.split()))
-    assert sorted_as_vendor(range(len(order)), lambda one: one * one * factor % kinds) == order
+    assert sort_as_vendor(range(len(order)), lambda one: one * one * factor % kinds) == order
 
 
 def hold(text: str, links: Cluster, folder: Path) -> None:

@@ -7,7 +7,13 @@ import pytest
 import buda_emu as be
 from buda_emu.performance.timeline import Schedule
 from buda_emu.performance.timing import model as modelling
-from buda_emu.performance.timing.epoch.critical import CAUSE_WORDS, chain_sentence, critical_steps, shortened, step_of
+from buda_emu.performance.timing.epoch.critical import (
+    CAUSE_WORDS,
+    chain_sentence,
+    critical_steps,
+    run_with_shorter_steps,
+    step_of,
+)
 from conftest import corpus_files
 from example_netlists import DIRECTORY
 
@@ -40,7 +46,7 @@ def sampled(pattern, step):
 
 
 def end_of(epoch, names):
-    return int(shortened(epoch.timing, set(names)).end[epoch.timing.last_task])
+    return int(run_with_shorter_steps(epoch.timing, set(names)).end[epoch.timing.last_task])
 
 
 @pytest.mark.parametrize("path", sampled("netlists/**/*.yaml", 24))

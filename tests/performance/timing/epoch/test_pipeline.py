@@ -12,7 +12,7 @@ from buda_emu.performance.timing.epoch.result import Cost
 from buda_emu.performance.timing.epoch.tasks import parts_of
 from buda_emu.performance.timing.model import epochs, model_netlist
 from buda_emu.performance.timing.op.table import calls_of
-from buda_emu.performance.timing.transfers.flows import _share, flows, operand_shape
+from buda_emu.performance.timing.transfers.flows import _tiles_per_core, flows, operand_shape
 from buda_emu.performance.timing.transfers.noc import paths
 from buda_emu.performance.timing.transfers.rates import WHAT_IF, Rates, speed
 from buda_emu.spec.devices import device
@@ -52,10 +52,10 @@ def timed(netlist, cost=lambda _op: Cost(1000.0, 500.0, "made up"), rates=FAST):
 def test_a_core_reads_its_share_of_the_tiles_and_one_at_least():
     nop = chain().ops["n0"]
     four = replace(nop, blocking=replace(nop.blocking, grid_size=(2, 2)))
-    assert [_share(nop, 0, shape) for shape in ((1, 1, 1), (2, 3, 4))] == [1, 24]
-    assert [_share(four, 0, shape) for shape in ((1, 1, 1), (2, 4, 4))] == [1, 8]
+    assert [_tiles_per_core(nop, 0, shape) for shape in ((1, 1, 1), (2, 3, 4))] == [1, 24]
+    assert [_tiles_per_core(four, 0, shape) for shape in ((1, 1, 1), (2, 4, 4))] == [1, 8]
     product = replace(four, type="matmul")
-    assert [_share(product, operand, (2, 4, 4)) for operand in (0, 1, 2)] == [16, 16, 8]
+    assert [_tiles_per_core(product, operand, (2, 4, 4)) for operand in (0, 1, 2)] == [16, 16, 8]
 
 
 def test_a_single_op_takes_its_cost():

@@ -4,7 +4,14 @@ from dataclasses import replace
 
 import pytest
 
-from buda_emu.performance.timing.epoch.pipeline import FIRST_INPUTS, INPUTS, MOST_INPUTS, at_work, filled, steady
+from buda_emu.performance.timing.epoch.pipeline import (
+    FIRST_INPUTS,
+    INPUTS,
+    MOST_INPUTS,
+    describe_fill,
+    extend_until_full,
+    steady,
+)
 from buda_emu.performance.timing.epoch.result import Cost
 from performance.timing.epoch.test_pipeline import chain, timed
 
@@ -18,10 +25,10 @@ def even(length, inputs):
 def test_the_whole_pipeline_is_at_work_in_the_steady_state(length):
     timing = even(length, 10_000)
     assert timing.modelled == FIRST_INPUTS
-    full = filled(timing)
+    full = extend_until_full(timing)
     stretch = steady(full)
     assert stretch.working == length
-    assert at_work(full, stretch) == f"all {length} ops at work"
+    assert describe_fill(full, stretch) == f"all {length} ops at work"
     assert stretch.last - stretch.first + 1 == INPUTS
     for op in full.ops:
         assert op.first_start <= stretch.start
@@ -31,18 +38,18 @@ def test_the_whole_pipeline_is_at_work_in_the_steady_state(length):
 
 def test_a_pipeline_that_few_inputs_never_fill_says_how_far_it_is():
     timing = even(40, 20)
-    full = filled(timing)
+    full = extend_until_full(timing)
     stretch = steady(full)
     assert full.modelled == 20
     assert stretch.working < 40
-    assert at_work(full, stretch) == f"{stretch.working} of 40 ops at work"
+    assert describe_fill(full, stretch) == f"{stretch.working} of 40 ops at work"
 
 
 def test_no_more_inputs_than_are_to_be_drawn():
     timing = even(40, 10_000)
     tasks = len(timing.timing.start)
-    assert filled(timing, most_tasks=tasks) is timing
-    assert filled(timing, most_tasks=2 * tasks).modelled == 2 * FIRST_INPUTS
+    assert extend_until_full(timing, most_tasks=tasks) is timing
+    assert extend_until_full(timing, most_tasks=2 * tasks).modelled == 2 * FIRST_INPUTS
     late = replace(timing.ops[0], first_start=10**9)
     never = replace(timing, ops=(*timing.ops, late), again=lambda _: never)
-    assert filled(replace(never, modelled=MOST_INPUTS)).modelled == MOST_INPUTS
+    assert extend_until_full(replace(never, modelled=MOST_INPUTS)).modelled == MOST_INPUTS

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from buda_emu.testing.verify.comparison import Bounds, cleaned, passes, pcc
+from buda_emu.testing.verify.comparison import Bounds, passes, pcc, replace_special
 
 HALF = [0.0] * 4 + [1.0] * 4
 INF, NAN = float("inf"), float("nan")
@@ -138,8 +138,8 @@ def test_rows_are_judged_apart():
 
 def test_infinities_become_the_largest_float32_and_nan_zero_where_it_is_asked_for():
     values = row(INF, -INF, NAN, 1.5)
-    assert cleaned(values, nan_is_zero=True).tolist() == [[FLT_MAX, -FLT_MAX, 0.0, 1.5]]
-    kept = cleaned(values, nan_is_zero=False)
+    assert replace_special(values, nan_is_zero=True).tolist() == [[FLT_MAX, -FLT_MAX, 0.0, 1.5]]
+    kept = replace_special(values, nan_is_zero=False)
     assert kept[0, [0, 1, 3]].tolist() == [FLT_MAX, -FLT_MAX, 1.5]
     assert np.isnan(kept[0, 2])
 

@@ -10,7 +10,7 @@ import pytest
 from buda_emu.emulator.inputs.reference import ContentFiles
 from buda_emu.support.errors import InternalError
 from buda_emu.testing.verify.runs import run_case as compare_outputs
-from buda_emu.testing.verify.runs.collect import Case, Settings, unfinished
+from buda_emu.testing.verify.runs.collect import Case, Settings, unfinished_result
 from buda_emu.testing.verify.runs.run_case import run_case
 from report.results import nop
 from small_netlists import execute, fifo_settings, graph, op, program, queue, text
@@ -287,7 +287,9 @@ def test_every_setting_but_those_without_effect_is_in_the_command():
 
 
 def test_a_case_whose_process_gave_nothing():
-    result = unfinished(Case("a.yaml", "a.yaml", None, given(), None, Settings(seed=2)), "timeout", "too long", 3.0)
+    result = unfinished_result(
+        Case("a.yaml", "a.yaml", None, given(), None, Settings(seed=2)), "timeout", "too long", 3.0
+    )
     assert (result.status, result.message, result.seconds, result.seed) == ("timeout", "too long", 3.0, 2)
     assert (result.expected, result.command) == ("there", "buda-emu test a.yaml --seed 2 --reference there")
 

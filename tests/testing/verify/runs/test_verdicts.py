@@ -38,7 +38,7 @@ def case(tmp_path, caches):
 
 
 def known(case, **more):
-    return Verdicts([case], **{"timeout": TIMEOUT, **more}).known(0)
+    return Verdicts([case], **{"timeout": TIMEOUT, **more}).find(0)
 
 
 def verdict_of(case, **more):

@@ -13,7 +13,7 @@ from buda_emu.netlist.schema import schema as netlist_schema
 from buda_emu.report.machine_readable.perf_json import schema as perf_schema
 from buda_emu.report.machine_readable.schema import schema as test_schema
 from buda_emu.report.machine_readable.schema import schema_of
-from buda_emu.support.checker.render import schema as check_schema
+from buda_emu.support.checker.render import findings_schema as check_schema
 
 EXAMPLE = "buda-emu schema netlist > netlist.schema.json"
 

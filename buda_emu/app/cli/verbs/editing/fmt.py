@@ -7,7 +7,7 @@ from typing import Final
 from buda_emu.app.cli.fixing import Changed, difference, replace_file
 from buda_emu.app.cli.output import complain, require_open, say, say_data
 from buda_emu.app.documents.kinds import NETLIST, files_below
-from buda_emu.netlist.formatter import formatted
+from buda_emu.netlist.formatter import format_text
 from buda_emu.netlist.yaml_reader import UnreadableError, decode, read_bytes
 from buda_emu.support.checker import Diagnostic
 from buda_emu.support.checker.render import render_one
@@ -51,7 +51,7 @@ def _tell(change: Changed, args: argparse.Namespace) -> None:
             say(text)
     elif args.check:
         if not change.same:
-            say(f"{change.name}: would be formatted")
+            say(f"{change.name}: would be format_text")
     elif change.name == _STDIN:
         say_data(change.after, end="")
     elif not change.same:
@@ -66,6 +66,6 @@ def _formatted(name: str) -> Changed | Diagnostic:
     try:
         data = sys.stdin.buffer.read() if name == _STDIN else read_bytes(name)
         text = decode(data)
-        return Changed(name, data, text, formatted(text))
+        return Changed(name, data, text, format_text(text))
     except UnreadableError as error:
         return error.diagnostic(shown)

@@ -54,7 +54,7 @@ _TAILS: Final = np.array([tail for _, tail in _TABLE])
 
 @kernel
 def exp(x: np.float64) -> np.float64:
-    """e^x; 0 below about -745.13, inf above about 709.78."""
+    """Compute e^x in double precision; 0 below about -745.13, inf above about 709.78."""
     if abs(x) < _IN_RANGE:
         return exp_in_range(x)
     if x != x:

@@ -59,7 +59,7 @@ def cosf(x: np.float32) -> np.float32:
 
 @helper
 def sinf_small(x: np.float32) -> np.float32:
-    """`sinf` for |x| < LARGE. It has no branches, so that a loop over it becomes vector code."""
+    """Compute `sinf` for |x| < LARGE, without branches, so that a loop over it becomes vector code."""
     r, n = _reduce_small(x)
     wave = np.float32(_quarter_wave(r, n))
     return wave if x != np.float32(0) else x  # the polynomial loses the sign of -0
@@ -88,7 +88,8 @@ def _reduce_small(x: np.float32) -> tuple[np.float64, np.int64]:
 
 @helper
 def _reduce_large(x: np.float32) -> tuple[np.float64, np.int64]:
-    """r and n mod 4 from 2/pi * x in fixed point: two bits of integer, 62 of fraction; what stands above is dropped."""
+    """Return r and n mod 4 from 2/pi * x in fixed point: two bits of integer, 62 of fraction; higher bits are
+    dropped."""
     bits = np.int64(np.float32(x).view(np.uint32))
     mantissa = ((bits & 0x7FFFFF) | 0x800000) << ((bits >> 23) & 7)
     first = (bits >> 26) & 15

@@ -35,7 +35,7 @@ _EXPONENT: Final = 1.5 * 2.0**52 + 1023
 
 @kernel
 def tanh(x: np.float64) -> np.float64:
-    """tanh x."""
+    """Compute the hyperbolic tangent in double precision, bit for bit as the C library does."""
     magnitude = abs(x) if abs(x) < _SATURATED else _SATURATED
     large = magnitude >= 1.0
     twice = magnitude + magnitude
@@ -48,7 +48,7 @@ def tanh(x: np.float64) -> np.float64:
 
 @helper
 def _expm1(s: float) -> float:
-    """e^s - 1 for -2 < s <= 0 and 2 <= s <= 44."""
+    """Compute e^s - 1 for -2 < s <= 0 and 2 <= s <= 44."""
     # s = n ln 2 + r + c, where c is what the rounding of r has lost.
     nearest = np.float64(np.int32(s * _INVERSE_LN2 + (0.5 if s > 0.0 else -0.5)))
     n = nearest if abs(s) >= _REDUCED else 0.0

@@ -26,19 +26,20 @@ class Early(NamedTuple):
 
 
 def early_words(words: Any, up: int, by: Early, small: int, row: Any) -> None:
-    """Words int32[1024] of Dst, which `up` brings to the top of a word, to words of the intermediate format; `small`:
-    the bits that stay of what is below `least`."""
+    """Convert words int32[1024] of Dst, which `up` brings to the top of a word, to words of the intermediate format;
+    `small`: the bits that stay of words below `least`."""
     row[:] = _early(words, up, by, small)
 
 
 def early_halves(words: Any, up: int, by: Early, halves: Any) -> None:
-    """The upper halves of them, int16[1024]; nothing stays of what is below `least`."""
+    """Write the upper halves of the converted words, int16[1024]; nothing stays of words below `least`."""
     halves[:] = _early(words, up, by, 0) >> 16
 
 
-def early_groups(words: Any, up: int, by: Early, packed_as: tuple[int, int, int], codes: Any, exponents: Any) -> None:
-    """`assemble_groups` of them; `packed_as`: its three numbers."""
-    assemble_groups(_early(words, up, by, 0), *packed_as, codes, exponents)
+def early_groups(words: Any, up: int, by: Early, position: tuple[int, int, int], codes: Any, exponents: Any) -> None:
+    """Assemble the converted words to blocks; `position` holds the first numbers of `assemble_groups`: down, greatest,
+    cut."""
+    assemble_groups(_early(words, up, by, 0), *position, codes, exponents)
 
 
 def _early(words: Any, up: int, by: Early, small: int) -> Any:

@@ -34,13 +34,13 @@ def accumulate(
 
 @kernel
 def add_fp32(start: int, stop: int, old: NDArray[np.uint32], new: NDArray[np.uint32]) -> None:
-    """IEEE addition without denormals; there is one NaN."""
+    """Add by IEEE without denormals; there is one NaN."""
     for tile in range(start, stop):
         a = old[tile]
         b = new[tile]
         for i in range(_TILE):
-            total = np.float32(U(_flushed(a[i])).view(np.float32) + U(_flushed(b[i])).view(np.float32)).view(np.uint32)
-            a[i] = U(0x7FC00000) if U(total & _MAGNITUDE) > _INFINITY else _flushed(total)
+            total = np.float32(U(_flush(a[i])).view(np.float32) + U(_flush(b[i])).view(np.float32)).view(np.uint32)
+            a[i] = U(0x7FC00000) if U(total & _MAGNITUDE) > _INFINITY else _flush(total)
 
 
 @kernel
@@ -52,7 +52,7 @@ def add_bf16(start: int, stop: int, old: NDArray[np.uint16], new: NDArray[np.uin
 
 @helper
 def add_bf16_tile(a: Any, b: Any) -> None:
-    """One of them."""
+    """Add one tile of Float16_b to another."""
     for i in range(_TILE):
         total = L(_bf16_as_double(L(a[i]), _LARGEST)).view(np.float64) + L(_bf16_as_double(L(b[i]), L(0))).view(
             np.float64
@@ -69,7 +69,7 @@ def add_bf16_tile(a: Any, b: Any) -> None:
 
 @kernel
 def add_fp16(start: int, stop: int, old: NDArray[np.uint16], new: NDArray[np.uint16]) -> None:
-    """In single precision, where exponent 31 is an ordinary one."""
+    """Add in single precision, where exponent 31 is an ordinary one."""
     for tile in range(start, stop):
         a = old[tile]
         b = new[tile]
@@ -89,14 +89,15 @@ def add_fp16(start: int, stop: int, old: NDArray[np.uint16], new: NDArray[np.uin
 
 
 @helper
-def _flushed(x: Any) -> Any:
-    """Denormals to signed zeros."""
+def _flush(x: Any) -> Any:
+    """Replace denormals by signed zeros."""
     return U(x & _SIGN) if U(x & _INFINITY) == U(0) else U(x)
 
 
 @helper
 def _bf16_as_double(code: Any, nan: Any) -> Any:
-    """The pattern of a double; exponent 0 is a zero, exponent 255 an infinity, `nan` or, without one, a number."""
+    """Return the pattern of a double; exponent 0 is a zero, exponent 255 an infinity, `nan` or, without one, a
+    number."""
     size = code & L(0x7FFF)
     number = (size << L(45)) + (L(1023 - 127) << L(52))
     number = L(0) if size < L(0x80) else number
@@ -107,7 +108,7 @@ def _bf16_as_double(code: Any, nan: Any) -> Any:
 
 @helper
 def _fp16_as_single(code: Any) -> Any:
-    """The pattern of a single; exponent 0 is a signed zero."""
+    """Return the pattern of a single; exponent 0 is a signed zero."""
     size = U(code & U(0x7FFF))
     wide = U(0) if size < U(0x400) else U(U(size << U(13)) + U(0x38000000))
     return U(U(U(code & U(0x8000)) << U(16)) | wide)

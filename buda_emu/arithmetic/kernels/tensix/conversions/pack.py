@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from buda_emu.arithmetic.jit.kernel import helper, kernel
-from buda_emu.arithmetic.kernels.tensix.conversions.blocks import assemble_row, packed_as
+from buda_emu.arithmetic.kernels.tensix.conversions.blocks import assemble_row, block_position
 from buda_emu.arithmetic.kernels.tensix.conversions.early import Early, early_groups, early_halves, early_words
 from buda_emu.arithmetic.kernels.tensix.images import TILE, as_rows, none
 from buda_emu.spec.formats import FORMATS, is_block, is_integer
@@ -57,7 +57,7 @@ _RAW_AS: Final[Mapping[str, str]] = MappingProxyType(
 
 
 class Conversion(NamedTuple):
-    """What the packer is set to: arguments of `buda_emu.arithmetic.tensix.conversions.pack.pack`."""
+    """The settings of the packer: arguments of `buda_emu.arithmetic.tensix.conversions.pack.pack`."""
 
     mode: str
     held_as: str
@@ -68,7 +68,7 @@ class Conversion(NamedTuple):
 
 
 class Late(NamedTuple):
-    """What follows the early conversion of floats. `small_sign`: the bits that stay of what is below its `least`;
+    """The steps after the early conversion of floats. `small_sign`: the bits that stay of a word below its `least`;
     `width` is 32, 16, 8, or 4 for e4m3; `block_bits` is 0 for formats without blocks."""
 
     small_sign: int
@@ -81,7 +81,7 @@ class Late(NamedTuple):
 
 
 class Images(NamedTuple):
-    """Where datums [n, 1024] of each size go, and exponents [n, 64]: all but one or two are empty."""
+    """The output arrays: datums [n, 1024] of each size, and exponents [n, 64]; all but one or two are empty."""
 
     words: NDArray[np.uint32]
     halves: NDArray[np.uint16]
@@ -97,7 +97,7 @@ def pack(
     datums: NDArray[np.unsignedinteger[Any]],
     exponents: NDArray[np.uint8] | None = None,
 ) -> None:
-    """Tiles start..stop of `dst` uint32[n, 32, 32] into `datums` [n, 32, 32] of the output format.
+    """Pack tiles start..stop of `dst` uint32[n, 32, 32] into `datums` [n, 32, 32] of the output format.
 
     `datums` is uint8, uint16 or uint32, `exponents` uint8[n, 32, 2] for block formats; all C-contiguous. Raises
     UnsupportedError for a conversion the packer lacks.
@@ -108,9 +108,9 @@ def pack(
     relu_mode = by.relu_mode
     if is_integer(by.held_as):
         signed = 8 * datums.itemsize - 1 if by.held_as in ("Int32", "Int8") and relu_mode == 0 else 0
-        most = min(_LIMITS[by.held_as], by.threshold) if relu_mode == 3 else _LIMITS[by.held_as]
+        greatest = min(_LIMITS[by.held_as], by.threshold) if relu_mode == 3 else _LIMITS[by.held_as]
         above = by.threshold if relu_mode == 2 else 0
-        pack_integers(start, stop, source, most, above, signed, images)
+        pack_integers(start, stop, source, greatest, above, signed, images)
         return
     out = _RAW_AS.get(by.out_df, by.out_df)
     late = Late(
@@ -138,7 +138,7 @@ def _early_conversion(mode: str, held_as: str, core: str) -> Early:
 
 @lru_cache(maxsize=256)
 def _late_change(held_as: str, out: str) -> int:
-    """Whether the exponent changes its width on the way to the output format, or denormals become zeros."""
+    """Return the change of the exponent on the way to the output format: its width, or denormals to zeros, or none."""
     narrow = held_as in ("Float16", "Bfp8")
     narrow_out = FORMATS[out].family != "b"
     if narrow == narrow_out:
@@ -152,11 +152,11 @@ def _late_change(held_as: str, out: str) -> int:
 def pack_floats(
     start: int, stop: int, dst: NDArray[np.uint32], up: int, early: Early, late: Late, images: Images
 ) -> None:
-    """Tiles of floats. `up` brings Dst to the top of a word."""
+    """Pack tiles of floats. `up` brings Dst to the top of a word."""
     small_sign, relu_mode, limit, change, width, block_bits, narrow_block = late
     words, halves, bytes_, exponents = images
     plain = relu_mode == 0 and change == 0
-    down, greatest = packed_as(narrow_block)
+    down, greatest = block_position(narrow_block)
     row = np.empty(TILE, np.uint32)
     for tile in range(start, stop):
         source = dst[tile].view(np.int32)
@@ -194,10 +194,10 @@ def pack_floats(
 def pack_integers(
     start: int, stop: int, dst: NDArray[np.uint32], limit: int, above: int, sign_place: int, images: Images
 ) -> None:
-    """Tiles of integers in sign and magnitude, clamped; what is not above `above` becomes 0, and so do negatives
-    without a place for the sign."""
+    """Pack tiles of integers in sign and magnitude, clamped. A magnitude not above `above` becomes 0, and so do
+    negatives where there is no place for the sign."""
     words, halves, bytes_, _ = images
-    most = U(limit)
+    greatest = U(limit)
     least = U(above)
     place = U(sign_place)
     row = np.empty(TILE, np.uint32)
@@ -205,7 +205,7 @@ def pack_integers(
         source = dst[tile]
         for i in range(_ROW):
             x = source[i]
-            size = min(U(x & _MAGNITUDE), most)
+            size = min(U(x & _MAGNITUDE), greatest)
             size = U(0) if size <= least else size
             negative = U(size | U(U(1) << place)) if sign_place != 0 else U(0)
             row[i] = negative if x >= _SIGN else size
@@ -222,7 +222,7 @@ def pack_integers(
 
 @helper
 def _relu(row: Any, mode: Any, limit: Any) -> None:
-    """Negative to 0; mode 2 also what is not above the limit, mode 3 cuts above it, by 19 bits."""
+    """Apply relu: negatives become 0; in mode 2 also values not above the limit, mode 3 cuts above it, by 19 bits."""
     if mode == 3:
         for i in range(_ROW):
             x = row[i]
@@ -237,7 +237,7 @@ def _relu(row: Any, mode: Any, limit: Any) -> None:
 
 @helper
 def _widen(row: Any, denormals: Any) -> None:
-    """fp16 to fp32; exponent 0 keeps its sign and bits, or is +0."""
+    """Convert fp16 to fp32; exponent 0 keeps its sign and bits, or is +0."""
     for i in range(_ROW):
         x = row[i]
         size = U(U(x & _MAGNITUDE) >> U(3))
@@ -248,7 +248,7 @@ def _widen(row: Any, denormals: Any) -> None:
 
 @helper
 def _flush(row: Any) -> None:
-    """Exponent 0 to +0."""
+    """Replace words with exponent 0 by +0."""
     for i in range(_ROW):
         x = row[i]
         row[i] = U(0) if U(x & _MAGNITUDE) < U(_SMALLEST) else x
@@ -256,7 +256,7 @@ def _flush(row: Any) -> None:
 
 @helper
 def _narrow(row: Any) -> None:
-    """fp32 to fp16: below its exponents a signed zero, above them the last code."""
+    """Convert fp32 to fp16: below its exponents a signed zero, above them the last code."""
     for i in range(_ROW):
         x = row[i]
         size = U(x & _MAGNITUDE)
@@ -268,7 +268,7 @@ def _narrow(row: Any) -> None:
 
 @helper
 def _e4m3(row: Any, out: Any) -> None:
-    """fp16 to a 4-bit exponent."""
+    """Convert fp16 to a 4-bit exponent."""
     for i in range(_ROW):
         x = U(row[i] >> U(16))
         e = U(U(x >> U(10)) & U(31))

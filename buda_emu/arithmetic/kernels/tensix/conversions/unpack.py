@@ -20,10 +20,10 @@ TO_FP16: Final = 2
 
 @kernel
 def unpack_singles(start: int, stop: int, out: Tiles, codes: Tiles, to: int) -> None:
-    """Float32 to TO_TF32, TO_BF16 or TO_FP16."""
-    for item in range(start, stop):
-        words = out[item].view(np.int32)
-        x = codes[item].view(np.int32)
+    """Unpack Float32 to TO_TF32, TO_BF16 or TO_FP16."""
+    for index in range(start, stop):
+        words = out[index].view(np.int32)
+        x = codes[index].view(np.int32)
         if to == TO_TF32:
             for n in range(TILE):
                 words[n] = i32(x[n] & i32(-0x2000))
@@ -42,10 +42,10 @@ def unpack_singles(start: int, stop: int, out: Tiles, codes: Tiles, to: int) -> 
 
 @kernel
 def unpack_halves(start: int, stop: int, out: Tiles, codes: NDArray[np.uint16], exponent_bits: int) -> None:
-    """Float16_b (8 bits of exponent) or Float16 (5)."""
-    for item in range(start, stop):
-        words = out[item].view(np.int32)
-        x = codes[item]
+    """Unpack Float16_b (8 bits of exponent) or Float16 (5)."""
+    for index in range(start, stop):
+        words = out[index].view(np.int32)
+        x = codes[index]
         if exponent_bits == 8:
             for n in range(TILE):
                 words[n] = i32(i32(x[n]) << i32(16))
@@ -57,10 +57,10 @@ def unpack_halves(start: int, stop: int, out: Tiles, codes: NDArray[np.uint16], 
 
 @kernel
 def unpack_bytes(start: int, stop: int, out: Tiles, codes: NDArray[np.uint8], table: Tiles) -> None:
-    """Any format of 8 bits without shared exponents; `table` is the word of each byte."""
-    for item in range(start, stop):
-        words = out[item]
-        x = codes[item]
+    """Unpack any format of 8 bits without shared exponents; `table` holds the word of each byte."""
+    for index in range(start, stop):
+        words = out[index]
+        x = codes[index]
         for n in range(TILE):
             words[n] = table[x[n]]
 
@@ -75,16 +75,17 @@ def unpack_blocks(
     bits: int,
     exponent_bits: int,
 ) -> None:
-    """Block formats of `bits` bits for a datum; exponents: uint8[n, 64], those of the 16 datums of a face row."""
-    for item in range(start, stop):
-        spread_groups(out[item].view(np.int32), codes[item], exponents[item], 8 - bits, exponent_bits)
+    """Unpack block formats of `bits` bits for a datum; exponents: uint8[n, 64], those of the 16 datums of a face
+    row."""
+    for index in range(start, stop):
+        spread_groups(out[index].view(np.int32), codes[index], exponents[index], 8 - bits, exponent_bits)
 
 
 @kernel
 def unpack_blocks_to_halves(
     start: int, stop: int, out: NDArray[np.uint16], codes: NDArray[np.uint8], exponents: NDArray[np.uint8], bits: int
 ) -> None:
-    """The same with exponents of 8 bits, as Float16_b has the numbers: the upper halves of the words, whose lower ones
-    are empty. out: uint16[n, 1024]."""
-    for item in claimed(start, stop):
-        spread_groups(out[item].view(np.int16), codes[item], exponents[item], 8 - bits, 8)
+    """Unpack block formats with exponents of 8 bits to Float16_b: the upper halves of the words, whose lower ones are
+    empty. out: uint16[n, 1024]."""
+    for index in claimed(start, stop):
+        spread_groups(out[index].view(np.int16), codes[index], exponents[index], 8 - bits, 8)

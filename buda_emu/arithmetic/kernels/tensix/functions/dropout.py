@@ -19,7 +19,7 @@ _LANES: Final = 32
 def random_words(state: NDArray[np.uint32], words: NDArray[np.uint32], mask: NDArray[np.bool_]) -> None:
     """Fill `words` uint32[n, 32, 32] in the order of passes and step `state` uint32[32].
 
-    `mask` bool[32, 32] is what the vector mode reaches; the rest is 0 and its passes do not happen.
+    `mask` bool[32, 32] marks the datums that the vector mode reaches; all others are 0 and their passes do not happen.
     """
     for tile in range(words.shape[0]):
         for face in range(4):

@@ -35,48 +35,48 @@ def exponent(x: Any) -> Any:
 
 @helper
 def significand(x: Any) -> Any:
-    """24 bits, 0 where the exponent is 0."""
+    """Return the 24 bits of the significand, 0 where the exponent is 0."""
     m = U(U(x & _FRACTION) | _HIDDEN)
     return m if U(x & _INFINITY) != U(0) else U(0)
 
 
 @helper
 def product(x: Any, y: Any) -> Any:
-    """The product of two significands of 24 bits in units of 2^20, bit 0 sticky; x and y are fp32 patterns.
+    """Return the product of two significands of 24 bits in units of 2^20, bit 0 sticky; x and y are fp32 patterns.
 
-    As two floats of which the first is the rounded product and the second what it lacks, exactly.
+    It is computed as two floats of which the first is the rounded product and the second its error, exactly.
     """
     a = U(U(x & _FRACTION) | _ONE).view(np.float32)
     b = U(U(y & _FRACTION) | _TWO_TO_26).view(np.float32)
     high = np.float32(a * b)
     low = fma(a, b, np.float32(-high))
-    whole = np.floor(low)
-    return U(U(I(high) + I(whole)) | (U(0) if low == whole else U(1)))
+    low_floor = np.floor(low)
+    return U(U(I(high) + I(low_floor)) | (U(0) if low == low_floor else U(1)))
 
 
 @helper
-def aligned(value: Any, distance: Any) -> Any:
-    """Shifted right, the lost bits ORed into bit 0 unless nothing else is left."""
+def align(value: Any, distance: Any) -> Any:
+    """Shift right, with the lost bits ORed into bit 0 unless nothing else is left."""
     distance = U(U(min(distance, I(31))) & U(31))
-    kept = U(value >> distance)
-    lost = U(value - U(kept << distance))
-    return U(kept | min(min(lost, kept), U(1)))
+    shifted = U(value >> distance)
+    lost = U(value - U(shifted << distance))
+    return U(shifted | min(min(lost, shifted), U(1)))
 
 
 @helper
 def signed_sum(p: Any, ep: Any, p_sign: Any, q: Any, ez: Any, q_sign: Any) -> Any:
-    """Product and addend, aligned to the larger exponent, as one signed integer of up to 29 bits."""
+    """Return the sum of product and addend, aligned to the larger exponent, as a signed integer of up to 29 bits."""
     p_leads = ep >= ez
     lead = p if p_leads else q
     other = q if p_leads else p
-    other = aligned(other, I(max(ep, ez) - min(ep, ez)))
+    other = align(other, I(max(ep, ez) - min(ep, ez)))
     total = I(I(lead) - I(other)) if U(p_sign ^ q_sign) >= _SIGN else I(I(lead) + I(other))
     return I(-total) if (p_sign if p_leads else q_sign) >= _SIGN else total
 
 
 @helper
-def rounded(total: Any, er: Any, blackhole: Any) -> Any:
-    """The pattern of total * 2^(er - 153); the conversion to a float normalises and rounds to even.
+def round_sum(total: Any, er: Any, blackhole: Any) -> Any:
+    """Return the pattern of total * 2^(er - 153); the conversion to a float normalises and rounds to even.
 
     Wormhole ignores bit 1 of a sum of 29 bits when it rounds. Holds for Blackhole where the exponent stays above 1.
     """
@@ -93,7 +93,7 @@ def rounded(total: Any, er: Any, blackhole: Any) -> Any:
 
 @helper
 def may_be_special(x: Any, y: Any, z: Any, out: Any) -> Any:
-    """Whether a lane has to be looked at again: its result is small, or an operand or the product is not finite."""
+    """Return whether a lane must be computed again: its result is small, or an operand or the product is not finite."""
     ex = exponent(x)
     ey = exponent(y)
     ez = exponent(z)
@@ -102,7 +102,7 @@ def may_be_special(x: Any, y: Any, z: Any, out: Any) -> Any:
 
 @helper
 def fma_any(x: Any, y: Any, z: Any, blackhole: Any) -> Any:
-    """x * y + z of fp32 patterns, whatever they are."""
+    """Return x * y + z of any fp32 patterns."""
     ex = exponent(x)
     ey = exponent(y)
     ez = exponent(z)
@@ -140,7 +140,7 @@ def _finite(x: Any, y: Any, z: Any, ep: Any, blackhole: Any) -> Any:
     total = signed_sum(p, ep, U(x ^ y), q, ez, z)
     er = I(max(ep, ez))
     if not blackhole:
-        return rounded(total, er, blackhole)
+        return round_sum(total, er, blackhole)
     if total == I(0):
         return U(U(x ^ y) & U(z & _SIGN))
     length = I(0)
@@ -148,13 +148,13 @@ def _finite(x: Any, y: Any, z: Any, ep: Any, blackhole: Any) -> Any:
         length = I(length + 1)
     er = I(er + length - 27)
     if er > I(0):
-        return rounded(total, I(er - length + 27), blackhole)
+        return round_sum(total, I(er - length + 27), blackhole)
     return _below_normal(U(abs(total)), I(length - 26), U(total) & _SIGN)
 
 
 @helper
 def _below_normal(r: Any, n: Any, sign: Any) -> Any:
-    """Blackhole's result under the smallest exponent: it may still round up to the smallest normal."""
+    """Return Blackhole's result under the smallest exponent: it may still round up to the smallest normal."""
     if n > 0:
         r = U(U(r >> U(n)) | (U(1) if U(r & U(n | 1)) != 0 else U(0)))
     else:

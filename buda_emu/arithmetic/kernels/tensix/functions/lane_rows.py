@@ -48,23 +48,24 @@ _ONE: Final = np.uint32(0x3F800000)
 
 
 def execute_row(code: Any, step: int, lanes: Any, tables: Any, special: Any, blackhole: bool) -> None:
-    """Instruction `step` of `code`, int32[n, 6], on registers of LANES lanes one after the other in `lanes`, uint32.
+    """Execute instruction `step` of `code`, int32[n, 6], on registers of LANES lanes one after the other in `lanes`,
+    uint32.
 
     special: int32[1], set to a negative number where lanes of a multiply-add, product or sum are not right, which
-    `fma.may_be_special` tells. The result's register is not one of the operands'.
+    `fma.may_be_special` decides. The result's register is not one of the operands'.
     """
     operation, out, *operands, number = code[step].tolist()
     a, b, c = (lanes[n * LANES : (n + 1) * LANES] for n in operands)
     special[0] = 0
-    lanes[out * LANES : (out + 1) * LANES] = (
-        _arithmetic(operation, a, b, c, blackhole)
-        if operation <= SUBTRACT_FLOATS
-        else _lookup(a, tables[number])
-        if operation == LOOKUP
-        else _to_integer(a, number)
-        if operation == TO_INTEGER
-        else _SIMPLE[operation](a, b, c, np.uint32(number))
-    )
+    if operation <= SUBTRACT_FLOATS:
+        result = _arithmetic(operation, a, b, c, blackhole)
+    elif operation == LOOKUP:
+        result = _lookup(a, tables[number])
+    elif operation == TO_INTEGER:
+        result = _to_integer(a, number)
+    else:
+        result = _SIMPLE[operation](a, b, c, np.uint32(number))
+    lanes[out * LANES : (out + 1) * LANES] = result
 
 
 def _arithmetic(operation: int, a: _Row, b: _Row, c: _Row, blackhole: bool) -> _Row:

@@ -23,7 +23,7 @@ _INFINITY: Final = U(0x7F800000)
 
 @helper
 def load_row(dst: Any, mode: int, lanes: Any, place: Any) -> None:
-    """Dst datums to lanes; mode is BF16, FP16, FP32 or INT32."""
+    """Load Dst datums into lanes; mode is BF16, FP16, FP32 or INT32."""
     if mode == BF16:
         for i in range(_ROW):
             lanes[place + i] = U(dst[i] << U(16))
@@ -41,7 +41,7 @@ def load_row(dst: Any, mode: int, lanes: Any, place: Any) -> None:
 
 @helper
 def store_row(lanes: Any, place: Any, mode: int, keep: Any, mask: Any, dst: Any) -> None:
-    """Lanes to Dst datums where `mask` is set; the others are those of `keep`."""
+    """Store lanes as Dst datums where `mask` is set; the others are those of `keep`."""
     if mode == BF16:
         for i in range(_ROW):
             x = lanes[place + i]

@@ -15,7 +15,7 @@ from buda_emu.arithmetic.kernels.tensix.functions.fma import LANES, fma_any, may
 from buda_emu.arithmetic.kernels.tensix.functions.lane_rows import FMA, MULTIPLY, SUBTRACT_FLOATS, UNLESS, execute_row
 from buda_emu.arithmetic.kernels.tensix.functions.lanes import load_row, store_row
 from buda_emu.arithmetic.kernels.tensix.images import TILE
-from buda_emu.arithmetic.kernels.tensix.products.prepared import aligned
+from buda_emu.arithmetic.kernels.tensix.products.prepared import align_to_cache_line
 
 Image = NDArray[np.uint32]
 """uint32[tiles, 1024]: Dst datums of each tile, row by row."""
@@ -72,10 +72,11 @@ def run_program(
     out_mode: int,
     blackhole: bool,
 ) -> None:
-    """Tiles start..stop of `out`. `mask` bool[1024]: datums that are not set are copied from the first input."""
+    """Compute tiles start..stop of `out`. `mask` bool[1024]: datums that are not set are copied from the first
+    input."""
     code, constants, tables, registers = program
     first, first_mode, second, second_mode, two_inputs = inputs
-    lanes = aligned(np.empty((registers + 1) * LANES, np.uint32), registers * LANES)
+    lanes = align_to_cache_line(np.empty((registers + 1) * LANES, np.uint32), registers * LANES)
     for i in range(constants.size):
         for k in range(i * LANES, (i + 1) * LANES):
             lanes[k] = constants[i]
@@ -85,8 +86,8 @@ def run_program(
         for block in range(0, TILE, LANES):
             keep = first[tile, block : block + LANES]
             target = out[tile, block : block + LANES]
-            here = mask[block : block + LANES]
-            if not _any(here):
+            block_mask = mask[block : block + LANES]
+            if not _any(block_mask):
                 for i in range(_ROW):
                     target[i] = keep[i]
                 continue
@@ -94,14 +95,14 @@ def run_program(
             if two_inputs:
                 load_row(second[tile, block : block + LANES], second_mode, lanes, place + _ROW)
             run_instructions(code, lanes, tables, blackhole)
-            store_row(lanes, result, out_mode, keep, here, target)
+            store_row(lanes, result, out_mode, keep, block_mask, target)
 
 
 @kernel
 def apply_table(
     start: int, stop: int, image: Image, table: NDArray[np.uint16], mask: NDArray[np.bool_], out: Image
 ) -> None:
-    """Tiles start..stop of 16-bit datums through a table of all 65536 results; where `mask` is unset they stay."""
+    """Map tiles start..stop of 16-bit datums by a table of all 65536 results; where `mask` is unset they stay."""
     for tile in range(start, stop):
         source = image[tile]
         target = out[tile]
@@ -112,17 +113,17 @@ def apply_table(
 
 @helper
 def _any(mask: Any) -> Any:
-    """Whether anything is set."""
-    found = False
+    """Return whether any datum of a mask is set."""
+    any_set = False
     for i in range(_ROW):
-        found |= mask[i]
-    return found
+        any_set |= mask[i]
+    return any_set
 
 
 @helper
 def _again(code: Any, step: int, lanes: Any, blackhole: bool) -> None:
-    """The special lanes of a multiply-add, product or sum; registers are places in `lanes`, unsigned because numba
-    would test signed ones for wrapping."""
+    """Compute the special lanes of a multiply-add, product or sum again; registers are places in `lanes`, unsigned
+    because numba would test signed ones for wrapping."""
     operation = code[step, 0]
     unless = code[step, 0] == MULTIPLY and code[step, 5] == UNLESS
     out = np.uint64(code[step, 1]) * _ROW

@@ -26,7 +26,7 @@ def shift_of(phase: int) -> int:
 
 @helper
 def exponent_bias(mode: int, exponent_bits: int, phase: int) -> np.int32:
-    """What is added to the exponents of two operands whose exponent fields have 5 or 8 bits (2.1)."""
+    """Return the number that is added to the exponents of two operands whose exponent fields have 5 or 8 bits (2.1)."""
     bias = -127
     if exponent_bits == 5:
         bias = 97 if mode == FP32 else -15
@@ -37,7 +37,7 @@ def exponent_bias(mode: int, exponent_bits: int, phase: int) -> np.int32:
 def accumulate_narrow(
     word: np.int32, x0: np.int32, v0: np.int32, x1: np.int32, v1: np.int32, half_float: bool
 ) -> np.int32:
-    """The word of a 16-bit Dst after the sums v0 and v1, in units of 2^-10 of 2^x, are added to it.
+    """Return the word of a 16-bit Dst after the sums v0 and v1, in units of 2^-10 of 2^x, are added to it.
 
     |v| < 2^15; x is not negative, and v is 0 where x is. `half_float`: Dst holds fp16, not bf16.
     """
@@ -71,20 +71,21 @@ def accumulate_narrow(
 
 @helper
 def _narrow_term(v: np.int32, distance: np.int32) -> np.int32:
-    """v / 2^distance to the nearest integer, ties upward.
+    """Return v / 2^distance rounded to the nearest integer, ties upward.
 
     The chip rounds twice, first with 13 bits more. That differs where v lies less than 2^-14 below a tie.
     """
     distance = min(distance, i32(20))
-    one = shift_left(i32(1), distance)
-    return shift_right(i32(i32(v + i32(one >> i32(1))) + i32(one >> i32(14))), distance)
+    unit = shift_left(i32(1), distance)
+    return shift_right(i32(i32(v + i32(unit >> i32(1))) + i32(unit >> i32(14))), distance)
 
 
 @helper
 def accumulate_wide(
     word: np.int32, x0: np.int32, v0: np.int32, x1: np.int32, v1: np.int32, blackhole: bool
 ) -> np.int32:
-    """The word of an fp32 Dst after the sums v0 and v1, in units of 2^-10 of 2^x, are added to it; |v| < 2^15."""
+    """Return the word of an fp32 Dst after the sums v0 and v1, in units of 2^-10 of 2^x, are added to it; |v| <
+    2^15."""
     x = i32(i32(word >> i32(23)) & i32(255))
     n = i32(i32(word & i32(0x7FFFFF)) | i32(0x800000))
     n = i32(0) if x == 0 else n

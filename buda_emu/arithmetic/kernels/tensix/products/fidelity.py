@@ -13,7 +13,8 @@ PHASES: Final = 4
 
 @helper
 def phase_and_face(step: int, faces: int, faces_first: bool) -> tuple[int, int]:
-    """What comes in step 0 to PHASES * faces - 1 of a tile's product; `faces_first`: the phases run inside a face."""
+    """Return phase and face of step 0 to PHASES * faces - 1 of a tile's product; `faces_first`: the phases run inside a
+    face."""
     if faces_first:
         return step % PHASES, step // PHASES
     return step // faces, step % faces
@@ -21,29 +22,29 @@ def phase_and_face(step: int, faces: int, faces_first: bool) -> tuple[int, int]:
 
 @helper
 def exponent_of(word: np.int32) -> np.int32:
-    """The exponent field of a Src word, that of a zero far below."""
+    """Return the exponent field of a Src word, that of a zero far below."""
     exponent = i32(i32(word >> i32(23)) & i32(255))
     return i32(ZERO_EXPONENT) if exponent == 0 else exponent
 
 
 @helper
 def srca_part(word: np.int32, phase: int) -> np.int32:
-    """5 bits of the significand, with the word's sign; 0 of a zero."""
+    """Return 5 bits of the significand, with the word's sign; 0 of a zero."""
     m = i32(i32(i32(word >> i32(13)) & i32(0x3FF)) | i32(0x400))
     part = i32(i32(m >> i32(1)) & i32(31)) if phase & 1 else i32(m >> i32(6))
-    return _signed(part, word)
+    return _with_sign(part, word)
 
 
 @helper
 def srcb_part(word: np.int32, phase: int) -> np.int32:
-    """7 bits of the significand, with the word's sign; 0 of a zero."""
+    """Return 7 bits of the significand, with the word's sign; 0 of a zero."""
     m = i32(i32(i32(word >> i32(13)) & i32(0x3FF)) | i32(0x400))
     part = i32(i32(m & i32(15)) << i32(3)) if phase & 2 else i32(m >> i32(4))
-    return _signed(part, word)
+    return _with_sign(part, word)
 
 
 @helper
-def _signed(part: np.int32, word: np.int32) -> np.int32:
+def _with_sign(part: np.int32, word: np.int32) -> np.int32:
     part = i32(0) if i32(word & i32(0x7F800000)) == 0 else part
     sign = i32(word >> i32(31))
     return i32(i32(part ^ sign) - sign)

@@ -105,7 +105,7 @@ def add_tile(
 
 
 def _add_face(word: Any, groups: list[Group], shift: int, mode: int) -> None:
-    """Of one inner face, in a 16-bit Dst; the M are those of X in phase 0, which is `shift` more than in this one."""
+    """Add one inner face in a 16-bit Dst; the M are those of X in phase 0, which is `shift` more than in this one."""
     (m0, total0), (m1, total1) = groups
     with np.errstate(all="ignore"):
         common = _common(word, m0, m1, shift, LEAST_FP16 if mode == FP16 else LEAST)
@@ -119,8 +119,8 @@ def _add_face(word: Any, groups: list[Group], shift: int, mode: int) -> None:
                 v = np.where(pattern > i32((OFFSET + ABOVE + shift) << 23 | M_FRACTION), v, np.float32(0))
             upward = fma_f32(v, np.float32(2.0**-shift), half)
             total = total + np.floor(upward * inverse) * unit
-        rounding, kept = (0x1000, -0x2000) if mode == FP16 else (0x8000, -0x10000)
-        bits = (np.asarray(total - m).view(np.int32) + i32(rounding)) & i32(kept)
+        rounding, mask = (0x1000, -0x2000) if mode == FP16 else (0x8000, -0x10000)
+        bits = (np.asarray(total - m).view(np.int32) + i32(rounding)) & i32(mask)
         if mode == FP16:
             size = bits & i32(MAGNITUDE)
             size = np.where(size >= (OFFSET + 32) << 23, i32(FP16_MOST), size)
@@ -130,7 +130,7 @@ def _add_face(word: Any, groups: list[Group], shift: int, mode: int) -> None:
 
 
 def _add_face_wide(word: Any, groups: list[Group], shift: int, blackhole: bool) -> None:
-    """The same in a 32-bit Dst."""
+    """Add one inner face in a 32-bit Dst; the M are those of X in phase 0."""
     (m0, total0), (m1, total1) = groups
     with np.errstate(all="ignore"):
         common = _common(word, m0, m1, shift, LEAST_WIDE)
@@ -161,19 +161,19 @@ def _from(number: int, pattern: Any) -> Any:
 
 
 def _common(word: Any, m0: Any, m1: Any, shift: int, least: int) -> Any:
-    """The pattern of the M of the largest exponent, `least` where there is none: sums of nothing have none in the
-    later phases."""
-    own = ((word.view(np.int32) + i32(ABOVE << 23)) & i32(EXPONENT)) | i32(M_FRACTION)
-    return np.maximum(np.maximum(np.maximum(m0, m1) - i32(shift << 23), own), i32(least))
+    """Return the pattern of the M of the largest exponent, `least` where there is none: sums of nothing have none in
+    the later phases."""
+    word_pattern = ((word.view(np.int32) + i32(ABOVE << 23)) & i32(EXPONENT)) | i32(M_FRACTION)
+    return np.maximum(np.maximum(np.maximum(m0, m1) - i32(shift << 23), word_pattern), i32(least))
 
 
 def _group_sums(patterns: NDArray[np.int32], b: Any, a: Any, face: int) -> list[Group]:
-    """The pattern of M, of those given for both groups of a face, and M with the sum."""
-    found: list[Group] = []
+    """Return the pattern of M and M with the sum, for both groups of a face."""
+    sums: list[Group] = []
     for group in range(2):
         m = np.ascontiguousarray(patterns[:, group])
         total = m.view(np.float32).reshape(EDGE, EDGE)
         for k in range(face * FACE + group * GROUP, face * FACE + (group + 1) * GROUP):
             total = fma_f32(_square(b)[:, k, None], _square(a)[None, k], total)
-        found.append((m, total.reshape(-1)))
-    return found
+        sums.append((m, total.reshape(-1)))
+    return sums

@@ -15,11 +15,10 @@ LIMIT: Final = (1 << 31) - 1
 
 @kernel
 def int_matmul_tiles(start: int, stop: int, dst: Tensor, product: Product) -> None:
-    """dst += in0 x in1 over the inner tiles first to last - 1, in all four phases.
+    """Compute dst += in0 x in1 over the inner tiles first to last - 1, in all four phases.
 
     Arguments as for `tile_matmul.matmul_tiles`, without its phases, setting and pads; dst is in sign and magnitude, and
-    a negative index is a tile of zeros.
-    Items: the w * t * rows * cols tiles of `dst`.
+    a negative index is a tile of zeros. Items: the w * t * rows * cols tiles of `dst`.
     """
     in0, in0_index, _, _ = product.in0
     in1, in1_index, _, in1_transposed = product.in1
@@ -32,9 +31,9 @@ def int_matmul_tiles(start: int, stop: int, dst: Tensor, product: Product) -> No
     a = np.empty(TILE, np.int32)
     b = np.empty(TILE, np.int32)
     line = np.empty(EDGE, np.int32)
-    for item in range(start, stop):
-        entry = item // per_entry
-        tile = item - entry * per_entry
+    for index in range(start, stop):
+        entry = index // per_entry
+        tile = index - entry * per_entry
         row = tile // cols
         col = tile - row * cols
         image = dst[entry, tile].view(np.int32)
@@ -53,18 +52,19 @@ def int_matmul_tiles(start: int, stop: int, dst: Tensor, product: Product) -> No
 
 @kernel
 def int_elwmul_tiles(start: int, stop: int, dst: Tiles, srca: Tiles, srcb: Tiles) -> None:
-    """dst += srca * srcb in all four phases: uint32[n, 1024] each, dst in sign and magnitude. Items: the tiles."""
+    """Compute dst += srca * srcb in all four phases: uint32[n, 1024] each, dst in sign and magnitude. Items: the
+    tiles."""
     value = np.empty(TILE, np.int32)
-    for item in range(start, stop):
-        image = dst[item].view(np.int32)
-        a = srca[item].view(np.int32)
-        b = srcb[item].view(np.int32)
+    for index in range(start, stop):
+        image = dst[index].view(np.int32)
+        a = srca[index].view(np.int32)
+        b = srcb[index].view(np.int32)
         _decode(value, image)
         for phase in range(PHASES):
             mask_a = srca_mask(phase)
             mask_b = srcb_mask(phase)
             for n in range(TILE):
-                value[n] = _saturated(value[n], i32(_part(a[n], mask_a) * _part(b[n], mask_b)))
+                value[n] = _add_saturating(value[n], i32(_part(a[n], mask_a) * _part(b[n], mask_b)))
         _encode(image, value)
 
 
@@ -72,39 +72,40 @@ def int_elwmul_tiles(start: int, stop: int, dst: Tiles, srca: Tiles, srcb: Tiles
 def int_elwadd_tiles(
     start: int, stop: int, dst: Tiles, srca: Tiles, srcb: Tiles, subtract: bool, accumulate: bool
 ) -> None:
-    """dst = srca + srcb, or the difference; `accumulate`: added to what dst held. As `int_elwmul_tiles`."""
+    """Compute dst = srca + srcb, or the difference; `accumulate`: added to the old dst. Arrays as for
+    `int_elwmul_tiles`."""
     value = np.zeros(TILE, np.int32)
     factor = i32(-1) if subtract else i32(1)
-    for item in range(start, stop):
-        image = dst[item].view(np.int32)
-        a = srca[item].view(np.int32)
-        b = srcb[item].view(np.int32)
+    for index in range(start, stop):
+        image = dst[index].view(np.int32)
+        a = srca[index].view(np.int32)
+        b = srcb[index].view(np.int32)
         if accumulate:
             _decode(value, image)
         for n in range(TILE):
             old = value[n] if accumulate else i32(0)
-            value[n] = _saturated(old, i32(_part(a[n], i32(0x3FF)) + i32(factor * _part(b[n], i32(0x3FF)))))
+            value[n] = _add_saturating(old, i32(_part(a[n], i32(0x3FF)) + i32(factor * _part(b[n], i32(0x3FF)))))
         _encode(image, value)
 
 
 @kernel
 def int_copy_tiles(start: int, stop: int, dst: Tiles, srca: Tiles) -> None:
-    """dst = srca, as an op copies an 8-bit operand: uint32[n, 1024] each. Items: the tiles."""
+    """Copy srca to dst, as an op copies an 8-bit operand: uint32[n, 1024] each. Items: the tiles."""
     value = np.empty(TILE, np.int32)
-    for item in range(start, stop):
-        _parts(value, srca[item].view(np.int32), i32(0x3FF))
-        _encode(dst[item].view(np.int32), value)
+    for index in range(start, stop):
+        _parts(value, srca[index].view(np.int32), i32(0x3FF))
+        _encode(dst[index].view(np.int32), value)
 
 
 @helper
 def srca_mask(phase: int) -> np.int32:
-    """What a phase takes of the magnitudes in SrcA."""
+    """Return the bits of the magnitudes in SrcA that a phase uses."""
     return i32(0x1F) if phase & 1 else i32(0xE0)
 
 
 @helper
 def srcb_mask(phase: int) -> np.int32:
-    """What a phase takes of the magnitudes in SrcB."""
+    """Return the bits of the magnitudes in SrcB that a phase uses."""
     return i32(0x00F) if phase & 2 else i32(0x3F0)
 
 
@@ -119,12 +120,12 @@ def _mvmul(value: Lanes, b: Lanes, a: Lanes, first: int, line: Lanes) -> None:
             for j in range(EDGE):
                 line[j] = i32(line[j] + i32(factor * a[k * EDGE + j]))
         for j in range(EDGE):
-            value[i * EDGE + j] = _saturated(value[i * EDGE + j], line[j])
+            value[i * EDGE + j] = _add_saturating(value[i * EDGE + j], line[j])
 
 
 @helper
-def _saturated(value: np.int32, addend: np.int32) -> np.int32:
-    """value + addend, held between -LIMIT and LIMIT."""
+def _add_saturating(value: np.int32, addend: np.int32) -> np.int32:
+    """Return value + addend, held between -LIMIT and LIMIT."""
     low = i32(i32(-LIMIT) - min(addend, i32(0)))
     high = i32(i32(LIMIT) - max(addend, i32(0)))
     return i32(min(max(value, low), high) + addend)
@@ -138,7 +139,7 @@ def _parts(out: Lanes, words: Lanes, mask: np.int32) -> None:
 
 @helper
 def _part(word: np.int32, mask: np.int32) -> np.int32:
-    """The value of a Src word, of whose magnitude `mask` is taken."""
+    """Return the value of a Src word with the bits `mask` of its magnitude."""
     magnitude = i32(i32(word >> i32(13)) & mask)
     magnitude = i32(0) if i32(word & i32(0x7F800000)) == 0 else magnitude
     sign = i32(word >> i32(31))

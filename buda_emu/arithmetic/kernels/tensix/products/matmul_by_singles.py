@@ -20,7 +20,7 @@ from buda_emu.arithmetic.kernels.tensix.products.prepared import (
     EXPONENTS,
     INFINITE,
     SPAN,
-    aligned,
+    align_to_cache_line,
     move_words,
     prepare_srca,
     prepare_srcb,
@@ -56,10 +56,10 @@ MOST_WORD: Final = 220
 GROWTH: Final = 10  # the sums of one tile are together less than 2^10 of its largest product's power of two
 
 
-class Way(NamedTuple):
-    """How tiles are gone through. `spill`, of `spills`: the way that a tile goes after those inner tiles for which
+class Traversal(NamedTuple):
+    """The way through the inner tiles. `spill`, of `spills`: the conversion of a tile after those inner tiles for which
     `ends` is set, but for the last. `fresh`: dst is not read, as if full of zeros. `moved`, even: by how much exponents
-    are greater here; 0 for operands of family A, and not above 0 for a way through blocks."""
+    are greater here; 0 for operands of family A, and not above 0 for a spill through blocks."""
 
     spill: int
     ends: NDArray[np.bool_]
@@ -73,27 +73,27 @@ def matmul_by_singles(
     stop: int,
     dst: Tensor,
     product: Product,
-    way: Way,
+    traversal: Traversal,
     left_out: NDArray[np.bool_],
     memory: NDArray[np.int32],
 ) -> None:
-    """Arguments as for `tile_matmul.matmul_tiles`.
+    """Compute dst += in0 x in1 with arithmetic of singles; arguments as for `tile_matmul.matmul_tiles`.
 
-    left_out: bool[stop - start], True on return for an item that is none for singles. Its tile is as it was.
+    left_out: bool[stop - start], True on return for an item whose numbers singles cannot hold. Its tile is as it was.
     memory: `room_for(start, stop, rows, cols)` words to work in; slices of an array of the kernel's own would be
-    counted, which takes a fifteenth of the time.
+    reference-counted, which takes a fifteenth of the time.
     """
     in0, in0_index, in0_pad, _ = product.in0
     in1, in1_index, in1_pad, in1_transposed = product.in1
     t, rows, inner, cols, first, last, faces = product.extent
     phases = product.phases
     mode, exponent_bits, blackhole = product.setting
-    spill, ends, fresh, moved = way
+    spill, ends, fresh, moved = traversal
     is_blackhole = 1 if blackhole else 0
     per_slice = rows * cols
     height, width = _panel(stop - start, rows, cols)
     apart = 2 * TILE if phases & 0b1110 else TILE  # numbers of a prepared tile's parts
-    room = aligned(memory, len(memory) - LINE)
+    room = align_to_cache_line(memory, len(memory) - LINE)
     used = height * width * TILE
     panel = part_of(room, 0, used)
     words = part_of(room, used, TILE)
@@ -109,7 +109,7 @@ def matmul_by_singles(
     steps = np.empty(2 * PHASES * faces, np.int32)
     count = _steps_of(steps, faces, phases, product.faces_first)
     dst_ranges = np.empty((height * width, 2), np.int64)
-    taken = np.empty(height * width, np.bool_)
+    active = np.empty(height * width, np.bool_)
 
     bias = int(exponent_bias(mode, exponent_bits, 0))
     offset = OFFSET if mode == FP16 else moved
@@ -120,15 +120,15 @@ def matmul_by_singles(
     floor = OFFSET if mode == FP16 else LOWEST_COMMON if mode == BF16 else LOWEST_WIDE if exponent_bits == 8 else 0
     lowest = COUNTS * (max(bias + offset, floor) + ABOVE) + COUNTS // 2
     least_sum = max(LEAST_WIDE_SUM if mode == FP32 else LEAST_SUM, moved + 1)
-    item = start
-    while item < stop:
+    index = start
+    while index < stop:
         # What is asked for of one slice of one entry, a panel of rows and columns at a time.
-        group = item // per_slice
+        group = index // per_slice
         entry = group // t
         part = group - entry * t
-        begin = item - group * per_slice
+        begin = index - group * per_slice
         end = min(stop - group * per_slice, per_slice)
-        item = group * per_slice + end
+        index = group * per_slice + end
         top_row = begin // cols
         below = (end - 1) // cols + 1
         from_col, to_col = (begin % cols, (end - 1) % cols + 1) if below - top_row == 1 else (0, cols)
@@ -139,33 +139,35 @@ def matmul_by_singles(
             top = top_row + corner // across * height
             right = min(left + width, to_col)
             bottom = min(top + height, below)
-            left_here = 0
+            active_count = 0
             for place in range((bottom - top) * (right - left)):
                 row = top + place // (right - left)
                 col = left + place % (right - left)
                 number = row * cols + col
-                taken[place] = begin <= number < end
-                if taken[place]:
+                active[place] = begin <= number < end
+                if active[place]:
                     word = part_of(panel, place * TILE, TILE)
                     least = INFINITE
-                    most = 0
+                    greatest = 0
                     if fresh:
                         for n in range(TILE):
                             word[n] = i32(0)
                     else:
                         load_words(word, dst[entry, part * per_slice + number].view(np.int32), mode)
-                        least, most = range_of(word, 0)
-                    beyond = most > 0 and (least + moved < floor or most + moved > MOST_WORD or most == INFINITE)
+                        least, greatest = range_of(word, 0)
+                    beyond = greatest > 0 and (
+                        least + moved < floor or greatest + moved > MOST_WORD or greatest == INFINITE
+                    )
                     if mode != FP16 and beyond:
-                        taken[place] = False
+                        active[place] = False
                         left_out[group * per_slice + number - start] = True
                         continue
                     if not fresh:
                         move_words(word, offset + above)
-                    dst_ranges[place, 0], dst_ranges[place, 1] = least + min(moved, 0), most + max(moved, 0)
-                    left_here += 1
+                    dst_ranges[place, 0], dst_ranges[place, 1] = least + min(moved, 0), greatest + max(moved, 0)
+                    active_count += 1
             for k in range(first, last):
-                if not left_here:
+                if not active_count:
                     break
                 for n in range(right - left):
                     at = in1_index[(part * inner + k) * cols + left + n]
@@ -182,7 +184,7 @@ def matmul_by_singles(
                 for place in range((bottom - top) * (right - left)):
                     i = place // (right - left)
                     j = place % (right - left)
-                    if not taken[place]:
+                    if not active[place]:
                         continue
                     word = part_of(panel, place * TILE, TILE)
                     a_least = int(a_ranges[2 * j])
@@ -194,14 +196,14 @@ def matmul_by_singles(
                     weakest = min(a_least, b_least) + lift
                     strongest = max(a_most, b_most) + lift
                     if mode != FP16 and (dst_ranges[place, 1] > MOST_WORD or dst_ranges[place, 0] < floor):
-                        least, most = range_of(word, above)
-                        dst_ranges[place, 0], dst_ranges[place, 1] = least - above, most - above
+                        least, greatest = range_of(word, above)
+                        dst_ranges[place, 0], dst_ranges[place, 1] = least - above, greatest - above
                     least = dst_ranges[place, 0]
-                    most = dst_ranges[place, 1]
-                    reached = least >= floor and most <= MOST_WORD and low >= least_sum and high <= MOST_SUM
+                    greatest = dst_ranges[place, 1]
+                    reached = least >= floor and greatest <= MOST_WORD and low >= least_sum and high <= MOST_SUM
                     if mode != FP16 and not (reached and weakest >= LEAST_PART and strongest <= MOST_PART):
-                        taken[place] = False
-                        left_here -= 1
+                        active[place] = False
+                        active_count -= 1
                         left_out[group * per_slice + (top + i) * cols + left + j - start] = True
                         continue
                     # A tile of zeros changes no word, unless zeros have an exponent.
@@ -209,11 +211,11 @@ def matmul_by_singles(
                         exponents = part_of(b_exponents, i * EXPONENTS, EXPONENTS)
                         others = part_of(a_exponents, j * EXPONENTS, EXPONENTS)
                         least = min(least, low - (23 if mode == FP32 else 10))
-                        most = max(most, high + GROWTH) + 1
-                        dst_ranges[place, 0], dst_ranges[place, 1] = least, most
+                        greatest = max(greatest, high + GROWTH) + 1
+                        dst_ranges[place, 0], dst_ranges[place, 1] = least, greatest
                         near = a_most - a_least <= SPAN and b_most - b_least <= SPAN
                         least_top = a_least + b_least + bias + offset + ABOVE if near else 0
-                        cut = moved != 0 and not (moved < least and most < INFINITE + moved)
+                        cut = moved != 0 and not (moved < least and greatest < INFINITE + moved)
                         add_tile(
                             word.view(np.float32),
                             exponents,
@@ -228,7 +230,7 @@ def matmul_by_singles(
                         dst_ranges[place, 0] -= 1
                         dst_ranges[place, 1] += 1
             for place in range((bottom - top) * (right - left)):
-                if taken[place]:
+                if active[place]:
                     word = part_of(panel, place * TILE, TILE)
                     number = (top + place // (right - left)) * cols + left + place % (right - left)
                     if above:
@@ -239,7 +241,7 @@ def matmul_by_singles(
 
 
 def room_for(start: int, stop: int, rows: int, cols: int) -> int:
-    """How many words of memory the kernel works in."""
+    """Return the words of memory that the kernel works in."""
     height, width = panel_of(stop - start, rows, cols)
     return (height * width + 1) * TILE + (height + width) * (EXPONENTS + 2 * TILE + LINE) + LINE
 
@@ -255,7 +257,7 @@ _panel: Final = helper(panel_of)
 
 @helper
 def _steps_of(steps: Index, faces: int, phases: int, faces_first: bool) -> int:
-    """How many steps a tile's product takes, and of each the phase and the face."""
+    """Write phase and face of each step of a tile's product, and return the number of steps."""
     count = 0
     for step in range(PHASES * faces):
         phase, face = phase_and_face(step, faces, faces_first)

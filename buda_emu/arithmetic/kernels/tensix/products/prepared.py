@@ -44,52 +44,54 @@ MORE_OF_POWER: Final = np.float32(MORE / 2**23)
 
 
 @helper
-def aligned(memory: Any, size: int) -> Any:
-    """`size` elements of a longer array, from a cache line on."""
+def align_to_cache_line(memory: Any, size: int) -> Any:
+    """Return `size` elements of a longer array, from a cache line on."""
     first = (-memory.ctypes.data % _LINE) // memory.itemsize
     return part_of(memory, first, size)
 
 
 @helper
 def range_of(words: Any, none: int) -> tuple[int, int]:
-    """The least and the largest exponent field of what is not zero, which it is up to `none`; (255, 0) where all is."""
+    """Return the least and the largest exponent field of words above `none`; (255, 0) where there are none."""
     least = i32(255)
-    most = i32(0)
+    greatest = i32(0)
     nothing = i32(none)
     for n in range(TILE):
         exponent = i32(i32(words[n] >> i32(23)) & i32(255))
         exponent = i32(0) if exponent <= nothing else exponent
-        most = max(most, exponent)
+        greatest = max(greatest, exponent)
         least = min(least, i32(255) if exponent == 0 else exponent)
-    return int(least), int(most)
+    return int(least), int(greatest)
 
 
 @helper
 def move_words(word: Any, by: int) -> None:
-    """Exponents grow by that; what has none above 0, before or after, counts as nothing."""
-    more = i32(by << 23)
+    """Add to exponents; words with no exponent above 0, before or after, become 0."""
+    increment = i32(by << 23)
     none = i32(max(-by, 0) << 23)
     for n in range(TILE):
-        word[n] = i32(word[n] + more) if i32(word[n] & i32(0x7F800000)) > none else i32(0)
+        word[n] = i32(word[n] + increment) if i32(word[n] & i32(0x7F800000)) > none else i32(0)
 
 
 @helper
 def cut_words(word: Any, moved: int) -> None:
-    """What is too small or too large for Dst, where exponents are moved (DEVICE_NUMERICS 2.3 step 7)."""
+    """Clear or clamp words that are too small or too large for Dst, where exponents are moved (DEVICE_NUMERICS 2.3 step
+    7)."""
     least = i32(max(moved + 1, 0) << 23)
-    most = i32((INFINITE + min(moved, 0)) << 23)
+    greatest = i32((INFINITE + min(moved, 0)) << 23)
     for n in range(TILE):
-        size = min(i32(word[n] & i32(0x7FFFFFFF)), most)
+        size = min(i32(word[n] & i32(0x7FFFFFFF)), greatest)
         word[n] = i32(0) if size < least else i32(i32(word[n] & i32(-0x80000000)) | size)
 
 
 def prepare_srca(exponent: Any, parts: Any, words: Any, ends: Any, phases: int, lift: int) -> None:
-    """Of int32[1024], a tile of words: its exponents, int32[EXPONENTS], the parts that `phases` need, which has a bit
-    for each phase, and as `range_of` in `ends`, int32[2]. `lift` is added to the exponents of the parts."""
+    """Prepare a tile of words int32[1024]: its exponents, int32[EXPONENTS], the parts that `phases` need, which has
+    a bit for each phase, and the range of `range_of` in `ends`, int32[2]. `lift` is added to the exponents of the
+    parts."""
     _put_exponents(exponent, ends, words[:TILE].reshape(2, 2, -1), 0)
     faces = exponent[HALVES:EXPONENTS].view(np.uint8).reshape(GROUP, -1, 2, 2)
     faces[...] = _bytes(words[:TILE].reshape(2, 2, GROUP, -1), ends).transpose(2, 3, 0, 1) ^ np.uint8(0x80)
-    lifted = _lifted(words, lift)
+    lifted = _lift(words, lift)
     first = (lifted & i32(SRCA_FIRST)).view(np.float32)
     parts[:TILE] = first
     if phases & 0b1010:  # phases 0 and 2 share a part, 1 and 3 the other
@@ -98,11 +100,11 @@ def prepare_srca(exponent: Any, parts: Any, words: Any, ends: Any, phases: int, 
 
 
 def prepare_srcb(exponent: Any, parts: Any, words: Any, ends: Any, phases: int, lift: int, plus: int) -> None:
-    """The same of SrcB. `plus` is added to what counts exponents."""
+    """Prepare a tile of SrcB as `prepare_srca` does for SrcA. `plus` is added to the counts of exponents."""
     _put_exponents(exponent, ends, words[:TILE].reshape(-1, 2, GROUP), plus)
     faces = exponent[HALVES:EXPONENTS].view(np.uint8).reshape(-1, GROUP, 2, 2)
     faces[...] = _bytes(words[:TILE].reshape(-1, 2, 2, GROUP), ends).transpose(0, 3, 1, 2)
-    lifted = _lifted(words, lift)
+    lifted = _lift(words, lift)
     first = lifted & i32(SRCB_FIRST)
     parts[:TILE] = np.where(lifted == 0, i32(0), first | i32(MORE)).view(np.float32)
     if phases & 0b1100:
@@ -112,7 +114,7 @@ def prepare_srcb(exponent: Any, parts: Any, words: Any, ends: Any, phases: int, 
 
 
 def _put_exponents(exponent: Any, ends: Any, words: Any, plus: int) -> None:
-    """Of words [n, group, m], and between which they are."""
+    """Write the exponents of words [n, group, m] and their range."""
     field = words >> 23 & 255
     ends[0] = np.where(field == 0, 255, field).min()
     ends[1] = field.max()
@@ -125,7 +127,7 @@ def _bytes(words: Any, ends: Any) -> NDArray[np.uint8]:
     return np.where(field == 0, 0, field - ends[0] + SPAN + 1).astype(np.uint8)
 
 
-def _lifted(words: Any, lift: int) -> Any:
-    """Words with `lift` added to their exponents, 0 where there is none."""
+def _lift(words: Any, lift: int) -> Any:
+    """Return words with `lift` added to their exponents, 0 where the exponent is 0."""
     word = words[:TILE]
     return np.where(word & i32(0x7F800000), word + i32(lift << 23), i32(0))

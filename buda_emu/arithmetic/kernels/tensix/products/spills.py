@@ -47,12 +47,12 @@ LEAST: Final = 11 << 23  # below that of any word but a zero; a group of zeros h
 
 @helper
 def spill_any(word: Lanes, kind: int) -> None:
-    """The same of words of any exponents, such as a product by integers leaves."""
+    """Convert words of any exponents, such as a product by integers leaves, as `spill_words` does."""
     if kind != BLOCKS:
         spill_words(word, kind)
         return
-    least, most = range_of(word, 0)
-    if least > NEAREST_LEAST and most < NEAREST_MOST:
+    least, greatest = range_of(word, 0)
+    if least > NEAREST_LEAST and greatest < NEAREST_MOST:
         through_blocks(word.view(np.float32))
         return
     codes = np.empty(TILE, np.uint8)
@@ -69,15 +69,15 @@ def spill_any(word: Lanes, kind: int) -> None:
 
 @helper
 def spill_words(word: Lanes, kind: int) -> None:
-    """The words of a tile after the way of that kind."""
+    """Convert the words of a tile as a spill of that kind does."""
     if kind == BLOCKS:
         through_blocks(word.view(np.float32))
     elif kind == TF32:
         for n in range(TILE):
             exponent = i32(word[n] & i32(EXPONENT))
-            kept = i32(word[n] & i32(-0x2000))
-            kept = i32(word[n] & i32(-0x800000)) if exponent == i32(EXPONENT) else kept
-            word[n] = i32(0) if exponent == 0 else kept
+            cut = i32(word[n] & i32(-0x2000))
+            cut = i32(word[n] & i32(-0x800000)) if exponent == i32(EXPONENT) else cut
+            word[n] = i32(0) if exponent == 0 else cut
 
 
 def through_blocks(word: Any) -> None:

@@ -19,7 +19,7 @@ from buda_emu.arithmetic.kernels.tensix.products.fidelity import (
     srca_parts,
     srcb_parts,
 )
-from buda_emu.arithmetic.kernels.tensix.products.matmul_by_singles import Way, matmul_by_singles, room_for
+from buda_emu.arithmetic.kernels.tensix.products.matmul_by_singles import Traversal, matmul_by_singles, room_for
 from buda_emu.arithmetic.kernels.tensix.products.product import Product
 from buda_emu.arithmetic.kernels.tensix.products.spills import AS_IT_WAS, BLOCKS
 from buda_emu.arithmetic.kernels.tensix.words import (
@@ -42,7 +42,7 @@ ROWS: Final = 8  # of SrcB, in one MVMUL
 
 @kernel
 def matmul_by_integers(start: int, stop: int, dst: Tensor, product: Product) -> None:
-    """Arguments as for `tile_matmul.matmul_tiles`; one item after the other."""
+    """Compute dst += in0 x in1 with integers, one item after the other; arguments as for `tile_matmul.matmul_tiles`."""
     in0, in0_index, in0_pad, _ = product.in0
     in1, in1_index, in1_pad, in1_transposed = product.in1
     t, rows, inner, cols, first, last, faces = product.extent
@@ -57,9 +57,9 @@ def matmul_by_integers(start: int, stop: int, dst: Tensor, product: Product) -> 
     exponent_b = np.empty(TILE, np.int32)
     part_a = np.empty((2, TILE), np.int32)
     part_b = np.empty((2, TILE), np.int32)
-    for item in range(start, stop):
-        entry = item // per_entry
-        tile = item - entry * per_entry
+    for index in range(start, stop):
+        entry = index // per_entry
+        tile = index - entry * per_entry
         row = tile // cols
         col = tile - row * cols
         image = dst[entry, tile].view(np.int32)
@@ -124,7 +124,7 @@ def _group_sums(
     part_a: Lanes,
     place: tuple[int, int, np.int32],
 ) -> None:
-    """Exponents and signed sums over 8 products from k on, for 8 rows, which begin at `first`, and all columns.
+    """Write exponents and signed sums over 8 products from k on, for 8 rows, which begin at `first`, and all columns.
     `place`: first, k, and the exponents' bias."""
     first, k, bias = place
     eb = exponent_b[first + k :]
@@ -163,42 +163,44 @@ _MOVED: Final = (-48, -96, 48)
 
 
 def matmul_tiles(start: int, stop: int, dst: Tensor, product: Product, fresh: bool = False) -> None:
-    """dst += the product, in the chip's order.
+    """Add the product to dst, in the chip's order.
 
-    dst: uint32[w, t * rows * cols, 1024], Dst images of the setting's mode. `fresh`: what is in those items of dst
-    before is not looked at, as if it were zeros.
-    Items: the w * t * rows * cols tiles of `dst`. An operand tile is prepared once for all items of a call, so several
-    rows of tiles in one call are faster.
+    dst: uint32[w, t * rows * cols, 1024], Dst images of the setting's mode. `fresh`: the old contents of those items of
+    dst are ignored, as if they were zeros. Items: the w * t * rows * cols tiles of `dst`. An operand tile is prepared
+    once for all items of a call, so several rows of tiles in one call are faster.
     """
-    for item in matmul_blocks(start, stop, dst, product, Way(AS_IT_WAS, _NO_ENDS, fresh)):
-        matmul_by_integers(item, item + 1, dst, product)
+    for index in matmul_blocks(start, stop, dst, product, Traversal(AS_IT_WAS, _NO_ENDS, fresh)):
+        matmul_by_integers(index, index + 1, dst, product)
 
 
-def matmul_blocks(start: int, stop: int, dst: Tensor, product: Product, way: Way) -> list[int]:
-    """`matmul_tiles`, with the way that tiles go between inner tiles; nothing is moved yet.
+def matmul_blocks(start: int, stop: int, dst: Tensor, product: Product, traversal: Traversal) -> list[int]:
+    """Add the product to dst like `matmul_tiles`, with the given way through the inner tiles, whose `moved` is 0.
 
-    Gives back the items that are not done, whose tiles are as they were, or zeros: what is in them singles cannot hold.
+    Return the items that are not done, whose tiles are as they were, or zeros: singles cannot hold their numbers.
     """
-    left = _left_out(start, stop, dst, product, way)
+    left = _left_out(start, stop, dst, product, traversal)
     if left and product.setting.exponent_bits == 8:
         for moved in _MOVED:
-            if moved < 0 or way.spill != BLOCKS:
-                there = way._replace(moved=moved)
-                left = [item for run in runs(left) for item in _left_out(*run, dst, product, there)]
-    if way.fresh and left:
+            if moved < 0 or traversal.spill != BLOCKS:
+                retry = traversal._replace(moved=moved)
+                still_left: list[int] = []
+                for run in runs(left):
+                    still_left += _left_out(*run, dst, product, retry)
+                left = still_left
+    if traversal.fresh and left:
         dst.reshape(-1, TILE)[left] = 0
     return left
 
 
-def _left_out(start: int, stop: int, dst: Tensor, product: Product, way: Way) -> list[int]:
-    """What the kernel of singles leaves out of start..stop."""
+def _left_out(start: int, stop: int, dst: Tensor, product: Product, traversal: Traversal) -> list[int]:
+    """Run the kernel of singles, and return the items of start..stop that it leaves out."""
     left_out = np.zeros(stop - start, np.bool_)
     memory = np.empty(room_for(start, stop, product.extent.rows, product.extent.cols), np.int32)
-    matmul_by_singles(start, stop, dst, product, way, left_out, memory)
-    return [start + item for item in np.flatnonzero(left_out).tolist()] if left_out.any() else []
+    matmul_by_singles(start, stop, dst, product, traversal, left_out, memory)
+    return [start + index for index in np.flatnonzero(left_out).tolist()] if left_out.any() else []
 
 
 def runs(items: list[int]) -> list[tuple[int, int]]:
-    """Rising numbers as runs of neighbours, from where to where."""
+    """Return rising numbers as runs of neighbours: (first, one past the last)."""
     cuts = [n for n in range(1, len(items)) if items[n] != items[n - 1] + 1]
     return [(items[first], items[last - 1] + 1) for first, last in pairwise([0, *cuts, len(items)] if items else [])]

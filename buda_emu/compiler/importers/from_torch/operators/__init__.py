@@ -1,1 +1,1 @@
-"""Operators of PyTorch as front-end ops, by family. Importing these modules does not import `torch`."""
+"""Handlers of PyTorch operators by family. Importing these modules does not import `torch`."""

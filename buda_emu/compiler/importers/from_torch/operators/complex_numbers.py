@@ -1,4 +1,5 @@
-"""Complex numbers: pairs of real values, as far as models use them (Fourier transforms, rotary angles)."""
+"""Handlers for complex operands, which are pairs of real values, as far as models use them (Fourier transforms, rotary
+angles)."""
 
 from collections.abc import Callable
 from functools import wraps
@@ -9,7 +10,7 @@ import numpy as np
 
 from buda_emu.compiler.graph.builder import Builder
 from buda_emu.compiler.graph.graph import Array, Node
-from buda_emu.compiler.importers.attention import Complex, real_inverse, transform
+from buda_emu.compiler.importers.attention import Complex, invert_real_spectrum, transform_fourier
 from buda_emu.compiler.importers.from_torch.declared import ATEN, aten
 from buda_emu.compiler.importers.from_torch.operators.elementwise import to_copy
 from buda_emu.compiler.importers.from_torch.operators.moves import stack
@@ -21,34 +22,38 @@ _PART_BY_PART = (
     "select", "unbind", "split_with_sizes", "flip", "roll", "clone", "alias", "detach", "sum", "mean", "neg", "add",
     "sub", "cat", "stack", "constant_pad_nd", "unfold",
 )  # fmt: skip
-"""Operators that do to both parts what they do to real values; a real operand has zeros as its imaginary part."""
+"""Operators that treat both parts as real values; a real operand has an imaginary part of zeros."""
 _PRODUCTS = ("mul", "mm", "bmm", "matmul")
-"""Operators that are sums of products of an element of each operand."""
+"""Operators that sum products of an element of each operand."""
 
 
-def handler_of_complex(name: str) -> Handler | None:
-    """What handles an operator where an operand is complex; None for one that is not supported there."""
+def find_complex_handler(name: str) -> Handler | None:
+    """Return the handler of an operator for complex operands; None if it is not supported for them."""
     if name == "_to_copy":
-        return _converted
+        return _convert
     declared = ATEN.get(name)
     if declared is None or declared.family == "complex_numbers":
         return declared and declared.handler
     if name in _PRODUCTS:
-        return _product(declared.handler)
-    return _both(declared.handler) if name in _PART_BY_PART else None
+        return _multiply(declared.handler)
+    if name in _PART_BY_PART:
+        return _apply_to_parts(declared.handler)
+    return None
 
 
-def _converted(b: Builder, x: Complex | Node, *, dtype: Any = None) -> Complex | Node:
-    """To and from real values, and between complex types."""
+def _convert(b: Builder, x: Complex | Node, *, dtype: Any = None) -> Complex | Node:
+    """Convert between complex types, or to and from real values."""
     if not isinstance(x, Complex):
         return Complex(x)
-    return x if dtype is None or str(dtype).startswith("torch.complex") else to_copy(b, x.real, dtype=dtype)
+    if dtype is None or str(dtype).startswith("torch.complex"):
+        return x
+    return to_copy(b, x.real, dtype=dtype)
 
 
-def _both(handler: Handler) -> Handler:
+def _apply_to_parts(handler: Handler) -> Handler:
     @wraps(handler)
     def run(b: Builder, *arguments: Any, **options: Any) -> Any:
-        real, imag = (handler(b, *_part(b, arguments, number), **options) for number in (0, 1))
+        real, imag = (handler(b, *_select_part(b, arguments, number), **options) for number in (0, 1))
         if isinstance(real, list):
             pairs = zip(cast("list[Node]", real), cast("list[Node]", imag), strict=True)
             return [Complex(*pair) for pair in pairs]
@@ -57,38 +62,47 @@ def _both(handler: Handler) -> Handler:
     return run
 
 
-def _part(b: Builder, item: Any, number: int) -> Any:
-    """Of all operands in an argument the real (0) or imaginary (1) parts."""
-    if isinstance(item, (list, tuple)):
-        return [_part(b, inner, number) for inner in cast("list[Any]", item)]
-    if isinstance(item, Complex):
-        return _parts(b, item)[number]
-    return b.constant(np.zeros(item.shape, np.float32)) if isinstance(item, Node) and number else item
+def _select_part(b: Builder, argument: Any, number: int) -> Any:
+    """Replace all operands in an argument by their real (0) or imaginary (1) parts."""
+    if isinstance(argument, (list, tuple)):
+        return [_select_part(b, element, number) for element in cast("list[Any]", argument)]
+    if isinstance(argument, Complex):
+        return _real_and_imaginary(b, argument)[number]
+    if isinstance(argument, Node) and number:
+        return b.constant(np.zeros(argument.shape, np.float32))
+    return argument
 
 
-def _parts(b: Builder, x: Complex | Node) -> tuple[Node, Node]:
-    real = x.real if isinstance(x, Complex) else x
-    imag = x.imag if isinstance(x, Complex) else None
+def _real_and_imaginary(b: Builder, x: Complex | Node) -> tuple[Node, Node]:
+    if isinstance(x, Complex):
+        real = x.real
+    else:
+        real = x
+    if isinstance(x, Complex):
+        imag = x.imag
+    else:
+        imag = None
     return real, b.constant(np.zeros(real.shape, np.float32)) if imag is None else imag
 
 
-def _product(handler: Handler) -> Handler:
-    """(a + bi)(c + di) = ac - bd + (ad + bc)i"""
+def _multiply(handler: Handler) -> Handler:
+    """Build the complex form of a product: (a + bi)(c + di) = ac - bd + (ad + bc)i."""
 
     def run(b: Builder, x: Any, y: Any) -> Complex:
         if not isinstance(x, Complex) or not isinstance(y, Complex):
-            x, y = (x, y) if isinstance(x, Complex) else (y, x)
+            if not isinstance(x, Complex):
+                x, y = y, x
             return Complex(*(handler(b, part, y) for part in x.parts))
-        (a, b_) = _parts(b, x)
-        (c, d) = _parts(b, y)
+        (a, b_) = _real_and_imaginary(b, x)
+        (c, d) = _real_and_imaginary(b, y)
         real = b.subtract(handler(b, a, c), handler(b, b_, d))
         return Complex(real, b.add(handler(b, a, d), handler(b, b_, c)))
 
     return run
 
 
-def of_array(b: Builder, array: Array) -> Complex:
-    """A constant."""
+def complex_constant(b: Builder, array: Array) -> Complex:
+    """Add a constant of complex numbers."""
     return Complex(b.constant(np.real(array)), b.constant(np.imag(array)))
 
 
@@ -107,31 +121,33 @@ def polar(b: Builder, size: Node, angle: Node) -> Complex:
 @aten("view_as_complex")
 def view_as_complex(b: Builder, x: Node) -> Complex:
     """`take` of both parts"""
-    found = [b.reshape(b.take(x, dim=len(x.shape) - 1, index=np.asarray([k])), shape=x.shape[:-1]) for k in (0, 1)]
-    return Complex(*found)
+    parts = [b.reshape(b.take(x, dim=len(x.shape) - 1, index=np.asarray([k])), shape=x.shape[:-1]) for k in (0, 1)]
+    return Complex(*parts)
 
 
 @aten("view_as_real")
 def view_as_real(b: Builder, x: Complex) -> Node:
     """`concat` of both parts along a new dimension"""
-    return stack(b, _parts(b, x), -1)
+    return stack(b, _real_and_imaginary(b, x), -1)
 
 
 @aten("_conj", "_conj_physical", "conj_physical")
 def conjugate(b: Builder, x: Complex) -> Complex:
     """The imaginary part negated"""
-    return x if x.imag is None else Complex(x.real, b.negative(x.imag))
+    if x.imag is None:
+        return x
+    return Complex(x.real, b.negative(x.imag))
 
 
 @aten("_fft_r2c")
 def fft_r2c(b: Builder, x: Node, dims: Any, norm: int, onesided: bool) -> Complex:
     """`matmul` by cosines and sines"""
-    found = fft_c2c(b, Complex(x), dims, norm, True)
+    spectrum = fft_c2c(b, Complex(x), dims, norm, True)
     if not onesided:
-        return found
+        return spectrum
     last = dims[-1] % len(x.shape)
     half = np.arange(x.shape[last] // 2 + 1)
-    return Complex(*(b.take(part, dim=last, index=half) for part in found.parts))
+    return Complex(*(b.take(part, dim=last, index=half) for part in spectrum.parts))
 
 
 @aten("_fft_c2c")
@@ -139,7 +155,7 @@ def fft_c2c(b: Builder, x: Complex, dims: Any, norm: int, forward: bool) -> Comp
     """`matmul` by cosines and sines"""
     places = [dim % len(x.real.shape) for dim in dims]
     factor = _factor(norm, [x.real.shape[place] for place in places])
-    return transform(b, x, places, inverse=not forward, factor=factor)
+    return transform_fourier(b, x, places, inverse=not forward, factor=factor)
 
 
 @aten("_fft_c2r")
@@ -147,11 +163,12 @@ def fft_c2r(b: Builder, x: Complex, dims: Any, norm: int, size: int) -> Node:
     """`matmul` by cosines and sines"""
     *others, last = (dim % len(x.real.shape) for dim in dims)
     factor = _factor(norm, [size, *(x.real.shape[place] for place in others)])
-    return real_inverse(b, transform(b, x, others, inverse=True), last, size, factor)
+    return invert_real_spectrum(b, transform_fourier(b, x, others, inverse=True), last, size, factor)
 
 
 def _factor(norm: int, sizes: list[int]) -> float:
-    """torch's words for what a transform is divided by: nothing (0), the root of the size (1), the size (2)."""
+    """Return the factor for torch's normalisation of a transform: 1 (0), 1 over the root of the size (1), or 1 over the
+    size (2)."""
     if norm not in (0, 1, 2):
         raise NotSupportedError(f"division {norm} of a Fourier transform")
     return (1.0, 1 / sqrt(prod(sizes)), 1 / prod(sizes))[norm]

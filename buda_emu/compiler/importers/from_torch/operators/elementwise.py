@@ -1,4 +1,4 @@
-"""Element by element: arithmetic, activations, comparisons, casts, masks."""
+"""Handlers of arithmetic, activations, comparisons, casts and masks, element by element."""
 
 from math import prod
 from typing import Any
@@ -8,10 +8,10 @@ import numpy as np
 from buda_emu.compiler.graph.builder import Builder
 from buda_emu.compiler.graph.graph import Node
 from buda_emu.compiler.importers import special_values
-from buda_emu.compiler.importers.from_torch.declared import aten, number, plain
+from buda_emu.compiler.importers.from_torch.declared import as_float, aten, declare_plain
 from buda_emu.compiler.importers.operators import NotSupportedError
 
-plain(
+declare_plain(
     {
         "exp": "exp", "log": "log", "sqrt": "sqrt", "reciprocal": "reciprocal", "sigmoid": "sigmoid", "tanh": "tanh",
         "sin": "sine", "cos": "cosine", "abs": "abs", "neg": "negative", "rsqrt": "rsqrt", "floor": "floor",
@@ -22,24 +22,24 @@ plain(
         "acos": "acos", "atan": "atan", "sinh": "sinh", "cosh": "cosh", "asinh": "asinh", "acosh": "acosh",
         "atanh": "atanh", "atan2": "atan2", "log2": "log2", "log10": "log10", "exp2": "exp2",
     },
-    whole=("silu", "mish", "hardswish", "hardsigmoid"),
+    kept_whole=("silu", "mish", "hardswish", "hardsigmoid"),
 )  # fmt: skip
 
 
 @aten("clone", "detach", "alias", "contiguous", "lift_fresh_copy")
-def same(_: Builder, x: Node) -> Node:
+def return_operand(_: Builder, x: Node) -> Node:
     """The operand itself."""
     return x
 
 
-def _logical(name: str) -> None:
+def _declare_logical(name: str) -> None:
     def handler(b: Builder, *inputs: Any) -> Node:
-        return b.emit(f"logical_{name}", *(_truth(b, b.node(item)) for item in inputs))
+        return b.emit(f"logical_{name}", *(_as_bool(b, b.node(operand)) for operand in inputs))
 
     def bitwise(b: Builder, *inputs: Any) -> Node:
-        operands = [b.node(item) for item in inputs]
-        if any(item.dtype != "bool" for item in operands):
-            raise NotSupportedError(f"bits of {', '.join(item.dtype for item in operands)}")
+        operands = [b.node(operand) for operand in inputs]
+        if any(operand.dtype != "bool" for operand in operands):
+            raise NotSupportedError(f"bits of {', '.join(operand.dtype for operand in operands)}")
         return b.emit(f"logical_{name}", *operands)
 
     handler.__doc__ = f"`logical_{name}` of x != 0"
@@ -49,51 +49,56 @@ def _logical(name: str) -> None:
 
 
 for _name in ("not", "and", "or", "xor"):
-    _logical(_name)
+    _declare_logical(_name)
 
 
-def _truth(b: Builder, x: Node) -> Node:
-    return x if x.dtype == "bool" else b.boolean(x)
+def _as_bool(b: Builder, x: Node) -> Node:
+    if x.dtype == "bool":
+        return x
+    return b.boolean(x)
 
 
 @aten("div")
 def divide(b: Builder, x: Any, y: Any, *, rounding_mode: str | None = None) -> Node:
     """`divide`, or `whole_quotient` towards 0 or at or below x / y"""
     if rounding_mode is None:
-        return b.divide(number(x), number(y))
-    return b.whole_quotient(number(x), number(y), below=rounding_mode == "floor")
+        return b.divide(as_float(x), as_float(y))
+    return b.whole_quotient(as_float(x), as_float(y), below=rounding_mode == "floor")
 
 
 @aten("add")
 def add(b: Builder, x: Any, y: Any, *, alpha: float = 1) -> Node:
     """x + alpha y"""
-    return b.add(number(x), number(y) if alpha == 1 else b.multiply(number(y), float(alpha)))
+    return b.add(as_float(x), as_float(y) if alpha == 1 else b.multiply(as_float(y), float(alpha)))
 
 
 @aten("sub")
 def sub(b: Builder, x: Any, y: Any, *, alpha: float = 1) -> Node:
     """x - alpha y"""
-    return b.subtract(number(x), number(y) if alpha == 1 else b.multiply(number(y), float(alpha)))
+    return b.subtract(as_float(x), as_float(y) if alpha == 1 else b.multiply(as_float(y), float(alpha)))
 
 
 @aten("rsub")
 def rsub(b: Builder, x: Any, y: Any, *, alpha: float = 1) -> Node:
     """y - alpha x"""
-    return b.subtract(number(y), x if alpha == 1 else b.multiply(x, float(alpha)))
+    return b.subtract(as_float(y), x if alpha == 1 else b.multiply(x, float(alpha)))
 
 
 @aten("pow")
 def pow_(b: Builder, x: Any, y: Any) -> Node:
     """`pow`: an integer as products, else exp(y log x)"""
-    return b.pow(number(x), b.constant(np.float32(y)) if not isinstance(y, Node) else y)
+    return b.pow(as_float(x), b.constant(np.float32(y)) if not isinstance(y, Node) else y)
 
 
 @aten("clamp", "clamp_min")
 def clamp(b: Builder, x: Node, low: Any = None, high: Any = None) -> Node:
     """`clip` between numbers, `maximum` and `minimum` of values"""
     if isinstance(low, Node) or isinstance(high, Node):
-        x = x if low is None else b.maximum(x, low)
-        return x if high is None else b.minimum(x, high)
+        if low is not None:
+            x = b.maximum(x, low)
+        if high is None:
+            return x
+        return b.minimum(x, high)
     return b.clip(x, low=None if low is None else float(low), high=None if high is None else float(high))
 
 
@@ -144,24 +149,24 @@ def softplus(b: Builder, x: Node, beta: float = 1, threshold: float = 20) -> Nod
 
 
 _SOFTPLUS_IS_LINEAR = 17
-"""log(1 + exp(x)) is x in float32 from here on: exp(-17) / 17 is less than half of its last digit."""
+"""From this argument on log(1 + exp(x)) is x in float32: exp(-17) / 17 is less than half of its last digit."""
 
 
 @aten("prelu", "_prelu_kernel")
 def prelu(b: Builder, x: Node, weight: Node) -> Node:
     """`prelu`, a slope for each channel"""
     shape = (1, -1, *[1] * (len(x.shape) - 2))
-    whole = weight.shape == () or prod(weight.shape) == 1 or len(weight.shape) == len(x.shape)
+    broadcasts = weight.shape == () or prod(weight.shape) == 1 or len(weight.shape) == len(x.shape)
     return b.prelu(
-        x, weight if whole else b.reshape(weight, shape=tuple(prod(weight.shape) if n == -1 else n for n in shape))
+        x, weight if broadcasts else b.reshape(weight, shape=tuple(prod(weight.shape) if n == -1 else n for n in shape))
     )
 
 
 @aten("xlogy", whole=True)
 def xlogy(b: Builder, x: Any, y: Any) -> Node:
     """x log(y), and 0 where x is 0"""
-    nothing = b.equal(number(x), 0.0)
-    return b.multiply(number(x), b.log(b.where(nothing, 1.0, number(y))))
+    nothing = b.equal(as_float(x), 0.0)
+    return b.multiply(as_float(x), b.log(b.where(nothing, 1.0, as_float(y))))
 
 
 @aten("isnan")
@@ -197,13 +202,13 @@ def isfinite(b: Builder, x: Node) -> Node:
 @aten("where")
 def where(b: Builder, condition: Node, x: Any, y: Any) -> Node:
     """`where`, or `guarded_where` if the condition asks for NaN or infinities"""
-    return special_values.choose(b, condition, number(x), number(y))
+    return special_values.select_values(b, condition, as_float(x), as_float(y))
 
 
 @aten("masked_fill")
 def masked_fill(b: Builder, x: Node, mask: Node, value: Any) -> Node:
     """`where` the mask is set the value"""
-    return special_values.choose(b, mask, number(value), x)
+    return special_values.select_values(b, mask, as_float(value), x)
 
 
 @aten("copy")
@@ -215,19 +220,24 @@ def copy(b: Builder, x: Node, y: Node) -> Node:
 @aten("_to_copy")
 def to_copy(b: Builder, x: Node, *, dtype: Any = None) -> Node:
     """Another element type: to integers `truncate`, to bool x != 0"""
-    return x if dtype is None else to_type(b, x, str(dtype).removeprefix("torch."))
+    if dtype is None:
+        return x
+    return to_type(b, x, str(dtype).removeprefix("torch."))
 
 
 def to_type(b: Builder, x: Node, name: str) -> Node:
-    """A value in an element type by torch's or numpy's name."""
-    name = "float32" if name == "bfloat16" else name
+    """Convert a value to an element type given by torch's or numpy's name."""
+    if name == "bfloat16":
+        name = "float32"
     if np.dtype(name).kind not in "fiub":
         raise NotSupportedError(f"to {name}")
     if name == "bool":
-        return b.retyped(b.boolean(x), name) if x.dtype != "bool" else x
+        if x.dtype != "bool":
+            return b.retype(b.boolean(x), name)
+        return x
     if np.dtype(name).kind != "f" and np.dtype(x.dtype).kind == "f":
-        return b.retyped(b.truncate(x), name)
-    return b.retyped(x, name)
+        return b.retype(b.truncate(x), name)
+    return b.retype(x, name)
 
 
 @aten("full_like", "zeros_like", "empty_like")
@@ -251,7 +261,7 @@ def fmod(b: Builder, x: Node, y: Any) -> Node:
 @aten("remainder")
 def remainder(b: Builder, x: Any, y: Any) -> Node:
     """`modulo` with the sign of y"""
-    return b.modulo(number(x), number(y))
+    return b.modulo(as_float(x), as_float(y))
 
 
 @aten("round")
@@ -265,7 +275,7 @@ def round_(b: Builder, x: Node, *, decimals: int = 0) -> Node:
 
 
 _MOST_DECIMALS = 29
-"""A power of ten beyond is taken for infinity."""
+"""Limit for decimals: larger powers of ten count as infinity on the device."""
 
 
 @aten("expm1")

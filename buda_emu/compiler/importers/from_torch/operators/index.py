@@ -1,4 +1,4 @@
-"""Tables and indices: known to the compiler, inputs of the model, or computed."""
+"""Handlers of tables and indices, which may be constants, inputs of the model, or computed."""
 
 from collections.abc import Sequence
 from math import prod
@@ -12,18 +12,18 @@ from buda_emu.compiler.graph.graph import Node
 from buda_emu.compiler.graph.sparse import Sparse
 from buda_emu.compiler.importers.from_torch.declared import aten
 from buda_emu.compiler.importers.from_torch.operators.moves import expand, view
-from buda_emu.compiler.importers.operators import NotSupportedError, host_picks, hot, table_rows
+from buda_emu.compiler.importers.operators import NotSupportedError, is_picked_by_host, one_hot_rows, table_rows
 
 
 @aten("embedding")
 def embedding(b: Builder, table: Node, index: Node) -> Node:
     """`embedding` by indices that are an input, one-hot rows times a trained table; else `gather`"""
-    if not host_picks(b, index):
+    if not is_picked_by_host(b, index):
         return b.gather(table, index, dim=0)
     if table.op == "constant":
         return b.embedding(table, index)
     rows, width = table.shape
-    picked = b.reshape(hot(b, index, rows), shape=(prod(index.shape), rows))
+    picked = b.reshape(one_hot_rows(b, index, rows), shape=(prod(index.shape), rows))
     return b.reshape(b.matmul(picked, table), shape=(*index.shape, width))
 
 
@@ -45,56 +45,62 @@ def gather(b: Builder, x: Node, dim: int, index: Node) -> Node:
 def index(b: Builder, x: Node, indices: Any) -> Node:
     """`take` by constants, `embedding` by an input, `gather` by computed indices, and by several
     `matmul` with rows of zeros and a one"""
-    places = [place for place, item in enumerate(indices) if item is not None]
-    given = [indices[place] for place in places]
-    if any(item.dtype == "bool" for item in given):
+    places = [place for place, node in enumerate(indices) if node is not None]
+    index_nodes = [indices[place] for place in places]
+    if any(node.dtype == "bool" for node in index_nodes):
         raise NotSupportedError("a mask as index: the size of its result depends on data; multiply by it, or use where")
-    computed = any(item.op != "constant" for item in given)
-    if len(given) == 1 and computed:
-        if places[0] == 0 and x.op == "constant" and host_picks(b, given[0]):
-            table = b.constant(x.value.reshape(x.shape[0], -1).astype(np.float32))
-            return view(b, table_rows(b, table, given[0], from_end=True), (*given[0].shape, *x.shape[1:]))
-        return b.gather(x, given[0], dim=places[0])
-    rest = [place for place in range(len(x.shape)) if place not in places]
+    computed = any(node.op != "constant" for node in index_nodes)
+    if len(index_nodes) == 1 and computed:
+        return _gather_rows(b, x, index_nodes[0], places[0])
+    other_dims = [place for place in range(len(x.shape)) if place not in places]
     sizes = [x.shape[place] for place in places]
-    around = [x.shape[place] for place in rest]
-    shape = np.broadcast_shapes(*(item.shape for item in given))
-    front = view(b, b.transpose(x, perm=(*places, *rest)), (prod(sizes), *around))
+    other_sizes = [x.shape[place] for place in other_dims]
+    shape = np.broadcast_shapes(*(node.shape for node in index_nodes))
+    front = view(b, b.transpose(x, perm=(*places, *other_dims)), (prod(sizes), *other_sizes))
     if computed:
-        rows = _rows(b, given, sizes, shape)
-        found = b.matmul(rows, view(b, front, (prod(sizes), prod(around))))
-        found = view(b, found, (*shape, *around))
-        found = found if found.dtype == x.dtype else b.retyped(found, x.dtype)
+        rows = _index_rows(b, index_nodes, sizes, shape)
+        elements = b.matmul(rows, view(b, front, (prod(sizes), prod(other_sizes))))
+        elements = view(b, elements, (*shape, *other_sizes))
+        if elements.dtype != x.dtype:
+            elements = b.retype(elements, x.dtype)
     else:
-        found = view(b, b.take(front, dim=0, index=_flat(given, sizes)), (*shape, *around))
+        elements = view(b, b.take(front, dim=0, index=_flatten_indices(index_nodes, sizes)), (*shape, *other_sizes))
     if places != list(range(places[0], places[0] + len(places))):
-        return found  # as numpy has it, dimensions that stand apart give the first ones
+        return elements  # as numpy has it, dimensions that stand apart give the first ones
     new = len(shape)
     before = places[0]
     ahead = range(new, new + before)
-    return b.transpose(found, perm=(*ahead, *range(new), *range(new + before, new + len(around))))
+    return b.transpose(elements, perm=(*ahead, *range(new), *range(new + before, new + len(other_sizes))))
 
 
-def _flat(given: Sequence[Node], sizes: Sequence[int]) -> NDArray[np.int64]:
-    """Constant indices of some dimensions as one of all of them together, in a row."""
-    values = np.broadcast_arrays(*(item.value for item in given))
-    return np.ravel_multi_index([item % size for item, size in zip(values, sizes, strict=True)], tuple(sizes)).ravel()
+def _gather_rows(b: Builder, x: Node, index: Node, dim: int) -> Node:
+    """Gather along one dimension by an index that is no constant; the host picks rows of a constant table."""
+    if dim == 0 and x.op == "constant" and is_picked_by_host(b, index):
+        table = b.constant(x.value.reshape(x.shape[0], -1).astype(np.float32))
+        return view(b, table_rows(b, table, index, from_end=True), (*index.shape, *x.shape[1:]))
+    return b.gather(x, index, dim=dim)
 
 
-def _rows(b: Builder, given: Sequence[Node], sizes: Sequence[int], shape: Sequence[int]) -> Node:
-    """[places, elements of the indexed dimensions]: a row with a one for each place of the indices."""
+def _flatten_indices(index_nodes: Sequence[Node], sizes: Sequence[int]) -> NDArray[np.int64]:
+    """Combine constant indices of several dimensions into one of their flattened dimension, in a row."""
+    values = np.broadcast_arrays(*(node.value for node in index_nodes))
+    return np.ravel_multi_index([node % size for node, size in zip(values, sizes, strict=True)], tuple(sizes)).ravel()
+
+
+def _index_rows(b: Builder, index_nodes: Sequence[Node], sizes: Sequence[int], shape: Sequence[int]) -> Node:
+    """Return [places, elements of the indexed dimensions]: a one-hot row for each place of the indices."""
     count = prod(shape)
-    found = None
-    for item, size in zip(given, sizes, strict=True):
-        wide = view(b, item, (*(1,) * (len(shape) - len(item.shape)), *item.shape))
-        hots = view(b, hot(b, expand(b, wide, shape), size, from_end=True), (count, 1, size))
-        if found is None:
-            found = view(b, hots, (count, size))
+    rows = None
+    for node, size in zip(index_nodes, sizes, strict=True):
+        wide = view(b, node, (*(1,) * (len(shape) - len(node.shape)), *node.shape))
+        hots = view(b, one_hot_rows(b, expand(b, wide, shape), size, from_end=True), (count, 1, size))
+        if rows is None:
+            rows = view(b, hots, (count, size))
         else:
-            both = b.multiply(view(b, found, (*found.shape, 1)), hots)
-            found = view(b, both, (count, found.shape[1] * size))
-    assert found is not None
-    return found
+            products = b.multiply(view(b, rows, (*rows.shape, 1)), hots)
+            rows = view(b, products, (count, rows.shape[1] * size))
+    assert rows is not None
+    return rows
 
 
 @aten("_embedding_bag", "_embedding_bag_forward_only")
@@ -112,7 +118,8 @@ def embedding_bag(
     if offsets.op != "constant":
         raise NotSupportedError("bags whose sizes are an input")
     begin = np.asarray(offsets.value).ravel()
-    begin = begin if include_last_offset else np.append(begin, index.shape[0])
+    if not include_last_offset:
+        begin = np.append(begin, index.shape[0])
     counts = np.diff(begin)
     rows = embedding(b, table, index)
     if per_sample_weights is not None:
@@ -120,16 +127,19 @@ def embedding_bag(
     bag = np.repeat(np.arange(counts.size), counts)
     place = np.arange(begin[0], begin[-1])
     if mode < 2:
-        share = np.repeat(1 / np.maximum(counts, 1), counts) if mode == 1 else 1.0
-        found = b.linear(rows, dim=0, matrix=Sparse.of((counts.size, index.shape[0]), bag, place, share))
+        if mode == 1:
+            share = np.repeat(1 / np.maximum(counts, 1), counts)
+        else:
+            share = 1.0
+        bags = b.linear(rows, dim=0, matrix=Sparse.of((counts.size, index.shape[0]), bag, place, share))
     elif not counts.all():
         raise NotSupportedError("the largest of an empty bag")
     else:
         steps = np.minimum(np.arange(counts.max()), counts[:, None] - 1) + begin[:-1, None]
         wide = b.take(rows, dim=0, index=steps.ravel())
         wide = b.reshape(wide, shape=(*steps.shape, rows.shape[-1]))
-        found = b.reduce_largest(wide, axes=(1,), keepdims=False)
-    return [found, None, None, None]
+        bags = b.reduce_largest(wide, axes=(1,), keepdims=False)
+    return [bags, None, None, None]
 
 
 @aten("index_put", "_unsafe_index_put")
@@ -137,9 +147,9 @@ def index_put(b: Builder, x: Node, indices: Any, values: Node, add: bool = False
     """`linear` of the values to their places, added to the other elements; by computed indices a product with columns
     of zeros and a one, the last value for a place counts; `where` a mask is set, of one value for all its places; as
     `masked_scatter`, of one for each place that is set"""
-    places = [place for place, item in enumerate(indices) if item is not None]
-    given = [indices[place] for place in places]
-    if any(item.dtype == "bool" for item in given):
+    places = [place for place, node in enumerate(indices) if node is not None]
+    index_nodes = [indices[place] for place in places]
+    if any(node.dtype == "bool" for node in index_nodes):
         return _put_by_mask(b, x, indices, values, add)
     if places != list(range(places[0], places[0] + len(places))):
         raise NotSupportedError("places of dimensions apart")
@@ -147,76 +157,83 @@ def index_put(b: Builder, x: Node, indices: Any, values: Node, add: bool = False
     last = places[-1] + 1
     before = x.shape[:first]
     sizes = x.shape[first:last]
-    behind = x.shape[last:]
-    shape = np.broadcast_shapes(*(item.shape for item in given))
-    wide = view(b, expand(b, values, (*before, *shape, *behind)), (*before, prod(shape), *behind))
-    own = view(b, x, (*before, prod(sizes), *behind))
-    if any(item.op != "constant" for item in given):
-        put, own = _put_by_computed(b, own, wide, _rows(b, given, sizes, shape), first, add)
+    trailing = x.shape[last:]
+    shape = np.broadcast_shapes(*(node.shape for node in index_nodes))
+    wide = view(b, expand(b, values, (*before, *shape, *trailing)), (*before, prod(shape), *trailing))
+    base = view(b, x, (*before, prod(sizes), *trailing))
+    if any(node.op != "constant" for node in index_nodes):
+        put, base = _put_by_indices(b, base, wide, _index_rows(b, index_nodes, sizes, shape), first, add)
     else:
-        flat = _flat(given, sizes)
+        flat = _flatten_indices(index_nodes, sizes)
         if not add and np.unique(flat).size != flat.size:
             raise NotSupportedError("places that are written twice")
         put = b.linear(wide, dim=first, matrix=Sparse.of((prod(sizes), flat.size), flat, np.arange(flat.size)))
         if not add:
-            kept = np.arange(prod(sizes))
-            kept[flat] = -1
-            own = b.take(own, dim=first, index=kept)
-    return view(b, b.add(own, put, dtype=x.dtype), x.shape)
+            source = np.arange(prod(sizes))
+            source[flat] = -1
+            base = b.take(base, dim=first, index=source)
+    return view(b, b.add(base, put, dtype=x.dtype), x.shape)
 
 
 @aten("masked_scatter")
 def masked_scatter(b: Builder, x: Node, mask: Node, source: Node) -> Node:
     """`where` the mask is set the next value: `matmul` with rows of zeros and a one by how many were set before; of a
     mask that is expanded whole rows"""
-    small = b.graph.nodes[mask.inputs[0]] if mask.op == "expand" else mask
-    small = view(b, small, (*(1,) * (len(x.shape) - len(small.shape)), *small.shape))
+    if mask.op == "expand":
+        unexpanded = b.graph.nodes[mask.inputs[0]]
+    else:
+        unexpanded = mask
+    unexpanded = view(b, unexpanded, (*(1,) * (len(x.shape) - len(unexpanded.shape)), *unexpanded.shape))
     if mask.shape != x.shape:
-        small = mask = expand(b, mask, x.shape)
-    kept = len(x.shape)
-    while kept and small.shape[kept - 1] == 1:
-        kept -= 1  # dimensions behind are set together
-    width = prod(x.shape[kept:])
-    ahead = x.shape[:kept]
-    if small.shape[:kept] != ahead:
-        small = expand(b, small, (*ahead, *(1,) * (len(x.shape) - kept)))
+        unexpanded = mask = expand(b, mask, x.shape)
+    mask_rank = len(x.shape)
+    while mask_rank and unexpanded.shape[mask_rank - 1] == 1:
+        mask_rank -= 1  # dimensions behind are set together
+    width = prod(x.shape[mask_rank:])
+    ahead = x.shape[:mask_rank]
+    if unexpanded.shape[:mask_rank] != ahead:
+        unexpanded = expand(b, unexpanded, (*ahead, *(1,) * (len(x.shape) - mask_rank)))
     rows = prod(source.shape) // width
     count = prod(ahead)
     if rows * width != prod(source.shape):
         raise NotSupportedError("rows of values of which the last is incomplete")
-    flat = b.retyped(view(b, small, (count,)), "float32")
+    flat = b.retype(view(b, unexpanded, (count,)), "float32")
     before = b.subtract(b.cumsum(flat, dim=0), 1.0)
     picked = b.matmul(b.one_hot(b.relu(before), depth=rows), view(b, source, (rows, width)))
     return b.where(mask, view(b, picked, x.shape), x, dtype=x.dtype)
 
 
 def _put_by_mask(b: Builder, x: Node, indices: Any, values: Node, add: bool) -> Node:
-    """x with the same values wherever a mask, the only index, is set; or with the next ones, where it comes first."""
-    mask, *more = [item for item in indices if item is not None]
+    """Write values to the elements of x that a mask, the only index, selects: the same values for all, or the next of a
+    list if the mask comes first."""
+    mask, *others = [node for node in indices if node is not None]
     first = indices.index(mask)
-    behind = len(x.shape) - indices.index(mask) - len(mask.shape)
-    own = len(values.shape) - behind - 1  # the dimension of the mask's places
-    wide = view(b, mask, (*(1,) * first, *mask.shape, *(1,) * behind))
-    if not more and own == first == 0 and values.shape[0] != 1 and not add:
+    trailing = len(x.shape) - indices.index(mask) - len(mask.shape)
+    values_dim = len(values.shape) - trailing - 1  # the dimension of the mask's places
+    wide = view(b, mask, (*(1,) * first, *mask.shape, *(1,) * trailing))
+    if not others and values_dim == first == 0 and values.shape[0] != 1 and not add:
         rows = expand(b, values, (values.shape[0], *x.shape[len(mask.shape) :]))
         return masked_scatter(b, x, expand(b, wide, x.shape), rows)
-    if more or (own >= 0 and values.shape[own] != 1):
+    if others or (values_dim >= 0 and values.shape[values_dim] != 1):
         raise NotSupportedError("a mask as index, with values that differ from place to place: use where")
-    if own >= 0:
-        values = view(b, values, (*values.shape[:own], *(1,) * len(mask.shape), *values.shape[own + 1 :]))
+    if values_dim >= 0:
+        values = view(b, values, (*values.shape[:values_dim], *(1,) * len(mask.shape), *values.shape[values_dim + 1 :]))
     return b.where(wide, b.add(x, values, dtype=x.dtype) if add else values, x, dtype=x.dtype)
 
 
-def _put_by_computed(b: Builder, own: Node, values: Node, rows: Node, dim: int, add: bool) -> tuple[Node, Node]:
-    """Values at their places along a dimension, zeros elsewhere; and what stays of the own ones."""
-    order = (dim, *[place for place in range(len(own.shape)) if place != dim])
+def _put_by_indices(b: Builder, base: Node, values: Node, rows: Node, dim: int, add: bool) -> tuple[Node, Node]:
+    """Return the values at their places along a dimension with zeros elsewhere, and the base with zeros at the places
+    that are overwritten."""
+    order = (dim, *[place for place in range(len(base.shape)) if place != dim])
     back = [order.index(place) for place in range(len(order))]
     if not add:
         once = b.equal(b.cumsum(rows, dim=0, reverse=True), 1.0, dtype="float32")  # no later one for that place
         stays = b.subtract(1.0, b.reduce_largest(rows, axes=(0,), keepdims=False))
         rows = b.multiply(rows, once)
-        own = b.multiply(own, view(b, stays, (own.shape[dim], *(1,) * (len(own.shape) - dim - 1))), dtype=own.dtype)
+        base = b.multiply(
+            base, view(b, stays, (base.shape[dim], *(1,) * (len(base.shape) - dim - 1))), dtype=base.dtype
+        )
     moved = b.transpose(values, perm=order)
     flat = view(b, moved, (moved.shape[0], prod(moved.shape[1:])))
-    found = b.matmul(b.transpose(rows, perm=(1, 0)), flat)
-    return b.transpose(view(b, found, (own.shape[dim], *moved.shape[1:])), perm=back), own
+    placed = b.matmul(b.transpose(rows, perm=(1, 0)), flat)
+    return b.transpose(view(b, placed, (base.shape[dim], *moved.shape[1:])), perm=back), base

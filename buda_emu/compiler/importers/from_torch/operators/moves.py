@@ -1,4 +1,4 @@
-"""Shapes: reshapes, transpositions, slices, concatenations, padding."""
+"""Handlers of reshapes, transpositions, slices, concatenations and padding."""
 
 from collections.abc import Sequence
 from math import prod
@@ -18,7 +18,9 @@ def view(b: Builder, x: Node, shape: Sequence[int]) -> Node:
     """`reshape`"""
     rest = prod(size for size in shape if size != -1)
     full = tuple(prod(x.shape) // rest if size == -1 else int(size) for size in shape)
-    return x if full == x.shape else b.reshape(x, shape=full)
+    if full == x.shape:
+        return x
+    return b.reshape(x, shape=full)
 
 
 @aten("squeeze")
@@ -55,9 +57,11 @@ def transpose(b: Builder, x: Node, first: int = 0, second: int = 1) -> Node:
 def expand(b: Builder, x: Node, shape: Any) -> Node:
     """`expand`"""
     padded = (*(1,) * (len(shape) - len(x.shape)), *x.shape)
-    full = tuple(own if size == -1 else int(size) for size, own in zip(shape, padded, strict=True))
+    full = tuple(operand_size if size == -1 else int(size) for size, operand_size in zip(shape, padded, strict=True))
     x = view(b, x, padded)
-    return x if full == x.shape else b.expand(x, shape=full)
+    if full == x.shape:
+        return x
+    return b.expand(x, shape=full)
 
 
 @aten("repeat")
@@ -78,11 +82,14 @@ def slice_(b: Builder, x: Node, dim: int = 0, start: Any = None, end: Any = None
 def select(b: Builder, x: Node, dim: int, place: int) -> Node:
     """`take` of one element of a dimension"""
     dim, place = dim % len(x.shape), place % x.shape[dim]
-    parts = [b.graph[name] for name in x.inputs] if x.op == "concat" and x.attrs["dim"] == dim else []
+    if x.op == "concat" and x.attrs["dim"] == dim:
+        parts = [b.graph[name] for name in x.inputs]
+    else:
+        parts = []
     if len(parts) == x.shape[dim]:  # one of those that were stacked
         return view(b, parts[place], [*x.shape[:dim], *x.shape[dim + 1 :]])
-    found = b.take(x, dim=dim, index=np.asarray([place]))
-    return view(b, found, [*x.shape[:dim], *x.shape[dim + 1 :]])
+    element = b.take(x, dim=dim, index=np.asarray([place]))
+    return view(b, element, [*x.shape[:dim], *x.shape[dim + 1 :]])
 
 
 @aten("split_with_sizes", "split")
@@ -105,7 +112,9 @@ def unbind(b: Builder, x: Node, dim: int = 0) -> list[Node]:
 def cat(b: Builder, parts: Sequence[Node], dim: int = 0) -> Node:
     """`concat`"""
     full = [part for part in parts if 0 not in part.shape]
-    return full[0] if len(full) == 1 else b.concat(*full, dim=dim % len(full[0].shape))
+    if len(full) == 1:
+        return full[0]
+    return b.concat(*full, dim=dim % len(full[0].shape))
 
 
 @aten("stack")
@@ -135,8 +144,8 @@ def unfold(b: Builder, x: Node, dim: int, size: int, step: int) -> Node:
     """`take` of the windows of one dimension, which become the last dimension"""
     dim %= len(x.shape)
     starts = np.arange(0, x.shape[dim] - size + 1, step)
-    found = b.take(x, dim=dim, index=(starts[:, None] + np.arange(size)).reshape(-1))
-    split = view(b, found, [*x.shape[:dim], len(starts), size, *x.shape[dim + 1 :]])
+    windows = b.take(x, dim=dim, index=(starts[:, None] + np.arange(size)).reshape(-1))
+    split = view(b, windows, [*x.shape[:dim], len(starts), size, *x.shape[dim + 1 :]])
     return b.transpose(split, perm=(*(place for place in range(len(split.shape)) if place != dim + 1), dim + 1))
 
 
@@ -151,7 +160,7 @@ def as_strided(
     stored: tuple[Sequence[int], int],
 ) -> Node:
     """`reshape` if every element stays in its place, else `take`: by their places in the memory of torch"""
-    index = _lying(x.shape, stored, size, strides, start)
+    index = _view_elements(x.shape, stored, size, strides, start)
     if np.array_equal(index, np.arange(prod(x.shape))):
         return view(b, x, size)
     return view(b, b.take(view(b, x, (prod(x.shape),)), dim=0, index=index), size)
@@ -169,32 +178,33 @@ def as_strided_scatter(
     stored: tuple[Sequence[int], int],
 ) -> Node:
     """`take` of both, and their sum: by the places of elements in the memory of torch"""
-    index = _lying(x.shape, stored, size, strides, start)
+    index = _view_elements(x.shape, stored, size, strides, start)
     if np.unique(index).size < index.size:
         raise NotSupportedError("elements that are written twice")
-    flat = written(b, view(b, x, (prod(x.shape),)), view(b, part, (index.size,)), 0, index)
+    flat = replace_along(b, view(b, x, (prod(x.shape),)), view(b, part, (index.size,)), 0, index)
     return view(b, flat, x.shape)
 
 
-def _lying(
+def _view_elements(
     shape: Sequence[int],
     stored: tuple[Sequence[int], int],
     size: Sequence[int],
     strides: Sequence[int],
     start: int | None,
 ) -> NDArray[np.int64]:
-    """Which elements of a tensor a view of its memory has, in the view's order. Raises NotSupportedError."""
-    held = _places(shape, *stored)
-    wanted = _places(size, strides, stored[1] if start is None else start)
-    order = np.argsort(held, kind="stable")
-    found = np.searchsorted(held[order], wanted)
-    if (found == held.size).any() or (held[order][found] != wanted).any():
+    """Return the indices of the elements of a tensor that a view of its memory reads, in the view's order. Raise
+    NotSupportedError if the view reads others."""
+    tensor_places = _memory_places(shape, *stored)
+    view_places = _memory_places(size, strides, stored[1] if start is None else start)
+    order = np.argsort(tensor_places, kind="stable")
+    positions = np.searchsorted(tensor_places[order], view_places)
+    if (positions == tensor_places.size).any() or (tensor_places[order][positions] != view_places).any():
         raise NotSupportedError("elements that its operand does not have")
-    return order[found]
+    return order[positions]
 
 
-def _places(shape: Sequence[int], strides: Sequence[int], start: int) -> NDArray[np.int64]:
-    """Where the elements of a tensor lie in memory, in their order."""
+def _memory_places(shape: Sequence[int], strides: Sequence[int], start: int) -> NDArray[np.int64]:
+    """Return the positions of a tensor's elements in memory, in their order."""
     places = np.full((1,), start, np.int64)
     for size, stride in zip(shape, strides, strict=True):
         places = (places[:, None] + np.arange(size) * stride).reshape(-1)
@@ -204,26 +214,26 @@ def _places(shape: Sequence[int], strides: Sequence[int], start: int) -> NDArray
 @aten("constant_pad_nd")
 def constant_pad(b: Builder, x: Node, pads: Any, value: float = 0.0) -> Node:
     """`pad` by a number"""
-    return b.pad(x, pads=_pads(x, pads), value=float(value))
+    return b.pad(x, pads=_pad_pairs(x, pads), value=float(value))
 
 
-def _pads(x: Node, pads: Any) -> tuple[tuple[int, int], ...]:
-    both = [(0, 0)] * len(x.shape)
+def _pad_pairs(x: Node, pads: Any) -> tuple[tuple[int, int], ...]:
+    pairs = [(0, 0)] * len(x.shape)
     for number in range(len(pads) // 2):
-        both[len(x.shape) - 1 - number] = (pads[2 * number], pads[2 * number + 1])
-    return tuple(both)
+        pairs[len(x.shape) - 1 - number] = (pads[2 * number], pads[2 * number + 1])
+    return tuple(pairs)
 
 
 @aten("reflection_pad1d", "reflection_pad2d")
 def reflection_pad(b: Builder, x: Node, pads: Any) -> Node:
     """`pad` by mirrored elements"""
-    return b.pad(x, pads=_pads(x, pads), mode="reflect")
+    return b.pad(x, pads=_pad_pairs(x, pads), mode="reflect")
 
 
 @aten("replication_pad1d", "replication_pad2d")
 def replication_pad(b: Builder, x: Node, pads: Any) -> Node:
     """`pad` by the edge"""
-    return b.pad(x, pads=_pads(x, pads), mode="edge")
+    return b.pad(x, pads=_pad_pairs(x, pads), mode="edge")
 
 
 @aten("pixel_shuffle")
@@ -245,7 +255,7 @@ def slice_scatter(
 ) -> Node:
     """`take` of both, and their sum"""
     dim %= len(x.shape)
-    return written(b, x, part, dim, np.arange(*slice(start, end, step).indices(x.shape[dim])))
+    return replace_along(b, x, part, dim, np.arange(*slice(start, end, step).indices(x.shape[dim])))
 
 
 @aten("select_scatter")
@@ -253,21 +263,21 @@ def select_scatter(b: Builder, x: Node, part: Node, dim: int, place: int) -> Nod
     """`take` of both, and their sum"""
     dim %= len(x.shape)
     wide = b.reshape(part, shape=(*x.shape[:dim], 1, *x.shape[dim + 1 :]))
-    return written(b, x, wide, dim, np.asarray([place % x.shape[dim]]))
+    return replace_along(b, x, wide, dim, np.asarray([place % x.shape[dim]]))
 
 
-def written(b: Builder, x: Node, part: Node, dim: int, where: NDArray[np.int64]) -> Node:
-    """x with other values at some elements of a dimension."""
-    own = np.arange(x.shape[dim])
-    theirs = np.full(x.shape[dim], -1)
-    own[where] = -1
-    theirs[where] = np.arange(where.size)
-    if np.array_equal(theirs, np.arange(where.size)):
+def replace_along(b: Builder, x: Node, part: Node, dim: int, positions: NDArray[np.int64]) -> Node:
+    """Return x with the elements `positions` of a dimension replaced by those of `part`."""
+    base_index = np.arange(x.shape[dim])
+    part_index = np.full(x.shape[dim], -1)
+    base_index[positions] = -1
+    part_index[positions] = np.arange(positions.size)
+    if np.array_equal(part_index, np.arange(positions.size)):
         return part
-    put = b.take(part, dim=dim, index=theirs)
-    if (own < 0).all() or (x.op == "constant" and not x.value.any()):
-        return put
-    return b.add(b.take(x, dim=dim, index=own), put, dtype=x.dtype)
+    moved_part = b.take(part, dim=dim, index=part_index)
+    if (base_index < 0).all() or (x.op == "constant" and not x.value.any()):
+        return moved_part
+    return b.add(b.take(x, dim=dim, index=base_index), moved_part, dtype=x.dtype)
 
 
 @aten("diagonal")

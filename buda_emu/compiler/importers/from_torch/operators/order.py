@@ -1,4 +1,4 @@
-"""Sorting, and what is told by order; running products; one-hot."""
+"""Handlers of sorting and its relatives, running products, and one-hot rows."""
 
 from math import prod
 from typing import Any
@@ -36,12 +36,12 @@ def median(b: Builder, x: Node, dim: int | None = None, keep: bool = False) -> A
 def kthvalue(b: Builder, x: Node, place: int, dim: int = -1, keep: bool = False) -> list[Node]:
     """`ordered` and `order` up to the k-th"""
     dim %= len(x.shape)
-    found: list[Node] = []
+    results: list[Node] = []
     for node in topk(b, x, place, dim, False):
         last = b.slice(node, dim=dim, start=place - 1, count=1)
         shape = (*x.shape[:dim], *x.shape[dim + 1 :])
-        found.append(last if keep else b.reshape(last, shape=shape))
-    return found
+        results.append(last if keep else b.reshape(last, shape=shape))
+    return results
 
 
 @aten("cumprod")
@@ -55,7 +55,7 @@ def one_hot(b: Builder, index: Node, count: int = -1) -> Node:
     """`one_hot`: comparison with 0, 1, 2, ..."""
     if count < 0:
         raise NotSupportedError("as many classes as the values tell")
-    return b.retyped(b.one_hot(index, depth=count), "int64")
+    return b.retype(b.one_hot(index, depth=count), "int64")
 
 
 @aten("histc")

@@ -1,4 +1,4 @@
-"""Distances of all pairs, and products of three."""
+"""Handlers of distances of all pairs, and of products of three."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -26,28 +26,39 @@ def pdist(b: Builder, x: Node, p: float = 2.0) -> Node:
 
 
 def _norm(b: Builder, x: Node, p: float) -> Node:
-    """Of the last dimension."""
+    """Return the norm of the last dimension."""
     return b.reduce_lp(x, p=float(p), axes=(len(x.shape) - 1,), keepdims=False)
 
 
 @aten("_trilinear")
 def trilinear(
-    b: Builder, x: Node, y: Node, z: Node, of_x: Sequence[int], of_y: Sequence[int], of_z: Sequence[int], summed: Any
+    b: Builder,
+    x: Node,
+    y: Node,
+    z: Node,
+    of_x: Sequence[int],
+    of_y: Sequence[int],
+    of_z: Sequence[int],
+    summed_dims: Any,
 ) -> Node:
     """`multiply` of three with inserted dimensions, and a sum"""
-    factors = [_wide(b, node, tuple(dims)) for node, dims in ((x, of_x), (y, of_y), (z, of_z))]
+    factors = [_insert_dims(b, node, tuple(dims)) for node, dims in ((x, of_x), (y, of_y), (z, of_z))]
     rank = len(factors[0].shape)
     # What the third factor does not have is summed before it comes.
-    early = tuple(dim for dim in summed if factors[2].shape[dim] == 1)
+    early = tuple(dim for dim in summed_dims if factors[2].shape[dim] == 1)
     first = b.multiply(factors[0], factors[1])
-    first = b.reduce_sum(first, axes=early) if early else first
-    rest = tuple(dim for dim in summed if dim not in early)
-    found = b.multiply(first, factors[2])
-    found = b.reduce_sum(found, axes=rest) if rest else found
-    return b.reshape(found, shape=[size for dim, size in enumerate(found.shape) if dim not in summed or dim >= rank])
+    if early:
+        first = b.reduce_sum(first, axes=early)
+    late = tuple(dim for dim in summed_dims if dim not in early)
+    total = b.multiply(first, factors[2])
+    if late:
+        total = b.reduce_sum(total, axes=late)
+    return b.reshape(
+        total, shape=[size for dim, size in enumerate(total.shape) if dim not in summed_dims or dim >= rank]
+    )
 
 
-def _wide(b: Builder, x: Node, dims: tuple[int, ...]) -> Node:
+def _insert_dims(b: Builder, x: Node, dims: tuple[int, ...]) -> Node:
     shape = list(x.shape)
     for dim in sorted(dims):
         shape.insert(dim, 1)

@@ -1,4 +1,4 @@
-"""Matmuls, attention, convolutions."""
+"""Handlers of matrix products, attention and convolutions."""
 
 from typing import Any
 
@@ -6,7 +6,7 @@ import numpy as np
 
 from buda_emu.compiler.graph.builder import Builder
 from buda_emu.compiler.graph.graph import Node
-from buda_emu.compiler.importers.attention import rows_left
+from buda_emu.compiler.importers.attention import find_unmasked_rows
 from buda_emu.compiler.importers.from_torch.declared import aten
 from buda_emu.compiler.importers.from_torch.operators.moves import view
 from buda_emu.compiler.importers.operators import NotSupportedError
@@ -21,9 +21,10 @@ def matmul(b: Builder, x: Node, y: Node) -> Node:
 @aten("addmm", "baddbmm")
 def addmm(b: Builder, c: Node, x: Node, y: Node, *, beta: float = 1, alpha: float = 1) -> Node:
     """beta c + alpha x y"""
-    found = b.matmul(x, y)
-    found = found if alpha == 1 else b.multiply(found, float(alpha))
-    return b.add(found, c if beta == 1 else b.multiply(c, float(beta)))
+    product = b.matmul(x, y)
+    if alpha != 1:
+        product = b.multiply(product, float(alpha))
+    return b.add(product, c if beta == 1 else b.multiply(c, float(beta)))
 
 
 @aten("_grouped_mm", "transformers.grouped_mm_fallback")
@@ -35,19 +36,27 @@ def grouped_mm(b: Builder, x: Node, weights: Node, offs: Node | None = None) -> 
     groups = weights.shape[0]
     place = b.constant(np.arange(rows, dtype=np.float32))
     below = b.less(place, b.reshape(offs, shape=(groups, 1)), dtype="float32")  # [groups, rows]
-    own = b.subtract(below, b.take(below, dim=0, index=np.arange(-1, groups - 1)))
-    found = b.matmul(b.reshape(x, shape=(1, *x.shape)), weights)
-    return b.reduce_sum(b.multiply(found, b.reshape(own, shape=(groups, rows, 1))), axes=(0,), keepdims=False)
+    membership = b.subtract(below, b.take(below, dim=0, index=np.arange(-1, groups - 1)))
+    products = b.matmul(b.reshape(x, shape=(1, *x.shape)), weights)
+    return b.reduce_sum(b.multiply(products, b.reshape(membership, shape=(groups, rows, 1))), axes=(0,), keepdims=False)
 
 
 @aten("linear", whole=True)
 def linear(b: Builder, x: Node, weight: Node, bias: Node | None = None) -> Node:
     """`matmul` by the transposed weights, or one row of them, plus the bias"""
-    several = x.shape if len(x.shape) > 1 else (1, *x.shape)
-    rows = weight.shape if len(weight.shape) > 1 else (1, -1)
-    found = b.matmul(view(b, x, several), b.transpose(view(b, weight, rows), perm=(1, 0)))
-    found = view(b, found, (*x.shape[:-1], *weight.shape[:-1]))
-    return found if bias is None else b.add(found, bias)
+    if len(x.shape) > 1:
+        matrix_shape = x.shape
+    else:
+        matrix_shape = (1, *x.shape)
+    if len(weight.shape) > 1:
+        rows = weight.shape
+    else:
+        rows = (1, -1)
+    product = b.matmul(view(b, x, matrix_shape), b.transpose(view(b, weight, rows), perm=(1, 0)))
+    product = view(b, product, (*x.shape[:-1], *weight.shape[:-1]))
+    if bias is None:
+        return product
+    return b.add(product, bias)
 
 
 @aten("scaled_dot_product_attention", whole=True)
@@ -67,11 +76,22 @@ def attention(
         raise NotSupportedError("dropout")
     if mask is not None and mask.dtype == "bool":
         mask = b.where(mask, 0.0, -np.inf)
-    left = rows_left(b, mask, len(mask.shape) - 1) if mask is not None else None
-    masks = [mask] if mask is not None else []
-    size = q.shape[-1] ** -0.5 if scale is None else float(scale)
-    found = b.attention(q, k, v, *masks, scale=size, causal=bool(causal))
-    return found if left is None else b.multiply(found, left, dtype=found.dtype)
+    if mask is not None:
+        unmasked_rows = find_unmasked_rows(b, mask, len(mask.shape) - 1)
+    else:
+        unmasked_rows = None
+    if mask is not None:
+        masks = [mask]
+    else:
+        masks = []
+    if scale is None:
+        size = q.shape[-1] ** -0.5
+    else:
+        size = float(scale)
+    result = b.attention(q, k, v, *masks, scale=size, causal=bool(causal))
+    if unmasked_rows is None:
+        return result
+    return b.multiply(result, unmasked_rows, dtype=result.dtype)
 
 
 @aten("convolution")
@@ -89,11 +109,19 @@ def convolution(
 ) -> Node:
     """`convolution` or `conv_transpose`, of any rank"""
     rank = len(w.shape) - 2
-    wide = [tuple(item * (rank if len(item) == 1 else 1)) for item in (strides, pads, dilations, output_padding)]
-    both = tuple((pad, pad) for pad in wide[1])
+    options = [
+        tuple(option * (rank if len(option) == 1 else 1)) for option in (strides, pads, dilations, output_padding)
+    ]
+    pad_pairs = tuple((pad, pad) for pad in options[1])
     weights = [w, *([bias] if bias is not None else [])]
     if transposed:
         return b.conv_transpose(
-            x, *weights, strides=wide[0], pads=both, dilations=wide[2], groups=groups, output_padding=wide[3]
+            x,
+            *weights,
+            strides=options[0],
+            pads=pad_pairs,
+            dilations=options[2],
+            groups=groups,
+            output_padding=options[3],
         )
-    return b.convolution(x, *weights, strides=wide[0], pads=both, dilations=wide[2], groups=groups)
+    return b.convolution(x, *weights, strides=options[0], pads=pad_pairs, dilations=options[2], groups=groups)

@@ -1,4 +1,4 @@
-"""Reductions, softmax and norms."""
+"""Handlers of reductions, softmax and norms."""
 
 from collections.abc import Sequence
 from math import prod
@@ -8,14 +8,14 @@ import numpy as np
 
 from buda_emu.compiler.graph.builder import Builder
 from buda_emu.compiler.graph.graph import Node
-from buda_emu.compiler.importers.attention import rows_left
+from buda_emu.compiler.importers.attention import find_unmasked_rows
 from buda_emu.compiler.importers.from_torch.declared import aten, dims_of
 from buda_emu.compiler.importers.from_torch.operators.elementwise import to_copy
 from buda_emu.compiler.importers.from_torch.operators.moves import view
 from buda_emu.compiler.importers.operators import NotSupportedError
 
 
-def _reduction(name: str, op: str) -> None:
+def _declare_reduction(name: str, op: str) -> None:
     def handler(b: Builder, x: Node, dims: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Node:
         return b.emit(op, to_copy(b, x, dtype=dtype), axes=dims_of(x, dims), keepdims=bool(keepdim))
 
@@ -31,7 +31,7 @@ for _name, _op in (
     ("prod", "reduce_product"),
     ("logsumexp", "reduce_log_sum_exp"),
 ):
-    _reduction(_name, _op)
+    _declare_reduction(_name, _op)
 
 
 @aten("max")
@@ -40,16 +40,20 @@ def largest(b: Builder, x: Node, dim: Any = None, keepdim: bool = False) -> Any:
     if isinstance(dim, Node):
         return b.maximum(x, dim)
     values = b.reduce_largest(x, axes=dims_of(x, dim), keepdims=bool(keepdim))
-    return values if dim is None else [values, b.argmax(x, dim=dim % len(x.shape), keepdims=bool(keepdim))]
+    if dim is None:
+        return values
+    return [values, b.argmax(x, dim=dim % len(x.shape), keepdims=bool(keepdim))]
 
 
 @aten("min")
 def smallest(b: Builder, x: Node, dim: Any = None, keepdim: bool = False) -> Any:
-    """As `max` of -x"""
+    """minus the `max` of -x; of two values `minimum`"""
     if isinstance(dim, Node):
         return b.minimum(x, dim)
-    found = largest(b, b.negative(x), dim, keepdim)
-    return [b.negative(found[0]), found[1]] if isinstance(found, list) else b.negative(found)
+    negated = largest(b, b.negative(x), dim, keepdim)
+    if isinstance(negated, list):
+        return [b.negative(negated[0]), negated[1]]
+    return b.negative(negated)
 
 
 @aten("any")
@@ -63,7 +67,9 @@ def argmax(b: Builder, x: Node, dim: Any = None, keepdim: bool = False) -> Node:
     """`argmax`: the first place"""
     if dim is None:
         place = b.argmax(b.reshape(x, shape=(prod(x.shape),)), dim=0, keepdims=False)
-        return b.reshape(place, shape=(1,) * len(x.shape)) if keepdim else place
+        if keepdim:
+            return b.reshape(place, shape=(1,) * len(x.shape))
+        return place
     return b.argmax(x, dim=dim % len(x.shape), keepdims=bool(keepdim))
 
 
@@ -93,7 +99,10 @@ def variance(
     axes = dims_of(x, dim)
     count = prod(x.shape[axis] for axis in axes)
     if correction is None:
-        correction = 1 if unbiased else 0
+        if unbiased:
+            correction = 1
+        else:
+            correction = 0
     if correction >= count:
         raise NotSupportedError(f"correction={correction} of {count} elements, which divides by nothing")
     centred = b.subtract(x, b.reduce_mean(x, axes=axes))
@@ -111,7 +120,7 @@ def variance_and_mean(
     unbiased: bool = True,
     keepdim: bool = False,
 ) -> list[Node]:
-    """As `var`, and `reduce_mean`"""
+    """The variance, as in `var`, and `reduce_mean`"""
     mean = b.reduce_mean(x, axes=dims_of(x, dim), keepdims=keepdim)
     return [variance(b, x, dim=dim, correction=correction, unbiased=unbiased, keepdim=keepdim), mean]
 
@@ -135,9 +144,11 @@ def softmax(b: Builder, x: Node, dim: int, *, dtype: Any = None) -> Node:
 @aten("_safe_softmax")
 def safe_softmax(b: Builder, x: Node, dim: int, *, dtype: Any = None) -> Node:
     """`softmax`, zeros for rows that are masked completely"""
-    found = softmax(b, x, dim, dtype=dtype)
-    left = rows_left(b, x, dim % len(x.shape))
-    return found if left is None else b.multiply(found, left, dtype=found.dtype)
+    result = softmax(b, x, dim, dtype=dtype)
+    unmasked_rows = find_unmasked_rows(b, x, dim % len(x.shape))
+    if unmasked_rows is None:
+        return result
+    return b.multiply(result, unmasked_rows, dtype=result.dtype)
 
 
 @aten("_log_softmax", whole=True)
@@ -150,13 +161,14 @@ def log_softmax(b: Builder, x: Node, dim: int, *, dtype: Any = None) -> Node:
 @aten("native_layer_norm", whole=True)
 def layer_norm(b: Builder, x: Node, shape: Any, weight: Any, bias: Any, epsilon: float) -> Any:
     """`layer_norm`; mean and reciprocal deviation for the backward pass"""
-    weights = [item for item in (weight, bias) if item is not None]
+    weights = [weight_or_bias for weight_or_bias in (weight, bias) if weight_or_bias is not None]
     moments = _moments(b, x, range(len(x.shape) - len(shape), len(x.shape)), float(epsilon))
     return [b.layer_norm(x, *weights, rank=len(shape), epsilon=float(epsilon)), *moments]
 
 
 def _moments(b: Builder, x: Node, axes: Sequence[int], epsilon: float) -> list[Node]:
-    """Mean and reciprocal deviation in the steps of the norm itself, so that they become one with them."""
+    """Return mean and reciprocal deviation, computed in the steps of the norm itself so that common steps are
+    merged."""
     mean = b.reduce_mean(x, axes=tuple(axes))
     return [mean, b.rsqrt(b.add(b.reduce_mean(b.square(b.subtract(x, mean)), axes=tuple(axes)), epsilon))]
 
@@ -164,8 +176,14 @@ def _moments(b: Builder, x: Node, axes: Sequence[int], epsilon: float) -> list[N
 @aten("rms_norm", whole=True)
 def rms_norm(b: Builder, x: Node, shape: Any, weight: Any = None, epsilon: Any = None) -> Node:
     """`layer_norm` by the root mean square"""
-    weights = [weight] if weight is not None else []
-    small = float(np.finfo(np.float32).eps) if epsilon is None else float(epsilon)
+    if weight is not None:
+        weights = [weight]
+    else:
+        weights = []
+    if epsilon is None:
+        small = float(np.finfo(np.float32).eps)
+    else:
+        small = float(epsilon)
     return b.layer_norm(x, *weights, rank=len(shape), epsilon=small, centre=False)
 
 
@@ -174,11 +192,11 @@ def group_norm(
     b: Builder, x: Node, weight: Any, bias: Any, n: int, c: int, _pixels: int, groups: int, epsilon: float
 ) -> Any:
     """`group_norm`; mean and reciprocal deviation for the backward pass"""
-    weights = [item for item in (weight, bias) if item is not None]
+    weights = [weight_or_bias for weight_or_bias in (weight, bias) if weight_or_bias is not None]
     parts = b.reshape(x, shape=(n, groups, c // groups, *x.shape[2:]))
     moments = _moments(b, parts, range(2, len(parts.shape)), float(epsilon))
     normal = b.group_norm(x, *weights, groups=groups, epsilon=float(epsilon))
-    return [normal, *(b.reshape(item, shape=(n, groups)) for item in moments)]
+    return [normal, *(b.reshape(weight_or_bias, shape=(n, groups)) for weight_or_bias in moments)]
 
 
 @aten("_native_batch_norm_legit_no_training")
@@ -186,10 +204,16 @@ def batch_norm(
     b: Builder, x: Node, weight: Any, bias: Any, mean: Node, variance: Node, _momentum: float, epsilon: float
 ) -> Any:
     """`batch_norm` with given statistics"""
-    one = np.ones(mean.shape, np.float32)
+    single = np.ones(mean.shape, np.float32)
     zero = np.zeros(mean.shape, np.float32)
-    gamma = one if weight is None else weight
-    beta = zero if bias is None else bias
+    if weight is None:
+        gamma = single
+    else:
+        gamma = weight
+    if bias is None:
+        beta = zero
+    else:
+        beta = bias
     return [b.batch_norm(x, gamma, beta, mean, variance, epsilon=float(epsilon)), None, None]
 
 
@@ -225,7 +249,8 @@ def instance_norm(b: Builder, x: Node, weight: Any, bias: Any, *, eps: float) ->
     """`standardise` by the input itself: torch's decomposition of an instance norm"""
     normal = b.standardise(x, axes=(0, *range(2, len(x.shape))), epsilon=float(eps))
     channels = (1, -1, *(1,) * (len(x.shape) - 2))
-    for item, form in ((weight, b.multiply), (bias, b.add)):
-        normal = normal if item is None else form(normal, view(b, item, channels))
+    for weight_or_bias, combine in ((weight, b.multiply), (bias, b.add)):
+        if weight_or_bias is not None:
+            normal = combine(normal, view(b, weight_or_bias, channels))
     moments = _moments(b, x, (0, *range(2, len(x.shape))), float(eps))
-    return [normal, *(b.reshape(item, shape=(x.shape[1],)) for item in moments)]
+    return [normal, *(b.reshape(weight_or_bias, shape=(x.shape[1],)) for weight_or_bias in moments)]

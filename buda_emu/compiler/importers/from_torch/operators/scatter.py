@@ -1,4 +1,4 @@
-"""Values that are written to, or combined with, elements at computed places of one dimension."""
+"""Handlers that write values to, or combine them with, elements at computed places of one dimension."""
 
 from typing import Any, Final
 
@@ -6,8 +6,8 @@ import numpy as np
 
 from buda_emu.compiler.graph.builder import Builder
 from buda_emu.compiler.graph.graph import Node
-from buda_emu.compiler.importers.from_torch.declared import aten, number
-from buda_emu.compiler.importers.operators import NotSupportedError, Scatter, scattered, scattered_slices
+from buda_emu.compiler.importers.from_torch.declared import as_float, aten
+from buda_emu.compiler.importers.operators import NotSupportedError, Scatter, scatter_elements, scatter_slices
 
 _REDUCTIONS: Final = {
     None: "none", "add": "sum", "multiply": "prod",  # of `scatter`
@@ -33,15 +33,17 @@ def scatter_reduce(
 ) -> Node:
     """`scatter`: the sum, product, mean, largest or smallest of the values for a place, and of the element itself"""
     if not x.shape:
-        x, index = (b.reshape(item, shape=(1,)) for item in (x, index))
-        source = b.reshape(source, shape=(1,)) if isinstance(source, Node) else source
-        found = scatter_reduce(b, x, 0, index, source, reduce, include_self=include_self)
-        return b.reshape(found, shape=())
+        x, index = (b.reshape(operand, shape=(1,)) for operand in (x, index))
+        if isinstance(source, Node):
+            source = b.reshape(source, shape=(1,))
+        result = scatter_reduce(b, x, 0, index, source, reduce, include_self=include_self)
+        return b.reshape(result, shape=())
     if not isinstance(source, Node):
-        source = b.constant(np.full(index.shape, number(source), np.float32))
+        source = b.constant(np.full(index.shape, as_float(source), np.float32))
     for place, size in enumerate(index.shape):
-        source = source if size == source.shape[place] else b.slice(source, dim=place, start=0, count=size)
-    return scattered(b, x, index, source, Scatter(dim, _reduction(reduce), include_self))
+        if size != source.shape[place]:
+            source = b.slice(source, dim=place, start=0, count=size)
+    return scatter_elements(b, x, index, source, Scatter(dim, _reduction(reduce), include_self))
 
 
 @aten("index_reduce")
@@ -49,7 +51,7 @@ def index_reduce(
     b: Builder, x: Node, dim: int, index: Node, source: Node, reduce: str, *, include_self: bool = True
 ) -> Node:
     """`scatter` of whole slices: their product, mean, largest or smallest, and that of the slice itself"""
-    return scattered_slices(b, x, index, source, Scatter(dim, _reduction(reduce), include_self))
+    return scatter_slices(b, x, index, source, Scatter(dim, _reduction(reduce), include_self))
 
 
 def _reduction(reduce: str | None) -> str:

@@ -1,4 +1,4 @@
-"""Pooling, resizing, and sampling at computed places."""
+"""Handlers of pooling, resizing, and sampling at computed places."""
 
 from collections.abc import Callable, Sequence
 from functools import partial, wraps
@@ -16,29 +16,34 @@ from buda_emu.compiler.importers.interpolation import cubic, triangle
 from buda_emu.compiler.importers.operators import NotSupportedError
 
 
-def window(x: Node, rank: int, kernel: Any, stride: Any, pad: Any, dilation: Any, ceil: bool) -> dict[str, Any]:
-    """What a front-end pool takes, from the operator's own arguments."""
+def pool_options(x: Node, rank: int, kernel: Any, stride: Any, pad: Any, dilation: Any, ceil: bool) -> dict[str, Any]:
+    """Return the options of a front-end pool, from the arguments of the operator."""
 
-    def wide(item: Any) -> tuple[int, ...]:
-        return tuple(item) * rank if len(item) == 1 else tuple(item)
+    def repeat_option(option: Any) -> tuple[int, ...]:
+        if len(option) == 1:
+            return tuple(option) * rank
+        return tuple(option)
 
-    kernel, pads, dilations = wide(kernel), wide(pad), wide(dilation)
-    strides = wide(stride) if stride else kernel
+    kernel, pads, dilations = repeat_option(kernel), repeat_option(pad), repeat_option(dilation)
+    if stride:
+        strides = repeat_option(stride)
+    else:
+        strides = kernel
     out: list[int] = []
     for size, k, s, p, d in zip(x.shape[-rank:], kernel, strides, pads, dilations, strict=True):
         room = size + 2 * p - (k - 1) * d - 1
         count = (-(-room // s) if ceil else room // s) + 1
         out.append(count - 1 if ceil and (count - 1) * s >= size + p else count)
-    both = tuple((p, p) for p in pads)
-    return {"kernel": kernel, "strides": strides, "pads": both, "dilations": dilations, "out": tuple(out)}
+    pad_pairs = tuple((p, p) for p in pads)
+    return {"kernel": kernel, "strides": strides, "pads": pad_pairs, "dilations": dilations, "out": tuple(out)}
 
 
-def _batched(b: Builder, x: Node, rank: int, run: Callable[[Node], Node]) -> Node:
-    """With a batch dimension in front, where there is none."""
+def _with_batch(b: Builder, x: Node, rank: int, pool: Callable[[Node], Node]) -> Node:
+    """Run a pool with a batch dimension in front if the operand has none."""
     if len(x.shape) == rank + 2:
-        return run(x)
-    found = run(b.reshape(x, shape=(1, *x.shape)))
-    return b.reshape(found, shape=found.shape[1:])
+        return pool(x)
+    result = pool(b.reshape(x, shape=(1, *x.shape)))
+    return b.reshape(result, shape=result.shape[1:])
 
 
 def _max_pool(rank: int) -> Handler:
@@ -46,8 +51,8 @@ def _max_pool(rank: int) -> Handler:
         b: Builder, x: Node, kernel: Any, stride: Any = (), pad: Any = (0,), dilation: Any = (1,), ceil: bool = False
     ) -> Any:
         """`max_pool`; indices of the largest are not available"""
-        options = window(x, rank, kernel, list(stride), list(pad), list(dilation), ceil)
-        return [_batched(b, x, rank, lambda y: b.max_pool(y, **options)), None]
+        options = pool_options(x, rank, kernel, list(stride), list(pad), list(dilation), ceil)
+        return [_with_batch(b, x, rank, lambda y: b.max_pool(y, **options)), None]
 
     return handler
 
@@ -64,15 +69,15 @@ def _avg_pool(rank: int) -> Handler:
         divisor: int | None = None,
     ) -> Node:
         """`avg_pool`"""
-        options = window(x, rank, kernel, list(stride), list(pad), [1], ceil)
+        options = pool_options(x, rank, kernel, list(stride), list(pad), [1], ceil)
         if divisor:
             options |= {"total": False, "divisor": float(divisor)}
-        return _batched(b, x, rank, lambda y: b.avg_pool(y, count_pads=count_pads, **options))
+        return _with_batch(b, x, rank, lambda y: b.avg_pool(y, count_pads=count_pads, **options))
 
     return handler
 
 
-def _first(handler: Handler) -> Handler:
+def _drop_indices(handler: Handler) -> Handler:
     @wraps(handler)
     def alone(*items: Any, **options: Any) -> Node:
         """`max_pool`"""
@@ -83,7 +88,7 @@ def _first(handler: Handler) -> Handler:
 
 for _rank in (1, 2, 3):
     aten(f"max_pool{_rank}d_with_indices")(_max_pool(_rank))
-    aten(f"max_pool{_rank}d")(_first(_max_pool(_rank)))
+    aten(f"max_pool{_rank}d")(_drop_indices(_max_pool(_rank)))
     aten(f"avg_pool{_rank}d")(_avg_pool(_rank))
 
 
@@ -93,12 +98,13 @@ def adaptive(b: Builder, x: Node, out: Any) -> Node:
     for place, count in enumerate(out):
         dim = len(x.shape) - len(out) + place
         size = x.shape[dim]
-        x = b.linear(x, dim=dim, matrix=means(size, count)) if size != count else x
+        if size != count:
+            x = b.linear(x, dim=dim, matrix=mean_matrix(size, count))
     return x
 
 
-def means(size: int, count: int) -> Sparse:
-    """Of about equal parts of a dimension."""
+def mean_matrix(size: int, count: int) -> Sparse:
+    """Return the matrix that averages `count` parts of about equal size of a dimension."""
     matrix = np.zeros((count, size), np.float32)
     for row in range(count):
         low = row * size // count
@@ -118,17 +124,23 @@ class _Resized(NamedTuple):
     step: np.float32
 
 
-def _resized(x: Node, out: Sequence[int] | None, factors: Sequence[float | None]) -> list[_Resized]:
-    """Return how each dimension behind the channels is resized; `factors` are empty where torch was given sizes."""
+def _resize_dims(x: Node, out: Sequence[int] | None, factors: Sequence[float | None]) -> list[_Resized]:
+    """Return how each dimension behind the channels is resized; `factors` is empty if torch was given sizes."""
     dims: list[_Resized] = []
     for place, size in enumerate(x.shape[2:]):
-        factor = factors[place] if factors else None
+        if factors:
+            factor = factors[place]
+        else:
+            factor = None
         if out is not None:
             count = int(out[place])
         else:
             assert factor is not None
             count = int(size * factor)
-        step = np.float32(1 / factor) if factor else np.float32(size) / np.float32(count)
+        if factor:
+            step = np.float32(1 / factor)
+        else:
+            step = np.float32(size) / np.float32(count)
         dims.append(_Resized(2 + place, size, count, step))
     return dims
 
@@ -147,14 +159,14 @@ def nearest(
     """`take`: each pixel several times"""
     is_image = len(x.shape) == 4
     factors = scale_factors or ([scales_h, scales_w] if is_image else [scales])
-    for resized in _resized(x, out, factors):
+    for resized in _resize_dims(x, out, factors):
         x = b.take(x, dim=resized.dim, index=_nearest_places(resized, is_image=is_image))
     return x
 
 
 def _nearest_places(resized: _Resized, *, is_image: bool) -> NDArray[np.int64]:
-    """Return which element each place of the result reads. In float32, as torch has it: the last digit decides between
-    neighbours. Of images torch copies or doubles where the sizes say so, whatever the factor."""
+    """Return the element that each place of the result reads. Positions are float32 as in torch, since the last digit
+    decides between neighbours. For images torch copies or doubles elements if the sizes say so, whatever the factor."""
     _, size, count, step = resized
     if is_image and count in (size, 2 * size):
         return np.arange(count) * size // count
@@ -177,11 +189,14 @@ def linear(
 ) -> Node:
     """A matrix along each dimension, between neighbours"""
     factors = scale_factors or ([scales] if len(x.shape) == 3 else [scales_d, scales_h, scales_w][5 - len(x.shape) :])
-    for dim, size, count, step in _resized(x, out, factors):
+    for dim, size, count, step in _resize_dims(x, out, factors):
         if size == count:  # torch copies, whatever the factor was before the size was rounded
             continue
         at = np.arange(count, dtype=np.float64)
-        at = at * (size - 1) / max(count - 1, 1) if align else np.maximum((at + 0.5) * step - 0.5, 0)
+        if align:
+            at = at * (size - 1) / max(count - 1, 1)
+        else:
+            at = np.maximum((at + 0.5) * step - 0.5, 0)
         low = np.minimum(np.floor(at).astype(int), size - 1)
         high = np.minimum(low + 1, size - 1)
         matrix = np.zeros((count, size), np.float32)
@@ -191,7 +206,7 @@ def linear(
     return x
 
 
-def _antialiased(name: str, kernel: Callable[[NDArray[np.float64]], NDArray[np.float64]], reach: float) -> None:
+def _declare_antialiased(name: str, kernel: Callable[[NDArray[np.float64]], NDArray[np.float64]], reach: float) -> None:
     def handler(
         b: Builder,
         x: Node,
@@ -203,9 +218,15 @@ def _antialiased(name: str, kernel: Callable[[NDArray[np.float64]], NDArray[np.f
         """A matrix along each dimension: a kernel as wide as what becomes one pixel"""
         for dim, count, factor in ((2, out[0], scales_h), (3, out[1], scales_w)):
             size = x.shape[dim]
-            step = size / count if not factor else 1 / factor
+            if not factor:
+                step = size / count
+            else:
+                step = 1 / factor
             if align:
-                step = (size - 1) / (count - 1) if count > 1 else 0.0
+                if count > 1:
+                    step = (size - 1) / (count - 1)
+                else:
+                    step = 0.0
             width = max(step, 1.0)  # of one pixel of the larger image
             centre = step * (np.arange(count) + 0.5)
             first = np.maximum((centre - reach * width + 0.5).astype(int), 0)
@@ -220,8 +241,8 @@ def _antialiased(name: str, kernel: Callable[[NDArray[np.float64]], NDArray[np.f
     aten(name)(handler)
 
 
-_antialiased("_upsample_bilinear2d_aa", triangle, 1.0)
-_antialiased("_upsample_bicubic2d_aa", partial(cubic, a=-0.5), 2.0)
+_declare_antialiased("_upsample_bilinear2d_aa", triangle, 1.0)
+_declare_antialiased("_upsample_bicubic2d_aa", partial(cubic, a=-0.5), 2.0)
 
 
 @aten("adaptive_max_pool2d", "adaptive_max_pool3d")
@@ -250,19 +271,27 @@ def grid_sampler(b: Builder, x: Node, grid: Node, mode: int, padding: int, align
     places = prod(grid.shape[1:-1])
     shares: Node | None = None  # [batch, pixels so far, places]
     for dim, size in enumerate(sizes):
-        own = b.take(grid, dim=len(grid.shape) - 1, index=np.asarray([len(sizes) - 1 - dim]))  # x is last in an image
-        own = b.reshape(own, shape=(batch, 1, places))
-        span, shift = ((size - 1) / 2, (size - 1) / 2) if align else (size / 2, (size - 1) / 2)
-        own = b.add(b.multiply(own, float(span)), float(shift))
-        own = b.clip(own, low=0.0, high=size - 1.0) if padding == 1 else own
-        own = b.round(own) if mode == 1 else own
-        away = b.abs(b.subtract(own, b.constant(np.arange(size, dtype=np.float32).reshape(1, size, 1))))
-        near = b.relu(b.subtract(1.0, away))
+        coordinate = b.take(
+            grid, dim=len(grid.shape) - 1, index=np.asarray([len(sizes) - 1 - dim])
+        )  # x is last in an image
+        coordinate = b.reshape(coordinate, shape=(batch, 1, places))
+        if align:
+            span = (size - 1) / 2
+        else:
+            span = size / 2
+        shift = (size - 1) / 2
+        coordinate = b.add(b.multiply(coordinate, float(span)), float(shift))
+        if padding == 1:
+            coordinate = b.clip(coordinate, low=0.0, high=size - 1.0)
+        if mode == 1:
+            coordinate = b.round(coordinate)
+        distance = b.abs(b.subtract(coordinate, b.constant(np.arange(size, dtype=np.float32).reshape(1, size, 1))))
+        near = b.relu(b.subtract(1.0, distance))
         if shares is not None:
             before = b.reshape(shares, shape=(batch, shares.shape[1], 1, places))
             near = b.multiply(before, b.reshape(near, shape=(batch, 1, size, places)))
             near = b.reshape(near, shape=(batch, shares.shape[1] * size, places))
         shares = near
     assert shares is not None
-    found = b.matmul(b.reshape(x, shape=(batch, channels, prod(sizes))), shares)
-    return b.reshape(found, shape=(batch, channels, *grid.shape[1:-1]))
+    samples = b.matmul(b.reshape(x, shape=(batch, channels, prod(sizes))), shares)
+    return b.reshape(samples, shape=(batch, channels, *grid.shape[1:-1]))

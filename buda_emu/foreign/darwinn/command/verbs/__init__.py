@@ -1,1 +1,1 @@
-"""What the verbs of `buda-emu darwinn` do: packages of the Edge TPU compiler."""
+"""The work of each verb of `buda-emu darwinn`, on packages of the Edge TPU compiler."""

@@ -1,4 +1,4 @@
-"""`buda-emu darwinn check`: packages against the rules, as `check` does."""
+"""`buda-emu darwinn check`: checks packages against the rules, with the options of `buda-emu check`."""
 
 import argparse
 
@@ -10,6 +10,6 @@ KIND = kind_named("package")
 
 
 def main(args: argparse.Namespace) -> int:
-    """Check every file. Exit code 0 when the verdict of all is ok and nothing was made an error, 2 otherwise."""
+    """Check every file. Exit code 0 when all verdicts are ok and no finding was raised to an error, 2 otherwise."""
     runtime = RUNTIME if args.runtime is None else args.runtime
     return check.tell(args, check.check_files(args, KIND), runtime=runtime)

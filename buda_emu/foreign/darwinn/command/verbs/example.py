@@ -7,7 +7,7 @@ from buda_emu.foreign.darwinn.example import example_files
 
 
 def main(args: argparse.Namespace) -> int:
-    """Write two packages, and the models that they are made of."""
+    """Write two packages and the models that they were compiled from."""
     args.output.mkdir(parents=True, exist_ok=True)
     for name, data in example_files().items():
         write_output(args.output / name, lambda stream, data=data: stream.write(data))

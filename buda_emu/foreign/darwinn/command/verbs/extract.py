@@ -1,4 +1,4 @@
-"""`buda-emu darwinn extract`: what a file holds, as files."""
+"""`buda-emu darwinn extract`: writes the parts of a package as files."""
 
 import argparse
 from typing import Any
@@ -10,15 +10,15 @@ from buda_emu.support.version import RESULT_VERSION
 
 
 def main(args: argparse.Namespace) -> int:
-    """Write package.dwn, tree.json, and of each executable its parameters, chunks and source model."""
+    """Write package.dwn, tree.json, and the parameters, chunks and source model of each executable."""
     package = darwinn.load(args.file)
     tree = package.to_dict()  # first: it refuses what would be written many times over
     args.output.mkdir(parents=True, exist_ok=True)
     files: list[tuple[str, Any]] = [("package.dwn", package.raw)]
-    for number, item in enumerate(package.executables):
-        stem = f"{number}_{item.kind.lower()}"
-        files += [(f"{stem}_parameters.bin", item.parameters), (f"{stem}_model.bin", item.serialized_model)]
-        files += [(f"{stem}_chunk_{n}.bin", chunk.bitstream) for n, chunk in enumerate(item.chunks)]
+    for number, executable in enumerate(package.executables):
+        stem = f"{number}_{executable.kind.lower()}"
+        files += [(f"{stem}_parameters.bin", executable.parameters), (f"{stem}_model.bin", executable.serialized_model)]
+        files += [(f"{stem}_chunk_{n}.bin", chunk.bitstream) for n, chunk in enumerate(executable.chunks)]
     for number, part in enumerate(package.parts):
         files.append((f"chip_{number}.dwn", part.raw))
     for name, data in files:

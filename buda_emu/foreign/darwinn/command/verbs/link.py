@@ -1,4 +1,4 @@
-"""`buda-emu darwinn link`: base addresses into instruction chunks."""
+"""`buda-emu darwinn link`: writes base addresses into instruction chunks."""
 
 import argparse
 from typing import Any
@@ -10,11 +10,11 @@ from buda_emu.support.errors import HostError
 
 
 def main(args: argparse.Namespace) -> int:
-    """Link and write."""
+    """Link the chunks of the chosen executable, or of the main one, and write each to a file."""
     package = darwinn.load(args.file)
-    chosen = [item for item in package.executables if args.executable in (None, item.kind)]
+    chosen = [candidate for candidate in package.executables if args.executable in (None, candidate.kind)]
     if not chosen:
-        kinds = ", ".join(item.kind for item in package.executables)
+        kinds = ", ".join(candidate.kind for candidate in package.executables)
         raise HostError(f"{args.file} has no executable {args.executable}: it has {kinds}")
     executable = package.main if args.executable is None else chosen[0]
     chunks = darwinn.link(executable, _addresses(args.address))
@@ -29,20 +29,23 @@ def main(args: argparse.Namespace) -> int:
     return 0
 
 
-def _addresses(given: list[str]) -> dict[str, Any]:
-    """The form that `link` takes."""
-    found: dict[str, Any] = {"inputs": {}, "outputs": {}}
-    for text in given:
-        what, equals, number = text.rpartition("=")
-        kind, _, name = what.partition(":")
+def _addresses(arguments: list[str]) -> dict[str, Any]:
+    """Parse texts like `input:NAME=N` into the mapping of base addresses that `darwinn.link` takes.
+
+    Raises HostError for a text of another form.
+    """
+    addresses: dict[str, Any] = {"inputs": {}, "outputs": {}}
+    for text in arguments:
+        target, equals, number = text.rpartition("=")
+        kind, _, name = target.partition(":")
         try:
             address = int(number, 0)
         except ValueError:
             raise HostError(f"--address {text}: {number!r} is not a number") from None
         if equals and kind in ("input", "output") and name:
-            found[f"{kind}s"].setdefault(name, []).append(address)
-        elif equals and what in ("parameter", "scratch"):
-            found[what] = address
+            addresses[f"{kind}s"].setdefault(name, []).append(address)
+        elif equals and target in ("parameter", "scratch"):
+            addresses[target] = address
         else:
             raise HostError(f"--address {text}: expected parameter=N, scratch=N, input:NAME=N or output:NAME=N")
-    return found
+    return addresses

@@ -1,4 +1,4 @@
-"""`buda-emu darwinn relayout`: an output's bytes on the device to an array."""
+"""`buda-emu darwinn relayout`: turns an output's bytes on the device into an array."""
 
 import argparse
 
@@ -12,11 +12,11 @@ from buda_emu.support.files import read_whole
 
 
 def main(args: argparse.Namespace) -> int:
-    """Convert and write."""
+    """Convert the bytes of an output to an array in its natural order and write it as `.npy`."""
     outputs = darwinn.load(args.file).main.outputs
-    layer = next((item for item in outputs if item.name == args.layer), None)
+    layer = next((output for output in outputs if output.name == args.layer), None)
     if layer is None:
-        names = [item.name or "" for item in outputs]
+        names = [output.name or "" for output in outputs]
         raise HostError(f"no output {args.layer!r} {near(args.layer, names) or 'among ' + ', '.join(names)}")
     array = darwinn.relayout(layer, read_whole(args.raw))
     array = darwinn.dequantize(layer, array) if args.real else array

@@ -1,4 +1,4 @@
-"""`buda-emu darwinn run`: requests replayed, and with a reference computed."""
+"""`buda-emu darwinn run`: replays requests, and computes outputs where a reference model is given."""
 
 import argparse
 from pathlib import Path
@@ -13,14 +13,15 @@ from buda_emu.foreign.darwinn.assumptions import SRAM_BYTES
 from buda_emu.foreign.darwinn.model import Package
 from buda_emu.foreign.darwinn.picture import replay_picture
 from buda_emu.foreign.darwinn.report import replay_json, replay_lines
-from buda_emu.support.checker.text import shown
+from buda_emu.support.checker.text import short_line
 from buda_emu.support.errors import HostError
 
 _LONGEST_STEM = 100  # of file names
 
 
 def main(args: argparse.Namespace) -> int:
-    """Replay, report, compute. Exit code 2 where the driver fails a request."""
+    """Replay the requests, print and write the report, compute outputs by the reference. Exit code 2 where the driver
+    fails a request."""
     packages = [darwinn.load(name) for name in args.file]
     outputs: list[dict[str, Any]] = []
     if args.reference is not None:
@@ -34,7 +35,7 @@ def main(args: argparse.Namespace) -> int:
             "outputs need a --reference, the uncompiled .tflite: the Edge TPU's instructions are not public, and no "
             "outputs are invented"
         )
-    found = darwinn.replay(
+    replay = darwinn.replay(
         packages,
         _requests(args.requests, len(packages)),
         transport=args.transport,
@@ -44,45 +45,47 @@ def main(args: argparse.Namespace) -> int:
         sram_bytes=SRAM_BYTES if args.sram is None else args.sram,
     )
     if args.json:
-        say_json({**replay_json(found), "outputs": outputs})
+        say_json({**replay_json(replay), "outputs": outputs})
     else:
-        say_lines(replay_lines(found))
-    for path in _pictures(args):
-        write_picture(path, replay_picture(found))
+        say_lines(replay_lines(replay))
+    for path in _picture_paths(args):
+        write_picture(path, replay_picture(replay))
     if args.report is not None:
-        write_json(args.report / "replay.json", replay_json(found))
+        write_json(args.report / "replay.json", replay_json(replay))
         if not args.json:
             say(f"report: {args.report / 'replay.html'}")
     return 0
 
 
-def _pictures(args: argparse.Namespace) -> list[Path]:
-    """Where the timeline is written to; makes the report's folder."""
-    found = [args.trace] if args.trace is not None else []
+def _picture_paths(args: argparse.Namespace) -> list[Path]:
+    """Return the files that the timeline is written to. Creates the report's folder."""
+    paths = [args.trace] if args.trace is not None else []
     if args.report is not None:
         args.report.mkdir(parents=True, exist_ok=True)
-        found += [args.report / "replay.html", args.report / "trace.json"]
-    return found
+        paths += [args.report / "replay.html", args.report / "trace.json"]
+    return paths
 
 
 def _requests(text: str | None, count: int) -> list[int]:
     if text is None:
         return list(range(count))
     try:
-        return [int(item) for item in text.split(",")]
+        return [int(number) for number in text.split(",")]
     except ValueError:
         raise HostError(f"--requests {text}: expected numbers of files such as 0,1,0") from None
 
 
 def _word_or_number(text: str | None) -> str | int | None:
-    return int(text) if text is not None and text.isdecimal() else text
+    if text is not None and text.isdecimal():
+        return int(text)
+    return text
 
 
 def _compute(args: argparse.Namespace, package: Package) -> list[dict[str, Any]]:
-    """Outputs by the reference, written and named."""
+    """Compute the outputs by the reference model, write them where a folder is given, and return their JSON rows."""
     twin = darwinn.Twin(args.reference)
     feeds: dict[str, Any] = {}
-    found: list[dict[str, Any]] = []
+    rows: list[dict[str, Any]] = []
     stems: set[str] = set()
     for text in args.input:
         name, equals, file = text.rpartition("=")
@@ -92,12 +95,8 @@ def _compute(args: argparse.Namespace, package: Package) -> list[dict[str, Any]]
     for name, array in darwinn.run(package, feeds, reference=twin, whole=args.whole).items():
         path = None
         if args.output is not None:
-            args.output.mkdir(parents=True, exist_ok=True)
-            stem = "".join(c if c.isalnum() else "_" for c in name)[:_LONGEST_STEM]
-            path = args.output / (f"{stem}.npy" if stem not in stems else f"{stem}_{len(stems)}.npy")
-            stems.add(stem)
-            write_output(path, lambda stream, array=array: np.save(stream, array))
-        found.append(
+            path = _write_array(args.output, name, array, stems)
+        rows.append(
             {
                 "name": name,
                 "dtype": str(array.dtype),
@@ -107,7 +106,17 @@ def _compute(args: argparse.Namespace, package: Package) -> list[dict[str, Any]]
             }
         )
         if not args.json:
-            where = "" if path is None else f": {path}"
-            what = f"{array.dtype} {list(array.shape)}, computed by the reference, not by a device"
-            say(f"{shown(name)}: {what}{where}")
-    return found
+            origin = f"{array.dtype} {list(array.shape)}, computed by the reference, not by a device"
+            suffix = "" if path is None else f": {path}"
+            say(f"{short_line(name)}: {origin}{suffix}")
+    return rows
+
+
+def _write_array(folder: Path, name: str, array: np.ndarray, stems: set[str]) -> Path:
+    """Write an array to a file named after it and return the path. `stems` holds the names in use and grows by one."""
+    folder.mkdir(parents=True, exist_ok=True)
+    stem = "".join(c if c.isalnum() else "_" for c in name)[:_LONGEST_STEM]
+    path = folder / (f"{stem}.npy" if stem not in stems else f"{stem}_{len(stems)}.npy")
+    stems.add(stem)
+    write_output(path, lambda stream: np.save(stream, array))
+    return path

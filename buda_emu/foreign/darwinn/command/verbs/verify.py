@@ -1,4 +1,4 @@
-"""`buda-emu darwinn verify`: does a package hold a model."""
+"""`buda-emu darwinn verify`: compares a package with the model that it was compiled from."""
 
 import argparse
 from dataclasses import asdict
@@ -9,15 +9,15 @@ from buda_emu.support.errors import Exit
 
 
 def main(args: argparse.Namespace) -> int:
-    """Compare. Exit code 0 when the package holds the model, 1 when not."""
-    found = darwinn.verify(darwinn.load(args.file), args.source)
+    """Print the comparison. Exit code 0 when the package holds the model, 1 when it does not."""
+    verification = darwinn.verify(darwinn.load(args.file), args.source)
     if args.json:
-        say_json({"path": args.file, "source": args.source, "matches": found.matches, **asdict(found)})
-        return Exit.OK if found.matches else Exit.DIFFERS
-    say(f"layers   {'agree' if found.layers else 'do not agree'}")
-    for line in found.differences:
+        say_json({"path": args.file, "source": args.source, "matches": verification.matches, **asdict(verification)})
+        return Exit.OK if verification.matches else Exit.DIFFERS
+    say(f"layers   {'agree' if verification.layers else 'do not agree'}")
+    for line in verification.differences:
         say(f"         {line}")
-    say(f"weights  {found.weights - found.weights_missing:,} of {found.weights:,} bytes are there")
-    say(f"biases   {found.biases_found} of {found.biases} found")
-    say(f"{args.file} {'holds' if found.matches else 'does not hold'} {args.source}")
-    return Exit.OK if found.matches else Exit.DIFFERS
+    say(f"weights  {verification.weights - verification.weights_missing:,} of {verification.weights:,} bytes are there")
+    say(f"biases   {verification.biases_found} of {verification.biases} found")
+    say(f"{args.file} {'holds' if verification.matches else 'does not hold'} {args.source}")
+    return Exit.OK if verification.matches else Exit.DIFFERS

@@ -1,4 +1,4 @@
-"""What an operator of the twin is, and what all of them ask."""
+"""The operators of the twin as declarations, and the checks that all of them share."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -17,7 +17,7 @@ T = TypeVar("T", bound=Table)
 
 
 class Value(NamedTuple):
-    """A tensor and what it holds."""
+    """A tensor of the graph with its elements."""
 
     tensor: Tensor
     array: Array
@@ -25,7 +25,7 @@ class Value(NamedTuple):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Call:
-    """One operator that is to be computed."""
+    """One operator to compute, with its inputs, outputs and options."""
 
     name: str
     inputs: tuple[Value | None, ...]
@@ -33,32 +33,35 @@ class Call:
     options: Table | None
     intermediates: tuple[Tensor, ...] = ()
     state: dict[str, Array] = field(default_factory=dict[str, Array])
-    """What variable tensors hold afterwards, by name."""
+    """New elements of variable tensors by name, written by the operator's function."""
 
     def refuse(self, why: str) -> UnsupportedError:
-        """The error for a variant that the twin does not compute."""
+        """Return the error for a variant that the twin does not compute."""
         out = self.outputs[0].name if self.outputs else ""
         return UnsupportedError(f"{self.name} ({out}): {why} is not computed")
 
     def input(self, number: int) -> Value:
-        """An input that must be there."""
+        """Return an input. Raises PackageError where it is absent."""
         value = self.inputs[number] if number < len(self.inputs) else None
         if value is None:
             raise PackageError(f"{self.name}: input {number} is absent")
         return value
 
     def optional(self, number: int) -> Value | None:
-        """An input that may be absent."""
-        return self.inputs[number] if number < len(self.inputs) else None
+        """Return an input; None where it is absent."""
+        if number >= len(self.inputs):
+            return None
+        return self.inputs[number]
 
     def output(self, number: int = 0) -> Tensor:
-        """An output."""
+        """Return an output tensor. Raises PackageError where it is absent."""
         if number >= len(self.outputs):
             raise PackageError(f"{self.name}: output {number} is absent")
         return self.outputs[number]
 
     def option(self, table: type[T]) -> T:
-        """The operator's options; defaults where there are none."""
+        """Return the operator's options, defaults where there are none. Raises PackageError for options of another
+        operator."""
         if self.options is None:
             return table()
         if not isinstance(self.options, table):
@@ -66,13 +69,14 @@ class Call:
         return self.options
 
     def types(self, tensors: Sequence[Tensor], *types: str) -> None:
-        """Refuse any other type."""
+        """Raise UnsupportedError for a tensor of any other type."""
         for tensor in tensors:
             if tensor.type not in types:
                 raise self.refuse(f"type {tensor.type} of {tensor.name!r}")
 
-    def quantised(self, tensor: Tensor) -> tuple[float, int]:
-        """Scale and zero point of a tensor that has one of each."""
+    def scale_and_zero(self, tensor: Tensor) -> tuple[float, int]:
+        """Return scale and zero point of a tensor that has one of each. Raises UnsupportedError for any other
+        quantisation."""
         if len(tensor.scale) != 1 or not (np.isfinite(tensor.scale[0]) and tensor.scale[0] > 0):
             raise self.refuse(f"{tensor.name!r} with {len(tensor.scale)} scales, or one that is not a positive number,")
         low, high = limits(tensor)
@@ -80,25 +84,25 @@ class Call:
             raise PackageError(f"{self.name}: zero point {tensor.zero_point[0]} of {tensor.name!r}")
         return tensor.scale[0], tensor.zero_point[0]
 
-    def shaped(self, array: Array, number: int = 0) -> Array:
-        """The array, if it has the shape and type that the graph says."""
+    def check_shape(self, array: Array, number: int = 0) -> Array:
+        """Return the array unchanged. Raises PackageError where its shape is not the one of the output in the graph."""
         tensor = self.output(number)
         if array.shape != tensor.shape:
             raise PackageError(f"{self.name}: {tensor.name!r} comes out as {array.shape}, not {tensor.shape}")
         return array
 
-    def clamped(self, values: Ints, act: int) -> Array:
-        """Clamp to the output's type and activation, and convert."""
+    def clamp(self, values: Ints, act: int) -> Array:
+        """Clamp to the range of the output's type and activation, and convert to the type."""
         tensor = self.output()
         low, high = self.bounds(tensor, act)
         return np.clip(values, low, high).astype(tensor.dtype)
 
     def bounds(self, tensor: Tensor, act: int) -> tuple[int, int]:
-        """Lowest and highest value of an output (DARWINN_TWIN 3)."""
+        """Return the lowest and the highest value that an output may have after its activation (DARWINN_TWIN 3)."""
         low, high = limits(tensor)
-        scale, zero = self.quantised(tensor)
+        scale, zero = self.scale_and_zero(tensor)
 
-        def real(value: float) -> int:
+        def quantise(value: float) -> int:
             return zero + int(half_away(np.float32(value) / np.float32(scale)))
 
         kind = ACTIVATIONS.get(act)
@@ -106,18 +110,20 @@ class Call:
             raise self.refuse(f"activation {act}")
         if kind == "none":
             return low, high
-        ends = {"relu": (0.0, None), "relu6": (0.0, 6.0), "relu_n1_to_1": (-1.0, 1.0)}[kind]
-        return max(low, real(ends[0])), high if ends[1] is None else min(high, real(ends[1]))
+        real_low, real_high = {"relu": (0.0, None), "relu6": (0.0, 6.0), "relu_n1_to_1": (-1.0, 1.0)}[kind]
+        if real_high is not None:
+            high = min(high, quantise(real_high))
+        return max(low, quantise(real_low)), high
 
 
 def limits(tensor: Tensor) -> tuple[int, int]:
-    """Lowest and highest value of an integer type."""
+    """Return the lowest and the highest value of a tensor's integer type."""
     info = np.iinfo(tensor.dtype)
     return int(info.min), int(info.max)
 
 
 def constant(call: Call, number: int) -> Ints:
-    """An input of integers that must be known beforehand, as int64."""
+    """Return an input of integers as int64. Raises UnsupportedError for an input of another type."""
     value = call.input(number)
     if value.array.dtype.kind not in "iu":
         raise call.refuse(f"type {value.tensor.type} of input {number}")
@@ -128,7 +134,7 @@ Function = Callable[[Call], list[Array]]
 
 
 class Operator(NamedTuple):
-    """A declaration: name, TFLite's code, what it computes in one line, types, function."""
+    """A declared operator: name, TFLite's code, one line about its result, types, and the function that computes it."""
 
     name: str
     code: int
@@ -138,12 +144,12 @@ class Operator(NamedTuple):
 
 
 OPERATORS: dict[int, Operator] = {}
-"""By code; filled while the files of operators are imported, only read afterwards."""
+"""The operators by code; filled while their files are imported, only read afterwards."""
 
 
 def operator(code: int, types: str) -> Callable[[Function], Function]:
-    """Decorator: declare an operator; its name stands in `BUILTIN_OPERATORS`, the function's docstring says what it
-    computes."""
+    """Declare an operator by a decorator; its name is the one in `BUILTIN_OPERATORS`, the function's docstring is the
+    line about its result."""
 
     def declare(function: Function) -> Function:
         OPERATORS[code] = Operator(
@@ -159,7 +165,8 @@ def operator(code: int, types: str) -> Callable[[Function], Function]:
 
 
 def windows(size: int, kernel: int, stride: int, dilation: int, same: bool) -> tuple[int, int]:
-    """Outputs along a dimension, and how far the first window reaches before the input (DARWINN_TWIN 4)."""
+    """Return the number of outputs along a dimension, and how far the first window reaches before the input
+    (DARWINN_TWIN 4)."""
     reach = (kernel - 1) * dilation
     if same:
         out = -(-size // stride)

@@ -23,20 +23,20 @@ from buda_emu.foreign.darwinn.twin.operators.base import Call, Value, constant, 
 from buda_emu.foreign.darwinn.twin.rounding import (
     Ints,
     Multiplier,
+    apply_multiplier,
     exp,
     half_away,
     high,
     multiplier,
     recip,
     right,
-    scaled,
 )
 from buda_emu.support.errors import PackageError
 
 _SUM_HEADROOM = 20
 """Bits by which the operands of a sum are shifted left before they are rescaled."""
 _SQUARE_HEADROOM = 7
-"""The same for operands whose difference is squared, which has to fit in 32 bits."""
+"""Bits of headroom for operands whose difference is squared, as the square has to fit in 32 bits."""
 
 
 class Operands(NamedTuple):
@@ -63,26 +63,26 @@ def _operands(call: Call, *types: str) -> Operands:
 
 
 def _twice_larger_scale(call: Call, operands: Operands) -> float:
-    return 2 * max(call.quantised(value.tensor)[0] for value in (operands.first, operands.second))
+    return 2 * max(call.scale_and_zero(value.tensor)[0] for value in (operands.first, operands.second))
 
 
 def _rescale_operand(call: Call, value: Value, headroom: int, twice: float, sign: int = 1) -> Ints:
-    """Bring an operand to the scale `twice` / 2^headroom, with its sign."""
-    scale, zero = call.quantised(value.tensor)
+    """Return an operand, less its zero point and times `sign`, at the scale `twice` / 2^headroom."""
+    scale, zero = call.scale_and_zero(value.tensor)
     by = multiplier(scale / twice)
     # SUB's kernel negates the multiplier: a negated product is rounded otherwise than the product
-    return scaled((value.array.astype(np.int64) - zero) << headroom, Multiplier(sign * by.q, by.e))
+    return apply_multiplier((value.array.astype(np.int64) - zero) << headroom, Multiplier(sign * by.q, by.e))
 
 
 def _sum(call: Call, act: int, sign: int) -> list[Array]:
-    """The first operand and `sign` times the second one."""
+    """Compute the first operand plus `sign` times the second one."""
     operands = _operands(call, "uint8", "int8")
     twice = _twice_larger_scale(call, operands)
     first = _rescale_operand(call, operands.first, _SUM_HEADROOM, twice)
     second = _rescale_operand(call, operands.second, _SUM_HEADROOM, twice, sign)
-    sy, zy = call.quantised(operands.output)
-    values = scaled(first + second, multiplier(twice / ((1 << _SUM_HEADROOM) * sy))) + zy
-    return [call.shaped(call.clamped(values, act))]
+    sy, zy = call.scale_and_zero(operands.output)
+    values = apply_multiplier(first + second, multiplier(twice / ((1 << _SUM_HEADROOM) * sy))) + zy
+    return [call.check_shape(call.clamp(values, act))]
 
 
 @operator(0, "uint8, int8")
@@ -102,10 +102,12 @@ def multiply(call: Call) -> list[Array]:
     """The product of both operands, rescaled with one multiplier, which is computed in float32."""
     options = call.option(MulOptions)
     first, second, y = _operands(call, "uint8", "int8")
-    (s1, z1), (s2, z2), (sy, zy) = (call.quantised(item) for item in (first.tensor, second.tensor, y))
+    s1, z1 = call.scale_and_zero(first.tensor)
+    s2, z2 = call.scale_and_zero(second.tensor)
+    sy, zy = call.scale_and_zero(y)
     real = np.float32(s1) * np.float32(s2) / np.float32(sy)
     product = (first.array.astype(np.int64) - z1) * (second.array.astype(np.int64) - z2)
-    return [call.shaped(call.clamped(scaled(product, multiplier(float(real))) + zy, options.act))]
+    return [call.check_shape(call.clamp(apply_multiplier(product, multiplier(float(real))) + zy, options.act))]
 
 
 @operator(99, "int8")
@@ -116,17 +118,17 @@ def squared_difference(call: Call) -> list[Array]:
     twice = _twice_larger_scale(call, operands)
     first = _rescale_operand(call, operands.first, _SQUARE_HEADROOM, twice)
     second = _rescale_operand(call, operands.second, _SQUARE_HEADROOM, twice)
-    sy, zy = call.quantised(operands.output)
+    sy, zy = call.scale_and_zero(operands.output)
     by = multiplier(twice * twice / ((1 << (2 * _SQUARE_HEADROOM)) * sy))
-    values = scaled((first - second) ** 2, by) + zy
-    return [call.shaped(np.clip(values, *limits(operands.output)).astype(operands.output.dtype))]
+    values = apply_multiplier((first - second) ** 2, by) + zy
+    return [call.check_shape(np.clip(values, *limits(operands.output)).astype(operands.output.dtype))]
 
 
 def _extreme(call: Call, choose: Callable[[Any, Any], Any]) -> list[Array]:
-    """Choose among the stored values, as the kernel does: it looks at no scale."""
+    """Choose among the stored values like the kernel, which does not look at scales."""
     call.option(MaximumMinimumOptions)
     first, second, _ = _operands(call, "uint8", "int8")
-    return [call.shaped(choose(first.array, second.array))]
+    return [call.check_shape(choose(first.array, second.array))]
 
 
 @operator(55, "uint8, int8")
@@ -147,34 +149,34 @@ def _activation(call: Call, act: int) -> list[Array]:
     y = call.output()
     call.types((x.tensor, y), "uint8", "int8")
     call.types((y,), x.tensor.type)
-    (sx, zx) = call.quantised(x.tensor)
-    (sy, zy) = call.quantised(y)
-    values = scaled(x.array.astype(np.int64) - zx, multiplier(sx / sy)) + zy
-    return [call.shaped(call.clamped(values, act))]
+    (sx, zx) = call.scale_and_zero(x.tensor)
+    (sy, zy) = call.scale_and_zero(y)
+    values = apply_multiplier(x.array.astype(np.int64) - zx, multiplier(sx / sy)) + zy
+    return [call.check_shape(call.clamp(values, act))]
 
 
 @operator(19, "uint8, int8")
 def relu(call: Call) -> list[Array]:
-    """max(x, 0), rescaled."""
+    """The maximum of x and 0, rescaled."""
     return _activation(call, 1)
 
 
 @operator(21, "uint8, int8")
 def relu6(call: Call) -> list[Array]:
-    """x limited to 0 to 6, rescaled."""
+    """The input limited to 0 to 6, rescaled."""
     return _activation(call, 3)
 
 
 def _leaky(call: Call, slope: Ints, slope_scale: float, x_value: Value) -> list[Array]:
-    """Rescale what is above 0, and what is below times the slope; each with a multiplier of its own."""
+    """Rescale elements above 0, and the others times the slope, each with a multiplier of its own."""
     y = call.output()
-    (sx, zx) = call.quantised(x_value.tensor)
-    (sy, zy) = call.quantised(y)
+    (sx, zx) = call.scale_and_zero(x_value.tensor)
+    (sy, zy) = call.scale_and_zero(y)
     x = x_value.array.astype(np.int64) - zx
-    above = scaled(x, multiplier(sx / sy))
-    below = scaled(x * slope, multiplier(sx * slope_scale / sy))
+    above = apply_multiplier(x, multiplier(sx / sy))
+    below = apply_multiplier(x * slope, multiplier(sx * slope_scale / sy))
     values = np.where(x >= 0, above, below) + zy
-    return [call.shaped(np.clip(values, *limits(y)).astype(y.dtype))]
+    return [call.check_shape(np.clip(values, *limits(y)).astype(y.dtype))]
 
 
 @operator(54, "uint8, int8")
@@ -183,7 +185,7 @@ def prelu(call: Call) -> list[Array]:
     x, slopes, y = _operands(call, "uint8", "int8")
     if x.array.shape != y.shape:
         raise call.refuse(f"input of shape {x.array.shape} to {y.shape}")
-    scale, zero = call.quantised(slopes.tensor)
+    scale, zero = call.scale_and_zero(slopes.tensor)
     return _leaky(call, slopes.array.astype(np.int64) - zero, scale, x)
 
 
@@ -202,19 +204,19 @@ def leaky_relu(call: Call) -> list[Array]:
 
 @operator(114, "uint8, int8 to uint8, int8")
 def quantize(call: Call) -> list[Array]:
-    """From one scale and zero point to another."""
+    """The input at another scale and zero point."""
     x = call.input(0)
     y = call.output()
     call.types((x.tensor, y), "uint8", "int8")
-    (sx, zx) = call.quantised(x.tensor)
-    (sy, zy) = call.quantised(y)
-    values = scaled(x.array.astype(np.int64) - zx, multiplier(sx / sy)) + zy
-    return [call.shaped(np.clip(values, *limits(y)).astype(y.dtype))]
+    (sx, zx) = call.scale_and_zero(x.tensor)
+    (sy, zy) = call.scale_and_zero(y)
+    values = apply_multiplier(x.array.astype(np.int64) - zx, multiplier(sx / sy)) + zy
+    return [call.check_shape(np.clip(values, *limits(y)).astype(y.dtype))]
 
 
 @operator(56, "uint8, int8 to int32, int64")
 def arg_max(call: Call) -> list[Array]:
-    """The place of the first greatest along a dimension."""
+    """The place of the first greatest element along a dimension."""
     x = call.input(0)
     y = call.output()
     call.types((x.tensor,), "uint8", "int8")
@@ -222,7 +224,7 @@ def arg_max(call: Call) -> list[Array]:
     axes = constant(call, 1).reshape(-1)
     if len(axes) != 1 or not -x.array.ndim <= axes[0] < x.array.ndim or not x.array.size:
         raise call.refuse(f"dimension {axes.tolist()} of {x.array.ndim}")
-    return [call.shaped(np.argmax(x.array, int(axes[0])).astype(y.dtype))]
+    return [call.check_shape(np.argmax(x.array, int(axes[0])).astype(y.dtype))]
 
 
 _BITS = 32
@@ -232,14 +234,14 @@ _SUM_BITS = 12
 
 @operator(25, "uint8, int8")
 def softmax(call: Call) -> list[Array]:
-    """exp of each over their sum along the last dimension, in fixed point."""
+    """The exponential of each element over their sum along the last dimension, in fixed point."""
     beta = call.option(SoftmaxOptions).beta
     x = call.input(0)
     y = call.output()
     call.types((x.tensor, y), "uint8", "int8")
     call.types((y,), x.tensor.type)
-    sx, _ = call.quantised(x.tensor)
-    call.quantised(y)
+    sx, _ = call.scale_and_zero(x.tensor)
+    call.scale_and_zero(y)
     if not (np.isfinite(beta) and beta > 0) or not x.array.size:
         raise call.refuse(f"beta {beta} of an input of shape {x.array.shape}")
     fraction = _BITS - 1 - _INTEGER_BITS
@@ -248,13 +250,13 @@ def softmax(call: Call) -> list[Array]:
     rows = x.array.reshape(-1, x.array.shape[-1]).astype(np.int64)
     d = rows - rows.max(axis=1, keepdims=True)
     counts = d >= least
-    e = np.where(counts, exp(scaled(np.where(counts, d, 0), by), _INTEGER_BITS, _BITS), 0)
+    e = np.where(counts, exp(apply_multiplier(np.where(counts, d, 0), by), _INTEGER_BITS, _BITS), 0)
     total = np.where(counts, right(e, _SUM_BITS), 0).sum(axis=1, keepdims=True)
     zeros = _BITS - np.ceil(np.log2(total + 1)).astype(np.int64)
     r = recip(((total << zeros) & ((1 << _BITS) - 1)) - (1 << (_BITS - 1)), _BITS)
     top = limits(y)[1] - limits(y)[0]
     values = np.where(counts, np.minimum(right(high(r, e), 35 - zeros), top), 0) + limits(y)[0]
-    return [call.shaped(values.astype(y.dtype).reshape(x.array.shape))]
+    return [call.check_shape(values.astype(y.dtype).reshape(x.array.shape))]
 
 
 Floats = NDArray[np.float32]
@@ -273,20 +275,20 @@ def concatenation(call: Call) -> list[Array]:
     if not values or not -len(y.shape) <= axis < len(y.shape):
         raise call.refuse(f"dimension {axis} of {len(y.shape)}")
     try:
-        return [call.shaped(np.concatenate([_rescaled(call, value) for value in values], axis))]
+        return [call.check_shape(np.concatenate([_rescale_to_output(call, value) for value in values], axis))]
     except ValueError as error:
         raise PackageError(f"{call.name}: {error}") from None
 
 
-def _rescaled(call: Call, value: Value) -> Array:
+def _rescale_to_output(call: Call, value: Value) -> Array:
     x = value.tensor
     y = call.output()
     if x.scale == y.scale and x.zero_point == y.zero_point:
         return value.array
     if y.type != "uint8":
         raise call.refuse(f"{x.type} {x.name!r} of another scale than the output's")
-    (sx, zx) = call.quantised(x)
-    (sy, zy) = call.quantised(y)
+    (sx, zx) = call.scale_and_zero(x)
+    (sy, zy) = call.scale_and_zero(y)
     k = np.float32(sx) * (np.float32(1) / np.float32(sy))
     b = np.float32(-zx) * k
     return np.clip(half_away(value.array.astype(np.float32) * k + b) + zy, *limits(y)).astype(y.dtype)
@@ -294,7 +296,7 @@ def _rescaled(call: Call, value: Value) -> Array:
 
 @operator(49, "any")
 def split(call: Call) -> list[Array]:
-    """Equal parts along a dimension."""
+    """Equal parts of the input along a dimension."""
     number = call.option(SplitOptions).number
     x = call.input(1).array
     axes = constant(call, 0).reshape(-1)
@@ -304,7 +306,7 @@ def split(call: Call) -> list[Array]:
         raise call.refuse(f"{x.shape[axes[0]]} into {number} equal parts")
     parts = np.split(x, number, int(axes[0]))
     call.types(call.outputs, call.input(1).tensor.type)
-    return [call.shaped(np.ascontiguousarray(part), place) for place, part in enumerate(parts)]
+    return [call.check_shape(np.ascontiguousarray(part), place) for place, part in enumerate(parts)]
 
 
 @operator(22, "any")
@@ -320,7 +322,7 @@ def reshape(call: Call) -> list[Array]:
 
 @operator(34, "uint8, int8")
 def pad(call: Call) -> list[Array]:
-    """The output's zero point around the input."""
+    """The input with the output's zero point around it."""
     x = call.input(0)
     y = call.output()
     call.types((x.tensor, y), "uint8", "int8")
@@ -328,7 +330,7 @@ def pad(call: Call) -> list[Array]:
     ends = constant(call, 1)
     if ends.shape != (x.array.ndim, 2) or ends.min(initial=0) < 0:
         raise call.refuse(f"padding {ends.tolist()} of {x.array.ndim} dimensions")
-    _, zero = call.quantised(y)
+    _, zero = call.scale_and_zero(y)
     if y.shape != tuple(n + int(a) + int(b) for n, (a, b) in zip(x.array.shape, ends, strict=True)):
         raise PackageError(f"{call.name}: {x.array.shape} padded by {ends.tolist()} is not {y.shape}")
     out = blank(y.shape, y.dtype, f"{call.name} {y.name!r}")
@@ -339,7 +341,7 @@ def pad(call: Call) -> list[Array]:
 
 @operator(23, "uint8")
 def resize_bilinear(call: Call) -> list[Array]:
-    """Between the four nearest elements, in float32."""
+    """The mean of the four nearest elements, weighted by their distances, in float32."""
     options = call.option(ResizeBilinearOptions)
     x = call.input(0)
     y = call.output()
@@ -355,29 +357,31 @@ def resize_bilinear(call: Call) -> list[Array]:
     p0, p1, dp = _places(x.array.shape[1], int(size[0]), options)
     r0, r1, dr = _places(x.array.shape[2], int(size[1]), options)
     dr = dr[:, None]
-    one = np.float32(1)
+    unit = np.float32(1)
     half = np.float32(0.5)
     values = x.array.astype(np.float32)
-    for row in range(len(p0)):  # a row at a time: what lies between is small
+    for row in range(len(p0)):  # a row at a time, so that temporary arrays are small
         low = values[:, p0[row]]
         high = values[:, p1[row]]
         d = dp[row]
-        total = low[:, r0] * (one - d) * (one - dr)
-        total += high[:, r0] * d * (one - dr)
-        total += low[:, r1] * (one - d) * dr
+        total = low[:, r0] * (unit - d) * (unit - dr)
+        total += high[:, r0] * d * (unit - dr)
+        total += low[:, r1] * (unit - d) * dr
         total += high[:, r1] * d * dr
         out[:, row] = (total + half).astype(np.int32)
     return [out]
 
 
 def _places(size: int, out: int, options: ResizeBilinearOptions) -> tuple[Any, Any, Floats]:
-    """For each output: the elements below and above, and how far it lies between."""
+    """Return, for each output, the elements below and above it, and its distance from the one below."""
     step = np.float32(size) / np.float32(out)
     if options.align_corners and out > 1:
         step = np.float32(size - 1) / np.float32(out - 1)
     number = np.arange(out, dtype=np.float32)
     half = np.float32(0.5)
-    v = (number + half) * step - half if options.half_pixel else number * step
+    v = number * step
+    if options.half_pixel:
+        v = (number + half) * step - half
     low = np.maximum(np.floor(v).astype(np.int64), 0)
     high = np.minimum(np.ceil(v).astype(np.int64), size - 1)
     return np.minimum(low, size - 1), np.maximum(high, 0), v - low.astype(np.float32)

@@ -20,12 +20,12 @@ from buda_emu.foreign.darwinn.twin.operators.base import Call, Value, operator, 
 from buda_emu.foreign.darwinn.twin.rounding import (
     Ints,
     Multiplier,
+    apply_multiplier,
+    apply_multiplier_once,
     logistic,
     multiplier,
     multipliers,
     right,
-    scaled,
-    scaled_once,
     tanh,
 )
 from buda_emu.support.checker.text import plural
@@ -34,7 +34,7 @@ _MOST_WINDOW = 1 << 16
 
 
 class Geometry(NamedTuple):
-    """Outputs, strides, dilations and padding before, each in y and x."""
+    """The windows of a convolution: outputs, strides, dilations and padding before, each in y and x."""
 
     out: tuple[int, int]
     stride: tuple[int, int]
@@ -43,7 +43,7 @@ class Geometry(NamedTuple):
 
 
 class Rescale(NamedTuple):
-    """What follows a sum: bias before, then a multiplier for each channel, the output's zero point, and its bounds."""
+    """The step from sums to outputs: a bias before, a multiplier per channel, the output's zero point and bounds."""
 
     bias: Ints
     by: Multiplier
@@ -60,40 +60,51 @@ def geometry(
     dilation: tuple[int, int],
     padding: int,
 ) -> Geometry:
-    """Where windows lie. Refuses impossible strides and windows."""
+    """Return the places of a window over an image. Raises UnsupportedError for impossible strides and windows."""
     if padding not in PADDINGS:
         raise call.refuse(f"padding {padding}")
     if min(*window, *stride, *dilation) < 1 or max(*window, *stride, *dilation) > _MOST_WINDOW:
         raise call.refuse(f"a window of {window} with stride {stride} and dilation {dilation}")
     same = PADDINGS[padding] == "SAME"
-    ends = [windows(*item, same) for item in zip(image[1:3], window, stride, dilation, strict=True)]
-    return Geometry((ends[0][0], ends[1][0]), stride, dilation, (ends[0][1], ends[1][1]))
+    rows, above = windows(image[1], window[0], stride[0], dilation[0], same)
+    columns, before = windows(image[2], window[1], stride[1], dilation[1], same)
+    return Geometry((rows, columns), stride, dilation, (above, before))
 
 
-def rescale(call: Call, channels: int, weights: Tensor, bias: Value | None, axis: int, act: int) -> Rescale:
-    """From the scales of input, weights and output (DARWINN_TWIN 4)."""
-    x = call.input(0).tensor
+def read_rescale(call: Call, channels: int, weights: Tensor, bias: Value | None, axis: int, act: int) -> Rescale:
+    """Return the step from sums to outputs by the scales of input, weights and output (DARWINN_TWIN 4)."""
     y = call.output()
-    sx, _ = call.quantised(x)
-    sy, zy = call.quantised(y)
-    if x.type == "uint8":
-        sw, _ = call.quantised(weights)
-        real = [float(np.float32(sx) * np.float32(sw)) / sy] * channels
-    else:
-        if len(weights.scale) not in (1, channels) or (len(weights.scale) > 1 and weights.axis != axis):
-            raise call.refuse(f"weights with {plural(len(weights.scale), 'scale')} along dimension {weights.axis}")
-        real = [sx * sw / sy for sw in (weights.scale if len(weights.scale) > 1 else weights.scale * channels)]
-    if not all(np.isfinite(item) and item > 0 for item in real):
+    reals = _real_multipliers(call, channels, weights, axis)
+    if not all(np.isfinite(real) and real > 0 for real in reals):
         raise call.refuse("a scale that is not a positive number")
-    values = np.zeros(channels, np.int64) if bias is None else bias.array.astype(np.int64).reshape(-1)
+    values = np.zeros(channels, np.int64)
+    if bias is not None:
+        values = bias.array.astype(np.int64).reshape(-1)
     if len(values) != channels:
         raise call.refuse(f"a bias of {len(values)} for {channels} channels")
     low, high = call.bounds(y, act)
-    return Rescale(bias=values, by=multipliers(real), zero=zy, low=low, high=high)
+    return Rescale(bias=values, by=multipliers(reals), zero=call.scale_and_zero(y)[1], low=low, high=high)
+
+
+def _real_multipliers(call: Call, channels: int, weights: Tensor, axis: int) -> list[float]:
+    """Return the real multiplier of each channel. The kernels of uint8 multiply the scales in float32."""
+    x = call.input(0).tensor
+    sx, _ = call.scale_and_zero(x)
+    sy, _ = call.scale_and_zero(call.output())
+    if x.type == "uint8":
+        sw, _ = call.scale_and_zero(weights)
+        return [float(np.float32(sx) * np.float32(sw)) / sy] * channels
+    scales = weights.scale
+    if len(scales) not in (1, channels) or (len(scales) > 1 and weights.axis != axis):
+        raise call.refuse(f"weights with {plural(len(scales), 'scale')} along dimension {weights.axis}")
+    if len(scales) == 1:
+        scales = scales * channels
+    return [sx * sw / sy for sw in scales]
 
 
 def operands(call: Call) -> tuple[Array, Array, Value, Value | None]:
-    """Input and weights less their zero points, the weights as they are, and the bias. Refuses other types."""
+    """Return input and weights less their zero points, the weights as they are, and the bias. Raises UnsupportedError
+    for other types."""
     x = call.input(0)
     w = call.input(1)
     bias = call.optional(2)
@@ -104,8 +115,8 @@ def operands(call: Call) -> tuple[Array, Array, Value, Value | None]:
         call.types((bias.tensor,), "int32")
     if x.array.ndim != 4 or w.array.ndim != 4:
         raise call.refuse(f"input of shape {x.array.shape} with weights of shape {w.array.shape}")
-    _, zx = call.quantised(x.tensor)
-    zw = call.quantised(w.tensor)[1] if w.tensor.type == "uint8" else 0
+    _, zx = call.scale_and_zero(x.tensor)
+    zw = call.scale_and_zero(w.tensor)[1] if w.tensor.type == "uint8" else 0
     return x.array.astype(np.int32) - zx, w.array.astype(np.int32) - zw, w, bias
 
 
@@ -122,10 +133,10 @@ def conv(call: Call) -> list[Array]:
     x, weights, w, bias = operands(call)
     if x.shape[3] != weights.shape[3]:
         raise call.refuse(f"weights for {weights.shape[3]} of {x.shape[3]} channels")
-    where = _geometry(call, x, weights, options)
-    scale = rescale(call, weights.shape[0], w.tensor, bias, 0, options.act)
+    placement = _geometry(call, x, weights, options)
+    scale = read_rescale(call, weights.shape[0], w.tensor, bias, 0, options.act)
     kernel = np.ascontiguousarray(weights.transpose(1, 2, 3, 0))  # [h, w, in, out]
-    return [call.shaped(_computed(call, "conv", x, kernel, where, scale))]
+    return [call.check_shape(_compute_outputs(call, "conv", x, kernel, placement, scale))]
 
 
 @operator(4, "uint8, int8")
@@ -135,67 +146,72 @@ def depthwise(call: Call) -> list[Array]:
     x, weights, w, bias = operands(call)
     if weights.shape[0] != 1 or not x.shape[3] or weights.shape[3] % x.shape[3]:
         raise call.refuse(f"weights of shape {weights.shape} for {x.shape[3]} channels")
-    where = _geometry(call, x, weights, options)
-    scale = rescale(call, weights.shape[3], w.tensor, bias, 3, options.act)
-    return [call.shaped(_computed(call, "depthwise", x, np.ascontiguousarray(weights[0]), where, scale))]
+    placement = _geometry(call, x, weights, options)
+    scale = read_rescale(call, weights.shape[3], w.tensor, bias, 3, options.act)
+    return [
+        call.check_shape(_compute_outputs(call, "depthwise", x, np.ascontiguousarray(weights[0]), placement, scale))
+    ]
 
 
-def _computed(call: Call, name: str, x: Array, kernel: Array, where: Geometry, scale: Rescale) -> Array:
-    """By the compiled kernel, or by the definition where 32 bits might not hold a sum."""
+def _compute_outputs(call: Call, name: str, x: Array, kernel: Array, placement: Geometry, scale: Rescale) -> Array:
+    """Compute the outputs by the compiled kernel, or by the definition where 32 bits might not hold a sum."""
     y = call.output()
-    per_output = kernel.shape[0] * kernel.shape[1] * (kernel.shape[2] if name == "conv" else 1)
+    per_output = kernel.shape[0] * kernel.shape[1]
+    if name == "conv":
+        per_output *= kernel.shape[2]
     largest = per_output * int(np.abs(x).max(initial=0)) * int(np.abs(kernel).max(initial=0))
     largest += int(np.abs(scale.bias).max(initial=0))
     if largest >= 1 << 31:
         reference = {"conv": conv_reference, "depthwise": depthwise_reference}[name]
-        return finished(reference(x, kernel, where), scale).astype(y.dtype)
-    from buda_emu.foreign.darwinn.kernels import convolution as kernels  # and LLVM with it
+        return finish_sums(reference(x, kernel, placement), scale).astype(y.dtype)
+    from buda_emu.foreign.darwinn.kernels import convolution as kernels  # imports LLVM
 
     run: Callable[..., Any] = {"conv": kernels.conv, "depthwise": kernels.depthwise}[name]
-    out = np.empty((x.shape[0], *where.out, len(scale.bias)), np.int16)
-    window = kernels.Window(*where.stride, *where.dilation, *where.before)
+    out = np.empty((x.shape[0], *placement.out, len(scale.bias)), np.int16)
+    window = kernels.Window(*placement.stride, *placement.dilation, *placement.before)
     by = kernels.Scale(scale.bias.astype(np.int32), scale.by.q, scale.by.e, scale.zero, scale.low, scale.high)
     run(np.ascontiguousarray(x), kernel, window, by, out)
     return out.astype(y.dtype)
 
 
-def finished(sums: Ints, scale: Rescale) -> Ints:
-    """Sums to outputs: the definition."""
-    return np.clip(scaled(sums + scale.bias, scale.by) + scale.zero, scale.low, scale.high)
+def finish_sums(sums: Ints, scale: Rescale) -> Ints:
+    """Turn sums into outputs; this is the definition that kernels are tested against."""
+    return np.clip(apply_multiplier(sums + scale.bias, scale.by) + scale.zero, scale.low, scale.high)
 
 
-def conv_reference(x: Array, kernel: Array, where: Geometry) -> Ints:
-    """Sums of a convolution, `[n, y, x, out]`: the definition. x `[n, h, w, in]`, kernel `[h, w, in, out]`."""
-    out = np.zeros((x.shape[0], *where.out, kernel.shape[3]), np.int64)
-    for patch, ky, kx, rows, columns in _patches(x, kernel.shape[:2], where):
+def conv_reference(x: Array, kernel: Array, placement: Geometry) -> Ints:
+    """Return the sums of a convolution, `[n, y, x, out]`, by definition. x: `[n, h, w, in]`, kernel: `[h, w, in,
+    out]`."""
+    out = np.zeros((x.shape[0], *placement.out, kernel.shape[3]), np.int64)
+    for patch, ky, kx, rows, columns in _patches(x, kernel.shape[:2], placement):
         out[:, rows, columns] += np.einsum("nyxi,io->nyxo", patch, kernel[ky, kx].astype(np.int64))
     return out
 
 
-def depthwise_reference(x: Array, kernel: Array, where: Geometry) -> Ints:
-    """Sums of a depthwise convolution, `[n, y, x, channel]`: the definition. kernel `[h, w, channel]`."""
+def depthwise_reference(x: Array, kernel: Array, placement: Geometry) -> Ints:
+    """Return the sums of a depthwise convolution, `[n, y, x, channel]`, by definition. kernel: `[h, w, channel]`."""
     times = kernel.shape[2] // x.shape[3]
-    out = np.zeros((x.shape[0], *where.out, kernel.shape[2]), np.int64)
-    for patch, ky, kx, rows, columns in _patches(x, kernel.shape[:2], where):
+    out = np.zeros((x.shape[0], *placement.out, kernel.shape[2]), np.int64)
+    for patch, ky, kx, rows, columns in _patches(x, kernel.shape[:2], placement):
         out[:, rows, columns] += np.repeat(patch, times, axis=3) * kernel[ky, kx].astype(np.int64)
     return out
 
 
-def _patches(x: Array, window: tuple[int, ...], where: Geometry) -> Any:
-    """For each cell of the window: the inputs under it as int64, and the outputs that they belong to."""
+def _patches(x: Array, window: tuple[int, ...], placement: Geometry) -> Any:
+    """Yield, for each cell of the window, the inputs under it as int64, the cell, and the outputs that use them."""
     for ky in range(window[0]):
-        rows, ys = _under(ky, 0, x.shape[1], where)
+        rows, ys = _under(ky, 0, x.shape[1], placement)
         for kx in range(window[1]):
-            columns, xs = _under(kx, 1, x.shape[2], where)
+            columns, xs = _under(kx, 1, x.shape[2], placement)
             yield x[:, ys, xs].astype(np.int64), ky, kx, rows, columns
 
 
-def _under(cell: int, axis: int, size: int, where: Geometry) -> tuple[slice, slice]:
-    """Outputs for which a cell lies in the input, and the inputs under it."""
-    first = cell * where.dilation[axis] - where.before[axis]
-    stride = where.stride[axis]
+def _under(cell: int, axis: int, size: int, placement: Geometry) -> tuple[slice, slice]:
+    """Return the outputs for which a cell is inside the input, and the inputs under the cell."""
+    first = cell * placement.dilation[axis] - placement.before[axis]
+    stride = placement.stride[axis]
     low = max(-(first // stride), 0)
-    high = max(min((size - 1 - first) // stride + 1, where.out[axis]), low)
+    high = max(min((size - 1 - first) // stride + 1, placement.out[axis]), low)
     start = low * stride + first
     return slice(low, high), slice(start, start + (high - low) * stride, stride)
 
@@ -210,16 +226,16 @@ def average_pool(call: Call) -> list[Array]:
     if x.tensor.type != y.type or x.array.ndim != 4:
         raise call.refuse(f"{x.tensor.type} of shape {x.array.shape} to {y.type}")
     window = (options.filter_h, options.filter_w)
-    where = geometry(call, x.array.shape, window, (options.stride_h, options.stride_w), (1, 1), options.padding)
-    total = np.zeros((x.array.shape[0], *where.out, x.array.shape[3]), np.int64)
-    count = np.zeros((1, *where.out, 1), np.int64)
-    for patch, _ky, _kx, rows, columns in _patches(x.array, window, where):
+    placement = geometry(call, x.array.shape, window, (options.stride_h, options.stride_w), (1, 1), options.padding)
+    total = np.zeros((x.array.shape[0], *placement.out, x.array.shape[3]), np.int64)
+    count = np.zeros((1, *placement.out, 1), np.int64)
+    for patch, _ky, _kx, rows, columns in _patches(x.array, window, placement):
         total[:, rows, columns] += patch
         count[:, rows, columns] += 1
     if not count.all():
         raise call.refuse("a window without a cell in the input")
     mean = np.where(total > 0, (total + count // 2) // count, -((count // 2 - total) // count))
-    return [call.shaped(call.clamped(mean, options.act))]
+    return [call.check_shape(call.clamp(mean, options.act))]
 
 
 @operator(9, "uint8, int8; a scale for each channel: int8")
@@ -237,24 +253,25 @@ def fully_connected(call: Call) -> list[Array]:
     per_channel = len(w.tensor.scale) > 1
     if per_channel:
         _check_channel_scales(call, w)
-    zw = 0 if per_channel else call.quantised(w.tensor)[1]  # the kernel ignores zero points of channels
-    _, zx = call.quantised(x.tensor)
+    zw = 0 if per_channel else call.scale_and_zero(w.tensor)[1]  # the kernel ignores zero points of channels
+    _, zx = call.scale_and_zero(x.tensor)
     rows = x.array.reshape(-1, w.array.shape[1]).astype(np.int64) - zx
     sums = rows @ (w.array.astype(np.int64) - zw).T
     if bias is not None:
         sums += bias.array.astype(np.int64).reshape(-1)
-    values = _rescale(call, sums) + call.quantised(y)[1]
+    values = _rescale(call, sums) + call.scale_and_zero(y)[1]
     if values.size != prod(y.shape):
         raise call.refuse(f"an output of shape {y.shape} from {values.shape}")
-    return [call.clamped(values, options.act).reshape(y.shape)]
+    return [call.clamp(values, options.act).reshape(y.shape)]
 
 
 def _rescale(call: Call, sums: Ints) -> Ints:
     """Bring sums to the output's scale, with one multiplier or one for each output channel."""
-    sx, _ = call.quantised(call.input(0).tensor)
-    sy, _ = call.quantised(call.output())
+    sx, _ = call.scale_and_zero(call.input(0).tensor)
+    sy, _ = call.scale_and_zero(call.output())
     reals = [sx * sw / sy for sw in call.input(1).tensor.scale]
-    return scaled_once(sums, multipliers(reals) if len(reals) > 1 else multiplier(reals[0]))
+    by = multipliers(reals) if len(reals) > 1 else multiplier(reals[0])
+    return apply_multiplier_once(sums, by)
 
 
 def _refuse_variants(call: Call, options: FullyConnectedOptions) -> None:
@@ -309,46 +326,51 @@ class _Gate(NamedTuple):
 
 @operator(44, "int8, state int8 and int16")
 def sequence_lstm(call: Call) -> list[Array]:
-    """A long short-term memory over time, in fixed point; its state is kept from run to run."""
+    """A long short-term memory over time, in fixed point; its state stays from run to run."""
     options = call.option(SequenceLstmOptions)
     x = call.input(_X)
     y = call.output()
     h = call.input(_H)
     c = call.input(_C)
     _refuse_recurrent_variants(call, options)
-    sequence = x.array.astype(np.int64) if options.time_major else x.array.astype(np.int64).swapaxes(0, 1)
+    sequence = x.array.astype(np.int64)
+    if not options.time_major:
+        sequence = sequence.swapaxes(0, 1)
     gates = [_gate(call, number) for number in range(4)]
     power = _power(call, c.tensor.scale)
-    scale, zero = call.quantised(call.intermediates[4])
+    scale, zero = call.scale_and_zero(call.intermediates[4])
     by = multiplier(float(np.float32(2.0**-30 / scale)))
-    clip = min(int(options.cell_clip / 2.0**power), 32767) if options.cell_clip > 0 else None
+    clip = None
+    if options.cell_clip > 0:
+        clip = min(int(options.cell_clip / 2.0**power), 32767)
     hidden = h.array.astype(np.int64)
     cell = c.array.astype(np.int64)
     steps: list[Ints] = []
     for step in sequence:
-        acts = [_sat16(scaled(step @ gate.w.T + gate.bias, gate.by)) for gate in gates]
+        acts = [_sat16(apply_multiplier(step @ gate.w.T + gate.bias, gate.by)) for gate in gates]
         acts = [
-            _sat16(a + scaled(hidden @ gate.v.T + gate.recurrent_bias, gate.recurrent_by))
+            _sat16(a + apply_multiplier(hidden @ gate.v.T + gate.recurrent_bias, gate.recurrent_by))
             for a, gate in zip(acts, gates, strict=True)
         ]
         i, f, o = (logistic(acts[number], _GATE_BITS, _BITS) for number in (0, 1, 3))
         g = tanh(acts[2], _GATE_BITS, _BITS)
         cell = _sat16(right(f * cell, 15) + right(i * g, 30 + power))
-        cell = cell if clip is None else np.clip(cell, -clip, clip)
-        hidden = np.clip(scaled(o * tanh(cell, 15 + power, _BITS), by) + zero, -128, 127)
+        if clip is not None:
+            cell = np.clip(cell, -clip, clip)
+        hidden = np.clip(apply_multiplier(o * tanh(cell, 15 + power, _BITS), by) + zero, -128, 127)
         steps.append(hidden)
     call.state[h.tensor.name] = hidden.astype(h.tensor.dtype)
     call.state[c.tensor.name] = cell.astype(c.tensor.dtype)
     out: Any = np.stack(steps).astype(y.dtype)
-    return [call.shaped(np.ascontiguousarray(out if options.time_major else out.swapaxes(0, 1)))]
+    if not options.time_major:
+        out = out.swapaxes(0, 1)
+    return [call.check_shape(np.ascontiguousarray(out))]
 
 
 def _refuse_recurrent_variants(call: Call, options: SequenceLstmOptions) -> None:
-    x = call.input(_X)
-    h = call.input(_H)
-    c = call.input(_C)
-    call.types((x.tensor, h.tensor, call.output()), "int8")
-    call.types((c.tensor,), "int16")
+    """Raise UnsupportedError for an LSTM that the twin does not compute."""
+    call.types((call.input(_X).tensor, call.input(_H).tensor, call.output()), "int8")
+    call.types((call.input(_C).tensor,), "int16")
     extra = [number for number in _NOT_COMPUTED if call.optional(number) is not None]
     if extra:
         raise call.refuse(f"input {extra[0]} (peephole, projection or layer norm)")
@@ -356,19 +378,26 @@ def _refuse_recurrent_variants(call: Call, options: SequenceLstmOptions) -> None
         raise call.refuse("a gate without weights or bias (coupled gates)")
     if options.act != _TANH or options.proj_clip > 0:
         raise call.refuse(f"activation {options.act} or a projection clip of {options.proj_clip}")
+    _refuse_recurrent_shapes(call, options)
+
+
+def _refuse_recurrent_shapes(call: Call, options: SequenceLstmOptions) -> None:
+    x = call.input(_X).array
+    h = call.input(_H).array
+    c = call.input(_C).array
     units = call.input(_W[0]).array.shape[0]
-    inputs = x.array.shape[-1]
+    inputs = x.shape[-1]
     shapes = [(_W, (units, inputs)), (_V, (units, units)), (_BIASES, (units,))]
-    if x.array.ndim != 3 or not x.array.size or len(call.intermediates) < 5:
-        raise call.refuse(f"input of shape {x.array.shape} with {plural(len(call.intermediates), 'intermediate')}")
+    if x.ndim != 3 or not x.size or len(call.intermediates) < 5:
+        raise call.refuse(f"input of shape {x.shape} with {plural(len(call.intermediates), 'intermediate')}")
     for numbers, shape in shapes:
         for number in numbers:
             call.types((call.input(number).tensor,), "int32" if numbers is _BIASES else "int8")
             if call.input(number).array.shape != shape:
                 raise call.refuse(f"input {number} of shape {call.input(number).array.shape}, not {shape},")
-    batch = x.array.shape[1 if options.time_major else 0]
-    if not h.array.shape == c.array.shape == (batch, units):
-        raise call.refuse(f"state of shapes {h.array.shape} and {c.array.shape}")
+    batch = x.shape[1 if options.time_major else 0]
+    if not h.shape == c.shape == (batch, units):
+        raise call.refuse(f"state of shapes {h.shape} and {c.shape}")
 
 
 def _gate(call: Call, number: int) -> _Gate:
@@ -377,22 +406,24 @@ def _gate(call: Call, number: int) -> _Gate:
     w = call.input(_W[number])
     v = call.input(_V[number])
     bias = call.input(_BIASES[number])
-    (sx, zx) = call.quantised(x)
-    (sh, zh) = call.quantised(h)
+    (sx, zx) = call.scale_and_zero(x)
+    (sh, zh) = call.scale_and_zero(h)
     weights = w.array.astype(np.int64)
     recurrent = v.array.astype(np.int64)
+    by = float(np.float32(np.float32(call.scale_and_zero(w.tensor)[0]) * np.float32(sx)) * _GATE_SCALE)
+    recurrent_by = float(np.float32(np.float32(call.scale_and_zero(v.tensor)[0]) * np.float32(sh)) * _GATE_SCALE)
     return _Gate(
-        weights,
-        recurrent,
-        bias.array.astype(np.int64) - zx * weights.sum(axis=1),
-        -zh * recurrent.sum(axis=1),
-        multiplier(float(np.float32(np.float32(call.quantised(w.tensor)[0]) * np.float32(sx)) * _GATE_SCALE)),
-        multiplier(float(np.float32(np.float32(call.quantised(v.tensor)[0]) * np.float32(sh)) * _GATE_SCALE)),
+        w=weights,
+        v=recurrent,
+        bias=bias.array.astype(np.int64) - zx * weights.sum(axis=1),
+        recurrent_bias=-zh * recurrent.sum(axis=1),
+        by=multiplier(by),
+        recurrent_by=multiplier(recurrent_by),
     )
 
 
 def _power(call: Call, scale: tuple[float, ...]) -> int:
-    """s of a cell state of scale 2^s."""
+    """Return s for a cell state of scale 2^s, -15 <= s <= 0. Raises UnsupportedError for any other scale."""
     fraction, exponent = np.frexp(scale[0] if len(scale) == 1 else 0.0)
     if fraction != 0.5 or not -15 <= exponent - 1 <= 0:
         raise call.refuse(f"a cell state of scale {scale}")

@@ -1,1 +1,1 @@
-"""What the verbs of `buda-emu gemini` do: schedules of the Gemini scheduler."""
+"""The verbs of `buda-emu gemini`, which work on schedules of the Gemini scheduler."""

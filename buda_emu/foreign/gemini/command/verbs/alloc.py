@@ -1,4 +1,4 @@
-"""`buda-emu gemini alloc`: addresses for a schedule that has none."""
+"""`buda-emu gemini alloc`: give addresses to a schedule that has none."""
 
 import argparse
 
@@ -8,7 +8,7 @@ from buda_emu.support.errors import HostError
 
 
 def main(args: argparse.Namespace) -> int:
-    """Allocate and write, or print the peak. Exit code 4 where there is no room, 3 for what is not allocated."""
+    """Allocate and write, or print the peak. Exit code 4 where there is no room, 3 for what cannot be allocated."""
     if (args.buffersize is None) != (args.output is None):
         raise HostError("--buffersize and --output belong together")
     ir = gemini.load(args.file)

@@ -1,4 +1,4 @@
-"""`buda-emu gemini check`: checks schedules against the rules, as `check` does."""
+"""`buda-emu gemini check`: check schedules against the rules, as `check` does."""
 
 import argparse
 

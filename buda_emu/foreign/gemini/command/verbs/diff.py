@@ -1,20 +1,20 @@
-"""`buda-emu gemini diff`: two schedules of one network."""
+"""`buda-emu gemini diff`: compare two schedules of one network."""
 
 import argparse
 from dataclasses import asdict
 
 from buda_emu.app.cli.output import say_json, say_lines
 from buda_emu.foreign import gemini
-from buda_emu.foreign.gemini.command.arguments import rates_of
+from buda_emu.foreign.gemini.command.arguments import parse_rates
 from buda_emu.foreign.gemini.compare import compare
 from buda_emu.foreign.gemini.report import comparison_lines
 
 
 def main(args: argparse.Namespace) -> int:
-    """Time both and print what differs."""
-    found = compare(gemini.load(args.first), gemini.load(args.second), rates_of(args))
+    """Time both schedules and print how they differ."""
+    comparison = compare(gemini.load(args.first), gemini.load(args.second), parse_rates(args))
     if args.json:
-        say_json(asdict(found))
+        say_json(asdict(comparison))
         return 0
-    say_lines(comparison_lines(found))
+    say_lines(comparison_lines(comparison))
     return 0

@@ -11,7 +11,7 @@ _SHOWN = 20
 
 
 def main(args: argparse.Namespace) -> int:
-    """Run and compare. Exit code 1 where a workload or an output differs."""
+    """Run the schedule and compare. Exit code 1 where a workload or an output differs."""
     run = gemini.execute(gemini.load(args.file), args.frontend, seed=args.seed)
     if args.json:
         say_json(
@@ -21,14 +21,19 @@ def main(args: argparse.Namespace) -> int:
                 "seeded_weights": list(run.seeded),
                 "digests": run.digests,
                 "mismatches": [
-                    {"core": item.core, "workload_id": item.workload_id, "layer": item.layer, "message": item.message}
-                    for item in run.mismatches
+                    {
+                        "core": mismatch.core,
+                        "workload_id": mismatch.workload_id,
+                        "layer": mismatch.layer,
+                        "message": mismatch.message,
+                    }
+                    for mismatch in run.mismatches
                 ],
             }
         )
         return Exit.OK if run.ok else Exit.DIFFERS
-    for item in run.mismatches[:_SHOWN]:
-        say(f"mismatch: {item}")
+    for mismatch in run.mismatches[:_SHOWN]:
+        say(f"mismatch: {mismatch}")
     if len(run.mismatches) > _SHOWN:
         say(f"and {len(run.mismatches) - _SHOWN} more")
     for name, digest in run.digests.items():

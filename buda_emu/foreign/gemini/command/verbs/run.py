@@ -1,4 +1,4 @@
-"""`buda-emu gemini run`: when everything happens."""
+"""`buda-emu gemini run`: time a schedule."""
 
 import argparse
 from dataclasses import asdict
@@ -16,12 +16,15 @@ from buda_emu.foreign.gemini.time.timing import Timeline
 
 
 def main(args: argparse.Namespace) -> int:
-    """Time and print. Exit code 4 for a deadlock."""
+    """Time the schedule and print the figures. Exit code 4 for a deadlock."""
     ir = gemini.load(args.file)
     timeline = gemini.simulate(
         ir, asm=args.asm, dram_gibps=args.dram_gibps, freq_ghz=args.freq_ghz, noc_bytes_per_cycle=args.noc_bytes
     )
-    differences = trace_differences(ir, timeline, args.asm, args.trace) if args.trace is not None else None
+    if args.trace is not None:
+        differences = trace_differences(ir, timeline, args.asm, args.trace)
+    else:
+        differences = None
     figures = run_figures(ir, timeline)
     _draw(args, ir, timeline)
     if args.json:
@@ -35,7 +38,7 @@ def main(args: argparse.Namespace) -> int:
 
 
 def _draw(args: argparse.Namespace, ir: IR, timeline: Timeline) -> None:
-    """The trace and the page, which show the same picture."""
+    """Write the trace and the page, which show the same picture, where they were asked for."""
     if args.perfetto is None and args.page is None:
         return
     drawn = timeline_picture(ir, timeline, f"{Path(args.file).name}: {timeline.total} cycles")
@@ -57,8 +60,8 @@ def _content(
         "mode": timeline.mode,
         "rates": asdict(timeline.rates),
         "workloads": works,
-        "dram_items": [item._asdict() for item in timeline.dram],
-        "noc": [item._asdict() for item in timeline.noc],
+        "dram_items": [span_record._asdict() for span_record in timeline.dram],
+        "noc": [span_record._asdict() for span_record in timeline.noc],
         "links": [{"from": a, "to": b, "bytes": size} for (a, b), size in timeline.links.items()],
         "trace": asdict(differences) if differences is not None else None,
     }

@@ -1,4 +1,4 @@
-"""`buda-emu gemini stats`: what a schedule moves and computes."""
+"""`buda-emu gemini stats`: count what a schedule moves and computes."""
 
 import argparse
 from dataclasses import asdict
@@ -14,20 +14,23 @@ from buda_emu.support.files import read_yaml
 
 
 def main(args: argparse.Namespace) -> int:
-    """Count and print."""
-    found = statistics(gemini.load(args.file))
-    spent = energy(found.accesses, _table(args.energy)) if args.energy is not None else None
+    """Count and print. Exit code 2 for an unusable energy table."""
+    counts = statistics(gemini.load(args.file))
+    if args.energy is not None:
+        spent = energy(counts.accesses, _table(args.energy))
+    else:
+        spent = None
     if args.json:
-        content = asdict(found)
-        content["links"] = [{"from": a, "to": b, "bytes": size} for (a, b), size in found.links.items()]
+        content = asdict(counts)
+        content["links"] = [{"from": a, "to": b, "bytes": size} for (a, b), size in counts.links.items()]
         say_json({**content, "energy": spent})
         return 0
-    say_lines(statistics_lines(found, spent))
+    say_lines(statistics_lines(counts, spent))
     return 0
 
 
 def _table(path: Path) -> dict[str, Any]:
-    """A user's energy table."""
+    """Read a user's energy table."""
     content = read_yaml(path, "an energy table")
     if not isinstance(content, dict) or not content:
         raise HostError(f"{path}: an energy table is a map of names and numbers, such as `mac: 0.2`")

@@ -1,4 +1,4 @@
-"""`buda-emu gemini sweep`: a schedule at several rates, buffers and meshes."""
+"""`buda-emu gemini sweep`: time a schedule at several rates, buffers and meshes."""
 
 import argparse
 from typing import Any
@@ -18,7 +18,10 @@ def main(args: argparse.Namespace) -> int:
     choices = {name: getattr(args, name) for name in _AXES}
     rows: list[dict[str, Any]] = []
     for point in sweep(gemini.load(args.file), **choices, workers=workers_of(args)):
-        mesh = "-" if point.mesh is None else f"{point.mesh[0]}x{point.mesh[1]}"
+        if point.mesh is None:
+            mesh = "-"
+        else:
+            mesh = f"{point.mesh[0]}x{point.mesh[1]}"
         rows.append(
             {
                 "mesh": mesh,

@@ -1,1 +1,1 @@
-"""What the verbs of `buda-emu vpux` do: software-layer schedules of an NPU compiler."""
+"""The verbs of `buda-emu vpux`, which work on software-layer schedules of an NPU compiler."""

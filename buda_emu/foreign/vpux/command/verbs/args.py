@@ -1,4 +1,4 @@
-"""`buda-emu vpux args`: the argument buffers of kernels, packed and decoded."""
+"""`buda-emu vpux args`: show the argument buffers of kernels, packed and decoded."""
 
 import argparse
 from collections.abc import Iterator
@@ -7,7 +7,7 @@ from typing import Any
 from buda_emu.app.cli.output import say, say_json
 from buda_emu.foreign.vpux import load
 from buda_emu.foreign.vpux.arguments import unpack
-from buda_emu.foreign.vpux.execute.invocation import invocations
+from buda_emu.foreign.vpux.execute.invocation import make_invocations
 from buda_emu.foreign.vpux.program import Program, callee, entry_point
 from buda_emu.foreign.vpux.rules import check_document, check_function
 from buda_emu.support.checker.render import render
@@ -15,42 +15,54 @@ from buda_emu.support.errors import HostError, VpuxError
 
 
 def main(args: argparse.Namespace) -> int:
-    """Show them. Exit code 2 for a document that is refused, or a task without a kernel."""
+    """Print the argument buffers. Exit code 2 for a document that is refused, or a task without a kernel."""
     document = load(args.file)
-    unreadable = [] if document.functions else check_document(document, args.arch)
-    function = None if unreadable else document.function(args.function, args.split)
-    found = unreadable if function is None else check_function(function, args.arch)
-    errors = [item for item in found if item.severity == "error"]
+    if document.functions:
+        unreadable = []
+    else:
+        unreadable = check_document(document, args.arch)
+    if unreadable:
+        function = None
+    else:
+        function = document.function(args.function, args.split)
+    if function is None:
+        findings = unreadable
+    else:
+        findings = check_function(function, args.arch)
+    errors = [buffer for buffer in findings if buffer.severity == "error"]
     if errors or function is None:
         raise VpuxError(render(errors), errors)
-    buffers = list(_buffers(function, args))
+    buffers = list(_decode_buffers(function, args))
     if not buffers:
         raise HostError("no task calls a kernel" if args.task is None else f"task {args.task} calls no kernel")
     if args.json:
         say_json({"arguments": buffers})
         return 0
-    for item in buffers:
-        say(f"task {item['task']} ({item['kernel']}), run {item['run']}: {len(item['hex']) // 2} bytes")
-        for number, tensor in enumerate(item["tensors"]):
+    for buffer in buffers:
+        say(f"task {buffer['task']} ({buffer['kernel']}), run {buffer['run']}: {len(buffer['hex']) // 2} bytes")
+        for number, tensor in enumerate(buffer["tensors"]):
             say(
                 f"  tensor {number}: {tensor['dtype']} at {tensor['address']:#010x}, dims {tensor['dims']}, strides "
                 f"{tensor['strides']} bits (both innermost first), order {tensor['order']:#x}"
             )
-        say(f"  scalars: {item['scalars']}")
-        for start in range(0, len(item["hex"]), 64):
-            say(f"  {start // 2:04x}  {item['hex'][start : start + 64]}")
+        say(f"  scalars: {buffer['scalars']}")
+        for start in range(0, len(buffer["hex"]), 64):
+            say(f"  {start // 2:04x}  {buffer['hex'][start : start + 64]}")
     return 0
 
 
-def _buffers(function: Any, args: argparse.Namespace) -> Iterator[dict[str, Any]]:
+def _decode_buffers(function: Any, args: argparse.Namespace) -> Iterator[dict[str, Any]]:
     program = Program(function, args.arch)
     for task in program.tasks:
         if task.op.name != "VPUIP.SW.Kernel" or args.task not in (None, task.index):
             continue
         declaration = callee(function, task.op)
-        for number, call in enumerate(invocations(program, task.op)):
+        for number, call in enumerate(make_invocations(program, task.op)):
             decoded = unpack(call.data, len(call.tensors), call.scalar_types, call.abi)
-            kernel = "" if declaration is None else entry_point(declaration)
+            if declaration is None:
+                kernel = ""
+            else:
+                kernel = entry_point(declaration)
             yield {
                 "task": task.index,
                 "run": number,

@@ -1,4 +1,4 @@
-"""`buda-emu vpux check`: checks every function against the X rules, as `check` does."""
+"""`buda-emu vpux check`: check every function against the X rules, as `check` does."""
 
 import argparse
 

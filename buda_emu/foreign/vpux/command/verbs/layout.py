@@ -1,4 +1,4 @@
-"""`buda-emu vpux layout`: memory shape, strides and codes of a tensor layout."""
+"""`buda-emu vpux layout`: work out memory shape, strides and codes of a tensor layout."""
 
 import argparse
 from typing import Any
@@ -9,12 +9,12 @@ from buda_emu.support.errors import HostError
 
 
 def main(args: argparse.Namespace) -> int:
-    """Work it out. Exit code 2 for what is impossible."""
-    shape = _numbers(args.shape, "x")
-    order = _order(args.order, len(shape))
+    """Print the figures of a layout. Exit code 2 for an impossible one."""
+    shape = _parse_numbers(args.shape, "x")
+    order = _parse_order(args.order, len(shape))
     memory = order.to_memory(shape)
-    strides = StrideReqs([_requirement(item) for item in args.req]).calculate(args.bits, memory)
-    found: dict[str, Any] = {
+    strides = StrideReqs([_parse_requirement(text) for text in args.req]).calculate(args.bits, memory)
+    figures: dict[str, Any] = {
         "order": order.name,
         "permutation": list(order.perm),
         "code": hex(order.code),
@@ -26,16 +26,16 @@ def main(args: argparse.Namespace) -> int:
         "alloc_bits": alloc_bits(memory, strides, args.bits),
     }
     if args.index is not None:
-        found["address_bits"] = address(_numbers(args.index, ","), order, strides)
+        figures["address_bits"] = address(_parse_numbers(args.index, ","), order, strides)
     if args.json:
-        say_json(found)
+        say_json(figures)
     else:
-        for name, value in found.items():
+        for name, value in figures.items():
             say(f"{name.replace('_', ' '):13} {value}")
     return 0
 
 
-def _order(text: str | None, rank: int) -> Any:
+def _parse_order(text: str | None, rank: int) -> Any:
     if text is None:
         return DimsOrder.identity(rank)
     if text.startswith("0x"):
@@ -43,19 +43,23 @@ def _order(text: str | None, rank: int) -> Any:
             return DimsOrder.from_code(int(text, 16))
         except ValueError:
             raise HostError(f"--order {text}: not a code") from None
-    return DimsOrder.from_affine_map(text) if text.startswith("affine_map") else DimsOrder.from_name(text)
+    if text.startswith("affine_map"):
+        return DimsOrder.from_affine_map(text)
+    return DimsOrder.from_name(text)
 
 
-def _numbers(text: str, between: str) -> tuple[int, ...]:
+def _parse_numbers(text: str, between: str) -> tuple[int, ...]:
     parts = text.split(between)
     if not all(part.strip().isdecimal() and len(part) < 12 for part in parts):
         raise HostError(f"{text}: expected numbers with {between!r} between them")
     return tuple(int(part) for part in parts)
 
 
-def _requirement(text: str) -> tuple[object, ...]:
+def _parse_requirement(text: str) -> tuple[object, ...]:
     dim, _, rest = text.partition(":")
     kind, _, value = rest.partition(":")
     if not dim.isdecimal() or (value and not value.isdecimal()):
         raise HostError(f"--req {text}: expected DIM:KIND or DIM:KIND:BITS")
-    return (int(dim), kind, int(value)) if value else (int(dim), kind)
+    if value:
+        return (int(dim), kind, int(value))
+    return (int(dim), kind)

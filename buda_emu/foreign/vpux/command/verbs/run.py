@@ -1,4 +1,4 @@
-"""`buda-emu vpux run`: run a function and show what came out, when, and what is not ordered."""
+"""`buda-emu vpux run`: run a function and show its outputs, its times and its races."""
 
 import argparse
 from dataclasses import asdict
@@ -21,14 +21,24 @@ from buda_emu.support.version import RESULT_VERSION
 
 
 def main(args: argparse.Namespace) -> int:
-    """Run. Exit code 0; 1 when --compare finds a difference; 2 refused; 3 not emulated; 4 deadlock or fault."""
-    model = None if args.model is None else CostModel.from_text(args.model)
-    duration = one_step if model is None else model.duration
-    words = "one step for each task, no durations" if model is None else f"modelled, assumed: {_parameters(model)}"
+    """Run a function, or compare two. Exit code 0; 1 when --compare finds a difference; 2 refused; 3 not emulated; 4
+    deadlock or fault."""
+    if args.model is None:
+        model = None
+    else:
+        model = CostModel.from_text(args.model)
+    if model is None:
+        duration = one_step
+    else:
+        duration = model.duration
+    if model is None:
+        words = "one step for each task, no durations"
+    else:
+        words = f"modelled, assumed: {_parameters(model)}"
     document = load(args.file)
-    inputs = _inputs(args.input)
+    inputs = _read_inputs(args.input)
     if args.compare is not None:
-        found = compare(
+        comparison = compare(
             document,
             load(args.compare),
             args.function,
@@ -39,7 +49,7 @@ def main(args: argparse.Namespace) -> int:
             args.arch,
             duration=duration,
         )
-        return _show_comparison(args, found, words)
+        return _show_comparison(args, comparison, words)
     result = run(
         document,
         args.function,
@@ -58,24 +68,26 @@ def _parameters(model: Any) -> str:
     return ", ".join(f"{name} {value}" for name, value in model.parameters.items())
 
 
-def _inputs(given: list[str]) -> dict[int, Any]:
-    found: dict[int, Any] = {}
-    for item in given:
-        number, _, name = item.partition("=")
+def _read_inputs(words: list[str]) -> dict[int, Any]:
+    arrays: dict[int, Any] = {}
+    for word in words:
+        number, _, name = word.partition("=")
         if not number.isdecimal() or not name:
-            raise HostError(f"--input {item}: expected N=FILE.npy")
-        found[int(number)] = read_npy(Path(name))
-    return found
+            raise HostError(f"--input {word}: expected N=FILE.npy")
+        arrays[int(number)] = read_npy(Path(name))
+    return arrays
 
 
 def _show(args: argparse.Namespace, result: RunResult, words: str) -> None:
     say_lines(race_lines(result, result.races) if args.quiet else run_lines(result, words))
 
 
-def _show_comparison(args: argparse.Namespace, found: Comparison, words: str) -> int:
-    say_lines(comparison_lines(found))
-    _write(args, found.second, words)
-    return Exit.OK if found.is_equal else Exit.DIFFERS
+def _show_comparison(args: argparse.Namespace, comparison: Comparison, words: str) -> int:
+    say_lines(comparison_lines(comparison))
+    _write(args, comparison.second, words)
+    if comparison.is_equal:
+        return Exit.OK
+    return Exit.DIFFERS
 
 
 def _write(args: argparse.Namespace, result: RunResult, words: str) -> None:
@@ -83,12 +95,12 @@ def _write(args: argparse.Namespace, result: RunResult, words: str) -> None:
         arrays: dict[str, Any] = {f"out{number}": array for number, array in enumerate(result.outputs)}
         write_output(args.out, lambda stream: np.savez(stream, **arrays))
     if args.json is not None:
-        write_json(args.json, _plain(result, words))
+        write_json(args.json, _to_json(result, words))
     if args.trace is not None:
         write_picture(args.trace, run_picture(result, words))
 
 
-def _plain(result: RunResult, words: str) -> dict[str, Any]:
+def _to_json(result: RunResult, words: str) -> dict[str, Any]:
     pressure = barrier_pressure(result)
     function = result.scheduled.program.function
     return {
@@ -99,9 +111,9 @@ def _plain(result: RunResult, words: str) -> dict[str, Any]:
         "arch": result.scheduled.program.arch.name,
         "durations": words,
         "makespan": result.makespan,
-        "tasks": [{**asdict(item), "duration": item.duration} for item in result.tasks],
-        "barriers": [asdict(item) for item in result.barriers],
+        "tasks": [{**asdict(record), "duration": record.duration} for record in result.tasks],
+        "barriers": [asdict(record) for record in result.barriers],
         "barriers_in_use": {"limit": pressure.limit, "most": pressure.most, "changes": list(pressure.changes)},
-        "races": [{**asdict(item), "first": None if item.first < 0 else item.first} for item in result.races],
+        "races": [{**asdict(record), "first": None if record.first < 0 else record.first} for record in result.races],
         "outputs": [{"dtype": str(array.dtype), "shape": list(array.shape)} for array in result.outputs],
     }

@@ -1,4 +1,4 @@
-"""`buda-emu vpux serialize`: the design document's structures as JSON."""
+"""`buda-emu vpux serialize`: print the design document's structures as JSON."""
 
 import argparse
 
@@ -11,12 +11,12 @@ from buda_emu.support.version import RESULT_VERSION
 
 
 def main(args: argparse.Namespace) -> int:
-    """Print or write it. Exit code 2 for a document that is refused."""
+    """Print or write the structures. Exit code 2 for a document that is refused."""
     code: dict[str, bytes] = {}
-    for item in args.code:
-        name, _, file = item.partition("=")
+    for word in args.code:
+        name, _, file = word.partition("=")
         if not name or not file:
-            raise HostError(f"--code {item}: expected KERNEL=FILE")
+            raise HostError(f"--code {word}: expected KERNEL=FILE")
         code[name] = read_whole(file)
     content = serialize(load(args.file), args.function, args.split, code, args.arch)
     if args.out is not None:

@@ -1,1 +1,1 @@
-"""How ops read, and what a core has for it: classes of ops, operands, multicasts, edges."""
+"""Operands of ops in the pipe graph: kinds of ops, buffers of operands, multicasts, edges."""

@@ -1,4 +1,5 @@
-"""The edges of an op: for each operand the pipes that its tiles come by, and what a prologue makes of them."""
+"""The edges of an op: for each operand the pipes that bring its tiles, and the changes that a prologue makes to
+them."""
 
 from collections.abc import Collection
 from dataclasses import dataclass, field
@@ -30,7 +31,8 @@ from buda_emu.support.errors import UnsupportedError
 
 @dataclass(frozen=True, slots=True)
 class TwoSteps:
-    """`load`: from the queue to chunks, one for each of the first cores of a column; `gather`: from there to all."""
+    """The pipes of an operand in two steps. `load` goes from the queue to chunks, one for each of the first cores of a
+    column, `gather` from there to all cores."""
 
     load: EdgeMap
     gather: EdgeMap
@@ -38,13 +40,16 @@ class TwoSteps:
     chunk_tiles: int
 
 
-def unrolled(edge: EdgeMap) -> EdgeMap:
-    """Each core gets a pipe of its own, where rows or columns of cores would share one."""
+def unroll_multicasts(edge: EdgeMap) -> EdgeMap:
+    """Return the edge with a pipe for each core in place of one for a row or column of cores."""
     rows, columns = edge.consumer_grid
     pipes: list[EdgePipe] = []
     for pipe in edge.pipes:
         row, column = pipe.dests[0]
-        dests = [(one, column) for one in range(rows)] if row == ALL else [(row, one) for one in range(columns)]
+        if row == ALL:
+            dests = [(index, column) for index in range(rows)]
+        else:
+            dests = [(row, index) for index in range(columns)]
         pipes += [EdgePipe(pipe.tiles, [dest], [False]) for dest in dests]
     return EdgeMap(
         granularity=edge.granularity,
@@ -56,7 +61,7 @@ def unrolled(edge: EdgeMap) -> EdgeMap:
 
 
 def two_steps(source: Source, path: Path, reading: Reading) -> TwoSteps:
-    """A right operand in chunks. RefusedError for what the vendor's net2pipe refuses."""
+    """Return the pipes of a right operand in chunks. Raises RefusedError for a refusal of the vendor's net2pipe."""
     under_tms = source_map(source, path)
     if under_tms.needs_phases:
         raise RefusedError("V328", "pieces of a stack come in phases, a prologue needs all at once")
@@ -94,21 +99,24 @@ def two_steps(source: Source, path: Path, reading: Reading) -> TwoSteps:
 
 
 def _chunks(tiles: Tiles, reading: Reading, size: int, column: int) -> tuple[list[EdgePipe], list[Tiles]]:
-    """Pipes that load the chunks of a column, and for each tile that is gathered the number of its chunk."""
+    """Return the pipes that load the chunks of a column, and for each tile that is gathered the number of its chunk."""
     number = np.arange(len(tiles))
     if reading.kept:
         block = len(tiles) // reading.t
-        within = number % block if reading.kept_per_t else number
-        kept = within < reading.kept
-        if not kept.all():
-            last = tiles[kept][-size:]
-            like = number[~kept] % reading.kept
+        if reading.kept_per_t:
+            within = number % block
+        else:
+            within = number
+        is_kept = within < reading.kept
+        if not is_kept.all():
+            last = tiles[is_kept][-size:]
+            repeated_index = number[~is_kept] % reading.kept
             if reading.kept_per_t:
-                like = like + number[~kept] // block * reading.kept
-            if like.max() >= len(last) or (last[like] != tiles[~kept]).any():
+                repeated_index = repeated_index + number[~is_kept] // block * reading.kept
+            if repeated_index.max() >= len(last) or (last[repeated_index] != tiles[~is_kept]).any():
                 raise RefusedError("V329", f"kernel_broadcast keeps {reading.kept} tiles, but its prologue has more")
-        tiles = tiles[kept]
-        number = number[kept]
+        tiles = tiles[is_kept]
+        number = number[is_kept]
     begins = np.nonzero(number % size == 0)[0]
     parts = np.split(tiles, begins[1:])
     pipes = [EdgePipe(part, [(chunk, column)], [False]) for chunk, part in enumerate(parts)]
@@ -120,7 +128,8 @@ def _within(parts: list[Tiles]) -> Tiles:
 
 
 def _runs(tiles: Tiles, granularity: int) -> int:
-    """Only runs shorter than what was found so far count here, and not where they begin."""
+    """Return the granularity with all runs of adjacent tiles that are shorter than it; where they begin does not
+    count."""
     breaks = np.nonzero(tiles[1:] != tiles[:-1] + 1)[0] + 1
     ends = np.concatenate((breaks, [len(tiles)]))
     for run in np.diff(ends, prepend=0).tolist():
@@ -131,81 +140,90 @@ def _runs(tiles: Tiles, granularity: int) -> int:
 
 @dataclass(slots=True)
 class OpEdges:
-    """`maps`: one for each input that the netlist names. `two_steps`: of queues in chunks, by queue. `as_read`: for
-    queues with a prologue, whether L1 keeps them as they are read, rather than as they lie in DRAM."""
+    """The edges of an op. `maps` has one for each input that the netlist names, `two_steps` those of queues in chunks.
+    `as_read` tells for queues with a prologue whether L1 keeps them as they are read, rather than as they lie in
+    DRAM."""
 
     maps: list[EdgeMap] = field(default_factory=list[EdgeMap])
     two_steps: dict[str, TwoSteps] = field(default_factory=dict[str, TwoSteps])
     as_read: dict[str, bool] = field(default_factory=dict[str, bool])
 
 
-def source_of(item: Queue | Op, input_count: int) -> Source:
-    """How an op or queue presents its tiles. RefusedError for a result that no pipe can read."""
-    if isinstance(item, Queue):
-        return Source(item.blocking, item.blocking.t)
-    kind = kind_of(item)
-    if kind.sums and item.blocking.ublock_order != "r":
-        raise RefusedError("V178", f"{item.type} {item.name} has ublock_order c", "a result that is read needs r")
+def make_source(producer: Queue | Op, input_count: int) -> Source:
+    """Return an op or queue as source of an edge. Raises RefusedError for a result that no pipe can read."""
+    if isinstance(producer, Queue):
+        return Source(producer.blocking, producer.blocking.t)
+    kind = kind_of(producer)
+    if kind.sums and producer.blocking.ublock_order != "r":
+        raise RefusedError(
+            "V178", f"{producer.type} {producer.name} has ublock_order c", "a result that is read needs r"
+        )
     if kind.keeps_strips:
-        return Source(item.blocking, 1)
-    return Source(item.blocking, min(input_count * item.blocking.t, buffered_mblocks(item)))
+        return Source(producer.blocking, 1)
+    return Source(producer.blocking, min(input_count * producer.blocking.t, buffered_mblocks(producer)))
 
 
 def operand_edge(inputs: OpInputs, index: int, input_count: int) -> EdgeMap:
-    """The pipes of one operand, prologues left aside. RefusedError for what net2pipe refuses."""
+    """Return the pipes of one operand, without prologue. Raises RefusedError for a refusal of net2pipe."""
     if inputs.kind.is_flat(index):
         return inputs.kind.flat_edge(inputs)
     return edge_map(*edge_ends(inputs, index, input_count))
 
 
 def edge_ends(inputs: OpInputs, index: int, input_count: int) -> tuple[Source, Path, Reading]:
-    """What `edge_map` is made of, for any operand that reads tiles."""
-    source = source_of(inputs.sources[index], input_count)
+    """Return the arguments of `edge_map` for an operand that reads tiles."""
+    source = make_source(inputs.sources[index], input_count)
     path = path_of(inputs.op, index)
     return source, path, inputs.reading(index, shape_after(source.blocking, path))
 
 
 def op_edges(inputs: OpInputs, input_count: int, prologue: Collection[str]) -> OpEdges:
-    """All edges of an op; `prologue`: queues that stay in L1. UnsupportedError for more tiles than pipes are made of,
-    by op and input."""
-    found = OpEdges()
+    """Return all edges of an op; `prologue` has the queues that stay in L1. Raises UnsupportedError for too many tiles,
+    with op and input."""
+    edges = OpEdges()
     for index, name in enumerate(inputs.op.inputs):
         try:
             edge = operand_edge(inputs, index, input_count)
             if name in prologue:
-                edge = _with_prologue(inputs, index, input_count, edge, found)
+                edge = _with_prologue(inputs, index, input_count, edge, edges)
         except RefusedError as error:
             error.input = index
             raise
         except UnsupportedError as error:
             raise UnsupportedError(f"op {inputs.op.name}, input {index}: {error}") from None
-        found.maps.append(edge)
-    return found
+        edges.maps.append(edge)
+    return edges
 
 
-def _with_prologue(inputs: OpInputs, index: int, input_count: int, edge: EdgeMap, found: OpEdges) -> EdgeMap:
+def _with_prologue(inputs: OpInputs, index: int, input_count: int, edge: EdgeMap, edges: OpEdges) -> EdgeMap:
     op = inputs.op
     name = inputs.op.inputs[index]
-    whole = edge.most_tiles <= inputs.size_tiles(index)
+    fits_buffer = edge.most_tiles <= inputs.size_tiles(index)
     if inputs.kind.is_dense and index < 2:
-        if whole:
-            found.as_read[name] = True
-            return unrolled(edge)
+        if fits_buffer:
+            edges.as_read[name] = True
+            return unroll_multicasts(edge)
         if index == 1 and not path_of(op, index).tms:
             steps = two_steps(*edge_ends(inputs, index, input_count))
-            found.two_steps[name], found.as_read[name] = steps, True
+            edges.two_steps[name], edges.as_read[name] = steps, True
             return steps.load
         return edge
     if inputs.kind.keeps_blocks(inputs, index):
-        found.as_read[name] = whole
+        edges.as_read[name] = fits_buffer
     return edge
 
 
 def queue_edge(queue: Queue, op: Op, input_count: int) -> EdgeMap:
-    """The pipes from an op to a queue that it feeds. RefusedError for what net2pipe refuses."""
-    own = queue.blocking
-    how = Reading(t=own.t, grid=own.grid_size, mblock=own.mblock, ublock=own.ublock, row_major=own.ublock_order == "r")
-    edge = edge_map(source_of(op, input_count), Path(queue.input_tms), how)
+    """Return the pipes from an op to a queue that it feeds. Raises RefusedError for a refusal of net2pipe."""
+    blocking = queue.blocking
+    reading = Reading(
+        t=blocking.t,
+        grid=blocking.grid_size,
+        mblock=blocking.mblock,
+        ublock=blocking.ublock,
+        row_major=blocking.ublock_order == "r",
+    )
+    edge = edge_map(make_source(op, input_count), Path(queue.input_tms), reading)
     for pipe in edge.pipes:
         row, column = pipe.dests[0]
         place = f"its buffer at row {row}, column {column}"

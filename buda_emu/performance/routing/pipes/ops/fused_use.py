@@ -1,5 +1,4 @@
-"""What the buffers of a fused op follow from: for each input the sub-op that reads it first, and how often it is read
-(OPS 8)."""
+"""The use of a fused op's inputs: for each input the sub-op that reads it first, and how often it is read (OPS 8)."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -9,8 +8,9 @@ from buda_emu.netlist.model import FusedOp, SubOp
 
 @dataclass(frozen=True, slots=True)
 class FusedUse:
-    """A definition of `fused_ops`. `readers`: for each inputN the first sub-op that reads it. `forked`: for each input
-    that is read more than once, by how much its buffer grows. `intermediate_tiles`: sizes of intermediate buffers."""
+    """The use of inputs in a definition of `fused_ops`. `readers` has for each inputN the first sub-op that reads it.
+    `forked` has for each input that is read more than once the factor by which its buffer grows. `intermediate_tiles`
+    has the sizes of intermediate buffers."""
 
     readers: Mapping[str, SubOp]
     forked: Mapping[str, int]
@@ -18,7 +18,7 @@ class FusedUse:
 
 
 def fused_use(fused: FusedOp) -> FusedUse:
-    """Of one definition; the same for all ops that use it."""
+    """Return the use of one definition, which is the same for all ops that use it."""
     readers: dict[str, SubOp] = {}
     for schedule in fused.schedules:
         for sub in schedule:
@@ -30,8 +30,8 @@ def fused_use(fused: FusedOp) -> FusedUse:
 
 
 def _growth(fused: FusedOp, name: str) -> int:
-    """0 for an input that is read once. Else the m_k of the product or reduction that ends the schedule in which the
-    input is read once at first, or 1."""
+    """Return 0 for an input that is read once; else the m_k of the product or reduction that ends the schedule in which
+    the input is read first, or 1."""
     uses = 0
     growth = 1
     m_k = 1
@@ -47,7 +47,9 @@ def _growth(fused: FusedOp, name: str) -> int:
                 m_k = sub.attributes.m_k
         if read_here and ends_in_sum:
             growth = m_k
-    return growth if uses > 1 else 0
+    if uses > 1:
+        return growth
+    return 0
 
 
 def _intermediate_tiles(fused: FusedOp) -> tuple[int, ...]:

@@ -1,4 +1,4 @@
-"""What the vendor's pipe compiler asks of any op, whatever its kind: where it runs, and the buffers of its result."""
+"""Properties of any op for the vendor's pipe compiler: the cores that it runs on, and the buffers of its result."""
 
 from functools import cache
 
@@ -8,7 +8,7 @@ from buda_emu.spec.ops import OP_TYPES
 
 
 def is_ethernet(op: Op) -> bool:
-    """Whether it runs on Ethernet cores, between chips."""
+    """Return whether the op runs on Ethernet cores, between chips."""
     return _on_ethernet(op.type)
 
 
@@ -18,42 +18,44 @@ def _on_ethernet(kind: str) -> bool:
 
 
 def is_drainer(op: Op) -> bool:
-    """Whether its result goes nowhere."""
+    """Return whether the op's result goes nowhere."""
     return op.type == "drainer"
 
 
 def has_output_buffer(op: Op) -> bool:
-    """A gradient accumulates in its intermediate buffer instead."""
+    """Return whether the op has an output buffer. A gradient accumulates in its intermediate buffer instead."""
     return not op.gradient_op and not is_drainer(op)
 
 
 def shares_output(op: Op) -> bool:
-    """Whether output and intermediate buffer, where there is one, are the same bytes (of an Ethernet copy: input and
-    output buffer)."""
+    """Return whether output and intermediate buffer, if there is one, are the same bytes (for an Ethernet copy: input
+    and output buffer)."""
     one_kind = op.intermed_df == op.out_df and not op.untilize_output and op.type not in ("fused_op", "topk")
     return (has_output_buffer(op) and one_kind) or is_ethernet(op)
 
 
 def kernel_broadcast(op: Op, index: int) -> tuple[int, bool]:
-    """Tiles that a core keeps of an operand, 0 for all, and whether for each t again."""
-    own = op.attributes
-    for number, tiles in own.kernel_broadcast_per_t:
+    """Return the tiles that a core keeps of an operand, 0 for all, and whether it keeps as many for each t."""
+    attributes = op.attributes
+    for number, tiles in attributes.kernel_broadcast_per_t:
         if number == index:
             return tiles, True
-    for number, tiles in own.kernel_broadcast:
+    for number, tiles in attributes.kernel_broadcast:
         if number == index:
             return tiles, False
-    return (1, False) if index in own.single_tile else (0, False)
+    if index in attributes.single_tile:
+        return (1, False)
+    return (0, False)
 
 
 def mblock_tiles(op: Op) -> int:
-    """Tiles of one mblock of the result."""
+    """Return the tiles of one mblock of the result."""
     return op.blocking.block_rows * op.blocking.block_cols
 
 
 def buffered_mblocks(op: Op) -> int:
-    """Mblocks that the output buffer holds at a time: half of buf_size_mb, as it is filled while it is read.
-    RefusedError for an odd number above 1."""
+    """Return the mblocks that the output buffer holds at a time: half of buf_size_mb, since it is filled while it is
+    read. Raises RefusedError for an odd number above 1."""
     size = op.buf_size_mb
     if size > 1 and size % 2:
         raise RefusedError("V080", f"buf_size_mb is {size}", "use 1 or an even number")

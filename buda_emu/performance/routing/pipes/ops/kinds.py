@@ -1,4 +1,4 @@
-"""The kinds of ops that the vendor's pipe compiler distinguishes: an op type's own, or by how many inputs an op has."""
+"""The kinds of ops that the vendor's pipe compiler distinguishes, by op type or by the number of inputs."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -28,53 +28,61 @@ class Dense(OpKind):
     sums = multiplies = is_dense = True
 
     def input_buffers(self, op: Op) -> int:
-        own = op.attributes
-        scaled = own.requant or own.dequant
-        return 2 + (own.identity or own.bias or scaled) + (own.bias and (own.identity or scaled))
+        attributes = op.attributes
+        scaled = attributes.requant or attributes.dequant
+        return (
+            2
+            + (attributes.identity or attributes.bias or scaled)
+            + (attributes.bias and (attributes.identity or scaled))
+        )
 
     def intermediates(self, op: Op, of_fused: int) -> int:
-        own = op.attributes
-        many = own.m_k > 1 or own.accumulate or own.identity
-        return int(many or own.bias or own.requant or own.dequant or op.gradient_op)
+        attributes = op.attributes
+        accumulates = attributes.m_k > 1 or attributes.accumulate or attributes.identity
+        return int(accumulates or attributes.bias or attributes.requant or attributes.dequant or op.gradient_op)
 
     def passes(self, op: Op) -> int:
-        own = op.attributes
-        return own.m_k * (own.z if own.accumulate else 1)
+        attributes = op.attributes
+        return attributes.m_k * (attributes.z if attributes.accumulate else 1)
 
-    def shared(self, inputs: OpInputs, index: int) -> Shared:
+    def sharing(self, inputs: OpInputs, index: int) -> Shared:
         return Shared(rows=index == 0, columns=index == 1)
 
     def keeps_blocks(self, inputs: OpInputs, index: int) -> bool:
         return True
 
     def reading(self, inputs: OpInputs, index: int, source: Shape) -> Reading:
-        own = inputs.op.attributes
+        attributes = inputs.op.attributes
         op = inputs.op
-        t = op.blocking.t * (own.z if own.accumulate else 1)
+        t = op.blocking.t * (attributes.z if attributes.accumulate else 1)
         if index == 0:
-            return rows_of(op, t, (own.m_k, own.u_kt))
-        return columns_of(op, t, (own.m_k, own.u_kt)) if index == 1 else super().reading(inputs, index, source)
+            return rows_of(op, t, (attributes.m_k, attributes.u_kt))
+        if index == 1:
+            return columns_of(op, t, (attributes.m_k, attributes.u_kt))
+        return super().reading(inputs, index, source)
 
     def block(self, inputs: OpInputs, index: int) -> tuple[int, int]:
         op = inputs.op
-        own = inputs.op.attributes
+        attributes = inputs.op.attributes
         t = op.blocking.t
         (m, n) = op.blocking.mblock
         (r, c) = op.blocking.ublock
-        k = own.m_k * own.u_kt * (own.z if own.accumulate else 1)
+        k = attributes.m_k * attributes.u_kt * (attributes.z if attributes.accumulate else 1)
         if index == 0:
-            return t * k * m * r, (1 if own.min_buffer_input == 0 else m) * r * own.u_kt
+            return t * k * m * r, (1 if attributes.min_buffer_input == 0 else m) * r * attributes.u_kt
         if index == 1:
-            return t * k * n * c, (1 if own.min_buffer_input == 1 else n) * c * own.u_kt
+            return t * k * n * c, (1 if attributes.min_buffer_input == 1 else n) * c * attributes.u_kt
         return super().block(inputs, index)
 
-    def cleared(self, inputs: OpInputs, index: int) -> int:
-        own = inputs.op.attributes
+    def tiles_per_clear(self, inputs: OpInputs, index: int) -> int:
+        attributes = inputs.op.attributes
         (m, n) = inputs.op.blocking.mblock
         (r, c) = inputs.op.blocking.ublock
         if index == 0:
-            return (1 if own.min_buffer_input == 0 else m) * r * own.u_kt
-        return (1 if own.min_buffer_input == 1 else n) * c * own.u_kt if index == 1 else r * c
+            return (1 if attributes.min_buffer_input == 0 else m) * r * attributes.u_kt
+        if index == 1:
+            return (1 if attributes.min_buffer_input == 1 else n) * c * attributes.u_kt
+        return r * c
 
 
 class Sparse(Dense):
@@ -85,43 +93,51 @@ class Sparse(Dense):
     def passes(self, op: Op) -> int:
         return IDENTITY_K
 
-    def shared(self, inputs: OpInputs, index: int) -> Shared:
+    def sharing(self, inputs: OpInputs, index: int) -> Shared:
         return Shared(columns=index == 1)
 
     def keeps_blocks(self, inputs: OpInputs, index: int) -> bool:
         return index != 1
 
     def reading(self, inputs: OpInputs, index: int, source: Shape) -> Reading:
-        """m_k * u_kt are the rows of one t of the activation (net2pipe)."""
+        """Return the reading of an operand; for the activation m_k * u_kt are the rows of one t (net2pipe)."""
         op = inputs.op
-        own = inputs.op.attributes
+        attributes = inputs.op.attributes
         if index == 1:
-            return columns_of(op, source[0], (own.m_k, own.u_kt))
+            return columns_of(op, source[0], (attributes.m_k, attributes.u_kt))
         if index == 3:
             return OpKind.reading(self, inputs, index, source)
-        tiles = own.num_sparse_tiles if index == 0 else own.num_index_tiles
+        if index == 0:
+            tiles = attributes.num_sparse_tiles
+        else:
+            tiles = attributes.num_index_tiles
         return Reading(
             t=1, grid=op.blocking.grid_size, mblock=(1, tiles), ublock=(1, 1), row_major=op.blocking.ublock_order == "r"
         )
 
     def block(self, inputs: OpInputs, index: int) -> tuple[int, int]:
         op = inputs.op
-        own = inputs.op.attributes
+        attributes = inputs.op.attributes
         if index == 1:
             columns = op.blocking.mblock[1] * op.blocking.ublock[1]
-            return op.blocking.t * own.m_k * own.u_kt * columns, columns * own.u_kt
+            return op.blocking.t * attributes.m_k * attributes.u_kt * columns, columns * attributes.u_kt
         if index == 3:
             return OpKind.block(self, inputs, index)
-        tiles = own.num_sparse_tiles if index == 0 else own.num_index_tiles
+        if index == 0:
+            tiles = attributes.num_sparse_tiles
+        else:
+            tiles = attributes.num_index_tiles
         return tiles, tiles
 
-    def cleared(self, inputs: OpInputs, index: int) -> int:
-        own = inputs.op.attributes
+    def tiles_per_clear(self, inputs: OpInputs, index: int) -> int:
+        attributes = inputs.op.attributes
         (r, c) = inputs.op.blocking.ublock
-        return (own.num_sparse_tiles, inputs.op.blocking.mblock[1] * c * own.u_kt, 1, r * c)[index]
+        return (attributes.num_sparse_tiles, inputs.op.blocking.mblock[1] * c * attributes.u_kt, 1, r * c)[index]
 
     def least_bytes(self, inputs: OpInputs, index: int, size: int, covering: int) -> int:
-        return 0 if index in (0, 2) else covering
+        if index in (0, 2):
+            return 0
+        return covering
 
 
 class Depthwise(OpKind):
@@ -135,7 +151,7 @@ class Depthwise(OpKind):
     def passes(self, op: Op) -> int:
         return op.attributes.m_k
 
-    def shared(self, inputs: OpInputs, index: int) -> Shared:
+    def sharing(self, inputs: OpInputs, index: int) -> Shared:
         return Shared(rows=index == 0, columns=index == 1)
 
     def keeps_blocks(self, inputs: OpInputs, index: int) -> bool:
@@ -143,32 +159,34 @@ class Depthwise(OpKind):
 
     def reading(self, inputs: OpInputs, index: int, source: Shape) -> Reading:
         op = inputs.op
-        own = inputs.op.attributes
+        attributes = inputs.op.attributes
         if index == 0:
-            return rows_of(op, op.blocking.t, (own.m_k * op.blocking.mblock[1], op.blocking.ublock[1]))
+            return rows_of(op, op.blocking.t, (attributes.m_k * op.blocking.mblock[1], op.blocking.ublock[1]))
         if index == 1:
-            return columns_of(op, op.blocking.t, (own.m_k, own.u_kt))
+            return columns_of(op, op.blocking.t, (attributes.m_k, attributes.u_kt))
         return super().reading(inputs, index, source)
 
     def block(self, inputs: OpInputs, index: int) -> tuple[int, int]:
         op = inputs.op
-        own = inputs.op.attributes
+        attributes = inputs.op.attributes
         t = op.blocking.t
         (m, n) = op.blocking.mblock
         (r, c) = op.blocking.ublock
         if index == 0:
-            return t * mblock_tiles(op) * own.m_k, m * r * c
+            return t * mblock_tiles(op) * attributes.m_k, m * r * c
         if index == 1:
-            return t * n * c * own.m_k * own.u_kt, n * c * own.u_kt
+            return t * n * c * attributes.m_k * attributes.u_kt, n * c * attributes.u_kt
         return super().block(inputs, index)
 
-    def cleared(self, inputs: OpInputs, index: int) -> int:
-        own = inputs.op.attributes
+    def tiles_per_clear(self, inputs: OpInputs, index: int) -> int:
+        attributes = inputs.op.attributes
         (m, n) = inputs.op.blocking.mblock
         (r, c) = inputs.op.blocking.ublock
         if index == 0:
-            return (1 if own.min_buffer_input == 0 else m) * r * c
-        return (1 if own.min_buffer_input == 1 else n) * c * own.u_kt if index == 1 else r * c
+            return (1 if attributes.min_buffer_input == 0 else m) * r * c
+        if index == 1:
+            return (1 if attributes.min_buffer_input == 1 else n) * c * attributes.u_kt
+        return r * c
 
 
 class Reduce(OpKind):
@@ -186,28 +204,32 @@ class Reduce(OpKind):
         return op.attributes.z
 
     def reading(self, inputs: OpInputs, index: int, source: Shape) -> Reading:
-        own = inputs.op.attributes
-        found = super().reading(inputs, index, source)
-        if own.dim == "z":
-            return replace(found, t=found.t * own.z, row_major=True)
-        return reduced(found, own.dim, (own.m_k, own.u_kt), "")
+        attributes = inputs.op.attributes
+        reading = super().reading(inputs, index, source)
+        if attributes.dim == "z":
+            return replace(reading, t=reading.t * attributes.z, row_major=True)
+        return reduce_reading(reading, attributes.dim, (attributes.m_k, attributes.u_kt), "")
 
     def block(self, inputs: OpInputs, index: int) -> tuple[int, int]:
-        own = inputs.op.attributes
+        attributes = inputs.op.attributes
         tiles = mblock_tiles(inputs.op)
         t = inputs.op.blocking.t
         (m, n) = inputs.op.blocking.mblock
         (r, c) = inputs.op.blocking.ublock
-        if own.dim == "r":
-            return t * own.m_k * own.u_kt * n * c, c * own.u_kt
-        if own.dim == "c":
-            return t * own.m_k * own.u_kt * m * r, r * own.u_kt
-        return t * own.z * tiles, tiles
+        if attributes.dim == "r":
+            return t * attributes.m_k * attributes.u_kt * n * c, c * attributes.u_kt
+        if attributes.dim == "c":
+            return t * attributes.m_k * attributes.u_kt * m * r, r * attributes.u_kt
+        return t * attributes.z * tiles, tiles
 
-    def cleared(self, inputs: OpInputs, index: int) -> int:
-        own = inputs.op.attributes
+    def tiles_per_clear(self, inputs: OpInputs, index: int) -> int:
+        attributes = inputs.op.attributes
         (r, c) = inputs.op.blocking.ublock
-        return c * own.u_kt if own.dim == "r" else r * own.u_kt if own.dim == "c" else r * c
+        if attributes.dim == "r":
+            return c * attributes.u_kt
+        if attributes.dim == "c":
+            return r * attributes.u_kt
+        return r * c
 
 
 class TopK(OpKind):
@@ -217,15 +239,15 @@ class TopK(OpKind):
         return 2
 
     def reading(self, inputs: OpInputs, index: int, source: Shape) -> Reading:
-        own = inputs.op.attributes
-        found = super().reading(inputs, index, source)
-        return replace(found, mblock=(found.mblock[0], own.m_k), ublock=(found.ublock[0], own.u_kt))
+        attributes = inputs.op.attributes
+        reading = super().reading(inputs, index, source)
+        return replace(reading, mblock=(reading.mblock[0], attributes.m_k), ublock=(reading.ublock[0], attributes.u_kt))
 
     def block(self, inputs: OpInputs, index: int) -> tuple[int, int]:
-        ublock = self.cleared(inputs, index)
+        ublock = self.tiles_per_clear(inputs, index)
         return inputs.op.blocking.t * ublock * inputs.op.blocking.mblock[0] * inputs.op.attributes.m_k, ublock
 
-    def cleared(self, inputs: OpInputs, index: int) -> int:
+    def tiles_per_clear(self, inputs: OpInputs, index: int) -> int:
         return inputs.op.blocking.ublock[0] * inputs.op.attributes.u_kt
 
 
@@ -234,18 +256,18 @@ class StripBuffer(OpKind):
 
     keeps_strips = True
 
-    def shared(self, inputs: OpInputs, index: int) -> Shared:
+    def sharing(self, inputs: OpInputs, index: int) -> Shared:
         return Shared(rows=index == 1, columns=index == 0)
 
     def reading(self, inputs: OpInputs, index: int, source: Shape) -> Reading:
         op = inputs.op
-        own = inputs.op.attributes
+        attributes = inputs.op.attributes
         if index == 0:
-            return columns_of(op, op.blocking.t, (own.m_k, own.u_kt))
+            return columns_of(op, op.blocking.t, (attributes.m_k, attributes.u_kt))
         return Reading(
             t=1,
             grid=op.blocking.grid_size,
-            mblock=(1, own.num_index_tiles),
+            mblock=(1, attributes.num_index_tiles),
             ublock=(1, 1),
             row_major=False,
             spread="rows",
@@ -253,49 +275,56 @@ class StripBuffer(OpKind):
 
     def block(self, inputs: OpInputs, index: int) -> tuple[int, int]:
         op = inputs.op
-        own = inputs.op.attributes
+        attributes = inputs.op.attributes
         if index:
-            return own.num_index_tiles, own.num_index_tiles
+            return attributes.num_index_tiles, attributes.num_index_tiles
         n = op.blocking.mblock[1]
         c = op.blocking.ublock[1]
-        gathered = (1 if own.min_buffer_input == 1 else n) * c * own.u_kt
-        return op.blocking.t * own.m_k * own.u_kt * n * c, gathered
+        gathered = (1 if attributes.min_buffer_input == 1 else n) * c * attributes.u_kt
+        return op.blocking.t * attributes.m_k * attributes.u_kt * n * c, gathered
 
-    def cleared(self, inputs: OpInputs, index: int) -> int:
+    def tiles_per_clear(self, inputs: OpInputs, index: int) -> int:
         op = inputs.op
-        own = inputs.op.attributes
-        columns = 1 if own.min_buffer_input == 0 else op.blocking.mblock[1]
-        return columns * op.blocking.ublock[1] * own.u_kt if index == 0 else 1
+        attributes = inputs.op.attributes
+        if attributes.min_buffer_input == 0:
+            columns = 1
+        else:
+            columns = op.blocking.mblock[1]
+        if index == 0:
+            return columns * op.blocking.ublock[1] * attributes.u_kt
+        return 1
 
 
 def rows_of(op: Op, t: int, k: tuple[int, int]) -> Reading:
-    """The left operand of a product: k = (mblocks, tiles of a ublock) along the inner dimension."""
-    own = op.blocking
+    """Return the reading of a product's left operand; `k` is (mblocks, tiles of a ublock) along the inner dimension."""
+    blocking = op.blocking
     return Reading(
         t=t,
-        grid=own.grid_size,
-        mblock=(own.mblock[0], k[0]),
-        ublock=(own.ublock[0], k[1]),
+        grid=blocking.grid_size,
+        mblock=(blocking.mblock[0], k[0]),
+        ublock=(blocking.ublock[0], k[1]),
         row_major=False,
         spread="rows",
     )
 
 
 def columns_of(op: Op, t: int, k: tuple[int, int]) -> Reading:
-    """The right operand."""
-    own = op.blocking
+    """Return the reading of a product's right operand; `k` is (mblocks, tiles of a ublock) along the inner
+    dimension."""
+    blocking = op.blocking
     return Reading(
         t=t,
-        grid=own.grid_size,
-        mblock=(k[0], own.mblock[1]),
-        ublock=(k[1], own.ublock[1]),
+        grid=blocking.grid_size,
+        mblock=(k[0], blocking.mblock[1]),
+        ublock=(k[1], blocking.ublock[1]),
         row_major=True,
         spread="columns",
     )
 
 
-def reduced(result: Reading, dim: str, k: tuple[int, int], sub_op: str) -> Reading:
-    """What is reduced to a result over rows ("r") or columns ("c"); `sub_op`: its name in a fused op."""
+def reduce_reading(result: Reading, dim: str, k: tuple[int, int], sub_op: str) -> Reading:
+    """Return the reading of the operand of a reduce over rows ("r") or columns ("c"); `sub_op` is its name in a fused
+    op."""
     (m, n) = result.mblock
     (r, c) = result.ublock
     if dim == "r":
@@ -317,7 +346,7 @@ class Embedding(OpKind):
         op = inputs.op
         return table_rows_map(inputs.sources[0].blocking, op.blocking.grid_size, op.attributes.num_indices)
 
-    def shared(self, inputs: OpInputs, index: int) -> Shared:
+    def sharing(self, inputs: OpInputs, index: int) -> Shared:
         return Shared(rows=index > 0)
 
     def reading(self, inputs: OpInputs, index: int, source: Shape) -> Reading:
@@ -327,7 +356,7 @@ class Embedding(OpKind):
         )
 
     def block(self, inputs: OpInputs, index: int) -> tuple[int, int]:
-        """Rows of the table, or tiles of indices."""
+        """Return rows of the table, or tiles of indices, for one input, and those that are gathered at a time."""
         count = inputs.op.attributes.num_indices
         source = inputs.sources[index].blocking
         if index == 0:
@@ -336,8 +365,10 @@ class Embedding(OpKind):
         tiles = -(-(count // (rows * columns)) // (source.tile_dim[0] * source.tile_dim[1]))
         return tiles, tiles
 
-    def cleared(self, inputs: OpInputs, index: int) -> int:
-        return inputs.sources[0].blocking.tile_dim[0] if index == 0 else 1
+    def tiles_per_clear(self, inputs: OpInputs, index: int) -> int:
+        if index == 0:
+            return inputs.sources[0].blocking.tile_dim[0]
+        return 1
 
 
 class Tilizer(OpKind):
@@ -347,23 +378,25 @@ class Tilizer(OpKind):
         return index == 0
 
     def flat_edge(self, inputs: OpInputs) -> EdgeMap:
-        own = inputs.sources[0].blocking
-        return flat_rows_map(own, inputs.op.blocking.grid_size, own.mblock[0] * own.ublock[0] * own.tile_dim[0])
+        blocking = inputs.sources[0].blocking
+        return flat_rows_map(
+            blocking, inputs.op.blocking.grid_size, blocking.mblock[0] * blocking.ublock[0] * blocking.tile_dim[0]
+        )
 
     def block(self, inputs: OpInputs, index: int) -> tuple[int, int]:
-        own = inputs.op.blocking
+        blocking = inputs.op.blocking
         source = inputs.sources[index].blocking
-        down = max(1, own.grid_size[0] // source.grid_size[0])
+        down = max(1, blocking.grid_size[0] // source.grid_size[0])
         count = source.mblock[0] // down * source.ublock[0] * source.tile_dim[0]
-        return own.t * count * (source.mblock[1] // _across(inputs.op, source)), count
+        return blocking.t * count * (source.mblock[1] // _across(inputs.op, source)), count
 
-    def cleared(self, inputs: OpInputs, index: int) -> int:
+    def tiles_per_clear(self, inputs: OpInputs, index: int) -> int:
         source = inputs.sources[index].blocking
         return source.ublock[0] * source.tile_dim[0]
 
 
 def _across(op: Op, source: Blocking) -> int:
-    """Columns of cores that share one column of the queue's buffers."""
+    """Return the columns of cores that share one column of the queue's buffers."""
     return max(1, op.blocking.grid_size[1] // source.grid_size[1])
 
 
@@ -371,9 +404,11 @@ class Fused(OpKind):
     """fused_op (OPS 8)."""
 
     def intermediates(self, op: Op, of_fused: int) -> int:
-        return max(of_fused, 0) if of_fused > 0 or op.gradient_op else 0
+        if of_fused > 0 or op.gradient_op:
+            return max(of_fused, 0)
+        return 0
 
-    def shared(self, inputs: OpInputs, index: int) -> Shared:
+    def sharing(self, inputs: OpInputs, index: int) -> Shared:
         op = inputs.op
         products = [(number, *_reader(inputs, number)) for number in range(len(op.inputs))]
         rows = [number for number, name, sub in products if sub.has("rows by columns") and name == sub.inputs[0]]
@@ -381,9 +416,9 @@ class Fused(OpKind):
         down, across = op.blocking.grid_size
         total = len(rows) * (across > 1) + len(columns) * (down > 1)
         if total > 2:
-            what = f"{total} operands are multicast, at most 2 can be"
+            message = f"{total} operands are multicast, at most 2 can be"
             hint = "split the fused op"
-            raise RefusedError("V084", what, hint, op.name)
+            raise RefusedError("V084", message, hint, op.name)
         second = any(index in group[1:] for group in (rows, columns))
         return Shared(index in rows, index in columns, second)
 
@@ -392,60 +427,77 @@ class Fused(OpKind):
 
     def reading(self, inputs: OpInputs, index: int, source: Shape) -> Reading:
         name, sub = _reader(inputs, index)
-        own = sub.attributes
+        attributes = sub.attributes
         (m, n) = sub.mblock
         (r, c) = sub.ublock
         t = inputs.op.blocking.t
         grid = inputs.op.blocking.grid_size
         by_rows = inputs.op.blocking.ublock_order == "r"
         if sub.has("rows by columns") and name == sub.inputs[0]:
-            return Reading(t=t, grid=grid, mblock=(m, own.m_k), ublock=(r, own.u_kt), row_major=True, spread="rows")
+            return Reading(
+                t=t, grid=grid, mblock=(m, attributes.m_k), ublock=(r, attributes.u_kt), row_major=True, spread="rows"
+            )
         if sub.has("rows by columns"):
-            return Reading(t=t, grid=grid, mblock=(own.m_k, n), ublock=(own.u_kt, c), row_major=False, spread="columns")
-        found = Reading(t=t, grid=grid, mblock=sub.mblock, ublock=sub.ublock, row_major=by_rows)
-        return reduced(found, own.dim, (own.m_k, own.u_kt), sub.name) if sub.has("reduces") else found
+            return Reading(
+                t=t,
+                grid=grid,
+                mblock=(attributes.m_k, n),
+                ublock=(attributes.u_kt, c),
+                row_major=False,
+                spread="columns",
+            )
+        reading = Reading(t=t, grid=grid, mblock=sub.mblock, ublock=sub.ublock, row_major=by_rows)
+        if sub.has("reduces"):
+            return reduce_reading(reading, attributes.dim, (attributes.m_k, attributes.u_kt), sub.name)
+        return reading
 
     def block(self, inputs: OpInputs, index: int) -> tuple[int, int]:
         name, sub = _reader(inputs, index)
         t = inputs.op.blocking.t
         (m, n) = sub.mblock
         (r, c) = sub.ublock
-        own = sub.attributes
-        k = own.m_k * own.u_kt
+        attributes = sub.attributes
+        k = attributes.m_k * attributes.u_kt
         if sub.has("rows by columns"):
-            return (t * k * m * r, r * own.u_kt) if name == sub.inputs[0] else (t * k * n * c, own.m_k * c * own.u_kt)
+            if name == sub.inputs[0]:
+                return (t * k * m * r, r * attributes.u_kt)
+            return (t * k * n * c, attributes.m_k * c * attributes.u_kt)
         if sub.has("reduces"):
-            return (t * k * n * c, c * own.u_kt) if own.dim == "r" else (t * k * m * r, r * own.u_kt)
+            if attributes.dim == "r":
+                return (t * k * n * c, c * attributes.u_kt)
+            return (t * k * m * r, r * attributes.u_kt)
         return t * m * n * r * c, m * n * r * c
 
-    def cleared(self, inputs: OpInputs, index: int) -> int:
+    def tiles_per_clear(self, inputs: OpInputs, index: int) -> int:
         assert inputs.fused is not None
         name, sub = _reader(inputs, index)
         (r, c) = sub.ublock
-        own = sub.attributes
+        attributes = sub.attributes
         tiles = r * c
         if sub.has("rows by columns"):
-            tiles = (r if name == sub.inputs[0] else c) * own.u_kt
+            tiles = (r if name == sub.inputs[0] else c) * attributes.u_kt
         elif sub.has("reduces"):
-            tiles = (c if own.dim == "r" else r) * own.u_kt
+            tiles = (c if attributes.dim == "r" else r) * attributes.u_kt
         return tiles * inputs.fused.forked.get(name, 1)
 
     def least_bytes(self, inputs: OpInputs, index: int, size: int, covering: int) -> int:
         name, sub = _reader(inputs, index)
         if sub.has("rows by columns") and name == sub.inputs[1]:
-            return 2 * size * sub.attributes.m_k * sub.mblock[1] * inputs.cleared(index)
+            return 2 * size * sub.attributes.m_k * sub.mblock[1] * inputs.tiles_per_clear(index)
         if sub.has("rows by columns") and name == sub.inputs[0] and sub.mblock[1] > 1:
-            return 2 * size * sub.attributes.m_k * inputs.cleared(index)
-        return for_many(inputs.op, covering)
+            return 2 * size * sub.attributes.m_k * inputs.tiles_per_clear(index)
+        return share_among_operands(inputs.op, covering)
 
 
-def for_many(op: Op, covering: int) -> int:
-    """Bytes that cover the latency, of which ops with more than three operands have a part for each."""
-    return covering * 3 // len(op.inputs) if len(op.inputs) > 3 else covering
+def share_among_operands(op: Op, covering: int) -> int:
+    """Return the bytes that cover the latency; an op with more than three operands has a part of them for each."""
+    if len(op.inputs) > 3:
+        return covering * 3 // len(op.inputs)
+    return covering
 
 
 def _reader(inputs: OpInputs, index: int) -> tuple[str, SubOp]:
-    """The name of an input inside the fused op, and the sub-op that reads it first."""
+    """Return the name of an input inside the fused op, and the sub-op that reads it first."""
     assert inputs.fused is not None
     name = f"input{index}"
     return name, inputs.fused.readers[name]
@@ -463,14 +515,18 @@ class Splice(OpKind):
 
     def reading(self, inputs: OpInputs, index: int, source: Shape) -> Reading:
         op = inputs.op
-        found = super().reading(inputs, index, source)
+        reading = super().reading(inputs, index, source)
         (rows, columns) = op.blocking.grid_size
         (r, c) = op.blocking.ublock
-        t = op.blocking.t if op.attributes.granularity == "ublock" else source[0]
-        return replace(found, t=t, mblock=(source[1] // (rows * r), source[2] // (columns * c)))
+        if op.attributes.granularity == "ublock":
+            t = op.blocking.t
+        else:
+            t = source[0]
+        return replace(reading, t=t, mblock=(source[1] // (rows * r), source[2] // (columns * c)))
 
     def block(self, inputs: OpInputs, index: int) -> tuple[int, int]:
-        """What is left after `index` units are dropped and `length` of every `stride` are taken, over and over."""
+        """Return the tiles that are left after `index` units are dropped and `length` of every `stride` are taken, over
+        and over, and the tiles that are gathered at a time."""
         op = inputs.op
         source = inputs.sources[index].blocking
         t, rows, columns = shape_after(source, path_of(op, index))
@@ -478,7 +534,7 @@ class Splice(OpKind):
         return t * rows * columns // op.blocking.cells * length // (first + stride), source.tiles_per_core
 
     def least_bytes(self, inputs: OpInputs, index: int, size: int, covering: int) -> int:
-        return for_many(inputs.op, covering)
+        return share_among_operands(inputs.op, covering)
 
 
 _SPARSE: Final = Sparse()
@@ -497,10 +553,13 @@ _BY_TYPE: Final[Mapping[str, OpKind]] = {
 
 
 def kind_of(op: Op) -> OpKind:
-    """The kind of an op. RefusedError for an op of no kind of its own that has more than two inputs."""
-    found = _BY_TYPE.get(op.type)
-    if found is not None:
-        return _SPARSE if op.type == "matmul" and op.attributes.identity else found
+    """Return the kind of an op. Raises RefusedError for an op without a kind of its own that has more than two
+    inputs."""
+    kind = _BY_TYPE.get(op.type)
+    if kind is not None:
+        if op.type == "matmul" and op.attributes.identity:
+            return _SPARSE
+        return kind
     if len(op.inputs) not in (1, 2):
         raise RefusedError("V085", f"{op.type} has input buffers for 2 operands, not for {len(op.inputs)}")
     return _TILE_BY_TILE

@@ -1,6 +1,5 @@
-"""The buffers of an op's operands in one core: tiles, bytes, and how many are cleared at a time. What depends on the
-kind of op is a method of `OpKind`; its own methods are for ops that read their operands as they write their result.
-"""
+"""The buffers of an op's operands in one core: tiles, bytes, and tiles that are cleared at a time. Properties of a kind
+of op are methods of `OpKind`; its own methods apply to ops that read their operands as they write their result."""
 
 from dataclasses import dataclass, field, replace
 from typing import ClassVar
@@ -23,7 +22,7 @@ ETH_BYTES = 1
 
 @dataclass(frozen=True, slots=True)
 class Operand:
-    """The buffer of one operand, as `pipegen.yaml` has it. `per_input`: tiles that come for one input of the epoch."""
+    """The buffer of one operand, as `pipegen.yaml` has it. `per_input` is the tiles for one input of the epoch."""
 
     tile_size: int
     size_tiles: int
@@ -34,8 +33,8 @@ class Operand:
 
 @dataclass(frozen=True, slots=True)
 class Shared:
-    """Whether all cores of a row (column) of the op's grid get the same of an operand, and whether over the NoC that
-    the other operands do not take."""
+    """Sharing of an operand: whether all cores of a row (column) of the op's grid get the same tiles, and whether over
+    the NoC that the other operands do not take."""
 
     rows: bool = False
     columns: bool = False
@@ -44,7 +43,8 @@ class Shared:
 
 @dataclass(frozen=True, slots=True)
 class OpInputs:
-    """What the operands of an op need: its sources in order, the fused op's definition, the architecture, its kind."""
+    """An op with the context of its operands: sources in order, the fused op's definition, the architecture, its
+    kind."""
 
     op: Op
     sources: tuple[Queue | Op, ...]
@@ -55,11 +55,11 @@ class OpInputs:
     _shared: dict[int, Shared] = field(default_factory=dict[int, Shared], compare=False)
 
     def operand(self, index: int) -> Operand:
-        """The buffer of operand `index`."""
-        cleared = self.cleared(index)
+        """Return the buffer of operand `index`."""
+        cleared = self.tiles_per_clear(index)
         block, gathered = self.kind.block(self, index)
-        kept, per_t = kernel_broadcast(self.op, index)
-        if kept:
+        kept_tiles, per_t = kernel_broadcast(self.op, index)
+        if kept_tiles:
             block = cleared * (self.op.blocking.t if per_t else 1)
             gathered = cleared
         return Operand(
@@ -71,18 +71,20 @@ class OpInputs:
         )
 
     def reading(self, index: int, source: Shape) -> Reading:
-        """How operand `index` reads a source that has shape `source` after its TMs. Embedding tables and flat data
-        apart: these are read row by row (`OpKind.flat_edge`)."""
-        found = self.kind.reading(self, index, source)
-        kept, per_t = kernel_broadcast(self.op, index)
-        return replace(found, kept=kept, kept_per_t=per_t) if kept else found
+        """Return the reading of operand `index` from a source that has shape `source` after its TMs. Embedding tables
+        and flat data are read row by row instead (`OpKind.flat_edge`)."""
+        reading = self.kind.reading(self, index, source)
+        kept_tiles, per_t = kernel_broadcast(self.op, index)
+        if kept_tiles:
+            return replace(reading, kept=kept_tiles, kept_per_t=per_t)
+        return reading
 
-    def cleared(self, index: int) -> int:
-        """Tiles that the kernel clears at a time."""
-        return kernel_broadcast(self.op, index)[0] or self.kind.cleared(self, index)
+    def tiles_per_clear(self, index: int) -> int:
+        """Return the tiles that the kernel clears at a time."""
+        return kernel_broadcast(self.op, index)[0] or self.kind.tiles_per_clear(self, index)
 
     def tile_size(self, index: int) -> int:
-        """Bytes of one tile; of flat data: of one row of a ublock."""
+        """Return the bytes of one tile; for flat data, of one row of a ublock."""
         op = self.op
         if not self.kind.is_flat(index):
             return tile_bytes(op.in_df[index], *op.input_tile_dims[index], self.arch.alignment, True)
@@ -91,41 +93,41 @@ class OpInputs:
             raise RefusedError("V082", f"input 0 of {op.type} must be a queue in DRAM")
         return flat_row_bytes(op.in_df[index], source.blocking, self.arch)
 
-    def shared(self, index: int) -> Shared:
-        """`OpKind.shared`, worked out once."""
-        found = self._shared.get(index)
-        if found is None:
-            found = self._shared[index] = self.kind.shared(self, index)
-        return found
+    def sharing(self, index: int) -> Shared:
+        """Return `OpKind.shared`, computed once."""
+        shared = self._shared.get(index)
+        if shared is None:
+            shared = self._shared[index] = self.kind.sharing(self, index)
+        return shared
 
     def size_tiles(self, index: int) -> int:
-        """Tiles of the buffer: enough for the latency of the NoC, and for two of what is cleared at a time."""
-        found = self._sizes.get(index)
-        if found is None:
-            found = self._sizes[index] = self._size_tiles(index)
-        return found
+        """Return the tiles of the buffer: enough for the latency of the NoC, and for two clears of the kernel."""
+        size = self._sizes.get(index)
+        if size is None:
+            size = self._sizes[index] = self._size_tiles(index)
+        return size
 
     def _size_tiles(self, index: int) -> int:
         op = self.op
         header = not self.kind.is_flat(index)
         size = tile_bytes(op.in_df[index], *op.input_tile_dims[index], self.arch.alignment, header)
-        cleared = self.cleared(index) * size
+        cleared = self.tiles_per_clear(index) * size
         least = 0
         if not kernel_broadcast(op, index)[0]:
             covering = _covering(LATENCY_CYCLES * (ETH_BYTES if is_ethernet(op) else NOC_BYTES), size)
             least = self.kind.least_bytes(self, index, size, covering)
         least = max(least, 2 * cleared)
-        wanted = (op.input_buf_min_size_tiles[index] if index < len(op.input_buf_min_size_tiles) else 0) * size
+        minimum = (op.input_buf_min_size_tiles[index] if index < len(op.input_buf_min_size_tiles) else 0) * size
         unit = 2 * cleared
-        if least < wanted:
-            least = wanted
+        if least < minimum:
+            least = minimum
             unit = cleared
         return -(-least // unit) * unit // size
 
 
 class OpKind:
-    """What the vendor's pipe compiler (net2pipe) knows of one kind of op. Kinds have no state; their methods are asked
-    with an op, or with all that its operands need, and the number of an operand."""
+    """The properties of one kind of op in the vendor's pipe compiler (net2pipe). Kinds have no state; methods take an
+    op, or the inputs of an op and the number of an operand."""
 
     sums: ClassVar[bool] = False
     """Whether it sums over blocks of its operands; only rows of ublocks of such a result can be read."""
@@ -137,64 +139,75 @@ class OpKind:
     """Whether its result is as many mblocks as its attribute says, core by core."""
 
     def input_buffers(self, op: Op) -> int:
-        """Operands that have a buffer in each core."""
+        """Return the number of operands that have a buffer in each core."""
         return len(op.inputs)
 
     def intermediates(self, op: Op, of_fused: int) -> int:
-        """Intermediate buffers of a core; `of_fused`: those that the definition of a fused op has."""
+        """Return the number of intermediate buffers of a core; `of_fused` is that of the definition of a fused op."""
         return int(op.gradient_op)
 
     def passes(self, op: Op) -> int:
-        """How often a block passes the intermediate buffer for one result, biases and scales not counted."""
+        """Return how often a block passes the intermediate buffer for one result, biases and scales not counted."""
         return 1
 
     def is_flat(self, index: int) -> bool:
-        """Whether an operand reads rows of an embedding table or of flat data."""
+        """Return whether an operand reads rows of an embedding table or of flat data."""
         return False
 
     def flat_edge(self, inputs: OpInputs) -> EdgeMap:
-        """The pipes of the operand that is flat."""
+        """Return the pipes of the flat operand."""
         raise NotImplementedError
 
-    def shared(self, inputs: OpInputs, index: int) -> Shared:
-        """Which rows and columns of cores get the same of an operand. RefusedError for more than can be sent so."""
+    def sharing(self, inputs: OpInputs, index: int) -> Shared:
+        """Return the rows and columns of cores that get the same tiles of an operand. Raises RefusedError if more
+        operands are shared than can be multicast."""
         return Shared()
 
     def keeps_blocks(self, inputs: OpInputs, index: int) -> bool:
-        """Whether net2pipe decides if L1 keeps the operand as it is read, where a prologue loads it."""
+        """Return whether net2pipe decides if L1 keeps the operand as it is read when a prologue loads it."""
         return False
 
     def reading(self, inputs: OpInputs, index: int, source: Shape) -> Reading:
-        """Which blocks of a source of that shape every core gets, and in which order: here as those of the result."""
-        own = inputs.op.blocking
+        """Return the blocks of a source of that shape that every core gets, and their order. The default is that of the
+        result."""
+        blocking = inputs.op.blocking
         return Reading(
-            t=own.t, grid=own.grid_size, mblock=own.mblock, ublock=own.ublock, row_major=own.ublock_order == "r"
+            t=blocking.t,
+            grid=blocking.grid_size,
+            mblock=blocking.mblock,
+            ublock=blocking.ublock,
+            row_major=blocking.ublock_order == "r",
         )
 
     def block(self, inputs: OpInputs, index: int) -> tuple[int, int]:
-        """Tiles for one input of the epoch, and tiles that are gathered at a time."""
+        """Return the tiles for one input of the epoch, and the tiles that are gathered at a time."""
         tiles = mblock_tiles(inputs.op)
         return inputs.op.blocking.t * tiles, tiles
 
-    def cleared(self, inputs: OpInputs, index: int) -> int:
-        """Tiles that the kernel clears at a time: here one ublock."""
+    def tiles_per_clear(self, inputs: OpInputs, index: int) -> int:
+        """Return the tiles that the kernel clears at a time. The default is one ublock."""
         r, c = inputs.op.blocking.ublock
         return r * c
 
     def least_bytes(self, inputs: OpInputs, index: int, size: int, covering: int) -> int:
-        """Bytes of the buffer for tiles of `size` bytes; `covering`: those that cover the latency of the NoC."""
+        """Return the bytes of the buffer for tiles of `size` bytes; `covering` is the bytes that cover the latency of
+        the NoC."""
         return covering
 
 
 def flat_row_bytes(df: str, source: Blocking, arch: Arch) -> int:
-    """Bytes of one row of a ublock of flat data."""
+    """Return the bytes of one row of a ublock of flat data."""
     return tile_bytes(df, *source.tile_dim, arch.alignment, False) * source.ublock[1] // source.tile_dim[0]
 
 
 def _covering(bytes_wanted: int, size: int) -> int:
-    """`bytes_wanted` as a number of tiles that is a power of two, by the power of two next to a tile's size."""
+    """Return the bytes of a number of tiles that covers `bytes_wanted`; the number is `bytes_wanted` over the power of
+    two nearest to a tile's size."""
     if bytes_wanted % size == 0:
         return bytes_wanted
     lower = 1 << (size.bit_length() - 1)
-    divisor = 2 * lower if 2 * lower - size < size - lower else lower
+    if 2 * lower - size < size - lower:
+        divisor = 2 * lower
+    else:
+        divisor = lower
     return bytes_wanted // divisor * size
